@@ -18,6 +18,8 @@ pub mod lock;
 #[cfg(not(loom))]
 pub mod long_calls;
 pub mod machine;
+#[cfg(not(loom))]
+pub mod open_files;
 pub mod parking;
 #[cfg(not(loom))]
 pub mod poll;

@@ -31,7 +31,7 @@ fn task_number(text: &[u8]) -> Option<u32> {
 }
 
 /// The 16 bytes of 32 hexadecimal digits.
-pub(crate) fn secret(text: &str) -> Option<[u8; 16]> {
+pub fn secret(text: &str) -> Option<[u8; 16]> {
     if text.len() != 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
     }

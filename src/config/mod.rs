@@ -23,7 +23,8 @@ use std::time::Duration;
 use crate::abi::LAPI_ERR_BOTH_NETSTR_SET;
 use crate::error::{Error, Result};
 
-pub(crate) use form::{common_tasks, secret};
+pub(crate) use form::common_tasks;
+pub use form::secret;
 pub use table::{Kind, MAX_TASKS, VARIABLES, Variable, variable};
 pub(crate) use value::{given, number};
 

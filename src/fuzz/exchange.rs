@@ -4,7 +4,7 @@ use super::{Reader, Seed, Target, seed};
 use crate::job::exchange::pieces::{LONGEST as LONGEST_VALUE, Whole, cut};
 use crate::job::exchange::pmi1::wire::{Fault, Incoming, LONGEST_REPLY, Request as Pmi};
 use crate::job::exchange::slurm::host_list;
-use crate::job::exchange::slurm::session::{Got, Initiator, Next, Responder};
+use crate::job::exchange::slurm::session::{Got, Initiator, Next, Responder, hash};
 use crate::wire::card::{self, Card};
 use crate::wire::exchange::{
     NONCE, Request, Values, decode_table, decode_values, encode_table, encode_values, frame, take_frame,
@@ -199,7 +199,7 @@ fn slurm(bytes: &[u8]) -> bool {
     let Ok(Got::Values(..)) = responder.read(&sealed) else { panic!("values") };
     let table = vec![Values::new(), values()];
     let encoded = encode_table(&table);
-    let last = changed([responder.before_table(&encoded), encoded].concat());
+    let last = changed([responder.before_table(encoded.len(), &hash(&encoded)), encoded].concat());
     let next = initiator.read(&last);
     assert!(change == 0 || !matches!(next, Ok(Next::Done(_))));
     assert_eq!(next == Ok(Next::Done(table)), change == 0);

@@ -4,7 +4,7 @@
 //! distinguishes the programs and contexts of one job that follow one another. [`exchange`] carries a few values of each task to the
 //! others at start-up, where a job has several machines: [`host`] finds which tasks share one, and [`secret`] what they all must know.
 //! Without a launcher the program gives the [`addresses`], and the user a [`key_file`].
-//! [`reporter`] is the line to the launcher for
+//! [`reach`] finds a process at one of several addresses. [`reporter`] is the line to the launcher for
 //! reports, and [`ended`] holds which tasks have ended, as the launcher reports them.
 
 pub mod addresses;
@@ -20,6 +20,7 @@ mod join;
 pub mod key_file;
 mod name;
 mod openings;
+pub mod reach;
 pub mod reporter;
 pub mod secret;
 

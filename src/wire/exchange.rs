@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 pub type Values = BTreeMap<String, Vec<u8>>;
 
 /// The first bytes of every frame over TCP.
-pub const MAGIC: [u8; 8] = *b"LAPI-EX1";
+pub const MAGIC: [u8; 8] = *b"LAPI-EX2";
 /// Bytes of a nonce and of a proof.
 pub const NONCE: usize = 16;
 /// Bytes of a proof.
 pub const PROOF: usize = 32;
 /// The largest frame, in bytes: the table of the largest job with 4 KiB per task, and as much again.
 pub const LONGEST_FRAME: usize = 128 << 20;
-/// The largest frame with the values of one task: it is kept before its proof can be checked.
+/// The largest frame with the values of one task, which has proved that it knows the key.
 pub const LONGEST_VALUES: usize = 256 << 10;
 /// The largest frame of a peer that has not proved anything yet.
 pub const LONGEST_FIRST_FRAME: usize = 256;

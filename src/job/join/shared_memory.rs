@@ -3,6 +3,7 @@
 use super::Place;
 use crate::base::asymmetric_barrier;
 use crate::base::loader;
+use crate::base::open_files;
 use crate::base::process::Process;
 use crate::base::random::random;
 use crate::base::sync::{Condvar, Mutex};
@@ -13,7 +14,6 @@ use crate::job::{Connections, connect};
 use crate::transport::shm::remote::{self, CrossMemory};
 use crate::transport::shm::{Own, ShmTransport, segment};
 use crate::wire::hello::Hello;
-use rustix::process::{Resource, getrlimit, setrlimit};
 use std::sync::Arc;
 
 /// Begins to listen for the other tasks of this host, of which there may be `here`. `secret` is the job's, `processes` as
@@ -28,7 +28,8 @@ pub(super) fn open(
     processes: Box<[Process]>,
 ) -> Result<ShmTransport> {
     let Place { config, identity, instance, thread_config, openings, opening, .. } = *place;
-    allow_open_files(here);
+    // Each task that this one connects with takes two descriptors, and more for a moment. If there are not enough, connecting reports that.
+    let _ = open_files::allow(4 * u64::from(here) + 64);
     let hello = hello(here);
     let asymmetric = hello.asymmetric;
     let denied = config.shm_attach == ShmAttach::Deny;
@@ -73,18 +74,6 @@ fn listen(service: connect::Service, thread_config: ThreadConfig) -> Result<Box<
     }
     drop(is_ready);
     Ok(Box::new(move || thread.join()))
-}
-
-/// Each task that this one connects with takes two descriptors, and more for a moment. A program that uses select(2) is left
-/// the limit that it knows as long as that is enough.
-fn allow_open_files(tasks: u32) {
-    let needed = 4 * u64::from(tasks) + 64;
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|soft| soft < needed) {
-        limit.current = limit.maximum;
-        // If it fails, connecting reports that.
-        let _ = setrlimit(Resource::Nofile, limit);
-    }
 }
 
 /// The possible mistake when another task is not found.

@@ -362,7 +362,11 @@ impl Hosts {
         self.run(host, &["sh", "-c", &script])
     }
 
-    fn run(&self, host: usize, words: &[&str]) -> Result<(), String> {
+    /// Runs a command on a host to its end.
+    ///
+    /// # Errors
+    /// It has failed: what it has said.
+    pub fn run(&self, host: usize, words: &[&str]) -> Result<(), String> {
         self.hosts[host].run(words)
     }
 }

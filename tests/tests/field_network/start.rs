@@ -1,1 +1,109 @@
 //! How poe and launchers reach the other hosts, and what happens when one vanishes.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use openlapi_tests::{Hosts, Job, Launcher, skipped, stage};
+
+/// Two hosts on which poe can start tasks; `None` where this machine cannot have them.
+fn two_hosts(what: &str) -> Option<Hosts> {
+    Launcher::installed(what).find(|launcher| *launcher == Launcher::Hydra)?;
+    Hosts::new(2).map_err(|why| skipped(what, &why)).ok()
+}
+
+fn on(hosts: &Hosts, job: Job) -> Job {
+    hosts.place(2, job.poe_arg("-launcher").poe_arg("hydra"))
+}
+
+/// poe's machine has many addresses, as one with many bridges and tunnels, and all but the last are behind a filter that drops. With 3 s for
+/// each of them a task would not come in time.
+#[test]
+fn addresses_that_do_not_answer_cost_little() {
+    let Some(hosts) = two_hosts("addresses that do not answer") else { return };
+    // Those of the loopback's interface come first. The way to them leads to a router that is not there.
+    let script = "for i in $(seq 10); do ip address add 10.200.$i.1/32 dev lo || exit 1; done";
+    hosts.run(0, &["sh", "-c", script]).expect("addresses can be added");
+    let way = ["ip", "route", "add", "10.200.0.0/16", "via", "10.77.0.250"];
+    hosts.run(1, &way).expect("a way can be added");
+    let job = Job::new("hostname").procs(2).env("LAPI_INIT_TIMEOUT", "20");
+    let outcome = on(&hosts, job).run();
+    let mut names: Vec<&str> = outcome.ok().stdout.lines().collect();
+    names.sort_unstable();
+    assert_eq!(names, ["node0", "node1"], "{outcome}");
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
+/// Nobody types, and the task that gets what is typed ends without reading it.
+#[test]
+fn a_task_that_does_not_read_its_open_input_ends() {
+    let Some(hosts) = two_hosts("an input that stays open") else { return };
+    let outcome = on(&hosts, Job::new("hostname").procs(2).stdin_stays_open()).run();
+    assert!(outcome.ok().stdout.contains("node0"), "{outcome}");
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
+/// A number of seconds that no clock reaches is no time at all.
+#[test]
+fn a_time_to_start_that_never_ends() {
+    let Some(hosts) = two_hosts("a time to start that never ends") else { return };
+    let job = Job::new("hostname").procs(2).env("LAPI_INIT_TIMEOUT", u64::MAX.to_string());
+    let outcome = on(&hosts, job).run();
+    assert!(outcome.ok().stdout.contains("node1"), "{outcome}");
+}
+
+/// What listens at one of poe's addresses may be a stranger: it is told nothing, and gets no task.
+#[test]
+fn a_stranger_at_poes_address_learns_nothing() {
+    let token = "00112233445566778899aabbccddeeff";
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    let mut task = Command::new(stage().join("bin/poe"))
+        .arg("--task")
+        .env("POE_LINK", format!("127.0.0.1;{port};{token};PMI_RANK"))
+        .env("PMI_RANK", "0")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("poe is installed");
+    let (mut stream, _) = listener.accept().expect("the task looks for poe here");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("it is a socket");
+    let mut said = vec![0; 29];
+    stream.read_exact(&mut said).expect("it greets");
+    // A proof that is none, and an order: 3 words, "/", "1", and a program.
+    let order = [&3_u32.to_le_bytes()[..], &[1, 0, 0, 0], b"/", &[1, 0, 0, 0], b"1", &[2, 0, 0, 0], b"id"];
+    stream.write_all(&[&[7; 32][..], &order.concat()].concat()).expect("it reads");
+    // It closes the connection, and tells no more.
+    let _ = stream.read_to_end(&mut said);
+    let (mut again, _) = listener.accept().expect("it goes on to look for poe");
+    again.set_read_timeout(Some(Duration::from_secs(60))).expect("it is a socket");
+    let mut hello = [0; 29];
+    again.read_exact(&mut hello).expect("it greets");
+    task.kill().expect("it runs");
+    let output = task.wait_with_output().expect("it has ended");
+    assert!(output.stdout.is_empty(), "no program was run");
+    let bytes: Vec<u8> =
+        (0..16).map(|at| u8::from_str_radix(&token[2 * at..2 * at + 2], 16).expect("digits")).collect();
+    let shows = |part: &[u8]| said.windows(part.len()).any(|window| window == part);
+    assert!(!shows(&token.as_bytes()[..8]) && !shows(&bytes[..4]), "the token is shown: {said:?}");
+    assert_eq!(said.len(), hello.len(), "nothing but the greeting");
+    assert_ne!(said, hello, "each greeting is another one");
+}
+
+/// A machine vanishes, and the signal of the user is in flight to it: the kernel would repeat it for a quarter of an hour. A second one ends
+/// the wait.
+#[test]
+fn a_second_interrupt_ends_the_wait_for_a_host_that_has_vanished() {
+    let Some(hosts) = two_hosts("a host that has vanished") else { return };
+    let script = "trap '' INT; echo on $(hostname); sleep 1000";
+    let mut job = on(&hosts, Job::new("sh").procs(2).arg("-c").arg(script)).start();
+    job.lines(2);
+    hosts.set_link(1, 0, false);
+    job.signal(Signal::SIGINT);
+    // One that comes at once would be the same one.
+    std::thread::sleep(Duration::from_secs(1));
+    job.signal(Signal::SIGINT);
+    let outcome = job.wait();
+    outcome.exited(130);
+}

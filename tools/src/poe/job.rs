@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::PollTimeout;
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::wait::waitpid;
@@ -36,6 +36,7 @@ use super::signals::Signals;
 use super::streams;
 use super::supervisor::{Note, Supervisor, Work};
 use super::time_limit::TimeLimit;
+use super::waiting::await_any;
 use openlapi::base::ranges::tasks_named;
 
 /// How long tasks may take to end before they are killed.
@@ -191,14 +192,16 @@ impl Job<'_> {
     fn watch(mut self, signals: &Signals, mut output: Carrier) -> Result<End, Error> {
         let (mut kept, mut carried) = (true, false);
         while kept || !carried || self.debugger.runs() {
-            // A closed descriptor is always ready: what has ended is not polled.
+            // What has ended is not waited for.
             let sources = [
                 Some(signals.as_fd()),
                 kept.then(|| self.supervisor.socket.as_fd()),
                 (!carried).then(|| output.as_fd()),
                 self.debugger.as_fd(),
             ];
-            let [_, noted, broken, debugged] = self.wait_for(sources)?;
+            let ready = await_any(sources, self.poll_timeout());
+            let [_, noted, broken, debugged] =
+                ready.map_err(|errno| Error::system("waiting for the tasks", errno))?;
             while let Some(signal) = signals.next() {
                 if !kept && signal != Signal::SIGCONT {
                     // The tasks have ended, and what they wrote is not read: nothing is left to do.
@@ -232,18 +235,6 @@ impl Job<'_> {
             }
             (None, Ok(())) => Ok(End { status: self.status, early: self.ending.is_some() }),
         }
-    }
-
-    /// Waits until one of these is ready, or the next deadline is due: which are ready.
-    fn wait_for<const N: usize>(&self, sources: [Option<BorrowedFd<'_>>; N]) -> Result<[bool; N], Error> {
-        let mut polled: Vec<_> =
-            sources.iter().flatten().map(|source| PollFd::new(*source, PollFlags::POLLIN)).collect();
-        match poll(&mut polled, self.poll_timeout()) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(errno) => return Err(Error::system("waiting for the tasks", errno)),
-        }
-        let mut polled = polled.iter();
-        Ok(sources.map(|source| source.is_some() && polled.next().and_then(PollFd::any).unwrap_or_default()))
     }
 
     /// Takes in one note of the supervisor; `false` when it was the last.

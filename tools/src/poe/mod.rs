@@ -55,6 +55,7 @@ mod signals;
 mod streams;
 mod supervisor;
 mod time_limit;
+mod waiting;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

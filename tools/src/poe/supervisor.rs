@@ -337,7 +337,7 @@ fn reap() -> Option<(Pid, i32)> {
 
 impl Note {
     /// A note on its way: what it is, which task, a value. Both ends are the same program.
-    const LENGTH: usize = 12;
+    pub(super) const LENGTH: usize = 12;
 
     pub(super) fn write(self, to: &mut impl Write) -> io::Result<()> {
         let (kind, task, value) = match self {

@@ -2,7 +2,8 @@
 //!
 //! Task 0 is on the first host of `SLURM_STEP_NODELIST`, and listens at one of a few ports that follow from the job's key: the first that
 //! is free. At each fence it takes the values of every task, and gives each the table of all; connections end with the fence. A
-//! task tries the ports in turn until it finds the one that belongs to its job. Task 0 has a connection to each task at a time, and sends
+//! task tries the ports at all addresses of that host ([`reach`]) until it finds the one that belongs to its job, and begins with that one
+//! at the next fence. Task 0 has a connection to each task at a time, and sends
 //! the whole table to each.
 //!
 //! [`session`] has the frames and proofs, [`key`] what is proved, [`root`] task 0's side.
@@ -17,21 +18,18 @@ use crate::base::random::random;
 use crate::config::{Env, given};
 use crate::error::{Error, Result};
 use crate::job::identity::Identity;
+use crate::job::reach::{self, Answer, Greeting, Reached};
 use crate::wire::exchange::{Request, Values};
 use hmac::{Hmac, Mac};
 use key::{Key, Secret};
 use session::{Initiator, Next, Refusal};
 use sha2::{Digest, Sha256};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 /// How many ports a job may use.
 const PORTS: u16 = 16;
-/// How long a task waits for a connection, and for the proof at one of them: what listens there may be something else.
-const TIMEOUT: Duration = Duration::from_secs(2);
-/// Between two rounds over the ports.
-const PAUSE: Duration = Duration::from_millis(30);
 
 /// One exchange.
 pub(super) struct Slurm {
@@ -42,6 +40,8 @@ pub(super) struct Slurm {
     host: String,
     /// Whether this task is there, too.
     is_there: bool,
+    /// Where this task has found task 0.
+    found: Option<SocketAddr>,
     fences: u32,
     own: Values,
     table: Vec<Values>,
@@ -65,6 +65,7 @@ pub(super) fn open(identity: &Identity, opening: u32, env: &Env<'_>) -> Result<S
         key: key::of_this_task(env)?,
         host,
         is_there,
+        found: None,
         fences: 0,
         own: Values::new(),
         table: Vec::new(),
@@ -113,36 +114,56 @@ fn ports(job: &[u8; 16]) -> impl Iterator<Item = u16> + use<> {
 }
 
 impl Slurm {
-    fn connect_to_task_0(&self, request: Request, deadline: Instant) -> Result<Vec<Values>> {
+    fn connect_to_task_0(&mut self, request: Request, deadline: Instant) -> Result<Vec<Values>> {
         let hosts = self.addresses()?;
-        // Another user's server may have one of the ports.
-        let mut refused = false;
+        // Another user's server may have one of the ports, and a host may have addresses that do not answer.
+        let every =
+            ports(&request.job).flat_map(|port| hosts.iter().map(move |host| SocketAddr::new(*host, port)));
+        let found = self.found;
+        let places: Vec<SocketAddr> =
+            found.into_iter().chain(every.filter(|place| Some(*place) != found)).collect();
+        let greet = || Initiator::new(self.key.secret, request, &self.own);
+        let reached = reach::reach(&places, greet, deadline).map_err(|missed| {
+            let secret = missed.is_another_secret();
+            if secret { self.other_secret() } else { self.not_found(&missed) }
+        })?;
+        self.found = Some(reached.place);
+        let table = self.take_table(reached, deadline)?;
+        let whole = table.len() == request.tasks as usize;
+        whole
+            .then_some(table)
+            .ok_or_else(|| failed("Slurm: task 0 has the values of another number of tasks"))
+    }
+
+    /// The values of all tasks, after this task's own.
+    fn take_table(&self, reached: Reached<Initiator>, deadline: Instant) -> Result<Vec<Values>> {
+        let Reached { mut stream, greeting: mut initiator, next, .. } = reached;
+        let broken = |error: std::io::Error| failed(format!("Slurm: connection with task 0: {error}"));
+        let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        reach::watch_over(&stream);
+        stream.set_write_timeout(Some(left())).and_then(|()| stream.write_all(&next)).map_err(broken)?;
+        let mut bytes = vec![0; 64 << 10];
         loop {
-            for port in ports(&request.job) {
-                for host in &hosts {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() && refused {
-                        return Err(self.other_secret());
-                    }
-                    if left.is_zero() {
-                        return Err(late(format!("Slurm: task 0 is not to be found on host {}", self.host)));
-                    }
-                    match self.try_at(SocketAddr::new(*host, port), request, deadline) {
-                        Ok(table) if table.len() == request.tasks as usize => return Ok(table),
-                        Ok(table) => {
-                            return Err(failed(format!(
-                                "Slurm: task 0 has the values of {} tasks",
-                                table.len()
-                            )));
-                        }
-                        Err(Miss::Final(error)) => return Err(error),
-                        // It may listen at the next port, or later.
-                        Err(Miss::NotThere) => {}
-                        Err(Miss::OtherSecret) => refused = true,
-                    }
+            stream.set_read_timeout(Some(left())).map_err(broken)?;
+            let got = match stream.read(&mut bytes) {
+                // Task 0 waits for the other tasks, so its end is this task's.
+                Ok(0) => return Err(failed("Slurm: task 0 has ended the start-up exchange")),
+                Ok(got) => got,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) if Instant::now() >= deadline => {
+                    return Err(late("Slurm: not all tasks have come to the start-up exchange in time"));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(broken(error)),
+            };
+            match initiator.read(&bytes[..got]) {
+                Ok(Next::Read) => {}
+                Ok(Next::Done(table)) => return Ok(table),
+                Err(Refusal::WrongKey) => return Err(self.other_secret()),
+                Ok(Next::Write(_) | Next::Refuse(_)) | Err(_) => {
+                    return Err(failed("Slurm: task 0 has sent something else than the values of all tasks"));
                 }
             }
-            std::thread::sleep(PAUSE);
         }
     }
 
@@ -160,86 +181,27 @@ impl Slurm {
         if found.is_empty() { Err(unknown()) } else { Ok(found) }
     }
 
-    fn try_at(
-        &self,
-        address: SocketAddr,
-        request: Request,
-        deadline: Instant,
-    ) -> std::result::Result<Vec<Values>, Miss> {
-        let soon = deadline.min(Instant::now() + TIMEOUT);
-        let left = |end: Instant| end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        let mut stream = TcpStream::connect_timeout(&address, left(soon))?;
-        stream.set_write_timeout(Some(left(soon)))?;
-        stream.set_read_timeout(Some(left(soon)))?;
-        let (mut initiator, first) = Initiator::new(self.key.secret, request, &self.own);
-        stream.write_all(&first)?;
-        let mut has_proved = false;
-        let mut bytes = vec![0; 64 << 10];
-        loop {
-            let end = if has_proved { deadline } else { soon };
-            stream.set_read_timeout(Some(left(end)))?;
-            let got = match stream.read(&mut bytes) {
-                // Task 0 waits for the other tasks, so its end is this task's.
-                Ok(0) if has_proved => {
-                    return Err(Miss::Final(failed("Slurm: task 0 has ended the start-up exchange")));
-                }
-                Ok(0) => return Err(Miss::NotThere),
-                Ok(got) => got,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if has_proved && Instant::now() >= deadline => {
-                    let _ = error;
-                    return Err(Miss::Final(late(
-                        "Slurm: not all tasks have come to the start-up exchange in time",
-                    )));
-                }
-                Err(error) if has_proved && is_late(&error) => continue,
-                Err(error) if has_proved => {
-                    return Err(Miss::Final(failed(format!("Slurm: connection with task 0: {error}"))));
-                }
-                Err(_) => return Err(Miss::NotThere),
-            };
-            match initiator.read(&bytes[..got]) {
-                Ok(Next::Read) => {}
-                Ok(Next::Write(more)) => {
-                    has_proved = true;
-                    stream.set_write_timeout(Some(left(deadline)))?;
-                    stream.write_all(&more)?;
-                }
-                Ok(Next::Refuse(last)) => {
-                    // So that task 0 knows, too.
-                    let _ = stream.write_all(&last);
-                    return Err(Miss::OtherSecret);
-                }
-                Ok(Next::Done(table)) => return Ok(table),
-                Err(Refusal::WrongKey) => return Err(Miss::OtherSecret),
-                Err(_) => return Err(Miss::NotThere),
-            }
-        }
-    }
-
     #[cold]
     fn other_secret(&self) -> Error {
         failed(format!("Slurm: task 0 on {} has another secret ({})", self.host, self.key.source))
     }
+
+    #[cold]
+    fn not_found(&self, missed: &reach::Missed) -> Error {
+        late(format!("Slurm: task 0 is not to be found on host {} ({missed})", self.host))
+    }
 }
 
-fn is_late(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
-/// Why a place was the wrong one.
-enum Miss {
-    /// Task 0 does not listen there, or not yet.
-    NotThere,
-    /// It uses this protocol, and does not know the secret.
-    OtherSecret,
-    /// Task 0 listens there, and this is the end.
-    Final(Error),
-}
-
-impl From<std::io::Error> for Miss {
-    fn from(_: std::io::Error) -> Self {
-        Self::NotThere
+impl Greeting for Initiator {
+    fn read(&mut self, bytes: &[u8]) -> Answer {
+        match Initiator::read(self, bytes) {
+            Ok(Next::Read) => Answer::More,
+            Ok(Next::Write(next)) => Answer::Proved(next),
+            // So that task 0 knows, too.
+            Ok(Next::Refuse(last)) => Answer::WrongSecret(last),
+            Err(Refusal::WrongKey) => Answer::WrongSecret(Vec::new()),
+            Ok(Next::Done(_)) | Err(_) => Answer::Stranger,
+        }
     }
 }
 

@@ -3,9 +3,11 @@
 use super::super::{failed, late};
 use super::key::Key;
 use super::ports;
-use super::session::{Got, Refusal, Responder};
+use super::session::{Got, Refusal, Responder, hash};
+use crate::base::open_files;
 use crate::base::poll::await_readable;
 use crate::error::Result;
+use crate::job::reach::watch_over;
 use crate::wire::exchange::{Request, Values, encode_table};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io::{ErrorKind, Read, Write};
@@ -19,6 +21,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const STRANGERS: usize = 64;
 /// Connections that are accepted before the others are served again.
 const AT_A_TIME: usize = 32;
+/// Descriptors of the program and of the library besides.
+const BESIDES: usize = 64;
 /// Reads of one connection before the others are served.
 const READS: usize = 8;
 /// The longest sleep.
@@ -36,25 +40,45 @@ struct Peer {
 
 /// The values of all tasks; each task has got them, too.
 pub(super) fn gather(request: Request, key: &Key, own: &Values, deadline: Instant) -> Result<Vec<Values>> {
-    let listener = listen(&request)?;
     let tasks = request.tasks as usize;
+    let needed = (tasks + STRANGERS + BESIDES) as u64;
+    let limit = open_files::allow(needed);
+    let listener = listen(&request)?;
     let mut table: Vec<Option<Values>> = vec![None; tasks];
     table[0] = Some(own.clone());
     let mut peers: Vec<Peer> = Vec::new();
-    let mut refused = None;
+    let (mut refused, mut is_full) = (None, false);
     while table.iter().any(Option::is_none) {
         if Instant::now() >= deadline {
             let come = table.iter().flatten().count();
             let why = match refused {
                 Some(Refusal::WrongKey) => format!("; one had another secret ({})", key.source),
                 Some(Refusal::Twice) => "; two had one number".to_owned(),
+                _ if is_full => limit.map_or_else(
+                    || "; its descriptors are used up".to_owned(),
+                    |limit| {
+                        format!("; task 0 needs about {needed} open files, its limit is {limit} (ulimit -Hn)")
+                    },
+                ),
                 _ => String::new(),
             };
             return Err(late(format!("Slurm: only {come} of {tasks} tasks have come in time{why}")));
         }
         wait(&listener, &peers, deadline);
         for _ in 0..AT_A_TIME {
-            let Ok((stream, _)) = listener.accept() else { break };
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    // No descriptor is free: the oldest stranger gives its own back. Not at once, or this would be a busy loop.
+                    is_full = true;
+                    let stranger = peers.iter().position(|peer| !peer.has_values);
+                    stranger.into_iter().for_each(|at| drop(peers.remove(at)));
+                    std::thread::sleep(Duration::from_millis(10));
+                    break;
+                }
+            };
+            watch_over(&stream);
             if stream.set_nonblocking(true).is_ok() {
                 let responder = Responder::new(key.secret, request);
                 let end = Instant::now() + TIMEOUT;
@@ -155,10 +179,11 @@ fn wait(listener: &TcpListener, peers: &[Peer], deadline: Instant) {
 /// Writes the table to every task.
 fn distribute(peers: Vec<Peer>, table: &[u8], deadline: Instant) -> Result<()> {
     // Each has a beginning of its own, and then the same bytes.
+    let hash = hash(table);
     let mut left: Vec<(TcpStream, Vec<u8>, usize)> = peers
         .into_iter()
         .map(|peer| {
-            let head = [peer.output, peer.responder.before_table(table)].concat();
+            let head = [peer.output, peer.responder.before_table(table.len(), &hash)].concat();
             (peer.stream, head, 0)
         })
         .collect();

@@ -5,11 +5,13 @@
 //! |---|---|---|
 //! | request | the task | which fence of which job, and a nonce |
 //! | reply | task 0 | a nonce, and a proof over both nonces and the request |
-//! | values | the task | a proof over the same and its values; without values, and with a proof that fails, when task 0's proof was wrong |
+//! | proof | the task | a proof over the same; one that fails when task 0's proof was wrong |
+//! | values | the task, at once | a proof over the same and its values |
 //! | table | task 0 | a proof over the same and the values of all tasks |
 //!
-//! A proof is HMAC-SHA256 with the key; the direction is a part of what it covers. The contents are not encrypted, as those of the
-//! other launchers are not.
+//! A proof is HMAC-SHA256 with the key, over the hash of the contents: task 0 hashes the table once, however many tasks there are. The
+//! direction is a part of what it covers. Task 0 keeps a few hundred bytes of a connection before its proof. The contents are not
+//! encrypted, as those of the other launchers are not.
 
 use super::key::Secret;
 use crate::base::random::random;
@@ -18,7 +20,7 @@ use crate::wire::exchange::{
     decode_values, encode_values, frame, take_frame,
 };
 use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 /// Why a connection is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,30 +47,39 @@ struct Proofs {
 #[derive(Clone, Copy)]
 enum Of {
     Reply = 1,
-    Values = 2,
-    Table = 3,
+    Task = 2,
+    Values = 3,
+    Table = 4,
 }
 
 impl Proofs {
-    fn mac(&self, of: Of, contents: &[u8]) -> Hmac<Sha256> {
+    fn mac(&self, of: Of, hash: &Hash) -> Hmac<Sha256> {
         let mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("a key of any length is one");
         mac.chain_update(MAGIC)
             .chain_update([of as u8])
             .chain_update(&self.request)
             .chain_update(self.nonce)
-            .chain_update(contents)
+            .chain_update(hash)
     }
 
     fn seal(&self, of: Of, contents: &[u8]) -> Vec<u8> {
-        let proof = self.mac(of, contents).finalize().into_bytes();
+        let proof = self.mac(of, &hash(contents)).finalize().into_bytes();
         frame(&[&proof[..], contents].concat())
     }
 
     /// The contents of a frame whose proof is right.
     fn open<'a>(&self, of: Of, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let (proof, contents) = bytes.split_at_checked(PROOF)?;
-        self.mac(of, contents).verify_slice(proof).is_ok().then_some(contents)
+        self.mac(of, &hash(contents)).verify_slice(proof).is_ok().then_some(contents)
     }
+}
+
+/// What a proof covers of contents.
+pub type Hash = [u8; 32];
+
+/// The hash of contents.
+pub fn hash(contents: &[u8]) -> Hash {
+    Sha256::digest(contents).into()
 }
 
 /// A task's side.
@@ -118,7 +129,10 @@ impl Initiator {
         let (nonce, proof) = nonce.ok_or(Refusal::Stranger)?;
         self.proofs.nonce = *nonce;
         Ok(match self.proofs.open(Of::Reply, proof) {
-            Some([]) => Next::Write(self.proofs.seal(Of::Values, &values)),
+            Some([]) => {
+                let proof = self.proofs.seal(Of::Task, &[]);
+                Next::Write([proof, self.proofs.seal(Of::Values, &values)].concat())
+            }
             _ => Next::Refuse(frame(&[0; PROOF])),
         })
     }
@@ -131,6 +145,7 @@ pub struct Responder {
     expected: Request,
     input: Vec<u8>,
     requested: Option<(u32, Proofs)>,
+    has_proved: bool,
     has_values: bool,
 }
 
@@ -148,7 +163,7 @@ pub enum Got {
 impl Responder {
     /// A connection that was accepted; `expected` is the request that this task would send.
     pub fn new(key: Secret, expected: Request) -> Self {
-        Self { key, expected, input: Vec::new(), requested: None, has_values: false }
+        Self { key, expected, input: Vec::new(), requested: None, has_proved: false, has_values: false }
     }
 
     /// The task that has sent the request, as it says.
@@ -162,37 +177,50 @@ impl Responder {
     /// It is no task of this job, or sends something else.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Got, Refusal> {
         self.input.extend_from_slice(bytes);
-        let longest = if self.requested.is_some() { LONGEST_VALUES } else { LONGEST_FIRST_FRAME };
-        let Some(bytes) = take_frame(&mut self.input, longest).map_err(|_| Refusal::Stranger)? else {
-            return Ok(Got::Read);
-        };
-        let Some((task, proofs)) = &self.requested else {
-            let request = Request::decode(&bytes).ok_or(Refusal::Stranger)?;
-            let expected = Request { task: request.task, nonce: request.nonce, ..self.expected };
-            if request != expected || request.task == 0 || request.task >= request.tasks {
-                return Err(Refusal::Elsewhere);
+        loop {
+            let longest = if self.has_proved { LONGEST_VALUES } else { LONGEST_FIRST_FRAME };
+            let Some(bytes) = take_frame(&mut self.input, longest).map_err(|_| Refusal::Stranger)? else {
+                return Ok(Got::Read);
+            };
+            let Some((task, proofs)) = &self.requested else { return self.reply_to(bytes).map(Got::Write) };
+            if self.has_values {
+                return Err(Refusal::Stranger);
             }
-            let proofs = Proofs { key: self.key, request: bytes, nonce: random() };
-            let proof = proofs.mac(Of::Reply, &[]).finalize().into_bytes();
-            let reply = frame(&[&MAGIC[..], &proofs.nonce, &proof].concat());
-            self.requested = Some((request.task, proofs));
-            return Ok(Got::Write(reply));
-        };
-        if self.has_values {
+            if self.has_proved {
+                let values = proofs.open(Of::Values, &bytes).ok_or(Refusal::WrongKey)?;
+                let values = decode_values(values).ok_or(Refusal::Stranger)?;
+                self.has_values = true;
+                return Ok(Got::Values(*task, values));
+            }
+            let nothing = proofs.open(Of::Task, &bytes).ok_or(Refusal::WrongKey)?;
+            self.has_proved = nothing.is_empty();
+        }
+    }
+
+    /// Replies to a request with the proof of this side.
+    fn reply_to(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+        let request = Request::decode(&bytes).ok_or(Refusal::Stranger)?;
+        let expected = Request { task: request.task, nonce: request.nonce, ..self.expected };
+        if request != expected || request.task == 0 || request.task >= request.tasks {
+            return Err(Refusal::Elsewhere);
+        }
+        // A task waits for the reply: what is more than a request is not kept.
+        if !self.input.is_empty() {
             return Err(Refusal::Stranger);
         }
-        let values = proofs.open(Of::Values, &bytes).ok_or(Refusal::WrongKey)?;
-        let values = decode_values(values).ok_or(Refusal::Stranger)?;
-        self.has_values = true;
-        Ok(Got::Values(*task, values))
+        let proofs = Proofs { key: self.key, request: bytes, nonce: random() };
+        let proof = proofs.mac(Of::Reply, &hash(&[])).finalize().into_bytes();
+        let reply = frame(&[&MAGIC[..], &proofs.nonce, &proof].concat());
+        self.requested = Some((request.task, proofs));
+        Ok(reply)
     }
 
     /// The beginning of the last frame, which the table follows: the values of all tasks, as
-    /// [`crate::wire::exchange::encode_table`] has them.
-    pub fn before_table(&self, table: &[u8]) -> Vec<u8> {
+    /// [`crate::wire::exchange::encode_table`] has them, with this length and this hash.
+    pub fn before_table(&self, length: usize, hash: &Hash) -> Vec<u8> {
         let Some((_, proofs)) = &self.requested else { return Vec::new() };
-        let proof = proofs.mac(Of::Table, table).finalize().into_bytes();
-        [&((PROOF + table.len()) as u32).to_le_bytes()[..], &proof].concat()
+        let proof = proofs.mac(Of::Table, hash).finalize().into_bytes();
+        [&((PROOF + length) as u32).to_le_bytes()[..], &proof].concat()
     }
 }
 
@@ -248,7 +276,7 @@ mod tests {
             assert_eq!(got, Ok(Got::Values(2, values())));
             let table = vec![Values::new(), values()];
             let encoded = encode_table(&table);
-            let bytes = [responder.before_table(&encoded), encoded].concat();
+            let bytes = [responder.before_table(encoded.len(), &hash(&encoded)), encoded].concat();
             assert_eq!(
                 feed(&mut rng, &bytes, &Next::Read, |bytes| initiator.read(bytes)),
                 Ok(Next::Done(table))
@@ -311,8 +339,28 @@ mod tests {
         let at = 4 + rng.below(sealed.len() as u64 - 4) as usize;
         sealed[at] ^= 1;
         assert_eq!(responder.read(&sealed), Err(Refusal::WrongKey));
-        // No peer makes a task reserve memory before it has proved anything.
-        let mut responder = Responder::new([7; 16], request());
+    }
+
+    /// A peer that has proved nothing makes task 0 keep no more than a short frame, before its request and after it.
+    #[test]
+    fn what_is_kept_of_a_stranger() {
+        let expected = Request { task: 0, ..request() };
+        let (_, first) = Initiator::new([7; 16], request(), &values());
+        for before in [0, 1, first.len()] {
+            let mut responder = Responder::new([7; 16], expected);
+            let _ = responder.read(&first[..before]).expect("a request");
+            let mut kept = 0;
+            for byte in (1000_u32 << 8).to_le_bytes().into_iter().cycle().take(300_000) {
+                match responder.read(&[byte]) {
+                    Ok(_) => kept = kept.max(responder.input.len()),
+                    Err(_) => break,
+                }
+            }
+            assert!(kept <= LONGEST_FIRST_FRAME + 4, "{kept} bytes after {before}");
+        }
+        let mut responder = Responder::new([7; 16], expected);
+        assert_eq!(responder.read(&[&first[..], &[1; 9000]].concat()), Err(Refusal::Stranger));
+        let mut responder = Responder::new([7; 16], expected);
         assert_eq!(responder.read(&1000_u32.to_le_bytes()), Err(Refusal::Stranger));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 
 fn task(task: u32, tasks: u32, job: &str, secret: u8) -> Slurm {
     let identity = Identity { task, tasks, key: job.to_owned(), ..Identity::alone() };

@@ -1,8 +1,8 @@
-//! The connections to `poe`'s port: those that begin with the token are passed on, the others are closed. Any process that reaches the machine
-//! can connect. So one thread serves all of them, waits for none, and keeps a bounded number.
+//! The connections to `poe`'s port: those whose other side proves that it knows the token are passed on, the others are closed. Any process that
+//! reaches the machine can connect. So one thread serves all of them, waits for none, and keeps a bounded number.
 
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,13 +12,16 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::super::error::Error;
-use super::link::{Connection, HEAD, KINDS, Kind, Listener, admitted, prepare};
+use openlapi::job::secret::Secret;
 
-/// How long a connection may take to send its first bytes.
+use super::super::error::Error;
+use super::greeting::{Called, HELLO, Heard};
+use super::link::{Connection, KINDS, Kind, Listener, prepare};
+
+/// How long a connection may take to prove that it is a task's.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections that have not sent them yet, at a time, beside those of the tasks. Where there are more, the oldest one is closed: a
-/// task sends the bytes as soon as it is connected.
+/// Connections that have not proved it yet, at a time, beside those of the tasks. Where there are more, the oldest one is closed: a
+/// task replies at once.
 const STRANGERS: usize = 128;
 /// Connections that are accepted before the others are served again.
 const AT_A_TIME: usize = 32;
@@ -46,11 +49,10 @@ impl Listener {
     }
 }
 
-/// A connection whose first bytes are not complete.
+/// A connection whose greeting is not complete.
 struct Stranger {
     stream: TcpStream,
-    head: [u8; HEAD],
-    read: usize,
+    greeting: Called,
     until: Instant,
 }
 
@@ -64,7 +66,7 @@ enum Whose {
 /// Passes on the connections of `tasks` tasks, until `open` has no owner any more.
 fn serve(
     socket: &TcpListener,
-    token: &str,
+    token: &Secret,
     tasks: usize,
     admit: &Sender<(usize, Kind, Connection)>,
     open: &Weak<()>,
@@ -86,7 +88,7 @@ fn serve(
                 Whose::NotKnown if now < one.until => strangers.push_back(one),
                 Whose::NotKnown | Whose::Nobodys => {}
                 Whose::Task(task, kind) => {
-                    prepare(&one.stream);
+                    prepare(&one.stream, kind);
                     if one.stream.set_nonblocking(false).is_ok() {
                         let _ = admit.send((task, kind, one.stream));
                     }
@@ -104,7 +106,7 @@ fn accept(socket: &TcpListener, strangers: &mut VecDeque<Stranger>) {
             Ok((stream, _)) => {
                 if stream.set_nonblocking(true).is_ok() {
                     let until = Instant::now() + HELLO_TIMEOUT;
-                    strangers.push_back(Stranger { stream, head: [0; HEAD], read: 0, until });
+                    strangers.push_back(Stranger { stream, greeting: Called::default(), until });
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -120,21 +122,24 @@ fn accept(socket: &TcpListener, strangers: &mut VecDeque<Stranger>) {
 }
 
 impl Stranger {
-    /// Reads what is there.
-    fn look(&mut self, token: &str) -> Whose {
+    /// Reads what is there, and replies to it.
+    fn look(&mut self, token: &Secret) -> Whose {
+        let mut bytes = [0; HELLO];
         loop {
-            match self.stream.read(&mut self.head[self.read..]) {
+            let wanted = self.greeting.wanted().min(bytes.len());
+            let read = match self.stream.read(&mut bytes[..wanted]) {
                 Ok(0) => return Whose::Nobodys,
-                Ok(read) => self.read += read,
+                Ok(read) => read,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Whose::NotKnown,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return Whose::Nobodys,
-            }
-            if self.read == HEAD {
-                return match admitted(&self.head, token) {
-                    Some((task, kind)) => Whose::Task(task, kind),
-                    None => Whose::Nobodys,
-                };
+            };
+            match self.greeting.read(token, &bytes[..read]) {
+                Heard::More => {}
+                // A connection that is new has room for it.
+                Heard::Reply(reply) if self.stream.write_all(&reply).is_ok() => {}
+                Heard::Reply(_) | Heard::Stranger => return Whose::Nobodys,
+                Heard::Task(task, kind) => return Whose::Task(task, kind),
             }
         }
     }
@@ -142,28 +147,35 @@ impl Stranger {
 
 #[cfg(test)]
 mod tests {
-    use super::super::link::{TOKEN, head, read_list, write_list};
+    use super::super::greeting::hello;
+    use super::super::link::{read_list, write_list};
     use super::*;
-    use std::io::{self, Write};
+    use std::io;
     use std::net::Ipv4Addr;
 
     #[test]
     fn connections_arrive_by_task_and_kind() {
-        let listener = Listener::open().expect("a port is free");
+        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let listener = Listener { socket, token: [7; 16] };
         let mut link = listener.link("X");
-        link.addresses = vec![Ipv4Addr::LOCALHOST.into()];
+        // At the first address another program listens, and says nothing.
+        let silent = TcpListener::bind((Ipv4Addr::new(127, 0, 0, 2), link.port)).expect("it is free");
+        link.addresses = vec![Ipv4Addr::new(127, 0, 0, 2).into(), Ipv4Addr::LOCALHOST.into()];
         let arrived = listener.listen(2).expect("a thread can be started");
-        let mut wrong = link.clone();
-        wrong.token = "f".repeat(TOKEN);
-        let _refused = wrong.connect(0, Kind::Control).expect("the port is open");
-        let mut stream = link.connect(1, Kind::Input).expect("the port is open");
-        let (task, kind, mut other) = arrived.connections.recv_timeout(HELLO_TIMEOUT).expect("it arrives");
-        assert_eq!((task, kind), (1, Kind::Input));
+        let mut streams = link.connect(1).expect("the port is open");
+        drop(silent);
+        let mut others = Vec::new();
+        for expected in KINDS {
+            let (task, kind, other) = arrived.connections.recv_timeout(HELLO_TIMEOUT).expect("it arrives");
+            assert_eq!((task, kind), (1, expected));
+            others.push(other);
+        }
         let list = vec![b"".to_vec(), b"two words".to_vec(), vec![0, 255]];
-        write_list(&mut other, &list).expect("the other end is open");
-        assert_eq!(read_list(&mut stream).expect("a list was written"), list);
+        write_list(&mut others[0], &list).expect("the other end is open");
+        assert_eq!(read_list(&mut streams[0]).expect("a list was written"), list);
     }
-    /// More connections than any limit of this process, which say nothing, half of a head, or something else.
+
+    /// More connections than any limit of this process, which say nothing, half of a greeting, a false proof, or something else.
     #[test]
     fn strangers_do_not_keep_tasks_out() {
         let listener = Listener::open().expect("a port is free");
@@ -171,13 +183,13 @@ mod tests {
         link.addresses = vec![Ipv4Addr::LOCALHOST.into()];
         let port = link.port;
         let arrived = listener.listen(1).expect("a thread can be started");
-        let wrong = head(&"f".repeat(TOKEN), 0, Kind::Control);
+        let wrong = [&hello(0, Kind::Control, [7; 16])[..], &[7; 16]].concat();
         let mut kept = Vec::new();
         for number in 0..600 {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the port is open");
             let bytes = match number % 4 {
                 0 => &wrong[..0],
-                1 => &wrong[..HEAD / 2],
+                1 => &wrong[..HELLO / 2],
                 2 => &wrong[..],
                 _ => &[b'x'; 100_000][..],
             };
@@ -185,8 +197,7 @@ mod tests {
             let _ = stream.set_nonblocking(true).and_then(|()| stream.write_all(bytes));
             kept.push(stream);
         }
-        let mut streams: Vec<_> =
-            KINDS.iter().map(|kind| link.connect(0, *kind).expect("the port is open")).collect();
+        let mut streams = link.connect(0).expect("the port is open");
         for _ in KINDS {
             let (task, kind, mut other) =
                 arrived.connections.recv_timeout(HELLO_TIMEOUT).expect("a task's connection");

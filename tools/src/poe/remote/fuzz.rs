@@ -8,7 +8,8 @@ use openlapi::wire::board::{CARD, INSTANCES, RECORD, Word, card_at, size};
 
 use super::super::openings::Openings;
 use super::super::supervisor::Note;
-use super::link::{HEAD, KINDS, Kind, Link, TOKEN, admitted, head, read_list, write_list};
+use super::greeting::{Called, HELLO, Heard, claimed, hello};
+use super::link::{KINDS, Kind, Link, read_list, write_list};
 use super::mirror::{Mirror, put_end};
 use super::task::Order;
 
@@ -25,9 +26,20 @@ fn link(bytes: &[u8]) -> bool {
     if let Some(link) = &variable {
         assert_eq!(link.to_string().parse().as_ref(), Ok(link));
     }
-    let greeting = bytes.first_chunk::<HEAD>().and_then(|bytes| admitted(bytes, SECRET));
+    let greeting = bytes.first_chunk::<HELLO>().and_then(claimed);
     if let Some((task, kind)) = greeting {
-        assert_eq!(head(SECRET, task, kind), bytes[..HEAD]);
+        let nonce = *bytes[..HELLO].last_chunk().expect("it ends with a nonce");
+        assert_eq!(hello(task, kind, nonce), bytes[..HELLO]);
+    }
+    let (mut called, mut rest) = (Called::default(), bytes);
+    while called.wanted() > 0 && !rest.is_empty() {
+        let (some, others) = rest.split_at(rest.len().min(called.wanted()));
+        rest = others;
+        match called.read(&[7; 16], some) {
+            Heard::More | Heard::Reply(_) => {}
+            Heard::Stranger => break,
+            Heard::Task(..) => panic!("without the token"),
+        }
     }
     let mut rest = bytes;
     let list = read_list(&mut rest).ok();
@@ -54,10 +66,10 @@ fn first_bytes() -> Vec<Seed> {
     write_list(&mut order, &list).expect("memory takes it");
     let mut note = Vec::new();
     Note::Exited { task: 3, status: 1 }.write(&mut note).expect("memory takes it");
-    const { assert!(SECRET.len() == TOKEN && KINDS.len() == 4) };
+    const { assert!(KINDS.len() == 4) };
     vec![
         seed("variable", format!("192.0.2.1,fe80::1;4711;{SECRET};PMI_RANK")),
-        seed("greeting", head(SECRET, 3, Kind::Output)),
+        seed("greeting", [&hello(3, Kind::Output, [9; 16])[..], &[5; 16]].concat()),
         seed("order", order),
         seed("note", note),
     ]

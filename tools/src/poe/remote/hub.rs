@@ -1,27 +1,39 @@
-//! The thread of `poe` that passes notes between it and the tasks on other machines, in the place of a supervisor.
+//! The thread of `poe` that passes notes between it and the tasks on other machines, in the place of a supervisor. It waits for no machine
+//! alone: one that has vanished, or does not read, delays no other one.
 
-use std::io::{self, Read, Write};
+use std::io;
+use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rustix::event::{self, Timespec};
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::super::error::Error;
 use super::super::supervisor::Note;
 use super::link::{self, Connection};
-use super::mirror::{LONGEST, put_end};
+use super::mirror::put_end;
+use super::peer::{self, Arrived, Peer};
 
 /// How long the launcher may take to end after the tasks, and the tasks after it, and then once more after a signal.
 const GRACE: Duration = Duration::from_secs(5);
+/// The same once the tasks are killed: the user has asked twice, or they have had their time.
+const SHORT_GRACE: Duration = Duration::from_secs(1);
+/// How long what a lost task has written may still be on its way.
+const PARTING: Duration = Duration::from_secs(2);
+
+/// A task that is connected: its control connection, and other handles of those of its data.
+pub(super) type Connected = (Connection, Vec<TcpStream>);
 
 /// Sends the tasks their orders, and passes notes from then on. Returns the socket of the notes.
 pub(super) fn start(
-    controls: Vec<Connection>,
+    connected: Vec<Connected>,
     orders: Vec<Vec<Vec<u8>>>,
     launcher: Pid,
 ) -> Result<UnixStream, Error> {
@@ -29,16 +41,17 @@ pub(super) fn start(
     let (ours, socket) = UnixStream::pair().map_err(failed)?;
     let pid = rustix::process::Pid::from_raw(launcher.as_raw()).expect("a process has a number");
     let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| failed(errno.into()))?;
-    let tasks = controls.into_iter().map(|stream| Some(Task { stream, ended: false })).collect();
-    let hub =
-        Hub { tasks, socket, launcher, launcher_ended: Some(ended), randomized: false, changes: Vec::new() };
-    thread::Builder::new().name("poe-notes".into()).spawn(move || hub.run(orders)).map_err(failed)?;
+    for (control, _) in &connected {
+        control.set_nonblocking(true).map_err(failed)?;
+    }
+    let run = move || Hub::new(connected, socket, launcher, Some(ended)).run(orders);
+    thread::Builder::new().name("poe-notes".into()).spawn(run).map_err(failed)?;
     Ok(ours)
 }
 
 struct Hub {
     /// `None`: its connection is closed.
-    tasks: Vec<Option<Task>>,
+    tasks: Vec<Option<Peer>>,
     socket: UnixStream,
     launcher: Pid,
     /// Readable when the launcher has ended; `None`: that is known.
@@ -47,34 +60,43 @@ struct Hub {
     randomized: bool,
     /// What tasks have written into their files, and the others were not sent yet.
     changes: Vec<u8>,
-}
-
-struct Task {
-    stream: Connection,
-    /// Its end was reported.
-    ended: bool,
+    /// How long the launcher and the tasks may take to end.
+    grace: Duration,
+    /// When the tasks that are left are lost.
+    until: Option<Instant>,
+    /// The connections of the data of lost tasks.
+    parting: Vec<TcpStream>,
 }
 
 impl Hub {
+    fn new(
+        connected: Vec<Connected>,
+        socket: UnixStream,
+        launcher: Pid,
+        launcher_ended: Option<OwnedFd>,
+    ) -> Self {
+        let tasks = connected.into_iter().map(|(control, data)| Some(Peer::new(control, data))).collect();
+        let (randomized, changes, grace, until, parting) = (false, Vec::new(), GRACE, None, Vec::new());
+        Self { tasks, socket, launcher, launcher_ended, randomized, changes, grace, until, parting }
+    }
+
     fn run(mut self, orders: Vec<Vec<Vec<u8>>>) {
         for (task, order) in orders.iter().enumerate() {
-            let written = self.tasks[task].as_mut().map(|task| link::write_list(&mut task.stream, order));
-            if matches!(written, Some(Err(_))) {
-                self.lose(task);
-            }
+            let mut bytes = Vec::new();
+            link::write_list(&mut bytes, order).expect("memory takes it");
+            self.give(task, &bytes.into());
         }
         drop(orders);
         // An error: `poe` reads no notes any more.
         if self.pass().is_ok() {
             self.see_the_launcher_off();
+            self.end_the_lost();
             let _ = Note::Done.write(&mut self.socket);
         }
     }
 
     /// Passes notes until no task is connected.
     fn pass(&mut self) -> io::Result<()> {
-        // When the launcher has ended before the tasks, they have until then.
-        let mut until: Option<Instant> = None;
         while self.tasks.iter().any(Option::is_some) {
             let open: Vec<usize> = (0..self.tasks.len()).filter(|task| self.tasks[*task].is_some()).collect();
             let mut polled = vec![PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
@@ -82,23 +104,32 @@ impl Hub {
                 self.launcher_ended.iter().map(|ended| PollFd::new(ended.as_fd(), PollFlags::POLLIN)),
             );
             let first = polled.len();
-            let streams = self.tasks.iter().flatten().map(|task| &task.stream);
-            polled.extend(streams.map(|stream| PollFd::new(stream.as_fd(), PollFlags::POLLIN)));
-            let _ = poll(&mut polled, poll_timeout(until));
-            let ready: Vec<bool> = polled.iter().map(|polled| polled.any() == Some(true)).collect();
-            if ready[0] {
+            polled.extend(self.tasks.iter().flatten().map(|task| PollFd::new(task.as_fd(), task.events())));
+            let _ = poll(&mut polled, poll_timeout(self.until));
+            let ready: Vec<PollFlags> =
+                polled.iter().map(|polled| polled.revents().unwrap_or(PollFlags::empty())).collect();
+            if !ready[0].is_empty() {
                 let note = Note::read(&mut self.socket)?;
                 self.send(note);
             }
-            for (task, _) in open.into_iter().zip(&ready[first..]).filter(|(_, ready)| **ready) {
-                self.pass_note(task)?;
+            for (task, ready) in open.into_iter().zip(&ready[first..]) {
+                if ready.contains(PollFlags::POLLOUT)
+                    && let Some(task) = &mut self.tasks[task]
+                {
+                    // As in `give`.
+                    let _ = task.write();
+                }
+                if ready.intersects(PollFlags::POLLIN | PollFlags::POLLERR | PollFlags::POLLHUP) {
+                    self.take_in(task)?;
+                }
             }
             self.pass_changes();
-            if first == 2 && ready[1] {
+            if first == 2 && !ready[1].is_empty() {
+                // The tasks have some time.
                 self.launcher_ended = None;
-                until = Some(Instant::now() + GRACE);
+                self.hurry();
             }
-            if until.is_some_and(|until| until <= Instant::now()) {
+            if self.until.is_some_and(|until| until <= Instant::now()) {
                 // A task whose connection is closed ends.
                 (0..self.tasks.len()).for_each(|task| self.lose(task));
             }
@@ -106,17 +137,26 @@ impl Hub {
         Ok(())
     }
 
+    /// The tasks that are left are lost after the grace.
+    fn hurry(&mut self) {
+        let until = Instant::now() + self.grace;
+        self.until = Some(self.until.map_or(until, |earlier| earlier.min(until)));
+    }
+
     /// Sends a note of `poe` to the tasks that it concerns.
     fn send(&mut self, note: Note) {
-        for (number, task) in self.tasks.iter_mut().enumerate() {
-            let Some(task) = task.as_mut().filter(|task| !task.ended) else { continue };
+        if matches!(note, Note::Signal { signal } if signal == Signal::SIGKILL as i32) {
+            // A machine that has vanished does not reply to it.
+            self.grace = SHORT_GRACE;
+            self.hurry();
+        }
+        for number in 0..self.tasks.len() {
             let note = match note {
                 Note::SignalTask { task, signal } if task == number => Note::SignalTask { task: 0, signal },
                 Note::Signal { .. } | Note::Offer { .. } => note,
                 _ => continue,
             };
-            // One that is gone is seen when it is read.
-            let _ = note.write(&mut task.stream);
+            self.give(number, &bytes_of(note).into());
         }
     }
 
@@ -126,43 +166,51 @@ impl Hub {
         if changes.is_empty() {
             return;
         }
-        for task in self.tasks.iter_mut().flatten().filter(|task| !task.ended) {
-            let head = Note::Changes { length: changes.len() }.write(&mut task.stream);
-            // One that is gone is seen when it is read.
-            let _ = head.and_then(|()| task.stream.write_all(&changes));
+        let head = bytes_of(Note::Changes { length: changes.len() });
+        let bytes: Rc<[u8]> = [&head[..], &changes].concat().into();
+        for number in 0..self.tasks.len() {
+            self.give(number, &bytes);
         }
     }
 
-    /// Takes in what a task has written into its file.
-    fn collect(&mut self, number: usize, length: usize) {
-        let Some(task) = &mut self.tasks[number] else { return };
-        let before = self.changes.len();
-        self.changes.resize(before + length.min(LONGEST), 0);
-        if task.stream.read_exact(&mut self.changes[before..]).is_err() {
-            self.changes.truncate(before);
+    /// Has bytes sent to a task that has not ended.
+    fn give(&mut self, number: usize, bytes: &Rc<[u8]>) {
+        if let Some(task) = self.tasks[number].as_mut().filter(|task| !task.ended) {
+            // One that is gone is seen when it is read.
+            let _ = task.send(bytes.clone());
+        }
+    }
+
+    /// Takes in what a task has sent.
+    fn take_in(&mut self, number: usize) -> io::Result<()> {
+        let Some(task) = &mut self.tasks[number] else { return Ok(()) };
+        let mut gone = task.read().is_err();
+        loop {
+            let Some(task) = &mut self.tasks[number] else { return Ok(()) };
+            match task.next() {
+                Ok(Some(Arrived::Note(note))) => self.pass_note(number, note)?,
+                Ok(Some(Arrived::Changes(changes))) => self.changes.extend(changes),
+                Ok(None) => break,
+                Err(_) => {
+                    gone = true;
+                    break;
+                }
+            }
+        }
+        if gone {
             self.lose(number);
         }
+        Ok(())
     }
 
     /// Passes a note of a task on.
-    fn pass_note(&mut self, number: usize) -> io::Result<()> {
+    fn pass_note(&mut self, number: usize, note: Note) -> io::Result<()> {
         let Some(task) = &mut self.tasks[number] else { return Ok(()) };
-        let note = match Note::read(&mut task.stream) {
-            Ok(note) => note,
-            Err(_) => {
-                self.lose(number);
-                return Ok(());
-            }
-        };
         match note {
             Note::Exited { .. } | Note::Killed { .. } => task.ended = true,
             Note::NotStarted { .. } => {
                 task.ended = true;
                 self.send(Note::Signal { signal: Signal::SIGKILL as i32 });
-            }
-            Note::Changes { length } => {
-                self.collect(number, length);
-                return Ok(());
             }
             Note::Randomized { .. } if std::mem::replace(&mut self.randomized, true) => return Ok(()),
             Note::Done => {
@@ -180,7 +228,10 @@ impl Hub {
 
     /// The connection to a task has ended, or is closed here: the task ends, and its machine does not report that to the others.
     fn lose(&mut self, number: usize) {
-        if self.tasks[number].take().is_some_and(|task| !task.ended) {
+        let Some(task) = self.tasks[number].take() else { return };
+        let reported = task.ended;
+        self.parting.extend(task.close());
+        if !reported {
             put_end(&mut self.changes, number);
             let _ = Note::Lost { task: number }.write(&mut self.socket);
         }
@@ -193,7 +244,7 @@ impl Hub {
             if let Some(signal) = signal {
                 let _ = kill(self.launcher, signal);
             }
-            let until = Instant::now() + GRACE;
+            let until = Instant::now() + self.grace;
             while Instant::now() < until {
                 let mut polled = [PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
                 if poll(&mut polled, poll_timeout(Some(until))).is_ok_and(|ready| ready > 0) {
@@ -202,6 +253,28 @@ impl Hub {
             }
         }
     }
+
+    /// Ends the connections of the data of lost tasks: a machine that has vanished does not.
+    fn end_the_lost(&mut self) {
+        let until = Instant::now() + PARTING;
+        while !self.parting.is_empty() && Instant::now() < until {
+            let left = until.saturating_duration_since(Instant::now()).as_millis() as i64 + 1;
+            let left = Timespec { tv_sec: left / 1000, tv_nsec: left % 1000 * 1_000_000 };
+            let mut polled: Vec<event::PollFd> =
+                self.parting.iter().map(|data| event::PollFd::new(data, event::PollFlags::RDHUP)).collect();
+            let _ = event::poll(&mut polled, Some(&left));
+            let mut open =
+                polled.iter().map(|polled| polled.revents().is_empty()).collect::<Vec<_>>().into_iter();
+            self.parting.retain(|_| open.next() == Some(true));
+        }
+        self.parting.iter().for_each(peer::end);
+    }
+}
+
+fn bytes_of(note: Note) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    note.write(&mut bytes).expect("memory takes it");
+    bytes
 }
 
 fn poll_timeout(until: Option<Instant>) -> PollTimeout {
@@ -216,6 +289,7 @@ fn poll_timeout(until: Option<Instant>) -> PollTimeout {
 mod tests {
     use super::*;
     use openlapi::wire::board::Word;
+    use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 
     /// The ends of a connection.
@@ -223,20 +297,27 @@ mod tests {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let address = listener.local_addr().expect("it is bound");
         let here = TcpStream::connect(address).expect("it listens");
-        (here, listener.accept().expect("it has connected").0)
+        here.set_nonblocking(true).expect("it is a socket");
+        let there = listener.accept().expect("it has connected").0;
+        there.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+        (here, there)
+    }
+
+    /// A hub with these connections, which runs, and `poe`'s end of its socket.
+    fn hub(connected: Vec<Connected>) -> (UnixStream, thread::JoinHandle<()>) {
+        let (poe, socket) = UnixStream::pair().expect("sockets");
+        poe.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+        let thread =
+            thread::spawn(move || Hub::new(connected, socket, nix::unistd::getpid(), None).run(Vec::new()));
+        (poe, thread)
     }
 
     #[test]
     fn the_loss_of_a_task_is_passed_on_to_the_others() {
         let (first, second) = (connection(), connection());
-        let (mut poe, socket) = UnixStream::pair().expect("sockets");
-        let tasks = [first.0, second.0].map(|stream| Some(Task { stream, ended: false })).into();
-        let (launcher, launcher_ended) = (nix::unistd::getpid(), None);
-        let mut hub = Hub { tasks, socket, launcher, launcher_ended, randomized: false, changes: Vec::new() };
-        let thread = thread::spawn(move || hub.pass());
+        let (mut poe, thread) = hub(vec![(first.0, Vec::new()), (second.0, Vec::new())]);
         drop(first.1);
         let mut other = second.1;
-        other.set_read_timeout(Some(Duration::from_secs(20))).expect("a time");
         let mut expected = Word::Ended.at(0).to_le_bytes().to_vec();
         expected.extend([4_u32, 1].map(u32::to_le_bytes).concat());
         let note = Note::read(&mut other).expect("a note comes");
@@ -247,6 +328,47 @@ mod tests {
         drop(other);
         assert_eq!(Note::read(&mut poe).expect("a note"), Note::Lost { task: 0 });
         assert_eq!(Note::read(&mut poe).expect("a note"), Note::Lost { task: 1 });
-        thread.join().expect("it ends").expect("nothing fails");
+        assert_eq!(Note::read(&mut poe).expect("a note"), Note::Done);
+        thread.join().expect("nothing fails");
+    }
+
+    /// One machine does not read, and has sent half a note: as one that has vanished. More is sent to it than the sockets take.
+    #[test]
+    fn a_machine_that_does_not_read_delays_no_other_one() {
+        const LENGTH: usize = 16 << 20;
+        let (silent, talker, listener) = (connection(), connection(), connection());
+        let data = connection();
+        let mut output = data.0.try_clone().expect("a descriptor");
+        let (mut poe, thread) =
+            hub(vec![(silent.0, vec![data.0]), (talker.0, Vec::new()), (listener.0, Vec::new())]);
+        let (mut silent, mut talker, mut listener) = (silent.1, talker.1, listener.1);
+        silent.write_all(&[0; 5]).expect("it is connected");
+        let reader = talker.try_clone().expect("a descriptor");
+        let drain = thread::spawn(move || io::copy(&mut { reader }, &mut io::sink()));
+        Note::Changes { length: LENGTH }.write(&mut talker).expect("it is connected");
+        talker.write_all(&vec![7; LENGTH]).expect("the hub reads");
+        assert_eq!(Note::read(&mut listener).expect("a note"), Note::Changes { length: LENGTH });
+        let mut changes = vec![0; LENGTH];
+        listener.read_exact(&mut changes).expect("they follow");
+        assert!(changes.iter().all(|byte| *byte == 7));
+        Note::Signal { signal: Signal::SIGTERM as i32 }.write(&mut poe).expect("the hub reads");
+        assert_eq!(
+            Note::read(&mut listener).expect("a note"),
+            Note::Signal { signal: Signal::SIGTERM as i32 }
+        );
+        for mut task in [talker, listener] {
+            Note::Killed { task: 0, signal: 15 }.write(&mut task).expect("it is connected");
+            Note::Done.write(&mut task).expect("it is connected");
+        }
+        assert!(matches!(Note::read(&mut poe), Ok(Note::Killed { signal: 15, .. })));
+        assert!(matches!(Note::read(&mut poe), Ok(Note::Killed { signal: 15, .. })));
+        // What a second signal of the user leads to.
+        Note::Signal { signal: Signal::SIGKILL as i32 }.write(&mut poe).expect("the hub reads");
+        assert_eq!(Note::read(&mut poe).expect("a note"), Note::Lost { task: 0 });
+        assert_eq!(Note::read(&mut poe).expect("a note"), Note::Done);
+        assert_eq!(output.read(&mut [0]).expect("it is at its end"), 0, "nobody waits for its output");
+        thread.join().expect("nothing fails");
+        drop(drain.join().expect("nothing fails"));
+        drop((silent, data.1));
     }
 }

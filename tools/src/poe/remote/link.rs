@@ -1,22 +1,22 @@
 //! The connections between `poe` and `poe --task`: four for each task, made by the task.
 //!
-//! A connection begins with the token of the job, the task and the kind of the connection. `poe` then writes the order on the
-//! control connection, a list of byte strings; after it both write notes, as `poe` and its supervisor do. All numbers are
+//! A connection begins with the proofs of both sides ([`super::greeting`]). `poe` then writes the order on the control connection, a list of byte strings; after it both write notes, as `poe` and its supervisor do. All numbers are
 //! little-endian.
 
 use std::fmt;
-use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::str::FromStr;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::ifaddrs::getifaddrs;
-use nix::sys::socket::{setsockopt, sockopt};
+use openlapi::base::random::random;
+use openlapi::job::reach::{Reached, reach, watch_over};
+use openlapi::job::secret::Secret;
+use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::super::error::Error;
+use super::greeting::Caller;
 
 /// What the launcher passes to each `poe --task`: a [`Link`].
 pub(super) const VARIABLE: &str = "POE_LINK";
@@ -36,21 +36,16 @@ pub(super) enum Kind {
 /// The kinds in the order of their numbers.
 pub(super) const KINDS: [Kind; 4] = [Kind::Control, Kind::Input, Kind::Output, Kind::Error];
 
-/// How long one address may take to accept a connection.
-const ONE_ADDRESS: Duration = Duration::from_secs(3);
 /// How long a task tries to reach `poe`.
-const ALL_ADDRESSES: Duration = Duration::from_secs(30);
-
-pub(super) const TOKEN: usize = 32;
-pub(super) const HEAD: usize = 8 + TOKEN + 4 + 1;
-const MAGIC: &[u8; 8] = b"POELINK1";
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where `poe` listens, and what admits to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub addresses: Vec<IpAddr>,
     pub port: u16,
-    pub token: String,
+    /// What both sides know; it does not travel ([`super::greeting`]).
+    pub token: Secret,
     /// The variable in which the launcher passes a task its number.
     pub rank_variable: String,
 }
@@ -58,7 +53,9 @@ pub(super) struct Link {
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let addresses: Vec<String> = self.addresses.iter().map(IpAddr::to_string).collect();
-        write!(f, "{};{};{};{}", addresses.join(","), self.port, self.token, self.rank_variable)
+        write!(f, "{};{};", addresses.join(","), self.port)?;
+        self.token.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        write!(f, ";{}", self.rank_variable)
     }
 }
 
@@ -71,95 +68,63 @@ impl FromStr for Link {
         let addresses =
             field()?.split(',').map(|text| text.parse().map_err(drop)).collect::<Result<_, ()>>()?;
         let port = field()?.parse().map_err(drop)?;
-        let token = field()?.to_owned();
-        if token.len() != TOKEN {
-            return Err(());
-        }
+        let token = openlapi::config::secret(field()?).ok_or(())?;
         Ok(Self { addresses, port, token, rank_variable: field()?.to_owned() })
     }
 }
 
 impl Link {
-    /// Connects a task to `poe`.
-    pub(super) fn connect(&self, task: usize, kind: Kind) -> io::Result<Connection> {
-        let until = Instant::now() + ALL_ADDRESSES;
-        let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
-        while Instant::now() < until {
-            for address in &self.addresses {
-                match TcpStream::connect_timeout(&SocketAddr::new(*address, self.port), ONE_ADDRESS) {
-                    Ok(mut stream) => {
-                        prepare(&stream);
-                        stream.write_all(&head(&self.token, task, kind))?;
-                        return Ok(stream);
-                    }
-                    Err(error) => failure = error,
-                }
-            }
-            thread::sleep(Duration::from_millis(200));
+    /// Connects a task to `poe`: the connections of all kinds. The first one finds the address, and the others begin with it.
+    ///
+    /// # Errors
+    /// What became of each address.
+    pub(super) fn connect(&self, task: usize) -> Result<[Connection; 4], String> {
+        let until = Instant::now() + PATIENCE;
+        let mut places: Vec<SocketAddr> =
+            self.addresses.iter().map(|address| SocketAddr::new(*address, self.port)).collect();
+        let mut connections = Vec::new();
+        for kind in KINDS {
+            let reached = reach(&places, || Caller::new(self.token, task, kind), until);
+            let Reached { mut stream, place, next, .. } = reached.map_err(|missed| missed.to_string())?;
+            // It is the end of the greeting.
+            stream.write_all(&next).map_err(|error| format!("{place}: {error}"))?;
+            prepare(&stream, kind);
+            connections.push(stream);
+            places.sort_by_key(|other| *other != place);
         }
-        Err(failure)
+        Ok(connections.try_into().expect("one of each kind"))
     }
 }
 
-pub(super) fn head(token: &str, task: usize, kind: Kind) -> [u8; HEAD] {
-    let mut bytes = [0; HEAD];
-    bytes[..8].copy_from_slice(MAGIC);
-    bytes[8..8 + TOKEN].copy_from_slice(token.as_bytes());
-    bytes[8 + TOKEN..HEAD - 1].copy_from_slice(&(task as u32).to_le_bytes());
-    bytes[HEAD - 1] = kind as u8;
-    bytes
-}
-
-/// The task and the kind, if the token is right.
-pub(super) fn admitted(bytes: &[u8; HEAD], token: &str) -> Option<(usize, Kind)> {
-    // Compared as a whole, so that the time does not depend on where they differ.
-    let same = bytes[8..8 + TOKEN].iter().zip(token.as_bytes()).fold(0, |bits, (a, b)| bits | (a ^ b)) == 0;
-    let (task, kind) = (&bytes[8 + TOKEN..HEAD - 1], bytes[HEAD - 1]);
-    let task = u32::from_le_bytes(task.try_into().ok()?);
-    (same && bytes[..8] == *MAGIC).then_some((task as usize, *KINDS.get(usize::from(kind))?))
-}
-
-/// Notes leave at once, and the end of the other machine is noticed.
-pub(super) fn prepare(stream: &TcpStream) {
+/// Notes leave at once, and the end of the other machine is noticed. The data of the tasks may wait for as long as nobody reads them: their
+/// connections end with the control connection.
+pub(super) fn prepare(stream: &TcpStream, kind: Kind) {
     let _ = stream.set_nodelay(true);
-    let _ = setsockopt(stream, sockopt::KeepAlive, &true);
-    let _ = setsockopt(stream, sockopt::TcpKeepIdle, &10);
-    let _ = setsockopt(stream, sockopt::TcpKeepInterval, &5);
-    let _ = setsockopt(stream, sockopt::TcpKeepCount, &4);
+    watch_over(stream);
+    if kind != Kind::Control {
+        let _ = set_tcp_user_timeout(stream, 0);
+    }
 }
 
 /// Where the tasks of one job connect.
 pub(super) struct Listener {
     pub socket: TcpListener,
-    pub token: String,
+    pub token: Secret,
 }
 
 impl Listener {
     /// Listens on a free port, with a token of its own.
     pub(super) fn open() -> Result<Self, Error> {
-        let mut random = [0; TOKEN / 2];
-        File::open("/dev/urandom")
-            .and_then(|mut source| source.read_exact(&mut random))
-            .map_err(|error| Error::system("cannot read /dev/urandom", error))?;
-        let token = random.iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
         // The first one takes connections over IPv4, too.
         let socket = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0))
             .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))
             .map_err(|error| Error::system("cannot listen for the tasks", error))?;
-        Ok(Self { socket, token })
+        Ok(Self { socket, token: random() })
     }
 
     pub(super) fn link(&self, rank_variable: &str) -> Link {
         let port = self.socket.local_addr().map_or(0, |address| address.port());
-        Link {
-            addresses: addresses(),
-            port,
-            token: self.token.clone(),
-            rank_variable: rank_variable.to_owned(),
-        }
+        Link { addresses: addresses(), port, token: self.token, rank_variable: rank_variable.to_owned() }
     }
 }
 
@@ -228,15 +193,17 @@ mod tests {
         }
     }
 
+    /// Data may wait for a reader; notes are always read.
     #[test]
-    fn only_the_token_admits() {
-        let token = "0123456789abcdef0123456789abcdef";
-        let bytes = head(token, 70_000, Kind::Output);
-        assert_eq!(admitted(&bytes, token), Some((70_000, Kind::Output)));
-        for at in [0, 8, HEAD - 6, HEAD - 1] {
-            let mut wrong = bytes;
-            wrong[at] ^= 0x40;
-            assert_eq!(admitted(&wrong, token), None, "byte {at}");
+    fn notes_in_flight_do_not_wait_for_a_machine_that_has_gone() {
+        let listener = Listener::open().expect("a port is free");
+        let address = (Ipv4Addr::LOCALHOST, listener.socket.local_addr().expect("it is bound").port());
+        for kind in KINDS {
+            let stream = TcpStream::connect(address).expect("it listens");
+            prepare(&stream, kind);
+            let timeout = rustix::net::sockopt::tcp_user_timeout(&stream);
+            assert_eq!(timeout, Ok(if kind == Kind::Control { 30_000 } else { 0 }), "{kind:?}");
+            assert_eq!(rustix::net::sockopt::socket_keepalive(&stream), Ok(true));
         }
     }
 }

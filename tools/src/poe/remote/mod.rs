@@ -14,20 +14,24 @@
 //! tasks exchange their addresses by `poe` (`mirror`), so that what the death of a task ends is not up to the launcher.
 //!
 //! The job's secret and the environment are never in the arguments of a process, which every user can read. The launcher gets one
-//! variable, with a token that admits to `poe`; the environment of a process can be read by its user only. The connections are
-//! not encrypted, as those of the launchers are not.
+//! variable, with a token that `poe` and the tasks prove to each other that they know (`greeting`); the environment of a process can be read
+//! by its user only. The connections are not encrypted, as those of the launchers are not.
 
 mod admission;
 #[cfg(feature = "fuzz")]
 pub(super) mod fuzz;
+mod greeting;
 mod hub;
 mod launcher;
 mod link;
 mod mirror;
+mod peer;
 pub(super) mod task;
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io;
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
@@ -97,9 +101,11 @@ pub(super) fn start(
     let arrived = listener.listen(tasks)?;
     let mut found = starting.gather(&arrived, hosts, signals, limit, info_level)?;
     let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
-    let mut controls = Vec::new();
+    let mut connected = Vec::new();
     for (task, [control, input, output, error]) in found.drain(..).enumerate() {
-        controls.push(control);
+        // Not of the input: the task sees its end when the last handle is closed.
+        let copied = [&output, &error].map(TcpStream::try_clone).into_iter().collect::<io::Result<_>>();
+        connected.push((control, copied.map_err(|why| Error::system("cannot copy a descriptor", why))?));
         match stdin {
             StdinMode::All => ours.inputs.push(file(input)),
             StdinMode::Only(only) if only == task => ours.inputs.push(file(input)),
@@ -114,7 +120,7 @@ pub(super) fn start(
         commands.iter().enumerate().map(|(task, command)| order(&folder, command, environment, task));
     let process = starting.process.take().expect("it runs");
     let pid = Pid::from_raw(process.id() as i32);
-    let socket = hub::start(controls, orders.collect(), pid)?;
+    let socket = hub::start(connected, orders.collect(), pid)?;
     Ok((Supervisor { pid, socket }, ours))
 }
 
@@ -194,7 +200,9 @@ impl Starting<'_> {
         let mut found: Vec<[Option<Connection>; 4]> = hosts.iter().map(|_| Default::default()).collect();
         let timeout = process_env("LAPI_INIT_TIMEOUT").and_then(|seconds| seconds.trim().parse().ok());
         let timeout = timeout.map_or(DEADLINE, Duration::from_secs);
-        let mut until = (!self.launcher.queues()).then(|| Instant::now() + timeout);
+        // A time that no clock reaches is none.
+        let deadline = || Instant::now().checked_add(timeout);
+        let mut until = if self.launcher.queues() { None } else { deadline() };
         let mut slow_at = (info_level > 0).then(|| Instant::now() + SLOW);
         let missing = |found: &[[Option<Connection>; 4]]| {
             found.iter().position(|streams| streams.iter().any(Option::is_none))
@@ -204,7 +212,7 @@ impl Starting<'_> {
                 Ok((task, kind, stream)) => {
                     if let Some(streams) = found.get_mut(task) {
                         streams[kind as usize].get_or_insert(stream);
-                        until.get_or_insert_with(|| Instant::now() + timeout);
+                        until = until.or_else(deadline);
                     }
                     continue;
                 }

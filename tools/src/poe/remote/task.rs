@@ -9,8 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::thread;
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::PollTimeout;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
@@ -32,7 +31,8 @@ use super::super::settings::{Flags, Settings};
 use super::super::signals::Signals;
 use super::super::streams;
 use super::super::supervisor::{Note, Supervisor, Work};
-use super::link::{self, Connection, KINDS, Link};
+use super::super::waiting::await_any;
+use super::link::{self, Connection, Link};
 use super::mirror::{LONGEST, Mirror};
 
 /// Runs one task. The status is 0 whatever the task's is: `poe` learns that over the connection, and the launcher must not act
@@ -51,13 +51,8 @@ fn serve() -> Result<(), Error> {
         .ok()
         .and_then(|text| text.parse().ok())
         .ok_or_else(|| Error::asked(format!("the launcher has not set {}", link.rank_variable)))?;
-    let unreachable = |error| Error::system(format!("cannot connect task {number} to poe"), error);
-    let mut streams = Vec::new();
-    for kind in KINDS {
-        streams.push(link.connect(number, kind).map_err(unreachable)?);
-    }
-    let [mut control, input, output, mut error] =
-        <[Connection; 4]>::try_from(streams).expect("one of each kind");
+    let unreachable = |missed| Error::asked(format!("task {number} cannot reach poe ({missed})"));
+    let [mut control, input, output, mut error] = link.connect(number).map_err(unreachable)?;
     let order = link::read_list(&mut control).map_err(|error| Error::system("poe has gone", error))?;
     let order =
         Order::parse(order).ok_or_else(|| Error::asked("poe on the other machine is another version"))?;
@@ -112,9 +107,20 @@ fn file(stream: Connection) -> File {
     File::from(OwnedFd::from(stream))
 }
 
-/// Copies standard input to the task. The process does not wait for this thread.
+/// Copies standard input to the task. The process does not wait for this thread. (Not by `io::copy`: splice(2) keeps the pipe locked while it
+/// waits for more input, and a task that ends meanwhile waits for that lock.)
 fn copy(mut from: Connection, mut to: File) -> Result<(), Error> {
-    let copy = move || io::copy(&mut from, &mut to);
+    let copy = move || {
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match from.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(length) if to.write_all(&buffer[..length]).is_err() => return,
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return,
+                Ok(_) | Err(_) => {}
+            }
+        }
+    };
     let thread = thread::Builder::new().name("poe-input".into()).spawn(copy);
     thread.map(drop).map_err(|error| Error::system("cannot start the thread that copies input", error))
 }
@@ -211,20 +217,15 @@ impl Task {
         let gone = |error| Error::system("the connection to poe is lost", error);
         let (mut kept, mut carried) = (true, false);
         while kept || !carried {
-            let wanted = |wanted| if wanted { PollFlags::POLLIN } else { PollFlags::empty() };
-            let mut polled = [
-                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.control.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.mirror.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.supervisor.socket.as_fd(), wanted(kept)),
-                PollFd::new(output.as_fd(), wanted(!carried)),
+            let sources = [
+                Some(signals.as_fd()),
+                Some(self.control.as_fd()),
+                Some(self.mirror.as_fd()),
+                kept.then(|| self.supervisor.socket.as_fd()),
+                (!carried).then(|| output.as_fd()),
             ];
-            match poll(&mut polled, PollTimeout::NONE) {
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(errno) => return Err(Error::system("waiting for the task", errno)),
-            }
-            // A closed descriptor is always ready.
-            let ready = polled.map(|polled| polled.any() == Some(true));
+            let ready = await_any(sources, PollTimeout::NONE)
+                .map_err(|errno| Error::system("waiting for the task", errno))?;
             while let Some(signal) = signals.next() {
                 self.supervisor.signal(if signal == Signal::SIGTSTP { Signal::SIGSTOP } else { signal });
             }
@@ -235,10 +236,10 @@ impl Task {
             if ready[2] {
                 self.send_news().map_err(gone)?;
             }
-            if kept && ready[3] {
+            if ready[3] {
                 kept = self.report().map_err(gone)?;
             }
-            if !carried && ready[4] {
+            if ready[4] {
                 match output.broken() {
                     Some(task) => self.supervisor.signal_task(task, Signal::SIGPIPE),
                     None => carried = true,

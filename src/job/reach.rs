@@ -1,0 +1,316 @@
+//! Reaches a process that listens at one of several places, of which others may be behind a filter, belong to somebody else, or be
+//! another machine with the same address. The places are tried side by side, and the first one where a process listens that proves what it
+//! is wins: an address that does not answer costs [`STAGGER`], once.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// How long a place is tried alone before the next one is tried beside it.
+pub const STAGGER: Duration = Duration::from_millis(100);
+/// How long a place may take, from the attempt to the proof, before it is tried anew.
+const ATTEMPT: Duration = Duration::from_secs(5);
+/// Between two attempts at one place.
+const PAUSE: Duration = Duration::from_millis(50);
+/// After how long without any sign of the other machine a connection has failed: with bytes in flight or without.
+pub const SILENCE: Duration = Duration::from_secs(30);
+
+/// What a process says and hears on a connection until the other side has proved what it is.
+pub trait Greeting {
+    /// Takes bytes that the other side has sent.
+    fn read(&mut self, bytes: &[u8]) -> Answer;
+}
+
+/// What follows from what the other side has sent.
+#[derive(Debug)]
+pub enum Answer {
+    /// It has to send more.
+    More,
+    /// It has proved what it is; these bytes are to be sent next.
+    Proved(Vec<u8>),
+    /// It speaks the protocol, but does not know the secret; these bytes tell it so.
+    WrongSecret(Vec<u8>),
+    /// It is something else.
+    Stranger,
+}
+
+/// A connection with the process that was looked for.
+#[derive(Debug)]
+pub struct Reached<G> {
+    /// The connection. It blocks.
+    pub stream: TcpStream,
+    /// Where the process is.
+    pub place: SocketAddr,
+    /// The greeting as far as it has come.
+    pub greeting: G,
+    /// What is to be sent next.
+    pub next: Vec<u8>,
+}
+
+/// What became of the places at which the process was not found.
+#[derive(Debug)]
+pub struct Missed(Vec<(SocketAddr, Miss)>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Miss {
+    Untried,
+    NoAnswer,
+    Failed(String),
+    Stranger,
+    WrongSecret,
+}
+
+impl Missed {
+    /// Whether a process that speaks the protocol had another secret.
+    pub fn is_another_secret(&self) -> bool {
+        self.0.iter().any(|(_, miss)| *miss == Miss::WrongSecret)
+    }
+}
+
+impl fmt::Display for Missed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Places that differ in their ports alone are named together.
+        let mut alike: Vec<(&SocketAddr, &Miss, usize)> = Vec::new();
+        for (place, miss) in &self.0 {
+            let known = alike.iter_mut().find(|(other, what, _)| other.ip() == place.ip() && *what == miss);
+            match known {
+                Some((_, _, count)) => *count += 1,
+                None => alike.push((place, miss, 1)),
+            }
+        }
+        for (at, (place, miss, count)) in alike.into_iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            let what = match miss {
+                Miss::Untried => "not tried",
+                Miss::NoAnswer => "no answer",
+                Miss::Failed(why) => why,
+                Miss::Stranger => "another program answers",
+                Miss::WrongSecret => "does not know the secret",
+            };
+            match count {
+                1 => write!(f, "{comma}{place}: {what}")?,
+                _ => write!(f, "{comma}{} at {count} ports: {what}", place.ip())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks for the process at these places, the likeliest first, until `until`. `greet` begins a greeting, and returns the bytes to send
+/// first.
+///
+/// # Errors
+/// What became of each place.
+pub fn reach<G: Greeting>(
+    places: &[SocketAddr],
+    mut greet: impl FnMut() -> (G, Vec<u8>),
+    until: Instant,
+) -> Result<Reached<G>, Missed> {
+    let mut candidates: Vec<Candidate<G>> = places.iter().copied().map(Candidate::new).collect();
+    let mut start_at = Instant::now();
+    loop {
+        let now = Instant::now();
+        if now >= until {
+            return Err(Missed(candidates.into_iter().map(Candidate::missed).collect()));
+        }
+        for one in &mut candidates {
+            one.give_up(now);
+        }
+        while start_at <= now
+            && let Some(next) = candidates.iter_mut().find(|one| one.may_start(now))
+        {
+            if next.start(&mut greet) {
+                start_at = now + STAGGER;
+            }
+        }
+        wait(&candidates, start_at, until);
+        for one in &mut candidates {
+            match one.serve() {
+                Some(Ok(reached)) => return Ok(reached),
+                // It does not stand in the way of the next one.
+                Some(Err(())) => start_at = Instant::now(),
+                None => {}
+            }
+        }
+    }
+}
+
+/// The end of the other machine, or of the way to it, ends the connection: keepalive finds it while nothing is in flight, and the timeout
+/// while something is.
+pub fn watch_over(stream: &TcpStream) {
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, SILENCE / 3);
+    let _ = sockopt::set_tcp_keepintvl(stream, SILENCE / 6);
+    let _ = sockopt::set_tcp_keepcnt(stream, 4);
+    let _ = sockopt::set_tcp_user_timeout(stream, SILENCE.as_millis() as u32);
+}
+
+/// One place.
+struct Candidate<G> {
+    place: SocketAddr,
+    /// Why the last attempt has failed.
+    miss: Miss,
+    attempt: Option<Attempt<G>>,
+    /// When the next attempt may begin.
+    from: Instant,
+}
+
+struct Attempt<G> {
+    stream: TcpStream,
+    connected: bool,
+    greeting: G,
+    /// What remains to be sent of the first bytes.
+    output: Vec<u8>,
+    until: Instant,
+}
+
+impl<G: Greeting> Candidate<G> {
+    fn new(place: SocketAddr) -> Self {
+        Self { place, miss: Miss::Untried, attempt: None, from: Instant::now() }
+    }
+
+    fn may_start(&self, now: Instant) -> bool {
+        self.attempt.is_none() && self.from <= now
+    }
+
+    /// Begins an attempt; `false` when it has failed at once.
+    fn start(&mut self, greet: &mut impl FnMut() -> (G, Vec<u8>)) -> bool {
+        match begin(self.place) {
+            Ok(stream) => {
+                let (greeting, output) = greet();
+                let until = Instant::now() + ATTEMPT;
+                self.attempt = Some(Attempt { stream, connected: false, greeting, output, until });
+                true
+            }
+            Err(error) => {
+                self.fail(Miss::Failed(words(&error)));
+                false
+            }
+        }
+    }
+
+    fn fail(&mut self, miss: Miss) {
+        self.attempt = None;
+        // A process with another secret may be this job's, which is more than whatever follows.
+        if self.miss != Miss::WrongSecret {
+            self.miss = miss;
+        }
+        self.from = Instant::now() + PAUSE;
+    }
+
+    /// Ends an attempt that takes too long.
+    fn give_up(&mut self, now: Instant) {
+        if self.attempt.as_ref().is_some_and(|attempt| attempt.until <= now) {
+            self.fail(Miss::NoAnswer);
+        }
+    }
+
+    fn missed(self) -> (SocketAddr, Miss) {
+        let waits = self.attempt.is_some() && self.miss == Miss::Untried;
+        (self.place, if waits { Miss::NoAnswer } else { self.miss })
+    }
+
+    /// Does what goes without waiting. An error: the attempt has failed.
+    fn serve(&mut self) -> Option<Result<Reached<G>, ()>> {
+        let attempt = self.attempt.as_mut()?;
+        let miss = match attempt.serve() {
+            Ok(None) => return None,
+            Ok(Some(next)) => {
+                let Attempt { stream, greeting, .. } = self.attempt.take()?;
+                match stream.set_nonblocking(false) {
+                    Ok(()) => return Some(Ok(Reached { stream, place: self.place, greeting, next })),
+                    Err(error) => Miss::Failed(words(&error)),
+                }
+            }
+            Err(miss) => miss,
+        };
+        self.fail(miss);
+        Some(Err(()))
+    }
+}
+
+impl<G: Greeting> Attempt<G> {
+    /// What is to be sent next when the other side has proved what it is.
+    fn serve(&mut self) -> Result<Option<Vec<u8>>, Miss> {
+        let failed = |error: io::Error| Miss::Failed(words(&error));
+        if !self.connected {
+            let mut polled = [PollFd::new(&self.stream, PollFlags::OUT)];
+            if !matches!(poll(&mut polled, Some(&Timespec::default())), Ok(1..)) {
+                return Ok(None);
+            }
+            if let Some(error) = self.stream.take_error().map_err(failed)? {
+                return Err(failed(error));
+            }
+            self.connected = true;
+        }
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
+                Ok(written) => drop(self.output.drain(..written)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        // What has been read of the proof is short, and nothing follows before this side replies.
+        let mut bytes = [0; 512];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => Err(Miss::Failed("it has closed the connection".to_owned())),
+            Ok(got) => match self.greeting.read(&bytes[..got]) {
+                Answer::More => Ok(None),
+                Answer::Proved(next) => Ok(Some(next)),
+                Answer::WrongSecret(last) => {
+                    let _ = self.stream.write(&last);
+                    Err(Miss::WrongSecret)
+                }
+                Answer::Stranger => Err(Miss::Stranger),
+            },
+            Err(error) if [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind()) => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+/// A connection that is being made.
+fn begin(place: SocketAddr) -> io::Result<TcpStream> {
+    let family = if place.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    match connect(&socket, &place) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let stream = TcpStream::from(socket);
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
+}
+
+/// Waits until an attempt can go on, or another one may begin.
+fn wait<G>(candidates: &[Candidate<G>], start_at: Instant, until: Instant) {
+    let attempts = || candidates.iter().filter_map(|one| one.attempt.as_ref());
+    let starts = candidates.iter().filter(|one| one.attempt.is_none()).map(|one| one.from.max(start_at));
+    let next = starts.chain(attempts().map(|attempt| attempt.until)).fold(until, Instant::min);
+    // Rounded up: a sleep that is too short would be one of many.
+    let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+    let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+    let mut polled: Vec<PollFd<'_>> = attempts()
+        .map(|attempt| {
+            let writes = !attempt.connected || !attempt.output.is_empty();
+            PollFd::new(&attempt.stream, if writes { PollFlags::OUT } else { PollFlags::IN })
+        })
+        .collect();
+    // An interrupted wait is a wait that ended early.
+    let _ = poll(&mut polled, Some(&left));
+}
+
+/// The system's text for an error, without its number.
+fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests;
