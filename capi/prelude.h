@@ -23,6 +23,7 @@ typedef unsigned int lapi_status_t;
 typedef unsigned long lapi_msglen_t;
 typedef unsigned int lapi_user_cxt_t;
 typedef unsigned long long lapi_user_pvo_t;
+typedef unsigned short lapi_rdma_tag_t;
 
 #define LAPI_VOID_HANDLE ((lapi_handle_t)-1)
 #define LAPI_NULL_THREAD_ID ((pthread_t)-1)
@@ -136,6 +137,9 @@ typedef enum { LAPI_DGSM_SPARSE = 0, LAPI_DGSM_CONTIG = 1, LAPI_DGSM_UNIT = 2 } 
 
 /* What to do with an arriving message */
 typedef enum { LAPI_DELIVER_MSG = 0, LAPI_BURY_MSG = 1, LAPI_DROP_PKT = 2 } lapi_ctl_flags_t;
+
+/* An error here: enums have fewer bytes than the library's (-qenum=small, -fshort-enums). */
+typedef char lapi_needs_enums_of_4_bytes[sizeof(lapi_ctl_flags_t) == 4 ? 1 : -1];
 
 /*
  * Sets of bits

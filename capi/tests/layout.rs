@@ -153,7 +153,7 @@ fn plain_types() -> Vec<Expectation> {
         };
     }
     sizes! {
-        lapi_handle_t lapi_long_t lapi_status_t lapi_msglen_t css_task_t lapi_user_cxt_t lapi_user_pvo_t
+        lapi_handle_t lapi_long_t lapi_status_t lapi_msglen_t css_task_t lapi_user_cxt_t lapi_user_pvo_t lapi_rdma_tag_t
         lapi_dg_handle_t lapi_dgsp_handle_t lapi_query_t RMW_ops_t lapi_err_t lapi_lib_t lapi_dev_t css_dev_t
         lapi_vectype_t lapi_xfer_type_t lapi_util_type_t lapi_usr_fcall_t lapi_dgsm_opcode_t lapi_dgsp_density_t
         lapi_msg_state_t lapi_ret_flags_t lapi_ctl_flags_t

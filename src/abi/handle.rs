@@ -3,7 +3,7 @@
 //! In `lapi.h` these stand in `capi/prelude.h`, in front of everything that uses them.
 
 use super::lapi_dgsp_descr_t;
-use libc::{c_uint, c_ulong, c_ulonglong, pthread_t};
+use libc::{c_uint, c_ulong, c_ulonglong, c_ushort, pthread_t};
 
 /// A LAPI context, as LAPI_Init gives it out.
 pub type lapi_handle_t = c_uint;
@@ -19,6 +19,8 @@ pub type css_task_t = c_uint;
 pub type lapi_user_cxt_t = c_uint;
 /// A piece of memory registered for RDMA.
 pub type lapi_user_pvo_t = c_ulonglong;
+/// The program's own mark on an RDMA transfer.
+pub type lapi_rdma_tag_t = c_ushort;
 
 /// A registered DGSP: points at LAPI's own copy of the descriptor, which a C program may read.
 pub type lapi_dg_handle_t = *mut lapi_dgsp_descr_t;

@@ -1,8 +1,8 @@
 //! What LAPI_Xfer takes (the man page of LAPI_Xfer, tables 23 to 31).
 
 use super::{
-    RMW_ops_t, compl_hndlr_p, lapi_cntr_t, lapi_dg_handle_t, lapi_long_t, lapi_status_t, lapi_user_cxt_t,
-    lapi_user_pvo_t, lapi_vec_t, lapi_xfer_type_t, scompl_hndlr_p,
+    RMW_ops_t, compl_hndlr_p, lapi_cntr_t, lapi_dg_handle_t, lapi_long_t, lapi_rdma_tag_t, lapi_status_t,
+    lapi_user_cxt_t, lapi_user_pvo_t, lapi_vec_t, lapi_xfer_type_t, scompl_hndlr_p,
 };
 use libc::{c_int, c_uint, c_ulong, c_ushort, c_void};
 
@@ -293,7 +293,7 @@ pub struct lapi_hwxfer_t {
     /// Bits such as LAPI_RDMA_GET.
     pub op: c_ushort,
     /// The program's own mark.
-    pub rdma_tag: c_ushort,
+    pub rdma_tag: lapi_rdma_tag_t,
     /// The context at the target.
     pub remote_cxt: lapi_user_cxt_t,
     /// The memory at the origin.
