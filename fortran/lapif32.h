@@ -512,6 +512,16 @@
       INTEGER(KIND=4) LAPI_DGSM_CONTROL_SIZE
       PARAMETER (LAPI_DGSM_CONTROL_SIZE=3)
 
+! An error here: INTEGER has 8 bytes (-qintsize=8,
+! -fdefault-integer-8), and LAPI's arguments have 4.
+! docs/fortran.md says what to do.
+      TYPE LAPIF_CHECK_T
+        SEQUENCE
+        INTEGER(KIND=1) :: LAPI_NEEDS_INTEGERS_OF_4_BYTES(4)
+      END TYPE LAPIF_CHECK_T
+      TYPE (LAPIF_CHECK_T) LAPIF_CHECK
+      PARAMETER (LAPIF_CHECK=LAPIF_CHECK_T(TRANSFER(0,(/1_1/))))
+
 ! Where an address or a variable may be left out. Its value is 0 and
 ! stays 0; LAPI knows it by its place.
       INTEGER(KIND=4) LAPI_ADDR_NULL
@@ -664,16 +674,16 @@
 
       TYPE LAPI_INFO_T
         SEQUENCE
-        INTEGER(KIND=4) :: protocol
-        INTEGER(KIND=4) :: lib_vers
-        INTEGER(KIND=4) :: epoch_num
-        INTEGER(KIND=4) :: num_compl_hndlr_thr
-        INTEGER(KIND=4) :: instance_no
-        INTEGER(KIND=4) :: info6
-        INTEGER(KIND=4) :: err_hndlr
-        INTEGER(KIND=4) :: lapi_thread_attr
-        INTEGER(KIND=4) :: adapter_name
-        INTEGER(KIND=4) :: add_info
+        INTEGER(KIND=4) :: protocol = 0
+        INTEGER(KIND=4) :: lib_vers = 0
+        INTEGER(KIND=4) :: epoch_num = 0
+        INTEGER(KIND=4) :: num_compl_hndlr_thr = 0
+        INTEGER(KIND=4) :: instance_no = 0
+        INTEGER(KIND=4) :: info6 = 0
+        INTEGER(KIND=4) :: err_hndlr = 0
+        INTEGER(KIND=4) :: lapi_thread_attr = 0
+        INTEGER(KIND=4) :: adapter_name = 0
+        INTEGER(KIND=4) :: add_info = 0
       END TYPE LAPI_INFO_T
 
       TYPE LAPI_CNTR_T

@@ -40,6 +40,22 @@ pub fn header(target: Target) -> String {
         writeln!(text, "      PARAMETER ({}={})", constant.name, constant.value).expect("a string grows");
     }
     text.push_str(
+        "\n! An error here: INTEGER has 8 bytes (-qintsize=8,\n\
+         ! -fdefault-integer-8), and LAPI's arguments have 4.\n\
+         ! docs/fortran.md says what to do.\n",
+    );
+    // The message names the component, whose shape differs from that of the bytes of an INTEGER.
+    for line in [
+        "TYPE LAPIF_CHECK_T",
+        "  SEQUENCE",
+        "  INTEGER(KIND=1) :: LAPI_NEEDS_INTEGERS_OF_4_BYTES(4)",
+        "END TYPE LAPIF_CHECK_T",
+        "TYPE (LAPIF_CHECK_T) LAPIF_CHECK",
+        "PARAMETER (LAPIF_CHECK=LAPIF_CHECK_T(TRANSFER(0,(/1_1/))))",
+    ] {
+        writeln!(text, "      {line}").expect("a string grows");
+    }
+    text.push_str(
         "\n! Where an address or a variable may be left out. Its value is 0 and\n\
          ! stays 0; LAPI knows it by its place.\n",
     );
@@ -53,7 +69,8 @@ pub fn header(target: Target) -> String {
     for of in ordered {
         writeln!(text, "\n      TYPE {}\n        SEQUENCE", of.name).expect("a string grows");
         for field in of.fields(target) {
-            writeln!(text, "        {}", field.declaration(target)).expect("a string grows");
+            let initial = if of.is_zero { " = 0" } else { "" };
+            writeln!(text, "        {}{initial}", field.declaration(target)).expect("a string grows");
         }
         writeln!(text, "      END TYPE {}", of.name).expect("a string grows");
     }

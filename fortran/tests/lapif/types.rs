@@ -5,6 +5,8 @@ use super::text::Target;
 /// A derived type.
 pub struct Type {
     pub name: String,
+    /// Whether variables begin with zeros; such a variable cannot be in a COMMON block.
+    pub is_zero: bool,
     all: Vec<Field>,
 }
 
@@ -35,7 +37,8 @@ pub fn all() -> Vec<Type> {
     let lines = include_str!("types.txt").lines();
     for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let Some(fields) = line.strip_prefix("  ") else {
-            types.push(Type { name: line.to_owned(), all: Vec::new() });
+            let (name, is_zero) = line.strip_suffix(" = 0").map_or((line, false), |name| (name, true));
+            types.push(Type { name: name.to_owned(), is_zero, all: Vec::new() });
             continue;
         };
         let mut words = fields.split_whitespace();
