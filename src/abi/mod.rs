@@ -37,6 +37,13 @@ pub use util::*;
 pub use vector::*;
 pub use xfer::*;
 
+/// The longest message that can be meant: LAPI_MAX_MSG_SZ, or all addresses of a process. What is longer comes from a length of
+/// the wrong kind, such as a Fortran INTEGER of 4 bytes, whose neighbour is read too.
+pub const LONGEST: u64 = {
+    let (limit, addresses) = (LAPI_MAX_MSG_SZ as u64, 1 << 47);
+    if limit < addresses { limit } else { addresses }
+};
+
 /// A length of C's, as wide in programs of 32 bits as in those of 64: in packets there is only this width.
 #[inline]
 pub fn wide(length: libc::c_ulong) -> u64 {

@@ -3,7 +3,7 @@
 use super::MAX_UHDR;
 use crate::abi::{
     LAPI_ERR_DATA_LEN, LAPI_ERR_HDR_HNDLR_NULL, LAPI_ERR_HDR_LEN, LAPI_ERR_ORG_ADDR_NULL, LAPI_ERR_TGT,
-    LAPI_ERR_TGT_ADDR_NULL, LAPI_ERR_UHDR_LEN, LAPI_ERR_UHDR_NULL, LAPI_MAX_MSG_SZ, wide,
+    LAPI_ERR_TGT_ADDR_NULL, LAPI_ERR_UHDR_LEN, LAPI_ERR_UHDR_NULL, LONGEST,
 };
 use crate::engine::context::Held;
 use crate::error::{Error, Result};
@@ -28,10 +28,17 @@ pub fn target(held: &mut Held<'_>, tgt: u32) -> Result<()> {
 /// The length is valid. Always checked.
 #[inline]
 pub fn length(len: u64) -> Result<()> {
-    if len <= wide(LAPI_MAX_MSG_SZ) {
+    // One comparison with a number of 32 bits for all but very long messages.
+    if len < 1 << 30 { Ok(()) } else { long_length(len) }
+}
+
+#[cold]
+fn long_length(len: u64) -> Result<()> {
+    if len <= LONGEST {
         return Ok(());
     }
-    Err(Error::new(LAPI_ERR_DATA_LEN, format!("{len} bytes; at most {LAPI_MAX_MSG_SZ}")))
+    let detail = format!("{len} bytes; at most {LONGEST}; was a 4-byte INTEGER passed for len?");
+    Err(Error::new(LAPI_ERR_DATA_LEN, detail))
 }
 
 /// The address at the origin is not null if there are bytes.

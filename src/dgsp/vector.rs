@@ -7,7 +7,7 @@ use crate::abi::{
     LAPI_ERR_STRIDE_TGT_VEC_ADDR_NULL, LAPI_ERR_TGT_EXTENT, LAPI_ERR_TGT_STRIDE, LAPI_ERR_TGT_VEC_ADDR,
     LAPI_ERR_TGT_VEC_LEN, LAPI_ERR_TGT_VEC_NULL, LAPI_ERR_TGT_VEC_TYPE, LAPI_ERR_VEC_LEN_DIFF,
     LAPI_ERR_VEC_NUM_DIFF, LAPI_ERR_VEC_TYPE_DIFF, LAPI_GEN_GENERIC, LAPI_GEN_IOVECTOR,
-    LAPI_GEN_STRIDED_XFER, LAPI_MAX_MSG_SZ, lapi_long_t, lapi_lvec_t, lapi_vec_t, lapi_vectype_t,
+    LAPI_GEN_STRIDED_XFER, LONGEST, lapi_long_t, lapi_lvec_t, lapi_vec_t, lapi_vectype_t,
 };
 use crate::error::{Error, Result};
 use libc::{c_int, c_ulong, c_void};
@@ -147,7 +147,7 @@ pub fn check_target(tgt: Option<&Vector>, kind: lapi_vectype_t, count: usize) ->
 /// In this order, of the origin before the target: null (LAPI_ERR_ORG_VEC_NULL, LAPI_ERR_TGT_VEC_NULL), types that are
 /// not allowed (…_VEC_TYPE), that differ (LAPI_ERR_VEC_TYPE_DIFF), counts that differ (LAPI_ERR_VEC_NUM_DIFF),
 /// null addresses (…_VEC_ADDR, LAPI_ERR_STRIDE_…_VEC_ADDR_NULL), strides smaller than blocks (…_STRIDE), extents
-/// (…_EXTENT) and sums of lengths (…_VEC_LEN) beyond LAPI_MAX_MSG_SZ, lengths or block sizes that differ
+/// (…_EXTENT) and sums of lengths (…_VEC_LEN) beyond [`LONGEST`], lengths or block sizes that differ
 /// (LAPI_ERR_VEC_LEN_DIFF).
 pub fn check_pair(org: Option<&Vector>, tgt: Option<&Vector>) -> Result<()> {
     let (org, tgt) = (ORIGIN.present(org)?, TARGET.present(tgt)?);
@@ -284,10 +284,15 @@ impl Side {
     fn lengths(&self, vector: &Vector) -> Result<()> {
         // Of a strided vector the extent, which has been checked, is at least the sum.
         let sum = vector.pieces().try_fold(0u64, |sum, (_, len)| sum.checked_add(len));
-        if too_long(sum) { Err(self.length.into()) } else { Ok(()) }
+        if !too_long(sum) {
+            return Ok(());
+        }
+        let detail =
+            format!("at most {LONGEST} bytes in all; was an array of 4-byte INTEGERs passed for len?");
+        Err(Error::new(self.length, detail))
     }
 }
 
 fn too_long(bytes: Option<u64>) -> bool {
-    bytes.is_none_or(|bytes| bytes > LAPI_MAX_MSG_SZ as u64)
+    bytes.is_none_or(|bytes| bytes > LONGEST)
 }

@@ -6,7 +6,7 @@ use crate::error::Result;
 use libc::{c_ulong, c_void};
 use std::ptr::null_mut;
 
-const MAX: u64 = LAPI_MAX_MSG_SZ as u64;
+const MAX: u64 = LONGEST;
 
 /// A vector and its arrays.
 #[derive(Clone)]

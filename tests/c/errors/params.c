@@ -99,7 +99,8 @@ static void still_works(void) {
 }
 
 static void checked(void) {
-    const ulong too_long = (ulong)LAPI_MAX_MSG_SZ + 1;
+    /* More than all addresses: a 4-byte INTEGER of Fortran and what lies behind it. */
+    const ulong too_long = sizeof(ulong) == 8 ? (ulong)0x800000000001ull : (ulong)LAPI_MAX_MSG_SZ + 1;
     const uint no_task = (uint)t_tasks, max_uhdr = (uint)t_query(MAX_UHDR_SZ);
     uint me = (uint)t_me;
     int in = 1, size = t_query(LOC_ADDRTBL_SZ);
@@ -114,6 +115,7 @@ static void checked(void) {
     RETURNS(LAPI_Put(t_hndl, (uint)-1, 8, buffer, buffer, NULL, &cntr, &cntr), LAPI_ERR_TGT);
     RETURNS(LAPI_Put(t_hndl, me, too_long, buffer, buffer, NULL, &cntr, &cntr), LAPI_ERR_DATA_LEN);
     RETURNS(LAPI_Put(t_hndl, me, ~0ul, buffer, buffer, NULL, &cntr, &cntr), LAPI_ERR_DATA_LEN);
+    RETURNS(LAPI_Put(t_hndl, me, (ulong)LAPI_MAX_MSG_SZ + 1, buffer, buffer, NULL, &cntr, &cntr), LAPI_ERR_DATA_LEN);
     RETURNS(LAPI_Put(t_hndl, me, 8, NULL, buffer, NULL, &cntr, &cntr), LAPI_ERR_TGT_ADDR_NULL);
     RETURNS(LAPI_Put(t_hndl, me, 8, buffer, NULL, NULL, &cntr, &cntr), LAPI_ERR_ORG_ADDR_NULL);
 
