@@ -6,6 +6,8 @@ set -eu
 cd "$(dirname "$0")/../.."
 to=${DESTDIR-}$PREFIX
 RELEASE32=${RELEASE32-}
+# The names of the compile wrapper, but those that the system has itself.
+drivers=$(sed -n 's/^driver | \([^|]*\) |.*/\1/p' packaging/compat/xl-options | grep -v '^-' | tr ' ' '\n' | grep -vx mpcc_r)
 
 # each FUNCTION: calls it with PACKAGE HOW SOURCE TARGET for every file, patterns expanded.
 each() {
@@ -17,6 +19,11 @@ each() {
             target=${target//"{$name}"/${!name}}
         done
         case $target in
+        *'{DRIVERS}'*)
+            for file in $drivers; do
+                "$1" "$package" "$how" "$source" "${target/'{DRIVERS}'/$file}"
+            done
+            ;;
         */)
             for file in $source; do
                 "$1" "$package" "$how" "$file" "$target${file##*/}"
@@ -58,10 +65,10 @@ put() { # put PACKAGE HOW SOURCE TARGET
         return
     fi
     how=${how#'?'}
-    mkdir -p "${target%/*}"
+    [ -d "${target%/*}" ] || mkdir -p "${target%/*}"
     case $how in
     link)
-        [ "$(readlink "$target")" = "$source" ] || ln -sfn "$source" "$target"
+        { [ -h "$target" ] && [ "$(readlink "$target")" = "$source" ]; } || ln -sfn "$source" "$target"
         ;;
     fill)
         sed -e "s|@PREFIX@|$PREFIX|g" -e "s|@VERSION@|$VERSION|g" "$source" >"$target.new"
@@ -85,7 +92,7 @@ take() { # take PACKAGE HOW SOURCE TARGET
     # A folder is removed with its last file; bin, lib, include and share, where other software is, by `clear` if at all.
     local folder=${4%/*}
     while [ "$folder" != "${folder%/*}" ]; do
-        rmdir "$to/$folder" 2>/dev/null || break
+        ! compgen -G "$to/$folder/*" >/dev/null && rmdir "$to/$folder" 2>/dev/null || break
         folder=${folder%/*}
     done
 }

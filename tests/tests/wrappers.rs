@@ -146,7 +146,7 @@ fn options_of_the_old_compilers_are_translated_or_dropped() {
     let args =
         "-q64 -qarch=pwr4 -qlanglvl=extc99 -bmaxdata:0x80000000 a.c -lf -lxlf90 -lxlf -lc_r -lpthreads -lm";
     let command = shown("mpcc_r", &args.split(' ').collect::<Vec<_>>(), &[]);
-    assert!(command.starts_with("cc -m64 a.c -lm -fcommon -I"), "{command}");
+    assert!(command.starts_with("cc -m64 -std=gnu99 a.c -lm -fcommon -I"), "{command}");
     assert!(shown("mpcc_r", &["-q32", "-c", "a.c"], &[]).starts_with("cc -m32 -c a.c "));
     assert_eq!(shown("mpcc_r", &["-qversion"], &[]), "cc --version");
 }
@@ -179,24 +179,26 @@ fn fortran_has_its_own_compiler_form_and_header() {
     let rest = format!(
         "-I{prefix}/include -pthread -no-pie -L{prefix}/lib -Wl,-rpath,{prefix}/lib -llapi_r -laixcompat"
     );
-    let gfortran = "gfortran -fallow-argument-mismatch";
-    for name in ["mpxlf_r", "xlf_r", "mpfort"] {
-        assert_eq!(shown(name, &["-qextname", "a.f", "-o", "a"], &[]), format!("{gfortran} a.f -o a {rest}"));
+    let gfortran = "gfortran -fallow-argument-mismatch -fno-backtrace";
+    let of_xlf = "-fbackslash -fd-lines-as-comments -fcray-pointer";
+    let xlf = format!("{gfortran} -fno-automatic {of_xlf}");
+    let xlf90 = format!("{gfortran} -ffree-form {of_xlf}");
+    // What the drivers begin with, and then options.
+    for (name, begin) in
+        [("mpxlf_r", xlf.as_str()), ("xlf_r", &xlf), ("mpxlf90_r", &xlf90), ("mpfort", gfortran)]
+    {
+        assert_eq!(
+            shown(name, &["-qextname", "a.f", "-o", "a"], &[]),
+            format!("{begin} -funderscoring a.f -o a {rest}")
+        );
     }
-    // The form of the sources: the default of the wrapper, and then options.
-    assert_eq!(
-        shown("mpxlf90_r", &["a.f"], &[]),
-        format!("gfortran -ffree-form -fallow-argument-mismatch a.f {rest}")
-    );
     let forms = |name, args: &[&str]| shown(name, args, &[]).split(" a.f").next().map(str::to_owned);
-    let fixed = "gfortran -ffixed-form -fallow-argument-mismatch";
-    assert_eq!(forms("mpxlf90_r", &["-qfixed", "a.f"]).as_deref(), Some(fixed));
-    let long = format!("{fixed} -ffixed-line-length-132");
+    assert_eq!(forms("mpxlf90_r", &["-qfixed", "a.f"]), Some(format!("{xlf90} -ffixed-form")));
+    let long = format!("{xlf} -ffixed-form -ffixed-line-length-132");
     assert_eq!(forms("mpxlf_r", &["-qfixed=132", "a.f"]), Some(long));
-    let free = "gfortran -ffree-form -fallow-argument-mismatch";
-    assert_eq!(forms("mpfort", &["-qfree=f90", "a.f"]).as_deref(), Some(free));
+    assert_eq!(forms("mpfort", &["-qfree=f90", "a.f"]), Some(format!("{gfortran} -ffree-form")));
     let defined = shown("mpxlf_r", &["-WF,-DONE,-DTWO=2", "-c", "a.F"], &[]);
-    assert!(defined.starts_with(&format!("{gfortran} -DONE -DTWO=2 -c a.F -I")), "{defined}");
+    assert!(defined.starts_with(&format!("{xlf} -DONE -DTWO=2 -c a.F -I")), "{defined}");
     // 32-bit programs have a header of their own; it comes first.
     let narrow = shown("mpxlf_r", &["-q32", "-c", "a.f"], &[]);
     assert!(narrow.contains(&format!("-m32 -c a.f -I{prefix}/include/32 -I{prefix}/include")), "{narrow}");
@@ -218,19 +220,20 @@ fn the_fortran_compiler_can_be_chosen() {
     let chosen = |args: &[&str], env: &[(&str, &str)]| {
         let env = [&[("PATH", path.as_str())], env].concat();
         let args = [args, &["-c", "a.f"]].concat();
-        shown("mpxlf_r", &args, &env).split(" -c a.f").next().map(str::to_owned).unwrap_or_default()
+        shown("mpfort", &args, &env).split(" -c a.f").next().map(str::to_owned).unwrap_or_default()
     };
     // Only gfortran of 10 and later is strict, and has the option to relax this.
     assert_eq!(chosen(&["-compiler", "other"], &[("MP_COMPILER", "gfortran")]), "other");
-    assert_eq!(chosen(&[], &[("FC", "gfortran-9 -O2")]), "gfortran-9 -O2");
-    assert_eq!(chosen(&[], &[("MP_COMPILER", "gcc-9"), ("FC", "other")]), "gfortran-9");
+    assert_eq!(chosen(&[], &[("FC", "gfortran-9 -O2")]), "gfortran-9 -O2 -fno-backtrace");
+    assert_eq!(chosen(&[], &[("MP_COMPILER", "gcc-9"), ("FC", "other")]), "gfortran-9 -fno-backtrace");
     assert_eq!(chosen(&[], &[("FC", "other")]), "other");
     // A configure script that was given FC=mpxlf_r passes it on to the wrapper itself.
-    assert_eq!(chosen(&[], &[("FC", "/opt/bin/mpxlf_r")]), "gfortran -fallow-argument-mismatch");
-    assert_eq!(
-        chosen(&[], &[("CC", "other"), ("MP_COMPILER", "mpfort")]),
-        "gfortran -fallow-argument-mismatch"
-    );
+    let gfortran = "gfortran -fallow-argument-mismatch -fno-backtrace";
+    assert_eq!(chosen(&[], &[("FC", "/opt/bin/mpxlf_r")]), gfortran);
+    assert_eq!(chosen(&[], &[("CC", "other"), ("MP_COMPILER", "mpfort")]), gfortran);
+    // Of a compiler that is neither gfortran nor flang nothing is known but the form.
+    let other = shown("xlf90_r", &["-compiler", "other", "-c", "a.f"], &[("PATH", path.as_str())]);
+    assert!(other.starts_with("other -ffree-form -c a.f "), "{other}");
 }
 
 #[test]

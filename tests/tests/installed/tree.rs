@@ -29,6 +29,7 @@ const PROMISED: &[&str] = &[
     "include/lapi.h",
     "include/lapif.h",
     "include/sys/atomic_op.h",
+    "share/openlapi/xl-options",
     "lib/cmake/lapi/lapi-config-version.cmake",
     "lib/cmake/lapi/lapi-config.cmake",
     "lib/libaixcompat.a",
@@ -39,6 +40,14 @@ const PROMISED: &[&str] = &[
     "lib/libpoe.a",
     "lib/pkgconfig/lapi_r.pc",
 ];
+
+/// The other names of mpcc_r, of the table that the wrappers read.
+fn drivers() -> Vec<String> {
+    let table = fs::read_to_string(workspace().join("packaging/compat/xl-options")).expect("the table");
+    let rows = table.lines().filter_map(|line| line.strip_prefix("driver | ")?.split('|').next());
+    let names = rows.filter(|names| !names.starts_with('-')).flat_map(str::split_whitespace);
+    names.filter(|name| *name != "mpcc_r").map(str::to_owned).collect()
+}
 
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
@@ -91,9 +100,7 @@ fn man_pages_are_installed_under_all_their_names() {
         }
     }
     assert!(pages.len() > 60, "{pages:?}");
-    let links =
-        ["mpCC_r", "cc_r", "mpxlf_r", "mpxlf90_r", "xlf_r", "mpfort", "mpcc", "mpCC", "mpxlf", "mpxlf90"];
-    for link in links {
+    for link in drivers() {
         pages.push(format!("{man}/man1/{link}.1 -> mpcc_r.1"));
     }
     pages.sort();

@@ -1,0 +1,11 @@
+C     Fortran that calls C by the name that xlf makes, and LAPI.
+      PROGRAM MIXED
+      INCLUDE 'lapif.h'
+      TYPE (LAPI_INFO_T) INFO
+      INTEGER HNDL, IERROR, TASKS
+      CALL LAPI_INIT(HNDL, INFO, IERROR)
+      IF (IERROR .NE. LAPI_SUCCESS) STOP 1
+      CALL LAPI_QENV(HNDL, NUM_TASKS, TASKS, IERROR)
+      CALL REPORT(TASKS)
+      CALL LAPI_TERM(HNDL, IERROR)
+      END
