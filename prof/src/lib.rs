@@ -27,6 +27,6 @@ mod settings;
 mod signal_sets;
 mod signals;
 mod site;
-mod symbols;
+pub mod symbols;
 mod watcher;
 mod wrap;

@@ -12,6 +12,7 @@ use std::path::Path;
 
 /// Names addresses; reads each file once.
 #[derive(Default)]
+#[allow(missing_debug_implementations, reason = "debug information has none")]
 pub struct Symbols {
     files: HashMap<String, File>,
     /// What was asked before.
@@ -57,6 +58,13 @@ impl Symbols {
         self.name(address, 0)
     }
 
+    /// The function and the source line of an address of a file, as the file has it; each empty where it is not known.
+    pub fn in_file(&mut self, path: &str, address: u64) -> (String, String) {
+        let file = self.files.entry(path.to_owned()).or_insert_with(|| read(path).unwrap_or_default());
+        let function = file.function(0, address).map(|(name, _)| name);
+        (function.unwrap_or_default(), file.line(0, address).unwrap_or_default())
+    }
+
     fn name(&mut self, address: usize, back: usize) -> Name {
         if let Some(name) = self.names.get(&(address, back)) {
             return name.clone();
@@ -97,7 +105,9 @@ impl Symbols {
     }
 
     fn file(&mut self, path: &str) -> &File {
-        self.files.entry(path.to_owned()).or_insert_with(|| read(path).unwrap_or_default())
+        // The linker knows the program itself by the name that it was started by, which may have been relative to another folder.
+        let read = || read(path).or_else(|| read("/proc/self/exe")).unwrap_or_default();
+        self.files.entry(path.to_owned()).or_insert_with(read)
     }
 }
 
@@ -123,11 +133,11 @@ impl File {
 }
 
 fn read(path: &str) -> Option<File> {
-    // The linker knows the program itself by the name that it was started by, which may have been relative to another folder.
-    let bytes = fs::read(path).or_else(|_| fs::read("/proc/self/exe")).ok()?;
+    let bytes = fs::read(path).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
     let mut functions: Vec<Function> = file
         .symbols()
+        .chain(file.dynamic_symbols())
         .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
         .filter_map(|symbol| {
             Some(Function {

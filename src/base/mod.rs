@@ -7,6 +7,7 @@ pub mod at_exit;
 #[cfg(not(loom))]
 pub mod bell;
 pub mod bytes;
+pub mod call_stack;
 pub mod clock;
 pub mod doorbell;
 #[cfg(not(loom))]

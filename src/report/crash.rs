@@ -8,6 +8,7 @@
 
 use crate::base::loader::stay_loaded;
 use crate::engine::context::active_handler::{Activity, State};
+use crate::report::lines::{Named, Question};
 use crate::report::thread;
 use crate::transport::Inbound;
 use crate::wire::packet::{Head, RMW_WIDE};
@@ -276,7 +277,7 @@ fn stack(registers: &mut Registers) {
         // A call to where no code is, through a pointer that is not valid. The unwinder would read there: it
         // begins at the caller.
         let mut line = Line::new();
-        let _ = Place::of(registers.instruction).write(&mut line, number);
+        let _ = Place::of(registers.instruction).write(&mut line, number, Named::default());
         line.end();
         number += 1;
         if !registers.leave() {
@@ -291,16 +292,52 @@ fn stack(registers: &mut Registers) {
     // This handler and what called it come first.
     let first = frames.iter().position(|frame| *frame as usize == registers.instruction).unwrap_or(0);
     let frames = &frames[first..];
-    for same in frames.chunk_by(|one, next| one == next) {
+    let question = question(frames, left);
+    let mut known = false;
+    for (at, same) in frames.chunk_by(|one, next| one == next).enumerate() {
         let mut line = Line::new();
-        let _ = Place::of(same[0] as usize).write(&mut line, number);
+        let named = question.answer(at);
+        known |= !named.line.is_empty();
+        let _ = Place::of(same[0] as usize).write(&mut line, number, named);
         if same.len() > 1 {
             let _ = write!(line, ", {} times", same.len());
         }
         line.end();
         number += same.len();
     }
-    lines_of_program(frames, left);
+    if !known {
+        lines_of_program(frames, left);
+    }
+}
+
+/// What a helper process says of these frames.
+/// `returns`: the first of them is the address of a return too.
+fn question(frames: &[*mut c_void], returns: bool) -> &'static Question {
+    /// Only the one thread that is in the handler gets here.
+    struct Once(UnsafeCell<Question>);
+    // SAFETY: as above.
+    unsafe impl Sync for Once {}
+    static QUESTION: Once = Once(UnsafeCell::new(Question::new()));
+    // SAFETY: as above: once in the life of a process.
+    let question = unsafe { &mut *QUESTION.0.get() };
+    for (number, frame) in frames.chunk_by(|one, next| one == next).map(|same| same[0]).enumerate() {
+        // The call is before the address of a return.
+        let place = Place::of(frame as usize - usize::from(returns || number > 0));
+        // SAFETY: null, or a text of the loader.
+        let file = unsafe { place.file.as_ref() }.map_or(c"", |file| unsafe { CStr::from_ptr(file) });
+        // SAFETY: a zero-terminated text.
+        let is_there = unsafe { libc::access(file.as_ptr(), libc::R_OK) } == 0;
+        // The loader may know the program by a name that leads nowhere from here.
+        let mut own = Line { bytes: [0; 1024], length: 0 };
+        let _ = write!(own, "/proc/{}/exe", std::process::id());
+        let own = &own.bytes[..own.length];
+        let file = if is_there || place.is_library { file.to_bytes() } else { own };
+        if question.add(file, place.in_file).is_none() {
+            break;
+        }
+    }
+    question.ask();
+    question
 }
 
 /// The command that names the source lines of the program's own frames.
@@ -374,12 +411,17 @@ impl Place {
         }
     }
 
-    fn write(&self, line: &mut Line, number: usize) -> fmt::Result {
+    fn write(&self, line: &mut Line, number: usize, named: Named<'_>) -> fmt::Result {
         write!(line, "  #{number} {:#x}", self.address)?;
         if !self.function.is_null() {
             write!(line, " in ")?;
             line.text(self.function);
             write!(line, "+{:#x}", self.offset)?;
+        } else if !named.function.is_empty() {
+            write!(line, " in {}", named.function)?;
+        }
+        if !named.line.is_empty() {
+            write!(line, " at {}", named.line)?;
         }
         if self.file.is_null() {
             return Ok(());

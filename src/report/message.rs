@@ -1,5 +1,6 @@
 //! The report of this process: gathered from its contexts, and sent to the launcher or printed.
 
+use super::lines::with_lines;
 use super::look::{Place, Watched};
 use super::process;
 use super::{Handlers, Locked};
@@ -135,6 +136,7 @@ pub(super) fn print(summary: &Summary, cause: &launcher::Cause) {
         let _ = writeln!(text, "LAPI: task {task}: {line}");
     }
     // Not by the standard library's buffered streams: their lock could be held for ever in a child of a fork.
+    let text = with_lines(&text);
     let mut left = text.as_bytes();
     while let Ok(written @ 1..) = rustix::io::write(std::io::stderr().as_fd(), left) {
         left = &left[written..];

@@ -3,6 +3,7 @@
 
 pub mod attach;
 pub mod crash;
+pub mod lines;
 mod look;
 mod message;
 mod process;

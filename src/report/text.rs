@@ -1,6 +1,8 @@
 //! A report as text: a few clauses about what the task does, for a summary, and the complete text.
 
+use super::lines::mark;
 use super::{Handlers, Locked};
+use crate::base::call_stack::{Place, call_of_program};
 use crate::base::clock::since;
 use crate::base::known_threads::thread_number;
 use crate::engine::context::snapshot::{Few, Kind, LISTED, Operation, Peer, Snapshot, Wait};
@@ -47,13 +49,22 @@ fn age(seen: u32) -> String {
 impl Wait {
     fn clause(&self) -> String {
         let call = self.waiter.awaited.call;
+        let place = self.place();
         match (&self.awaited[..], self.waiter.awaited.counter) {
             ([], Some(_)) => {
-                format!("waits in {call} for a counter that no pending operation of this task will increment")
+                format!(
+                    "waits in {call} for a counter that no pending operation of this task will increment{place}"
+                )
             }
-            ([], None) => format!("waits in {call}"),
-            (list, _) => format!("waits in {call} for {}{}", tasks(list), self.which()),
+            ([], None) => format!("waits in {call}{place}"),
+            (list, _) => format!("waits in {call} for {}{}{place}", tasks(list), self.which()),
         }
+    }
+
+    /// From where the program has called.
+    fn place(&self) -> String {
+        let place = call_of_program(&self.waiter.stack);
+        place.map_or_else(String::new, |place| format!(", called in {}", mark(&place.file, place.address)))
     }
 
     /// The text about the awaited task when it has never connected.
@@ -71,7 +82,7 @@ impl Wait {
         if !self.awaited.is_empty() {
             let _ = write!(line, "; for {}{}", tasks(&self.awaited), self.which());
         }
-        line
+        line + &self.place()
     }
 }
 
@@ -216,6 +227,14 @@ fn peer(peer: &Peer) -> String {
     line
 }
 
+/// A function of the program: its mark, or the address alone where no file is.
+fn function(address: usize) -> String {
+    match Place::of(address) {
+        Some(place) => mark(&place.file, place.address),
+        None => format!("{address:#x}"),
+    }
+}
+
 impl Locked {
     /// What the task does, as a clause that follows its name.
     pub fn clause(&self) -> String {
@@ -225,7 +244,9 @@ impl Locked {
             format!(" for at least {}", seconds(self.at_least))
         };
         match self.run {
-            Some(run) => format!("has been in {} ({:#x}){time}", run.kind.name(), run.address),
+            Some(run) => format!("has been in {}, {},{time}", run.kind.name(), function(run.address))
+                .trim_end_matches(',')
+                .to_owned(),
             None if self.owner == 0 => "is inside LAPI and very busy".into(),
             None if self.by_program => format!("holds the lock that it shares with LAPI{time}"),
             None => format!("holds LAPI's lock outside of any handler{time}"),
@@ -263,7 +284,7 @@ impl Handlers {
         }
         lines.extend(self.running.iter().take(LISTED).map(|running| {
             let time = seconds(since(running.since));
-            format!("    {} has been in the one at {:#x} for {time}", thread(running.thread), running.address)
+            format!("    {} has been in {} for {time}", thread(running.thread), function(running.address))
         }));
         lines
     }
@@ -294,12 +315,12 @@ mod tests {
     fn why_the_lock_cannot_be_had() {
         let run = Some(Run {
             kind: crate::engine::context::active_handler::Kind::Header,
-            address: 0x4016b0,
+            address: 0x10,
             number: 3,
         });
         let mut locked =
             Locked { owner: this_thread(), run, by_program: false, at_least: Duration::from_millis(2500) };
-        assert_eq!(locked.clause(), "has been in a header handler (0x4016b0) for at least 2.5 s");
+        assert_eq!(locked.clause(), "has been in a header handler, 0x10, for at least 2.5 s");
         note_thread();
         let number = rustix::thread::gettid().as_raw_pid();
         assert!(locked.line().starts_with(&format!("LAPI's lock was not available: thread {number} (")));

@@ -1,14 +1,21 @@
-//! lapi_prof: makes the report of a profiled job that did not end by itself.
+//! lapi_prof: makes the report of a profiled job that did not end by itself, and names places in programs.
 
+use lapiprof::symbols::Symbols;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: lapi_prof merge DIR
+       lapi_prof where FILE+ADDRESS...
        lapi_prof --help | --version
 
-Makes report.json, trace.json and report.html in DIR from the parts that the tasks of a job have written there
-(LAPIPROF_OUT=DIR). The last task to end does this by itself. Use this command when a job was interrupted, when a
-task has died, or while the job runs.";
+merge  makes report.json, trace.json and report.html in DIR from the parts that the tasks of a job have written there
+       (LAPIPROF_OUT=DIR). poe -profile and the last task to end do this by themselves. Use this command when a job was
+       interrupted, when a task has died, or while the job runs.
+where  names the function and the source line of an address of a program or library, as reports of crashes have it:
+       /home/me/prog+0x1139.";
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
@@ -23,6 +30,14 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        [command, to, descriptor, places @ ..] if command == "where" && to == "--to" => {
+            // What asks has opened it.
+            let path = Path::new("/proc/self/fd").join(descriptor);
+            done(OpenOptions::new().write(true).open(path).and_then(|mut to| locate(places, &mut to)))
+        }
+        [command, places @ ..] if command == "where" && !places.is_empty() => {
+            done(locate(places, &mut io::stdout().lock()))
+        }
         [flag] if flag == "-h" || flag == "--help" => {
             println!("{USAGE}");
             ExitCode::SUCCESS
@@ -34,6 +49,32 @@ fn main() -> ExitCode {
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
+        }
+    }
+}
+
+/// Writes a line for each place: its function and its source line, with a tabulator between them. Each is empty where it is not known.
+fn locate(places: &[OsString], to: &mut impl Write) -> io::Result<()> {
+    let mut symbols = Symbols::default();
+    for place in places {
+        let place = place.to_string_lossy();
+        let (file, address) = place.rsplit_once('+').unwrap_or((&*place, ""));
+        let digits = address.strip_prefix("0x").unwrap_or(address);
+        let (function, line) = match u64::from_str_radix(digits, 16) {
+            Ok(address) => symbols.in_file(file, address),
+            Err(_) => Default::default(),
+        };
+        writeln!(to, "{function}\t{line}")?;
+    }
+    Ok(())
+}
+
+fn done(written: io::Result<()>) -> ExitCode {
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lapi_prof: {error}");
+            ExitCode::FAILURE
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Which threads wait in a context, where they sleep, and after how long.
 
+use crate::base::call_stack::Stack;
 use crate::base::clock::ticks;
 use crate::base::long_calls;
 use std::time::{Duration, Instant};
@@ -192,6 +193,8 @@ pub struct Waiter {
     pub awaited: WaitTarget,
     /// Since when, to a few milliseconds.
     pub since: u32,
+    /// From where it was called; nothing while it has not waited for long.
+    pub stack: Stack,
 }
 
 /// Since when no packet has gone in or out.

@@ -1,6 +1,7 @@
 //! The end of a context: LAPI_Term.
 
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_TGT_PURGED};
+use crate::base::call_stack::DEPTH;
 use crate::base::clock::{self, moment};
 use crate::base::known_threads::{note_thread, this_thread};
 use crate::engine::context::snapshot::SETTLING;
@@ -107,7 +108,8 @@ fn finish_sending(held: &mut Held<'_>) {
     let context = held.context();
     note_thread();
     let awaited = WaitTarget::from(SETTLING);
-    held.core().waiters.settling = Some(Waiter { thread: this_thread(), awaited, since: moment() });
+    held.core().waiters.settling =
+        Some(Waiter { thread: this_thread(), awaited, since: moment(), stack: [0; DEPTH] });
     held.unlocked(|| context.completions.settle(FLUSH));
     held.core().waiters.settling = None;
     flow::release_all(held.core());

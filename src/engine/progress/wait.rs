@@ -7,6 +7,7 @@
 
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::base::bell::{self, Cause};
+use crate::base::call_stack::{self, DEPTH};
 use crate::base::clock::{self, elapsed, moment};
 use crate::base::known_threads::{note_thread, this_thread};
 use crate::base::long_calls;
@@ -109,8 +110,23 @@ pub(in crate::engine) fn wait_with<T>(
 fn list(held: &mut Held<'_>, awaited: &WaitTarget) -> u32 {
     note_thread();
     let since = moment();
-    held.core().waiters.list.push(Waiter { thread: this_thread(), awaited: *awaited, since });
+    held.core().waiters.list.push(Waiter {
+        thread: this_thread(),
+        awaited: *awaited,
+        since,
+        stack: [0; DEPTH],
+    });
     since
+}
+
+/// This thread has slept for a while, and nothing has happened: a report will show from where it has called.
+#[cold]
+fn note_stack(held: &mut Held<'_>, since: u32) {
+    let (me, stack) = (this_thread(), held.unlocked(call_stack::here));
+    let list = &mut held.core().waiters.list;
+    if let Some(waiter) = list.iter_mut().rfind(|waiter| waiter.thread == me && waiter.since == since) {
+        waiter.stack = stack;
+    }
 }
 
 /// A sleeper has woken: when nothing has moved for long, that is reported.
@@ -241,6 +257,7 @@ fn poll_until<T>(
 ) -> Result<T> {
     let (mut idle, mut busy) = (IdlePolls::default(), 0);
     let mut by_descriptor = false;
+    let mut noted = false;
     loop {
         held.core().activity += 1;
         let (moved, value) = dispatcher::turn_until(held, ready);
@@ -297,6 +314,10 @@ fn poll_until<T>(
                     Woken::ByDescriptor => {
                         by_descriptor = true;
                         lost_peers::look_when_due(held);
+                    }
+                    Woken::ByTimeout if !noted => {
+                        noted = true;
+                        note_stack(held, since);
                     }
                     Woken::ByTimeout | Woken::Otherwise => {}
                 }

@@ -84,3 +84,29 @@ fn a_job_at_its_time_limit_has_a_profile_and_tables_on_request() {
     let report = report(&out);
     assert!(findings(&report)[0].starts_with("Task 0 was in LAPI_Gfence at dead.c:"), "{report}");
 }
+
+/// The report of a job that hangs, which is asked for by a signal.
+fn reported(how: &str) -> String {
+    let mut running = hung(job("dead", 2, how), 2);
+    // Long enough for the waiting thread to have slept for a period.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    running.signal(Signal::SIGUSR2);
+    let text = running.until_it_says("poe: end of the report\n");
+    running.signal(Signal::SIGTERM);
+    running.wait();
+    text
+}
+
+#[test]
+fn the_report_of_a_hung_job_names_source_lines() {
+    let fence = line("tests/field/dead.c", "/* here */");
+    let text = reported("");
+    let clause = format!("task 0 waits in LAPI_Gfence for task 1, called in main at dead.c:{fence}\n");
+    assert!(text.contains(&clause), "{clause}\n{text}");
+    assert!(text.contains(&format!("; for task 1, called in main at dead.c:{fence}\n")), "{text}");
+    let text = reported("handler");
+    let handler = line("tests/field/dead.c", "static void *never");
+    let lines =
+        [handler, handler + 1].map(|line| format!("in a header handler, never at dead.c:{line}, for "));
+    assert!(lines.iter().any(|line| text.contains(line)), "{lines:?}\n{text}");
+}

@@ -22,6 +22,7 @@ use nix::libc;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use nix::sys::stat::fstat;
+use openlapi::report::lines::with_lines;
 use openlapi::wire::launcher::{Cause, FromLauncher, How, Report, Stage};
 
 use super::error::Error;
@@ -290,7 +291,8 @@ impl<'a> Gathering<'a> {
                 text::Task { number, pid, report, state: text::state_of(process) }
             })
             .collect();
-        let _ = io::stderr().write_all(text::report(&current.cause, &tasks, self.complete).as_bytes());
+        let text = with_lines(&text::report(&current.cause, &tasks, self.complete));
+        let _ = io::stderr().write_all(text.as_bytes());
         self.quiet_until = Instant::now() + QUIET;
     }
 }

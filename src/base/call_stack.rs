@@ -1,0 +1,103 @@
+//! The calls that a thread is in, for reports of what it waits for.
+
+use libc::{c_int, c_void};
+use std::ptr;
+
+/// How many return addresses are kept.
+pub const DEPTH: usize = 24;
+
+/// Return addresses, the innermost first; 0 behind the last.
+pub type Stack = [usize; DEPTH];
+
+/// Those of the calling thread. It takes some microseconds, and no lock of the loader.
+pub fn here() -> Stack {
+    struct Walk {
+        found: Stack,
+        count: usize,
+    }
+    unsafe extern "C" fn step(frame: *mut c_void, walk: *mut c_void) -> c_int {
+        // SAFETY: what `here` has passed.
+        let walk = unsafe { &mut *walk.cast::<Walk>() };
+        let Some(place) = walk.found.get_mut(walk.count) else { return END_OF_STACK };
+        // SAFETY: the unwinder's own frame.
+        *place = unsafe { _Unwind_GetIP(frame) };
+        walk.count += 1;
+        GO_ON
+    }
+    let mut walk = Walk { found: [0; DEPTH], count: 0 };
+    // SAFETY: the function and its argument are of the types that belong together, and live during the call.
+    unsafe { _Unwind_Backtrace(step, ptr::from_mut(&mut walk).cast()) };
+    walk.found
+}
+
+/// The first return address that lies in none of the libraries of LAPI: the program has called from there.
+pub fn call_of_program(stack: &Stack) -> Option<Place> {
+    let own = Place::of(here as *const () as usize)?;
+    let mut places = stack.iter().take_while(|address| **address != 0).map(|address| Place::of(*address - 1));
+    places.find_map(|place| place.filter(|place| place.base != own.base && !place.is_profiler()))
+}
+
+/// Where an address is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    base: usize,
+    /// The file; the program itself by a name that leads to it from any folder.
+    pub file: String,
+    /// The address as the file has it.
+    pub address: usize,
+}
+
+impl Place {
+    /// The place of an address; `None` when no file is mapped there.
+    pub fn of(address: usize) -> Option<Self> {
+        // SAFETY: the structure lives during the call; the text is the loader's, and stays.
+        let (base, name) = unsafe {
+            let mut found: libc::Dl_info = std::mem::zeroed();
+            if libc::dladdr(address as *const c_void, &mut found) == 0 || found.dli_fname.is_null() {
+                return None;
+            }
+            (found.dli_fbase as usize, std::ffi::CStr::from_ptr(found.dli_fname))
+        };
+        // In the header of an ELF file, which is mapped there: whether it has fixed addresses, and so is a program.
+        // SAFETY: the loader says that the file is mapped from there on.
+        let fixed = unsafe { (base as *const u8).add(16).cast::<u16>().read_unaligned() } == 2;
+        let name = name.to_string_lossy();
+        let file = match std::fs::canonicalize(&*name) {
+            Ok(path) if path.is_file() => path.to_string_lossy().into_owned(),
+            _ => std::fs::read_link("/proc/self/exe").ok()?.to_string_lossy().into_owned(),
+        };
+        Some(Self { base, file, address: if fixed { address } else { address - base } })
+    }
+
+    fn is_profiler(&self) -> bool {
+        self.file.contains("/liblapiprof.so")
+    }
+}
+
+const GO_ON: c_int = 0;
+const END_OF_STACK: c_int = 5;
+
+// Of libgcc, which the standard library uses for its own backtraces.
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        step: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        argument: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIP(frame: *mut c_void) -> usize;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, call_of_program, here};
+
+    #[test]
+    fn the_stack_leads_out_of_this_file() {
+        let stack = here();
+        let own = Place::of(here as *const () as usize).expect("this program");
+        assert!(Place::of(stack[0] - 1).is_some_and(|place| place.file == own.file), "{stack:x?}");
+        // The test program has no library of LAPI: its caller is the C library.
+        let caller = call_of_program(&stack);
+        assert!(caller.is_none_or(|place| place.file != own.file), "{stack:x?}");
+        assert_eq!(Place::of(0x10), None);
+    }
+}
