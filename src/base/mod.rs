@@ -21,6 +21,7 @@ pub mod long_calls;
 pub mod machine;
 #[cfg(not(loom))]
 pub mod open_files;
+pub mod named_file;
 pub mod parking;
 #[cfg(not(loom))]
 pub mod poll;

@@ -198,6 +198,10 @@ unsafe extern "C" {
 
 impl Catalog {
     fn open(path: &Path) -> Option<Self> {
+        // The C library would wait for the other end of a pipe.
+        if !path.is_file() {
+            return None;
+        }
         let name = CString::new(path.as_os_str().as_bytes()).ok()?;
         // SAFETY: `name` is a string.
         let opened = unsafe { catopen(name.as_ptr(), 0) };

@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::net::{ToSocketAddrs, UdpSocket};
+use std::path::Path;
 use std::process::Command;
+
+use openlapi::base::named_file;
 
 use super::error::Error;
 use super::settings::Settings;
@@ -25,7 +28,7 @@ impl List {
         let file = settings.text("MP_HOSTFILE")?.filter(|file| !file.eq_ignore_ascii_case("null"));
         let list = match file {
             Some(file) => {
-                let text = std::fs::read_to_string(file).map_err(|error| Error::system(file, error))?;
+                let text = named_file::read(Path::new(file)).map_err(|error| Error::system(file, error))?;
                 Some(Self::parse(file, &text)?)
             }
             None if several => allocation(),
