@@ -22,6 +22,7 @@ mod running;
 mod slurm;
 mod soak;
 mod stage;
+mod terminal;
 mod transport;
 
 pub use compile::{compile, compile_plain, compile_with};
@@ -34,6 +35,7 @@ pub use running::{Outcome, Running};
 pub use slurm::{Cluster, Node};
 pub use soak::{Network as SoakNetwork, Soak};
 pub use stage::{build_dir, stage, workspace};
+pub use terminal::Terminal;
 pub use transport::{
     Transport, has_fabric, hosts, is_on_network, needs_copies, on_hosts, on_network, reaches_by_keys, sharing,
 };

@@ -3,5 +3,6 @@
 
 pub mod lapi_info;
 pub mod lapi_perf;
+mod patient;
 pub mod poe;
 mod spelling;

@@ -1,1 +1,4 @@
 //! What a job inherits from whoever starts it: signals, descriptors, limits, folders.
+
+mod inherited;
+mod terminals;

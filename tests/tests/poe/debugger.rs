@@ -1,20 +1,14 @@
 //! A task under gdb (-gdb): by commands from a pipe, and on a terminal.
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use nix::libc;
-use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use openlapi_tests::{build_dir, compile_plain, descendants, stage};
+use openlapi_tests::{Terminal, build_dir, compile_plain, stage};
 
 use crate::{file, job};
 
@@ -75,7 +69,7 @@ fn what_cannot_be_debugged_is_refused() {
 
 #[test]
 fn keys_on_a_terminal_are_for_gdb() {
-    let mut on = Terminal::start("");
+    let mut on = start("");
     on.expect("(gdb) ");
     on.types("continue\n");
     on.expect("Continuing.");
@@ -96,9 +90,9 @@ fn keys_on_a_terminal_are_for_gdb() {
 
 #[test]
 fn a_signal_ends_gdb_and_the_job() {
-    let mut on = Terminal::start("");
+    let mut on = start("");
     on.expect("(gdb) ");
-    kill(Pid::from_raw(on.poe.id() as i32), Signal::SIGTERM).expect("poe runs");
+    kill(Pid::from_raw(on.pid()), Signal::SIGTERM).expect("poe runs");
     assert_eq!(on.status(), Some(128 + 15), "{}", on.seen);
 }
 
@@ -106,7 +100,7 @@ fn a_signal_ends_gdb_and_the_job() {
 fn a_task_in_gdb_is_not_killed_when_another_dies() {
     let sign = build_dir().join("tests/poe_debugger_dies");
     let _ = fs::remove_file(&sign);
-    let mut on = Terminal::start(sign.to_str().expect("a name"));
+    let mut on = start(sign.to_str().expect("a name"));
     on.expect("(gdb) ");
     file("poe_debugger_dies", "");
     on.expect("was ended by signal 9");
@@ -121,91 +115,9 @@ fn a_task_in_gdb_is_not_killed_when_another_dies() {
 }
 
 /// A job of two tasks on a terminal of its own, task 1 under gdb.
-struct Terminal {
-    poe: Child,
-    keys: File,
-    output: Receiver<Vec<u8>>,
-    seen: String,
-    /// Where in `seen` the next text is expected.
-    at: usize,
-}
-
-impl Terminal {
-    fn start(what: &str) -> Self {
-        let program = compile_plain("poe_debugged", &["tests/c/poe/debugged.c"], &["-g"]);
-        let ends = openpty(None, None).expect("a terminal");
-        let mut poe = Command::new(stage().join("bin/poe"));
-        poe.arg(program)
-            .args([what, "-procs", "2", "-gdb", "1"])
-            .env("TERM", "dumb")
-            .current_dir(build_dir());
-        let clone = |fd: &OwnedFd| fd.try_clone().expect("a descriptor");
-        poe.stdin(clone(&ends.slave)).stdout(clone(&ends.slave)).stderr(clone(&ends.slave));
-        let terminal = ends.slave.as_raw_fd();
-        // SAFETY: system calls only.
-        unsafe {
-            poe.pre_exec(move || {
-                nix::unistd::setsid()?;
-                nix::errno::Errno::result(libc::ioctl(terminal, libc::TIOCSCTTY, 0))?;
-                Ok(())
-            });
-        }
-        let poe = poe.spawn().expect("poe starts");
-        let keys = File::from(ends.master);
-        let mut reader = keys.try_clone().expect("a descriptor");
-        let (sender, output) = channel();
-        thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            // EIO: no process has the terminal any more.
-            while let Ok(count @ 1..) = reader.read(&mut bytes) {
-                let _ = sender.send(bytes[..count].to_vec());
-            }
-        });
-        Self { poe, keys, output, seen: String::new(), at: 0 }
-    }
-
-    fn types(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).expect("the terminal is there");
-    }
-
-    /// Waits until the terminal shows this, after what was expected before.
-    fn expect(&mut self, text: &str) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        loop {
-            if let Some(found) = self.seen[self.at..].find(text) {
-                self.at += found + text.len();
-                return;
-            }
-            match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(bytes) => self.seen += &String::from_utf8_lossy(&bytes),
-                Err(error) => panic!("\"{text}\" is not shown ({error}):\n{}", self.seen),
-            }
-        }
-    }
-
-    /// The exit status of `poe`, which leaves no process behind.
-    fn status(&mut self) -> Option<i32> {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while Instant::now() < deadline {
-            while let Ok(bytes) = self.output.try_recv() {
-                self.seen += &String::from_utf8_lossy(&bytes);
-            }
-            if let Some(status) = self.poe.try_wait().expect("poe is ours") {
-                return status.code();
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        panic!("poe does not end:\n{}", self.seen);
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let below = descendants(self.poe.id() as i32);
-        let _ = self.poe.kill();
-        let _ = self.poe.wait();
-        for pid in below {
-            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
-        }
-    }
+fn start(what: &str) -> Terminal {
+    let program = compile_plain("poe_debugged", &["tests/c/poe/debugged.c"], &["-g"]);
+    let mut poe = Command::new(stage().join("bin/poe"));
+    poe.arg(program).args([what, "-procs", "2", "-gdb", "1"]);
+    Terminal::start(poe)
 }

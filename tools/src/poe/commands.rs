@@ -1,12 +1,15 @@
 //! Which program each task runs: the same one, or one of its own (MP_PGMMODEL, MP_CMDFILE).
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::path::Path;
+
+use openlapi::base::named_file;
 
 use super::error::Error;
 use super::hosts::List;
 use super::options::Setting;
 use super::settings::Settings;
+use crate::patient::Patient;
 
 /// A program and its arguments.
 pub(super) type Command = Vec<OsString>;
@@ -34,11 +37,8 @@ pub(super) fn plan(settings: &Settings, program: Command, asked: Option<usize>) 
     }
     let file = settings.text("MP_CMDFILE")?;
     let (named, text) = match file {
-        Some(file) => (file, std::fs::read_to_string(file)),
-        None => {
-            let mut text = String::new();
-            ("standard input", std::io::stdin().read_to_string(&mut text).map(|_| text))
-        }
+        Some(file) => (file, named_file::read(Path::new(file))),
+        None => ("standard input", named_file::read_from(Patient(std::io::stdin()))),
     };
     let lines = commands(named, &text.map_err(|error| Error::system(named, error))?)?;
     if lines.is_empty() {

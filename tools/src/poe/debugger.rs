@@ -16,6 +16,8 @@ use nix::unistd::{Pid, getpgrp, getpid, getppid, tcsetpgrp};
 
 use super::commands::Command;
 use super::error::Error;
+use super::inherited::Inherited;
+use super::input;
 use super::settings::Settings;
 use super::streams;
 
@@ -49,7 +51,7 @@ pub(super) fn task(
     if !is_installed(std::env::var_os("PATH").as_deref()) {
         return Err(Error::asked(format!("-gdb {task}: gdb is not installed")));
     }
-    if streams::stdin_is_not_ours() {
+    if input::is_in_background() {
         return Err(Error::asked(format!("-gdb {task}: poe does not run in the foreground of its terminal")));
     }
     Ok(Some(task))
@@ -85,8 +87,12 @@ pub(super) fn hold(command: &[OsString]) -> Result<u8, Error> {
     let _ = rustix::process::set_ptracer(rustix::process::PTracer::Any);
     let goes_on = SigSet::from(GOES_ON);
     while !is_traced() && !comes(&goes_on) {}
-    goes_on.thread_unblock().map_err(|errno| Error::system("waiting for gdb", errno))?;
-    let source = Program::new(program).args(arguments).exec();
+    let mut inherited = Inherited::note().map_err(|errno| Error::system("signals", errno))?;
+    inherited.mask.remove(GOES_ON);
+    let mut program_to_be = Program::new(program);
+    // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
+    unsafe { program_to_be.pre_exec(move || inherited.restore()) };
+    let source = program_to_be.args(arguments).exec();
     Err(Error::Program { program: program.to_string_lossy().into_owned(), source })
 }
 
@@ -125,7 +131,7 @@ impl Debugger {
 
     /// Starts gdb when the process of its task is there, in the foreground of the terminal. Its first commands let it stop at
     /// the program's first instruction.
-    pub(super) fn started(&mut self, task: usize, pid: i32, mask: SigSet) -> Result<(), Error> {
+    pub(super) fn started(&mut self, task: usize, pid: i32, inherited: Inherited) -> Result<(), Error> {
         if self.task != Some(task) {
             return Ok(());
         }
@@ -144,7 +150,7 @@ impl Debugger {
                     return Err(Errno::ESRCH.into());
                 }
                 take_terminal(getpid());
-                Ok(mask.thread_set_mask()?)
+                inherited.restore()
             });
         }
         let gdb = Pid::from_raw(program.spawn().map_err(failed)?.id() as i32);

@@ -4,6 +4,8 @@ use std::io;
 
 use nix::errno::Errno;
 
+use crate::patient::Patient;
+
 /// The exit status of a job that has reached its time limit: that of timeout(1).
 pub(super) const LATE: u8 = 124;
 
@@ -65,7 +67,7 @@ fn reason(error: &io::Error) -> String {
 /// Writes one message of `poe` itself, whole, to standard error. A closed standard error is not a failure.
 pub(super) fn say(message: &str) {
     use std::io::Write;
-    let _ = io::stderr().write_all(format!("poe: {message}\n").as_bytes());
+    let _ = Patient(io::stderr()).write_all(format!("poe: {message}\n").as_bytes());
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::PollTimeout;
 use nix::sys::prctl;
-use nix::sys::signal::{SigSet, Signal, raise};
+use nix::sys::signal::{Signal, raise};
 use nix::sys::wait::waitpid;
 use openlapi::wire::launcher::How;
 
@@ -23,6 +23,7 @@ use super::ends::{Ends, Exit};
 use super::environment::Environment;
 use super::error::{Error, LATE, say};
 use super::folder;
+use super::inherited::Inherited;
 use super::input;
 use super::limits;
 use super::openings::Openings;
@@ -98,7 +99,7 @@ pub(super) fn run(
             let openings = Openings::create(tasks, &partition).ok();
             let (ours, streams) = streams::open(settings, tasks, stdin_is_spent)?;
             let (sockets, reports) = reports::open(tasks);
-            let signal_mask = signals.before();
+            let inherited = signals.inherited();
             let folder = folder.as_deref();
             let held = debugged.map(|task| (task, debugger::held(&commands[task])));
             let work = Work {
@@ -109,7 +110,7 @@ pub(super) fn run(
                 streams,
                 reports,
                 affinity,
-                signal_mask,
+                inherited,
                 open_files,
                 openings,
             };
@@ -210,7 +211,7 @@ impl Job<'_> {
                 self.pass_on(signal);
             }
             if noted {
-                kept = self.take_note(signals.before());
+                kept = self.take_note(signals.inherited());
             }
             if debugged {
                 // It waits where the debugger could not attach.
@@ -238,11 +239,11 @@ impl Job<'_> {
     }
 
     /// Takes in one note of the supervisor; `false` when it was the last.
-    fn take_note(&mut self, mask: SigSet) -> bool {
+    fn take_note(&mut self, inherited: Inherited) -> bool {
         match Note::read(&mut self.supervisor.socket) {
             Ok(Note::Started { task, pid }) => {
                 self.pids[task] = pid;
-                if let Err(error) = self.debugger.started(task, pid, mask) {
+                if let Err(error) = self.debugger.started(task, pid, inherited) {
                     self.failure = Some(error);
                     self.kill();
                 }
@@ -343,6 +344,8 @@ impl Job<'_> {
             Signal::SIGTSTP => {
                 self.supervisor.signal(Signal::SIGSTOP);
                 let _ = raise(Signal::SIGSTOP);
+                // They go on with this process, whatever has continued it; the first process of a container is not stopped at all.
+                self.supervisor.signal(Signal::SIGCONT);
             }
             Signal::SIGUSR1 | Signal::SIGUSR2 | Signal::SIGCONT => {
                 if reports::signal() == Some(signal) {

@@ -36,6 +36,7 @@ mod folder;
 pub mod fuzz;
 mod hints;
 mod hosts;
+mod inherited;
 mod input;
 mod job;
 mod lanes;
@@ -63,11 +64,14 @@ use std::process::ExitCode;
 use arguments::Request;
 use commands::Commands;
 use error::Error;
+use inherited::Inherited;
 use openlapi::config::files::files;
 use profile::Profile;
 use settings::Settings;
 use signals::Signals;
 use time_limit::TimeLimit;
+
+use crate::patient::Patient;
 
 /// Runs `poe` with the arguments that follow its name, and returns the job's exit status.
 ///
@@ -95,22 +99,25 @@ pub(crate) fn described_variables() -> Vec<options::Described> {
 }
 
 fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
-    if arguments.len() == 1 && arguments[0] == "--task" {
-        return remote::task::run();
-    }
     if arguments.first().is_some_and(|first| first == debugger::HELD) {
         return debugger::hold(&arguments[1..]);
+    }
+    let inherited = Inherited::take()?;
+    if arguments.len() == 1 && arguments[0] == "--task" {
+        return remote::task::run(inherited);
     }
     // Not for a task, whose files are those of the machine where the job was started.
     let settings = |flags| Settings::new(flags, std::env::vars_os()).with_files(files());
     match arguments::parse(arguments, &settings(Default::default()))? {
         Request::Help => print(&options::help()),
         Request::Version => print(&format!("poe (OpenLAPI) {}\n", env!("CARGO_PKG_VERSION"))),
-        Request::Run { flags, exports, program } => start(&settings(flags).with_exports(exports), program),
+        Request::Run { flags, exports, program } => {
+            start(&settings(flags).with_exports(exports), program, inherited)
+        }
     }
 }
 
-fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
+fn start(settings: &Settings, program: Vec<OsString>, inherited: Inherited) -> Result<u8, Error> {
     let limit = TimeLimit::of(settings)?;
     let several = commands::machines_asked(settings)?.is_some();
     let list = hosts::List::of(settings, several)?;
@@ -125,7 +132,7 @@ fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
     record::prepare(settings, tasks)?;
     let profile = Profile::prepare(settings, hosts.is_some())?;
     hosts::save(settings, hosts.as_deref())?;
-    let signals = Signals::take()?;
+    let signals = Signals::take(inherited)?;
     let run = || {
         let mut highest = 0;
         for step in &steps {
@@ -139,15 +146,17 @@ fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
     };
     let status = run()?;
     if let Some(profile) = profile {
-        profile.merge(signals.before());
+        profile.merge(signals.inherited());
     }
     Ok(status)
 }
 
 fn print(text: &str) -> Result<u8, Error> {
     use std::io::Write;
-    std::io::stdout()
+    let mut stdout = Patient(std::io::stdout());
+    stdout
         .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
         .map_err(|error| Error::system("cannot write to standard output", error))?;
     Ok(0)
 }

@@ -2,14 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::str::FromStr;
-
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use jiff::ZonedDateTime;
 
 use super::fold::Fold;
+use crate::patient::Patient;
 
 /// In which order standard output appears (MP_STDOUTMODE). Standard error is always shown at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +59,7 @@ pub(super) struct Prefix {
 
 /// One of `poe`'s own outputs.
 pub(super) struct Output {
-    to: File,
+    to: Patient<File>,
     prefix: Prefix,
     /// Whose line has begun and not ended; known only where lines have a prefix.
     begun_by: Option<usize>,
@@ -73,7 +71,7 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn new(to: File, prefix: Prefix) -> Self {
-        Self { to, prefix, begun_by: None, fold: None, closed: false, result: Ok(()) }
+        Self { to: Patient(to), prefix, begun_by: None, fold: None, closed: false, result: Ok(()) }
     }
 
     /// Shows what a task wrote: lines, of which the first may continue one and the last may be unfinished.
@@ -130,11 +128,6 @@ impl Output {
         while !bytes.is_empty() && !self.closed {
             match self.to.write(bytes) {
                 Ok(length) => bytes = &bytes[length..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Another process that shares this output has made it non-blocking; nothing is lost because of that.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let _ = poll(&mut [PollFd::new(self.to.as_fd(), PollFlags::POLLOUT)], PollTimeout::NONE);
-                }
                 Err(error)
                     if [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset]
                         .contains(&error.kind()) =>

@@ -1,5 +1,6 @@
 //! What `/proc` says of processes, the names of signals, and the end of all processes below this one.
 
+use std::collections::HashSet;
 use std::fs;
 
 use nix::errno::Errno;
@@ -30,39 +31,87 @@ pub(super) fn end_descendants() {
 
 /// The children of this process, dead ones that are not reaped included.
 fn children() -> Vec<Pid> {
-    let me = getpid();
-    all(|parent, _| parent == me)
+    let here = Here::of_this_process();
+    here.children(&all()).filter_map(|child| here.own_number(child.place)).collect()
 }
 
-/// The processes of a task: its own, and those of its process group.
-pub(super) fn members(task: Pid) -> Vec<Pid> {
-    let mut found = all(|_, group| group == task);
-    if !found.contains(&task) {
-        found.push(task);
+/// The processes of these tasks, which are children of this process, that have a handler for a signal: those of the tasks
+/// themselves, and those of their process groups.
+pub(super) fn handling(tasks: &[Pid], signal: Signal) -> Vec<Pid> {
+    let (here, all) = (Here::of_this_process(), all());
+    let is_task = |process: &&Seen| here.own_number(process.place).is_some_and(|pid| tasks.contains(&pid));
+    let groups: HashSet<i32> = here.children(&all).filter(is_task).map(|task| task.place).collect();
+    all.iter()
+        .filter(|process| groups.contains(&process.group) || groups.contains(&process.place))
+        .filter(|process| handles(process.place, signal))
+        .filter_map(|process| here.own_number(process.place))
+        .collect()
+}
+
+/// Where this process is in `/proc`, which may belong to an outer process namespace: `unshare --pid` leaves it as it was. All
+/// numbers there are of that namespace.
+struct Here {
+    /// The number of this process there.
+    place: i32,
+    /// How many namespaces are between that one and this process's.
+    depth: usize,
+}
+
+/// A process as `/proc` shows it, with the numbers that it has there.
+struct Seen {
+    place: i32,
+    parent: i32,
+    group: i32,
+}
+
+impl Here {
+    fn of_this_process() -> Self {
+        let link = fs::read_link("/proc/self").ok();
+        let place = link.and_then(|link| link.to_str()?.parse().ok()).unwrap_or(getpid().as_raw());
+        Self { place, depth: numbers(place).len().saturating_sub(1) }
     }
-    found
+
+    fn children<'a>(&self, all: &'a [Seen]) -> impl Iterator<Item = &'a Seen> + use<'a> {
+        let me = self.place;
+        all.iter().filter(move |process| process.parent == me)
+    }
+
+    /// The number that this process uses for one of `/proc`.
+    fn own_number(&self, place: i32) -> Option<Pid> {
+        let number = if self.depth == 0 { Some(place) } else { numbers(place).get(self.depth).copied() };
+        number.map(Pid::from_raw)
+    }
 }
 
-/// All processes whose parent and process group are as wanted.
-fn all(wanted: impl Fn(Pid, Pid) -> bool) -> Vec<Pid> {
+/// The numbers of a process in all namespaces that have it, that of `/proc` first.
+fn numbers(place: i32) -> Vec<i32> {
+    let status = status(place);
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    line.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
+/// All processes.
+fn all() -> Vec<Seen> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw))
-        .filter(|pid| {
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|place: i32| {
             // The name, which may hold anything, ends at the last bracket; state, parent and group follow.
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let mut fields = stat.rsplit(')').next().unwrap_or("").split_whitespace().skip(1);
-            let mut number = || fields.next()?.parse().ok().map(Pid::from_raw);
-            matches!((number(), number()), (Some(parent), Some(group)) if wanted(parent, group))
+            let stat = fs::read_to_string(format!("/proc/{place}/stat")).ok()?;
+            let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(1);
+            let mut number = || fields.next()?.parse().ok();
+            Some(Seen { place, parent: number()?, group: number()? })
         })
         .collect()
 }
 
-/// Whether a process has a handler for a signal.
-pub(super) fn handles(pid: Pid, signal: Signal) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    bit(&status, "SigCgt:", signal)
+fn handles(place: i32, signal: Signal) -> bool {
+    bit(&status(place), "SigCgt:", signal)
+}
+
+fn status(place: i32) -> String {
+    fs::read_to_string(format!("/proc/{place}/status")).unwrap_or_default()
 }
 
 /// The bit of a signal in a mask of `/proc/PID/status`.

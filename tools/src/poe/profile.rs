@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use nix::sys::signal::SigSet;
-
 use super::error::{Error, say};
+use super::inherited::Inherited;
 use super::settings::Settings;
 
 /// What the loader loads before all libraries of a program.
@@ -47,7 +46,7 @@ impl Profile {
     }
 
     /// After the last job, however it has ended: makes the report of what its tasks have left, and says where it is.
-    pub(super) fn merge(&self, mask: SigSet) {
+    pub(super) fn merge(&self, inherited: Inherited) {
         let folder = self.folder.display();
         if !self.has_parts() {
             let place = if self.since.is_some() { String::new() } else { " on this machine".to_owned() };
@@ -58,8 +57,8 @@ impl Profile {
         let Ok(merger) = installed(&["bin", MERGER]) else { return };
         let mut command = Command::new(merger);
         command.arg("merge").arg(&self.folder).stdin(Stdio::null());
-        // SAFETY: one system call, between fork and exec.
-        unsafe { command.pre_exec(move || Ok(mask.thread_set_mask()?)) };
+        // SAFETY: system calls only, between fork and exec.
+        unsafe { command.pre_exec(move || inherited.restore()) };
         match command.output() {
             Ok(done) if done.status.success() => {
                 say(&format!("profile: {}", self.folder.join("report.html").display()));

@@ -7,18 +7,18 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::error::Error;
+use super::inherited::Inherited;
 use super::processes::bit;
 
 /// The signals that `poe` takes in its own time instead of being interrupted.
 pub(super) struct Signals {
     queue: SignalFd,
-    /// The mask that the tasks get back.
-    before: SigSet,
+    inherited: Inherited,
 }
 
 impl Signals {
     /// Begins to queue all signals that mean something to a job. What `poe` was started to ignore stays ignored.
-    pub(super) fn take() -> Result<Self, Error> {
+    pub(super) fn take(inherited: Inherited) -> Result<Self, Error> {
         let failed = |errno: Errno| Error::system("signals", errno);
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let meant = [
@@ -32,16 +32,15 @@ impl Signals {
             Signal::SIGCONT,
         ];
         let taken: SigSet = meant.into_iter().filter(|signal| !bit(&status, "SigIgn:", *signal)).collect();
-        let before = SigSet::thread_get_mask().map_err(failed)?;
         taken.thread_block().map_err(failed)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let queue = SignalFd::with_flags(&taken, flags).map_err(failed)?;
-        Ok(Self { queue, before })
+        Ok(Self { queue, inherited })
     }
 
-    /// The mask that the tasks get back.
-    pub(super) fn before(&self) -> SigSet {
-        self.before
+    /// What the tasks get back.
+    pub(super) fn inherited(&self) -> Inherited {
+        self.inherited
     }
 
     pub(super) fn next(&self) -> Option<Signal> {

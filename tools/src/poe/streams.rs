@@ -4,10 +4,10 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 
 use nix::fcntl::OFlag;
-use nix::unistd::{getpgrp, pipe2, tcgetpgrp};
+use nix::unistd::pipe2;
 
 use super::error::Error;
-use super::input::StdinMode;
+use super::input::{self, StdinMode};
 use super::output::{Source, StdoutMode, Stream};
 use super::pty;
 use super::settings::Settings;
@@ -48,7 +48,7 @@ pub(super) fn open(
     // A debugger reads its commands there.
     let is_taken = settings.text("MP_GDB")?.is_some();
     let stdin_mode =
-        if stdin_is_spent || is_taken || stdin_is_not_ours() { StdinMode::None } else { stdin_mode };
+        if stdin_is_spent || is_taken || input::is_in_background() { StdinMode::None } else { stdin_mode };
     let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
     let mut theirs = Vec::new();
     for task in 0..tasks {
@@ -60,6 +60,8 @@ pub(super) fn open(
         let stderr = ours.output(task, Stream::Stderr)?;
         let stdin = match stdin_mode {
             StdinMode::All => Stdin::Pipe(ours.input()?),
+            // The tasks are in another session, where the terminal of this one would give them what is typed for the shell.
+            StdinMode::Only(only) if only == task && input::is_our_terminal() => Stdin::Pipe(ours.input()?),
             StdinMode::Only(only) if only == task => Stdin::Inherit,
             StdinMode::Only(_) | StdinMode::None => Stdin::Nothing,
         };
@@ -90,12 +92,6 @@ pub(super) fn of_one(settings: &Settings, discards_stdout: bool) -> Result<(Ours
     let stderr = ours.output(0, Stream::Stderr)?;
     let stdin = Stdin::Pipe(ours.input()?);
     Ok((ours, Theirs { stdin, stdout, stderr }))
-}
-
-/// Whether standard input is a terminal that another process group uses: `poe` was started in the background. The tasks are
-/// in another session, so the terminal would not stop them from taking what is typed for the shell.
-pub(super) fn stdin_is_not_ours() -> bool {
-    tcgetpgrp(std::io::stdin()).is_ok_and(|foreground| foreground != getpgrp())
 }
 
 impl Ours {

@@ -25,9 +25,10 @@ use super::commands::Command;
 use super::debugger;
 use super::environment::Environment;
 use super::error::Error;
+use super::inherited::Inherited;
 use super::openings::{self, Openings};
 use super::parked::Parked;
-use super::processes::{end_descendants, handles, members};
+use super::processes::{end_descendants, handling};
 use super::reports::{self, HandOver};
 use super::streams::{Stdin, Theirs};
 
@@ -46,7 +47,7 @@ pub(super) struct Work<'a> {
     /// One per task, or none at all.
     pub affinity: Vec<CpuSet>,
     /// What the tasks get back as it was before `poe` changed it for itself.
-    pub signal_mask: SigSet,
+    pub inherited: Inherited,
     pub open_files: (rlim_t, rlim_t),
     /// The file in which the tasks count their openings of LAPI; without it they count for themselves.
     pub openings: Option<Openings>,
@@ -195,11 +196,11 @@ impl Tasks {
                 Some(value) => program.env("LAPI_JOB_FD", value),
                 None => program.env_remove("LAPI_JOB_FD"),
             };
-            let inherited = openings.as_ref().map(Openings::numbers).unwrap_or_default();
+            let descriptors = openings.as_ref().map(Openings::numbers).unwrap_or_default();
             let affinity = work.affinity.get(task).copied();
-            let (mut mask, (soft, hard)) = (work.signal_mask, work.open_files);
+            let (mut inherited, (soft, hard)) = (work.inherited, work.open_files);
             if held.is_some() {
-                mask.add(debugger::GOES_ON);
+                inherited.mask.add(debugger::GOES_ON);
             }
             // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
             unsafe {
@@ -215,8 +216,8 @@ impl Tasks {
                     if let Some(report) = &report {
                         report.pass();
                     }
-                    openings::inherit(inherited);
-                    Ok(mask.thread_set_mask()?)
+                    openings::inherit(descriptors);
+                    inherited.restore()
                 });
             }
             match program.spawn() {
@@ -291,10 +292,9 @@ impl Tasks {
 
     /// Signals the processes of all tasks that have a handler for this signal: it would end the others.
     fn offer(&self, signal: Signal) {
-        for pid in self.pids.iter().flatten() {
-            for member in members(*pid).into_iter().filter(|member| handles(*member, signal)) {
-                let _ = kill(member, signal);
-            }
+        let tasks: Vec<Pid> = self.pids.iter().flatten().copied().collect();
+        for process in handling(&tasks, signal) {
+            let _ = kill(process, signal);
         }
     }
 }

@@ -48,11 +48,11 @@ use openlapi::config::process_env;
 use super::commands::Command;
 use super::environment::Environment;
 use super::error::{Error, say};
-use super::input::StdinMode;
+use super::input::{StdinMode, is_in_background};
 use super::output::{Source, StdoutMode, Stream};
 use super::settings::Settings;
 use super::signals::Signals;
-use super::streams::{Ours, stdin_is_not_ours};
+use super::streams::Ours;
 use super::supervisor::Supervisor;
 use super::time_limit::TimeLimit;
 use admission::Arrivals;
@@ -85,7 +85,7 @@ pub(super) fn start(
     let stdout = settings.parsed("MP_STDOUTMODE")?.unwrap_or(StdoutMode::Unordered);
     let stdin = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
     super::streams::check(stdout, stdin, tasks)?;
-    let stdin = if stdin_is_spent || stdin_is_not_ours() { StdinMode::None } else { stdin };
+    let stdin = if stdin_is_spent || is_in_background() { StdinMode::None } else { stdin };
     let launcher = Launcher::choose(settings)?;
     let listener = Listener::open()?;
     let link = listener.link(launcher.rank_variable());
@@ -165,13 +165,13 @@ fn is_forwarded(name: &std::ffi::OsStr) -> bool {
 fn spawn(launcher: &Launcher, hosts: &[String], link: &Link, signals: &Signals) -> Result<Child, Error> {
     let mut program: Program = launcher.command(hosts)?;
     program.env(link::VARIABLE, link.to_string());
-    let mask = signals.before();
+    let inherited = signals.inherited().for_launcher();
     // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
     unsafe {
         program.pre_exec(move || {
             setsid()?;
             prctl::set_pdeathsig(Signal::SIGTERM)?;
-            Ok(mask.thread_set_mask()?)
+            inherited.restore()
         });
     }
     let mut process =

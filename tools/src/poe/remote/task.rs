@@ -23,6 +23,7 @@ use super::super::carrier::{Carrier, Style};
 use super::super::commands::Command;
 use super::super::environment::Environment;
 use super::super::error::{Error, say};
+use super::super::inherited::Inherited;
 use super::super::limits;
 use super::super::openings::Openings;
 use super::super::output::{Prefix, StdoutMode};
@@ -37,12 +38,15 @@ use super::mirror::{LONGEST, Mirror};
 
 /// Runs one task. The status is 0 whatever the task's is: `poe` learns that over the connection, and the launcher must not act
 /// on it.
-pub(in super::super) fn run() -> Result<u8, Error> {
+pub(in super::super) fn run(inherited: Inherited) -> Result<u8, Error> {
     let host = gethostname().unwrap_or_default();
-    serve().map(|()| 0).inspect_err(|error| say(&format!("on {}: {error}", host.to_string_lossy()))).or(Ok(1))
+    serve(inherited)
+        .map(|()| 0)
+        .inspect_err(|error| say(&format!("on {}: {error}", host.to_string_lossy())))
+        .or(Ok(1))
 }
 
-fn serve() -> Result<(), Error> {
+fn serve(inherited: Inherited) -> Result<(), Error> {
     let link: Link = std::env::var(link::VARIABLE)
         .ok()
         .and_then(|text| text.parse().ok())
@@ -60,7 +64,7 @@ fn serve() -> Result<(), Error> {
 
     let settings = Settings::new(Flags::default(), std::env::vars_os()).with_files(files());
     let place = Place::of(&settings)?;
-    let signals = Signals::take()?;
+    let signals = Signals::take(inherited)?;
     prctl::set_child_subreaper(true)
         .map_err(|errno| Error::system("cannot become the subreaper of the task", errno))?;
     let discards =
@@ -83,7 +87,7 @@ fn serve() -> Result<(), Error> {
         streams: vec![theirs],
         reports: vec![None],
         affinity: affinity.get(place.index).copied().into_iter().collect(),
-        signal_mask: signals.before(),
+        inherited,
         open_files: limits::open_files_of_task(place.tasks)?,
         openings: Some(openings),
     };

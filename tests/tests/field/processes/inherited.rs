@@ -1,0 +1,118 @@
+//! Signals and descriptors as the parent of `poe` has left them.
+
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, geteuid};
+use openlapi_tests::{Job, compile_plain, eventually, is_installed, named, skipped, stage};
+
+/// A program that is started with this in a state that parents may leave to their children.
+fn inheriting(state: &str, program: impl AsRef<Path>) -> Job {
+    let inherit = compile_plain("field_inherit", &["tests/field/inherit.c"], &[]);
+    state.split_whitespace().fold(Job::direct(inherit), Job::arg).arg("--").arg(program.as_ref()).deadline(30)
+}
+
+/// The job with more arguments.
+fn with(job: Job, arguments: &[&str]) -> Job {
+    arguments.iter().fold(job, Job::arg)
+}
+
+fn poe() -> PathBuf {
+    stage().join("bin/poe")
+}
+
+/// Every state that servers, shells, `nohup`, Python and Java leave to their children.
+const STATES: [&str; 8] =
+    ["", "i17", "i17 b17", "i13", "i22 i21 b14", "i1", "i25 i20 i18", "b2 b15 b10 b12 b20 b18 i10"];
+
+#[test]
+fn tasks_get_the_signals_that_poe_has_got() {
+    let masks = |text: &str| {
+        let lines = text.lines().filter(|line| line.starts_with("SigIgn") || line.starts_with("SigBlk"));
+        let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    };
+    for state in STATES {
+        let direct = inheriting(state, "cat").arg("/proc/self/status").run();
+        let outcome =
+            inheriting(state, poe()).arg("-procs").arg("2").arg("cat").arg("/proc/self/status").run();
+        assert_eq!(masks(&outcome.ok().stdout), masks(&direct.ok().stdout), "{state}\n{outcome}");
+    }
+}
+
+#[test]
+fn poe_ends_a_job_whatever_it_was_started_with() {
+    for state in STATES {
+        let mut running =
+            with(inheriting(state, poe()), &["-procs", "2", "sh", "-c", "echo here; exec sleep 1000"])
+                .start();
+        running.lines(2);
+        running.signal(Signal::SIGTERM);
+        running.wait().exited(128 + 15);
+    }
+    // A task that dies is noticed.
+    let outcome = with(inheriting("i17", poe()), &["-procs", "3", "sh", "-c"]);
+    let outcome = outcome.arg("if [ $MP_CHILD = 1 ]; then exit 7; fi").run();
+    outcome.exited(7).says("exited with status 7");
+}
+
+#[test]
+fn a_launcher_without_its_children_finds_the_hosts_of_slurm() {
+    // scontrol is a child of poe, which must be able to wait for it.
+    let folder = openlapi_tests::build_dir().join("tests/field_scontrol");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let scontrol = folder.join("scontrol");
+    std::fs::write(&scontrol, "#!/bin/sh\necho one.invalid\necho two.invalid\n").expect("a file");
+    std::fs::set_permissions(&scontrol, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("mode");
+    let path = format!("{}:/usr/bin:/bin", folder.display());
+    for state in ["", "i17"] {
+        let job = with(inheriting(state, poe()), &["-nodes", "2", "-dry_run", "-launcher", "hydra", "true"]);
+        let outcome = job.env("PATH", &path).env("SLURM_JOB_NODELIST", "x[1-2]").run();
+        let text = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(text.contains("two.invalid") || text.contains("not installed"), "{outcome}");
+    }
+}
+
+#[test]
+fn the_first_process_of_a_container_is_no_special_one() {
+    if !geteuid().is_root() || !is_installed("unshare") {
+        return skipped("the first process of a container", "it takes root and unshare");
+    }
+    let inside = |flags: &[&str], words: &[&str]| {
+        let job = with(with(Job::direct("unshare"), &["--pid", "--fork", "--kill-child"]), flags);
+        with(job.arg(poe()), words).deadline(30)
+    };
+    for flags in [&["--mount-proc"][..], &[]] {
+        // A process that leaves its task's group ends with the job.
+        let script = "setsid sleep 1012 & sleep 0.2; echo $MP_CHILD";
+        let outcome = inside(flags, &["-procs", "2", "sh", "-c", script]).run();
+        assert_eq!(outcome.ok().stdout.len(), 4, "{outcome}");
+        // It cannot be stopped by the terminal's key, and neither are its tasks.
+        let script = "echo here; read line; echo \"got $line\"";
+        let mut running = inside(flags, &["-procs", "1", "sh", "-c", script]).stdin_stays_open().start();
+        running.lines(1);
+        let first = openlapi_tests::descendants(running.pid());
+        nix::sys::signal::kill(Pid::from_raw(first[0]), Signal::SIGTSTP).expect("poe runs");
+        nix::sys::signal::kill(Pid::from_raw(first[0]), Signal::SIGTERM).expect("poe runs");
+        running.wait().exited(128 + 15);
+    }
+    assert!(eventually(|| named("sleep 1012").is_empty()), "a process is left");
+}
+
+#[test]
+fn input_that_does_not_block_is_read_to_its_end() {
+    // The other end writes late: a reader finds nothing, and not the end.
+    let late = |tail: &str| {
+        let script =
+            format!(r#"(sleep 0.5; printf 'echo one\n'; sleep 0.5; printf 'echo two\n') | "$0" n -- {tail}"#);
+        let inherit = compile_plain("field_inherit", &["tests/field/inherit.c"], &[]);
+        Job::direct("sh").arg("-c").arg(script).arg(inherit).arg(poe()).deadline(30).run()
+    };
+    let all = late(r#""$1" -procs 2 -stdinmode all cat"#);
+    assert_eq!(all.ok().stdout.matches("echo one\n").count(), 2, "{all}");
+    assert_eq!(all.stdout.matches("echo two\n").count(), 2, "{all}");
+    let commands = late(r#""$1" -procs 2"#);
+    assert_eq!(commands.ok().stdout, "one\none\ntwo\ntwo\n", "{commands}");
+}
