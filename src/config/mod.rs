@@ -205,7 +205,7 @@ pub enum ShmAttach {
 /// The values of `LAPI_SHM_BULK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShmBulk {
-    /// The faster way for the size of the message, as measured at start.
+    /// Packets to a task that looks for them, one copy to one that does not.
     Auto,
     /// Through shared buffers, with both processors copying.
     Pipeline,

@@ -294,7 +294,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "LAPI_SHM_BULK",
-        "How large messages go through shared memory: as measured, through buffers, or across address spaces.",
+        "How large messages go through shared memory: by what the target does, through buffers, or across address spaces.",
         "auto",
         Kind::Word(&["auto", "pipeline", "attach"]),
         LAPI_ERR_SHM_SETUP,

@@ -20,10 +20,6 @@ pub struct SendDone {
     pub error: i32,
     /// Bytes of the program's data.
     pub bytes: u64,
-    /// Bytes of one piece, for data that lies in many; 0 for contiguous data.
-    pub piece: u32,
-    /// When it was sent, if the caller wants to know how long it took; 0 otherwise.
-    pub sent_at: u64,
     /// Whether it is a send operation of the program; the library sends messages of its own, too.
     pub user: bool,
 }
@@ -31,7 +27,7 @@ pub struct SendDone {
 impl SendDone {
     /// Nothing follows.
     pub const fn nothing(peer: Task) -> Self {
-        Self { org_cntr: 0, handler: 0, info: 0, peer, error: 0, bytes: 0, piece: 0, sent_at: 0, user: false }
+        Self { org_cntr: 0, handler: 0, info: 0, peer, error: 0, bytes: 0, user: false }
     }
 }
 

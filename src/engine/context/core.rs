@@ -13,7 +13,6 @@ use crate::engine::context::incoming::{Dropped, Offers, SelfMessage, Then};
 use crate::engine::context::peers::Peers;
 use crate::engine::context::settings::Options;
 use crate::engine::context::statistics::{Path, Stats};
-use crate::engine::context::tuner::Tuner;
 use crate::engine::context::waiters::Waiters;
 use crate::job::Hosts;
 use crate::proto::Link;
@@ -95,8 +94,6 @@ pub struct Core {
     pub activity: u64,
     /// Which threads wait, and how.
     pub waiters: Waiters,
-    /// Which way is faster for long messages.
-    pub tuner: Tuner,
     /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
     pub ddm: DdmSlot,
     /// When a thread of the program last polled, in ticks.
@@ -188,7 +185,6 @@ impl Core {
             news: false,
             activity: 0,
             waiters: Waiters::default(),
-            tuner: Tuner::default(),
             ddm: DdmSlot::new(),
             last_poll: 0,
             last_kick: 0,
@@ -243,6 +239,13 @@ impl Core {
     pub fn set_polling(&mut self, polling: bool) {
         self.last_poll = ticks();
         self.transport.set_polling(polling, self.last_poll);
+    }
+
+    /// A thread copies many bytes in LAPI. Peers may send streams of packets: it looks for them again before long.
+    pub fn note_copying(&mut self) {
+        if self.waiters.waiting == 0 {
+            self.set_polling(false);
+        }
     }
 
     /// How the memory of `peer` can be read and written without its help.

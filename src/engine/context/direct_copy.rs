@@ -30,8 +30,6 @@ pub struct DirectCopy {
     pub peer: Task,
     pub(crate) places: Places,
     pub(crate) copied: usize,
-    /// Ticks that the copying has taken.
-    pub(crate) took: u64,
     pub(crate) kind: Kind,
     /// The remote accesses that the transport will report, and their bytes.
     pub(crate) waits: Vec<(AccessId, usize)>,
@@ -186,7 +184,7 @@ impl DirectCopy {
     }
 
     fn new(peer: Task, places: Places, kind: Kind) -> Self {
-        Self { peer, places, copied: 0, took: 0, kind, waits: Vec::new(), keyed: None }
+        Self { peer, places, copied: 0, kind, waits: Vec::new(), keyed: None }
     }
 
     /// What this task does in the peer's memory.

@@ -27,7 +27,6 @@ pub mod request;
 pub mod settings;
 pub mod snapshot;
 pub mod statistics;
-pub mod tuner;
 pub mod waiters;
 
 use crate::abi::{

@@ -125,7 +125,7 @@ pub struct Put {
 impl Put {
     /// The same put of other data.
     pub fn with(self, places: Places) -> Self {
-        let done = SendDone { bytes: places.len() as u64, piece: places.piece(), ..self.done };
+        let done = SendDone { bytes: places.len() as u64, ..self.done };
         Self { places, done, ..self }
     }
 }

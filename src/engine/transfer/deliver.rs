@@ -2,7 +2,6 @@
 
 use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, LAPI_SEND_REPLY, compl_hndlr_t};
 use crate::base::bytes::Piece;
-use crate::base::clock::ticks;
 use crate::engine::context::active_handler::Kind;
 use crate::engine::context::completion_queue::Completion;
 use crate::engine::context::incoming::Delivery;
@@ -14,23 +13,20 @@ use crate::transport::Task;
 use crate::wire::packet::Head;
 use libc::c_void;
 
-/// Copies of bodies are timed from this number of bytes on.
-const MEASURED: usize = 4096;
+/// Bytes of a body from which on its copy takes time that peers notice.
+const LONG: usize = 4096;
 
-/// Copies a packet's bytes to where they belong, and notes how long that takes when they are many.
+/// Copies a packet's bytes to where they belong.
 ///
 /// # Safety
 /// The body must be readable, and its places in `sink` writable.
 #[inline]
 pub unsafe fn take(held: &mut Held<'_>, sink: &Sink, offset: u64, body: Piece) {
-    if body.len < MEASURED {
-        // SAFETY: the caller's promise.
-        return scatter(held, sink, || unsafe { sink.take(offset, body) });
+    if body.len >= LONG {
+        held.core().note_copying();
     }
-    let before = ticks();
     // SAFETY: the caller's promise.
     scatter(held, sink, || unsafe { sink.take(offset, body) });
-    held.core().tuner.note_taken(body.len, ticks() - before);
 }
 
 /// Runs `copy`, which writes to `sink`. A data distribution function of the program may run in it and call LAPI, so no

@@ -2,7 +2,6 @@
 //! by keys part by part. Data whose copy fails is sent in packets, from its beginning.
 
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
-use crate::base::clock::ticks;
 use crate::base::long_calls;
 use crate::engine::context::direct_copy::{ACCESSES, DirectCopy, Kind};
 use crate::engine::context::incoming::Then;
@@ -59,7 +58,7 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     if transfer.keyed.is_some() {
         return start_accesses(held, transfer);
     }
-    let before = ticks();
+    core.note_copying();
     long_calls::begins();
     let slice = transfer.slice();
     let Some(remote) = core.transport.remote() else {
@@ -68,7 +67,6 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     // SAFETY: the program leaves the data of a put alone until the put is done; it, or its header handler, has given the
     // places for what is read.
     let outcome = unsafe { remote.start(transfer.access(), transfer.peer, None, &slice) };
-    transfer.took += ticks() - before;
     let bytes = slice.iter().map(|copy| copy.len).sum::<usize>();
     match outcome {
         Ok(Started::Done) => copied(held, transfer, bytes),
@@ -173,7 +171,6 @@ fn copied(held: &mut Held<'_>, mut transfer: DirectCopy, bytes: usize) {
         core.direct_copies.push_back(transfer);
         return;
     }
-    core.tuner.note_copy(transfer.len(), transfer.places.piece(), transfer.took);
     finish(held, &transfer);
 }
 

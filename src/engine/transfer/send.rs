@@ -5,11 +5,10 @@ use crate::abi::{
     LAPI_SEND_COMPLETE, lapi_sh_info_t, scompl_hndlr_t,
 };
 use crate::base::bytes::Piece;
-use crate::base::clock::{moment, ticks};
+use crate::base::clock::moment;
 use crate::engine::context::active_handler::Kind;
 use crate::engine::context::peers::Standing;
 use crate::engine::context::{Core, Held};
-use crate::engine::transfer::path;
 use crate::error::{Error, Result};
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
@@ -161,7 +160,7 @@ pub unsafe fn stream(
     done: SendDone,
 ) -> Sent {
     let core = held.core();
-    let done = SendDone { sent_at: ticks(), ..done };
+    core.note_copying();
     let mut finished = std::mem::take(&mut core.finished);
     let (outbox, mut wire) = core.out();
     // SAFETY: the caller's promise.
@@ -217,9 +216,6 @@ pub fn account(core: &mut Core, done: &SendDone) {
         let to_self = done.peer == core.options.me;
         let path = if to_self { &mut core.stats.local } else { core.path_to(done.peer) };
         path.bytes_sent += done.bytes;
-        if done.sent_at != 0 {
-            path::note_stream(core, done);
-        }
         // SAFETY: the program's counter.
         unsafe { core.raise(done.org_cntr, done.peer) };
     }
