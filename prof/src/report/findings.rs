@@ -193,7 +193,7 @@ mod tests {
         };
         let fence = row("LAPI_Gfence", "wait", "dead.c:12");
         let parts = [
-            of(0, &[fence.clone()]),
+            of(0, std::slice::from_ref(&fence)),
             of(1, &[]),
             of(2, &[fence]),
             of(3, &[row("header handler", "handler", "dead.c:5")]),
