@@ -127,7 +127,8 @@ impl Job {
         self
     }
 
-    /// How many seconds the job may take; 60 unless given. `TEST_PATIENCE` in the environment multiplies them.
+    /// How many seconds the job may take; 60 unless given. `TEST_PATIENCE` in the environment multiplies
+    /// them, and a machine that is crowded.
     pub fn deadline(mut self, seconds: u64) -> Self {
         self.deadline = Duration::from_secs(seconds);
         self

@@ -13,6 +13,7 @@
 //! is ended, and what each of its processes was doing is printed first.
 
 mod compile;
+mod deadline;
 mod hosts;
 mod installed;
 mod job;
@@ -26,6 +27,7 @@ mod terminal;
 mod transport;
 
 pub use compile::{compile, compile_plain, compile_with};
+pub use deadline::Deadline;
 pub use hosts::{Hosts, Launcher, Layout};
 pub use installed::{is_installed, skipped};
 pub use job::Job;

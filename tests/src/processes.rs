@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::deadline::Deadline;
 
 /// Whether the process exists and is not merely waiting to be reaped.
 pub fn alive(pid: i32) -> bool {
@@ -113,11 +115,11 @@ fn stat(pid: i32) -> Option<(char, i32)> {
     Some((state, fields.next()?.parse().ok()?))
 }
 
-/// Waits until `fact` holds, for at most 20 seconds; returns whether it does.
+/// Waits until `fact` holds, for at most 20 seconds, longer on a crowded machine; returns whether it does.
 pub fn eventually(fact: impl Fn() -> bool) -> bool {
-    let last = Instant::now() + Duration::from_secs(20);
+    let mut last = Deadline::after(Duration::from_secs(20));
     while !fact() {
-        if Instant::now() > last {
+        if last.has_passed() {
             return false;
         }
         thread::sleep(Duration::from_millis(5));

@@ -5,20 +5,16 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
+use crate::deadline::Deadline;
 use crate::hosts::Hosts;
 use crate::job::Job;
 use crate::processes::{alive, descendants, standing};
 use crate::transport::{self, Transport};
-
-/// The factor by which deadlines are extended: an instrumented library is slower.
-pub(crate) fn time_factor() -> u32 {
-    std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
-}
 
 /// The result of a job.
 #[derive(Clone, Debug)]
@@ -41,7 +37,7 @@ pub struct Outcome {
 #[derive(Debug)]
 pub struct Running {
     pid: i32,
-    deadline: Instant,
+    deadline: Deadline,
     status: Receiver<ExitStatus>,
     stdout: Stream,
     stderr: Stream,
@@ -100,7 +96,7 @@ impl Job {
         thread::spawn(move || ended.send(child.wait().expect("a child can be waited for")));
         Running {
             pid,
-            deadline: Instant::now() + self.deadline * time_factor() * transport::time_factor(),
+            deadline: Deadline::after(self.deadline * transport::time_factor()),
             status,
             stdout,
             stderr,
@@ -137,16 +133,17 @@ impl Running {
         String::from_utf8_lossy(self.stderr.so_far()).into_owned()
     }
 
-    /// Waits until standard error contains the text, and returns all of it so far. Panics after 20 seconds.
+    /// Waits until standard error contains the text, and returns all of it so far. Panics after 20 seconds, later on a crowded
+    /// machine.
     #[track_caller]
     pub fn until_it_says(&mut self, text: &str) -> String {
-        let last = Instant::now() + Duration::from_secs(20);
+        let mut last = Deadline::after(Duration::from_secs(20));
         loop {
             let so_far = self.stderr_so_far();
             if so_far.contains(text) {
                 return so_far;
             }
-            assert!(Instant::now() < last, "\"{text}\" does not come\n{so_far}");
+            assert!(!last.has_passed(), "\"{text}\" does not come\n{so_far}");
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -159,7 +156,7 @@ impl Running {
             if whole.lines().count() >= count {
                 return whole.lines().map(str::to_owned).collect();
             }
-            if Instant::now() > self.deadline {
+            if self.deadline.has_passed() {
                 let standing = self.kill();
                 panic!("only this was written before the deadline:\n{text}\n{standing}");
             }
@@ -170,14 +167,15 @@ impl Running {
     /// Waits until the job is over and its output closed, or ends it at the deadline.
     pub fn wait(mut self) -> Outcome {
         let mut standing = String::new();
-        let mut status =
-            self.status.recv_timeout(self.deadline.saturating_duration_since(Instant::now())).ok();
-        let closed = status.is_some() && self.stdout.close(self.deadline) && self.stderr.close(self.deadline);
+        let mut status = receive(&self.status, &mut self.deadline).ok();
+        let closed = status.is_some()
+            && self.stdout.close(&mut self.deadline)
+            && self.stderr.close(&mut self.deadline);
         if !closed {
             standing = self.kill();
             status = status.or_else(|| self.status.recv_timeout(Duration::from_secs(20)).ok());
-            let last = Instant::now() + Duration::from_secs(5);
-            let _ = self.stdout.close(last) && self.stderr.close(last);
+            let mut last = Deadline::after(Duration::from_secs(5));
+            let _ = self.stdout.close(&mut last) && self.stderr.close(&mut last);
         }
         self.over = true;
         Outcome {
@@ -255,6 +253,17 @@ impl std::fmt::Display for Outcome {
     }
 }
 
+/// Receives something before the deadline.
+fn receive<T>(from: &Receiver<T>, deadline: &mut Deadline) -> Result<T, RecvTimeoutError> {
+    loop {
+        let left = deadline.left();
+        match from.recv_timeout(left) {
+            Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
+            received => return received,
+        }
+    }
+}
+
 /// An output of the job, read by a thread as it arrives.
 #[derive(Debug)]
 struct Stream {
@@ -284,9 +293,9 @@ impl Stream {
     }
 
     /// Reads to the end; `false` when some process still held the other end at `deadline`.
-    fn close(&mut self, deadline: Instant) -> bool {
+    fn close(&mut self, deadline: &mut Deadline) -> bool {
         loop {
-            match self.pieces.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match receive(&self.pieces, deadline) {
                 Ok(piece) => self.bytes.extend(piece),
                 Err(RecvTimeoutError::Disconnected) => return true,
                 Err(RecvTimeoutError::Timeout) => return false,

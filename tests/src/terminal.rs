@@ -7,13 +7,14 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::libc;
 use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::deadline::Deadline;
 use crate::processes::descendants;
 use crate::stage::build_dir;
 
@@ -71,13 +72,13 @@ impl Terminal {
 
     /// Waits until the terminal shows this, after what was expected before.
     pub fn expect(&mut self, text: &str) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut deadline = Deadline::after(Duration::from_secs(60));
         loop {
             if let Some(found) = self.seen[self.at..].find(text) {
                 self.at += found + text.len();
                 return;
             }
-            match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match self.output.recv_timeout(deadline.left()) {
                 Ok(bytes) => self.seen += &String::from_utf8_lossy(&bytes),
                 Err(error) => panic!("\"{text}\" is not shown ({error}):\n{}", self.seen),
             }
@@ -86,8 +87,8 @@ impl Terminal {
 
     /// Waits for its end, and returns its exit status.
     pub fn status(&mut self) -> Option<i32> {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while Instant::now() < deadline {
+        let mut deadline = Deadline::after(Duration::from_secs(30));
+        while !deadline.has_passed() {
             while let Ok(bytes) = self.output.try_recv() {
                 self.seen += &String::from_utf8_lossy(&bytes);
             }

@@ -3,13 +3,13 @@
 mod ltest;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fs, thread};
 
 use ltest::{job, passed, program, run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use openlapi_tests::{Job, Running, eventually};
+use openlapi_tests::{Deadline, Job, Running, eventually};
 
 const END: &str = "poe: end of the report\n";
 
@@ -50,13 +50,13 @@ impl Hanging {
 
     #[track_caller]
     fn wait(&mut self, what: &str, enough: impl Fn(&[String]) -> bool) -> String {
-        let last = Instant::now() + Duration::from_secs(20);
+        let mut last = Deadline::after(Duration::from_secs(20));
         loop {
             let reports = self.reports();
             if enough(&reports) {
                 return reports.last().cloned().unwrap_or_default();
             }
-            assert!(Instant::now() < last, "{what} does not come\n{}", self.job.stderr_so_far());
+            assert!(!last.has_passed(), "{what} does not come\n{}", self.job.stderr_so_far());
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -65,7 +65,7 @@ impl Hanging {
     /// returns it.
     #[track_caller]
     fn ask(&mut self, lines: &[&str]) -> String {
-        let last = Instant::now() + Duration::from_secs(30);
+        let mut last = Deadline::after(Duration::from_secs(30));
         loop {
             let count = self.reports().len();
             self.job.signal(Signal::SIGUSR2);
@@ -74,7 +74,7 @@ impl Hanging {
                 return report;
             }
             let missing = lines.iter().filter(|line| !report.contains(**line)).collect::<Vec<_>>();
-            assert!(Instant::now() < last, "{missing:?} are expected\n{report}");
+            assert!(!last.has_passed(), "{missing:?} are expected\n{report}");
         }
     }
 
@@ -342,9 +342,9 @@ fn a_program_that_has_closed_all_descriptors() {
 
 /// Requests reports from a task until one says this: the first signal may come before the task waits.
 fn until_it_reports(job: &mut Running, pid: i32, text: &str) {
-    let last = Instant::now() + Duration::from_secs(20);
+    let mut last = Deadline::after(Duration::from_secs(20));
     while !job.stderr_so_far().contains(text) {
-        assert!(Instant::now() < last, "{}", job.stderr_so_far());
+        assert!(!last.has_passed(), "{}", job.stderr_so_far());
         kill(Pid::from_raw(pid), Signal::SIGUSR2).expect("the task is there");
         thread::sleep(Duration::from_millis(100));
     }

@@ -19,8 +19,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::compile::compile;
+use crate::deadline::time_factor;
 use crate::processes::standing;
-use crate::running::time_factor;
 use crate::stage::build_dir;
 use places::Places;
 
