@@ -24,6 +24,7 @@ pub use launch::Launcher;
 
 use crate::job::Job;
 use crate::processes::{alive, all, eventually};
+use crate::stage::{build_dir, stage, workspace};
 
 /// What hosts to make.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ pub struct Layout {
     pub hosts: usize,
     /// How many links each of them has: at least 1.
     pub rails: usize,
-    /// Whether each has its own /tmp, as containers have.
+    /// Whether each has its own /tmp, as containers have. Of what is there only the sources and what was built is seen.
     pub own_tmp: bool,
 }
 
@@ -292,7 +293,7 @@ impl Hosts {
         if !getuid().is_root() && self.hosts.is_empty() {
             words.extend(["--user", "--map-root-user"].map(str::to_owned));
         }
-        let own_tmp = if self.layout.own_tmp { "mount -t tmpfs tmpfs /tmp\n" } else { "" };
+        let own_tmp = if self.layout.own_tmp { own_tmp(name) } else { String::new() };
         // Without its own /sys a host sees the interfaces of the machine there. Slurm's daemons look for the control groups.
         let script = format!(
             "set -e\nhostname {name}\ncd {}\nmount --bind hosts /etc/hosts\n\
@@ -369,6 +370,19 @@ impl Hosts {
     pub fn run(&self, host: usize, words: &[&str]) -> Result<(), String> {
         self.hosts[host].run(words)
     }
+}
+
+/// The commands that give a host a /tmp of its own, in which only what the tests run from is seen: somebody may have cloned the
+/// sources there.
+fn own_tmp(name: &str) -> String {
+    let mut script = format!("mkdir tmp.{name}\nmount -t tmpfs -o mode=1777 tmpfs tmp.{name}\n");
+    for seen in [workspace().to_owned(), build_dir(), stage().to_owned()] {
+        if let Ok(below) = seen.strip_prefix("/tmp") {
+            let (seen, below) = (seen.display(), below.display());
+            script += &format!("mkdir -p 'tmp.{name}/{below}'\nmount --bind '{seen}' 'tmp.{name}/{below}'\n");
+        }
+    }
+    script + &format!("mount --rbind tmp.{name} /tmp\n")
 }
 
 impl Holder {
