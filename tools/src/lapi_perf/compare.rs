@@ -89,6 +89,19 @@ impl Comparison {
     }
 }
 
+/// Whether a row differs from the same of an older report by more than noise.
+pub(super) fn differs(old: &Report, row: &Measured, options: &Options) -> bool {
+    same(old, row).is_some_and(|old| Row::of(old, row).slower.abs() > options.noise.unwrap_or(NOISE))
+}
+
+/// Of two measurements of a row the one that differs less from the older report; wrong data is kept.
+pub(super) fn nearer(old: &Report, one: Measured, other: Measured) -> Measured {
+    let right = one.right.zip(other.right).map(|(one, other)| one && other);
+    let far = |row: &Measured| same(old, row).map_or(0.0, |old| Row::of(old, row).slower.abs());
+    let nearest = if far(&other) < far(&one) { other } else { one };
+    Measured { right, ..nearest }
+}
+
 fn same<'a>(report: &'a Report, row: &Measured) -> Option<&'a Measured> {
     let alike =
         |other: &&Measured| (&other.test, other.size, other.window) == (&row.test, row.size, row.window);
@@ -133,6 +146,21 @@ mod tests {
             })
             .collect();
         report
+    }
+
+    #[test]
+    fn of_several_measurements_the_one_without_noise_counts() {
+        let old = report(&[("put_lat", 8, 1, 1.0)]);
+        let row = |time| report(&[("put_lat", 8, 1, time)]).results.remove(0);
+        let options = Options::default();
+        assert!(differs(&old, &row(1.2), &options) && differs(&old, &row(0.8), &options));
+        assert!(!differs(&old, &row(1.05), &options));
+        for (one, other, kept) in [(1.5, 1.02, 1.02), (1.02, 1.5, 1.02), (0.5, 1.4, 1.4), (3.0, 2.0, 2.0)] {
+            assert_eq!(nearer(&old, row(one), row(other)).latency_us.median, kept);
+        }
+        let wrong = Measured { right: Some(false), ..row(5.0) };
+        let right = Measured { right: Some(true), ..row(1.0) };
+        assert_eq!(nearer(&old, wrong, right).right, Some(false));
     }
 
     #[test]

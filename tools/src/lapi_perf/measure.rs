@@ -92,11 +92,10 @@ pub(super) fn row(task: &Task, plan: &Plan, row: &Row) -> Result<Option<Measured
     running.rounds(row.warmup / row.window, &mut Vec::new())?;
     task.meet()?;
     let mut times = Vec::with_capacity((row.iterations / row.window) as usize);
-    let mut seconds = 0.0;
     let timed = |running: &Running<'_>| {
         let (start, first) = (Instant::now(), ticks());
         running.rounds(row.iterations / row.window, &mut times)?;
-        seconds = start.elapsed().as_secs_f64();
+        let seconds = start.elapsed().as_secs_f64();
         Ok(seconds / ticks().wrapping_sub(first).max(1) as f64)
     };
     let seconds_per_tick = if plan.check {
@@ -116,7 +115,7 @@ pub(super) fn row(task: &Task, plan: &Plan, row: &Row) -> Result<Option<Measured
     let operations = running.operations_in_sample();
     let times: Vec<u64> =
         times.iter().map(|ticks| (*ticks as f64 * seconds_per_tick * 1e6 / operations).to_bits()).collect();
-    let result = collect(task, test, row, &times, seconds, operations)?;
+    let result = collect(task, test, row, &times)?;
     let wrong = task.exchange(wrong)?.iter().sum::<u64>();
     // Nothing is under way any more, in any task.
     drop(running);
@@ -127,17 +126,9 @@ pub(super) fn row(task: &Task, plan: &Plan, row: &Row) -> Result<Option<Measured
 }
 
 /// Task 0 gets the times of all tasks.
-fn collect(
-    task: &Task,
-    test: &Test,
-    row: &Row,
-    times: &[u64],
-    seconds: f64,
-    operations: f64,
-) -> Result<Option<Measured>> {
+fn collect(task: &Task, test: &Test, row: &Row, times: &[u64]) -> Result<Option<Measured>> {
     let counts = task.exchange(times.len() as u64)?;
     let addresses = task.exchange(times.as_ptr() as u64)?;
-    let all_seconds = task.exchange(seconds.to_bits())?;
     let mut all: Vec<u64> = Vec::new();
     if task.me == 0 {
         for (other, (count, address)) in counts.iter().zip(addresses).enumerate() {
@@ -154,21 +145,20 @@ fn collect(
         return Ok(None);
     }
     let mut times: Vec<f64> = all.into_iter().map(f64::from_bits).collect();
-    let measuring = counts.iter().zip(&all_seconds).filter(|(count, _)| **count > 0);
-    // The slowest pair decides how long it took.
-    let seconds = measuring.map(|(_, seconds)| f64::from_bits(*seconds)).fold(0.0, f64::max);
+    let latency_us = Latency::of(&mut times);
     // One barrier of many tasks is one operation.
-    let done = match test.pattern {
-        Pattern::Collective => row.iterations as f64,
-        _ => times.len() as f64 * operations,
+    let at_once = match test.pattern {
+        Pattern::Collective => 1.0,
+        _ => counts.iter().filter(|count| **count > 0).count() as f64,
     };
-    let messages_per_s = done / seconds.max(1e-9);
+    // Of the median too: a pause of one task, which is long beside a window, says nothing about the others.
+    let messages_per_s = at_once * 1e6 / latency_us.median.max(1e-6);
     Ok(Some(Measured {
         test: test.name.to_owned(),
         size: row.size,
         window: row.window,
         samples: times.len() as u64,
-        latency_us: Latency::of(&mut times),
+        latency_us,
         mb_per_s: (row.size > 0).then(|| messages_per_s * row.size as f64 / 1e6),
         messages_per_s,
         cache_line_ns: None,
