@@ -71,6 +71,7 @@
 
 mod atomic;
 mod cells;
+mod collectives;
 mod context;
 mod counter;
 mod dgsp;
@@ -84,6 +85,7 @@ mod vector;
 mod window;
 
 pub use atomic::{Atomic, Operation};
+pub use collectives::Collectives;
 pub use context::{Builder, Context, Failure};
 pub use counter::TargetCounter;
 pub use dgsp::{Dgsp, DgspBuilder};
@@ -97,9 +99,10 @@ pub use window::Window;
 /// LAPI's error numbers by name, for comparisons with [`Error::code`].
 pub mod codes {
     pub use openlapi::abi::{
-        LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_CNTR_VAL, LAPI_ERR_DGSP_OTHER,
-        LAPI_ERR_DGSP_STACK, LAPI_ERR_HDR_LEN, LAPI_ERR_HNDL_INVALID, LAPI_ERR_MEMORY_EXHAUSTED,
-        LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_OFFSET_LEN, LAPI_ERR_QUERY_TYPE, LAPI_ERR_SET_VAL, LAPI_ERR_TGT,
-        LAPI_ERR_TGT_PURGED, LAPI_ERR_TIMEOUT, LAPI_ERR_UHDR_LEN, LAPI_ERR_UNKNOWN,
+        LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_CNTR_VAL, LAPI_ERR_DATA_LEN,
+        LAPI_ERR_DGSP_OTHER, LAPI_ERR_DGSP_STACK, LAPI_ERR_HDR_LEN, LAPI_ERR_HNDL_INVALID,
+        LAPI_ERR_MEMORY_EXHAUSTED, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_OFFSET_LEN, LAPI_ERR_QUERY_TYPE,
+        LAPI_ERR_SET_VAL, LAPI_ERR_TGT, LAPI_ERR_TGT_PURGED, LAPI_ERR_TIMEOUT, LAPI_ERR_UHDR_LEN,
+        LAPI_ERR_UNKNOWN,
     };
 }

@@ -47,3 +47,8 @@ FAILURES = {
 def test_a_task_that_fails_ends_the_job(job, how):
     outcome = job("fails.py", 2, how)
     assert outcome.status == 134 and FAILURES[how] in outcome.err, outcome
+
+
+@pytest.mark.parametrize("procs", [1, 2, 3, 5])
+def test_collectives(job, procs):
+    assert job("collectives.py", procs).ok().out.count("all results are right") == procs
