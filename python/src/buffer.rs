@@ -30,12 +30,25 @@ impl Buffer {
         if let Ok(buffer) = &described
             && buffer.has_references()
         {
-            return Err(PyTypeError::new_err(format!(
-                "{what}: an array of Python objects holds references, which mean nothing to other tasks; give it a dtype of numbers"
-            )));
+            return Err(references(what));
         }
-        // Some types have no format, as numpy's times.
-        described.or_else(|_| Self::new(object, ffi::PyBUF_WRITABLE, what))
+        // Some types have no format, as numpy's times; then its dtype says whether there are references.
+        described.or_else(|_| {
+            let dtype = object.getattr("dtype").and_then(|dtype| dtype.getattr("hasobject"));
+            match dtype.and_then(|has| has.is_truthy()) {
+                Ok(true) => Err(references(what)),
+                Ok(false) => Self::new(object, ffi::PyBUF_WRITABLE, what),
+                // Neither says: what it holds is not known, unless it has no such buffer at all, which is said then.
+                Err(_) => Err(match Self::new(object, ffi::PyBUF_WRITABLE, what) {
+                    Ok(_) => PyTypeError::new_err(format!(
+                        "{what}: {} does not describe what its buffer holds, which may be references; give memoryview(...).cast('B') of memory \
+                         without them",
+                        object.get_type()
+                    )),
+                    Err(why) => why,
+                }),
+            }
+        })
     }
 
     /// Whether its items, as far as they are described, are or contain references.
@@ -80,6 +93,13 @@ impl Drop for Buffer {
         // and in handlers that have taken the lock.
         unsafe { ffi::PyBuffer_Release(ptr::from_mut(&mut self.view)) }
     }
+}
+
+#[cold]
+fn references(what: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "{what}: an array of Python objects holds references, which mean nothing to other tasks; give it a dtype of numbers"
+    ))
 }
 
 /// Why an object has no such buffer.

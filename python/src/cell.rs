@@ -5,7 +5,7 @@ use openlapi::abi::lapi_cntr_t;
 use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What an operation uses until its origin counter is incremented.
 pub struct Held {
@@ -22,9 +22,14 @@ pub struct Cell {
     expected: AtomicU64,
     /// How much waits have subtracted from it.
     consumed: AtomicU64,
-    held: Mutex<Vec<Held>>,
-    /// The address of it in each task; none when it was not shared.
-    pub addresses: Vec<u64>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    held: Vec<Held>,
+    /// The program sets the value: no operation may start that counts from the old one, and whose buffers would be released then.
+    is_set: bool,
 }
 
 impl Cell {
@@ -34,8 +39,7 @@ impl Cell {
             counter: Box::new(lapi_cntr_t::new(0)),
             expected: AtomicU64::new(0),
             consumed: AtomicU64::new(0),
-            held: Mutex::default(),
-            addresses: Vec::new(),
+            state: Mutex::default(),
         }
     }
 
@@ -50,9 +54,14 @@ impl Cell {
         unsafe { AtomicI32::from_ptr(self.address() as *mut c_int) }.load(Ordering::Acquire)
     }
 
-    /// An operation that increments it once is about to start.
-    pub fn expect(&self) {
-        self.expected.fetch_add(1, Ordering::SeqCst);
+    /// An operation that increments it once is about to start; `false`: it may not, because the value is being set.
+    #[must_use]
+    pub fn expect(&self) -> bool {
+        let state = self.state();
+        if !state.is_set {
+            self.expected.fetch_add(1, Ordering::SeqCst);
+        }
+        !state.is_set
     }
 
     /// That operation did not start.
@@ -62,7 +71,7 @@ impl Cell {
 
     /// Keeps what an operation uses.
     pub fn hold(&self, held: Held) {
-        self.list(|list| list.push(held));
+        self.state().held.push(held);
         self.release();
     }
 
@@ -79,20 +88,40 @@ impl Cell {
         self.release();
     }
 
-    /// The program has set the value, while no operation was under way: counted from there.
-    pub fn restart(&self, value: i32) {
-        self.consumed.store(0, Ordering::SeqCst);
-        self.expected.store(u64::from(value.cast_unsigned()), Ordering::SeqCst);
+    /// The program is about to set the value: counted from there. `false`: operations are under way, or another thread sets it.
+    #[must_use]
+    pub fn begin_to_set(&self, value: i32) -> bool {
+        let unused = {
+            let mut state = self.state();
+            if state.is_set || !self.is_quiet() {
+                return false;
+            }
+            state.is_set = true;
+            self.consumed.store(0, Ordering::SeqCst);
+            self.expected.store(u64::from(value.cast_unsigned()), Ordering::SeqCst);
+            std::mem::take(&mut state.held)
+        };
+        drop(unused);
+        true
+    }
+
+    /// The value is set: operations may start again.
+    pub fn end_to_set(&self) {
+        self.state().is_set = false;
     }
 
     /// Releases what no operation uses any more.
     pub fn release(&self) {
         // Taken out first: to release a buffer may run Python code, which may use this counter.
-        let unused = self.list(|list| if self.is_quiet() { std::mem::take(list) } else { Vec::new() });
+        let unused = {
+            let mut state = self.state();
+            // While the value is being set it says nothing.
+            if !state.is_set && self.is_quiet() { std::mem::take(&mut state.held) } else { Vec::new() }
+        };
         drop(unused);
     }
 
-    fn list<R>(&self, change: impl FnOnce(&mut Vec<Held>) -> R) -> R {
-        change(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::counter::Counter;
 use crate::error::check;
+use crate::interrupt::{self, detached};
 use crate::library::library;
 use crate::message::{self, Handler, flush_and_exit};
 use crate::open;
@@ -34,7 +35,8 @@ pub struct Context {
 #[pyo3(signature = (*, instance = 0, completion_threads = 1, interrupts = true))]
 pub fn init(py: Python<'_>, instance: u32, completion_threads: u16, interrupts: bool) -> PyResult<Context> {
     let library = library().map_err(PyOSError::new_err)?;
-    let opened = py.detach(|| {
+    interrupt::watch(py)?;
+    let opened = detached(py, || {
         let mut info = lapi_info_t {
             protocol: if interrupts { 0 } else { LAPI_INTERRUPT_OFF },
             lib_vers: LAST_LIB,
@@ -57,19 +59,25 @@ pub fn init(py: Python<'_>, instance: u32, completion_threads: u16, interrupts: 
     let query = |attribute: lapi_query_t| {
         let mut value: c_int = 0;
         // SAFETY: these attributes are one number.
-        let code = py.detach(|| unsafe { (library.LAPI_Qenv)(handle, attribute, &raw mut value) });
+        let code = detached(py, || unsafe { (library.LAPI_Qenv)(handle, attribute, &raw mut value) });
         check(code, "init").map(|()| value.cast_unsigned())
     };
     let job = (query(TASK_ID)?, query(NUM_TASKS)?);
     let port = Arc::new(Port::new(library, handle, job, query(MAX_UHDR_SZ)? as usize));
     open::add(port.clone());
     // From now on it receives messages; those that have arrived before wait for it.
-    let code = py.detach(|| {
+    let code = detached(py, || {
         // SAFETY: a header handler of LAPI.
         unsafe { (library.LAPI_Addr_set)(handle, message::arrived as *mut c_void, message::INDEX as c_int) }
     });
     check(code, "init")?;
     Ok(Context { port })
+}
+
+/// The file of LAPI's library.
+#[pyfunction]
+pub fn library_path() -> PyResult<std::path::PathBuf> {
+    crate::library::path().map_err(PyOSError::new_err)
 }
 
 /// Ends all contexts, without waiting for other tasks: at the end of the interpreter.
@@ -93,7 +101,7 @@ fn close(py: Python<'_>, port: &Arc<Port>) -> PyResult<()> {
     port.may_call("close")?;
     let (handle, term) = (port.handle, port.library.LAPI_Term);
     // SAFETY: any handle may be passed.
-    let code = py.detach(|| unsafe { term(handle) });
+    let code = detached(py, || unsafe { term(handle) });
     port.open.store(false, Ordering::SeqCst);
     open::remove(port);
     if code == LAPI_SUCCESS {
@@ -113,7 +121,7 @@ impl Context {
         self.port.may_call(what)?;
         let handle = self.port.handle;
         // SAFETY: any handle may be passed.
-        check(py.detach(|| unsafe { call(handle) }), what)
+        check(detached(py, || unsafe { call(handle) }), what)
     }
 }
 
@@ -410,7 +418,7 @@ impl Context {
         self.port.may_call("interrupts")?;
         let (handle, set) = (self.port.handle, self.port.library.LAPI_Senv);
         // SAFETY: any handle may be passed.
-        check(py.detach(|| unsafe { set(handle, INTERRUPT_SET, on.into()) }), "interrupts")
+        check(detached(py, || unsafe { set(handle, INTERRUPT_SET, on.into()) }), "interrupts")
     }
 
     /// Whether a thread of the library serves messages while the program computes (INTERRUPT_SET).
@@ -420,7 +428,7 @@ impl Context {
         let (handle, query) = (self.port.handle, self.port.library.LAPI_Qenv);
         let mut value: c_int = 0;
         // SAFETY: the attribute is one number.
-        check(py.detach(|| unsafe { query(handle, INTERRUPT_SET, &raw mut value) }), "interrupts")?;
+        check(detached(py, || unsafe { query(handle, INTERRUPT_SET, &raw mut value) }), "interrupts")?;
         Ok(value != 0)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::cell::Cell;
 use crate::error::check;
+use crate::interrupt::detached;
 use crate::port::Port;
 use openlapi::abi::{LAPI_SUCCESS, lapi_cntr_t};
 use pyo3::exceptions::PyValueError;
@@ -17,20 +18,27 @@ use std::sync::Arc;
 pub struct Counter {
     port: Arc<Port>,
     cell: Arc<Cell>,
+    /// The address of it in each task; none when it was not shared.
+    addresses: Vec<u64>,
 }
 
 impl Counter {
     /// A new counter; `shared`: all tasks make it together.
     pub fn new(py: Python<'_>, port: &Arc<Port>, shared: bool) -> PyResult<Self> {
-        let mut cell = Cell::new();
-        if shared {
-            let address = cell.address() as u64;
-            cell.addresses = port.collective(py, "a shared counter", |step| step.exchange(address))?;
-        }
-        let cell = Arc::new(cell);
+        let cell = Arc::new(Cell::new());
         // The library and other tasks may increment it after Python has dropped it.
-        port.keep(cell.clone(), shared);
-        Ok(Self { port: port.clone(), cell })
+        let keep = || port.keep(cell.clone(), shared);
+        let addresses = if shared {
+            port.collective(py, "a shared counter", |step| {
+                // Whatever becomes of the exchange here, other tasks may have the address.
+                keep();
+                step.exchange(cell.address() as u64)
+            })?
+        } else {
+            keep();
+            Vec::new()
+        };
+        Ok(Self { port: port.clone(), cell, addresses })
     }
 
     /// Its memory, for an operation of this context that increments it.
@@ -41,7 +49,7 @@ impl Counter {
 
     /// As the origin counter of an operation.
     pub fn as_origin(&self, port: &Arc<Port>) -> PyResult<&Arc<Cell>> {
-        if !self.cell.addresses.is_empty() {
+        if !self.addresses.is_empty() {
             return Err(PyValueError::new_err(
                 "origin_counter: a shared counter also counts what arrives, so that it does not show when a buffer is free; use a \
                  counter of this task: Context.counter()",
@@ -52,13 +60,13 @@ impl Counter {
 
     /// The address of the target's counter.
     pub fn of_target(&self, port: &Arc<Port>, target: u32) -> PyResult<usize> {
-        if self.cell.addresses.is_empty() {
+        if self.addresses.is_empty() {
             return Err(PyValueError::new_err(
                 "target_counter: this counter is known to this task alone; make it by Context.counter(shared=True) in all tasks",
             ));
         }
-        let cell = self.cell(port, "target_counter")?;
-        Ok(cell.addresses[target as usize] as usize)
+        self.cell(port, "target_counter")?;
+        Ok(self.addresses[target as usize] as usize)
     }
 }
 
@@ -74,7 +82,7 @@ impl Counter {
     /// Whether all tasks made it together, so that it can be a target_counter.
     #[getter]
     fn shared(&self) -> bool {
-        !self.cell.addresses.is_empty()
+        !self.addresses.is_empty()
     }
 
     /// Waits until the value is at least `value`, and subtracts that. Returns the value that is left.
@@ -87,7 +95,7 @@ impl Counter {
         let (handle, wait) = (self.port.handle, self.port.library.LAPI_Waitcntr);
         let at = self.cell.address();
         let mut left = 0;
-        let code = py.detach(|| {
+        let code = detached(py, || {
             // SAFETY: the counter lives as long as `self`.
             unsafe { wait(handle, at as *mut lapi_cntr_t, value, &raw mut left) }
         });
@@ -103,19 +111,17 @@ impl Counter {
         if value < 0 {
             return Err(PyValueError::new_err(format!("Counter.set: {value} is negative")));
         }
-        if !self.cell.is_quiet() {
+        if !self.cell.begin_to_set(value) {
             return Err(PyValueError::new_err(
-                "Counter.set: operations that increment the counter are under way; wait for them first",
+                "Counter.set: operations that increment the counter are under way, or another thread sets it; wait for them first",
             ));
         }
-        self.cell.release();
         let (handle, set) = (self.port.handle, self.port.library.LAPI_Setcntr);
         let at = self.cell.address();
         // SAFETY: the counter lives as long as `self`.
-        let code = py.detach(|| unsafe { set(handle, at as *mut lapi_cntr_t, value) });
-        check(code, "Counter.set")?;
-        self.cell.restart(value);
-        Ok(())
+        let code = detached(py, || unsafe { set(handle, at as *mut lapi_cntr_t, value) });
+        self.cell.end_to_set();
+        check(code, "Counter.set")
     }
 
     fn __repr__(&self) -> String {

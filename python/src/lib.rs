@@ -9,10 +9,12 @@ mod cell;
 mod context;
 mod counter;
 mod error;
+mod interrupt;
 mod library;
 mod message;
 mod open;
 mod port;
+mod threads;
 mod transfer;
 mod window;
 
@@ -20,6 +22,7 @@ use pyo3::prelude::*;
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    threads::prepare(module.py());
     let error = module.py().get_type::<error::Error>();
     // Where programs have it from.
     error.setattr("__module__", "openlapi")?;
@@ -31,5 +34,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<message::Handler>()?;
     module.add_function(wrap_pyfunction!(context::init, module)?)?;
     module.add_function(wrap_pyfunction!(context::close_all, module)?)?;
+    module.add_function(wrap_pyfunction!(context::library_path, module)?)?;
     module.add_function(wrap_pyfunction!(context::in_job, module)?)
 }

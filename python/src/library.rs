@@ -54,6 +54,20 @@ pub fn library() -> Result<&'static Library, String> {
     library.as_ref().map_err(Clone::clone)
 }
 
+/// The file from which it was opened.
+pub fn path() -> Result<PathBuf, String> {
+    let at = library()?.LAPI_Init as *const c_void;
+    // SAFETY: a zeroed structure is a valid one; the call fills it in, and its name lives as long as the library.
+    unsafe {
+        let mut about: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(at, &raw mut about) == 0 || about.dli_fname.is_null() {
+            return Err("the library is not known by its file".to_owned());
+        }
+        let name = PathBuf::from(OsStr::from_bytes(CStr::from_ptr(about.dli_fname).to_bytes()));
+        Ok(name.canonicalize().unwrap_or(name))
+    }
+}
+
 /// Opens the library for the whole process, and keeps it.
 fn open() -> Result<(), String> {
     if let Some(file) = env::var_os(VARIABLE) {

@@ -7,7 +7,8 @@
 
 use crate::buffer::Buffer;
 use crate::open;
-use crate::port::{Entry, Port, hash, in_header_handler, lock};
+use crate::port::{Entry, Port, Refusal, hash, in_header_handler, lock};
+use crate::threads;
 use crate::transfer::{self, Given};
 use openlapi::abi::*;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
@@ -73,12 +74,15 @@ impl Handler {
             })
         });
         if let Err(refused) = agreed {
-            // In no task it is registered, so that the next one has its number everywhere.
-            let mut handlers = lock(&port.handlers);
-            let removed = handlers.pop_if(|last| Arc::ptr_eq(last, &entry));
-            drop(handlers);
-            drop(removed);
-            return Err(refused);
+            // In no task it is registered, so that the next one has its number everywhere. After a failure of the call other tasks
+            // may have registered it, and send.
+            if matches!(refused, Refusal::Disagreed(_)) {
+                let mut handlers = lock(&port.handlers);
+                let removed = handlers.pop_if(|last| Arc::ptr_eq(last, &entry));
+                drop(handlers);
+                drop(removed);
+            }
+            return Err(refused.into());
         }
         Ok(Self { port: port.clone(), number, entry })
     }
@@ -213,7 +217,7 @@ fn receive(port: &Port, header: &[u8], source: i32, len: usize) -> Option<Box<Re
     let entry = lock(&port.handlers).get(number as usize)?.clone();
     let data = match &entry.into {
         None => Data::Own(vec![0; len]),
-        Some(into) => Python::try_attach(|py| {
+        Some(into) => threads::attach(|py| {
             let place = in_header_handler(|| ask(py, into, source, header, len));
             place.unwrap_or_else(|raised| {
                 end(py, raised, &format!("`into` of handler {:?}", entry.name), port.task)
@@ -244,7 +248,7 @@ unsafe extern "C" fn completed(_handle: *mut lapi_handle_t, parameter: *mut c_vo
     // SAFETY: from `arrived`, and LAPI calls this once for each message.
     let receiving = unsafe { Box::from_raw(parameter.cast::<Receiving>()) };
     let mut receiving = Some(receiving);
-    let ran = Python::try_attach(|py| {
+    let ran = threads::attach(|py| {
         let Some(receiving) = receiving.take() else { return };
         let Receiving { entry, task, source, header, data } = *receiving;
         let function = entry.function.bind(py);

@@ -3,6 +3,7 @@
 use crate::buffer::Buffer;
 use crate::cell::Cell;
 use crate::error::{check, error};
+use crate::interrupt::detached;
 use crate::library::Library;
 use openlapi::abi::*;
 use pyo3::exceptions::PyValueError;
@@ -130,9 +131,9 @@ impl Port {
         self: &Arc<Self>,
         py: Python<'_>,
         what: &str,
-        run: impl FnOnce(&Step<'_, '_>) -> PyResult<R>,
-    ) -> PyResult<R> {
-        self.may_call(what)?;
+        run: impl FnOnce(&Step<'_, '_>) -> Result<R, Refusal>,
+    ) -> Result<R, Refusal> {
+        self.may_call(what).map_err(Refusal::Disagreed)?;
         let step = Step { port: self, py, what };
         let number = self.collectives.fetch_add(1, Ordering::SeqCst);
         step.agree(hash(what).wrapping_add(number), || {
@@ -185,6 +186,22 @@ impl Port {
     }
 }
 
+/// Why a collective call has not been made.
+pub enum Refusal {
+    /// No task makes it: what they do differs, or this task has not begun.
+    Disagreed(PyErr),
+    /// It has failed here; other tasks may have made it.
+    Failed(PyErr),
+}
+
+impl From<Refusal> for PyErr {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Disagreed(why) | Refusal::Failed(why) => why,
+        }
+    }
+}
+
 /// One collective call.
 pub struct Step<'a, 'py> {
     port: &'a Port,
@@ -194,23 +211,23 @@ pub struct Step<'a, 'py> {
 
 impl Step<'_, '_> {
     /// Gives a number to all tasks, and returns theirs.
-    pub fn exchange(&self, value: u64) -> PyResult<Vec<u64>> {
+    pub fn exchange(&self, value: u64) -> Result<Vec<u64>, Refusal> {
         let mut all = vec![0u64; self.port.tasks as usize];
         let (handle, exchange) = (self.port.handle, self.port.library.LAPI_Address_init64);
-        let code: c_int = self.py.detach(|| {
+        let code: c_int = detached(self.py, || {
             // SAFETY: the table has room for one number of each task.
             unsafe { exchange(handle, value, all.as_mut_ptr()) }
         });
-        check(code, self.what)?;
+        check(code, self.what).map_err(Refusal::Failed)?;
         Ok(all)
     }
 
     /// Compares a number with that of all tasks.
-    pub fn agree(&self, value: u64, otherwise: impl FnOnce() -> String) -> PyResult<()> {
+    pub fn agree(&self, value: u64, otherwise: impl FnOnce() -> String) -> Result<(), Refusal> {
         if self.exchange(value)?.iter().all(|other| *other == value) {
             return Ok(());
         }
-        Err(error(LAPI_ERR_UNKNOWN, &format!("{}: {}", self.what, otherwise())))
+        Err(Refusal::Disagreed(error(LAPI_ERR_UNKNOWN, &format!("{}: {}", self.what, otherwise()))))
     }
 }
 

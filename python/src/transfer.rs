@@ -4,6 +4,7 @@ use crate::buffer::Buffer;
 use crate::cell::{Cell, Held};
 use crate::counter::Counter;
 use crate::error::check;
+use crate::interrupt::detached;
 use crate::port::Port;
 use crate::window::Window;
 use openlapi::abi::*;
@@ -90,14 +91,14 @@ unsafe fn perform<U: Into<Held> + Send>(
     what: &str,
     start: impl FnOnce(*mut lapi_cntr_t, *mut lapi_cntr_t) -> c_int + Send,
 ) -> PyResult<()> {
-    let completion = counters.completion.map_or(0, |cell| {
-        cell.expect();
-        cell.address()
-    });
+    let completion = counters.completion.map_or(Ok(0), |cell| expect(cell, what))?;
     let code = if let Some(origin) = counters.origin {
-        let at = origin.address();
-        origin.expect();
-        let code = py.detach(|| start(at as *mut lapi_cntr_t, completion as *mut lapi_cntr_t));
+        let at = expect(origin, what).inspect_err(|_| {
+            if let Some(cell) = counters.completion {
+                cell.expect_less();
+            }
+        })?;
+        let code = detached(py, || start(at as *mut lapi_cntr_t, completion as *mut lapi_cntr_t));
         if code == LAPI_SUCCESS {
             origin.hold(uses.into());
         } else {
@@ -117,6 +118,14 @@ unsafe fn perform<U: Into<Held> + Send>(
     check(code, what)
 }
 
+/// The address of a counter that an operation is about to increment.
+fn expect(cell: &Cell, what: &str) -> PyResult<usize> {
+    if cell.expect() {
+        return Ok(cell.address());
+    }
+    Err(PyValueError::new_err(format!("{what}: another thread is in Counter.set of the counter")))
+}
+
 /// Starts an operation with the counter of a slot, and waits for it. Returns the slot's result.
 ///
 /// # Safety
@@ -130,7 +139,7 @@ unsafe fn alone<U: Send>(
 ) -> Result<i64, c_int> {
     let mut slot = Slot::take();
     let (handle, wait) = (port.handle, port.library.LAPI_Waitcntr);
-    let (started, waited) = py.detach(|| {
+    let (started, waited) = detached(py, || {
         let started = start(&mut slot);
         if started != LAPI_SUCCESS || slot.is_done() {
             return (started, LAPI_SUCCESS);

@@ -2,7 +2,8 @@
 
 use crate::buffer::Buffer;
 use crate::error::check;
-use crate::port::Port;
+use crate::interrupt::detached;
+use crate::port::{Port, Refusal};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -35,10 +36,12 @@ impl Window {
     /// All tasks give a buffer.
     pub fn new(py: Python<'_>, port: &Arc<Port>, memory: &Bound<'_, PyAny>) -> PyResult<Self> {
         let memory = Buffer::writable(memory, "window")?;
-        let (addresses, sizes) = port.collective(py, "window", |step| {
-            Ok((step.exchange(memory.address() as u64)?, step.exchange(memory.len() as u64)?))
+        let (number, addresses, sizes) = port.collective(py, "window", |step| {
+            let (address, len) = (memory.address() as u64, memory.len() as u64);
+            // Whatever becomes of the exchange here, other tasks may have the address, and use the memory until the context ends.
+            let number = port.keep_window(memory);
+            Ok((number, step.exchange(address)?, step.exchange(len)?))
         })?;
-        let number = port.keep_window(memory);
         Ok(Self {
             port: port.clone(),
             number,
@@ -95,12 +98,19 @@ impl Window {
         if self.freed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        let ended = self.end_together(py);
-        if ended.is_err() {
-            // No task gives its memory back.
-            self.freed.store(false, Ordering::SeqCst);
+        if let Err(why) = self.agree_to_end(py) {
+            // All tasks have refused: none gives its memory back. After any other error this task does not know what the others
+            // have done: it uses the window no more, and its memory stays until the context ends.
+            if matches!(why, Refusal::Disagreed(_)) {
+                self.freed.store(false, Ordering::SeqCst);
+            }
+            return Err(why.into());
         }
-        ended
+        let (handle, gfence) = (self.port.handle, self.port.library.LAPI_Gfence);
+        // SAFETY: any handle may be passed.
+        check(detached(py, || unsafe { gfence(handle) }), "Window.free")?;
+        drop(self.port.free_window(self.number));
+        Ok(())
     }
 
     fn __repr__(&self) -> String {
@@ -110,10 +120,10 @@ impl Window {
 }
 
 impl Window {
-    /// Gives the memory back when no task accesses it.
-    fn end_together(&self, py: Python<'_>) -> PyResult<()> {
-        self.port.may_call("Window.free")?;
-        py.detach(|| {
+    /// All tasks end this window, and no thread of this one starts an operation with it any more.
+    fn agree_to_end(&self, py: Python<'_>) -> Result<(), Refusal> {
+        self.port.may_call("Window.free").map_err(Refusal::Disagreed)?;
+        detached(py, || {
             // Operations of other threads that have begun before; those that begin now are refused.
             while self.users.load(Ordering::SeqCst) != 0 {
                 std::thread::sleep(Duration::from_micros(50));
@@ -122,11 +132,6 @@ impl Window {
         let number = self.number as u64;
         self.port.collective(py, "Window.free", |step| {
             step.agree(number, || "another task frees another window".to_owned())
-        })?;
-        let (handle, gfence) = (self.port.handle, self.port.library.LAPI_Gfence);
-        // SAFETY: any handle may be passed.
-        check(py.detach(|| unsafe { gfence(handle) }), "Window.free")?;
-        drop(self.port.free_window(self.number));
-        Ok(())
+        })
     }
 }

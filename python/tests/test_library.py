@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import openlapi
 import pytest
 from conftest import launcher
 
@@ -40,3 +41,12 @@ def test_a_profiler_sees_the_calls(job, tmp_path):
     job("data.py", 2, "2", env=environment)
     report = (tmp_path / "prof" / "report.html").read_text()
     assert "LAPI_Put" in report and "LAPI_Get" in report
+
+
+def test_the_module_shows_versions_and_transports():
+    shown = subprocess.run([sys.executable, "-m", "openlapi"], capture_output=True, text=True)
+    lines = shown.stdout.splitlines()
+    assert shown.returncode == 0, shown
+    assert lines[0].startswith(f"openlapi for Python {openlapi.__version__}, Python 3."), shown
+    assert lines[1].startswith("library: ") and "liblapi_r.so" in lines[1], shown
+    assert any(line.startswith("shared memory: usable: ") for line in lines), shown

@@ -1,0 +1,34 @@
+"""Waits for what never comes, in the call that is named."""
+
+import sys
+import threading
+import time
+
+import openlapi
+
+lapi = openlapi.init()
+how = sys.argv[1]
+main = threading.get_ident()
+
+
+def tell():
+    """Says that the main thread is where it waits."""
+    lines = open(__file__).readlines()
+    while True:
+        frame = sys._current_frames()[main]
+        if frame.f_code.co_filename == __file__ and "waits here" in lines[frame.f_lineno - 1]:
+            break
+        time.sleep(0.01)
+    time.sleep(0.3)
+    print("waits", flush=True)
+
+
+try:
+    threading.Thread(target=tell, daemon=True).start()
+    if how == "counter":
+        lapi.counter().wait()  # waits here
+    else:
+        while True:  # waits here
+            pass  # waits here
+finally:
+    print("cleaned up", flush=True)
