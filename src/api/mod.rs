@@ -20,7 +20,7 @@ pub mod recovery;
 pub mod request;
 pub mod rmw;
 pub mod udp;
-pub mod unbuilt;
+pub mod unimplemented;
 pub mod vector;
 
 pub use crate::base::long_calls::{HOOK as LONG_CALL_HOOK, Hook as LongCallHook};

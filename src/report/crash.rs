@@ -163,7 +163,7 @@ fn give_up(signal: c_int) {
     }
 }
 
-/// The kernel does not know the address: it is one that no process has.
+/// The kernel does not know the address: it is not canonical.
 const SI_KERNEL: c_int = 0x80;
 
 fn describe(signal: c_int, address: Option<usize>, fault: bool, registers: &mut Registers) {
@@ -172,7 +172,7 @@ fn describe(signal: c_int, address: Option<usize>, fault: bool, registers: &mut 
     if let (libc::SIGSEGV | libc::SIGBUS, true) = (signal, fault) {
         let _ = match address {
             Some(address) => write!(line, " at address {address:#x}"),
-            None => write!(line, " at an address that no process has"),
+            None => write!(line, " at a non-canonical address"),
         };
     }
     if address.is_some_and(|address| registers.stack.abs_diff(address) < NEAR) && signal == libc::SIGSEGV {

@@ -91,6 +91,73 @@ fn links_of_installed_documents_lead_somewhere() {
     check_links(&stage().join("share/doc/openlapi"));
 }
 
+/// Files that are made when something runs, and a user's own.
+const MADE: [&str; 6] = [
+    "fuzz/found",
+    "fuzz/artifacts",
+    "target/sanitize",
+    "prof/report.html",
+    "prof/trace.json",
+    "DIR/report.html",
+];
+
+/// The words of a text's code that are paths: with a slash, or the name of a source. Placeholders are capitals.
+fn paths(text: &str) -> Vec<String> {
+    let prose = prose(text);
+    let words = prose.split('`').skip(1).step_by(2).flat_map(str::split_whitespace);
+    let ends = [',', ';', ':', '(', ')', '"', '\''];
+    let trimmed = words.map(|word| word.trim_matches(ends).trim_end_matches(['.', '/']));
+    let is_path = |word: &&str| {
+        let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+        let part = |part: &str| {
+            part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' && part.len() > 2)
+                && (part.contains('.') || part.chars().any(|c| c.is_ascii_lowercase()) || part == "README")
+        };
+        plain && (word.contains('/') && word.split('/').all(part) || word.ends_with(".rs"))
+    };
+    trimmed.filter(is_path).filter(|word| !MADE.contains(word)).map(str::to_owned).collect()
+}
+
+/// All files and folders of the sources, with a slash in front of each part.
+fn sources(folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("a folder of the sources") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().unwrap_or_default();
+        if name == "target" || name == ".git" {
+            continue;
+        }
+        let inside = path.strip_prefix(workspace()).expect("it is in the sources");
+        found.push(format!("/{}", inside.display()));
+        if path.is_dir() && !path.is_symlink() {
+            sources(&path, found);
+        }
+    }
+}
+
+/// A path may leave out where it begins, and the ending of a module; it may be that of an installed file.
+#[test]
+fn paths_of_the_documents_exist() {
+    let mut files = Vec::new();
+    sources(workspace(), &mut files);
+    let exists = |word: &str| {
+        let ends = [format!("/{word}"), format!("/{word}.rs")];
+        files.iter().any(|file| ends.iter().any(|end| file.ends_with(end.as_str())))
+            || stage().join(word).exists()
+    };
+    let mut dead = Vec::new();
+    let mut count = 0;
+    for page in documents(workspace()).iter().filter(|page| !page.ends_with("CHANGELOG.md")) {
+        for word in paths(&read(page)) {
+            count += 1;
+            if !exists(&word) {
+                dead.push(format!("{}: {word}", page.display()));
+            }
+        }
+    }
+    assert!(count > 200, "hardly a path was found: {count}");
+    assert!(dead.is_empty(), "paths that do not exist:\n{}", dead.join("\n"));
+}
+
 #[test]
 fn the_index_has_every_page() {
     let docs = workspace().join("docs");

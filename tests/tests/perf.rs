@@ -35,7 +35,7 @@ fn names() -> Vec<String> {
 #[test]
 fn every_test_measures_and_its_data_is_right() {
     let all = perf(2, "-t all -s 8,100,4K -b 100 -n 64 -W 8 -c").run();
-    all.exited(2).says("4096 bytes are no multiple of 100");
+    all.exited(2).says("4096 bytes are not a multiple of 100");
     for (tasks, flags) in [(2, ""), (5, "-p all"), (4, "-m near -p 2")] {
         let outcome =
             perf(tasks, &format!("-t all -s 8,128,300K -b 128 -n 32 -W 8 -c {flags}")).deadline(120).run();

@@ -116,7 +116,9 @@ fn without_an_error_handler_the_task_says_what_it_waited_for() {
         .says("LAPI_ERR_TIMEOUT (413)")
         .says("task 1 has not replied for")
         .says("TIMEOUT is 10");
-    outcome.says("1 read-modify-write").says("no error handler is registered: this task ends");
+    outcome
+        .says("1 unfinished read-modify-write for it; giving up")
+        .says("no error handler is registered: this task ends");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::lock_sharing;
 use crate::{boundary, handles};
 use libc::c_int;
 use openlapi::abi::*;
-use openlapi::api::{dgsp, udp, unbuilt};
+use openlapi::api::{dgsp, udp, unimplemented};
 use openlapi::error::{Error, Result};
 
 pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_int {
@@ -41,7 +41,7 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
             LAPI_ADD_UDP_DEST_PORT | LAPI_ADD_UDP_DEST_EXT => {
                 boundary::call(NAME, hndl, |held| udp::add_destination(held, &mut command.Udp))
             }
-            other => boundary::call(NAME, hndl, |_| Err(unbuilt::utility(other))),
+            other => boundary::call(NAME, hndl, |_| Err(unimplemented::utility(other))),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::boundary;
 use libc::c_int;
 use openlapi::abi::*;
-use openlapi::api::{active_message, dgsp, put_get, request, rmw, unbuilt, vector};
+use openlapi::api::{active_message, dgsp, put_get, request, rmw, unimplemented, vector};
 use openlapi::error::Error;
 
 pub(crate) unsafe fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_int {
@@ -29,7 +29,7 @@ pub(crate) unsafe fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_
                     vector::amsend(held, request::vector_message(command), origin, contiguous)
                 }
                 LAPI_DGSP_XFER => dgsp::amsend(held, request::dgsp_message(&command.Dgsp)),
-                other => Err(unbuilt::transfer(other)),
+                other => Err(unimplemented::transfer(other)),
             }
         }
     })

@@ -318,7 +318,7 @@ fn explain(core: &Core, peer: Task, how: &str, collective: bool) -> String {
     let me = core.options.me;
     match &*pending(core, peer, collective) {
         "" => format!("task {peer} {how}. Task {me} has a message for it"),
-        pending => format!("task {peer} {how}. Task {me} waits for it with {pending}, which cannot complete"),
+        pending => format!("task {peer} {how}. Task {me} has {pending} for it; giving up"),
     }
 }
 
@@ -333,13 +333,17 @@ fn pending(core: &Core, peer: Task, collective: bool) -> String {
         }
     }
     let counts = [
-        (sends, "put or active message", "puts or active messages"),
-        (gets, "get", "gets"),
-        (updates, "read-modify-write", "read-modify-writes"),
-        (core.outbox.parked(peer), "packet without room", "packets without room"),
+        (sends, "unfinished put or active message", "unfinished puts or active messages"),
+        (gets, "unfinished get", "unfinished gets"),
+        (updates, "unfinished read-modify-write", "unfinished read-modify-writes"),
+        (core.outbox.parked(peer), "queued packet", "queued packets"),
         (core.outbox.streams(peer), "long message half sent", "long messages half sent"),
-        (usize::from(core.outbox.asks(peer)), "fence", "fences"),
-        (usize::from(collective && core.collectives.awaits(peer)), "collective call", "collective calls"),
+        (usize::from(core.outbox.asks(peer)), "unfinished fence", "unfinished fences"),
+        (
+            usize::from(collective && core.collectives.awaits(peer)),
+            "unfinished collective call",
+            "unfinished collective calls",
+        ),
     ];
     let counts = counts.iter().filter(|(count, ..)| *count != 0);
     let words = counts.map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }));

@@ -51,7 +51,7 @@ fn notes(own: &[Own], exchange: &str) -> Vec<String> {
             .any(|rail| name.ends_with(&format!("domain {}, fabric {}", rail.interface(), rail.network())))
     };
     let passed_over = choice.passed_over.iter().filter(|(name, _)| own.len() == 1 || !is_rail(name));
-    notes.extend(passed_over.map(|(name, why)| format!("network: not {name}: {why}")));
+    notes.extend(passed_over.map(|(name, why)| format!("network: skipped {name}: {why}")));
     notes
 }
 

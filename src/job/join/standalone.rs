@@ -203,7 +203,7 @@ fn own_secret(config: &Config, one_host: bool) -> Result<Secret> {
     Err(Error::new(
         LAPI_ERR_NO_ENV_VAR,
         format!(
-            "the tasks have no secret against strangers on the network: set LAPI_JOB_SECRET to the same 32 hexadecimal digits in \
+            "the tasks have no shared secret on the network: set LAPI_JOB_SECRET to the same 32 hexadecimal digits in \
              all tasks{file}, or set LAPI_NET_SECURITY=none"
         ),
     ))

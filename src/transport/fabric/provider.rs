@@ -79,7 +79,7 @@ const ANOTHER_DOMAIN: &str = "another domain was asked for";
 const LOOPBACK: &str = "reaches this machine only";
 const LINK_LOCAL: &str = "an address of one link";
 const SHORT: &str = "its messages are too short";
-const WORSE: &str = "another one is preferred";
+const WORSE: &str = "another provider is preferred";
 
 /// What decides about one element of libfabric's list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

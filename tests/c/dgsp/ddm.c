@@ -287,7 +287,7 @@ static plan make(uint64_t seed, int src, int number, int size) {
     for (;;) {
         program *to = p_random(&random, &scatter);
         long bytes = t_below(&random, 3) == 0 ? to->size : p_multiple(&random, 4 * to->size, size);
-        /* Many packets, whose bodies are no multiple of some atoms. */
+        /* Many packets, whose bodies are not a multiple of some atoms. */
         if (t_below(&random, 2) == 0) bytes = p_multiple(&random, LONGEST, size);
         to->descr.extent = to->high - to->low;
         if (bytes <= LONGEST) {

@@ -86,7 +86,7 @@ fn mistakes_are_refused_by_name() {
     refused(&["-infolevel", "9"], "-infolevel");
     refused(&["-task_affinity", "perhaps"], "-task_affinity");
     refused(&["-procs", "1025"], "a number from 1 to 1024");
-    refused(&["-procs", "3", "-tasks_per_node", "2"], "-procs 3 is no multiple of -tasks_per_node 2");
+    refused(&["-procs", "3", "-tasks_per_node", "2"], "-procs 3 is not a multiple of -tasks_per_node 2");
     refused(&["-procs", "3", "-nodes", "2", "-tasks_per_node", "2"], "make 4");
     refused(&["-cmdfile", "/nowhere/commands"], "/nowhere/commands: No such file or directory");
     refused(&["-pgmmodel", "mpmd"], "mpmd");

@@ -128,7 +128,7 @@ impl Plan {
             }
             if test.is_strided() && row.size > self.block && row.size % self.block != 0 {
                 return Err(Failure::usage(format!(
-                    "{}: a strided vector has blocks of one size, and {} bytes are no multiple of {} (-b)",
+                    "{}: a strided vector has blocks of one size, and {} bytes are not a multiple of {} (-b)",
                     test.name, row.size, self.block
                 )));
             }
@@ -263,7 +263,7 @@ mod tests {
             said("put_lat", |options| options.mode = Some(Mode::Incast))
                 .contains("put_lat: the target sends")
         );
-        assert!(said("putv", |options| options.sizes = Some(vec![1000])).contains("no multiple of 256"));
+        assert!(said("putv", |options| options.sizes = Some(vec![1000])).contains("not a multiple of 256"));
         assert!(said("amlw", |options| options.sizes = Some(vec![128])).contains("below 128"));
         assert!(said("amread", |options| options.sizes = Some(vec![1025])).contains("at most 1024"));
         assert!(said("put_seen", |options| options.sizes = Some(vec![0, 7, 12])).contains("a multiple of 8"));

@@ -104,7 +104,7 @@ pub(super) fn tasks_asked(settings: &Settings, hosts: Option<&List>) -> Result<O
                 "-procs {procs}, but -nodes {nodes} and -tasks_per_node {} make {product}",
                 each.unwrap_or(1)
             ),
-            None => format!("-procs {procs} is no multiple of -tasks_per_node {product}"),
+            None => format!("-procs {procs} is not a multiple of -tasks_per_node {product}"),
         })),
         _ => {
             Setting::of_variable("MP_PROCS").check("-nodes times -tasks_per_node", &product.to_string())?;
