@@ -31,6 +31,12 @@ pub enum Value {
     Printed,
 }
 
+/// The addresses of all hosts that the job's network was chosen from, with what has become of each, as lines; in task 0 only, and
+/// none where no network is used.
+pub fn networks(held: &mut Held<'_>) -> Vec<String> {
+    held.options().networks.clone()
+}
+
 /// The value of a query (man page LAPI_Qenv, appendix D).
 pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Value> {
     make_progress(held);

@@ -118,7 +118,7 @@ fn open(
     let mut listing = unsafe { Extension::new(request.extend, request.handle, request.instance) };
     let listing = listing.as_mut().map(|listing| listing as &mut dyn job::Listing);
     let joined = job::join(config, identity, request.instance, request.thread_config, listing)?;
-    let Joined { transport, device, hosts, notes, replaces, addresses } = joined;
+    let Joined { transport, device, hosts, notes, networks, replaces, addresses } = joined;
     if config.info_level >= 2 && identity.task == 0 {
         crate::error::log(format_args!(
             "OpenLAPI {}: {} tasks, transport {}, found by {}",
@@ -128,6 +128,7 @@ fn open(
             identity.source
         ));
         notes.iter().for_each(|note| crate::error::log(format_args!("{note}")));
+        networks.iter().for_each(|line| crate::error::log(format_args!("network: {line}")));
     }
     let settings = &context.settings;
     settings.error_check.store(false, Relaxed);
@@ -135,7 +136,8 @@ fn open(
     settings.timeout.store(900, Relaxed);
     settings.ack_threshold.store(config.ack_thresh as i32, Relaxed);
     settings.info_level.store(config.info_level as i32, Relaxed);
-    let options = Options { addresses, ..options(config, identity, hosts, replaces, request) };
+    let networks = if identity.task == 0 { networks } else { Vec::new() };
+    let options = Options { addresses, networks, ..options(config, identity, hosts, replaces, request) };
     context.open(request.handle, options, transport)?;
     let threads = request.completion_threads.clamp(1, MOST_COMPLETION_THREADS) as usize;
     let started = completion_threads::start(context, threads, request.thread_config)
@@ -186,6 +188,7 @@ fn options(config: &Config, identity: &Identity, hosts: Hosts, replaces: bool, r
         level: request.level,
         replaces,
         addresses: None,
+        networks: Vec::new(),
         give_up: !config.no_timeout,
         wait_policy: WaitPolicy::new(here, processors, config.spin),
         error_handler: request.error_handler,

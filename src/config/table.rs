@@ -252,7 +252,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_LAPI_INET_ADDR",
-        "The internet addresses at which tasks receive over UDP; unset: all that reach the other tasks.",
+        "The internet addresses at which tasks may receive; unset: all.",
         "",
         Kind::Form("@COUNT:ADDRESS,ADAPTER[:ADDRESS,ADAPTER...]", form::is_network_statement),
         LAPI_ERR_NO_NETSTR_SET,

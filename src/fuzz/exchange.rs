@@ -5,7 +5,7 @@ use crate::job::exchange::pieces::{LONGEST as LONGEST_VALUE, Whole, cut};
 use crate::job::exchange::pmi1::wire::{Fault, Incoming, LONGEST_REPLY, Request as Pmi};
 use crate::job::exchange::slurm::host_list;
 use crate::job::exchange::slurm::session::{Got, Initiator, Next, Responder, hash};
-use crate::wire::card::{self, Card};
+use crate::wire::card::{self, Candidate, Card};
 use crate::wire::exchange::{
     NONCE, Request, Values, decode_table, decode_values, encode_table, encode_values, frame, take_frame,
 };
@@ -37,9 +37,25 @@ fn cards() -> Vec<Seed> {
         networks: vec!["192.0.2.0/24".into(), String::new()],
         ..alone.clone()
     };
+    let address = |address: &str| address.parse().ok();
+    let candidate = |at: &str| Candidate {
+        interface: "eth0".into(),
+        address: address(at),
+        network: "192.0.2.0/24".into(),
+    };
+    let candidates = Card {
+        net: 9,
+        ports: [4711, 4712],
+        candidates: ["192.0.2.1", "2001:db8::1", "none"].map(candidate).into(),
+        ..alone.clone()
+    };
     let failed = Card { failure: "there is no libfabric".into(), ..alone };
     let encoded = |card: Card| card.encode().expect("it is short");
-    vec![seed("rails", encoded(rails)), seed("failed", encoded(failed))]
+    vec![
+        seed("rails", encoded(rails)),
+        seed("failed", encoded(failed)),
+        seed("candidates", encoded(candidates)),
+    ]
 }
 
 fn values() -> Values {

@@ -34,6 +34,19 @@ impl Host {
     }
 }
 
+/// The network namespace of this task, by machine: tasks with equal numbers have the same addresses. When it cannot be read, the result
+/// equals no other.
+pub fn network_namespace() -> u128 {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let Some(words) = namespace("/proc/self/ns/net").filter(|_| !boot.is_empty()) else {
+        return u128::from_le_bytes(random());
+    };
+    let mut hash = Sha256::new_with_prefix(b"LAPI network\0");
+    hash.update(boot.trim());
+    words.iter().for_each(|word| hash.update(word.to_le_bytes()));
+    hash.finalize().first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes))
+}
+
 /// The numbering of this task's process; 0 when it cannot be read.
 pub fn pid_namespace() -> u64 {
     namespace("/proc/self/ns/pid").map_or(0, |[_, inode]| inode)

@@ -27,5 +27,5 @@ pub mod secret;
 pub use connect::Connections;
 pub use hosts::Hosts;
 pub use identity::{Common, Identity};
-pub use join::{Joined, Listing, Way, join, network_preferences, udp_interfaces};
+pub use join::{Joined, Listed, Listing, Way, fabric_candidates, join, network_preferences, udp_interfaces};
 pub use openings::Openings;

@@ -3,14 +3,30 @@
 //!
 //! A task that cannot take part publishes why: the others end LAPI_Init with that reason instead of waiting.
 
+use std::net::IpAddr;
+
 /// Changes whenever the content changes, or what tasks send each other over a network.
-const VERSION: u32 = 0x4c43_0005;
+const VERSION: u32 = 0x4c43_0006;
 
 /// The longest card, in bytes.
 pub const LONGEST: usize = 4080;
 
 /// The longest text, in bytes.
 const LONGEST_TEXT: usize = 255;
+
+/// The most addresses of a host that are candidates.
+pub const CANDIDATES: usize = 12;
+
+/// An address at which a task may be reached by the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Candidate {
+    /// The interface or card that has it.
+    pub interface: String,
+    /// The address; `None`: a card's own kind.
+    pub address: Option<IpAddr>,
+    /// The subnet, such as `192.0.2.0/24`, or the card's network.
+    pub network: String,
+}
 
 /// What a task publishes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +49,12 @@ pub struct Card {
     pub addresses: Vec<Vec<u8>>,
     /// The network of each of them.
     pub networks: Vec<String>,
+    /// Its network namespace, by machine: tasks with equal numbers have the same addresses.
+    pub net: u128,
+    /// Where it answers those that try its candidates, with IPv4 and with IPv6; 0: nowhere.
+    pub ports: [u16; 2],
+    /// The addresses at which it may be reached: at first all, in the end those of its endpoints.
+    pub candidates: Vec<Candidate>,
 }
 
 impl Card {
@@ -54,6 +76,18 @@ impl Card {
         self.addresses.iter().for_each(|address| put(&mut out, address));
         out.extend_from_slice(&(self.networks.len() as u16).to_le_bytes());
         self.networks.iter().for_each(|network| put(&mut out, network.as_bytes()));
+        out.extend_from_slice(&self.net.to_le_bytes());
+        self.ports.iter().for_each(|port| out.extend_from_slice(&port.to_le_bytes()));
+        out.extend_from_slice(&(self.candidates.len() as u16).to_le_bytes());
+        for Candidate { interface, address, network } in &self.candidates {
+            put(&mut out, interface.as_bytes());
+            match address {
+                None => put(&mut out, &[]),
+                Some(IpAddr::V4(ip)) => put(&mut out, &ip.octets()),
+                Some(IpAddr::V6(ip)) => put(&mut out, &ip.octets()),
+            }
+            put(&mut out, network.as_bytes());
+        }
         (out.len() <= LONGEST).then_some(out)
     }
 
@@ -75,10 +109,36 @@ impl Card {
         let count = u16::from_le_bytes(take(&mut rest)?);
         let addresses = (0..count).map(|_| sized(&mut rest).map(<[u8]>::to_vec)).collect::<Option<_>>()?;
         let count = u16::from_le_bytes(take(&mut rest)?);
-        let network = |_| String::from_utf8(sized(&mut rest)?.to_vec()).ok();
+        let network = |_| string(&mut rest);
         let networks = (0..count).map(network).collect::<Option<_>>()?;
-        let card =
-            Self { host, host_name, pid, started, pid_namespace, failure, provider, addresses, networks };
+        let net = u128::from_le_bytes(take(&mut rest)?);
+        let ports = [u16::from_le_bytes(take(&mut rest)?), u16::from_le_bytes(take(&mut rest)?)];
+        let count = u16::from_le_bytes(take(&mut rest)?);
+        let mut candidate = |_| {
+            let (interface, ip, network) = (string(&mut rest)?, sized(&mut rest)?, string(&mut rest)?);
+            let address = match ip.len() {
+                0 => None,
+                4 => Some(IpAddr::from(<[u8; 4]>::try_from(ip).ok()?)),
+                16 => Some(IpAddr::from(<[u8; 16]>::try_from(ip).ok()?)),
+                _ => return None,
+            };
+            Some(Candidate { interface, address, network })
+        };
+        let candidates = (0..count).map(&mut candidate).collect::<Option<_>>()?;
+        let card = Self {
+            host,
+            host_name,
+            pid,
+            started,
+            pid_namespace,
+            failure,
+            provider,
+            addresses,
+            networks,
+            net,
+            ports,
+            candidates,
+        };
         rest.is_empty().then_some(card)
     }
 }
@@ -94,6 +154,10 @@ fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     Some(*bytes)
 }
 
+fn string(from: &mut &[u8]) -> Option<String> {
+    String::from_utf8(sized(from)?.to_vec()).ok()
+}
+
 fn sized<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::from(u16::from_le_bytes(take(from)?));
     let (bytes, rest) = from.split_at_checked(len)?;
@@ -105,6 +169,15 @@ fn sized<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
+
+    fn candidate(at: u64) -> Candidate {
+        let address = match at % 3 {
+            0 => None,
+            1 => Some(IpAddr::from([10, 77, at as u8, 1])),
+            _ => Some(IpAddr::from([at as u16, 2, 3, 4, 5, 6, 7, 8])),
+        };
+        Candidate { interface: format!("eth{at}"), address, network: format!("10.77.{at}.0/24") }
+    }
 
     fn some_card(rng: &mut Rng) -> Card {
         let mut text =
@@ -121,6 +194,9 @@ mod tests {
             provider,
             addresses: (0..rng.below(9)).map(|_| vec![7; rng.below(120) as usize]).collect(),
             networks: (0..rng.below(9)).map(|at| format!("10.77.{at}.0/24")).collect(),
+            net: u128::from(rng.next_u64()),
+            ports: [rng.next_u64() as u16, rng.next_u64() as u16],
+            candidates: (0..rng.below(CANDIDATES as u64)).map(candidate).collect(),
         }
     }
 
@@ -152,7 +228,8 @@ mod tests {
         let mut long = empty[..46].to_vec();
         long.extend([1, 0]);
         put(&mut long, &[0; LONGEST]);
-        assert_eq!(Card::decode(&[&long[..], &[0, 0]].concat()), None);
+        let rest = [0; 2 + 16 + 4 + 2];
+        assert_eq!(Card::decode(&[&long[..], &rest].concat()), None);
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub struct Options {
     pub replaces: bool,
     /// Where the tasks receive, if the program has said that: LAPI_ADD_UDP_DEST_PORT changes it.
     pub addresses: Option<Addresses>,
+    /// Lines about the addresses of all hosts, and what has become of each; in task 0 only.
+    pub networks: Vec<String>,
     /// Whether a task that is silent for TIMEOUT seconds is given up.
     pub give_up: bool,
     /// The level of the library that the program is written for: lib_vers.

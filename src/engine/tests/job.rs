@@ -164,6 +164,7 @@ fn open_one(
         level: LAST_LIB,
         replaces: false,
         addresses: None,
+        networks: Vec::new(),
         give_up: true,
         error_handler: handler,
         advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },

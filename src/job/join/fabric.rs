@@ -7,15 +7,20 @@ use crate::base::process::Process;
 use crate::config::{Config, NetSecurity};
 use crate::error::{Result, log};
 use crate::transport::Transport;
-use crate::transport::fabric::{Fabric, FabricSettings, FabricTransport, Own, Preferences};
+use crate::transport::fabric::{Choice, Fabric, FabricSettings, FabricTransport, Own, Preferences, Reach};
 use crate::transport::rails::Rails;
-use crate::wire::card::Card;
+use crate::wire::card::{Candidate, Card};
 
-/// The endpoints of this task: at least one.
-pub(super) fn open(place: &Place<'_>) -> Result<Vec<Own>> {
+/// The endpoints of this task on these networks.
+pub(super) fn open(place: &Place<'_>, choice: &Choice, networks: &[(String, Candidate)]) -> Result<Vec<Own>> {
     let Place { config, identity, .. } = *place;
     let preferences = network_preferences(config, identity.is_on_one_machine());
-    Fabric::open_rails(FabricSettings { me: identity.task, tasks: identity.tasks, preferences })
+    let settings = FabricSettings { me: identity.task, tasks: identity.tasks, preferences };
+    let reach = |(name, candidate): &(String, Candidate)| {
+        let Candidate { interface, address, network } = candidate.clone();
+        (Reach { interface, address, fabric: network }, name.clone())
+    };
+    Fabric::open_at(settings, choice, networks.iter().map(reach).collect())
 }
 
 /// Which provider the user wants. `one_machine`: all tasks of the job are on this machine.
@@ -27,7 +32,6 @@ pub fn network_preferences(config: &Config, one_machine: bool) -> Preferences {
             .clone()
             .or_else(|| config.euidevice.clone().filter(|device| is_named(device))),
         one_machine,
-        rails: rails::preferences(config),
         polls: config.fabric_polls,
     }
 }
@@ -41,17 +45,22 @@ fn is_named(device: &str) -> bool {
 fn notes(own: &[Own], exchange: &str) -> Vec<String> {
     let Some(first) = own.first() else { return Vec::new() };
     let choice = first.choice();
-    let mut notes = vec![format!("network: {}; addresses by {exchange}", choice.chosen)];
+    let Choice { provider, .. } = choice;
+    let used = format!("{provider}, domain {}, fabric {}", first.interface(), first.network());
+    let mut notes = vec![format!("network: {used}; addresses by {exchange}")];
     if own.len() > 1 {
         let rails = own.iter().map(|rail| (rail.network().to_owned(), rail.interface().to_owned()));
         notes.push(format!("network: {}", rails::listed(&rails.collect::<Vec<_>>())));
     }
-    let is_rail = |name: &String| {
-        own.iter()
-            .any(|rail| name.ends_with(&format!("domain {}, fabric {}", rail.interface(), rail.network())))
-    };
-    let passed_over = choice.passed_over.iter().filter(|(name, _)| own.len() == 1 || !is_rail(name));
-    notes.extend(passed_over.map(|(name, why)| format!("network: skipped {name}: {why}")));
+    // The provider's own addresses are in the table of candidates.
+    let mut known = vec![provider.as_str()];
+    for (name, why) in &choice.passed_over {
+        let other = name.split(", ").next().unwrap_or_default();
+        if !known.contains(&other) {
+            known.push(other);
+            notes.push(format!("network: skipped {other}: {why}"));
+        }
+    }
     notes
 }
 
@@ -75,7 +84,7 @@ pub(super) fn publish(own: &[Own], card: Card) -> Card {
     }
 }
 
-/// The transport over the endpoints that all tasks have, and lines about it for MP_INFOLEVEL 2.
+/// The transport over the endpoints, and lines about it for MP_INFOLEVEL 2.
 pub(super) fn join_all(
     own: Vec<Own>,
     place: &Place<'_>,
@@ -83,14 +92,12 @@ pub(super) fn join_all(
 ) -> Result<(Box<dyn Transport>, Vec<String>)> {
     let Place { identity, .. } = *place;
     let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
-    let rails = rails::of_all(&cards);
-    let own = rails::keep(own, &rails);
     rails::warn(place, own.len(), own.first().map_or("", |own| own.network()));
     warn(place);
     let notes = notes(&own, exchange.name());
     let groups = groups(&cards);
     let processes: Vec<Process> = cards.iter().map(process).collect();
-    let addresses = rails::Addresses::new(cards, exchange, rails.len());
+    let addresses = rails::Addresses::new(cards, exchange);
     let coalesces = place.config.coalesce && own.iter().all(|own| own.choice().sends_by_system_calls());
     let (mut far, mut links) = (Vec::new(), Vec::new());
     for own in own {

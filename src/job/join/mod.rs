@@ -7,6 +7,7 @@
 mod agreed;
 mod fabric;
 mod network;
+mod networks;
 mod port;
 mod rails;
 mod shared_memory;
@@ -14,8 +15,8 @@ mod standalone;
 mod udp;
 
 pub use fabric::network_preferences;
+pub use networks::{Listed, fabric_candidates, udp_interfaces};
 pub use standalone::{Listing, Way};
-pub use udp::udp_interfaces;
 
 use crate::abi::{LAPI_ERR_UNKNOWN, LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
 use crate::base::thread::ThreadConfig;
@@ -36,6 +37,8 @@ pub struct Joined {
     pub hosts: Hosts,
     /// Lines about the choice, for MP_INFOLEVEL 2.
     pub notes: Vec<String>,
+    /// Lines about the addresses of all hosts, and what has become of each; none where no network is used.
+    pub networks: Vec<String>,
     /// This process has taken the place of one that has died, as the launcher says.
     pub replaces: bool,
     /// The addresses of all tasks, where the program has given them.
@@ -80,6 +83,7 @@ pub fn join(
             device: LAPI_SELF_DEV,
             hosts,
             notes: Vec::new(),
+            networks: Vec::new(),
             replaces: false,
             addresses: None,
         });
@@ -111,6 +115,13 @@ fn on_one_machine(place: &Place<'_>) -> Result<Joined> {
     let secret = place.config.job_secret.as_ref().map(|secret| secret.as_bytes());
     let transport = Box::new(shared_memory::open(place, tasks, secret, Box::default())?);
     let hosts = Hosts::one(task, tasks);
-    let replaces = place.replaces;
-    Ok(Joined { transport, device: LAPI_SHM_DEV, hosts, notes: Vec::new(), replaces, addresses: None })
+    Ok(Joined {
+        transport,
+        device: LAPI_SHM_DEV,
+        hosts,
+        notes: Vec::new(),
+        networks: Vec::new(),
+        replaces: place.replaces,
+        addresses: None,
+    })
 }

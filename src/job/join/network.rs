@@ -1,6 +1,8 @@
-//! A job on several hosts: the tasks exchange cards, and each opens the transports that it needs.
+//! A job on several hosts: the tasks exchange cards, choose networks, and each opens the transports that it needs.
 
 use super::agreed::{Agreed, failed, groups};
+use super::fabric::network_preferences;
+use super::networks::{self, Carrier, Chosen, Listed, Meeting, Sockets, Wish, fabric_candidates};
 use super::rails::{CARD, process};
 use super::{Joined, Place, fabric, shared_memory, udp};
 use crate::abi::{
@@ -12,52 +14,107 @@ use crate::error::{Error, Result};
 use crate::job::Hosts;
 use crate::job::exchange::{self, Exchange};
 use crate::job::host::{self, Host};
-use crate::job::secret::Offer;
+use crate::job::secret::{Offer, Secret};
 use crate::transport;
-use crate::wire::card::Card;
+use crate::transport::fabric::Choice;
+use crate::wire::card::{Candidate, Card};
 use crate::wire::frame::Task;
 use std::time::Instant;
+
+/// What a card with the candidates of a task is published under.
+const OFFER: &str = "offer";
 
 /// Opens the network, and shared memory to the tasks of this host. Collective: returns when all tasks have published their
 /// cards.
 ///
 /// # Errors
-/// `LAPI_ERR_CSS_LOAD_FAILED`: no launcher that can exchange cards, no provider, a task that cannot take part; the detail says
-/// which. `LAPI_ERR_NO_UDP_HNDLR`: no launcher, and UDP is wanted. `LAPI_ERR_SHM_SETUP`: LAPI_USE_SHM is `only`, and there is more than one host.
+/// `LAPI_ERR_CSS_LOAD_FAILED`: no launcher that can exchange cards, no provider, no network that carries packets between all hosts, a task
+/// that cannot take part; the detail says which. `LAPI_ERR_NO_UDP_HNDLR`: no launcher, and UDP is wanted. `LAPI_ERR_SHM_SETUP`:
+/// LAPI_USE_SHM is `only`, and there is more than one host.
 pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     let Place { config, identity, instance, opening, .. } = *place;
     let deadline = Instant::now() + config.init_timeout;
     let turn = exchange::Turn { instance, opening };
     let mut exchange =
         exchange::open(identity, turn, &config::process_env, deadline)?.ok_or_else(|| no_exchange(place))?;
-    let own = Own::open(place);
-    let card = own_card(&own);
-    let bytes = card
-        .encode()
-        .ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "the addresses of this task are too long to publish"))?;
-    if place.replaces {
-        same_host(&mut *exchange, identity.task, &card)?;
-    }
-    exchange.publish(CARD, &bytes)?;
+    let before = if place.replaces { card_before(&mut *exchange, identity.task) } else { None };
     let configured = config.job_secret.as_ref().and_then(|secret| secret.as_bytes().try_into().ok());
+    let offered = Offered::of(place);
+    let sockets = Sockets::open(offered.as_ref().map_or(Carrier::None, |offered| offered.carrier))?;
+    let ports = sockets.ports();
+    let (own, card) = match &before {
+        Some(before) => open_again(place, &offered, before)?,
+        None => (None, own_card(&offered, ports)),
+    };
+    publish(&mut *exchange, if own.is_some() { CARD } else { OFFER }, &card)?;
     let offer = Offer::publish(&mut *exchange, identity, configured, place.replaces)?;
     exchange.fence(deadline)?;
     let secret = offer.agree(&mut *exchange, identity)?;
-    let cards = read_all(&mut *exchange, identity.tasks)?;
+    if let Some(own) = own {
+        let cards = read_all(&mut *exchange, identity.tasks, CARD)?;
+        return join_all(place, Agreement { exchange, secret, cards, own, networks: Vec::new() });
+    }
+    let cards = read_all(&mut *exchange, identity.tasks, OFFER)?;
     let hosts = Hosts::new(identity.task, cards.iter().map(|card| card.host));
-    let here = hosts.here().len() as u32;
     if hosts.count() == 1 && config.use_shm != UseShm::No {
+        let here = hosts.here().len() as u32;
         let transport = Box::new(shared_memory::open(place, here, Some(&secret), visible(place, &cards))?);
-        let replaces = place.replaces;
-        let notes = Vec::new();
-        return Ok(Joined { transport, device: LAPI_SHM_DEV, hosts, notes, replaces, addresses: None });
+        return Ok(Joined {
+            transport,
+            device: LAPI_SHM_DEV,
+            hosts,
+            notes: Vec::new(),
+            networks: Vec::new(),
+            replaces: place.replaces,
+            addresses: None,
+        });
     }
     if config.use_shm == UseShm::Only {
         let detail = format!("{} hosts for {} tasks, and LAPI_USE_SHM=only", hosts.count(), identity.tasks);
         return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
     }
-    let own = own?;
     agree(&cards)?;
+    let offered = offered?;
+    let again = |exchange: &mut dyn Exchange, round: u32| {
+        let key = format!("{OFFER}{round}");
+        publish(exchange, &key, &own_card(&Offered::of(place), ports))?;
+        exchange.fence(deadline)?;
+        let cards = read_all(exchange, identity.tasks, &key)?;
+        agree(&cards)?;
+        Ok(cards)
+    };
+    let meeting = Meeting {
+        me: identity.task,
+        wish: offered.wish.clone(),
+        carrier: offered.carrier,
+        secret,
+        deadline,
+        sockets,
+        again: Box::new(again),
+    };
+    let Chosen { networks, table } = meeting.choose(&mut *exchange, cards)?;
+    let own = Own::open(place, &offered, &networks);
+    publish(&mut *exchange, CARD, &card_of(&own, &offered, &networks))?;
+    exchange.fence(deadline)?;
+    let cards = read_all(&mut *exchange, identity.tasks, CARD)?;
+    agree(&cards)?;
+    join_all(place, Agreement { exchange, secret, cards, own: own?, networks: table })
+}
+
+/// What all tasks know once they have chosen, and the endpoints of this one.
+struct Agreement {
+    exchange: Box<dyn Exchange>,
+    secret: Secret,
+    cards: Vec<Card>,
+    own: Own,
+    networks: Vec<String>,
+}
+
+fn join_all(place: &Place<'_>, agreement: Agreement) -> Result<Joined> {
+    let Place { config, identity, .. } = *place;
+    let Agreement { exchange, secret, cards, own, networks } = agreement;
+    let hosts = Hosts::new(identity.task, cards.iter().map(|card| card.host));
+    let here = hosts.here().len() as u32;
     let here_too: Box<[bool]> = (0..identity.tasks).map(|task| hosts.is_here(task)).collect();
     // A task without a neighbour needs no shared memory.
     let near = if config.use_shm != UseShm::No && here != 1 {
@@ -80,7 +137,37 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
         }
     };
     let hosts = if config.use_shm == UseShm::No { hosts.without_shared_memory() } else { hosts };
-    Ok(Joined { transport, device, hosts, notes, replaces: place.replaces, addresses: None })
+    Ok(Joined { transport, device, hosts, notes, networks, replaces: place.replaces, addresses: None })
+}
+
+/// What this task can use.
+#[derive(Clone)]
+struct Offered {
+    provider: String,
+    candidates: Vec<Candidate>,
+    carrier: Carrier,
+    wish: Wish,
+    /// Of libfabric.
+    choice: Choice,
+}
+
+impl Offered {
+    fn of(place: &Place<'_>) -> Result<Self> {
+        let Place { config, identity, .. } = *place;
+        if config.euilib == Some(Euilib::Ip) {
+            return Ok(Self {
+                provider: udp::provider(config),
+                candidates: networks::candidates(&networks::listed(config, networks::all_interfaces()?)?),
+                carrier: Carrier::Udp,
+                wish: Wish::of(config, false),
+                choice: Choice::default(),
+            });
+        }
+        let preferences = network_preferences(config, identity.is_on_one_machine());
+        let Listed { choice, candidates, carrier } = fabric_candidates(config, &preferences)?;
+        let (provider, wish) = (choice.provider.clone(), Wish::of(config, true));
+        Ok(Self { provider, candidates, carrier, wish, choice })
+    }
 }
 
 /// The endpoints of this task on the network.
@@ -91,12 +178,38 @@ enum Own {
 
 impl Own {
     /// Those of the network that MP_EUILIB names.
-    fn open(place: &Place<'_>) -> Result<Self> {
+    fn open(place: &Place<'_>, offered: &Offered, networks: &[(String, Candidate)]) -> Result<Self> {
         match place.config.euilib {
-            Some(Euilib::Ip) => udp::Own::open(place).map(|own| Self::Udp(Box::new(own))),
-            Some(Euilib::Us) | None => fabric::open(place).map(Self::Fabric),
+            Some(Euilib::Ip) => udp::Own::open(place, networks).map(|own| Self::Udp(Box::new(own))),
+            Some(Euilib::Us) | None => fabric::open(place, &offered.choice, networks).map(Self::Fabric),
         }
     }
+}
+
+/// What the process before this one has published, whose place this one takes; without its endpoints if the job needs no network.
+fn card_before(exchange: &mut dyn Exchange, me: Task) -> Option<Card> {
+    [CARD, OFFER].iter().find_map(|key| Card::decode(&exchange.lookup(me, key).ok()?))
+}
+
+/// Opens the endpoints that the process before this one has had: the other tasks on its host watch it, and all use these networks.
+fn open_again(place: &Place<'_>, offered: &Result<Offered>, before: &Card) -> Result<(Option<Own>, Card)> {
+    let card = own_card(offered, [0; 2]);
+    if before.host != card.host {
+        let detail = format!("the task was on {}: it can be replaced on that host only", before.host_name);
+        return Err(failed(detail));
+    }
+    if before.networks.is_empty() {
+        return Ok((None, card));
+    }
+    let Ok(offered) = offered else { return Err(failed(card.failure)) };
+    let networks: Vec<(String, Candidate)> =
+        before.networks.iter().cloned().zip(before.candidates.iter().cloned()).collect();
+    if let Some((network, _)) = networks.iter().find(|(_, one)| !offered.candidates.contains(one)) {
+        return Err(failed(format!("network {network} is down: the task had a rail there")));
+    }
+    let own = Own::open(place, offered, &networks)?;
+    let card = with_endpoints(card, &own, &networks);
+    Ok((Some(own), card))
 }
 
 fn no_exchange(place: &Place<'_>) -> Error {
@@ -123,8 +236,8 @@ fn no_exchange(place: &Place<'_>) -> Error {
     failed(detail)
 }
 
-/// What this task publishes: its address, or why it has none.
-fn own_card(own: &Result<Own>) -> Card {
+/// What this task publishes at first: its candidates, or why it has none.
+fn own_card(offered: &Result<Offered>, ports: [u16; 2]) -> Card {
     let host = Host::of_this_task();
     let Process { pid, started } = Process::own();
     let card = Card {
@@ -133,13 +246,41 @@ fn own_card(own: &Result<Own>) -> Card {
         pid,
         started,
         pid_namespace: host::pid_namespace(),
+        net: host::network_namespace(),
         ..Card::default()
     };
-    match own {
-        Ok(Own::Fabric(own)) => fabric::publish(own, card),
-        Ok(Own::Udp(own)) => own.publish(card),
+    match offered {
+        Ok(Offered { provider, candidates, .. }) => {
+            Card { provider: provider.clone(), candidates: candidates.clone(), ports, ..card }
+        }
         Err(failure) => Card { failure: failure.to_string(), ..card },
     }
+}
+
+/// What it publishes when all have chosen: its endpoints, or why it has none.
+fn card_of(own: &Result<Own>, offered: &Offered, networks: &[(String, Candidate)]) -> Card {
+    let none = Offered { candidates: Vec::new(), choice: Choice::default(), ..offered.clone() };
+    let card = own_card(&Ok(none), [0; 2]);
+    match own {
+        Ok(own) => with_endpoints(card, own, networks),
+        Err(failure) => Card { failure: failure.to_string(), ..card },
+    }
+}
+
+fn with_endpoints(card: Card, own: &Own, networks: &[(String, Candidate)]) -> Card {
+    let candidates = networks.iter().map(|(_, candidate)| candidate.clone()).collect();
+    let card = Card { candidates, ..card };
+    match own {
+        Own::Fabric(own) => fabric::publish(own, card),
+        Own::Udp(own) => own.publish(card),
+    }
+}
+
+fn publish(exchange: &mut dyn Exchange, key: &str, card: &Card) -> Result<()> {
+    let bytes = card
+        .encode()
+        .ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "the addresses of this task are too long to publish"))?;
+    exchange.publish(key, &bytes)
 }
 
 /// The processes of the tasks that no launcher watches and this task sees, by task; see [`connect::Settings`].
@@ -155,10 +296,10 @@ fn visible(place: &Place<'_>, cards: &[Card]) -> Box<[Process]> {
     cards.iter().zip(&groups).map(seen).collect()
 }
 
-fn read_all(exchange: &mut dyn Exchange, tasks: u32) -> Result<Vec<Card>> {
+fn read_all(exchange: &mut dyn Exchange, tasks: u32, key: &str) -> Result<Vec<Card>> {
     (0..tasks)
         .map(|task| {
-            let bytes = exchange.lookup_published(task, CARD)?;
+            let bytes = exchange.lookup_published(task, key)?;
             Card::decode(&bytes)
                 .ok_or_else(|| failed(format!("task {task} uses another version of the library")))
         })
@@ -179,22 +320,6 @@ fn agree(cards: &[Card]) -> Result<()> {
             let why = format!("provider {}, task 0 has {}", cards[task].provider, cards[0].provider);
             failed(task, &why)
         }
-        None => Ok(()),
-    }
-}
-
-/// A process takes the place of another one on its host: the tasks there watch each other. It needs the same rails.
-fn same_host(exchange: &mut dyn Exchange, me: Task, card: &Card) -> Result<()> {
-    let Some(before) = exchange.lookup(me, CARD).ok().and_then(|bytes| Card::decode(&bytes)) else {
-        return Ok(());
-    };
-    if before.host != card.host {
-        let detail = format!("the task was on {}: it can be replaced on that host only", before.host_name);
-        return Err(failed(detail));
-    }
-    let several = before.networks.len() > 1 && card.failure.is_empty();
-    match before.networks.iter().find(|network| several && !card.networks.contains(network)) {
-        Some(network) => Err(failed(format!("network {network} is down: the task had a rail there"))),
         None => Ok(()),
     }
 }

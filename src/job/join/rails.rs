@@ -7,11 +7,10 @@ use crate::base::sync::Mutex;
 use crate::config::{Config, Instances};
 use crate::error::{self, Error, Result};
 use crate::job::exchange::Exchange;
-use crate::transport::fabric::{Directory, Own, RailPreferences};
+use crate::transport::fabric::Directory;
 use crate::transport::link_state::{LinkState, Links};
 use crate::wire::card::Card;
 use crate::wire::frame::Task;
-use crate::wire::rails::RAILS;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -25,49 +24,10 @@ const NAMED_DEVICE: i32 = 490;
 /// Attention: there is one network or interface only.
 const ONE_RAIL: i32 = 485;
 
-/// MP_EUIDEVICE is `sn_all`: rails on all networks.
-fn on_all(config: &Config) -> bool {
-    config.euidevice.as_deref() == Some("sn_all")
-}
-
 /// A device is named: there is one rail.
 fn is_named(config: &Config) -> bool {
     config.fabric_domain.is_some()
         || config.euidevice.as_deref().is_some_and(|device| !["sn_all", "sn_single"].contains(&device))
-}
-
-/// How many rails the user wants.
-pub(super) fn preferences(config: &Config) -> RailPreferences {
-    let each = match config.instances {
-        Instances::Max => RAILS,
-        Instances::Count(count) => (count as usize).clamp(1, RAILS),
-    };
-    if is_named(config) {
-        RailPreferences::default()
-    } else {
-        RailPreferences { all_networks: on_all(config), each }
-    }
-}
-
-/// The networks that all tasks have, in one order for all of them. With one or none, the tasks use their first endpoint.
-pub(super) fn of_all(cards: &[Card]) -> Vec<String> {
-    let Some(first) = cards.first() else { return Vec::new() };
-    let everywhere = |network: &&String| cards.iter().all(|card| card.networks.contains(network));
-    let mut networks: Vec<String> = first.networks.iter().filter(everywhere).cloned().collect();
-    networks.sort_unstable();
-    networks
-}
-
-/// The endpoints of these networks, in their order; the others are closed.
-pub(super) fn keep(mut own: Vec<Own>, networks: &[String]) -> Vec<Own> {
-    if networks.is_empty() {
-        own.truncate(1);
-        return own;
-    }
-    let place = |own: &Own| networks.iter().position(|network| network == own.network());
-    own.retain(|own| place(own).is_some());
-    own.sort_by_key(place);
-    own
 }
 
 /// How rails are named: their networks and interfaces.
@@ -80,7 +40,8 @@ pub(super) fn listed(rails: &[(String, String)]) -> String {
 /// Attention messages, when failover was asked for and is not possible.
 pub(super) fn warn(place: &Place<'_>, rails: usize, network: &str) {
     let Place { config, identity, .. } = *place;
-    let several = config.instances != Instances::Count(1) || on_all(config);
+    let on_all = config.euidevice.as_deref() == Some("sn_all");
+    let several = config.instances != Instances::Count(1) || on_all;
     if !several || rails > 1 || identity.task != 0 || config.info_level < 1 {
         return;
     }
@@ -147,14 +108,12 @@ struct Published {
     start: Vec<Card>,
     /// Where the cards of processes are found that replace others later.
     exchange: Option<Box<dyn Exchange>>,
-    /// Networks that all tasks have: without one, the first endpoint of each task is meant.
-    common: usize,
 }
 
 impl Addresses {
-    pub(super) fn new(start: Vec<Card>, exchange: Box<dyn Exchange>, common: usize) -> Self {
+    pub(super) fn new(start: Vec<Card>, exchange: Box<dyn Exchange>) -> Self {
         let exchange = exchange.follows().then_some(exchange);
-        Self(Arc::new(Mutex::new(Published { start, exchange, common })))
+        Self(Arc::new(Mutex::new(Published { start, exchange })))
     }
 
     /// The addresses on one network.
@@ -183,11 +142,14 @@ impl Directory for OnNetwork {
         let present = all.present(peer);
         let card = present.as_ref().or_else(|| all.start.get(peer as usize));
         let address = card.and_then(|card| {
-            let at = card.networks.iter().position(|name| *name == self.network).filter(|_| all.common != 0);
-            card.addresses.get(at.unwrap_or_default()).cloned()
+            let at = card.networks.iter().position(|name| *name == self.network)?;
+            card.addresses.get(at).cloned()
         });
         address.ok_or_else(|| {
-            Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("task {peer} has published no address"))
+            Error::new(
+                LAPI_ERR_CSS_LOAD_FAILED,
+                format!("task {peer} has published no address on {}", self.network),
+            )
         })
     }
 
@@ -235,22 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn rails_are_the_networks_that_all_tasks_have() {
+    fn addresses_are_those_on_the_network() {
         let cards = [card(&["c", "b", "a"]), card(&["c", "a"]), card(&["d", "c", "a"])];
-        assert_eq!(of_all(&cards), ["a", "c"]);
-        let mut addresses = Addresses::new(cards.into(), Box::new(Nothing), 2).on("c");
+        let addresses = Addresses::new(cards.into(), Box::new(Nothing));
         for task in 0..3 {
-            assert_eq!(addresses.address_of(task).expect("an address"), b"c");
+            assert_eq!(addresses.on("c").address_of(task).expect("an address"), b"c");
         }
-        assert!(addresses.address_of(3).is_err());
-    }
-
-    #[test]
-    fn without_a_common_network_the_first_endpoints_are_used() {
-        let cards = [card(&["a", "b"]), card(&["c"])];
-        assert_eq!(of_all(&cards), [""; 0]);
-        let mut addresses = Addresses::new(cards.into(), Box::new(Nothing), 0).on("a");
-        assert_eq!(addresses.address_of(0).expect("an address"), b"a");
-        assert_eq!(addresses.address_of(1).expect("an address"), b"c");
+        assert!(addresses.on("c").address_of(3).is_err());
+        assert!(addresses.on("b").address_of(1).is_err());
     }
 }

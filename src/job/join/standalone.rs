@@ -4,7 +4,7 @@
 
 use super::agreed::{failed, join};
 use super::port::Port;
-use super::{Joined, Place, on_one_machine, shared_memory, udp};
+use super::{Joined, Place, networks, on_one_machine, shared_memory, udp};
 use crate::abi::{
     LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP,
     LAPI_ERR_UDP_PORT_INFO, LAPI_ERR_UDP_SOCKET, UDP_DEV,
@@ -132,19 +132,21 @@ pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joine
     )];
     let hosts = if shares { hosts } else { hosts.without_shared_memory() };
     let replaces = place.replaces;
-    Ok(Joined { transport, device: UDP_DEV, hosts, notes, replaces, addresses: Some(addresses) })
+    let networks = Vec::new();
+    Ok(Joined { transport, device: UDP_DEV, hosts, notes, networks, replaces, addresses: Some(addresses) })
 }
 
 /// A socket whose address a handler may give to the other tasks.
 fn early_port(config: &Config, all: &[Interface], any_family: bool) -> Result<Port> {
     // The program gives the addresses: a device that this system does not have, such as en0, is no error.
     let any = Config { euidevice: None, ..config.clone() };
-    let usable = |config, one_machine| {
-        let chosen = udp::chosen(config, one_machine, all.to_vec()).ok()?;
-        let usable = chosen.into_iter().find(|interface| any_family || interface.address.is_ipv4());
-        usable.map(|interface| interface.address)
+    let usable = |config| {
+        let is_usable =
+            |interface: &Interface| !interface.is_loopback && (any_family || interface.address.is_ipv4());
+        let listed = networks::listed(config, all.to_vec()).ok()?;
+        listed.into_iter().find(is_usable).map(|interface| interface.address)
     };
-    let ip = usable(config, false).or_else(|| usable(&any, false)).unwrap_or(Ipv4Addr::LOCALHOST.into());
+    let ip = usable(config).or_else(|| usable(&any)).unwrap_or(Ipv4Addr::LOCALHOST.into());
     open_port(SocketAddr::new(ip, 0))
 }
 
@@ -166,7 +168,7 @@ fn check_own(config: &Config, identity: &Identity, own: SocketAddr, all: &[Inter
         return Err(Error::new(LAPI_ERR_UDP_SOCKET, detail));
     }
     match config.inet_addr.as_deref() {
-        Some(statement) if !udp::stated(statement).contains(&ip) => {
+        Some(statement) if !networks::stated(statement).contains(&ip) => {
             let detail =
                 format!("MP_LAPI_INET_ADDR={statement} does not have {ip}, the address of task {task}");
             Err(Error::new(LAPI_ERR_NO_NETSTR_SET, detail))

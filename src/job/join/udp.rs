@@ -2,56 +2,61 @@
 
 use super::Place;
 use super::agreed::{Agreed, failed, groups, join};
+use super::networks::{all_interfaces, listed};
 use super::rails;
 use crate::base::process::Process;
 use crate::config::{Config, NetSecurity};
 use crate::error::Result;
 use crate::transport::fabric::Directory as _;
-use crate::transport::udp::PATHS;
 use crate::transport::udp::address::UdpAddress;
-use crate::transport::udp::interfaces::{Interface, interfaces};
+use crate::transport::udp::interfaces::Interface;
 use crate::transport::udp::seal::Security;
 use crate::transport::udp::socket::{Options, Socket};
 use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
 use crate::transport::{Task, Transport};
-use crate::wire::card::Card;
+use crate::wire::card::{Candidate, Card};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 /// The socket of this task, and where it receives.
 pub(super) struct Own {
     socket: Socket,
-    interfaces: Vec<Interface>,
+    /// Its networks by name, and its interface on each.
+    networks: Vec<(String, Interface)>,
     security: NetSecurity,
 }
 
 impl Own {
-    /// Opens the socket, on the interfaces of [`udp_interfaces`].
-    pub(super) fn open(place: &Place<'_>) -> Result<Self> {
-        let Place { config, identity, .. } = *place;
-        let interfaces = udp_interfaces(config, identity.is_on_one_machine())?;
-        let reaches_this_host = interfaces.iter().all(|interface| interface.is_loopback);
-        let address: IpAddr = match interfaces.first().map(|first| first.address) {
+    /// Opens the socket for these networks.
+    pub(super) fn open(place: &Place<'_>, networks: &[(String, Candidate)]) -> Result<Self> {
+        let security = place.config.net_security;
+        let all = listed(place.config, all_interfaces()?)?;
+        let on = |(name, candidate): &(String, Candidate)| {
+            let is_it = |own: &&Interface| Some(own.address) == candidate.address;
+            let gone = || failed(format!("udp: {} has lost its address", candidate.interface));
+            Ok((name.clone(), all.iter().find(is_it).cloned().ok_or_else(gone)?))
+        };
+        let networks = networks.iter().map(on).collect::<Result<Vec<_>>>()?;
+        let reaches_this_host = networks.iter().all(|(_, interface)| interface.is_loopback);
+        let address: IpAddr = match networks.first().map(|(_, first)| first.address) {
             Some(only) if reaches_this_host => only,
             Some(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
             _ => Ipv4Addr::UNSPECIFIED.into(),
         };
         let socket = Socket::open(SocketAddr::new(address, 0), Options::default());
         let socket = socket.map_err(|reason| failed(format!("udp: no socket on {address}: {reason}")))?;
-        Ok(Self { socket, interfaces, security: config.net_security })
+        Ok(Self { socket, networks, security })
     }
 
     /// What the other tasks need to know.
     pub(super) fn publish(&self, card: Card) -> Card {
         let port = self.socket.local().port();
-        let address = |interface: &Interface| {
+        let address = |(_, interface): &(String, Interface)| {
             UdpAddress { at: SocketAddr::new(interface.address, port), longest: interface.longest }.encode()
         };
         Card {
-            // Tasks with different modes would not understand each other.
-            provider: format!("udp with LAPI_NET_SECURITY={}", self.security.word()),
-            addresses: self.interfaces.iter().map(address).collect(),
-            networks: self.interfaces.iter().map(|interface| interface.network.clone()).collect(),
+            addresses: self.networks.iter().map(address).collect(),
+            networks: self.networks.iter().map(|(network, _)| network.clone()).collect(),
             ..card
         }
     }
@@ -60,8 +65,7 @@ impl Own {
     pub(super) fn join(self, place: &Place<'_>, agreed: Agreed) -> Result<(Box<dyn Transport>, Vec<String>)> {
         let Place { config, identity, replaces, .. } = *place;
         let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
-        let common = rails::of_all(&cards);
-        let networks = used(config, &common);
+        let networks: Vec<String> = self.networks.iter().map(|(network, _)| network.clone()).collect();
         rails::warn(place, networks.len(), &networks[0]);
         let datagram = networks.iter().map(|network| longest(&cards, network)).min().unwrap_or_default();
         let settings = UdpSettings {
@@ -77,17 +81,11 @@ impl Own {
             opening: 0,
             patience: None,
         };
-        let name = |network: &String| {
-            let interface = self.interfaces.iter().find(|interface| interface.network == *network);
-            (network.clone(), interface.map_or_else(String::new, |interface| interface.name.clone()))
-        };
-        let names: Vec<(String, String)> = networks.iter().map(name).collect();
+        let names = self.networks.iter().map(|(network, own)| (network.clone(), own.name.clone()));
+        let names: Vec<(String, String)> = names.collect();
         let notes = vec![
             format!("network: udp, datagrams of {datagram} bytes; addresses by {}", exchange.name()),
             match *names.as_slice() {
-                _ if common.is_empty() => {
-                    "network: no subnet that all tasks have; their first addresses are used".to_owned()
-                }
                 [(ref network, _)] => format!("network: {network}"),
                 ref rails => format!("network: {}", rails::listed(rails)),
             },
@@ -97,7 +95,7 @@ impl Own {
         let all: Vec<Process> = cards.iter().map(rails::process).collect();
         let processes = all.iter().zip(&groups).map(|(process, group)| (*group == own).then_some(*process));
         let processes = processes.collect();
-        let addresses = rails::Addresses::new(cards, exchange, common.len());
+        let addresses = rails::Addresses::new(cards, exchange);
         let addresses = networks.iter().map(|network| addresses.on(network)).collect();
         let directory = Box::new(OnNetworks { addresses, processes });
         let mut transport = UdpTransport::new(&settings, Box::new(self.socket), directory)?;
@@ -117,16 +115,9 @@ impl Own {
     }
 }
 
-/// The networks by which the tasks reach each other, of those that all of them have: one, or with `MP_EUIDEVICE=sn_all` all. An empty name
-/// stands for their first addresses.
-fn used(config: &Config, common: &[String]) -> Vec<String> {
-    let mut networks = common.to_vec();
-    networks.dedup();
-    networks.truncate(if rails::preferences(config).all_networks { PATHS } else { 1 });
-    if networks.is_empty() {
-        networks.push(String::new());
-    }
-    networks
+/// What tasks must have in common. Those with different modes would not understand each other.
+pub(super) fn provider(config: &Config) -> String {
+    format!("udp with LAPI_NET_SECURITY={}", config.net_security.word())
 }
 
 /// The longest time after which something is sent again. MP_RETRANSMIT_INTERVAL counts polling loops: its default is taken for that of
@@ -144,60 +135,13 @@ pub(super) fn security(configured: NetSecurity) -> Security {
     }
 }
 
-/// The bytes of the longest datagram that every task uses, and its interface on a network takes; without a network, of every task's first.
+/// The bytes of the longest datagram that every task uses, and its interface on a network takes.
 fn longest(cards: &[Card], network: &str) -> usize {
     let of = |card: &Card| {
-        let at = card.networks.iter().position(|name| name == network).unwrap_or_default();
+        let at = card.networks.iter().position(|name| name == network)?;
         card.addresses.get(at).and_then(|bytes| UdpAddress::decode(bytes)).map(|address| address.longest)
     };
     cards.iter().filter_map(of).min().unwrap_or_default().into()
-}
-
-/// The interfaces on which a task receives over UDP: those that the user wants, or all that reach the other tasks.
-/// `one_machine`: all tasks of the job are on this machine.
-///
-/// # Errors
-/// `LAPI_ERR_CSS_LOAD_FAILED`: there is none; the detail names what is wanted and what there is.
-pub fn udp_interfaces(config: &Config, one_machine: bool) -> Result<Vec<Interface>> {
-    let all = interfaces().map_err(|reason| failed(format!("udp: no list of interfaces: {reason}")))?;
-    chosen(config, one_machine, all)
-}
-
-/// The interfaces that may be used: one family of addresses, since a socket has one.
-pub(super) fn chosen(config: &Config, one_machine: bool, all: Vec<Interface>) -> Result<Vec<Interface>> {
-    let device = config.euidevice.as_deref().filter(|device| !["sn_all", "sn_single"].contains(device));
-    let stated: Vec<IpAddr> = config.inet_addr.as_deref().map(stated).unwrap_or_default();
-    let mut names: Vec<String> = all.iter().map(|interface| interface.name.clone()).collect();
-    names.sort();
-    names.dedup();
-    let wanted = |interface: &Interface| match (device, stated.as_slice()) {
-        (Some(device), _) => interface.name == device,
-        (None, []) => interface.is_loopback == one_machine,
-        (None, stated) => stated.contains(&interface.address),
-    };
-    let mut interfaces: Vec<Interface> = all.into_iter().filter(wanted).collect();
-    let Some(first) = interfaces.first().map(|first| first.address.is_ipv4()) else {
-        let what = match (device, config.inet_addr.as_deref()) {
-            (Some(device), _) => format!("MP_EUIDEVICE={device}"),
-            (None, Some(stated)) => format!("MP_LAPI_INET_ADDR={stated}"),
-            (None, None) => "a network that reaches other hosts".to_owned(),
-        };
-        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        return Err(failed(format!(
-            "udp: {what}: no such interface with an address is up; there are: {there}"
-        )));
-    };
-    interfaces.retain(|interface| interface.address.is_ipv4() == first);
-    // The other tasks learn of it: those with another MP_UDP_PACKET_SIZE use the same length.
-    let most = config.udp_packet_size.min(u16::MAX.into()) as u16;
-    interfaces.iter_mut().for_each(|interface| interface.longest = interface.longest.min(most));
-    Ok(interfaces)
-}
-
-/// The addresses in MP_LAPI_INET_ADDR, `@COUNT:ADDRESS,DEVICE:…`.
-pub(super) fn stated(statement: &str) -> Vec<IpAddr> {
-    let instances = statement.split_once(':').map_or("", |(_, instances)| instances);
-    instances.split(':').filter_map(|instance| instance.split(',').next()?.parse().ok()).collect()
 }
 
 /// The addresses of the other tasks' sockets.
@@ -246,42 +190,10 @@ mod tests {
     use std::net::UdpSocket;
     use std::time::Instant;
 
-    fn interface(name: &str, address: &str) -> Interface {
-        let address: IpAddr = address.parse().expect("an address");
-        let is_loopback = address.is_loopback();
-        Interface { name: name.into(), address, network: String::new(), longest: 1472, is_loopback }
-    }
-
-    fn all() -> Vec<Interface> {
-        [("lo", "127.0.0.1"), ("eth0", "192.0.2.1"), ("eth1", "198.51.100.1"), ("eth1", "2001:db8::1")]
-            .map(|(name, address)| interface(name, address))
-            .into()
-    }
-
-    fn names(config: &Config, one_machine: bool) -> Result<Vec<String>> {
-        let chosen = chosen(config, one_machine, all())?;
-        Ok(chosen.into_iter().map(|interface| format!("{} {}", interface.name, interface.address)).collect())
-    }
-
     fn config(variables: &[(&str, &str)]) -> Config {
         let env =
             |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
         Config::from_env(&env).expect("valid")
-    }
-
-    #[test]
-    fn interfaces_are_those_that_reach_the_others_or_that_are_named() {
-        let found = |variables: &[(&str, &str)], one| names(&config(variables), one).expect("some");
-        assert_eq!(found(&[], true), ["lo 127.0.0.1"]);
-        assert_eq!(found(&[], false), ["eth0 192.0.2.1", "eth1 198.51.100.1"]);
-        assert_eq!(found(&[("MP_EUIDEVICE", "sn_all")], false), ["eth0 192.0.2.1", "eth1 198.51.100.1"]);
-        assert_eq!(found(&[("MP_EUIDEVICE", "eth1")], false), ["eth1 198.51.100.1"]);
-        let stated = [("MP_LAPI_INET_ADDR", "@2:198.51.100.1,eth1:192.0.2.1,eth0")];
-        assert_eq!(found(&stated, false), ["eth0 192.0.2.1", "eth1 198.51.100.1"]);
-        let error = names(&config(&[("MP_EUIDEVICE", "eth7")]), false).expect_err("no such interface");
-        let expected =
-            "udp: MP_EUIDEVICE=eth7: no such interface with an address is up; there are: eth0, eth1, lo";
-        assert_eq!(error.detail, expected);
     }
 
     #[test]
@@ -292,28 +204,6 @@ mod tests {
         assert_eq!(found(&[("MP_RETRANSMIT_INTERVAL", "2147483647")]), 400_000);
         let both = [("MP_POLLING_INTERVAL", "20000"), ("MP_RETRANSMIT_INTERVAL", "100000")];
         assert_eq!(found(&both), 20_000);
-    }
-
-    #[test]
-    fn all_networks_are_used_where_they_are_asked_for() {
-        let common = ["a", "b", "b", "c"].map(str::to_owned);
-        let of = |device: &str, common: &[String]| used(&config(&[("MP_EUIDEVICE", device)]), common);
-        assert_eq!(of("sn_all", &common), ["a", "b", "c"]);
-        assert_eq!(of("sn_single", &common), ["a"]);
-        assert_eq!(of("sn_all", &[]), [""]);
-        let many: Vec<String> = (0..12).map(|at| format!("{at:02}")).collect();
-        assert_eq!(of("sn_all", &many), many[..PATHS]);
-    }
-
-    /// What one task uses all do: the card says it.
-    #[test]
-    fn interfaces_take_no_more_than_the_packet_size() {
-        let lens = |variables: &[(&str, &str)]| {
-            let chosen = chosen(&config(variables), true, all()).expect("the loopback interface");
-            chosen.iter().map(|interface| interface.longest).collect::<Vec<_>>()
-        };
-        assert_eq!(lens(&[("MP_UDP_PACKET_SIZE", "1024")]), [1024]);
-        assert_eq!(lens(&[("MP_UDP_PACKET_SIZE", "64k")]), [1472]);
     }
 
     #[test]
@@ -329,7 +219,7 @@ mod tests {
             ..Card::default()
         };
         let cards = [card(&[("a", 8972), ("b", 1472)]), card(&[("b", 1400), ("a", 8000)])];
-        assert_eq!((longest(&cards, "a"), longest(&cards, "b"), longest(&cards, "")), (8000, 1400, 1400));
+        assert_eq!((longest(&cards, "a"), longest(&cards, "b")), (8000, 1400));
     }
 
     /// A job of two tasks on this machine, in one opening of LAPI, with a secret that the user has set.
@@ -371,7 +261,12 @@ mod tests {
                 replaces: false,
                 ignores_addresses: false,
             };
-            let own = Own::open(&place).expect("the loopback interface");
+            let on = Candidate {
+                interface: "lo".into(),
+                address: Some(Ipv4Addr::LOCALHOST.into()),
+                network: "127.0.0.0/8".into(),
+            };
+            let own = Own::open(&place, &[(on.network.clone(), on)]).expect("the loopback interface");
             let at = own.socket.local();
             let Process { pid, started } = Process::own();
             let card = own.publish(Card { pid, started, pid_namespace: 1, ..Card::default() });

@@ -51,7 +51,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-pub use provider::{Choice, Preferences, RailPreferences, preview, version};
+pub use provider::{Carrier, Choice, Preferences, Reach, preview, reaches, version};
 
 /// The longest message: 32 KiB of data, and 1 KiB for frame, head and user header.
 const LONGEST: usize = 33 << 10;
@@ -115,22 +115,23 @@ impl Fabric {
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: libfabric is not installed, has no provider with the wanted properties, or the provider refuses.
     pub fn open(settings: FabricSettings) -> Result<(Own, Vec<u8>)> {
-        let one = Preferences { rails: RailPreferences::default(), ..settings.preferences.clone() };
-        let opened = Self::open_rails(FabricSettings { preferences: one, ..settings })?;
-        let own = opened.into_iter().next();
-        let own = own.ok_or_else(|| Error::new(LAPI_ERR_CSS_LOAD_FAILED, "no endpoint was opened"))?;
+        let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, why);
+        let (info, choice) = provider::choose(&settings.preferences, SHORTER).map_err(failed)?;
+        let network = info.fabric_name();
+        let own = Self::open_one(&settings, &choice, (info, network))?;
         let published = own.published.clone();
         Ok((own, published))
     }
 
-    /// Opens the endpoints of a task that may have several rails: at least one.
+    /// Opens endpoints of one provider at these addresses, each with the name of its network.
     ///
     /// # Errors
     /// As for [`Fabric::open`].
-    pub fn open_rails(settings: FabricSettings) -> Result<Vec<Own>> {
+    pub fn open_at(settings: FabricSettings, choice: &Choice, at: Vec<(Reach, String)>) -> Result<Vec<Own>> {
         let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, why);
-        let (infos, choice) = provider::choose_rails(&settings.preferences, SHORTER).map_err(failed)?;
-        infos.into_iter().map(|rail| Self::open_one(&settings, &choice, rail)).collect()
+        let (reaches, networks): (Vec<Reach>, Vec<String>) = at.into_iter().unzip();
+        let infos = provider::at(&choice.provider, &reaches, SHORTER).map_err(failed)?;
+        infos.into_iter().zip(networks).map(|rail| Self::open_one(&settings, choice, rail)).collect()
     }
 
     fn open_one(

@@ -1,8 +1,8 @@
 //! Which provider, domain and address a task uses.
 
 use super::ofi::{self, Info};
-use crate::wire::rails::RAILS;
 use libfabric_sys::bindings::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
+use std::net::IpAddr;
 
 /// What the user has asked for.
 #[derive(Clone, Debug, Default)]
@@ -15,23 +15,6 @@ pub struct Preferences {
     pub polls: bool,
     /// All tasks are on one machine: what reaches no other machine will do.
     pub one_machine: bool,
-    /// How many rails.
-    pub rails: RailPreferences,
-}
-
-/// How many rails a task is to have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RailPreferences {
-    /// On each of all networks; otherwise on the best one.
-    pub all_networks: bool,
-    /// At most this number on a network.
-    pub each: usize,
-}
-
-impl Default for RailPreferences {
-    fn default() -> Self {
-        Self { all_networks: false, each: 1 }
-    }
 }
 
 /// What was chosen, and why the others were not.
@@ -50,6 +33,37 @@ impl Choice {
     pub fn sends_by_system_calls(&self) -> bool {
         BY_SYSTEM_CALLS.contains(&self.provider.as_str())
     }
+
+    /// What its packets travel in.
+    pub fn network(&self) -> Carrier {
+        match self.provider.as_str() {
+            "udp;ofi_rxd" => Carrier::Udp,
+            provider if BY_SYSTEM_CALLS.contains(&provider) => Carrier::Tcp,
+            _ => Carrier::Card,
+        }
+    }
+}
+
+/// What the packets of a provider travel in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// Connections of the kernel's TCP.
+    Tcp,
+    /// Datagrams of the kernel's UDP.
+    Udp,
+    /// What a card has, or this host alone.
+    Card,
+}
+
+/// An address by which a provider reaches other tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// The domain, as libfabric names it: an interface or a card.
+    pub interface: String,
+    /// The address; `None`: it is not one of IP.
+    pub address: Option<IpAddr>,
+    /// The fabric, as libfabric names it.
+    pub fabric: String,
 }
 
 /// Providers in the order of preference. Those of hardware come first: they are there only where the hardware is.
@@ -133,26 +147,26 @@ impl Traits {
 
     /// The address of an interface that reaches no other machine.
     fn is_loopback(&self) -> bool {
-        match self.address() {
-            Some(Net::Four(address)) => address[0] == 127,
-            Some(Net::Six(address)) => address == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
-            None => self.domain == "lo",
-        }
+        self.address().map_or(self.domain == "lo", |address| address.is_loopback())
     }
 
     /// Such an address says nothing without its interface, which differs between machines.
     fn is_link_local(&self) -> bool {
-        matches!(self.address(), Some(Net::Six([0xfe, second, ..])) if second & 0xc0 == 0x80)
+        matches!(self.address(), Some(IpAddr::V6(address)) if address.is_unicast_link_local())
     }
 
     /// Its address of the internet, where it has one: a `sockaddr_in` or `sockaddr_in6`.
-    fn address(&self) -> Option<Net> {
+    fn address(&self) -> Option<IpAddr> {
         let part = |at: usize, len: usize| self.source.get(at..at + len);
         match self.format {
-            FI_SOCKADDR_IN => Some(Net::Four(part(4, 4)?.try_into().ok()?)),
-            FI_SOCKADDR_IN6 => Some(Net::Six(part(8, 16)?.try_into().ok()?)),
+            FI_SOCKADDR_IN => Some(IpAddr::from(<[u8; 4]>::try_from(part(4, 4)?).ok()?)),
+            FI_SOCKADDR_IN6 => Some(IpAddr::from(<[u8; 16]>::try_from(part(8, 16)?).ok()?)),
             _ => None,
         }
+    }
+
+    fn reach(&self) -> Reach {
+        Reach { interface: self.domain.clone(), address: self.address(), fabric: self.fabric.clone() }
     }
 
     /// The best one is the least. Of equals libfabric's order decides.
@@ -169,11 +183,6 @@ impl Traits {
     fn is_psm3_over_sockets(&self) -> bool {
         self.provider == "psm3" && PSM3_OVER_SOCKETS.iter().any(|start| self.fabric.starts_with(start))
     }
-}
-
-enum Net {
-    Four([u8; 4]),
-    Six([u8; 16]),
 }
 
 /// The version of libfabric: major and minor number.
@@ -193,34 +202,54 @@ pub fn preview(preferences: &Preferences) -> Result<Choice, String> {
     choose(preferences, super::SHORTER).map(|(_, choice)| choice)
 }
 
+/// The provider that a task would use, and all addresses that it has here.
+///
+/// # Errors
+/// As for [`preview`].
+pub fn reaches(preferences: &Preferences) -> Result<(Choice, Vec<Reach>), String> {
+    let traits: Vec<Traits> = ofi::list(None)?.iter().map(Traits::of).collect();
+    let anywhere = Preferences { one_machine: true, ..preferences.clone() };
+    // On a host that has the loopback only the provider is the same as on others; another interface may come.
+    let (_, choice) =
+        pick(&traits, preferences, super::SHORTER).or_else(|_| pick(&traits, &anywhere, super::SHORTER))?;
+    let provider = Preferences { provider: Some(choice.provider.clone()), ..anywhere };
+    let fits = |traits: &&Traits| traits.obstacle(&provider, super::SHORTER).is_none();
+    let reaches = traits.iter().filter(fits).map(Traits::reach).collect();
+    Ok((choice, reaches))
+}
+
+/// What opens an endpoint of this provider at these addresses; a message has at least `least` bytes.
+///
+/// # Errors
+/// One of them is gone: a sentence.
+pub(super) fn at(provider: &str, reaches: &[Reach], least: usize) -> Result<Vec<Info>, String> {
+    let infos = ofi::list(None)?;
+    let traits: Vec<Traits> = infos.iter().map(Traits::of).collect();
+    let place = |reach: &Reach| {
+        let is_it = |traits: &Traits| {
+            let alike = traits.domain == reach.interface && traits.address() == reach.address;
+            let network = reach.address.is_some() || traits.fabric == reach.fabric;
+            alike && network && traits.provider == provider && traits.max_message >= least
+        };
+        traits.iter().position(is_it).ok_or_else(|| {
+            let address = reach.address.map_or_else(|| reach.fabric.clone(), |address| address.to_string());
+            format!("{provider} has no {address} on {} any more", reach.interface)
+        })
+    };
+    let places = reaches.iter().map(place).collect::<Result<Vec<usize>, String>>()?;
+    let mut infos: Vec<Option<Info>> = infos.into_iter().map(Some).collect();
+    places.into_iter().filter_map(|at| infos[at].take()).map(injecting).collect()
+}
+
 /// Chooses; a message has at least `least` bytes.
 ///
 /// # Errors
 /// libfabric is not there, or nothing is left: a sentence with what there is.
 pub(super) fn choose(preferences: &Preferences, least: usize) -> Result<(Info, Choice), String> {
-    let (infos, choice) =
-        choose_rails(&Preferences { rails: RailPreferences::default(), ..preferences.clone() }, least)?;
-    let info = infos.into_iter().next().ok_or("an element of the list")?;
-    Ok((info.0, choice))
-}
-
-/// Chooses one or more, each with the name of its network; two on one network have different names.
-///
-/// # Errors
-/// As for [`choose`].
-pub(super) fn choose_rails(
-    preferences: &Preferences,
-    least: usize,
-) -> Result<(Vec<(Info, String)>, Choice), String> {
-    let infos = ofi::list(None)?;
+    let mut infos = ofi::list(None)?;
     let traits: Vec<Traits> = infos.iter().map(Traits::of).collect();
     let (best, choice) = pick(&traits, preferences, least)?;
-    let rails = pick_rails(&traits, best, preferences, least);
-    let mut infos: Vec<Option<Info>> = infos.into_iter().map(Some).collect();
-    let chosen = rails.into_iter().filter_map(|(at, network)| Some((infos[at].take()?, network)));
-    let chosen: Vec<(Info, String)> = chosen.collect();
-    let chosen = chosen.into_iter().map(|(info, network)| Ok((injecting(info)?, network)));
-    Ok((chosen.collect::<Result<_, String>>()?, choice))
+    Ok((injecting(infos.swap_remove(best))?, choice))
 }
 
 /// The same, for longer messages that are injected where that is possible.
@@ -234,38 +263,6 @@ fn injecting(info: Info) -> Result<Info, String> {
         }
     }
     Ok(info)
-}
-
-/// The rails beside `best`, which is the first: each with the name of its network.
-fn pick_rails(list: &[Traits], best: usize, preferences: &Preferences, least: usize) -> Vec<(usize, String)> {
-    let first = &list[best];
-    let fits = |at: &usize| {
-        let traits = &list[*at];
-        let alike = traits.provider == first.provider && traits.format == first.format;
-        alike && traits.is_loopback() == first.is_loopback() && traits.obstacle(preferences, least).is_none()
-    };
-    let mut chosen: Vec<usize> = Vec::new();
-    for at in [best].into_iter().chain((0..list.len()).filter(fits)) {
-        let same = |other: &&usize| list[**other].fabric == list[at].fabric;
-        let known = chosen.iter().any(|other| list[*other].domain == list[at].domain);
-        let wanted = preferences.rails.all_networks || list[at].fabric == first.fabric;
-        if !known
-            && wanted
-            && chosen.iter().filter(same).count() < preferences.rails.each
-            && chosen.len() < RAILS
-        {
-            chosen.push(at);
-        }
-    }
-    let name = |(place, at): (usize, &usize)| {
-        let network = &list[*at].fabric;
-        match chosen[..place].iter().filter(|other| list[**other].fabric == *network).count() {
-            0 => network.clone(),
-            before => format!("{network} #{}", before + 1),
-        }
-    };
-    let names: Vec<String> = chosen.iter().enumerate().map(name).collect();
-    chosen.into_iter().zip(names).collect()
 }
 
 fn pick(list: &[Traits], preferences: &Preferences, least: usize) -> Result<(usize, Choice), String> {
@@ -397,28 +394,6 @@ mod tests {
         let named = Preferences { provider: Some("psm3".into()), ..Preferences::default() };
         assert!(chosen(&[psm3("TCP-10.0.0.0/24")], &named).starts_with("psm3"), "what is named is used");
         assert!(chosen(&[psm3("TCP-10.0.0.0/24")], &Preferences::default()).starts_with("psm3"), "it alone");
-    }
-
-    #[test]
-    fn rails_are_on_different_networks_or_interfaces() {
-        let on = |domain: &str, network: &str| Traits {
-            fabric: network.into(),
-            ..traits("tcp;ofi_rxm", domain, [10, 0, 0, 1])
-        };
-        let mut list = all();
-        list.extend([on("eth1", "b"), on("eth2", "b"), on("eth1", "c"), on("eth3", "net of eth0")]);
-        let rails = |all_networks, each| {
-            let preferences =
-                Preferences { rails: RailPreferences { all_networks, each }, ..Preferences::default() };
-            let (best, _) = pick(&list, &preferences, 1024).expect("a provider");
-            let rails = pick_rails(&list, best, &preferences, 1024);
-            let name = |(at, network): (usize, String)| format!("{} on {network}", list[at].domain);
-            rails.into_iter().map(name).collect::<Vec<_>>().join(", ")
-        };
-        assert_eq!(rails(false, 1), "eth0 on net of eth0");
-        assert_eq!(rails(false, 8), "eth0 on net of eth0, eth3 on net of eth0 #2");
-        assert_eq!(rails(true, 1), "eth0 on net of eth0, eth1 on b");
-        assert_eq!(rails(true, 2), "eth0 on net of eth0, eth1 on b, eth2 on b #2, eth3 on net of eth0 #2");
     }
 
     #[test]

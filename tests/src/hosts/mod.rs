@@ -119,6 +119,22 @@ impl Hosts {
         &self.folder
     }
 
+    /// Runs a script on a host, as root there, to its end.
+    ///
+    /// # Errors
+    /// It has failed: what it has written.
+    pub fn set_up(&self, host: usize, script: &str) -> Result<(), String> {
+        self.run(host, &["sh", "-c", &format!("PATH=$PATH:/usr/sbin:/sbin; set -e; {script}")])
+    }
+
+    /// From now on the names of the hosts lead to these addresses.
+    pub fn rename(&self, addresses: &[&str]) {
+        let names = addresses.iter().enumerate().map(|(host, at)| format!("{at} {}\n", Self::name_of(host)));
+        let text = "127.0.0.1 localhost\n::1 localhost\n".to_owned() + &names.collect::<String>();
+        // The hosts have this file in the place of their own.
+        fs::write(self.folder.join("hosts"), text).expect("a file can be written");
+    }
+
     /// Takes a host's link of one rail up or down.
     pub fn set_link(&self, host: usize, rail: usize, up: bool) {
         let state = if up { "up" } else { "down" };

@@ -112,6 +112,7 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
         error_handler: Some(reported),
         advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },
         addresses: None,
+        networks: Vec::new(),
     };
     context.settings.timeout.store(model.scenario.timeout, Ordering::Relaxed);
     context.settings.interrupts.store(model.scenario.notifier, Ordering::Relaxed);

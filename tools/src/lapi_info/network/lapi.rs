@@ -40,6 +40,11 @@ impl Lapi {
         Ok(Self { context, completed, me: identity.task, tasks: identity.tasks })
     }
 
+    /// What the network was chosen from, as lines; in task 0 only.
+    pub(super) fn networks(&self) -> Result<Vec<String>> {
+        Ok(env::networks(&mut self.context.enter()?))
+    }
+
     /// LAPI_Term.
     pub(super) fn close(self) -> Result<()> {
         init::term(&self.context)

@@ -39,6 +39,8 @@ struct Findings {
     tasks: u32,
     /// What this task would use for other hosts.
     provider: Option<String>,
+    /// The addresses of all hosts, and what has become of each.
+    networks: Vec<String>,
     hosts: Vec<Place>,
     pairs: Vec<Pair>,
 }
@@ -92,7 +94,7 @@ fn check() -> Result<Option<Findings>> {
     let mut lapi = Lapi::open()?;
     let hosts = hosts(&lapi)?;
     let pairs = if hosts.len() > 1 { measure_all(&mut lapi, &hosts)? } else { Vec::new() };
-    let (me, tasks) = (lapi.me, lapi.tasks);
+    let (me, tasks, networks) = (lapi.me, lapi.tasks, lapi.networks()?);
     lapi.close()?;
     let provider = || {
         let config = Config::of_process().ok()?;
@@ -101,7 +103,7 @@ fn check() -> Result<Option<Findings>> {
         }
         fabric::preview(&network_preferences(&config, true)).ok().map(|choice| choice.provider)
     };
-    Ok((me == 0).then(|| Findings { tasks, provider: provider(), hosts, pairs }))
+    Ok((me == 0).then(|| Findings { tasks, provider: provider(), networks, hosts, pairs }))
 }
 
 /// The hosts of the job, in the order of their first tasks; where all tasks are on one, the tasks that use the network with each

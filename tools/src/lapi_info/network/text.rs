@@ -10,7 +10,7 @@ const SLOW: f64 = 2.0;
 
 /// The whole text.
 pub(super) fn write(findings: &Findings) -> String {
-    let Findings { tasks, provider, hosts, pairs } = findings;
+    let Findings { tasks, provider, networks, hosts, pairs } = findings;
     if *tasks == 1 {
         return "This is a job of one task: the check needs tasks on several hosts.\n\
                 Start it as a job: poe -hostfile hosts lapi_info --network, or by another launcher.\n"
@@ -36,10 +36,12 @@ pub(super) fn write(findings: &Findings) -> String {
         // Or hosts that have one name, which the task numbers in the table distinguish.
         false => format!("{tasks} tasks, {} of them take part", hosts.len()),
     };
-    let mut out = format!(
-        "{count}, provider {}: LAPI_Put of 8 bytes until it is complete, and of 1 MiB\n\n",
-        provider.as_deref().unwrap_or("unknown")
-    );
+    let provider = provider.as_deref().unwrap_or("unknown");
+    let mut out = format!("{count}, provider {provider}: the addresses of the hosts\n\n");
+    networks.iter().for_each(|line| {
+        let _ = writeln!(out, "  {line}");
+    });
+    out += "\nLAPI_Put of 8 bytes until it is complete, and of 1 MiB\n\n";
     let mut rows = vec![row(["from", "to", "round trip", "bandwidth"])];
     rows.extend(pairs.iter().map(|pair| {
         let wrong = if pair.right { "" } else { "  WRONG DATA" };
@@ -81,6 +83,7 @@ mod tests {
         Findings {
             tasks: names.len() as u32,
             provider: Some("tcp;ofi_rxm".to_owned()),
+            networks: vec!["node0 (task 0)  eth0  10.0.0.1  10.0.0.0/24  used".to_owned()],
             hosts: names.iter().enumerate().map(place).collect(),
             pairs: pairs.iter().map(pair).collect(),
         }
@@ -91,6 +94,7 @@ mod tests {
         let even = [(0, 1, 20.0, 900.0), (1, 0, 21.0, 950.0)];
         let text = write(&findings(&["node0", "node1"], &even));
         assert!(text.contains("2 tasks on 2 hosts, provider tcp;ofi_rxm"), "{text}");
+        assert!(text.contains("\n  node0 (task 0)  eth0  10.0.0.1  10.0.0.0/24  used\n"), "{text}");
         assert!(text.contains("  node0  node1      20.0 us       900 MB/s\n"), "{text}");
         assert!(!text.contains("slow") && !text.contains("WRONG"), "{text}");
         let uneven = [(0, 1, 20.0, 900.0), (1, 0, 50.0, 950.0), (0, 2, 20.0, 100.0), (2, 0, 20.0, 900.0)];

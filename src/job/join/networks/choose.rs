@@ -1,0 +1,338 @@
+//! The choice itself, from what all tasks know: a pure function, so that all choose alike.
+
+use super::Party;
+use crate::wire::card::Candidate;
+use crate::wire::rails::RAILS;
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// Combinations of addresses that are looked at, at most, where the hosts have no subnet in common.
+const COMBINATIONS: usize = 100_000;
+
+/// How many networks the user wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::job::join) struct Wish {
+    /// All networks; otherwise the best one.
+    pub(in crate::job::join) all: bool,
+    /// At most this number of interfaces on a network.
+    pub(in crate::job::join) each: usize,
+    /// The variables that restrict the candidates, for messages.
+    pub(in crate::job::join) named: Option<String>,
+}
+
+impl Wish {
+    /// Several networks, or several interfaces on one.
+    pub(super) fn is_several(&self) -> bool {
+        self.all || self.each > 1
+    }
+}
+
+/// A network of the job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::job::join) struct Network {
+    /// Its subnet, or subnets.
+    pub(in crate::job::join) name: String,
+    /// By party: which of its candidates is on it.
+    pub(in crate::job::join) members: Vec<usize>,
+}
+
+/// Why a candidate is none after all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    /// This party has the address, too, and is on another host.
+    AlsoOf(usize),
+    /// It reaches its own host only.
+    OwnHost,
+}
+
+/// By party and candidate: what keeps it from use.
+pub(super) fn obstacles(parties: &[Party], wish: &Wish) -> Vec<Vec<Option<Obstacle>>> {
+    let one_host = parties.iter().all(|party| party.net == parties[0].net);
+    let mut owners: HashMap<IpAddr, Vec<usize>> = HashMap::new();
+    for (at, party) in parties.iter().enumerate() {
+        for address in party.candidates.iter().filter_map(|candidate| candidate.address) {
+            let owners = owners.entry(address).or_default();
+            // Two are enough to tell any third one.
+            if owners.len() < 2 && owners.iter().all(|other| parties[*other].net != party.net) {
+                owners.push(at);
+            }
+        }
+    }
+    let of = |party: &Party, candidate: &Candidate| {
+        let address = candidate.address?;
+        let other = owners[&address].iter().find(|other| parties[**other].net != party.net);
+        if let Some(other) = other {
+            return Some(Obstacle::AlsoOf(*other));
+        }
+        // On one host it is the shortest way, but no interface that could be one of several.
+        let elsewhere = |other: &Candidate| other.address.is_none_or(|address| !address.is_loopback());
+        let is_in_the_way = !one_host || wish.is_several() && party.candidates.iter().any(elsewhere);
+        (address.is_loopback() && is_in_the_way).then_some(Obstacle::OwnHost)
+    };
+    parties
+        .iter()
+        .map(|party| party.candidates.iter().map(|candidate| of(party, candidate)).collect())
+        .collect()
+}
+
+/// By party: its candidates that may be used, the best one first.
+pub(super) fn usable(parties: &[Party], wish: &Wish) -> Vec<Vec<usize>> {
+    let obstacles = obstacles(parties, wish);
+    let of = |(party, obstacles): (&Party, &Vec<Option<Obstacle>>)| {
+        let is_usable = |at: &usize| obstacles[*at].is_none();
+        let mut usable: Vec<usize> = (0..obstacles.len()).filter(is_usable).collect();
+        let address = |at: usize| party.candidates[at].address;
+        usable.sort_by_key(|at| {
+            let is_loopback = address(*at).is_some_and(|address| address.is_loopback());
+            (address(*at).is_some_and(|address| address.is_ipv6()), !is_loopback)
+        });
+        usable
+    };
+    parties.iter().zip(&obstacles).map(of).collect()
+}
+
+/// Chooses; nothing: no network carries packets between all parties. `works(p, i, q, j)`: candidate `i` of party `p` and candidate `j` of
+/// party `q` have carried packets to each other.
+///
+/// First the subnets that all parties have, in the order of the first party's candidates. Where none of these works, the first
+/// combination of addresses that does.
+pub(super) fn choose(
+    parties: &[Party],
+    wish: &Wish,
+    works: &dyn Fn(usize, usize, usize, usize) -> bool,
+) -> Vec<Network> {
+    let usable = usable(parties, wish);
+    let connects = |network: &Network| {
+        let members = network.members.iter().copied().enumerate();
+        let among =
+            |(p, i)| network.members.iter().copied().enumerate().skip(p + 1).all(|(q, j)| works(p, i, q, j));
+        members.into_iter().all(among)
+    };
+    let mut chosen: Vec<Network> = Vec::new();
+    for (subnet, network) in common(parties, &usable, wish) {
+        let fits = match chosen.first() {
+            None => true,
+            Some(_) if wish.all => true,
+            Some(first) => wish.each > 1 && subnet == parties[0].candidates[first.members[0]].network,
+        };
+        let known = |other: &Network| {
+            let interface = |of: &Network| &parties[0].candidates[of.members[0]].interface;
+            interface(other) == interface(&network)
+        };
+        if fits && chosen.len() < RAILS && !chosen.iter().any(known) && connects(&network) {
+            chosen.push(network);
+        }
+    }
+    if chosen.is_empty() {
+        chosen.extend(combination(parties, &usable, works));
+    }
+    chosen
+}
+
+/// The subnets that all parties have, one network for each of the interfaces that all have there.
+fn common(parties: &[Party], usable: &[Vec<usize>], wish: &Wish) -> Vec<(String, Network)> {
+    let of = |(party, usable): (&Party, &Vec<usize>)| {
+        let mut places: Vec<((String, usize), usize)> = Vec::new();
+        for at in usable {
+            let Candidate { interface, network, .. } = &party.candidates[*at];
+            let before = places.iter().filter(|((other, _), _)| other == network);
+            let is_known = before.clone().any(|(_, other)| party.candidates[*other].interface == *interface);
+            let number = before.count();
+            if !is_known && number < wish.each {
+                places.push(((network.clone(), number), *at));
+            }
+        }
+        places
+    };
+    let all: Vec<Vec<((String, usize), usize)>> = parties.iter().zip(usable).map(of).collect();
+    let maps: Vec<HashMap<_, _>> = all.iter().map(|places| places.iter().cloned().collect()).collect();
+    let network = |(place, _): &((String, usize), usize)| {
+        let members = maps.iter().map(|places| places.get(place).copied()).collect::<Option<Vec<usize>>>()?;
+        let (subnet, number) = place;
+        let name = if *number == 0 { subnet.clone() } else { format!("{subnet} #{}", number + 1) };
+        Some((subnet.clone(), Network { name, members }))
+    };
+    all[0].iter().filter_map(network).collect()
+}
+
+/// The first combination of candidates, one of each party, any two of which work: by depth-first search.
+fn combination(
+    parties: &[Party],
+    usable: &[Vec<usize>],
+    works: &dyn Fn(usize, usize, usize, usize) -> bool,
+) -> Option<Network> {
+    // By party: how many of its candidates have been tried with those of the parties before it.
+    let mut tried = vec![0];
+    for _ in 0..COMBINATIONS {
+        let party = tried.len() - 1;
+        let member = |party: usize| usable[party][tried[party] - 1];
+        let Some(&next) = usable[party].get(tried[party]) else {
+            tried.pop();
+            if tried.is_empty() {
+                return None;
+            }
+            continue;
+        };
+        let fits = (0..party).all(|before| works(before, member(before), party, next));
+        tried[party] += 1;
+        if !fits {
+            continue;
+        }
+        if tried.len() < parties.len() {
+            tried.push(0);
+            continue;
+        }
+        let members: Vec<usize> = (0..parties.len()).map(|party| usable[party][tried[party] - 1]).collect();
+        let mut subnets: Vec<&str> = Vec::new();
+        for (party, member) in parties.iter().zip(&members) {
+            let subnet = party.candidates[*member].network.as_str();
+            if !subnets.contains(&subnet) {
+                subnets.push(subnet);
+            }
+        }
+        let more = if subnets.len() > 3 { ", ..." } else { "" };
+        subnets.truncate(3);
+        return Some(Network { name: format!("routed: {}{more}", subnets.join(", ")), members });
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Wish = Wish { all: false, each: 1, named: None };
+    const ALL: Wish = Wish { all: true, each: 1, named: None };
+
+    /// Hosts, each with `INTERFACE ADDRESS/LENGTH` of its candidates; the network is the first three numbers.
+    fn hosts(lists: &[&[&str]]) -> Vec<Party> {
+        let candidate = |text: &&str| {
+            let (interface, address) = text.split_once(' ').expect("two words");
+            let address: IpAddr = address.parse().expect("an address");
+            let text = address.to_string();
+            let end = text.rfind(['.', ':']).expect("numbers");
+            Candidate { interface: interface.into(), address: Some(address), network: text[..end].into() }
+        };
+        let party = |(at, list): (usize, &&[&str])| Party {
+            task: at as u32,
+            host_name: format!("node{at}"),
+            net: at as u128,
+            ports: [1, 2],
+            candidates: list.iter().map(candidate).collect(),
+        };
+        lists.iter().enumerate().map(party).collect()
+    }
+
+    /// What is chosen when pairs of addresses work unless one of them begins with a word of `cut`.
+    fn chosen(parties: &[Party], wish: &Wish, cut: &[&str]) -> Vec<(String, Vec<String>)> {
+        let address = |p: usize, i: usize| parties[p].candidates[i].address.expect("IP");
+        let is_cut = |p, i| cut.iter().any(|cut| address(p, i).to_string().starts_with(cut));
+        let works =
+            |p, i, q, j| address(p, i).is_ipv4() == address(q, j).is_ipv4() && !is_cut(p, i) && !is_cut(q, j);
+        let text = |network: Network| {
+            let members = network.members.iter().enumerate();
+            (network.name, members.map(|(p, i)| address(p, *i).to_string()).collect())
+        };
+        choose(parties, wish, &works).into_iter().map(text).collect()
+    }
+
+    fn name(found: &[(String, Vec<String>)]) -> Vec<&str> {
+        found.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn an_address_that_another_host_has_too_never_counts() {
+        for lists in [
+            [["docker0 172.17.0.1", "eth0 192.168.77.1"], ["docker0 172.17.0.1", "eth0 192.168.77.2"]],
+            [["eth0 192.168.77.1", "docker0 172.17.0.1"], ["docker0 172.17.0.1", "eth0 192.168.77.2"]],
+        ] {
+            let parties = hosts(&[&lists[0], &lists[1]]);
+            assert_eq!(name(&chosen(&parties, &ONE, &[])), ["192.168.77"]);
+            assert_eq!(name(&chosen(&parties, &ALL, &[])), ["192.168.77"]);
+        }
+        // Also where two hosts of three have it.
+        let parties = hosts(&[
+            &["br0 172.17.0.1", "eth0 10.0.0.1"],
+            &["br0 172.17.0.2", "eth0 10.0.0.2"],
+            &["br0 172.17.0.2", "eth0 10.0.0.3"],
+        ]);
+        assert_eq!(name(&chosen(&parties, &ONE, &[])), ["10.0.0"]);
+        let alone = hosts(&[&["lo 127.0.0.1", "br0 172.17.0.1"], &["lo 127.0.0.1", "br0 172.17.0.1"]]);
+        assert_eq!(chosen(&alone, &ONE, &[]), []);
+        assert_eq!(obstacles(&alone, &ONE)[0], [Some(Obstacle::AlsoOf(1)), Some(Obstacle::AlsoOf(1))]);
+    }
+
+    #[test]
+    fn routed_subnets_are_networks_too() {
+        let parties = hosts(&[
+            &["docker0 172.17.0.1", "eth0 10.1.0.1"],
+            &["eth0 10.2.0.1", "docker0 172.17.0.1"],
+            &["eth0 10.3.0.1", "eth1 10.4.0.1"],
+        ]);
+        let found = chosen(&parties, &ONE, &["10.3"]);
+        let addresses = ["10.1.0.1", "10.2.0.1", "10.4.0.1"].map(str::to_owned).to_vec();
+        assert_eq!(found, [("routed: 10.1.0, 10.2.0, 10.4.0".to_owned(), addresses)]);
+        assert_eq!(chosen(&parties, &ONE, &["10.2"]), []);
+    }
+
+    /// Candidate 0 of the first host works with the second host alone.
+    #[test]
+    fn a_combination_is_found_that_is_not_the_first_one() {
+        let parties = hosts(&[&["a 10.1.0.1", "b 10.2.0.1"], &["a 10.3.0.1"], &["a 10.4.0.1"]]);
+        let works = |p, i, q, _| !(p == 0 && i == 0 && q == 2);
+        let found = choose(&parties, &ONE, &works);
+        assert_eq!(found[0].members, [1, 0, 0]);
+    }
+
+    #[test]
+    fn the_first_common_subnet_that_works_is_used() {
+        let parties = hosts(&[
+            &["eth0 10.9.0.5", "eth0 192.168.77.1", "eth1 10.0.1.1"],
+            &["eth1 10.0.1.2", "eth0 10.8.0.5", "eth0 192.168.77.2"],
+        ]);
+        assert_eq!(name(&chosen(&parties, &ONE, &[])), ["192.168.77"]);
+        assert_eq!(name(&chosen(&parties, &ONE, &["192.168.77.2"])), ["10.0.1"]);
+        assert_eq!(name(&chosen(&parties, &ALL, &[])), ["192.168.77", "10.0.1"]);
+        assert_eq!(name(&chosen(&parties, &ALL, &["10.0.1.1"])), ["192.168.77"]);
+    }
+
+    #[test]
+    fn several_interfaces_on_one_subnet_count_where_they_are_wanted() {
+        let list = |host| {
+            [format!("eth0 10.0.0.{host}"), format!("eth0 10.0.0.2{host}"), format!("eth1 10.0.0.1{host}")]
+        };
+        let (one, two) = (list(1), list(2));
+        let texts = [&one, &two].map(|list| list.iter().map(String::as_str).collect::<Vec<_>>());
+        let parties = hosts(&[&texts[0], &texts[1]]);
+        assert_eq!(name(&chosen(&parties, &ONE, &[])), ["10.0.0"]);
+        let two = Wish { each: 2, ..ONE };
+        let found = chosen(&parties, &two, &[]);
+        assert_eq!(name(&found), ["10.0.0", "10.0.0 #2"]);
+        assert_eq!(found[1].1, ["10.0.0.11", "10.0.0.12"]);
+    }
+
+    #[test]
+    fn families_do_not_mix() {
+        let parties = hosts(&[&["eth0 2001:db8::1", "eth1 10.1.0.1"], &["eth0 2001:db8::2"]]);
+        assert_eq!(chosen(&parties, &ONE, &[])[0].1, ["2001:db8::1", "2001:db8::2"]);
+    }
+
+    #[test]
+    fn tasks_of_one_host_use_the_loopback() {
+        let mut parties = hosts(&[&["eth0 10.0.0.1", "lo 127.0.0.1"], &["eth0 10.0.0.1", "lo 127.0.0.1"]]);
+        parties[1].net = 0;
+        assert_eq!(chosen(&parties, &ONE, &[])[0].1, ["127.0.0.1", "127.0.0.1"]);
+        assert_eq!(chosen(&parties, &ALL, &[])[0].1, ["10.0.0.1", "10.0.0.1"]);
+        assert_eq!(chosen(&parties[..1], &ONE, &[])[0].1, ["127.0.0.1"]);
+        let lo = hosts(&[&["lo 127.0.0.1"]]);
+        assert_eq!(chosen(&lo, &ALL, &[])[0].1, ["127.0.0.1"]);
+    }
+
+    #[test]
+    fn eight_networks_are_the_most() {
+        let list = |host: usize| (0..12).map(|at| format!("eth{at} 10.0.{at}.{host}")).collect::<Vec<_>>();
+        let (one, two) = (list(1), list(2));
+        let texts = [&one, &two].map(|list| list.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(chosen(&hosts(&[&texts[0], &texts[1]]), &ALL, &[]).len(), RAILS);
+    }
+}

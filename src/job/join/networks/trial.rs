@@ -1,0 +1,231 @@
+//! What is tried: pairs of addresses, the questions and answers about them, and what has become of each so far.
+//!
+//! A question names the pair of addresses and has a tag that follows from the job's secret; the answer, too. A pair works when the answer
+//! has come back. Each party asks, so that a filter that lets only one of them begin is noticed.
+
+use super::Party;
+use super::outcomes::{Pair, SILENT, UNTRIED, WORKS, pairs};
+use crate::job::secret::{self, Secret};
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a pair may take.
+pub(super) const PATIENCE: Duration = Duration::from_millis(3000);
+/// How long pairs may take that are not needed: all parties have been reached without them.
+const GRACE: Duration = Duration::from_millis(500);
+/// How long a thread sleeps before it looks whether it is to end.
+pub(super) const LOOK_AROUND: Duration = Duration::from_millis(10);
+
+/// Bytes of a question or an answer.
+pub(super) const LENGTH: usize = 40;
+const MAGIC: [u8; 8] = *b"LAPI try";
+
+/// What is to be tried.
+pub(super) struct Trial {
+    pub(super) parties: Arc<[Party]>,
+    pub(super) own: usize,
+    pub(super) round: u32,
+    pub(super) secret: Secret,
+    /// All pairs are wanted, and not one with each party.
+    pub(super) thorough: bool,
+    /// By party: the candidates that may be used.
+    pub(super) usable: Vec<Vec<usize>>,
+}
+
+/// A question or an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) is_answer: bool,
+    /// The party that asks, and which of its candidates.
+    pub(super) asks: (usize, usize),
+    /// The same of the party that is asked.
+    pub(super) asked: (usize, usize),
+}
+
+impl Trial {
+    /// The pairs to be tried.
+    pub(super) fn pairs(&self) -> Vec<Pair> {
+        let is_usable = |party: usize, candidate| self.usable[party].contains(&candidate);
+        let fits = |pair: &Pair| {
+            let (own, other) = (self.own_address(pair), self.other_address(pair));
+            let alike = own.zip(other).is_some_and(|(own, other)| own.is_ipv4() == other.is_ipv4());
+            alike && is_usable(self.own, pair.own) && is_usable(pair.party, pair.other)
+        };
+        pairs(&self.parties, self.own).filter(fits).collect()
+    }
+
+    /// The own address.
+    pub(super) fn own_address(&self, pair: &Pair) -> Option<IpAddr> {
+        self.parties[self.own].candidates[pair.own].address
+    }
+
+    fn other_address(&self, pair: &Pair) -> Option<IpAddr> {
+        self.parties[pair.party].candidates[pair.other].address
+    }
+
+    /// Where a candidate of a party answers.
+    pub(super) fn place(&self, party: usize, candidate: usize) -> Option<SocketAddr> {
+        let party = self.parties.get(party)?;
+        let address = party.candidates.get(candidate)?.address?;
+        Some(SocketAddr::new(address, party.ports[usize::from(address.is_ipv6())]))
+    }
+
+    /// The question whether a pair works.
+    pub(super) fn question(&self, pair: &Pair) -> [u8; LENGTH] {
+        let (asks, asked) = ((self.own, pair.own), (pair.party, pair.other));
+        self.encode(&Message { is_answer: false, asks, asked })
+    }
+
+    /// The bytes of a message.
+    pub(super) fn encode(&self, message: &Message) -> [u8; LENGTH] {
+        let mut bytes = [0; LENGTH];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&self.round.to_le_bytes());
+        bytes[12] = message.is_answer.into();
+        bytes[13] = message.asks.1 as u8;
+        bytes[14] = message.asked.1 as u8;
+        bytes[16..20].copy_from_slice(&(message.asks.0 as u32).to_le_bytes());
+        bytes[20..24].copy_from_slice(&(message.asked.0 as u32).to_le_bytes());
+        let tag = secret::derive(&self.secret, &[b"try", &bytes[..24]]);
+        bytes[24..].copy_from_slice(&tag);
+        bytes
+    }
+
+    /// A message of this job and round.
+    pub(super) fn decode(&self, bytes: &[u8]) -> Option<Message> {
+        let bytes: &[u8; LENGTH] = bytes.try_into().ok()?;
+        let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let message = Message {
+            is_answer: bytes[12] == 1,
+            asks: (number(16) as usize, bytes[13].into()),
+            asked: (number(20) as usize, bytes[14].into()),
+        };
+        (self.encode(&message) == *bytes).then_some(message)
+    }
+
+    /// The answer to a question to this party, with where it is to go; `None`: these bytes are no such question.
+    pub(super) fn answer(&self, question: &[u8]) -> Option<([u8; LENGTH], SocketAddr)> {
+        let question = self.decode(question).filter(|message| !message.is_answer)?;
+        let to = self.place(question.asks.0, question.asks.1).filter(|_| question.asked.0 == self.own)?;
+        Some((self.encode(&Message { is_answer: true, ..question }), to))
+    }
+
+    /// The pair to which these bytes are the answer.
+    pub(super) fn answered(&self, bytes: &[u8]) -> Option<Pair> {
+        let answer = self.decode(bytes).filter(|message| message.is_answer)?;
+        let (party, other) = answer.asked;
+        (answer.asks.0 == self.own).then_some(Pair { own: answer.asks.1, party, other })
+    }
+}
+
+/// What has become of the pairs so far.
+pub(super) struct Progress {
+    outcomes: HashMap<Pair, u8>,
+    open: usize,
+    /// By party: whether one of its pairs works.
+    reached: Vec<bool>,
+    begun: Instant,
+    thorough: bool,
+}
+
+impl Progress {
+    pub(super) fn new(trial: &Trial) -> Self {
+        let outcomes: HashMap<Pair, u8> = trial.pairs().into_iter().map(|pair| (pair, SILENT)).collect();
+        let reached = (0..trial.parties.len()).map(|party| party == trial.own).collect();
+        let open = outcomes.len();
+        Self { outcomes, open, reached, begun: Instant::now(), thorough: trial.thorough }
+    }
+
+    /// An answer has come.
+    pub(super) fn works(&mut self, pair: Pair) {
+        if let Some(outcome) = self.outcomes.get_mut(&pair).filter(|outcome| **outcome != WORKS) {
+            *outcome = WORKS;
+            self.open -= 1;
+            self.reached[pair.party] = true;
+        }
+    }
+
+    /// The system has refused it. It may be tried again.
+    pub(super) fn refused(&mut self, pair: Pair, why: &io::Error) {
+        let number = why.raw_os_error().and_then(|number| u8::try_from(number).ok());
+        if let Some(outcome) = self.outcomes.get_mut(&pair).filter(|outcome| **outcome != WORKS) {
+            *outcome = number.filter(|number| ![UNTRIED, WORKS].contains(number)).unwrap_or(SILENT);
+        }
+    }
+
+    /// It will not be tried again.
+    pub(super) fn given_up(&mut self) {
+        self.open -= 1;
+    }
+
+    pub(super) fn is_open(&self, pair: &Pair) -> bool {
+        self.outcomes.get(pair).is_some_and(|outcome| *outcome != WORKS)
+    }
+
+    /// Nothing more is waited for.
+    pub(super) fn is_settled(&self) -> bool {
+        let reached = || !self.thorough && self.reached.iter().all(|reached| *reached);
+        let took = self.begun.elapsed();
+        self.open == 0 || took >= PATIENCE || took >= GRACE && reached()
+    }
+
+    /// The outcomes in the order of [`pairs`].
+    pub(super) fn listed(&self, trial: &Trial) -> Vec<u8> {
+        let of = |pair: Pair| self.outcomes.get(&pair).copied().unwrap_or(UNTRIED);
+        pairs(&trial.parties, trial.own).map(of).collect()
+    }
+}
+
+/// One step of the work: tries, answers, and sleeps for a moment.
+pub(super) trait Step {
+    fn step(&mut self, trial: &Trial, progress: &mut Progress);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::card::Candidate;
+
+    fn trial(own: usize, round: u32, secret: Secret) -> Trial {
+        let candidate = |at: &str| Candidate { address: at.parse().ok(), ..Candidate::default() };
+        let party = |at: u32| Party {
+            task: at,
+            host_name: String::new(),
+            net: at.into(),
+            ports: [4000 + at as u16, 6000 + at as u16],
+            candidates: [format!("10.0.0.{at}"), format!("fd00::{at}")].map(|at| candidate(&at)).into(),
+        };
+        let parties: Arc<[Party]> = (0..3).map(party).collect();
+        Trial { parties, own, round, secret, thorough: false, usable: vec![vec![0, 1], vec![0, 1], vec![1]] }
+    }
+
+    #[test]
+    fn pairs_are_of_one_family_and_usable() {
+        let pair = |own, party, other| Pair { own, party, other };
+        assert_eq!(trial(0, 1, [1; 16]).pairs(), [pair(0, 1, 0), pair(1, 1, 1), pair(1, 2, 1)]);
+    }
+
+    #[test]
+    fn a_question_is_answered_by_the_party_that_is_asked_and_no_other() {
+        let (asks, asked) = (trial(0, 1, [1; 16]), trial(1, 1, [1; 16]));
+        let pair = Pair { own: 1, party: 1, other: 1 };
+        let question = asks.question(&pair);
+        let (answer, to) = asked.answer(&question).expect("a question");
+        assert_eq!(to, "[fd00::0]:6000".parse().expect("an address"));
+        assert_eq!(asks.answered(&answer), Some(pair));
+        assert_eq!(asks.answered(&question), None, "a question is no answer");
+        assert_eq!(asked.answer(&answer), None, "nor the other way");
+        assert_eq!(trial(2, 1, [1; 16]).answer(&question), None, "another party");
+        assert_eq!(trial(1, 2, [1; 16]).answer(&question), None, "another round");
+        assert_eq!(trial(1, 1, [2; 16]).answer(&question), None, "another secret");
+        for at in 0..LENGTH {
+            let mut changed = question;
+            changed[at] ^= 1;
+            assert_eq!(asked.answer(&changed), None, "byte {at}");
+            assert_eq!(asked.answer(&question[..at]), None, "{at} bytes");
+        }
+    }
+}
