@@ -41,6 +41,9 @@ expect man/LAPI_Xfer.3.html "LAPI_Xfer(3)" 'href="LAPI_Util.3.html"' "typedef un
 expect man/poe.1.html "task_affinity" 'href="lapi.7.html"'
 # The index for searching is read by the page itself.
 expect "index.html?search=gather%20scatter" '<li><a href="man/LAPI_Util.3.html?highlight' "search results for 'gather scatter'"
+# Names are found by their parts.
+expect "index.html?search=waitcntr" '<li><a href="man/LAPI_Waitcntr.3.html?highlight'
+expect "index.html?search=stall_seconds" '<li><a href="man/lapi.7.html?highlight'
 
 # Every link of every page leads to a page of the site, or elsewhere.
 while read -r page; do

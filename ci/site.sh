@@ -50,6 +50,11 @@ find "$book/src" -name '*.md' -not -path '*/man/*' | while read -r file; do
     sed -E -i "s#\]\((\.\./)*man/man[0-9]/([^)]*)\)#](${up}man/\2.md)#g" "$file"
 done
 
+find "$book/src" -name '*.md' | while read -r page; do
+    awk -f ci/site-words.awk "$page" >"$book/page.md"
+    mv "$book/page.md" "$page"
+done
+
 title() { sed -n 's/^# *//p' "$1" | head -n 1 | tr -d '`'; }
 {
     echo "[OpenLAPI](index.md)"
