@@ -36,3 +36,10 @@ def test_stealing(job, procs):
     # Those that had none at first have stolen all that they have worked on.
     assert all(stolen >= count for task, (count, stolen) in counts.items() if task > 0), printed
     assert printed[-1] in README
+
+
+def test_measurements(job):
+    printed = job(SAMPLES / "measurements.py", 2).ok().out.splitlines()
+    assert len(printed) == 3 and all(line in README for line in printed), printed
+    printed = job(SAMPLES / "measurements.py", 3).ok().out.splitlines()
+    assert "task 0: measurements by task: [1, 2, 3]" in printed, printed

@@ -4,6 +4,7 @@ use openlapi_tests::Job;
 
 const PUT_GET: &str = env!("CARGO_BIN_EXE_put_get");
 const ACTIVE_MESSAGE: &str = env!("CARGO_BIN_EXE_active_message");
+const MEASUREMENTS: &str = env!("CARGO_BIN_EXE_measurements");
 const ACCUMULATE: &str = env!("CARGO_BIN_EXE_accumulate");
 
 /// Runs a sample and compares what each task prints; with two tasks, the README shows the same.
@@ -47,5 +48,21 @@ fn accumulate() {
         let sum = 100 * tasks * (tasks + 1) / 2;
         let line = format!("task 0: the sum is {sum}, and {} tickets were taken", 100 * tasks);
         if me == 0 { vec![line] } else { Vec::new() }
+    });
+}
+
+#[test]
+fn measurements() {
+    check(MEASUREMENTS, |me, tasks| {
+        let all: Vec<u32> = (0..tasks).flat_map(|task| (0..=task).map(move |at| 10 * task + at)).collect();
+        let mean = f64::from(all.iter().sum::<u32>()) / all.len() as f64;
+        let most = all[all.len() - 1];
+        let mut lines =
+            vec![format!("task {me}: {} measurements; mean {mean:.2}, from 0 to {most}", all.len())];
+        if me == 0 {
+            let counts: Vec<u32> = (1..=tasks).collect();
+            lines.push(format!("task 0: measurements by task: {counts:?}"));
+        }
+        lines
     });
 }
