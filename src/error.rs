@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A LAPI error code, and what happened where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{}{detail}", describe(*code), if detail.is_empty() { "" } else { ": " })]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The number that the C call returns; one of the LAPI_ERR_ constants of [`crate::abi`].
     pub code: c_int,
@@ -39,6 +38,15 @@ impl Error {
         }
     }
 }
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let colon = if self.detail.is_empty() { "" } else { ": " };
+        write!(f, "{}{colon}{}", describe(self.code), self.detail)
+    }
+}
+
+impl std::error::Error for Error {}
 
 impl From<c_int> for Error {
     #[cold]
