@@ -38,6 +38,9 @@ for purpose in "$@"; do
         need groff-base command -v groff
         # poe -gdb.
         need gdb command -v gdb
+        # Programs under checkers.
+        need valgrind command -v valgrind
+        need strace command -v strace
         # lapif.h and the calls from Fortran.
         need gfortran command -v gfortran
         # Programs also find the library by these.

@@ -1,5 +1,6 @@
 //! Other software in the process of a task: debuggers, checkers, run-time systems, loaders.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -151,4 +152,170 @@ fn a_library_opens_lapi_in_its_constructor_and_closes_it_in_its_destructor() {
         let outcome = job.run();
         assert_eq!(outcome.ok().stdout, "closed\nclosed\n", "{outcome}");
     });
+}
+
+/// A job of `exchange`, which a checker starts in each task.
+fn checked(checker: &[&str], flags: &[&str], mistake: &str) -> Job {
+    let flags = [&["-pthread"], flags].concat();
+    let name = format!("field-exchange{}", flags[1..].concat());
+    let program = compile(&name, &["tests/field/exchange.c"], &flags);
+    let mut words: Vec<PathBuf> = checker.iter().map(PathBuf::from).collect();
+    words.push(program);
+    let job = words[1..].iter().fold(Job::new(&words[0]).procs(2).deadline(120), Job::arg);
+    if mistake.is_empty() { job } else { job.arg(mistake) }
+}
+
+fn installed(name: &str) -> String {
+    stage().join("share/openlapi").join(name).to_string_lossy().into_owned()
+}
+
+/// Whether the C compiler can make such programs, and they start here.
+fn has_sanitizer(flag: &str) -> bool {
+    let program = build_dir().join(format!("tests/field-has{flag}-{}", std::process::id()));
+    let made = Command::new("cc")
+        .arg(flag)
+        .arg("-o")
+        .args([&program, &workspace().join("tests/field/nothing.c")])
+        .output()
+        .is_ok_and(|made| made.status.success());
+    let starts = made && Command::new(&program).output().is_ok_and(|ran| ran.status.success());
+    let _ = fs::remove_file(&program);
+    starts
+}
+
+#[test]
+fn memcheck_finds_the_mistakes_of_the_program_alone() {
+    if !is_installed("valgrind") {
+        return skipped("LAPI under memcheck", "valgrind is not installed");
+    }
+    let suppressions = format!("--suppressions={}", installed("valgrind.supp"));
+    let checker = ["valgrind", "-q", "--leak-check=full", "--error-exitcode=9", &suppressions];
+    over_each_transport("LAPI under memcheck", &checked(&checker, &[], ""), |transport, job| {
+        let outcome = job.clone().run();
+        assert_eq!(outcome.ok().stdout, "good\ngood\n", "{outcome}");
+        assert!(!outcome.stderr.contains("LAPI:"), "{outcome}");
+        let mistakes: &[_] = if transport == "shm" {
+            &[("leak", "definitely lost"), ("overflow", "Invalid write of size 1")]
+        } else {
+            &[]
+        };
+        for (mistake, finding) in mistakes {
+            job.clone().arg(mistake).run().exited(9).says(finding).says("make_mistake");
+        }
+    });
+}
+
+#[test]
+fn helgrind_finds_races_and_none_in_lapi() {
+    if !is_installed("valgrind") {
+        return skipped("LAPI under helgrind", "valgrind is not installed");
+    }
+    let suppressions = format!("--suppressions={}", installed("valgrind.supp"));
+    let checker = ["valgrind", "-q", "--tool=helgrind", &suppressions];
+    over_each_transport("LAPI under helgrind", &checked(&checker, &[], "race"), |_, job| {
+        let outcome = job.run();
+        assert_eq!(outcome.ok().stdout, "good\ngood\n", "{outcome}");
+        outcome.says("mistaken_increment");
+        // Each line begins with the process. The access that is blamed comes first, and is one of the program.
+        let lines = outcome.stderr.lines().filter_map(|line| line.strip_prefix("==")?.split_once("== "));
+        let mut of_task: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        lines.for_each(|(process, line)| of_task.entry(process).or_default().push(line));
+        for lines in of_task.into_values() {
+            for race in lines.split(|line| line.contains("Possible data race")).skip(1) {
+                let blamed = race.iter().find(|line| line.contains(" at 0x"));
+                assert!(blamed.is_some_and(|line| line.contains("exchange.c")), "{blamed:?}\n{outcome}");
+            }
+        }
+    });
+}
+
+#[test]
+fn address_sanitizer_finds_the_mistakes_of_the_program_alone() {
+    const FLAG: &str = "-fsanitize=address";
+    if !has_sanitizer(FLAG) {
+        return skipped("LAPI with AddressSanitizer", "the compiler has none");
+    }
+    over_each_transport("LAPI with AddressSanitizer", &checked(&[], &[FLAG], ""), |_, job| {
+        let outcome = job.clone().run();
+        assert_eq!(outcome.ok().stdout, "good\ngood\n", "{outcome}");
+        let overflow = job.clone().arg("overflow").run();
+        overflow.says("heap-buffer-overflow").says("make_mistake");
+        job.arg("leak").run().says("detected memory leaks").says("7 byte(s) leaked in 1 allocation(s)");
+    });
+}
+
+#[test]
+fn thread_sanitizer_finds_the_mistakes_of_the_program_alone() {
+    const FLAG: &str = "-fsanitize=thread";
+    if !has_sanitizer(FLAG) {
+        return skipped("LAPI with ThreadSanitizer", "the compiler has none");
+    }
+    let options = format!("suppressions={}", installed("tsan.supp"));
+    let job = checked(&[], &[FLAG], "").env("TSAN_OPTIONS", options);
+    over_each_transport("LAPI with ThreadSanitizer", &job, |_, job| {
+        let outcome = job.clone().run();
+        assert_eq!(outcome.ok().stdout, "good\ngood\n", "{outcome}");
+        job.arg("race").run().exited(66).says("data race").says("mistaken_increment");
+    });
+}
+
+#[test]
+fn a_debugger_stops_in_a_handler() {
+    if !is_installed("gdb") {
+        return skipped("a task in a debugger", "gdb is not installed");
+    }
+    let commands = ["-ex", "break on_data", "-ex", "run", "-ex", "bt", "-ex", "continue"];
+    let checker = [&["gdb", "-q", "-nx", "-batch"], &commands[..]].concat();
+    over_each_transport("a task in a debugger", &checked(&checker, &[], ""), |_, job| {
+        let outcome = job.run();
+        let stops = outcome.ok().stdout.matches("hit Breakpoint 1, on_data (").count();
+        assert_eq!(stops, 2, "{outcome}");
+        assert_eq!(outcome.stdout.matches("exited normally").count(), 2, "{outcome}");
+    });
+}
+
+#[test]
+fn system_calls_are_traced() {
+    if !is_installed("strace") {
+        return skipped("a task under strace", "strace is not installed");
+    }
+    over_each_transport("a task under strace", &checked(&["strace", "-f"], &[], ""), |_, job| {
+        let outcome = job.run();
+        assert_eq!(outcome.ok().stdout, "good\ngood\n", "{outcome}");
+        outcome.says("+++ exited with 0 +++");
+    });
+}
+
+#[test]
+fn a_program_with_address_sanitizer_is_profiled() {
+    const FLAG: &str = "-fsanitize=address";
+    if !has_sanitizer(FLAG) {
+        return skipped("the profile of a program with AddressSanitizer", "the compiler has none");
+    }
+    let folder = build_dir().join("tests/field-profile-asan");
+    let _ = fs::remove_dir_all(&folder);
+    let job = checked(&[], &[FLAG], "").poe_arg("-profile").poe_arg(&folder);
+    // The user's own options, and libraries, stay.
+    let job = job.env("ASAN_OPTIONS", "exitcode=7").env("LD_PRELOAD", "libdl.so.2");
+    job.clone().run().ok();
+    let page = fs::read_to_string(folder.join("report.html")).expect("the report");
+    assert!(page.contains("LAPI_Rmw64"), "{page}");
+    let outcome = job.arg("overflow").run();
+    outcome.says("exited with status 7");
+    assert!(outcome.status == Some(7), "{outcome}");
+}
+
+#[test]
+fn a_profile_of_nothing_says_why() {
+    let folder = build_dir().join("tests/field-profile-nothing");
+    let _ = fs::remove_dir_all(&folder);
+    let source = "tests/field/nothing.c";
+    for (name, flags, why) in [
+        ("static", &["-static"][..], "is linked statically"),
+        ("nothing", &[], "no task has called LAPI_Init of the library liblapi_r.so"),
+    ] {
+        let program = compile_plain(&format!("field-{name}"), &[source], flags);
+        let job = Job::new(&program).procs(2).poe_arg("-profile").poe_arg(&folder);
+        job.run().ok().says("no task has left a part in").says(why);
+    }
 }

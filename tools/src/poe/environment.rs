@@ -75,9 +75,9 @@ impl Environment {
             }
         }
         if let Some(folder) = settings.text("MP_PROFILE")? {
-            let set_before =
-                common.iter().find(|(name, _)| name == profile::PRELOAD).map(|(_, value)| value.clone());
-            for (name, value) in profile::variables(folder, set_before)? {
+            let exported =
+                |wanted: &str| common.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
+            for (name, value) in profile::variables(folder, exported)? {
                 // What `-x` exports is asked for.
                 if name == profile::TABLE && common.iter().any(|(known, _)| known == name) {
                     continue;

@@ -130,7 +130,7 @@ fn start(settings: &Settings, program: Vec<OsString>, inherited: Inherited) -> R
         return print(&dry_run::describe(settings, &steps, hosts.as_deref())?);
     }
     record::prepare(settings, tasks)?;
-    let profile = Profile::prepare(settings, hosts.is_some())?;
+    let profile = Profile::prepare(settings, hosts.is_some(), &steps)?;
     hosts::save(settings, hosts.as_deref())?;
     let signals = Signals::take(inherited)?;
     let run = || {

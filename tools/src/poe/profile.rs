@@ -1,21 +1,29 @@
 //! A job with the profiler (MP_PROFILE): the library that is preloaded, and where its report goes.
 
+mod reason;
+
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{self, Stdio};
 use std::time::SystemTime;
 
+use super::commands::Command;
 use super::error::{Error, say};
 use super::inherited::Inherited;
 use super::settings::Settings;
 
 /// What the loader loads before all libraries of a program.
-pub(super) const PRELOAD: &str = "LD_PRELOAD";
+const PRELOAD: &str = "LD_PRELOAD";
 /// The folder of the report, for the profiler.
 const FOLDER: &str = "LAPIPROF_OUT";
 /// Which tasks print a table; none unless the user asks for it: the report has all of them.
 pub(super) const TABLE: &str = "LAPIPROF_TABLE";
+/// The options of AddressSanitizer, which refuses to start behind a library that is preloaded. The profiler replaces nothing that
+/// AddressSanitizer replaces, so their order does not matter.
+const SANITIZER: &str = "ASAN_OPTIONS";
+const ANY_ORDER: &str = "verify_asan_link_order=0";
 const LIBRARY: &str = "liblapiprof.so.1";
 const MERGER: &str = "lapi_prof";
 
@@ -24,23 +32,32 @@ pub(super) struct Profile {
     folder: PathBuf,
     /// When the first job began, by the clock of the folder; `None`: its tasks write there on other machines.
     since: Option<SystemTime>,
+    /// What the tasks run.
+    programs: Vec<OsString>,
 }
 
 impl Profile {
     /// Makes the folder of the report, and tries to write there: a job that ran for nothing would be profiled again. `None` when no
     /// profile was asked for. `elsewhere`: tasks run on other machines.
-    pub(super) fn prepare(settings: &Settings, elsewhere: bool) -> Result<Option<Self>, Error> {
+    pub(super) fn prepare(
+        settings: &Settings,
+        elsewhere: bool,
+        steps: &[Vec<Command>],
+    ) -> Result<Option<Self>, Error> {
         let Some(folder) = settings.text("MP_PROFILE")?.map(PathBuf::from) else { return Ok(None) };
+        let mut programs: Vec<OsString> =
+            steps.iter().flatten().filter_map(|words| words.first().cloned()).collect();
+        programs.dedup();
         if elsewhere {
-            return Ok(Some(Self { folder, since: None }));
+            return Ok(Some(Self { folder, since: None, programs }));
         }
-        let trial = folder.join(format!(".poe-{}", std::process::id()));
+        let trial = folder.join(format!(".poe-{}", process::id()));
         let tried = fs::create_dir_all(&folder)
             .and_then(|()| File::create_new(&trial))
             .and_then(|file| file.metadata()?.modified())
             .and_then(|since| fs::remove_file(&trial).map(|()| since));
         match tried {
-            Ok(since) => Ok(Some(Self { folder, since: Some(since) })),
+            Ok(since) => Ok(Some(Self { folder, since: Some(since), programs })),
             Err(error) => Err(Error::system(format!("-profile: {}", folder.display()), error)),
         }
     }
@@ -51,11 +68,12 @@ impl Profile {
         if !self.has_parts() {
             let place = if self.since.is_some() { String::new() } else { " on this machine".to_owned() };
             return say(&format!(
-                "profile: no task has left a part in {folder}{place}, so there is no report"
+                "profile: no task has left a part in {folder}{place}, so there is no report: {}",
+                reason::of(&self.programs)
             ));
         }
         let Ok(merger) = installed(&["bin", MERGER]) else { return };
-        let mut command = Command::new(merger);
+        let mut command = process::Command::new(merger);
         command.arg("merge").arg(&self.folder).stdin(Stdio::null());
         // SAFETY: system calls only, between fork and exec.
         unsafe { command.pre_exec(move || inherited.restore()) };
@@ -85,21 +103,23 @@ impl Profile {
     }
 }
 
-/// The variables of the tasks. `preloaded`: what they would have preloaded otherwise; `None`: what `poe` itself has.
+/// The variables of the tasks. `exported`: what they would have otherwise, where it is not what `poe` itself has.
 pub(super) fn variables(
     folder: &str,
-    preloaded: Option<String>,
+    exported: impl Fn(&str) -> Option<String>,
 ) -> Result<Vec<(&'static str, String)>, Error> {
+    let before = |name| exported(name).or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty());
     let library = library()?;
     let folder = std::path::absolute(folder)
         .map_err(|error| Error::system(format!("-profile {folder}"), error))?
         .to_string_lossy()
         .into_owned();
-    let others = preloaded.or_else(|| std::env::var(PRELOAD).ok()).unwrap_or_default();
+    let others = before(PRELOAD).unwrap_or_default();
     // A poe that a task of a profiled job starts has it already.
     let others = others.split([':', ' ']).filter(|other| !other.is_empty() && !is_profiler(other));
     let all = std::iter::once(&*library).chain(others).collect::<Vec<_>>().join(":");
-    let mut variables = vec![(PRELOAD, all), (FOLDER, folder)];
+    let sanitizer = [ANY_ORDER.to_owned()].into_iter().chain(before(SANITIZER)).collect::<Vec<_>>().join(":");
+    let mut variables = vec![(PRELOAD, all), (FOLDER, folder), (SANITIZER, sanitizer)];
     if std::env::var_os(TABLE).is_none() {
         variables.push((TABLE, "none".to_owned()));
     }
