@@ -12,6 +12,8 @@ pub mod clock;
 pub mod doorbell;
 #[cfg(not(loom))]
 pub mod known_threads;
+#[cfg(not(loom))]
+pub mod limits;
 pub mod line;
 #[cfg(not(loom))]
 pub(crate) mod loader;

@@ -4,6 +4,7 @@
 use crate::abi::{LAPI_ERR_MEMORY_EXHAUSTED, com_thread_info_t, thread_init_func_p};
 use crate::base::clock::now;
 use crate::base::known_threads::note_thread;
+use crate::base::limits;
 #[cfg(test)]
 use crate::base::simulation;
 use crate::base::sync::{Condvar, Futex, Mutex, Ordering};
@@ -161,7 +162,7 @@ pub fn spawn(name: &str, thread_config: ThreadConfig, run: impl FnOnce() + Send 
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
         if failed != 0 {
             drop(Box::from_raw(start));
-            let reason = std::io::Error::from_raw_os_error(failed);
+            let reason = limits::explained(rustix::io::Errno::from_raw_os_error(failed));
             return Err(Error::new(
                 LAPI_ERR_MEMORY_EXHAUSTED,
                 format!("the thread {name} cannot be started: {reason}"),
@@ -228,6 +229,8 @@ extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
 /// The smallest stack that our threads run on. The manual gives no least size, and the system's is too small for a
 /// dispatcher that calls the program's handlers.
 const LEAST_STACK: usize = 128 << 10;
+/// The largest stack of a thread whose size the program has not given.
+const MOST_STACK: usize = 64 << 20;
 
 /// The program's attributes as they can be used: for several threads, and with a stack that is large enough.
 enum Attributes {
@@ -240,7 +243,7 @@ enum Attributes {
 impl Attributes {
     fn of(given: *const libc::pthread_attr_t) -> Self {
         if given.is_null() {
-            return Self::Given(given);
+            return Self::with_bounded_stack();
         }
         let (mut stack, mut size) = (ptr::null_mut(), 0);
         // SAFETY: the program's attributes, which live until LAPI_Init returns.
@@ -253,6 +256,24 @@ impl Attributes {
             return Self::Given(given);
         }
         Self::Changed(copy(given, size.max(LEAST_STACK)))
+    }
+
+    /// The stack of a thread is as large as the user's limit for the first one (ulimit -s), which may be more than there is memory.
+    fn with_bounded_stack() -> Self {
+        // Without a limit the C library has a size of its own.
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+        match limit.map(|limit| limit.clamp(LEAST_STACK as u64, MOST_STACK as u64)) {
+            Some(stack) if Some(stack) != limit => {
+                // SAFETY: bytes for the system, which initialises them first.
+                unsafe {
+                    let mut attributes: Box<libc::pthread_attr_t> = Box::new(std::mem::zeroed());
+                    libc::pthread_attr_init(&mut *attributes);
+                    libc::pthread_attr_setstacksize(&mut *attributes, stack as usize);
+                    Self::Changed(attributes)
+                }
+            }
+            _ => Self::Given(ptr::null()),
+        }
     }
 
     fn as_ptr(&self) -> *const libc::pthread_attr_t {

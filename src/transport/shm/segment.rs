@@ -9,11 +9,12 @@ use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::announcements::{self, Announcements};
 use crate::base::clock::ticks;
 use crate::base::doorbell::Doorbell;
+use crate::base::limits;
 use crate::base::line::Line;
 use crate::base::ring::{Consumer, Geometry, Producer};
 use crate::error::{Error, Result};
 use crate::transport::Task;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::ffi::c_void;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -237,12 +238,12 @@ impl Mapping {
         let failed = |what: &str, reason: rustix::io::Errno| {
             Error::new(
                 LAPI_ERR_SHM_SETUP,
-                format!("{what} of {bytes} bytes for shared memory failed: {reason}"),
+                format!("{what} of {bytes} bytes for shared memory failed: {}", limits::explained(reason)),
             )
         };
         let file = memfd_create("lapi", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
             .map_err(|reason| failed("a memory file", reason))?;
-        ftruncate(&file, bytes as u64).map_err(|reason| failed("the size", reason))?;
+        limits::set_size(&file, bytes as u64).map_err(|reason| failed("the size", reason))?;
         fcntl_add_seals(&file, SEALS).map_err(|reason| failed("sealing", reason))?;
         let memory = Self::map(file.as_fd(), bytes, place).map_err(|reason| failed("a mapping", reason))?;
         Ok((file, memory))
@@ -261,7 +262,7 @@ impl Mapping {
         if !seals.contains(SEALS) {
             return Err(failed("its size is not sealed".into()));
         }
-        Self::map(file, bytes, place).map_err(|reason| failed(reason.to_string()))
+        Self::map(file, bytes, place).map_err(|reason| failed(limits::explained(reason)))
     }
 
     fn map(file: BorrowedFd<'_>, bytes: usize, place: Option<Place>) -> rustix::io::Result<Self> {

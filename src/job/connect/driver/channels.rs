@@ -32,8 +32,15 @@ impl Driver {
                         self.lose(id);
                     }
                 }
-                // Descriptors that found no room are lost with their message: the other side sees that the channel is closed.
-                Ok(Receive::Closed) | Err(_) => self.lose(id),
+                Ok(Receive::Closed) => self.lose(id),
+                Err(error) => {
+                    // Descriptors that found no room are lost with their message: the other side sees that the channel is closed.
+                    let _ = self.unless_limited(Err::<(), _>(error));
+                    if let (Some(why), Some(handshake)) = (self.refusal(), self.handshakes.get(&id)) {
+                        let _ = handshake.channel.try_send(&Message::Refuse(why).encode(), &[]);
+                    }
+                    self.lose(id);
+                }
             }
             self.carry_out();
         }

@@ -22,8 +22,10 @@ impl Driver {
             (false, Some(opened)) if opened < own => return None,
             (false, _) => vec![own],
         };
-        let connect = |generation: u32| Channel::connect(&self.place.key.name(generation, task)).ok()?;
-        let channel = generations.into_iter().find_map(connect)?;
+        let channel = generations.into_iter().find_map(|generation| {
+            let connected = Channel::connect(&self.place.key.name(generation, task));
+            self.unless_limited(connected)?
+        })?;
         let id = self.add(channel, None)?;
         let sent = self.offer(task, id, request);
         if sent.is_none() {
@@ -34,8 +36,9 @@ impl Driver {
 
     /// Sends a message with a new ring.
     pub(super) fn offer(&mut self, task: Task, id: ChannelId, message: &Message) -> Option<()> {
+        let offer = self.place.site.offer(task);
+        let offer = self.unless_limited(offer)?;
         let handshake = self.handshakes.get_mut(&id)?;
-        let offer = self.place.site.offer(task).ok()?;
         handshake.channel.try_send(&message.encode(), &self.place.site.descriptors(&offer)).ok()?;
         handshake.offer = Some(offer);
         Some(())

@@ -66,8 +66,9 @@ impl Driver {
                     }
                 }
                 Ok(None) => return,
-                Err(_) => {
+                Err(error) => {
                     // No descriptors: the connections wait in the kernel's queue.
+                    let _ = self.unless_limited(Err::<(), _>(error));
                     self.watch_listeners(false);
                     self.rests_until = Some(self.now() + REST);
                     return;

@@ -58,6 +58,8 @@ pub(super) struct Driver {
     rests_until: Option<Duration>,
     /// When this task tries again to listen under names that other processes have.
     bind_at: Option<Duration>,
+    /// Why this task cannot make connections for now, and since when.
+    hindrance: Option<(String, Duration)>,
     noticed: bool,
     hinted: bool,
     closed: bool,
@@ -87,6 +89,7 @@ impl Driver {
             refused: BTreeMap::new(),
             rests_until: None,
             bind_at: None,
+            hindrance: None,
             noticed: false,
             hinted: false,
             closed: false,
@@ -219,6 +222,7 @@ impl Driver {
             Action::Establish { task, channel, confirm, epoch, hello } => {
                 if self.establish(channel, confirm, epoch, &hello).is_some() {
                     self.wanted.remove(&task);
+                    self.hindrance = None;
                 } else {
                     self.machine.failed(task, epoch, now);
                 }

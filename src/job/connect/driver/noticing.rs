@@ -1,12 +1,14 @@
 //! Tasks with which no connection exists: what the transport and the user must know of them.
 
 use super::Driver;
-use crate::error::log;
+use crate::base::limits;
+use crate::error::{Error, log};
 use crate::job::ended;
 use crate::transport::shm::connection::Absence;
 use crate::transport::{PeerState, Task};
 use crate::wire::hello::{Hello, NO_EPOCH};
 use crate::wire::launcher::{Stage, WAITING_FOR_TASK};
+use rustix::io::Errno;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
@@ -21,6 +23,12 @@ impl Driver {
         let absence = |state, why: &str| Absence { state, why: why.to_owned() };
         if let Some(why) = self.refused.get(&task) {
             return absence(PeerState::Dead, why);
+        }
+        if let Some((why, since)) = self.hindrance.as_ref().filter(|_| !self.place.site.has_established(task))
+        {
+            let lasts = self.now().saturating_sub(*since) >= self.place.init_timeout;
+            let state = if lasts { PeerState::Dead } else { PeerState::Up };
+            return absence(state, &format!("cannot be connected: {why}"));
         }
         if self.machine.is_reached(task) || self.place.site.has_established(task) {
             // It listens: its silence counts like that of any other.
@@ -83,6 +91,26 @@ impl Driver {
         }
     }
 
+    /// What could not be done for a connection: `None`, and the limit that was met is reported once.
+    pub(super) fn unless_limited<T>(&mut self, done: Result<T, impl Into<Limited>>) -> Option<T> {
+        done.map_err(|error| {
+            let Limited(Some(limit)) = error.into() else { return };
+            if self.hindrance.is_none() {
+                log(format_args!("attention: no connection can be made for now: {limit}"));
+                let now = self.now();
+                self.hindrance = Some((limit, now));
+            }
+        })
+        .ok()
+    }
+
+    /// What other tasks are told when no connection could be made for too long.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let (why, since) = self.hindrance.as_ref()?;
+        let lasts = self.now().saturating_sub(*since) >= self.place.init_timeout;
+        lasts.then(|| format!("task {} cannot make connections: {why}", self.place.hello.task))
+    }
+
     /// A task refuses to connect.
     pub(super) fn refuse(&mut self, task: Task, why: String) {
         if let Entry::Vacant(entry) = self.refused.entry(task) {
@@ -113,5 +141,22 @@ impl Driver {
             ));
         }
         self.place.hello.maps = hello.maps;
+    }
+}
+
+/// The limit of the system that an error comes from, if it does.
+pub(super) struct Limited(Option<String>);
+
+impl From<std::io::Error> for Limited {
+    fn from(error: std::io::Error) -> Self {
+        let reason = Errno::from_io_error(&error).filter(|reason| *reason != Errno::AGAIN);
+        Self(reason.and_then(limits::met))
+    }
+}
+
+impl From<Error> for Limited {
+    /// The setup of shared memory fails for want of something only.
+    fn from(error: Error) -> Self {
+        Self(Some(error.detail))
     }
 }

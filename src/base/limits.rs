@@ -1,0 +1,53 @@
+//! Limits of the system: which one a call has met, how high it is, and sizes that would end the process.
+
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+
+/// The limit that a call has met which failed for this reason, in words; `None`: no limit is known to be the reason.
+pub fn met(reason: Errno) -> Option<String> {
+    let limit = |resource| getrlimit(resource).current;
+    let number = |limit: Option<u64>| limit.map_or_else(String::new, |limit| format!(" {limit}"));
+    Some(match reason {
+        Errno::FBIG => format!("the file-size limit is{} bytes (ulimit -f)", number(limit(Resource::Fsize))),
+        Errno::MFILE => format!("the open-file limit is{} (ulimit -n)", number(limit(Resource::Nofile))),
+        Errno::NFILE => "the system's open-file limit is reached (sysctl fs.file-max)".to_owned(),
+        Errno::AGAIN => {
+            format!("process limit reached (ulimit -u{}, pids.max)", number(limit(Resource::Nproc)))
+        }
+        Errno::NOMEM => match limit(Resource::As) {
+            Some(limit) => format!("the limit of the address space is {limit} bytes (ulimit -v)"),
+            None => "not enough memory (memory.max, vm.overcommit_memory)".to_owned(),
+        },
+        _ => return None,
+    })
+}
+
+/// The reason with the limit that it has met.
+pub fn explained(reason: Errno) -> String {
+    met(reason).map_or_else(|| reason.to_string(), |limit| format!("{reason}: {limit}"))
+}
+
+/// Gives a memory file its size.
+///
+/// # Errors
+/// The system's; `FBIG` when the limit of file sizes is lower: the system would end the process by SIGXFSZ.
+pub fn set_size(file: impl AsFd, bytes: u64) -> Result<(), Errno> {
+    if getrlimit(Resource::Fsize).current.is_some_and(|limit| bytes > limit) {
+        return Err(Errno::FBIG);
+    }
+    rustix::fs::ftruncate(file, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_that_is_a_limit_is_named() {
+        assert!(explained(Errno::MFILE).contains("(ulimit -n)"), "{}", explained(Errno::MFILE));
+        assert_eq!(met(Errno::ACCESS), None);
+        assert_eq!(explained(Errno::ACCESS), Errno::ACCESS.to_string());
+    }
+}
