@@ -149,7 +149,7 @@ fn init_waits_for_a_debugger() {
     assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
     passed(&running.wait(), 2);
     let refused = job("counters/semantics", 1, "").poe_arg("-attach").poe_arg("some").run();
-    refused.exited(1).says("-attach: \"some\" is not all, or numbers of tasks");
+    refused.exited(2).says("-attach: \"some\" is not all, or numbers of tasks");
 }
 
 /// Waits until standard error has a line with this, and returns all of it.

@@ -239,7 +239,7 @@ fn the_messages_of_troubleshooting_exist() {
 #[test]
 fn the_flags_and_variables_of_porting_exist() {
     let page = read(&workspace().join("docs/porting.md"));
-    let help = Job::direct(stage().join("bin/poe")).arg("-h").run();
+    let help = Job::direct(stage().join("bin/poe")).arg("-h").arg("all").run();
     let variables = Job::direct(stage().join("bin/lapi_info")).run();
     let known = format!("{}{}", help.ok().stdout, variables.stdout);
     let words = |text: &str| -> BTreeSet<String> {

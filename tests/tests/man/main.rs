@@ -370,7 +370,7 @@ fn every_variable_of_the_library_stands_in_the_overview() {
 #[test]
 fn the_page_of_poe_has_what_its_help_has() {
     let page = page("poe", '1');
-    let help = Command::new(stage().join("bin/poe")).arg("-h").output().expect("poe can be run");
+    let help = Command::new(stage().join("bin/poe")).arg("-h").arg("all").output().expect("poe can be run");
     let help = String::from_utf8(help.stdout).expect("the help is text");
     let mut settings = 0;
     for line in help.lines().filter(|line| line.starts_with("  ") && line.ends_with(']')) {

@@ -74,7 +74,7 @@ fn the_others_go_on_when_they_are_to() {
     let job_without_end = Job::new("/bin/sh").procs(4).arg("-c").arg(endless);
     let outcome = job_without_end.env("MP_ON_DEATH", "continue").poe_arg("-on_death").poe_arg("end").run();
     assert!(!outcome.timed_out && outcome.stdout.is_empty(), "the flag wins\n{outcome}");
-    job(2).poe_arg("-on_death").poe_arg("ignore").run().exited(1).says("on_death");
+    job(2).poe_arg("-on_death").poe_arg("ignore").run().exited(2).says("on_death");
 }
 
 #[test]

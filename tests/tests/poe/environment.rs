@@ -97,9 +97,9 @@ fn a_list_says_which_task_gets_which_processors() {
     let expected: Vec<String> =
         mine.iter().rev().enumerate().map(|(task, cpu)| format!("{task:3}:{cpu} ")).collect();
     assert_eq!(sorted(&place(mine.len(), &list).ok().stdout), expected);
-    place(mine.len() + 1, &list).exited(1).says("the list has processors for");
-    place(1, "1023").exited(1).says("poe: -task_affinity: poe may not use processor");
-    place(1, "0,x").exited(1).says("LIST:0,1,4-5");
+    place(mine.len() + 1, &list).exited(2).says("the list has processors for");
+    place(1, "1023").exited(2).says("poe: -task_affinity: poe may not use processor");
+    place(1, "0,x").exited(2).says("LIST:0,1,4-5");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn the_tasks_get_variables_from_the_command_line() {
     assert_eq!(outcome.ok().stdout, expected);
     assert_eq!(outcome.stderr, "poe: warning: -x NOT_THERE: this variable is not set\n");
     let refused = |export: &str, says: &str| {
-        Job::new(task()).poe_arg("-x").poe_arg(export).run().exited(1).says(says);
+        Job::new(task()).poe_arg("-x").poe_arg(export).run().exited(2).says(says);
     };
     refused("=x", "poe: -x: \"=x\" is not VAR or VAR=VALUE");
     refused("MP_CHILD=7", "poe: -x MP_CHILD: poe sets this variable itself");

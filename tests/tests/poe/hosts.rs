@@ -340,7 +340,7 @@ fn mistakes_in_a_host_file_are_named() {
     let refused = |text: &str, flags: &str, says: &str| {
         let path: &Path = &file(&format!("hosts_wrong_{}", text.len()), text);
         let job = Job::new(task()).arg("args").env("MP_HOSTFILE", path);
-        flags.split_whitespace().fold(job, |job, word| job.poe_arg(word)).run().exited(1).says(says);
+        flags.split_whitespace().fold(job, |job, word| job.poe_arg(word)).run().exited(2).says(says);
     };
     refused("localhost\n\n192.0.2.7:x\n", "", "line 3: \"192.0.2.7:x\" is not HOST or HOST:N");
     refused("192.0.2.7\n", "-procs 2", "names hosts for 1 tasks, but the job has 2");

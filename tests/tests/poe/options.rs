@@ -8,7 +8,7 @@ use crate::{file, job, sorted, task};
 
 #[test]
 fn the_help_names_the_environment_in_its_first_line() {
-    let help = Job::poe().poe_arg("-h").run();
+    let help = Job::poe().poe_arg("-h").arg("all").run();
     let first = help.ok().stdout.lines().next().unwrap_or_default().to_owned();
     assert!(first.contains("Parallel Operating Environment"), "{first}");
     for flag in "nodes tasks_per_node hostfile msg_api euilib euidevice rmpool resd retry retrycount rdma_count \
@@ -72,7 +72,7 @@ fn mistakes_are_refused_by_name() {
     let refused = |flags: &[&str], says: &str| {
         let outcome = flags.iter().fold(Job::new(task()).arg("args"), Job::poe_arg).run();
         assert!(outcome.stdout.is_empty(), "{outcome}");
-        outcome.exited(1).says(says);
+        outcome.exited(2).says(says);
     };
     refused(&["-nonsense", "1"], "unknown flag -nonsense; see poe -h");
     refused(&["-procs", "0"], "-procs: \"0\"");
@@ -91,9 +91,9 @@ fn mistakes_are_refused_by_name() {
     refused(&["-cmdfile", "/nowhere/commands"], "/nowhere/commands: No such file or directory");
     refused(&["-pgmmodel", "mpmd"], "mpmd");
     refused(&["-hostfile", "/nowhere/hosts"], "/nowhere/hosts");
-    Job::new(task()).arg("args").env("MP_PROCS", "x").run().exited(1).says("MP_PROCS: \"x\"");
-    Job::poe().run().exited(1).says("no program given; usage: poe [flags] program [arguments]");
-    Job::new(task()).arg("args").arg("-procs").run().exited(1).says("-procs needs a value");
+    Job::new(task()).arg("args").env("MP_PROCS", "x").run().exited(2).says("MP_PROCS: \"x\"");
+    Job::poe().run().exited(2).says("no program given; usage: poe [flags] program [arguments]");
+    Job::new(task()).arg("args").arg("-procs").run().exited(2).says("-procs needs a value");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn each_task_can_have_a_program_of_its_own() {
     let run =
         |job: Job| job.env("MP_PGMMODEL", "mpmd").env("MP_LABELIO", "yes").env("MP_CMDFILE", &commands).run();
     assert_eq!(sorted(&run(Job::poe()).ok().stdout), ["  0:zero", "  1:o n e", "  2:two"]);
-    run(Job::poe().procs(4)).exited(1).says("has 3 commands, but the job has 4 tasks");
+    run(Job::poe().procs(4)).exited(2).says("has 3 commands, but the job has 4 tasks");
 }
 
 #[test]
@@ -220,5 +220,5 @@ fn a_dry_run_shows_the_job_and_starts_nothing() {
     assert_eq!(fs::read_to_string(saved).expect("it is there"), "as before");
     // A request that would be refused is refused.
     let refused = job(2, &["args"]).env("MP_DRY_RUN", "yes").poe_arg("-stdoutmode").poe_arg("2").run();
-    assert_eq!(refused.exited(1).says("the highest task number is 1").stdout, "");
+    assert_eq!(refused.exited(2).says("the highest task number is 1").stdout, "");
 }

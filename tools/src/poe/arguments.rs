@@ -4,13 +4,17 @@ use std::ffi::OsString;
 
 use super::error::Error;
 use super::exports::Export;
+use super::hints;
 use super::options::{Setting, Values};
 use super::settings::{Flags, Settings};
 
 /// What the command line asks for.
 #[derive(Debug)]
 pub(super) enum Request {
-    Help,
+    Help {
+        /// Also the flags that few need.
+        all: bool,
+    },
     Version,
     /// A job. `program` is the program and its arguments; empty when there is none.
     Run {
@@ -54,9 +58,14 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
             flags.insert(setting.variable, value);
         } else if program.is_empty() && word.starts_with('-') {
             match word {
-                "-h" | "-help" | "--help" => return Ok(Request::Help),
+                "-h" | "-help" | "--help" => {
+                    return Ok(Request::Help { all: rest.next().is_some_and(|next| next == "all") });
+                }
                 "-version" | "--version" | "-V" | "-v" => return Ok(Request::Version),
-                _ => return Err(Error::asked(format!("unknown flag {word}; see poe -h"))),
+                _ => {
+                    let hint = hints::meant(word).unwrap_or_else(|| "see poe -h".to_owned());
+                    return Err(Error::asked(format!("unknown flag {word}; {hint}")));
+                }
             }
         } else {
             program.push(argument);
@@ -154,6 +163,6 @@ mod tests {
     #[test]
     fn a_program_may_have_help_of_its_own() {
         assert_eq!(run(&["./prog", "-h"], &[]).1, ["./prog", "-h"]);
-        assert!(matches!(parse(vec!["-h".into()], &Settings::of(&[])), Ok(Request::Help)));
+        assert!(matches!(parse(vec!["-h".into()], &Settings::of(&[])), Ok(Request::Help { all: false })));
     }
 }

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::epoll::EpollTimeout;
 
-use super::error::Error;
+use super::error::{Error, reason, say};
 use super::fold::Fold;
 use super::lanes::Lanes;
-use super::output::{Output, Prefix, Source, Stream};
+use super::output::{Lost, Output, Prefix, Source, Stream};
 use super::streams;
 
 /// How output is shown.
@@ -34,7 +34,7 @@ const COLLECT: Duration = Duration::from_millis(300);
 
 /// The thread that carries output.
 pub(super) struct Carrier {
-    thread: JoinHandle<io::Result<()>>,
+    thread: JoinHandle<Result<(), Lost>>,
     /// Carries the number of each task that has written to a terminal whose reader is gone; its end is that of the thread.
     broken: File,
 }
@@ -69,8 +69,8 @@ impl Carrier {
     }
 
     /// Waits for the end of the thread. An error means that output was lost.
-    pub(super) fn finish(self) -> io::Result<()> {
-        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread has failed")))
+    pub(super) fn finish(self) -> Result<(), Lost> {
+        self.thread.join().unwrap_or(Err(Lost))
     }
 }
 
@@ -91,10 +91,16 @@ fn carry(
     stdout: File,
     stderr: File,
     broken: &mut dyn FnMut(usize),
-) -> io::Result<()> {
-    let mut outputs = [stdout, stderr].map(|to| Output::new(to, style.prefix));
-    outputs[Stream::Stderr as usize].fold = style.fold.then(Fold::default);
-    let mut lanes = Lanes::new(sources, style.ordered, style.record.as_deref())?;
+) -> Result<(), Lost> {
+    let several = sources.iter().any(|source| source.task != sources[0].task);
+    let mut outputs = [("standard output", stdout), ("standard error", stderr)]
+        .map(|(name, to)| Output::new(name, to, style.prefix));
+    outputs[Stream::Stderr as usize].fold = (style.fold && several).then(Fold::default);
+    let mut failed = |error: io::Error| {
+        say(&format!("output of the tasks was lost: {}", reason(&error)));
+        Lost
+    };
+    let mut lanes = Lanes::new(sources, style.ordered, style.record.as_deref()).map_err(&mut failed)?;
     let mut buffer = vec![0; 1 << 16];
     let mut summary_at: Option<Instant> = None;
     loop {
@@ -112,7 +118,7 @@ fn carry(
         } else {
             EpollTimeout::NONE
         };
-        lanes.carry_some(timeout, &mut buffer, &mut outputs, broken)?;
+        lanes.carry_some(timeout, &mut buffer, &mut outputs, broken).map_err(&mut failed)?;
         if summary_at.is_some_and(|at| at <= Instant::now()) {
             outputs.iter_mut().for_each(Output::summarize);
             summary_at = None;

@@ -1,14 +1,16 @@
 //! The debugger of one task (MP_GDB): gdb has the terminal of `poe`, and the task begins under it.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command as Program;
 use std::thread;
 
 use nix::errno::Errno;
 use nix::libc;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -22,6 +24,22 @@ use super::settings::Settings;
 use super::streams;
 
 const GDB: &str = "gdb";
+
+/// Another process than the one that gdb gets would be no task of the job.
+const COMMANDS: &str = "server define run
+echo The task runs already, at its first instruction: type continue\\n
+end
+server define start
+echo The task runs already, at its first instruction: type break main, then continue\\n
+end
+";
+
+/// A file of commands for gdb, which inherits it.
+fn commands() -> io::Result<File> {
+    let mut file = File::from(memfd_create(c"gdb", MFdFlags::empty())?);
+    file.write_all(COMMANDS.as_bytes())?;
+    Ok(file)
+}
 
 /// The first argument of a `poe` that holds a program back for a debugger ([`hold`]).
 pub(super) const HELD: &str = "--held";
@@ -49,10 +67,12 @@ pub(super) fn task(
         )));
     }
     if !is_installed(std::env::var_os("PATH").as_deref()) {
-        return Err(Error::asked(format!("-gdb {task}: gdb is not installed")));
+        return Err(Error::failed(format!("-gdb {task}: gdb is not installed")));
     }
     if input::is_in_background() {
-        return Err(Error::asked(format!("-gdb {task}: poe does not run in the foreground of its terminal")));
+        return Err(Error::failed(format!(
+            "-gdb {task}: poe does not run in the foreground of its terminal"
+        )));
     }
     Ok(Some(task))
 }
@@ -141,6 +161,10 @@ impl Debugger {
         program
             .args(["-q", "-p", &pid.to_string(), "-ex", "tcatch exec", "-ex", "continue"])
             .process_group(0);
+        let commands = commands();
+        if let Ok(commands) = &commands {
+            program.args(["-x", &format!("/proc/self/fd/{}", commands.as_raw_fd())]);
+        }
         let poe = getpid();
         // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
         unsafe {

@@ -12,9 +12,12 @@ pub(super) const LATE: u8 = 124;
 /// Why a job could not be run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    /// The request is invalid, or names something that does not exist.
+    /// The request is invalid.
     #[error("{0}")]
     Asked(String),
+    /// What is asked for cannot be done here.
+    #[error("{0}")]
+    Failed(String),
     /// The system refused something that is needed.
     #[error("{what}: {}", reason(.source))]
     System { what: String, source: io::Error },
@@ -34,6 +37,10 @@ impl Error {
         Self::Asked(message.into())
     }
 
+    pub(super) fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
+    }
+
     pub(super) fn system(what: impl Into<String>, source: impl Into<io::Error>) -> Self {
         Self::System { what: what.into(), source: source.into() }
     }
@@ -41,7 +48,8 @@ impl Error {
     /// The exit status of `poe`; for programs the same as a shell's.
     pub(super) fn status(&self) -> u8 {
         match self {
-            Self::Asked(_) | Self::System { .. } => 1,
+            Self::Asked(_) => 2,
+            Self::Failed(_) | Self::System { .. } => 1,
             Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
             Self::Program { .. } => 126,
             Self::Ended { signal } => 128 + *signal as u8,
@@ -51,7 +59,7 @@ impl Error {
 }
 
 /// The system's text, and the limit that was reached where there is one.
-fn reason(error: &io::Error) -> String {
+pub(super) fn reason(error: &io::Error) -> String {
     let Some(number) = error.raw_os_error() else { return error.to_string() };
     let limit = match Errno::from_raw(number) {
         Errno::EMFILE => "open-file limit reached (ulimit -n)",

@@ -5,10 +5,47 @@ use std::ffi::OsString;
 use super::commands::machines_asked;
 use super::error::{Error, say};
 use super::exports::Export;
-use super::options::{Setting, known_variables};
+use super::options::{Setting, flags, known_variables};
 use super::settings::Settings;
 use crate::spelling;
 use openlapi::config::files::files;
+
+/// Flags of other launchers, and those of `poe` for the same.
+const OTHERS: &[(&[&str], &str)] = &[
+    (&["host", "H", "hosts", "machinefile", "nodelist", "w"], "-hostfile FILE"),
+    (&["N", "ppn", "npernode", "perhost"], "-nodes N, and -tasks_per_node N"),
+    (&["genv", "env", "export"], "-x VAR=VALUE"),
+    (&["genvall"], "-x VAR; the tasks on this machine have all variables"),
+    (&["oversubscribe", "overcommit"], "none is needed: tasks may share processors (-task_affinity no)"),
+    (&["bind-to", "map-by", "cpu-bind"], "-task_affinity WHAT"),
+    (&["tag-output", "l", "label", "prepend-rank"], "-labelio yes"),
+    (&["cwd", "chdir", "D"], "-wdir DIR"),
+];
+
+/// What `poe` has for a flag of another launcher, or which of its flags was meant.
+pub(super) fn meant(word: &str) -> Option<String> {
+    let name = word.split('=').next().unwrap_or(word);
+    let name = name.strip_prefix("--").or_else(|| name.strip_prefix('-'))?;
+    if name.is_empty() {
+        return None;
+    }
+    if PROCS.contains(&name) {
+        return Some("poe's flag is -procs N".to_owned());
+    }
+    if let Some((_, ours)) = OTHERS.iter().find(|(theirs, _)| theirs.contains(&name)) {
+        return Some(format!("poe's flag is {ours}"));
+    }
+    nearest_flag(name).map(|flag| format!("did you mean -{flag}?"))
+}
+
+/// The flag of `poe` that is spelled most like this name, which is none; short ones are too much like others.
+fn nearest_flag(name: &str) -> Option<&'static str> {
+    let flags: Vec<&'static str> = flags().filter(|flag| flag.len() > 4).collect();
+    if name.len() < 5 || flags.contains(&name) {
+        return None;
+    }
+    spelling::nearest(name, &flags)
+}
 
 /// How other launchers, and hasty fingers, write `-procs`.
 const PROCS: &[&str] = &["n", "np", "c", "proc", "procs", "nproc", "nprocs", "ntasks", "numproc", "tasks"];
@@ -53,12 +90,30 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
             say(&format!("hint: {}: {fault}", line.place));
         }
     }
+    for (word, flag) in misspelt_flags(program) {
+        let named = program[0].to_string_lossy();
+        say(&format!("hint: \"{word}\" was passed to {named}; did you mean poe's flag -{flag}?"));
+    }
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let known = known_variables();
     for (name, meant) in names.filter_map(|name| misspelt(&name, &known).map(|meant| (name, meant))) {
         say(&format!("hint: the variable {name} has no effect; did you mean {meant}?"));
     }
     Ok(())
+}
+
+/// The words among a program's arguments that are almost flags of `poe`, and these.
+fn misspelt_flags(program: &[OsString]) -> Vec<(&str, &'static str)> {
+    let words = program.iter().skip(1).filter_map(|word| word.to_str());
+    words
+        .filter_map(|word| {
+            let name = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
+            let name = name.split('=').next().unwrap_or(name);
+            // Of one that was cut, or one letter off: programs have flags of their own.
+            let flag = nearest_flag(name)?;
+            (strsim::osa_distance(name, flag) == 1).then_some((word, flag))
+        })
+        .collect()
 }
 
 /// The words among a program's arguments that look like a flag for the number of tasks, and that number.
@@ -116,6 +171,28 @@ mod tests {
         ] {
             assert_eq!(near(words).as_deref(), found, "{words:?}");
         }
+    }
+
+    #[test]
+    fn flags_that_are_almost_ours_are_noticed() {
+        let words: Vec<OsString> =
+            ["./a", "-timout", "5", "--labelo", "-profil=x", "-size", "-verbose", "-timeout", "-procsx"]
+                .map(OsString::from)
+                .into();
+        let found =
+            [("-timout", "timeout"), ("--labelo", "labelio"), ("-profil=x", "profile"), ("-procsx", "procs")];
+        assert_eq!(misspelt_flags(&words), found);
+        for (word, ours) in [
+            ("-host", "poe's flag is -hostfile FILE"),
+            ("-machinefile=h", "poe's flag is -hostfile FILE"),
+            ("-N", "poe's flag is -nodes N, and -tasks_per_node N"),
+            ("-genv", "poe's flag is -x VAR=VALUE"),
+            ("--nprocs", "poe's flag is -procs N"),
+            ("-labelo", "did you mean -labelio?"),
+        ] {
+            assert_eq!(meant(word).as_deref(), Some(ours), "{word}");
+        }
+        assert_eq!(meant("-zzz"), None);
     }
 
     #[test]

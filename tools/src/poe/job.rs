@@ -27,7 +27,7 @@ use super::inherited::Inherited;
 use super::input;
 use super::limits;
 use super::openings::Openings;
-use super::output::Prefix;
+use super::output::{Lost, Prefix};
 use super::processes::end_descendants;
 use super::record;
 use super::remote;
@@ -230,10 +230,7 @@ impl Job<'_> {
         let written = output.finish();
         match (self.failure, written) {
             (Some(failure), _) => Err(failure),
-            (None, Err(error)) => {
-                say(&format!("output of the tasks was lost: {error}"));
-                Ok(End { status: self.status.max(1), early: true })
-            }
+            (None, Err(Lost)) => Ok(End { status: self.status.max(1), early: true }),
             (None, Ok(())) => Ok(End { status: self.status, early: self.ending.is_some() }),
         }
     }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -12,6 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use tempfile::SpooledTempFile;
 
+use super::error::{reason, say};
 use super::output::{Output, Source, Stream};
 use super::record;
 
@@ -40,9 +41,10 @@ pub(super) struct Lanes {
 impl Lanes {
     pub(super) fn new(sources: Vec<Source>, ordered: bool, record: Option<&Path>) -> io::Result<Self> {
         let watch = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let spool = if ordered { Spool::find() } else { Spool::Memory };
         let lanes = sources.into_iter().enumerate().map(|(number, source)| {
             let record = record.map(|folder| record::open(folder, source.task, source.stream)).transpose()?;
-            Ok((number, Lane::new(source, ordered, record)))
+            Ok((number, Lane::new(source, ordered, &spool, record)))
         });
         let lanes: BTreeMap<usize, Lane> = lanes.collect::<io::Result<_>>()?;
         for (number, lane) in &lanes {
@@ -144,6 +146,38 @@ impl Lanes {
     }
 }
 
+/// Where output that is held back waits, beyond what is kept in memory anyway.
+enum Spool {
+    Folder(PathBuf),
+    Memory,
+}
+
+impl Spool {
+    /// The first folder of those for temporary files in which a file can be made.
+    fn find() -> Self {
+        let asked = std::env::temp_dir();
+        let refused = |folder: &Path| tempfile::tempfile_in(folder).err();
+        let Some(why) = refused(&asked) else { return Self::Folder(asked) };
+        let others = ["/tmp", "/var/tmp"].map(PathBuf::from);
+        let other = others.into_iter().find(|folder| refused(folder).is_none());
+        let place =
+            other.as_ref().map_or("in memory".to_owned(), |folder| format!("in {}", folder.display()));
+        say(&format!(
+            "warning: no file can be made in {} (TMPDIR): {}; output that is held back (-stdoutmode ordered) waits {place}",
+            asked.display(),
+            reason(&why)
+        ));
+        other.map_or(Self::Memory, Self::Folder)
+    }
+
+    fn open(&self) -> SpooledTempFile {
+        match self {
+            Self::Folder(folder) => SpooledTempFile::new_in(SPOOL_IN_MEMORY, folder),
+            Self::Memory => SpooledTempFile::new(usize::MAX),
+        }
+    }
+}
+
 /// What comes from one source.
 struct Lane {
     task: usize,
@@ -164,8 +198,13 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(Source { task, stream, pipe, terminal }: Source, ordered: bool, record: Option<File>) -> Self {
-        let held = (ordered && stream == Stream::Stdout).then(|| SpooledTempFile::new(SPOOL_IN_MEMORY));
+    fn new(
+        Source { task, stream, pipe, terminal }: Source,
+        ordered: bool,
+        spool: &Spool,
+        record: Option<File>,
+    ) -> Self {
+        let held = (ordered && stream == Stream::Stdout).then(|| spool.open());
         let (open, line, continues, parting) = (true, Vec::new(), false, None);
         Self { task, stream, pipe, terminal, open, parting, line, continues, held, record }
     }
@@ -195,7 +234,7 @@ impl Lane {
     fn read(&mut self, buffer: &mut [u8], output: &mut Output) {
         let length = match self.pipe.read(buffer) {
             Ok(length) => length,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+            Err(error) if [ErrorKind::Interrupted, ErrorKind::WouldBlock].contains(&error.kind()) => return,
             // A terminal whose other end is closed, for one.
             Err(_) => 0,
         };
@@ -215,6 +254,7 @@ impl Lane {
             self.open = false;
             if self.held.is_none() {
                 self.show_unfinished(output);
+                output.end(self.task);
             }
         }
     }

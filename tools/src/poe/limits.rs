@@ -22,7 +22,7 @@ pub(super) fn open_files(tasks: usize) -> Result<(rlim_t, rlim_t), Error> {
     let own = OF_POE * tasks as rlim_t + BESIDES;
     let theirs = of_task(tasks);
     if own.max(theirs) > hard {
-        return Err(Error::asked(too_low(tasks, own.max(theirs), hard)));
+        return Err(Error::failed(too_low(tasks, own.max(theirs), hard)));
     }
     if own > soft {
         setrlimit(Resource::RLIMIT_NOFILE, own, hard).map_err(refused)?;
@@ -36,7 +36,7 @@ pub(super) fn open_files_of_task(tasks: usize) -> Result<(rlim_t, rlim_t), Error
         .map_err(|errno| Error::system("cannot read the limit of open files", errno))?;
     let needed = of_task(tasks);
     if needed > hard {
-        return Err(Error::asked(too_low(tasks, needed, hard)));
+        return Err(Error::failed(too_low(tasks, needed, hard)));
     }
     Ok((raised(soft, hard, needed), hard))
 }

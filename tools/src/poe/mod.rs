@@ -109,7 +109,7 @@ fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
     // Not for a task, whose files are those of the machine where the job was started.
     let settings = |flags| Settings::new(flags, std::env::vars_os()).with_files(files());
     match arguments::parse(arguments, &settings(Default::default()))? {
-        Request::Help => print(&options::help()),
+        Request::Help { all } => print(&options::help(all)),
         Request::Version => print(&format!("poe (OpenLAPI) {}\n", env!("CARGO_PKG_VERSION"))),
         Request::Run { flags, exports, program } => {
             start(&settings(flags).with_exports(exports), program, inherited)

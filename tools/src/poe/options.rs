@@ -71,6 +71,11 @@ pub(crate) struct Described {
     pub meaning: String,
 }
 
+/// All flags, without their dash.
+pub(super) fn flags() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().flat_map(|setting| setting.flags).copied()
+}
+
 /// The settings of this table that have a variable.
 pub(super) fn described(files: &Files) -> Vec<Described> {
     let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
@@ -332,6 +337,18 @@ impl Setting {
         TABLE.iter().find(|setting| setting.variable == variable).expect("the variable is in the table")
     }
 
+    fn help(&self) -> String {
+        let Self { flags, variable, values, default, meaning } = self;
+        let star = |flag| if BEFORE_PROGRAM.contains(flag) { "*" } else { "" };
+        let flags: Vec<String> =
+            flags.iter().map(|flag| format!("-{flag} {}{}", values.placeholder(), star(flag))).collect();
+        let flags = if flags.is_empty() { String::from("(no flag)") } else { flags.join(", ") };
+        let variable = if variable.is_empty() { String::new() } else { format!("  [{variable}]") };
+        let wanted = if let Checked(wanted, _) = values { format!("; {wanted}") } else { String::new() };
+        let default = if default.is_empty() { String::new() } else { format!(" (default: {default})") };
+        format!("  {flags}{variable}\n        {meaning}{wanted}{default}\n")
+    }
+
     /// Refuses a value that the setting does not take; `said` is how the user gave it.
     pub(super) fn check(&self, said: &str, value: &str) -> Result<(), Error> {
         let right = match self.values {
@@ -376,8 +393,21 @@ impl Values {
 /// What a variable for the tasks is.
 const EXPORT: &str = "VAR[=VALUE]";
 
-/// The text of `poe -h`. Configure scripts look for the name in its first line.
-pub(super) fn help() -> String {
+/// The settings of `poe -h`, by variable or flag; the others, which are IBM's and for the library, are those of `poe -h all`.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Tasks and machines", &["procs", "nodes", "tasks_per_node", "hostfile", "launcher", "save_hostfile"]),
+    ("Programs", &["pgmmodel", "cmdfile", "x", "wdir"]),
+    (
+        "Input and output",
+        &["labelio", "timestamps", "stdoutmode", "stdinmode", "tty", "output_dir", "infolevel"],
+    ),
+    ("Processors", &["task_affinity", "cpu_use", "report_bindings"]),
+    ("The end of a job", &["on_death", "timeout"]),
+    ("Looking into a job", &["dry_run", "profile", "attach", "gdb"]),
+];
+
+/// The text of `poe -h`, or of `poe -h all`. Configure scripts look for the name in its first line.
+pub(super) fn help(all: bool) -> String {
     let mut text = String::from(
         "poe: Parallel Operating Environment of OpenLAPI: runs a program as the tasks of a job\n\
          \n\
@@ -386,21 +416,24 @@ pub(super) fn help() -> String {
          \n\
          A flag is written -flag VALUE or -flag=VALUE, before the program or after it; those marked * only before it,\n\
          because many programs have such flags themselves. A flag wins over its variable, and the tasks get it as\n\
-         that variable. The exit status is 0 when every task's is, otherwise the highest; 128 + N for signal N.\n\n",
+         that variable. The exit status is 0 when every task's is, otherwise the highest; 128 + N for signal N;\n\
+         2 for wrong usage.\n",
     );
-    for Setting { flags, variable, values, default, meaning } in TABLE {
-        let star = |flag| if BEFORE_PROGRAM.contains(flag) { "*" } else { "" };
-        let flags: Vec<String> =
-            flags.iter().map(|flag| format!("-{flag} {}{}", values.placeholder(), star(flag))).collect();
-        let flags = if flags.is_empty() { String::from("(no flag)") } else { flags.join(", ") };
-        let variable = if variable.is_empty() { String::new() } else { format!("  [{variable}]") };
-        text += &format!("  {flags}{variable}\n        {meaning}");
-        if let Checked(wanted, _) = values {
-            text += &format!("; {wanted}");
+    let mut left: Vec<&Setting> = TABLE.iter().collect();
+    for (title, flags) in GROUPS {
+        text += &format!("\n{title}:\n");
+        for flag in *flags {
+            if let Some(at) = left.iter().position(|setting| setting.flags.contains(flag)) {
+                text += &left.remove(at).help();
+            }
         }
-        text += &if default.is_empty() { String::from("\n") } else { format!(" (default: {default})\n") };
     }
-    text + "  -h, -help\n        this text\n  -V, -version\n        the version\n"
+    if all {
+        text += "\nFor the library, and of IBM's poe:\n";
+        text.extend(left.iter().map(|setting| setting.help()));
+    }
+    text + "\n  -h, -help\n        this text; -h all: also the flags for the library, and those of IBM's poe\n  \
+            -V, -version\n        the version\n"
 }
 
 #[cfg(test)]
@@ -437,7 +470,11 @@ mod tests {
 
     #[test]
     fn the_help_names_every_flag_and_variable() {
-        let help = help();
+        let help = help(true);
+        let short = super::help(false);
+        assert!(short.len() < help.len() && !short.contains("MP_ACK_THRESH") && short.contains("-procs N"));
+        let named: usize = GROUPS.iter().map(|(_, flags)| flags.len()).sum();
+        assert_eq!(named, short.matches("  -").count() - 2, "every flag of the groups is one of the table");
         assert!(help.lines().next().is_some_and(|line| line.contains("Parallel Operating Environment")));
         for setting in TABLE {
             assert!(help.contains(setting.variable), "{}", setting.variable);

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use jiff::ZonedDateTime;
 
+use super::error::{reason, say};
 use super::fold::Fold;
 use crate::patient::Patient;
 
@@ -66,26 +67,42 @@ pub(super) struct Output {
     /// Shows equal messages once.
     pub(super) fold: Option<Fold>,
     pub(super) closed: bool,
-    result: io::Result<()>,
+    /// For messages about it.
+    name: &'static str,
+    lost: bool,
 }
 
+/// Output of the tasks was lost; it was said why.
+#[derive(Debug)]
+pub(super) struct Lost;
+
 impl Output {
-    pub(super) fn new(to: File, prefix: Prefix) -> Self {
-        Self { to: Patient(to), prefix, begun_by: None, fold: None, closed: false, result: Ok(()) }
+    pub(super) fn new(name: &'static str, to: File, prefix: Prefix) -> Self {
+        Self { to: Patient(to), prefix, begun_by: None, fold: None, closed: false, name, lost: false }
     }
 
     /// Shows what a task wrote: lines, of which the first may continue one and the last may be unfinished.
     pub(super) fn show(&mut self, task: usize, bytes: &[u8], continues: bool) {
         let Some(fold) = &mut self.fold else { return self.put(task, bytes) };
-        let lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
-        let shown: Vec<&[u8]> = lines
-            .filter(|(at, line)| {
-                (*at == 0 && continues) || line.last() != Some(&b'\n') || fold.shows(task, line)
-            })
-            .map(|(_, line)| line)
-            .collect();
+        let mut shown = Vec::new();
+        for (at, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let is_whole = !(at == 0 && continues) && line.last() == Some(&b'\n');
+            if is_whole && fold.takes(task, line) {
+                continue;
+            }
+            shown.extend(fold.close(task));
+            shown.extend(line);
+        }
         if !shown.is_empty() {
-            self.put(task, &shown.concat());
+            self.put(task, &shown);
+        }
+    }
+
+    /// The task writes nothing more.
+    pub(super) fn end(&mut self, task: usize) {
+        let shown = self.fold.as_mut().map(|fold| fold.close(task)).unwrap_or_default();
+        if !shown.is_empty() {
+            self.put(task, &shown);
         }
     }
 
@@ -95,6 +112,8 @@ impl Output {
 
     /// Says which messages were not shown, and of which tasks.
     pub(super) fn summarize(&mut self) {
+        let open = self.fold.as_ref().map(Fold::open).unwrap_or_default();
+        open.into_iter().for_each(|task| self.end(task));
         let summary = self.fold.as_mut().map(Fold::summary).unwrap_or_default();
         if self.begun_by.is_some() && !summary.is_empty() {
             self.begun_by = None;
@@ -139,17 +158,21 @@ impl Output {
         }
     }
 
+    /// Says at once why output is lost: its end is the tasks' end, and this is the cause.
     pub(super) fn lose(&mut self, error: io::Error) {
+        if !self.lost {
+            say(&format!("output of the tasks was lost: {}: {}", self.name, reason(&error)));
+        }
         self.closed = true;
-        self.result = Err(error);
+        self.lost = true;
     }
 
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    pub(super) fn finish(mut self) -> Result<(), Lost> {
         self.summarize();
         if self.begun_by.is_some() {
             self.write(b"\n");
         }
-        self.result
+        if self.lost { Err(Lost) } else { Ok(()) }
     }
 }
 
@@ -174,6 +197,7 @@ mod tests {
     fn a_line_that_another_task_interrupts_is_labelled_again() {
         let file = tempfile::tempfile().expect("a file can be made");
         let mut output = Output::new(
+            "standard output",
             file.try_clone().expect("it can be shared"),
             Prefix { label: true, ..Prefix::default() },
         );

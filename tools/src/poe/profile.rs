@@ -135,11 +135,11 @@ fn library() -> Result<String, Error> {
     let library = installed(&["lib", LIBRARY])?;
     let path = library.to_string_lossy();
     if !library.is_file() {
-        return Err(Error::asked(format!("-profile: the profiler is not installed: there is no {path}")));
+        return Err(Error::failed(format!("-profile: the profiler is not installed: there is no {path}")));
     }
     if path.contains([':', ' ']) {
         // The loader splits its list at both.
-        return Err(Error::asked(format!(
+        return Err(Error::failed(format!(
             "-profile: \"{path}\" cannot be preloaded: its path has a blank or a colon"
         )));
     }

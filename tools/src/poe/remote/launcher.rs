@@ -51,13 +51,13 @@ impl Launcher {
                 .into_iter()
                 .find(|kind| kind.names().0.eq_ignore_ascii_case(word))
                 .and_then(|kind| Some((kind, kind.find()?)))
-                .ok_or_else(|| Error::asked(format!("-launcher {word}: it is not installed")))?,
+                .ok_or_else(|| Error::failed(format!("-launcher {word}: it is not installed")))?,
             None => [Srun, Hydra, OpenMpi]
                 .into_iter()
                 .filter(|kind| *kind != Srun || std::env::var_os("SLURM_JOB_ID").is_some())
                 .find_map(|kind| Some((kind, kind.find()?)))
                 .ok_or_else(|| {
-                    Error::asked(
+                    Error::failed(
                         "tasks on other machines need mpiexec.hydra (mpich), mpirun (Open MPI) or srun",
                     )
                 })?,

@@ -218,7 +218,7 @@ impl Starting<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::asked("the thread that takes the tasks' connections has failed"));
+                    return Err(Error::failed("the thread that takes the tasks' connections has failed"));
                 }
             }
             while let Some(signal) = signals.next() {
@@ -235,14 +235,14 @@ impl Starting<'_> {
             if let Ok(Some(status)) = process.try_wait() {
                 self.process = None;
                 let name = self.launcher.name();
-                return Err(Error::asked(format!(
+                return Err(Error::failed(format!(
                     "{name} ended ({status}) before task {first} on {} had started",
                     hosts[first]
                 )));
             }
             if until.is_some_and(|at| at <= Instant::now()) {
                 let (name, seconds) = (self.launcher.name(), timeout.as_secs());
-                return Err(Error::asked(format!(
+                return Err(Error::failed(format!(
                     "{name} has not started task {first} on {} for {seconds} s (LAPI_INIT_TIMEOUT)",
                     hosts[first]
                 )));

@@ -50,16 +50,16 @@ fn serve(inherited: Inherited) -> Result<(), Error> {
     let link: Link = std::env::var(link::VARIABLE)
         .ok()
         .and_then(|text| text.parse().ok())
-        .ok_or_else(|| Error::asked("--task is for the launcher that poe starts"))?;
+        .ok_or_else(|| Error::failed("--task is for the launcher that poe starts"))?;
     let number: usize = std::env::var(&link.rank_variable)
         .ok()
         .and_then(|text| text.parse().ok())
-        .ok_or_else(|| Error::asked(format!("the launcher has not set {}", link.rank_variable)))?;
-    let unreachable = |missed| Error::asked(format!("task {number} cannot reach poe ({missed})"));
+        .ok_or_else(|| Error::failed(format!("the launcher has not set {}", link.rank_variable)))?;
+    let unreachable = |missed| Error::failed(format!("task {number} cannot reach poe ({missed})"));
     let [mut control, input, output, mut error] = link.connect(number).map_err(unreachable)?;
     let order = link::read_list(&mut control).map_err(|error| Error::system("poe has gone", error))?;
     let order =
-        Order::parse(order).ok_or_else(|| Error::asked("poe on the other machine is another version"))?;
+        Order::parse(order).ok_or_else(|| Error::failed("poe on the other machine is another version"))?;
     order.apply()?;
 
     let settings = Settings::new(Flags::default(), std::env::vars_os()).with_files(files());

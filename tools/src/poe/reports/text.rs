@@ -57,7 +57,11 @@ pub(super) fn report(cause: &Cause, tasks: &[Task], complete: bool) -> String {
         Cause::Stall => format!("no progress for {} s", stall_seconds()),
         Cause::Signal | Cause::Asked(_) => "requested".to_owned(),
     };
-    let mut text = format!("poe: job report ({because}): {replied} of {} tasks have replied\n", tasks.len());
+    let mut text = format!(
+        "poe: job report ({because}): {replied} of {} tasks have replied (poe is process {})\n",
+        tasks.len(),
+        std::process::id()
+    );
     let mut add = |line: &str| text.extend(["  ", line, "\n"]);
     let (lines, missing) = collectives(tasks);
     lines.iter().for_each(|line| add(line));
