@@ -43,6 +43,9 @@ for purpose in "$@"; do
         need strace command -v strace
         # lapif.h and the calls from Fortran.
         need gfortran command -v gfortran
+        # The module file.
+        need tcl command -v tclsh
+        need environment-modules test -x /usr/lib/x86_64-linux-gnu/modulecmd.tcl
         # Programs also find the library by these.
         need pkg-config command -v pkg-config
         need cmake command -v cmake

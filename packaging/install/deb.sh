@@ -29,6 +29,7 @@ DESTDIR=$out/all packaging/install/install.sh install
 
 declare -A names=([lib]=liblapi-r1 [dev]=liblapi-r-dev [bin]=openlapi)
 packaging/install/install.sh list | while read -r package file; do
+    [ "$package" != no ] || continue
     to=$out/${names[$package]}/usr/$file
     mkdir -p "${to%/*}"
     cp -a "$out/all/usr/$file" "$to"

@@ -2,6 +2,7 @@
 
 mod build;
 mod headers;
+mod sites;
 mod symbols;
 mod tree;
 
