@@ -43,7 +43,10 @@ impl Wish {
             Instances::Count(count) => (count as usize).clamp(1, RAILS),
         };
         let all = !is_named && config.euidevice.as_deref() == Some("sn_all");
-        Self { all, each, named: named(config) }
+        let domain = config.fabric_domain.as_ref().filter(|_| counts_interfaces);
+        let domain = domain.map(|domain| format!("LAPI_FABRIC_DOMAIN={domain}"));
+        let names: Vec<String> = domain.into_iter().chain(named(config)).collect();
+        Self { all, each, named: (!names.is_empty()).then(|| names.join(" and ")) }
     }
 }
 

@@ -89,6 +89,12 @@ impl Connections {
                         pair: Some(pair),
                     });
                 }
+                // The limit of open files: this one waits for those that are under way.
+                Err(why)
+                    if own > 0 && [libc::EMFILE, libc::ENFILE].map(Some).contains(&why.raw_os_error()) =>
+                {
+                    return self.queue.push_front(pair);
+                }
                 Err(why) => {
                     progress.refused(pair, &why);
                     progress.given_up();
