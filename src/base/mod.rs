@@ -9,6 +9,8 @@ pub mod bell;
 pub mod bytes;
 pub mod call_stack;
 pub mod clock;
+#[cfg(not(loom))]
+pub mod descriptor;
 pub mod doorbell;
 #[cfg(not(loom))]
 pub mod known_threads;

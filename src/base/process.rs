@@ -1,10 +1,10 @@
 //! A process by its number and its start, and whether it still runs.
 
+use super::descriptor::Descriptor;
 use super::poll::await_readable;
-use rustix::fs::fstat;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// A process, as other processes of its numbering find it.
@@ -25,7 +25,7 @@ impl Process {
 
     /// The one that has this number now.
     pub fn of(pid: u32) -> Self {
-        Self { pid, started: started(pid).unwrap_or_default() }
+        Self { pid, started: Stat::of(pid).map_or(0, |stat| stat.started) }
     }
 
     /// A number that the processes that follow each other as one task do not share.
@@ -33,61 +33,78 @@ impl Process {
         self.pid ^ (self.started as u32).rotate_left(12)
     }
 
-    /// Whether it is known to have ended, by its number alone: two files of the system are read. One whose start is unknown is not.
+    /// Whether it is known to have ended. One whose start is unknown is not.
     pub fn is_gone(self) -> bool {
-        #[cfg(test)]
-        if let Some(runs) = super::simulation::runs(self) {
-            return !runs;
-        }
-        self.started != 0 && started(self.pid) != Some(self.started) && started(std::process::id()).is_some()
+        self.started != 0 && Handle::open(self).is_none()
     }
 }
 
-/// When the process with this number was started; `None` when there is none that runs, or where that cannot be read.
-fn started(pid: u32) -> Option<u64> {
-    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // Its name, in parentheses, may contain anything.
-    let after = text.iter().rposition(|byte| *byte == b')')? + 1;
-    let mut words = std::str::from_utf8(&text[after..]).ok()?.split_ascii_whitespace();
-    let state = words.next()?;
-    // The 22nd word of all; the state is the third.
-    let time = words.nth(18)?.parse().ok()?;
-    (!matches!(state, "Z" | "X")).then_some(time)
+/// What `/proc/PID/stat` says of a process.
+struct Stat {
+    /// When it was started.
+    started: u64,
+    /// All its threads have ended, but nobody has waited for it. While some go on after the first one has ended, the state is that of
+    /// the dead one, too.
+    ended: bool,
+}
+
+impl Stat {
+    /// `None` when no process has this number, and when it is hidden: programs that may not be read are, where `/proc` is mounted
+    /// with `hidepid`.
+    fn of(pid: u32) -> Option<Self> {
+        Self::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        // Its name, in parentheses, may contain anything.
+        let after = text.iter().rposition(|byte| *byte == b')')? + 1;
+        let mut words = std::str::from_utf8(&text[after..]).ok()?.split_ascii_whitespace();
+        let state = words.next()?;
+        // The 20th and the 22nd word of all; the state is the third.
+        let threads: u64 = words.nth(16)?.parse().ok()?;
+        let started = words.nth(1)?.parse().ok()?;
+        Some(Self { started, ended: state == "X" || state == "Z" && threads <= 1 })
+    }
 }
 
 /// Whether a watched process still runs.
 #[derive(Debug)]
 pub struct Handle {
     process: Process,
-    /// Its descriptor, and what that is on its file system; `None` where the system has none.
-    descriptor: Option<(OwnedFd, [u64; 2])>,
+    /// `None` where the system has none.
+    descriptor: Option<Descriptor>,
 }
 
 impl Handle {
-    /// Begins to watch a process; `None` when it has ended.
+    /// Begins to watch a process; `None` when it has ended. The system is asked for the number: that `/proc` does not show a process
+    /// says nothing.
     pub fn open(process: Process) -> Option<Self> {
         #[cfg(test)]
-        if super::simulation::active() {
-            return (!process.is_gone()).then_some(Self { process, descriptor: None });
+        if let Some(runs) = super::simulation::runs(process) {
+            return runs.then_some(Self { process, descriptor: None });
         }
         let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw)?;
         let descriptor = match pidfd_open(pid, PidfdFlags::empty()) {
-            Err(Errno::SRCH) => return None,
-            opened => opened.ok().and_then(|fd| identity(&fd).map(|identity| (fd, identity))),
+            // Nobody's number, or that of a thread of another process.
+            Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return None,
+            Ok(fd) if is_readable(fd.as_fd()) => return None,
+            Ok(fd) => Some(Descriptor::new(fd)),
+            // The system has no such descriptors, or refuses them.
+            Err(_) if test_kill_process(pid) == Err(Errno::SRCH) => return None,
+            Err(_) => None,
         };
-        // The descriptor may be that of a process that has got the number since: it is looked at after it was opened.
-        (!process.is_gone()).then_some(Self { process, descriptor })
+        // Another process may have got the number since: it is looked at after the descriptor was opened.
+        let other = Stat::of(process.pid).is_some_and(|found| {
+            process.started != 0 && found.started != process.started || descriptor.is_none() && found.ended
+        });
+        (!other).then_some(Self { process, descriptor })
     }
 
     /// Whether the process has ended.
     pub fn has_ended(&mut self) -> bool {
-        let Some((fd, known)) = &self.descriptor else { return self.process.is_gone() };
-        if identity(fd) == Some(*known) {
-            return await_readable(&[fd.as_fd()], Some(Duration::ZERO))[0];
-        }
-        // The program has closed the descriptor; its number may name one of the program's own.
-        if let Some((fd, _)) = self.descriptor.take() {
-            let _ = fd.into_raw_fd();
+        // The program may have closed the descriptor.
+        if let Some(fd) = self.descriptor.as_ref().and_then(Descriptor::get) {
+            return is_readable(fd);
         }
         match Self::open(self.process) {
             Some(again) => {
@@ -99,8 +116,9 @@ impl Handle {
     }
 }
 
-fn identity(fd: &OwnedFd) -> Option<[u64; 2]> {
-    fstat(fd).ok().map(|found| [found.st_dev, found.st_ino])
+/// A process's descriptor is, when all its threads have ended.
+fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    await_readable(&[fd], Some(Duration::ZERO))[0]
 }
 
 #[cfg(test)]
@@ -110,7 +128,14 @@ mod tests {
     use std::time::Instant;
 
     fn of(child: &std::process::Child) -> Process {
-        Process { pid: child.id(), started: started(child.id()).expect("it runs") }
+        Process::of(child.id())
+    }
+
+    /// Its number, for what a program does that closes everything.
+    fn unsafe_owned(fd: BorrowedFd<'_>) -> std::os::fd::OwnedFd {
+        use std::os::fd::{AsRawFd, FromRawFd};
+        // SAFETY: not dropped by the caller.
+        unsafe { std::os::fd::OwnedFd::from_raw_fd(fd.as_raw_fd()) }
     }
 
     #[test]
@@ -123,7 +148,9 @@ mod tests {
         assert!(!handle.has_ended() && !blind.has_ended());
         // Another descriptor in the place of the handle's.
         let other = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("a descriptor");
-        late.descriptor = Some((other, [0, 0]));
+        let number = late.descriptor.as_ref().expect("the system has them").as_fd();
+        rustix::io::dup2(&other, &mut std::mem::ManuallyDrop::new(unsafe_owned(number)))
+            .expect("another one");
         assert!(!late.has_ended());
         drop(child.stdin.take());
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -137,6 +164,19 @@ mod tests {
         assert!(Handle::open(process).is_none());
         child.wait().expect("its status");
         assert!(Handle::open(process).is_none());
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_has_ended_lives_while_another_one_goes_on() {
+        let stat = |state: &str, threads: u64| {
+            let text = format!("7 (a) b) {state} 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 4711 0 0");
+            Stat::parse(text.as_bytes()).map(|stat| (stat.started, stat.ended))
+        };
+        assert_eq!(stat("S", 1), Some((4711, false)));
+        assert_eq!(stat("Z", 2), Some((4711, false)));
+        assert_eq!(stat("Z", 1), Some((4711, true)));
+        assert_eq!(stat("X", 0), Some((4711, true)));
+        assert!(Stat::parse(b"7 (a) S 1").is_none());
     }
 
     #[test]

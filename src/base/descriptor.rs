@@ -1,0 +1,88 @@
+//! Descriptors by number: a program may have closed those of the library (closefrom(3)), and opened something of its own under their
+//! numbers, which the library must not close.
+
+use rustix::fs::fstat;
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+
+/// What a descriptor is, on its file system.
+pub type Identity = [u64; 2];
+
+/// What the descriptor is now; `None` when it is not open.
+pub fn identity(fd: impl AsFd) -> Option<Identity> {
+    fstat(fd).ok().map(|found| [found.st_dev, found.st_ino])
+}
+
+/// A descriptor of the library. It is closed when this is dropped, unless its number is another one's then.
+#[derive(Debug)]
+pub struct Descriptor {
+    /// `None` while this is dropped alone.
+    fd: Option<OwnedFd>,
+    identity: Option<Identity>,
+}
+
+impl Descriptor {
+    /// One that was just opened.
+    pub fn new(fd: OwnedFd) -> Self {
+        let identity = identity(&fd);
+        Self { fd: Some(fd), identity }
+    }
+
+    /// What it was when it was opened.
+    pub fn identity(&self) -> Option<Identity> {
+        self.identity
+    }
+
+    /// The descriptor, if it is still what it was.
+    pub fn get(&self) -> Option<BorrowedFd<'_>> {
+        let fd = self.fd.as_ref()?.as_fd();
+        (self.identity.is_some() && identity(fd) == self.identity).then_some(fd)
+    }
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_ref().expect("it is open until it is dropped").as_fd()
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        let own = self.get().is_some();
+        match self.fd.take() {
+            Some(fd) if own => drop(fd),
+            Some(fd) => {
+                let _ = fd.into_raw_fd();
+            }
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::fd::{AsRawFd, FromRawFd};
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn the_number_of_another_one_is_not_closed() {
+        let (own, mut other) = UnixStream::pair().expect("sockets");
+        let own = Descriptor::new(own.into());
+        assert!(own.get().is_some());
+        drop(own);
+        assert_eq!(other.read(&mut [0]).expect("an end"), 0);
+        // As a program does that has closed everything, and opens something of its own.
+        let (own, mut other) = UnixStream::pair().expect("sockets");
+        let fd = OwnedFd::from(own);
+        let wrong = Descriptor { fd: Some(fd.try_clone().expect("a copy")), identity: Some([0, 0]) };
+        let number = wrong.as_fd().as_raw_fd();
+        assert!(wrong.get().is_none());
+        drop(wrong);
+        drop(fd);
+        // SAFETY: it was not closed, and nothing else owns it.
+        let mut kept = UnixStream::from(unsafe { OwnedFd::from_raw_fd(number) });
+        kept.write_all(b"x").expect("it is open");
+        other.read_exact(&mut [0]).expect("it is open");
+    }
+}
