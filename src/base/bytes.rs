@@ -1,6 +1,7 @@
 //! Bytes that a program owns, and how they are copied.
 
 use std::alloc::Layout;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Some bytes of memory that the program owns and may be writing to while we read: never a Rust slice.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +26,41 @@ impl Piece {
         debug_assert!(from + len <= self.len);
         Self { ptr: self.ptr.wrapping_add(from), len }
     }
+
+    /// Reads a byte of each page. A system call that gets an address without memory, or a page that is closed, fails in the middle of
+    /// what it does; an access by the processor is a fault, which names the address, and which the program may repair in its handler.
+    ///
+    /// # Safety
+    /// The bytes must be readable, unless the program is to get the fault.
+    pub unsafe fn touch(self) {
+        let end = self.ptr.wrapping_add(self.len);
+        let mut at = self.ptr;
+        while at < end {
+            // SAFETY: the caller's promise.
+            unsafe { at.read_volatile() };
+            at = at.wrapping_add(PAGE - at.addr() % PAGE);
+        }
+    }
+
+    /// As [`Self::touch`], for bytes that are to be written: each byte keeps its value.
+    ///
+    /// # Safety
+    /// The bytes must be writable, unless the program is to get the fault.
+    pub unsafe fn touch_to_write(self) {
+        let end = self.ptr.wrapping_add(self.len);
+        let mut at = self.ptr;
+        while at < end {
+            // SAFETY: the caller's promise. The processor writes the byte whether it is equal or not.
+            let byte = unsafe { AtomicU8::from_ptr(at.cast_mut()) };
+            let value = byte.load(Ordering::Relaxed);
+            let _ = byte.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
+            at = at.wrapping_add(PAGE - at.addr() % PAGE);
+        }
+    }
 }
+
+/// The smallest page of the processor.
+const PAGE: usize = 4096;
 
 /// Something whose bytes are not contiguous, and that can copy any range of them into contiguous memory.
 pub trait Gather {

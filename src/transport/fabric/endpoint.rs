@@ -230,7 +230,7 @@ impl FabricTransport {
     #[cold]
     fn send_injected_later(&mut self, task: Task, words: usize, errno: Errno) -> SendOutcome {
         if !errno.is_again() {
-            self.lose(task, errno.text());
+            self.lose_by(task, errno, &errno.text());
             self.settle();
             self.notify();
             return SendOutcome::Gone;
@@ -247,7 +247,7 @@ impl FabricTransport {
     /// Sends a message, now or as soon as the endpoint has room: an outcome when the peer is lost.
     fn post_or_queue(&mut self, task: Task, slot: usize) -> Option<SendOutcome> {
         if let Err(errno) = self.post(task, slot) {
-            self.lose(task, errno.text());
+            self.lose_by(task, errno, &errno.text());
             self.settle();
             self.notify();
             return Some(SendOutcome::Gone);

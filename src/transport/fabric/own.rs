@@ -57,14 +57,14 @@ impl FabricTransport {
         if self.peer(task).is_some_and(|peer| peer.wants.get() & Wants::NOTICE != 0) {
             self.send_notices(task);
         }
-        if let Some(why) = self.try_send_own(task) {
-            self.lose(task, why);
+        if let Some(errno) = self.try_send_own(task) {
+            self.lose_by(task, errno, &errno.text());
         }
         self.notify();
     }
 
     /// The same; returns why the peer is lost, if it is.
-    pub(super) fn try_send_own(&self, task: Task) -> Option<String> {
+    pub(super) fn try_send_own(&self, task: Task) -> Option<Errno> {
         let peer = self.peer(task)?;
         for (bit, kind) in Wants::FRAMES {
             if peer.wants.get() & bit == 0 {
@@ -78,7 +78,7 @@ impl FabricTransport {
                 Err(errno) if errno.is_again() => return None,
                 Err(errno) => {
                     peer.wants.set(0);
-                    return Some(errno.text());
+                    return Some(errno);
                 }
             }
         }

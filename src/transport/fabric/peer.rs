@@ -6,6 +6,7 @@
 //! sends its tag again.
 
 use super::contact::Peer;
+use super::ofi::Errno;
 use super::own::Wants;
 use super::{FabricTransport, LONGEST, PUBLISHED_BEFORE, WINDOW};
 use crate::base::process::Process;
@@ -76,7 +77,7 @@ impl Peers for FabricTransport {
         self.recall(task);
         self.end_writes_of(task);
         self.drop_arrived(task);
-        let fresh = self.fresh_tag();
+        let fresh = self.fresh_tag(task);
         self.back.retain(|(back, _)| *back != task);
         self.drop_events(task);
         let first = self.first_tag;
@@ -158,7 +159,7 @@ impl FabricTransport {
     fn add(&mut self, task: Task) {
         let mut peer = Box::new(Peer::new(self.first_tag));
         if self.replaces && !self.is_elsewhere(task) {
-            (peer.mine, peer.theirs, peer.standing) = (self.fresh_tag(), 0, Standing::Rejoining);
+            (peer.mine, peer.theirs, peer.standing) = (self.fresh_tag(task), 0, Standing::Rejoining);
             self.awaited.push(task);
         }
         self.peers[task as usize] = Some(peer);
@@ -244,6 +245,20 @@ impl FabricTransport {
         self.leave(task, Standing::Dead(why));
     }
 
+    /// The same, because libfabric has failed with this error.
+    #[cold]
+    pub(super) fn lose_by(&mut self, task: Task, errno: Errno, text: &str) {
+        let cause = match errno.0 {
+            // What would follow on the connection cannot be told from the rest of the message.
+            libc::EFAULT => {
+                "memory of this task that was being sent to it has vanished or was closed meanwhile: "
+            }
+            _ => "",
+        };
+        let why = format!("cannot be reached any more: {cause}{text}");
+        self.lose(task, why);
+    }
+
     fn leave(&mut self, task: Task, how: Standing) {
         if how == Standing::Closed {
             self.note_closed(task);
@@ -295,12 +310,10 @@ impl FabricTransport {
         self.notify();
     }
 
-    /// A tag that this task has not used for any peer, and that no former process with its number has used lately.
-    fn fresh_tag(&mut self) -> u32 {
-        let now = tag_now();
-        let later = is_later(now, self.last_tag);
-        self.last_tag = if later { now } else { self.last_tag.wrapping_add(2) };
-        self.last_tag
+    /// A tag that this task has not used for the peer, and that no former process with its number has used lately.
+    fn fresh_tag(&self, task: Task) -> u32 {
+        let former = self.peer(task).map(|peer| peer.mine).filter(|tag| *tag != self.first_tag);
+        tag_after(former, tag_now())
     }
 
     /// The peer has said that it departs.
@@ -369,7 +382,7 @@ impl FabricTransport {
     /// The peer rejoins the job, and this task has not had contact with it before.
     pub(super) fn await_first(&mut self, task: Task) {
         self.drop_arrived(task);
-        let fresh = self.fresh_tag();
+        let fresh = self.fresh_tag(task);
         let Some(peer) = self.peer_mut(task) else { return };
         peer.reset();
         (peer.mine, peer.theirs, peer.standing, peer.epoch) = (fresh, 0, Standing::Rejoining, NO_EPOCH);
@@ -435,14 +448,39 @@ impl FabricTransport {
 }
 
 /// The tag of this moment: odd, and about 15,000 a second later for each second.
-pub(super) fn tag_now() -> u32 {
+fn tag_now() -> u32 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() >> 16);
     now as u32 | 1
 }
 
-/// Whether the one tag was chosen after the other, by one task and within a day.
+/// The tag of this moment, or, where the peer would not see that it is later than the one that this task has used for it, the one after that:
+/// tags begin again after three days, and clocks are set back.
+fn tag_after(former: Option<u32>, now: u32) -> u32 {
+    former.filter(|former| !is_later(now, *former)).map_or(now, |former| former.wrapping_add(2))
+}
+
+/// Whether the one tag was chosen after the other, by one task for one peer.
 fn is_later(one: u32, other: u32) -> bool {
     one != other && one.wrapping_sub(other) < 1 << 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half of all tags count as earlier ones: those of 39 hours.
+    #[test]
+    fn the_next_tag_for_a_peer_is_later_whenever_it_is_chosen() {
+        let hour = 3_600_000_000_000_u64 >> 16;
+        let first = 0xffff_0001_u32;
+        for hours in [0, 1, 30, 40, 60, 77, 79, 200, 10_000] {
+            let now = first.wrapping_add((hours * hour) as u32) | 1;
+            let next = tag_after(Some(first), now);
+            assert!(is_later(next, first) && next % 2 == 1, "after {hours} hours");
+        }
+        assert!(is_later(tag_after(Some(first), first - 50_000), first), "the clock was set back");
+        assert_eq!(tag_after(None, 7), 7);
+    }
 }
 
 const _: () = assert!(LONGEST <= u32::MAX as usize && WINDOW <= u16::MAX as u32);

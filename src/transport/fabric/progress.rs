@@ -197,7 +197,7 @@ impl FabricTransport {
         if let Some(peer) = self.peer_mut(send.peer).filter(|peer| peer.is_up()) {
             peer.broken = true;
         }
-        self.lose(send.peer, failure.text);
+        self.lose_by(send.peer, failure.errno, &failure.text);
     }
 
     #[cold]
@@ -239,7 +239,7 @@ impl FabricTransport {
                 }
                 Err(errno) => {
                     self.sends.end(slot);
-                    self.lose(task, errno.text());
+                    self.lose_by(task, errno, &errno.text());
                 }
             }
         }

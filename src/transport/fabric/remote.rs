@@ -199,6 +199,8 @@ impl RemoteAccess for FabricTransport {
         if self.closed {
             return Err(System::SHUTDOWN.into());
         }
+        // SAFETY: the caller's promise.
+        unsafe { touch(memory, access == Access::Write) };
         let remote = Some(access == Access::Write);
         // SAFETY: the caller's promise; the registration is withdrawn before the memory is the program's again.
         let region = unsafe { self.device.register(memory.ptr, memory.len, remote) }.map_err(system)?;
@@ -324,6 +326,7 @@ impl FabricTransport {
                 let remote = running.key.target(copy.remote);
                 // SAFETY: the promise of the caller of `start`, which holds until the access is reported or recalled.
                 let posted = unsafe {
+                    touch(Piece { ptr: copy.local, len }, running.access == Access::Read);
                     device.access(
                         running.access,
                         (copy.local, len),
@@ -354,6 +357,15 @@ impl FabricTransport {
         }
         self.accesses.report(&mut self.device);
     }
+}
+
+/// Lets memory that is not there be a fault here, not a failure of the connection.
+///
+/// # Safety
+/// The memory must be readable, and writable if it is `written`.
+unsafe fn touch(memory: Piece, written: bool) {
+    // SAFETY: the caller's promise.
+    unsafe { if written { memory.touch_to_write() } else { memory.touch() } }
 }
 
 /// An error of libfabric as one of the system, which most of them are.

@@ -86,8 +86,12 @@ impl Sends {
         let at = usize::from(self.free.pop()?);
         let lent = ticket.and_then(|_| packet.lendable()).unwrap_or(Piece::EMPTY);
         let buffer = &mut self.memory[at * self.words..][..self.words];
+        // An address without memory would end the connection, and blame the peer.
         // SAFETY: the caller's promise.
-        let copied = unsafe { write(buffer, frame, packet, lent.len != 0) };
+        let copied = unsafe {
+            lent.touch();
+            write(buffer, frame, packet, lent.len != 0)
+        };
         self.copies += usize::from(lent.len == 0);
         self.list[at] = Some(Send { peer, copied, lent, ticket, posted: false });
         Some(self.first + at)

@@ -2,7 +2,7 @@
 
 use super::FabricTransport;
 use super::ofi::Slot;
-use crate::transport::{Access, COPIED_MAX, Copy, EndedWrite, Task};
+use crate::transport::{Access, COPIED_MAX, Copy, EndedWrite, Piece, Task};
 use rustix::io::Errno as System;
 use std::collections::VecDeque;
 use std::io;
@@ -184,6 +184,9 @@ impl FabricTransport {
         if copied {
             // SAFETY: the caller's promise; the slot has room for the data.
             unsafe { local.copy_from_nonoverlapping(copy.local, copy.len) };
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { Piece { ptr: copy.local, len: copy.len }.touch() };
         }
         let there = (key.target(copy.remote), key.key);
         // SAFETY: the caller's promise, or memory of the slot, which is free and used for nothing else until the operation has ended.

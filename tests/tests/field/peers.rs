@@ -1,1 +1,113 @@
 //! Who is alive, and whose fault an error is: hidden processes, threads that outlive the main thread, bad addresses.
+
+use super::job;
+use openlapi_tests::{Job, compile, has_fabric, is_installed, on_network, skipped};
+
+/// Does this with the variables that choose each transport.
+fn over_each(what: &str, test: impl Fn(&str, &[(&str, &str)])) {
+    if on_network(what, "the test chooses the transport itself") {
+        return;
+    }
+    test("shm", &[]);
+    test("ip", &[("LAPI_USE_SHM", "no"), ("MP_EUILIB", "ip")]);
+    if has_fabric() {
+        test("us", &[("LAPI_USE_SHM", "no")]);
+    } else {
+        skipped(&format!("{what} over libfabric"), "it is not installed");
+    }
+}
+
+fn with(job: Job, variables: &[(&str, &str)]) -> Job {
+    variables.iter().fold(job, |job, (name, value)| job.env(name, value))
+}
+
+/// Tasks put to each other although no one sees another's process in `/proc`, or sees it as a zombie: nobody is reported as dead.
+fn all_live(how: &str) {
+    over_each(&format!("tasks that are {how}"), |_, variables| {
+        let outcome = with(job("alive", 3, &format!("{how} put")), variables).run();
+        if outcome.ok().stdout.contains("SKIP") {
+            return skipped(&format!("tasks that are {how}"), "/proc cannot be mounted here");
+        }
+        assert_eq!((outcome.stdout.matches("PASS").count(), &*outcome.stderr), (3, ""), "{outcome}");
+    });
+}
+
+/// One of them is killed: that one is reported to the others, and no other one.
+fn one_dies(how: &str) {
+    over_each(&format!("the death of a task among those that are {how}"), |_, variables| {
+        let job = job("alive", 4, &format!("{how} die")).poe_arg("-on_death").poe_arg("continue");
+        let outcome = with(job, variables).run();
+        if outcome.stdout.contains("SKIP") {
+            return skipped(&format!("a death among tasks that are {how}"), "/proc cannot be mounted here");
+        }
+        outcome.exited(137).says("task 1 (");
+        assert_eq!(outcome.stdout.matches("PASS").count(), 3, "{outcome}");
+    });
+}
+
+#[test]
+fn tasks_that_proc_hides_live() {
+    all_live("hidden");
+}
+
+#[test]
+fn tasks_whose_main_thread_has_ended_live() {
+    all_live("parted");
+}
+
+/// Hydra reports no deaths: the processes of the others are looked at while no connection with them exists.
+#[test]
+fn tasks_that_proc_hides_live_under_hydra() {
+    if !is_installed("mpiexec.hydra") {
+        return skipped("hidden tasks under Hydra", "mpiexec.hydra is not installed");
+    }
+    let program = compile("field-alive-hydra", &["tests/field/alive.c"], &[]);
+    for how in ["hidden", "parted"] {
+        let job = Job::direct("mpiexec.hydra").without_launchers().arg("-n").arg("2").arg(&program);
+        let outcome = job.arg(how).arg("put").run();
+        if !outcome.ok().stdout.contains("SKIP") {
+            assert_eq!(outcome.stdout.matches("PASS").count(), 2, "{outcome}");
+        }
+    }
+}
+
+#[test]
+fn a_death_among_tasks_that_proc_hides_is_reported() {
+    one_dies("hidden");
+}
+
+#[test]
+fn a_death_among_tasks_whose_main_threads_have_ended_is_reported() {
+    one_dies("parted");
+}
+
+/// A page that the program's own handler of SIGSEGV opens: every operation has its data, and the connection stays.
+#[test]
+fn closed_pages_are_opened_by_the_programs_handler() {
+    over_each("closed pages", |_, variables| {
+        for place in ["source", "target", "there", "here"] {
+            for bytes in [20_000, 300_000, 3_000_000] {
+                let outcome = with(job("badaddr", 2, &format!("{place} opened {bytes}")), variables).run();
+                assert_eq!(
+                    outcome.ok().stdout.matches("PASS").count(),
+                    2,
+                    "{place}, {bytes} bytes\n{outcome}"
+                );
+            }
+        }
+    });
+}
+
+/// A page that stays closed is a fault of the task whose memory it should be, and no other task is said to be lost before that.
+#[test]
+fn closed_pages_blame_nobody_else() {
+    over_each("closed pages without a handler", |_, variables| {
+        for (place, at_fault) in [("source", 0), ("target", 1), ("there", 1), ("here", 0)] {
+            let job = job("badaddr", 2, &format!("{place} closed 300000"));
+            let outcome = with(job, variables).run();
+            outcome.says(&format!("poe: task {at_fault} ("));
+            let blamed = outcome.stdout.contains(&format!("blames task {}", 1 - at_fault));
+            assert!(outcome.status != Some(0) && !blamed, "{place}\n{outcome}");
+        }
+    });
+}

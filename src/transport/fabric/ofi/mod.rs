@@ -84,6 +84,7 @@ pub(super) struct Completion {
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) slot: Option<Slot>,
+    pub(super) errno: Errno,
     pub(super) text: String,
 }
 
@@ -406,7 +407,7 @@ impl Device {
             return Ok(0);
         }
         if code != fi::FI_EAVAIL as c_int {
-            return Err(Failure { slot: None, text: Errno(code).text() });
+            return Err(Failure { slot: None, errno: Errno(code), text: Errno(code).text() });
         }
         // SAFETY: the entry is plain numbers and pointers; the provider's text is a string or null.
         unsafe {
@@ -416,11 +417,12 @@ impl Device {
                 return Ok(0);
             }
             let own = info::owned(calls::cq_strerror(self.cq, entry.prov_errno, entry.err_data));
-            let mut text = Errno(entry.err).text();
+            let errno = Errno(entry.err);
+            let mut text = errno.text();
             if !own.is_empty() && own != text {
                 text = format!("{text} ({own})");
             }
-            Err(Failure { slot: self.slot(entry.op_context), text })
+            Err(Failure { slot: self.slot(entry.op_context), errno, text })
         }
     }
 
