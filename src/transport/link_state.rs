@@ -34,6 +34,18 @@ pub struct LinkState {
     /// The interfaces' numbers, as far as they are known.
     numbers: Vec<Option<u32>>,
     up: u8,
+    /// The kernel was asked for the state of all links, and its reply has not ended.
+    asked: bool,
+    /// Reports were lost since the last question.
+    stale: bool,
+}
+
+/// What a message says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Message {
+    Link(Report),
+    /// The reply to a question has ended; with `false` some of it is missing.
+    End(bool),
 }
 
 /// What a message says of one link.
@@ -56,7 +68,7 @@ impl LinkState {
         let socket = net::socket_with(family, SocketType::RAW, flags, None)?;
         net::bind(&socket, &netlink::SocketAddrNetlink::new(0, RTMGRP_LINK))?;
         let numbers = vec![None; names.len()];
-        let mut links = Self { socket, names, numbers, up: u8::MAX };
+        let mut links = Self { socket, names, numbers, up: u8::MAX, asked: false, stale: false };
         links.ask()?;
         Ok(links)
     }
@@ -70,7 +82,18 @@ impl LinkState {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
         message[6..8].copy_from_slice(&flags.to_ne_bytes());
         net::send(&self.socket, &message, SendFlags::empty())?;
+        (self.asked, self.stale) = (true, false);
         Ok(())
+    }
+
+    fn take(&mut self, message: &Message) {
+        match message {
+            Message::Link(report) => self.note(report),
+            Message::End(whole) => {
+                self.asked = false;
+                self.stale |= !whole;
+            }
+        }
     }
 
     fn note(&mut self, report: &Report) {
@@ -92,11 +115,13 @@ impl Links for LinkState {
         let mut any = false;
         loop {
             match net::recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
-                Ok((len, _)) => reports(&buffer[..len]).iter().for_each(|report| self.note(report)),
-                // Reports were lost: the state of all links is asked for.
-                Err(Errno::NOBUFS) if self.ask().is_ok() => {}
+                Ok((len, _)) => messages(&buffer[..len]).iter().for_each(|message| self.take(message)),
+                // The end of a reply may be among what was lost.
+                Err(Errno::NOBUFS) => (self.asked, self.stale) = (false, true),
                 Err(Errno::INTR) => continue,
-                Err(_) => break,
+                // The state of all links is asked for, one question after the other: now, or at the next call.
+                Err(_) if !self.stale || self.asked || self.ask().is_err() => break,
+                Err(_) => continue,
             }
             any = true;
         }
@@ -108,8 +133,8 @@ impl Links for LinkState {
     }
 }
 
-/// What a datagram of the kernel says of links.
-fn reports(mut rest: &[u8]) -> Vec<Report> {
+/// What a datagram of the kernel says.
+fn messages(mut rest: &[u8]) -> Vec<Message> {
     let mut found = Vec::new();
     let short = |bytes: &[u8], at: usize| u16::from_ne_bytes(std::array::from_fn(|byte| bytes[at + byte]));
     let word = |bytes: &[u8], at: usize| u32::from_ne_bytes(std::array::from_fn(|byte| bytes[at + byte]));
@@ -121,7 +146,14 @@ fn reports(mut rest: &[u8]) -> Vec<Report> {
         let (message, after) = rest.split_at(len);
         rest = &after[(len.next_multiple_of(4) - len).min(after.len())..];
         let kind = short(message, 4);
-        if ![libc::RTM_NEWLINK, libc::RTM_DELLINK].contains(&kind) || len < HEAD + LINK {
+        let interrupted = short(message, 6) & libc::NLM_F_DUMP_INTR as u16 != 0;
+        if [libc::NLMSG_DONE, libc::NLMSG_ERROR].contains(&i32::from(kind)) {
+            found.push(Message::End(i32::from(kind) == libc::NLMSG_DONE && !interrupted));
+            continue;
+        }
+        // A message of a family speaks of the link as a part of something else: one that leaves a bridge is not gone.
+        if ![libc::RTM_NEWLINK, libc::RTM_DELLINK].contains(&kind) || len < HEAD + LINK || message[HEAD] != 0
+        {
             continue;
         }
         let running = kind == libc::RTM_NEWLINK && word(message, HEAD + 8) & RUNNING == RUNNING;
@@ -138,7 +170,71 @@ fn reports(mut rest: &[u8]) -> Vec<Report> {
             }
             attributes = &attributes[len.next_multiple_of(4).min(attributes.len())..];
         }
-        found.push(report);
+        found.push(Message::Link(report));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message of this kind and family about link 7, which is up.
+    fn message(kind: u16, flags: u16, family: u8) -> Vec<u8> {
+        let mut bytes = vec![0_u8; HEAD + LINK];
+        let len = bytes.len() as u32;
+        bytes[..4].copy_from_slice(&len.to_ne_bytes());
+        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
+        bytes[HEAD] = family;
+        bytes[HEAD + 4..][..4].copy_from_slice(&7_u32.to_ne_bytes());
+        bytes[HEAD + 8..][..4].copy_from_slice(&RUNNING.to_ne_bytes());
+        bytes
+    }
+
+    fn link(running: bool) -> Message {
+        Message::Link(Report { number: 7, name: None, running })
+    }
+
+    #[test]
+    fn a_link_that_leaves_a_bridge_is_not_gone() {
+        let gone = message(libc::RTM_DELLINK, 0, libc::AF_BRIDGE as u8);
+        assert_eq!(messages(&gone), []);
+        let both = [gone, message(libc::RTM_NEWLINK, 0, 0), message(libc::RTM_DELLINK, 0, 0)].concat();
+        assert_eq!(messages(&both), [link(true), link(false)]);
+    }
+
+    #[test]
+    fn a_reply_that_is_not_whole_is_asked_for_again() {
+        let done = |flags: u16| messages(&message(libc::NLMSG_DONE as u16, flags, 0));
+        assert_eq!(done(0), [Message::End(true)]);
+        assert_eq!(done(libc::NLM_F_DUMP_INTR as u16), [Message::End(false)]);
+        assert_eq!(messages(&message(libc::NLMSG_ERROR as u16, 0, 0)), [Message::End(false)]);
+    }
+
+    /// Whatever the socket is, it is asked as soon as it takes a question.
+    #[test]
+    fn lost_reports_are_asked_for_until_the_question_is_taken() {
+        let (socket, kernel) = rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::DGRAM,
+            SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
+            None,
+        )
+        .expect("sockets");
+        let mut links =
+            LinkState { socket, names: vec![None], numbers: vec![Some(7)], up: 1, asked: false, stale: true };
+        while net::send(&links.socket, &[0; 1024], SendFlags::empty()).is_ok() {}
+        assert_eq!(links.poll(), None);
+        assert!(links.stale && !links.asked, "there was no room for the question");
+        while net::recv(&kernel, &mut [0; 1024][..], RecvFlags::empty()).is_ok() {}
+        assert_eq!(links.poll(), None);
+        assert!(!links.stale && links.asked);
+        let question = net::recv(&kernel, &mut [0; 64][..], RecvFlags::empty()).expect("a question").0;
+        assert_eq!(question, HEAD + LINK);
+        net::send(&kernel, &message(libc::RTM_DELLINK, 0, 0), SendFlags::empty()).expect("room");
+        net::send(&kernel, &message(libc::NLMSG_DONE as u16, 0, 0), SendFlags::empty()).expect("room");
+        assert_eq!(links.poll(), Some(0));
+        assert!(!links.asked);
+    }
 }

@@ -4,7 +4,9 @@ use super::flow::{Arrival, WINDOW};
 use super::peer::{Peer, State};
 use super::{Kept, Out, Rail, Rails};
 use crate::transport::parcel::Parcel;
-use crate::transport::{Endpoint, Inbound, Limits, Outgoing, Piece, RemoteAccess, SendOutcome, Tally, Task};
+use crate::transport::{
+    Endpoint, HEAD_MAX, Inbound, Limits, Outgoing, Piece, RemoteAccess, SendOutcome, Tally, Task,
+};
 use crate::wire::rails::{HEAD, Head, Kind};
 use std::time::{Duration, Instant};
 
@@ -295,6 +297,7 @@ impl<T: Rail> Rails<T> {
         let src = inbound.src;
         let valid = head.filter(|head| {
             usize::from(head.head_len) <= inbound.body_len
+                && usize::from(head.head_len) <= HEAD_MAX
                 && head.head_len % 8 == 0
                 && inbound.head_len == HEAD
         });

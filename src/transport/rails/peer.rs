@@ -176,6 +176,7 @@ impl<T: Rail> Peers for Rails<T> {
         self.rails.iter_mut().for_each(|rail| rail.part(task));
         self.ready.retain(|parcel| parcel.src != task);
         self.back.retain(|(back, _)| *back != task);
+        self.active.retain(|active| *active != task);
         let progress = self.progress(task);
         let peer = Peer::new(self.rails.len(), false, self.now());
         let peer = Peer { state: State::Parted, progress, ..peer };

@@ -1,7 +1,9 @@
 //! Another process takes the place of a task that has died.
 
 use super::*;
+use crate::transport::HEAD_MAX;
 use crate::transport::mem::NetworkHandle;
+use crate::wire::rails::{Head, Kind};
 
 /// The epoch of the task that survives.
 const EPOCH: u64 = 9;
@@ -111,4 +113,34 @@ fn packets_of_a_peer_that_has_rejoined_wait_until_it_is_named() {
     successor.disarm();
     assert_eq!(successor.rejoined(), Some((0, EPOCH)));
     assert_eq!(receive(&mut successor), Some(5));
+}
+
+/// What is to be done for the next connection begins with nothing.
+#[test]
+fn a_peer_from_which_this_task_has_parted_is_not_looked_after() {
+    let (mut ends, _network) = unserved(2, 2, MemOptions::default());
+    send(&mut ends[0], 1, &[1; 8]).expect("room");
+    assert_eq!(ends[0].active, [1]);
+    ends[0].part(1);
+    assert!(ends[0].active.is_empty());
+    ends[0].rejoin(1, EPOCH).expect("can rejoin");
+    ends[0].look_after(1);
+    assert_eq!(ends[0].active, [1], "once");
+}
+
+#[test]
+fn a_packet_with_a_head_that_is_too_long_is_dropped() {
+    let (mut ends, _network) = unserved(2, 2, MemOptions::default());
+    let body = [0_u64; 16];
+    for (head_len, taken) in [(HEAD_MAX + 8, false), (HEAD_MAX, true)] {
+        let head = Head { kind: Kind::Packet, number: 0, accepted: 0, session: 0, head_len: head_len as u8 }
+            .encode();
+        let first = Piece { ptr: body.as_ptr().cast(), len: size_of_val(&body) };
+        let packet = Outgoing { head: &head, first, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+        // SAFETY: head and body are readable during the call.
+        assert_eq!(unsafe { ends[1].rails[0].try_send(0, &packet) }, SendOutcome::Sent);
+        let arrived = ends[0].recv();
+        assert_eq!(arrived.as_ref().map(|packet| packet.head_len), taken.then_some(HEAD_MAX));
+        arrived.into_iter().for_each(|packet| ends[0].release(packet));
+    }
 }
