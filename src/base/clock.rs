@@ -62,6 +62,14 @@ pub fn ticks() -> u64 {
     }
 }
 
+/// Whether a moment has come that was chosen as at most `pause` ticks later, in ticks. A machine that has hibernated counts its ticks from
+/// the beginning: a moment that is farther away than that belongs to the time before.
+#[inline]
+pub fn has_come(moment: u64, pause: u64, now: u64) -> bool {
+    let left = moment.wrapping_sub(now);
+    left == 0 || left > pause
+}
+
 /// The time since the start of the machine, also while it slept: of two moments of one process the later one is greater.
 pub fn since_boot() -> Duration {
     #[cfg(all(test, not(loom)))]
@@ -105,6 +113,17 @@ pub fn test_deadline() -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use super::has_come;
+
+    #[test]
+    fn a_moment_of_before_a_hibernation_has_come() {
+        let (moment, pause) = (5_000_000_000, 300_000_000);
+        assert!(!has_come(moment, pause, moment - pause) && !has_come(moment, pause, moment - 1));
+        assert!(has_come(moment, pause, moment) && has_come(moment, pause, moment + 1));
+        assert!(has_come(moment, pause, 1000), "the ticks have begun again");
+        assert!(has_come(0, pause, moment), "at once");
+    }
+
     #[test]
     fn goes_forward() {
         let before = super::ticks();

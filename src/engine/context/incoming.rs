@@ -2,6 +2,7 @@
 
 use crate::abi::{LAPI_NORMAL, compl_hndlr_p, lapi_ret_flags_t};
 use crate::base::bytes::{self, Piece, pad8};
+use crate::base::clock::has_come;
 use crate::engine::context::request::Message;
 use crate::proto::content::Content;
 use crate::transport::{Key, Task};
@@ -236,7 +237,7 @@ impl Offers {
 
     /// Whether messages are to be offered now, in ticks.
     pub fn are_due(&self, now: u64) -> bool {
-        self.vain < Self::AT_ONCE || now.wrapping_sub(self.due) as i64 >= 0
+        self.vain < Self::AT_ONCE || has_come(self.due, 1 << Self::LONGEST, now)
     }
 
     /// Messages were offered at `now`, in ticks, and some of them accepted or none.

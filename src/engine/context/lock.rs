@@ -129,6 +129,24 @@ impl OwnedLock {
         unsafe { self.raw.unlock() }
     }
 
+    /// Releases the lock in the midst of calls, for a function of the program; the result is for [`Self::enter_calls`]. Another
+    /// thread that takes it meanwhile is in no call of this one.
+    ///
+    /// # Safety
+    /// The calling thread must hold it, by [`Self::enter`].
+    pub unsafe fn leave_calls(&self) -> u32 {
+        let nested = self.nested.swap(0, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { self.leave() };
+        nested
+    }
+
+    /// Takes the lock again after [`Self::leave_calls`]. The program's function may have left it taken: then it is the calls' again.
+    pub fn enter_calls(&self, nested: u32) {
+        self.enter();
+        self.nested.store(nested, Ordering::Relaxed);
+    }
+
     /// Gives back a lock that was [`Hold::Lent`].
     ///
     /// # Safety

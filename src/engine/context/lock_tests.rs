@@ -38,6 +38,30 @@ fn a_call_takes_a_free_lock() {
 }
 
 #[test]
+fn the_calls_of_a_thread_that_has_left_are_not_those_of_another_one() {
+    let lock = OwnedLock::new();
+    assert_eq!((lock.enter(), lock.enter()), (Hold::Taken, Hold::Nested), "a call, and one of its handler");
+    // SAFETY: taken above.
+    let calls = unsafe { lock.leave_calls() };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(lock.enter(), Hold::Taken);
+            assert!(!lock.is_nested(), "it has made one call");
+            assert_eq!(lock.enter(), Hold::Nested);
+            lock.leave_nested();
+            // SAFETY: taken above.
+            unsafe { lock.leave() };
+        });
+    });
+    lock.enter_calls(calls);
+    assert!(lock.is_nested());
+    lock.leave_nested();
+    assert!(!lock.is_nested());
+    // SAFETY: taken above.
+    unsafe { lock.leave() };
+}
+
+#[test]
 fn a_call_borrows_what_the_program_holds() {
     let lock = OwnedLock::new();
     assert!(lock.lock());

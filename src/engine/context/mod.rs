@@ -391,10 +391,9 @@ impl<'a> Held<'a> {
         self.prepare_to_leave();
         self.step_out();
         // SAFETY: this thread holds the lock, and takes it again before this value can be used.
-        unsafe { self.context.lock.leave() };
+        let calls = unsafe { self.context.lock.leave_calls() };
         let result = run();
-        // The program's function may have left it taken: then it is ours again from here on.
-        self.context.lock.enter();
+        self.context.lock.enter_calls(calls);
         self.step_in();
         result
     }

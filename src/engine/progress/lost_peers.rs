@@ -4,7 +4,7 @@
 //! such peer. A thread that was woken by a packet checks only when the last check is some tenths of a second ago.
 
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
-use crate::base::clock::{elapsed, moment, since, ticks};
+use crate::base::clock::{elapsed, has_come, moment, since, ticks};
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::peers::Standing;
 use crate::engine::context::{Core, Held};
@@ -35,7 +35,7 @@ const BETWEEN_LOOKS: u64 = 300_000_000;
 /// The same as [`look_after_peers`], unless that was done a moment ago: for threads that never sleep.
 #[cold]
 pub fn look_when_due(held: &mut Held<'_>) {
-    if ticks() >= held.core().next_look {
+    if has_come(held.core().next_look, BETWEEN_LOOKS, ticks()) {
         look_after_peers(held);
     }
 }
