@@ -1,9 +1,10 @@
 //! Sockets with an abstract name that carry whole messages with file descriptors, and never block.
 
+use crate::base::descriptor::{Descriptor, Identity, identity};
 use crate::base::sync::{Mutex, MutexGuard};
 use crate::wire::hello::LONGEST;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -146,9 +147,12 @@ pub(in crate::job) struct Listener(Socket);
 
 /// The sockets that this process has open. Held while one is made or closed, and while a thread forks: so a child knows
 /// all of those that it has inherited.
-static SOCKETS: Mutex<BTreeSet<RawFd>> = Mutex::new(BTreeSet::new());
+static SOCKETS: Mutex<Numbers> = Mutex::new(Numbers::new());
 
-type Sockets = MutexGuard<'static, BTreeSet<RawFd>>;
+/// What each number was when the socket was made.
+type Numbers = BTreeMap<RawFd, Option<Identity>>;
+
+type Sockets = MutexGuard<'static, Numbers>;
 
 thread_local! {
     /// What a thread that forks holds. The child's only thread is a copy of that thread. It is taken out before the thread ends: a
@@ -177,9 +181,18 @@ pub(in crate::job) fn after_fork() {
 /// as it lives, and peers would take the parent for alive.
 pub(in crate::job) fn close_in_child() {
     if let Ok(Some(mut sockets)) = HELD.try_with(|held| held.borrow_mut().take()) {
-        for descriptor in std::mem::take(&mut *sockets) {
+        close(std::mem::take(&mut *sockets));
+    }
+}
+
+/// Closes those of these sockets that are still open: the program may have closed some, and opened something of its own.
+fn close(sockets: Numbers) {
+    for (number, known) in sockets {
+        // SAFETY: looked at, to see whether it is what it was.
+        let found = identity(unsafe { BorrowedFd::borrow_raw(number) });
+        if known.is_some() && found == known {
             // SAFETY: a socket's descriptor, whose owner is a context that this process does not use.
-            drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
+            drop(unsafe { OwnedFd::from_raw_fd(number) });
         }
     }
 }
@@ -231,14 +244,14 @@ impl Drop for Listener {
     /// A process that was started at the wrong moment may hold a copy of the descriptor until it runs its program:
     /// shutting the socket down makes sure that no process connects to that copy.
     fn drop(&mut self) {
-        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+        self.0.shut_down();
     }
 }
 
 impl Drop for Channel {
     /// Closes both ends, also where a process that was just forked has a copy of the descriptor for a moment.
     fn drop(&mut self) {
-        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+        self.0.shut_down();
     }
 }
 
@@ -257,7 +270,9 @@ impl<T> Inherited<T> {
         let mut all = sockets();
         let owner = made()?;
         let descriptors = descriptors(&owner);
-        all.extend(&descriptors);
+        // SAFETY: open, as the owner has just made them.
+        let known = |number: RawFd| identity(unsafe { BorrowedFd::borrow_raw(number) });
+        all.extend(descriptors.iter().map(|number| (*number, known(*number))));
         Ok(Self { owner: ManuallyDrop::new(owner), descriptors })
     }
 
@@ -283,7 +298,7 @@ impl<T> Drop for Inherited<T> {
 
 /// A socket that is in [`SOCKETS`].
 #[derive(Debug)]
-struct Socket(ManuallyDrop<OwnedFd>);
+struct Socket(ManuallyDrop<Descriptor>);
 
 impl Socket {
     fn open(all: &mut Sockets) -> io::Result<Self> {
@@ -293,16 +308,32 @@ impl Socket {
     }
 
     fn new(socket: OwnedFd, all: &mut Sockets) -> Self {
-        all.insert(socket.as_raw_fd());
+        let number = socket.as_raw_fd();
+        let socket = Descriptor::new(socket);
+        all.insert(number, socket.identity());
         Self(ManuallyDrop::new(socket))
     }
 
     /// What dropping does, for one that holds the lock.
     fn close(self, all: &mut Sockets) {
         let mut socket = ManuallyDrop::new(self);
-        all.remove(&socket.0.as_raw_fd());
+        socket.forget(all);
+    }
+
+    fn forget(&mut self, all: &mut Sockets) {
+        let number = self.0.as_fd().as_raw_fd();
+        // Another one may have the number, when the program has closed this one.
+        if all.get(&number) == Some(&self.0.identity()) {
+            all.remove(&number);
+        }
         // SAFETY: it is not used again, nor dropped.
-        unsafe { ManuallyDrop::drop(&mut socket.0) };
+        unsafe { ManuallyDrop::drop(&mut self.0) };
+    }
+
+    fn shut_down(&self) {
+        if let Some(socket) = self.0.get() {
+            let _ = rustix::net::shutdown(socket, Shutdown::Both);
+        }
     }
 }
 
@@ -315,8 +346,27 @@ impl AsFd for Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         let mut all = sockets();
-        all.remove(&self.0.as_raw_fd());
-        // SAFETY: it is not used again.
-        unsafe { ManuallyDrop::drop(&mut self.0) };
+        self.forget(&mut all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_child_closes_what_it_has_inherited_and_nothing_else() {
+        let pair = || UnixStream::pair().expect("sockets");
+        let ((inherited, mut there), (own, mut kept)) = (pair(), pair());
+        let inherited = OwnedFd::from(inherited);
+        // The program has closed the library's socket, and opened this one.
+        let numbers = [(inherited.as_raw_fd(), identity(&inherited)), (own.as_raw_fd(), Some([0, 0]))];
+        std::mem::forget(inherited);
+        close(numbers.into_iter().collect());
+        assert_eq!(there.read(&mut [0]).expect("an end"), 0);
+        (&own).write_all(b"x").expect("it is open");
+        kept.read_exact(&mut [0]).expect("it is open");
     }
 }
