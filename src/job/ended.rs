@@ -4,6 +4,7 @@
 //! lock that a thread of the parent held.
 
 use crate::wire::launcher::Ended;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// No launcher starts more tasks than this.
@@ -20,28 +21,49 @@ pub fn of(task: u32) -> Option<Ended> {
     Ended::from_word(WORDS.get(task as usize)?.load(Ordering::Relaxed))
 }
 
-/// Stores what the launcher has sent: all tasks that have ended, by number. A task that is not among them runs.
-pub fn store(all: &[(u32, Ended)]) {
+/// Stores what the launcher has sent of these tasks: those that have ended, by number. A task that is not among them runs.
+pub fn store(tasks: Range<u32>, all: &[(u32, Ended)]) {
     BOUND.fetch_max(all.last().map_or(0, |(task, _)| task + 1), Ordering::Relaxed);
     let mut ended = all.iter().peekable();
     let mut word = |task| {
         while ended.next_if(|(earlier, _)| *earlier < task).is_some() {}
         ended.next_if(|(number, _)| *number == task).map_or(0, |(_, ended)| ended.to_word())
     };
-    change(&mut word);
+    change(tasks, &mut word);
 }
 
 /// In the child of a fork: it is not a task of that job.
 pub fn forget_in_child() {
-    change(&mut |_| 0);
+    change(0..u32::MAX, &mut |_| 0);
 }
 
-fn change(to: &mut dyn FnMut(u32) -> u32) {
-    for (task, word) in (0..BOUND.load(Ordering::Relaxed)).zip(&WORDS) {
+fn change(tasks: Range<u32>, to: &mut dyn FnMut(u32) -> u32) {
+    let end = tasks.end.min(BOUND.load(Ordering::Relaxed));
+    for (task, word) in (tasks.start..end).zip(WORDS.iter().skip(tasks.start as usize)) {
         let to = to(task);
         // Pages that hold nothing stay shared.
         if word.load(Ordering::Relaxed) != to {
             word.store(to, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::launcher::{How, Stage};
+
+    #[test]
+    fn a_part_of_the_list_says_nothing_of_the_others() {
+        let end = Ended { stage: Stage::Ready, how: How::Signal(9) };
+        let first = MOST as u32 - 10;
+        store(first..first + 5, &[(first, end), (first + 4, end)]);
+        store(first + 5..u32::MAX, &[(first + 6, end)]);
+        let ended = || (first..first + 10).filter(|task| of(*task).is_some()).collect::<Vec<u32>>();
+        assert_eq!(ended(), [first, first + 4, first + 6]);
+        store(first..first + 5, &[(first + 1, end)]);
+        assert_eq!(ended(), [first + 1, first + 6]);
+        store(first..u32::MAX, &[]);
+        assert!(ended().is_empty());
     }
 }

@@ -179,7 +179,8 @@ fn run(reporter: &Reporter, mut socket: Option<Arc<LauncherSocket>>, tasks: u32)
         while let Some(message) = socket.as_ref().and_then(|socket| socket.receive()) {
             match message {
                 FromLauncher::Ask(number) => asked = Some(number),
-                FromLauncher::Ended(tasks) => ended::store(&tasks),
+                FromLauncher::Ended(tasks) => ended::store(0..u32::MAX, &tasks),
+                FromLauncher::EndedAmong(among, tasks) => ended::store(among, &tasks),
             }
         }
         if reporter.ended.load(Ordering::Acquire) {

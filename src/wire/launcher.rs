@@ -7,12 +7,15 @@
 //!                    LAPI-REPORT 1 CAUSE\npid P\n...\n\ntext  a report; CAUSE is stall, signal or "asked K"
 //! launcher -> task   LAPI-REPORT 1 ask K                      asks for a report
 //!                    LAPI-REPORT 1 ended\nT STATE HOW N\n...   all tasks that have ended so far
+//!                    LAPI-REPORT 1 ended\namong A B\n...       those with numbers from A on, and below B
 //! ```
 //!
-//! The launcher sends the whole list of ended tasks each time, so a message that is late or lost does no harm. Lines
+//! The launcher sends the whole list of ended tasks each time, in several messages if it is long, so a message that is late or lost does no
+//! harm. Lines
 //! that begin with an unknown word are skipped.
 
 use std::fmt::{self, Write as _};
+use std::ops::Range;
 
 /// How every message begins.
 const HEAD: &str = "LAPI-REPORT 1 ";
@@ -57,7 +60,12 @@ pub enum FromLauncher {
     Ask(u64),
     /// The tasks that have ended.
     Ended(Vec<(u32, Ended)>),
+    /// Those that have ended, by number, among the tasks with these numbers.
+    EndedAmong(Range<u32>, Vec<(u32, Ended)>),
 }
+
+/// So many ended tasks are in one message, at most, which is shorter than [`LONGEST`] then.
+const MOST_ENDED: usize = 2048;
 
 /// Why a report is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,18 +181,27 @@ impl FromLauncher {
     pub fn encode(&self) -> String {
         match self {
             Self::Ask(number) => format!("{HEAD}ask {number}"),
-            Self::Ended(tasks) => {
-                let mut text = format!("{HEAD}ended");
-                for (task, Ended { stage, how }) in tasks {
-                    let word = STAGES.iter().find(|entry| entry.0 == *stage).map_or("never", |entry| entry.1);
-                    let _ = match how {
-                        How::Exit(status) => write!(text, "\n{task} {word} exit {status}"),
-                        How::Signal(signal) => write!(text, "\n{task} {word} signal {signal}"),
-                    };
-                }
-                text
+            Self::Ended(tasks) => format!("{HEAD}ended{}", ended_lines(tasks)),
+            Self::EndedAmong(Range { start, end }, tasks) => {
+                format!("{HEAD}ended\namong {start} {end}{}", ended_lines(tasks))
             }
         }
+    }
+
+    /// The messages that say which tasks have ended: all of them, by number.
+    pub fn ended(tasks: Vec<(u32, Ended)>) -> Vec<Self> {
+        if tasks.len() <= MOST_ENDED {
+            return vec![Self::Ended(tasks)];
+        }
+        let mut start = 0;
+        let mut rest = tasks.chunks(MOST_ENDED).peekable();
+        let mut messages = Vec::new();
+        while let Some(part) = rest.next() {
+            let end = rest.peek().and_then(|next| next.first()).map_or(u32::MAX, |(task, _)| *task);
+            messages.push(Self::EndedAmong(start..end, part.to_vec()));
+            start = end;
+        }
+        messages
     }
 
     /// Reads a message; `None` when it has no form that is known.
@@ -193,23 +210,46 @@ impl FromLauncher {
         match lines.next()?.split_once(' ') {
             Some(("ask", number)) => Some(Self::Ask(number.trim().parse().ok()?)),
             None if message[HEAD.len()..].starts_with("ended") => {
-                let tasks = lines.map(|line| {
-                    let mut words = line.split(' ');
-                    let task = words.next()?.parse().ok()?;
-                    let word = words.next()?;
-                    let stage = STAGES.iter().find(|entry| entry.1 == word)?.0;
-                    let how = match (words.next()?, words.next()?.parse().ok()?) {
-                        ("exit", status) => How::Exit(status),
-                        ("signal", signal) => How::Signal(signal),
-                        _ => return None,
-                    };
-                    Some((task, Ended { stage, how }))
+                let mut lines = lines.peekable();
+                let among = lines.peek().and_then(|line| line.strip_prefix("among ")).map(|numbers| {
+                    let (start, end) = numbers.split_once(' ')?;
+                    Some(start.parse().ok()?..end.parse().ok()?)
                 });
-                Some(Self::Ended(tasks.collect::<Option<_>>()?))
+                match among {
+                    None => Some(Self::Ended(lines.map(ended_of).collect::<Option<_>>()?)),
+                    Some(among) => {
+                        Some(Self::EndedAmong(among?, lines.skip(1).map(ended_of).collect::<Option<_>>()?))
+                    }
+                }
             }
             _ => None,
         }
     }
+}
+
+fn ended_lines(tasks: &[(u32, Ended)]) -> String {
+    let mut text = String::new();
+    for (task, Ended { stage, how }) in tasks {
+        let word = STAGES.iter().find(|entry| entry.0 == *stage).map_or("never", |entry| entry.1);
+        let _ = match how {
+            How::Exit(status) => write!(text, "\n{task} {word} exit {status}"),
+            How::Signal(signal) => write!(text, "\n{task} {word} signal {signal}"),
+        };
+    }
+    text
+}
+
+fn ended_of(line: &str) -> Option<(u32, Ended)> {
+    let mut words = line.split(' ');
+    let task = words.next()?.parse().ok()?;
+    let word = words.next()?;
+    let stage = STAGES.iter().find(|entry| entry.1 == word)?.0;
+    let how = match (words.next()?, words.next()?.parse().ok()?) {
+        ("exit", status) => How::Exit(status),
+        ("signal", signal) => How::Signal(signal),
+        _ => return None,
+    };
+    Some((task, Ended { stage, how }))
 }
 
 impl Report {
@@ -363,6 +403,27 @@ mod tests {
         for message in [FromLauncher::Ask(3), FromLauncher::Ended(Vec::new()), ended] {
             assert_eq!(FromLauncher::decode(&message.encode()), Some(message));
         }
+    }
+
+    /// The longest list that there can be: each message fits into a datagram, and together they say of each task how it ended.
+    #[test]
+    fn a_long_list_of_ended_tasks_goes_in_several_messages() {
+        let killed = Ended { stage: Stage::Failed, how: How::Signal(255) };
+        let all: Vec<(u32, Ended)> =
+            (0..1 << 14).filter(|task| task % 7 != 0).map(|task| (task, killed)).collect();
+        let messages = FromLauncher::ended(all.clone());
+        let (mut next, mut found) = (0, Vec::new());
+        for message in &messages {
+            let text = message.encode();
+            assert!(text.len() <= LONGEST, "{} bytes", text.len());
+            assert_eq!(FromLauncher::decode(&text).as_ref(), Some(message));
+            let FromLauncher::EndedAmong(among, tasks) = message else { panic!("{message:?}") };
+            assert!(among.start == next && tasks.iter().all(|(task, _)| among.contains(task)));
+            next = among.end;
+            found.extend(tasks);
+        }
+        assert_eq!((next, &found), (u32::MAX, &all));
+        assert_eq!(FromLauncher::decode("LAPI-REPORT 1 ended\namong 3"), None);
     }
 
     #[test]

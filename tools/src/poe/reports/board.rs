@@ -131,9 +131,12 @@ impl Board {
     pub(super) fn publish(&self) {
         let mut tasks = self.tasks();
         let ended = (0..).zip(&tasks.list).filter_map(|(number, task)| Some((number, task.reported()?)));
-        let message = FromLauncher::Ended(ended.collect()).encode();
+        let messages: Vec<String> =
+            FromLauncher::ended(ended.collect()).iter().map(FromLauncher::encode).collect();
         for (task, socket) in tasks.list.iter_mut().zip(&self.sockets).filter(|(task, _)| task.stale) {
-            let sent = socket.as_ref().map(|socket| socket.send(message.as_bytes()));
+            let sent = socket.as_ref().map(|socket| {
+                messages.iter().try_for_each(|message| socket.send(message.as_bytes()).map(drop))
+            });
             task.stale =
                 matches!(sent, Some(Err(error)) if error.raw_os_error() == Some(Errno::EAGAIN as i32));
         }
