@@ -158,7 +158,7 @@ impl Rejoin {
 pub const NOTICE: usize = 16;
 
 /// What a [`Notice`] says of its task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Content {
     /// It has died.
@@ -176,7 +176,7 @@ pub enum Content {
 }
 
 /// What tasks are sent about the life of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Notice {
     /// What it says.
     pub content: Content,

@@ -12,6 +12,7 @@
 //!
 //! A task that ends LAPI in an orderly way sends its departure to the task that watches it. Its process may end later, unnoticed.
 
+use super::errands::{Errand, Errands, Key};
 use crate::transport::Task;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -62,21 +63,6 @@ struct Known {
     spread: bool,
 }
 
-/// A notice to another group.
-#[derive(Clone, Copy, Debug)]
-struct Errand {
-    dead: Task,
-    /// The process that has died: another one may have taken its place, and the group must know nevertheless.
-    life: u32,
-    group: u32,
-    /// The task that got it, and whether that has confirmed it.
-    to: Task,
-    confirmed: bool,
-    attempts: u32,
-    /// Another task gets it then; when it is confirmed, it is forgotten then.
-    due: Duration,
-}
-
 /// What one task knows.
 pub(in crate::transport) struct Ring {
     me: Task,
@@ -88,7 +74,7 @@ pub(in crate::transport) struct Ring {
     watched: Option<Task>,
     /// When the watched task ends and nothing was received from it, it has died (and has not ended LAPI before this task watched it).
     counts_as_dead: bool,
-    errands: Vec<Errand>,
+    errands: Errands,
     /// The tasks that have died, of which no other process has taken the place.
     dead: VecDeque<Task>,
     actions: VecDeque<Action>,
@@ -113,7 +99,7 @@ impl Ring {
             group_of,
             watched: None,
             counts_as_dead: true,
-            errands: Vec::new(),
+            errands: Errands::default(),
             dead: VecDeque::new(),
             actions: VecDeque::new(),
         };
@@ -156,7 +142,7 @@ impl Ring {
 
     /// Whether a group has not confirmed yet that it knows of the death of this task.
     pub(in crate::transport) fn spreads(&self, task: Task) -> bool {
-        self.errands.iter().any(|errand| errand.dead == task && !errand.confirmed)
+        self.errands.about(task).any(|(_, errand)| !errand.confirmed)
     }
 
     /// A task has died: this task has found that otherwise than by watching its process.
@@ -218,12 +204,9 @@ impl Ring {
     pub(in crate::transport) fn note(&mut self, from: Task, notice: Notice, now: Duration) {
         match notice {
             Notice::Confirmed { task, life } => {
-                let lives = self.lives(from);
-                let group = self.group_of[from as usize];
-                let own =
-                    |errand: &&mut Errand| (errand.dead, errand.life, errand.group) == (task, life, group);
-                if let Some(errand) = self.errands.iter_mut().find(own).filter(|_| lives) {
-                    (errand.to, errand.confirmed, errand.due) = (from, true, now + KEPT);
+                let key = (task, life, self.group_of[from as usize]);
+                if let Some(errand) = self.errands.get(key).filter(|_| self.lives(from)) {
+                    self.errands.set(key, Errand { to: from, confirmed: true, due: now + KEPT, ..errand });
                 }
             }
             Notice::Died { task, life, confirm } => {
@@ -244,21 +227,17 @@ impl Ring {
 
     /// Gives notices that were not confirmed to others, and forgets those that were confirmed long ago.
     pub(in crate::transport) fn serve(&mut self, now: Duration) {
-        self.errands.retain(|errand| !errand.confirmed || now < errand.due);
-        let late = |errand: &Errand| !errand.confirmed && errand.due <= now;
-        let mut at = 0;
-        while at < self.errands.len() {
-            if late(&self.errands[at]) && !self.go(at, now) {
-                self.errands.swap_remove(at);
-            } else {
-                at += 1;
+        self.errands.forget_old(now);
+        while let Some(key) = self.errands.late(now) {
+            if !self.go(key, now) {
+                self.errands.remove(key);
             }
         }
     }
 
     /// When [`Self::serve`] is to be called.
     pub(in crate::transport) fn due(&self) -> Option<Duration> {
-        self.errands.iter().filter(|errand| !errand.confirmed).map(|errand| errand.due).min()
+        self.errands.due()
     }
 
     /// Whether no notice to another group is kept.
@@ -312,8 +291,8 @@ impl Ring {
 
     /// What `task` has confirmed it may not have passed on.
     fn renew(&mut self, task: Task, now: Duration) {
-        for errand in self.errands.iter_mut().filter(|errand| errand.to == task) {
-            (errand.confirmed, errand.due) = (false, now);
+        for (key, errand) in self.errands.with(task) {
+            self.errands.set(key, Errand { confirmed: false, due: now, ..errand });
         }
         self.serve(now);
     }
@@ -372,19 +351,22 @@ impl Ring {
         let own = self.group_of[self.me as usize];
         let life = self.life(dead);
         // What is known of the processes before.
-        self.errands.retain(|errand| errand.dead != dead || !errand.confirmed);
+        let known: Vec<Key> =
+            self.errands.about(dead).filter(|(_, errand)| errand.confirmed).map(|(key, _)| key).collect();
+        known.into_iter().for_each(|key| self.errands.remove(key));
         for group in (0..self.groups.len() as u32).filter(|&group| group != own) {
-            let errand = Errand { dead, life, group, to: self.me, confirmed: false, attempts: 0, due: now };
-            self.errands.push(errand);
-            if !self.go(self.errands.len() - 1, now) {
-                self.errands.pop();
+            let key = (dead, life, group);
+            self.errands.set(key, Errand { to: self.me, confirmed: false, attempts: 0, due: now });
+            if !self.go(key, now) {
+                self.errands.remove(key);
             }
         }
     }
 
     /// Sends the notice to the next task of the other group. `false`: there is none, or none replies.
-    fn go(&mut self, at: usize, now: Duration) -> bool {
-        let Errand { dead, life, group, to, attempts, .. } = self.errands[at];
+    fn go(&mut self, key: Key, now: Duration) -> bool {
+        let (dead, life, group) = key;
+        let Some(Errand { to, attempts, .. }) = self.errands.get(key) else { return false };
         let group = &self.groups[group as usize];
         // The tasks of this group begin with different ones of that group.
         let after = if attempts == 0 {
@@ -395,8 +377,8 @@ impl Ring {
         let next = group[after..].iter().chain(&group[..after]).copied().find(|&task| self.lives(task));
         let Some(next) = next.filter(|_| attempts < ATTEMPTS) else { return false };
         let wait = (TIMEOUT * (1 << attempts.min(8))).min(LONGEST_TIMEOUT);
-        let errand = &mut self.errands[at];
-        (errand.to, errand.confirmed, errand.attempts, errand.due) = (next, false, attempts + 1, now + wait);
+        let errand = Errand { to: next, confirmed: false, attempts: attempts + 1, due: now + wait };
+        self.errands.set(key, errand);
         self.send(next, Notice::Died { task: dead, life, confirm: true });
         true
     }

@@ -310,6 +310,32 @@ fn one_death_costs_few_messages() {
     assert!(all.rings.iter().flatten().all(|ring| ring.is_idle()));
 }
 
+/// All 64 tasks of a host die at once, in a job of 1,000 hosts: a search through all notices for each would take minutes.
+#[test]
+fn the_deaths_of_a_host_of_a_large_job_are_made_known() {
+    let groups: Vec<u32> = (0..64).map(|_| 0).chain([1, 1]).chain(2..1002).collect();
+    let lives: Vec<u32> = (0..groups.len() as u32).collect();
+    let mut ring = Ring::new(64, groups, &lives);
+    let mut now = Duration::ZERO;
+    (0..64).for_each(|task| ring.found_dead(task, now));
+    let mut asked = Vec::new();
+    while let Some(action) = ring.next_action() {
+        if let Action::Send(to @ 66.., Notice::Died { task, life, confirm: true }) = action {
+            asked.push((to, task, life));
+        }
+        assert!(ring.due().is_some());
+    }
+    assert_eq!(asked.len(), 64 * 1000);
+    for (from, task, life) in asked {
+        ring.note(from, Notice::Confirmed { task, life }, now);
+        assert!(ring.due().is_none() || ring.due() > Some(now));
+    }
+    assert_eq!(ring.due(), None);
+    now += Duration::from_secs(60);
+    ring.serve(now);
+    assert!(ring.is_idle());
+}
+
 #[test]
 fn a_replaced_task_is_not_taken_for_the_one_before() {
     let mut ring = Ring::new(0, vec![0, 0, 1], &[10, 11, 12]);

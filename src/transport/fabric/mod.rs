@@ -215,7 +215,6 @@ pub struct FabricTransport {
     control: ControlKey,
     /// Messages that no task of the job has made.
     foreign: u64,
-    last_tag: u32,
     directory: Box<dyn Directory>,
     accesses: Accesses,
     peers: Vec<Option<Box<Peer>>>,
@@ -300,7 +299,6 @@ impl FabricTransport {
             first_tag: control::first_tag(secret),
             control: ControlKey::new(secret),
             foreign: 0,
-            last_tag: peer::tag_now(),
             directory,
             accesses: Accesses::new(BUFFERS + SENDS),
             peers: std::iter::repeat_with(|| None).take(tasks as usize).collect(),

@@ -4,6 +4,7 @@
 //! A notice is a datagram outside of any connection, which is sent again until its receipt has arrived. A task that ends LAPI sends
 //! notices of that to its neighbours in the ring, which would take the end of its process for a death.
 
+use super::notices::Notices;
 use super::seal::{ANNOUNCEMENT, Announcement};
 use super::{Nanos, UdpTransport};
 use crate::base::process::Process;
@@ -44,7 +45,7 @@ pub(super) struct Watch {
     /// Tasks that know that this one has ended LAPI.
     informed: Vec<Task>,
     /// Notices without a receipt.
-    outgoing: Vec<Unconfirmed>,
+    pub(super) outgoing: Notices,
     /// Deaths that are not reported here yet, and when they are at the latest.
     unreported: Vec<(Task, Nanos)>,
     next_look: Nanos,
@@ -54,33 +55,12 @@ pub(super) struct Watch {
     changed: bool,
 }
 
-struct Unconfirmed {
-    to: Task,
-    notice: Notice,
-    next: Nanos,
-    attempts: u32,
-}
-
 impl Watch {
     /// When it must be served.
     pub(super) fn due(&self) -> Option<Nanos> {
         let ring = self.ring.due().map(|due| due.as_nanos() as Nanos);
         let reports = self.unreported.iter().map(|(_, latest)| *latest);
-        let sends = self.outgoing.iter().map(|one| one.next);
-        sends.chain(reports).chain(ring).chain(self.changed.then_some(0)).min()
-    }
-
-    /// Sends a notice as soon as the task is served, and again until there is a receipt.
-    fn send(&mut self, to: Task, notice: Notice) {
-        if !self.outgoing.iter().any(|one| one.to == to && one.notice == notice) {
-            self.outgoing.push(Unconfirmed { to, notice, next: 0, attempts: 0 });
-        }
-    }
-
-    /// Notices that have no receipt yet, each with the task to which it goes.
-    #[cfg(test)]
-    pub(super) fn unconfirmed(&self) -> impl Iterator<Item = (Task, Notice)> {
-        self.outgoing.iter().map(|one| (one.to, one.notice))
+        reports.chain(ring).chain(self.outgoing.due()).chain(self.changed.then_some(0)).min()
     }
 
     fn notice(&self, content: Content, task: Task) -> Notice {
@@ -100,7 +80,7 @@ impl UdpTransport {
             watched: Watched::default(),
             watchers: Vec::new(),
             informed: Vec::new(),
-            outgoing: Vec::new(),
+            outgoing: Notices::default(),
             unreported: Vec::new(),
             next_look: 0,
             compared: 0,
@@ -173,7 +153,7 @@ impl UdpTransport {
                         }
                         ring::Notice::Confirmed { task, life } => (Content::Confirmed, task, life),
                     };
-                    watch.send(to, Notice { content, task, life });
+                    watch.outgoing.send(to, Notice { content, task, life });
                 }
             }
         }
@@ -198,7 +178,7 @@ impl UdpTransport {
             Look::Runs => {}
             Look::Begun => {
                 let notice = watch.notice(Content::Watches, task);
-                watch.send(task, notice);
+                watch.outgoing.send(task, notice);
             }
             Look::Ended => {
                 // The next one is looked at, too.
@@ -217,24 +197,22 @@ impl UdpTransport {
         else {
             return;
         };
-        for one in watch.outgoing.iter_mut().filter(|one| one.next <= now) {
+        while let Some((to, notice, attempts)) = watch.outgoing.take_due(now) {
             // With each repetition by another path.
-            let path = one.attempts % u32::from(parameters.paths);
-            if let Ok(address) = directory.address_on(one.to, path as u8) {
-                let announcement = Announcement { notice: one.notice, is_receipt: false, life };
-                batch.send_now(&mut **device, address, &key.announce(*me, one.to, &announcement));
+            let path = attempts % u32::from(parameters.paths);
+            if let Ok(address) = directory.address_on(to, path as u8) {
+                let announcement = Announcement { notice, is_receipt: false, life };
+                batch.send_now(&mut **device, address, &key.announce(*me, to, &announcement));
             }
-            let closing = one.notice.content == Content::Closed;
+            let closing = notice.content == Content::Closed;
             let first = if closing { FIRST_AT_END } else { FIRST_INTERVAL };
-            one.next = now + (first << one.attempts.min(10)).min(LONGEST_INTERVAL);
-            one.attempts += 1;
+            let next = now + (first << attempts.min(10)).min(LONGEST_INTERVAL);
             let gone =
                 |task: Task| watch.ring.is_in_own_group(task) && watch.processes[task as usize].is_gone();
-            if closing && one.attempts > 1 && gone(one.to) {
-                one.attempts = ATTEMPTS;
+            if attempts + 1 < ATTEMPTS && !(closing && attempts > 0 && gone(to)) {
+                watch.outgoing.again(to, notice, attempts + 1, next);
             }
         }
-        watch.outgoing.retain(|one| one.attempts < ATTEMPTS);
     }
 
     /// A datagram has arrived that claims to be an announcement. Whether a task of the job has made it.
@@ -259,7 +237,9 @@ impl UdpTransport {
         if is_receipt {
             // That of another process than the one that has the number now says nothing of this one.
             let is_its = watch.ring.life(from) == sender;
-            watch.outgoing.retain(|one| !is_its || one.to != from || one.notice != notice);
+            if is_its {
+                watch.outgoing.forget(from, notice);
+            }
             return true;
         }
         let receipt = Announcement { notice, is_receipt: true, life: self.process.life() };
@@ -281,7 +261,7 @@ impl UdpTransport {
                     watch.watchers.push(from);
                 }
                 let content = if closed { Content::Closed } else { Content::Watched };
-                watch.send(from, Notice { content, ..notice });
+                watch.outgoing.send(from, Notice { content, ..notice });
             }
             Content::Watched | Content::Closed if from == task => {
                 // This task may have missed that another process has taken the place of the one that it knows.
@@ -303,7 +283,7 @@ impl UdpTransport {
             return watch.ring.is_open(task);
         }
         // It needs no notice of this task's end any more, and is not there to receive one.
-        watch.outgoing.retain(|one| one.to != task);
+        watch.outgoing.retain(|to, _| to != task);
         self.note_closed(task, now);
         if closed {
             // Others are the neighbours now.
@@ -384,7 +364,7 @@ impl UdpTransport {
         watch.watchers.retain(|watcher| *watcher != task);
         // It does not know of deaths that were reported to the process before.
         let stays = |content| matches!(content, Content::Died | Content::DiedConfirm);
-        watch.outgoing.retain(|one| one.to != task || stays(one.notice.content));
+        watch.outgoing.retain(|to, notice| to != task || stays(notice.content));
         watch.unreported.retain(|(dead, _)| *dead != task);
         watch.ring.replaced(task, process.life(), Duration::from_nanos(now));
         watch.changed = true;
@@ -425,21 +405,21 @@ impl UdpTransport {
     pub(super) fn announce_end(&mut self) {
         let me = self.me;
         let Some(watch) = &mut self.watch else { return };
-        watch.outgoing.retain(|one| one.notice.content != Content::Watches);
+        watch.outgoing.retain(|_, notice| notice.content != Content::Watches);
         let own = watch.notice(Content::Closed, me);
         let neighbours =
             watch.watchers.iter().copied().chain(watch.ring.watcher()).chain(watch.ring.watched());
         for task in neighbours.collect::<Vec<_>>() {
             if watch.ring.is_living(task) && !watch.informed.contains(&task) {
                 watch.informed.push(task);
-                watch.send(task, own);
+                watch.outgoing.send(task, own);
             }
         }
     }
 
     /// Whether those that watch this task know of its end, or cannot be reached.
     pub(super) fn has_announced(&self) -> bool {
-        let waits = |one: &Unconfirmed| one.notice.content == Content::Closed;
+        let waits = |(_, notice): (Task, Notice)| notice.content == Content::Closed;
         self.watch.as_ref().is_none_or(|watch| !watch.outgoing.iter().any(waits))
     }
 

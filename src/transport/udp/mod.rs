@@ -22,6 +22,7 @@ mod endpoint;
 mod handshake;
 pub mod interfaces;
 mod links;
+mod notices;
 mod outgoing;
 mod peer;
 mod preferred_peer;

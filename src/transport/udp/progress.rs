@@ -242,28 +242,26 @@ impl UdpTransport {
             }
             return;
         }
-        let path = self.path_from(task, from);
-        let Self { peers, key, me, refusals, buffers, .. } = self;
+        let Self { peers, key, me, refusals, .. } = self;
         let session = peers[task as usize].as_deref_mut().and_then(Peer::live);
-        let keys = session.and_then(|session| {
-            let opened = session.keys(key, *me, task).map(|(_, opener)| opener.open(bytes));
-            opened.map(|content| (content, &mut session.connection))
-        });
-        let Some((content, connection)) = keys else {
-            refusals.forged += 1;
-            return;
-        };
-        let content = match content {
-            Ok(content) => content,
-            Err(Refused::Forged) => {
-                refusals.forged += 1;
-                return;
-            }
-            Err(Refused::Replayed) => {
+        let opened =
+            session.and_then(|session| session.keys(key, *me, task).map(|(_, opener)| opener.open(bytes)));
+        let content = match opened {
+            Some(Ok(content)) => content,
+            Some(Err(Refused::Replayed)) => {
                 refusals.replayed += 1;
                 return;
             }
+            None | Some(Err(Refused::Forged)) => {
+                refusals.forged += 1;
+                return;
+            }
         };
+        // Nothing is asked or allocated for what no task of the job has made.
+        let path = self.path_from(task, from);
+        let Self { peers, buffers, .. } = self;
+        let Some(session) = peers[task as usize].as_deref_mut().and_then(Peer::live) else { return };
+        let connection = &mut session.connection;
         let was_opening = connection.state() == State::Opening;
         let theirs = connection.theirs();
         let happened = connection.receive(now, theirs, claim.number, path, content, buffers);

@@ -85,7 +85,7 @@ impl Claim {
     }
 
     /// The bytes before the tag.
-    fn bytes(self) -> [u8; ENVELOPE - TAG] {
+    pub(super) fn bytes(self) -> [u8; ENVELOPE - TAG] {
         let mut bytes = [0; ENVELOPE - TAG];
         bytes[..4].copy_from_slice(&self.from.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.connection.to_le_bytes());

@@ -13,7 +13,7 @@ use crate::transport::rails::RailEvent;
 use crate::transport::standing::Standing;
 use crate::transport::{PeerState, Task};
 use crate::wire::network::{Content, Frame, Kind, NOTICE, Notice};
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The time between two looks at the watched process.
@@ -49,7 +49,7 @@ pub(super) struct Watch {
     /// Tasks of other hosts from which notices have come: a connection with them was made.
     contacts: Vec<Task>,
     /// Notices that had no room yet.
-    outgoing: VecDeque<(Task, Notice)>,
+    outgoing: BTreeMap<Task, Vec<Notice>>,
     /// Deaths that are not reported here yet, and when they are at the latest.
     unreported: Vec<(Task, Instant)>,
     start: Instant,
@@ -87,7 +87,7 @@ impl FabricTransport {
             probes: None,
             watchers: Vec::new(),
             contacts: Vec::new(),
-            outgoing: VecDeque::new(),
+            outgoing: BTreeMap::new(),
             unreported: Vec::new(),
             start,
             next_look: start,
@@ -119,8 +119,7 @@ impl FabricTransport {
         self.probe(now);
         self.look_for_awaited();
         self.look_for_successors();
-        let waiting: Vec<Task> =
-            self.watch.iter().flat_map(|watch| watch.outgoing.iter().map(|(task, _)| *task)).collect();
+        let waiting: Vec<Task> = self.watch.iter().flat_map(|watch| watch.outgoing.keys().copied()).collect();
         waiting.into_iter().for_each(|task| self.send_notices(task));
     }
 
@@ -185,7 +184,7 @@ impl FabricTransport {
         }
         let Some(probes) = &mut watch.probes else { return };
         probes.replied |= met;
-        let unsent = watch.outgoing.iter().any(|(to, _)| *to == task);
+        let unsent = watch.outgoing.contains_key(&task);
         let since = if unsent { Some(*probes.waits.get_or_insert(now)) } else { None };
         probes.waits = since;
         let unreachable = since.is_some_and(|since| now - since > UNREACHABLE);
@@ -251,7 +250,7 @@ impl FabricTransport {
         if self.meet(to)
             && let Some(watch) = &mut self.watch
         {
-            watch.outgoing.push_back((to, notice));
+            watch.outgoing.entry(to).or_default().push(notice);
             self.send_notices(to);
         }
     }
@@ -260,8 +259,9 @@ impl FabricTransport {
     pub(super) fn send_notices(&mut self, task: Task) {
         let Some(mut watch) = self.watch.take() else { return };
         let mut failed = None;
-        watch.outgoing.retain(|(to, notice)| {
-            if *to != task || failed.is_some() {
+        let mut notices = watch.outgoing.remove(&task).unwrap_or_default();
+        notices.retain(|notice| {
+            if failed.is_some() {
                 return true;
             }
             let peer = self.peer(task).filter(|peer| !peer.has_left() && peer.address.is_some());
@@ -277,14 +277,16 @@ impl FabricTransport {
             failed = self.inject_own(task, peer, &frame, &notice.encode()).err();
             failed.is_some()
         });
+        if failed.is_none_or(|errno| errno.is_again()) && !notices.is_empty() {
+            watch.outgoing.insert(task, notices);
+        }
         match failed {
             Some(errno) if !errno.is_again() => {
-                watch.outgoing.retain(|(to, _)| *to != task);
                 let refused = [libc::ECONNREFUSED, libc::ECONNRESET, libc::ECONNABORTED, libc::ENOTCONN];
                 let ended = refused.contains(&errno.0.abs());
                 self.watch = Some(watch);
                 if !self.is_elsewhere(task) {
-                    self.lose(task, errno.text());
+                    self.lose_by(task, errno, &errno.text());
                 }
                 if let Some(watch) = self.watch.as_mut().filter(|_| ended)
                     && watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.replied)

@@ -367,7 +367,9 @@ impl Sender {
     fn is_refused(&self) -> bool {
         // The list may have fragments that have arrived after all.
         let is_lost = |&number: &u64| self.piece(number).is_some_and(|piece| piece.fate == Fate::Lost);
-        self.awaits_room && self.in_flight() == 0 && !self.lost.iter().any(is_lost)
+        // What was cut again for shorter datagrams may be more than the peer has room for, too.
+        let waits = self.awaits_room || self.unsent == self.limit && self.unsent < self.end();
+        waits && self.in_flight() == 0 && !self.lost.iter().any(is_lost)
     }
 
     /// Does what time demands of a path.

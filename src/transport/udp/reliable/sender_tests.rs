@@ -198,7 +198,7 @@ fn what_is_lost_is_sent_again_more_often_at_the_end() {
 
 #[test]
 fn a_sender_without_room_asks_for_it() {
-    let mut end = End::with(32);
+    let mut end = End::with(4);
     end.sender.limit = 4;
     assert_eq!(end.send(), [0, 1, 2, 3]);
     end.report(4, 4, 0, &[]);
@@ -210,7 +210,7 @@ fn a_sender_without_room_asks_for_it() {
     assert_eq!(end.send(), [0; 0]);
     assert_eq!(end.transmission, before + 1, "a ping");
     assert!(end.report(4, end.transmission, 1, &[]));
-    assert_eq!(end.send(), [4]);
+    assert!(end.sender.has_room(1));
 }
 
 /// Fragments that counted as lost have arrived after all, and with them all that was sent.
@@ -306,4 +306,23 @@ fn what_the_pacer_holds_up_is_looked_at_again_after_an_acknowledgement() {
     assert_eq!(end.sender.due(end.now), Some(held_up), "nothing has changed");
     assert!(end.report(12, 12, 32, &[]));
     assert_eq!(end.sender.due(end.now), Some(end.now));
+}
+
+/// What was taken before the peer's datagrams were known to be shorter needs more room than there is.
+#[test]
+fn fragments_that_were_cut_again_and_have_no_room_are_asked_for() {
+    let parameters = Parameters { window: 4, ..PARAMETERS };
+    let mut sender = Sender::new(&parameters);
+    let mut buffers = Buffers::new(100, 1000);
+    sender.push(1, buffers.take(400).expect("a buffer"), 8, 400);
+    sender.agree(&Parameters { unit: 50, base: 50, ..parameters });
+    let mut end = End { sender, buffers, statistics: Statistics::default(), transmission: 0, now: 1 };
+    assert_eq!(end.send(), [0, 1, 2, 3]);
+    // They have arrived, and their receiver has taken nothing; that it has done so later is lost.
+    let report = Report { acknowledged: 4, echo: 4, room: 0, delay: 0, map: &[] };
+    assert!(end.sender.note(end.now, &report, 4, &mut end.buffers, &mut end.statistics));
+    assert_eq!(end.send(), []);
+    end.now = end.sender.due(end.now).expect("a timer");
+    let next = end.sender.next(end.now, end.transmission + 1, &mut end.statistics);
+    assert!(matches!(next, Some(Next::Ping(_))), "{next:?}");
 }

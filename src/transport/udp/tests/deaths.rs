@@ -230,7 +230,7 @@ fn the_receipt_of_a_former_process_is_not_that_of_its_successor() {
     one.end();
     let news = |end: &UdpTransport| {
         let watch = end.watch.as_ref().expect("it watches");
-        watch.unconfirmed().find(|(_, notice)| notice.task == 1 && notice.content != Content::Watches)
+        watch.outgoing.iter().find(|(_, notice)| notice.task == 1 && notice.content != Content::Watches)
     };
     serve_until(&mut ends[..1], "a notice", |ends| news(&ends[0]).is_some());
     let (to, notice) = news(&ends[0]).expect("it was there");
