@@ -317,7 +317,10 @@ unsafe extern "C" fn arrived<const INDEX: usize>(
             Decision::Done => (*info).ctl_flags = LAPI_BURY_MSG,
             Decision::Again => (*info).ctl_flags = LAPI_DROP_PKT,
             Decision::Receive(then) => {
-                let receiving = Box::into_raw(Box::new(Receiving { then, data: vec![0; data] }));
+                let Ok(data) = bytemuck::allocation::try_zeroed_vec(data) else {
+                    panic!("there is no memory for the {data} bytes of a message of task {}", arrival.source)
+                };
+                let receiving = Box::into_raw(Box::new(Receiving { then, data }));
                 completion.write(Some(completed));
                 parameter.write(receiving.cast());
                 return (*receiving).data.as_mut_ptr().cast();

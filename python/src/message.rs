@@ -11,7 +11,7 @@ use crate::port::{Entry, Port, Refusal, hash, in_header_handler, lock};
 use crate::threads;
 use crate::transfer::{self, Given};
 use openlapi::abi::*;
-use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ffi::{c_uint, c_ulong, c_void};
@@ -216,7 +216,17 @@ fn receive(port: &Port, header: &[u8], source: i32, len: usize) -> Option<Box<Re
     let header = rest.get(..header_len as usize)?;
     let entry = lock(&port.handlers).get(number as usize)?.clone();
     let data = match &entry.into {
-        None => Data::Own(vec![0; len]),
+        None => {
+            let mut bytes = Vec::new();
+            if bytes.try_reserve_exact(len).is_err() {
+                let what = format!("{len} bytes of a message of task {source}");
+                let handler = format!("handler {:?}", entry.name);
+                threads::attach(|py| end(py, PyMemoryError::new_err(what), &handler, port.task));
+                return None;
+            }
+            bytes.resize(len, 0);
+            Data::Own(bytes)
+        }
         Some(into) => threads::attach(|py| {
             let place = in_header_handler(|| ask(py, into, source, header, len));
             place.unwrap_or_else(|raised| {

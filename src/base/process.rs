@@ -49,10 +49,13 @@ struct Stat {
 }
 
 impl Stat {
-    /// `None` when no process has this number, and when it is hidden: programs that may not be read are, where `/proc` is mounted
-    /// with `hidepid`.
+    /// `None` when no process has this number, when it is hidden (programs that may not be read are, where `/proc` is mounted with
+    /// `hidepid`), and where `/proc` has the numbers of another namespace (`unshare --pid` leaves it as it was).
     fn of(pid: u32) -> Option<Self> {
-        Self::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+        let own = std::process::id();
+        let name = if pid == own { "self".to_owned() } else { pid.to_string() };
+        let known = pid == own || std::fs::read_link("/proc/self").is_ok_and(|link| link == own.to_string());
+        known.then(|| Self::parse(&std::fs::read(format!("/proc/{name}/stat")).ok()?))?
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
