@@ -66,11 +66,7 @@ pub(super) fn report(cause: &Cause, tasks: &[Task], complete: bool) -> String {
         Cause::Stall => format!("no progress for {} s", stall_seconds()),
         Cause::Signal | Cause::Asked(_) => "requested".to_owned(),
     };
-    let mut text = format!(
-        "poe: job report ({because}): {replied} of {} tasks have replied (poe is process {})\n",
-        tasks.len(),
-        std::process::id()
-    );
+    let mut text = format!("poe: job report ({because}): {replied} of {} tasks have replied\n", tasks.len());
     let mut add = |line: &str| text.extend(["  ", line, "\n"]);
     let (lines, missing) = collectives(tasks);
     lines.iter().for_each(|line| add(line));
@@ -105,6 +101,7 @@ pub(super) fn report(cause: &Cause, tasks: &[Task], complete: bool) -> String {
             "--- {left_out} more tasks, in the same states as those above (-infolevel 3: all)"
         );
     }
+    let _ = writeln!(text, "--- poe (pid {})", std::process::id());
     text += "poe: end of the report\n";
     text
 }
