@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use openlapi_tests::{Hosts, Job, Launcher, skipped, stage};
+use openlapi_tests::{Hosts, Job, Launcher, Outcome, compile, skipped, stage};
 
 /// Two hosts on which poe can start tasks; `None` where this machine cannot have them.
 fn two_hosts(what: &str) -> Option<Hosts> {
@@ -106,4 +106,60 @@ fn a_second_interrupt_ends_the_wait_for_a_host_that_has_vanished() {
     job.signal(Signal::SIGINT);
     let outcome = job.wait();
     outcome.exited(130);
+}
+
+/// Where any address can be bound, the other host is another one still.
+#[test]
+fn a_host_is_not_this_one_because_its_address_can_be_bound() {
+    let Some(hosts) = two_hosts("addresses that can be bound everywhere") else { return };
+    let setting = "echo 1 > /proc/sys/net/ipv4/ip_nonlocal_bind";
+    hosts.run(0, &["sh", "-c", setting]).expect("it can be set");
+    let list = hosts.host_file(&format!("{}\n{}\n", hosts.address(0, 0), hosts.address(1, 0)));
+    let job = Job::new("hostname").procs(2).poe_arg("-launcher").poe_arg("hydra");
+    let outcome = hosts.poe_on(&list, job).run();
+    assert!(outcome.ok().stdout.contains("node1"), "{outcome}");
+}
+
+/// Runs a job with each transport, on one host and on two.
+fn everywhere(what: &str, mode: &str, test: impl Fn(&Outcome)) {
+    let program = compile("field-first_cause", &["tests/field/first_cause.c"], &[]);
+    let job = || Job::new(&program).procs(4).arg(mode);
+    test(&job().run());
+    let Some(hosts) = two_hosts(what) else { return };
+    for network in ["us", "ip"] {
+        let job = job().poe_arg("-launcher").poe_arg("hydra").env("MP_EUILIB", network);
+        test(&hosts.place(4, job).run());
+    }
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
+/// One task exits with status 3, and the others abort because of that.
+#[test]
+fn the_status_of_a_job_is_that_of_the_first_cause() {
+    everywhere("the first cause", "exit", |outcome| {
+        let last = outcome.exited(3).stderr.trim_end().lines().last().unwrap_or_default();
+        assert!(last.starts_with("poe: first cause: task 3 ("), "{outcome}");
+        assert!(last.ends_with("exited with status 3 without calling LAPI_Term"), "{outcome}");
+    });
+}
+
+/// A task that leaves with status 0 is the cause, too; a job that fails has no status 0.
+#[test]
+fn who_leaves_early_is_named() {
+    everywhere("one that leaves early", "leave", |outcome| {
+        let last = outcome.exited(134).stderr.trim_end().lines().last().unwrap_or_default();
+        assert!(last.starts_with("poe: first cause: task 3 ("), "{outcome}");
+        assert!(last.ends_with("exited with status 0 without calling LAPI_Term"), "{outcome}");
+    });
+}
+
+/// Tasks that are in different collective calls abort: why is the last line.
+#[test]
+fn the_last_line_says_what_did_not_match() {
+    everywhere("a mismatch", "mismatch", |outcome| {
+        let last = outcome.exited(134).stderr.trim_end().lines().last().unwrap_or_default();
+        assert!(last.starts_with("poe: first cause: task "), "{outcome}");
+        assert!(last.contains("LAPI_Gfence of task") || last.contains("met LAPI_Gfence"), "{outcome}");
+        assert!(last.contains("LAPI_Address_init"), "{outcome}");
+    });
 }

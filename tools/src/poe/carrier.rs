@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::epoll::EpollTimeout;
 
+use super::causes::Errors;
 use super::error::{Error, reason, say};
 use super::fold::Fold;
 use super::lanes::Lanes;
@@ -34,7 +35,7 @@ const COLLECT: Duration = Duration::from_millis(300);
 
 /// The thread that carries output.
 pub(super) struct Carrier {
-    thread: JoinHandle<Result<(), Lost>>,
+    thread: JoinHandle<Result<Errors, Lost>>,
     /// Carries the number of each task that has written to a terminal whose reader is gone; its end is that of the thread.
     broken: File,
 }
@@ -68,8 +69,8 @@ impl Carrier {
         self.broken.read_exact(&mut task).ok().map(|()| u32::from_ne_bytes(task) as usize)
     }
 
-    /// Waits for the end of the thread. An error means that output was lost.
-    pub(super) fn finish(self) -> Result<(), Lost> {
+    /// Waits for the end of the thread, and returns what the tasks have said of errors. An error means that output was lost.
+    pub(super) fn finish(self) -> Result<Errors, Lost> {
         self.thread.join().unwrap_or(Err(Lost))
     }
 }
@@ -91,11 +92,12 @@ fn carry(
     stdout: File,
     stderr: File,
     broken: &mut dyn FnMut(usize),
-) -> Result<(), Lost> {
+) -> Result<Errors, Lost> {
     let several = sources.iter().any(|source| source.task != sources[0].task);
     let mut outputs = [("standard output", stdout), ("standard error", stderr)]
         .map(|(name, to)| Output::new(name, to, style.prefix));
     outputs[Stream::Stderr as usize].fold = (style.fold && several).then(Fold::default);
+    outputs[Stream::Stderr as usize].errors = Some(Errors::new());
     let mut failed = |error: io::Error| {
         say(&format!("output of the tasks was lost: {}", reason(&error)));
         Lost
@@ -124,8 +126,9 @@ fn carry(
             summary_at = None;
         }
     }
+    let errors = outputs[Stream::Stderr as usize].errors.take().unwrap_or_default();
     let [stdout, stderr] = outputs.map(Output::finish);
-    stdout.and(stderr)
+    stdout.and(stderr).map(|()| errors)
 }
 
 #[cfg(test)]

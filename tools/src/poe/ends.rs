@@ -37,6 +37,16 @@ pub(super) struct Exit {
 }
 
 impl Exit {
+    /// The task, and how it has ended.
+    pub(super) fn whole(&self) -> String {
+        let how = How::Exit(self.status);
+        let end = match self.stage {
+            None | Some(Stage::Left) => self.end(),
+            Some(stage) => Ended { stage, how }.to_string(),
+        };
+        format!("{} {end}", self.name)
+    }
+
     /// To follow the name.
     fn end(&self) -> String {
         match self.stage {
@@ -46,6 +56,11 @@ impl Exit {
             Some(stage) => Ended { stage, how: How::Exit(self.status) }.to_string(),
         }
     }
+}
+
+/// The task with this name, and the signal that has ended it.
+pub(super) fn killed(name: &str, signal: i32) -> String {
+    format!("{name} was ended by signal {signal} ({})", signal_name(signal))
 }
 
 impl Ends {
@@ -74,7 +89,7 @@ impl Ends {
                 self.failed(used);
             }
             self.summarize();
-            say(&format!("{name} was ended by signal {signal} ({})", signal_name(signal)));
+            say(&killed(name, signal));
         }
     }
 

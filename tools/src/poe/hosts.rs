@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::net::{ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::Command;
 
+use nix::ifaddrs::getifaddrs;
 use openlapi::base::named_file;
 
 use super::error::Error;
@@ -140,7 +141,18 @@ fn this_host() -> Result<String, Error> {
     Ok(mine.to_string_lossy().into_owned())
 }
 
-/// Whether a host is the one we run on: by its name, or because one of its addresses can be bound here.
+/// The addresses of the interfaces of this machine.
+pub(super) fn addresses() -> Vec<IpAddr> {
+    let found = getifaddrs().into_iter().flatten().filter_map(|interface| {
+        let address = interface.address?;
+        let four = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+        four.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+    });
+    found.collect()
+}
+
+/// Whether a host is the one we run on: by its name, or because an interface has one of its addresses. (That an address can be bound says
+/// nothing: net.ipv4.ip_nonlocal_bind.)
 fn is_this(host: &str, mine: &str) -> bool {
     let short = |name: &str| name.split('.').next().unwrap_or(name).to_ascii_lowercase();
     if host.eq_ignore_ascii_case("localhost") || host.eq_ignore_ascii_case(mine) {
@@ -149,9 +161,10 @@ fn is_this(host: &str, mine: &str) -> bool {
     if !(host.contains('.') && mine.contains('.')) && short(host) == short(mine) {
         return true;
     }
-    (host, 0)
-        .to_socket_addrs()
-        .is_ok_and(|addresses| addresses.into_iter().any(|address| UdpSocket::bind(address).is_ok()))
+    let here = addresses();
+    (host, 0).to_socket_addrs().is_ok_and(|its| {
+        its.into_iter().any(|address| address.ip().is_loopback() || here.contains(&address.ip()))
+    })
 }
 
 #[cfg(test)]

@@ -11,15 +11,16 @@ use nix::poll::PollTimeout;
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, raise};
 use nix::sys::wait::waitpid;
-use openlapi::wire::launcher::How;
+use openlapi::wire::launcher::{How, Stage};
 
 use super::affinity;
 use super::bindings;
 use super::carrier::{Carrier, Style};
+use super::causes::{Causes, Effect, Errors};
 use super::claims::Claims;
 use super::commands::Command;
 use super::debugger::{self, Debugger};
-use super::ends::{Ends, Exit};
+use super::ends::{self, Ends, Exit};
 use super::environment::Environment;
 use super::error::{Error, LATE, say};
 use super::folder;
@@ -35,13 +36,16 @@ use super::reports::{self, Gatherer};
 use super::settings::Settings;
 use super::signals::Signals;
 use super::streams;
-use super::supervisor::{Note, Supervisor, Work};
+use super::supervisor::{LEFT_OPEN, Note, Supervisor, Work};
 use super::time_limit::TimeLimit;
 use super::waiting::await_any;
 use openlapi::base::ranges::tasks_named;
 
 /// How long tasks may take to end before they are killed.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How long after the death of a task on other machines the end of an earlier one may be seen.
+const ON_ITS_WAY: Duration = Duration::from_millis(300);
 
 /// A signal that comes again so soon is the same one, sent to the process and to its group.
 const ONE_SIGNAL: Duration = Duration::from_millis(500);
@@ -127,8 +131,7 @@ pub(super) fn run(
     let survive = on_death.is_some_and(|what| what.eq_ignore_ascii_case("continue"));
     let pids = vec![0; tasks];
     let ends = Ends::new(info_level);
-    let (ending, failure) = (None, None);
-    let status = 0;
+    let (ending, failure, end_at, status, causes) = (None, None, None, None, Causes::default());
     let folder = folder.unwrap_or_default();
     let job = Job {
         commands,
@@ -141,6 +144,8 @@ pub(super) fn run(
         reports,
         pids,
         status,
+        causes,
+        end_at,
         ending,
         limit,
         debugger: Debugger::of(debugged),
@@ -171,8 +176,12 @@ struct Job<'a> {
     reports: Gatherer,
     /// 0: not started.
     pids: Vec<i32>,
-    /// The highest so far; that of tasks that are being ended does not count.
-    status: u8,
+    /// The status, where it is not that of the tasks.
+    status: Option<u8>,
+    /// The failures; those of tasks that are being ended do not count.
+    causes: Causes,
+    /// When the job is ended because a task has died.
+    end_at: Option<Instant>,
     ending: Option<Ending>,
     limit: Option<TimeLimit>,
     debugger: Debugger,
@@ -228,10 +237,19 @@ impl Job<'_> {
         }
         self.ends.summarize();
         let written = output.finish();
+        let early = self.ending.is_some() || self.end_at.is_some();
         match (self.failure, written) {
             (Some(failure), _) => Err(failure),
-            (None, Err(Lost)) => Ok(End { status: self.status.max(1), early: true }),
-            (None, Ok(())) => Ok(End { status: self.status, early: self.ending.is_some() }),
+            (None, Err(Lost)) => {
+                let status = self.status.unwrap_or_else(|| self.causes.status(&Errors::new()));
+                Ok(End { status: status.max(1), early: true })
+            }
+            (None, Ok(errors)) => {
+                if self.status.is_none() && self.info_level > 0 && self.commands.len() > 1 {
+                    self.causes.say_first(&errors);
+                }
+                Ok(End { status: self.status.unwrap_or_else(|| self.causes.status(&errors)), early })
+            }
         }
     }
 
@@ -282,7 +300,7 @@ impl Job<'_> {
                     "the supervisor process (pid {}) was killed; ending all tasks",
                     self.supervisor.pid
                 ));
-                self.status = 128 + Signal::SIGKILL as u8;
+                self.status = Some(128 + Signal::SIGKILL as u8);
                 self.kill();
                 return false;
             }
@@ -291,16 +309,27 @@ impl Job<'_> {
     }
 
     fn exited(&mut self, task: usize, status: i32) {
+        let left_open = status & LEFT_OPEN != 0;
         let status = status as u8;
-        let stage = self.reports.ended(task, How::Exit(status));
+        let stage = self.reports.ended(task, How::Exit(status)).or(left_open.then_some(Stage::Ready));
         let (name, program) = (self.name(task), self.program(task));
         self.pids[task] = 0;
-        self.ends.exited(Exit { task, name, program, status, stage }, self.ending.is_some());
+        let mut exit = Exit { task, name, program, status, stage };
+        let effect = match stage {
+            _ if status >= 128 => Effect::TakesOthers,
+            Some(Stage::Left) => Effect::Alone,
+            Some(_) => Effect::TakesOthers,
+            None => Effect::BeforeLapi,
+        };
         if self.ending.is_none() {
-            self.status = self.status.max(status);
-            if status >= 128 {
-                self.died();
-            }
+            let never = effect == Effect::BeforeLapi && self.hosts.is_none();
+            exit.stage = if never { Some(Stage::Never) } else { stage };
+            self.causes.add(task, exit.whole(), status, effect);
+            exit.stage = stage;
+        }
+        self.ends.exited(exit, self.ending.is_some());
+        if self.ending.is_none() && status >= 128 {
+            self.died();
         }
     }
 
@@ -309,9 +338,11 @@ impl Job<'_> {
         let by_itself = self.ending.as_ref().is_none_or(|ending| !ending.explains(signal));
         let name = self.name(task);
         self.pids[task] = 0;
+        if self.ending.is_none() {
+            self.causes.add(task, ends::killed(&name, signal), 128 + signal as u8, Effect::TakesOthers);
+        }
         self.ends.killed(&name, signal, by_itself, used);
         if self.ending.is_none() {
-            self.status = self.status.max(128 + signal as u8);
             self.died();
         }
     }
@@ -320,18 +351,24 @@ impl Job<'_> {
     fn lost(&mut self, task: usize) {
         let name = self.name(task);
         self.pids[task] = 0;
+        let text = format!("the connection to {name} is lost");
         // A launcher that ends the job breaks the connections.
-        self.log(if self.ending.is_some() { 2 } else { 0 }, || format!("the connection to {name} is lost"));
+        self.log(if self.ending.is_some() { 2 } else { 0 }, || text.clone());
         if self.ending.is_none() {
-            self.status = self.status.max(128 + Signal::SIGKILL as u8);
+            self.causes.add(task, text, 128 + Signal::SIGKILL as u8, Effect::TakesOthers);
             self.died();
         }
     }
 
     /// A task has died: the others end too, unless they are to continue.
     fn died(&mut self) {
-        if !self.survive {
-            self.end(Signal::SIGTERM);
+        if self.survive {
+            return;
+        }
+        match self.hosts {
+            None => self.end(Signal::SIGTERM),
+            // The cause may be the end of a task on another machine, which is on its way.
+            Some(_) => drop(self.end_at.get_or_insert_with(|| Instant::now() + ON_ITS_WAY)),
         }
     }
 
@@ -364,7 +401,7 @@ impl Job<'_> {
                     self.debugger.end(Signal::SIGTERM);
                     let how = if signal == Signal::SIGINT { "interrupted" } else { "ended" };
                     self.log(1, || format!("{how} ({signal}); ending all tasks"));
-                    self.status = 128 + signal as u8;
+                    self.status = Some(128 + signal as u8);
                     self.end(signal);
                 }
             },
@@ -390,12 +427,17 @@ impl Job<'_> {
     fn poll_timeout(&self) -> PollTimeout {
         let kill_at = self.kill_at();
         let limit_at = self.limit.filter(|_| self.ending.is_none()).map(TimeLimit::at);
-        let next = kill_at.into_iter().chain(self.ends.due()).chain(limit_at).min();
+        let next = kill_at.into_iter().chain(self.ends.due()).chain(limit_at).chain(self.end_at()).min();
         // Rounded up: a sleep that is too short would be one of many.
         next.map_or(PollTimeout::NONE, |next| {
             let left = next.saturating_duration_since(Instant::now());
             PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
         })
+    }
+
+    /// When the job is ended because a task has died.
+    fn end_at(&self) -> Option<Instant> {
+        self.end_at.filter(|_| self.ending.is_none())
     }
 
     /// When the tasks that are left are killed; not while one of them is in a debugger.
@@ -407,6 +449,9 @@ impl Job<'_> {
         if self.ends.due().is_some_and(|at| at <= Instant::now()) {
             self.ends.summarize();
         }
+        if self.end_at().is_some_and(|at| at <= Instant::now()) {
+            self.end(Signal::SIGTERM);
+        }
         // The user may look at a task that is to end.
         let late = self.kill_at().is_some_and(|at| at <= Instant::now());
         if late {
@@ -417,7 +462,7 @@ impl Job<'_> {
         if let Some(limit) = self.limit.filter(|limit| limit.is_reached() && self.ending.is_none()) {
             let (run, them) = self.left();
             say(&format!("{limit} reached: {run}; ending {them}"));
-            self.status = LATE;
+            self.status = Some(LATE);
             self.debugger.end(Signal::SIGTERM);
             self.end(Signal::SIGTERM);
         }

@@ -21,6 +21,7 @@ mod affinity;
 mod arguments;
 mod bindings;
 mod carrier;
+mod causes;
 mod claims;
 mod commands;
 mod debugger;
@@ -75,8 +76,8 @@ use crate::patient::Patient;
 
 /// Runs `poe` with the arguments that follow its name, and returns the job's exit status.
 ///
-/// The status is 0 when every task's is, otherwise the highest; 128 + N when signal N ended the job, or one of
-/// its tasks; 124 when it has reached its time limit; 1 when the job could not be started as asked, 126 or 127 when a program could not be executed or
+/// The status is 0 when every task's is, otherwise that of the first cause ([`causes`]), or the highest; 128 + N when signal N ended the job, or that
+/// task; 124 when it has reached its time limit; 1 when the job could not be started as asked, 126 or 127 when a program could not be executed or
 /// found.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     match run(arguments) {

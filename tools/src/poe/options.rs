@@ -416,8 +416,8 @@ pub(super) fn help(all: bool) -> String {
          \n\
          A flag is written -flag VALUE or -flag=VALUE, before the program or after it; those marked * only before it,\n\
          because many programs have such flags themselves. A flag wins over its variable, and the tasks get it as\n\
-         that variable. The exit status is 0 when every task's is, otherwise the highest; 128 + N for signal N;\n\
-         2 for wrong usage.\n",
+         that variable. The exit status is 0 when every task's is, otherwise that of the first cause, or the highest;\n\
+         128 + N for signal N; 2 for wrong usage.\n",
     );
     let mut left: Vec<&Setting> = TABLE.iter().collect();
     for (title, flags) in GROUPS {

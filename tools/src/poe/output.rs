@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use jiff::ZonedDateTime;
 
+use super::causes::{self, Errors};
 use super::error::{reason, say};
 use super::fold::Fold;
 use crate::patient::Patient;
@@ -70,6 +71,8 @@ pub(super) struct Output {
     /// For messages about it.
     name: &'static str,
     lost: bool,
+    /// What the tasks have said of errors, where that is of interest.
+    pub(super) errors: Option<Errors>,
 }
 
 /// Output of the tasks was lost; it was said why.
@@ -78,11 +81,16 @@ pub(super) struct Lost;
 
 impl Output {
     pub(super) fn new(name: &'static str, to: File, prefix: Prefix) -> Self {
-        Self { to: Patient(to), prefix, begun_by: None, fold: None, closed: false, name, lost: false }
+        let (begun_by, fold, errors) = (None, None, None);
+        Self { to: Patient(to), prefix, begun_by, fold, errors, closed: false, name, lost: false }
     }
 
     /// Shows what a task wrote: lines, of which the first may continue one and the last may be unfinished.
     pub(super) fn show(&mut self, task: usize, bytes: &[u8], continues: bool) {
+        if let Some(errors) = &mut self.errors {
+            let lines = bytes.split_inclusive(|byte| *byte == b'\n').skip(usize::from(continues));
+            lines.for_each(|line| causes::note(errors, task, line));
+        }
         let Some(fold) = &mut self.fold else { return self.put(task, bytes) };
         let mut shown = Vec::new();
         for (at, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {

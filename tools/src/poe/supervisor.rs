@@ -62,7 +62,7 @@ pub(super) enum Note {
     NotStarted { task: usize, errno: i32 },
     /// Addresses are randomised because the system does not allow otherwise, for this `errno`.
     Randomized { errno: i32 },
-    /// A task exited with this status.
+    /// A task exited with this status; with [`LEFT_OPEN`] when `poe --task` knows that it had not closed LAPI.
     Exited { task: usize, status: i32 },
     /// A task was ended by this signal.
     Killed { task: usize, signal: i32 },
@@ -79,6 +79,9 @@ pub(super) enum Note {
     /// Between `poe` and tasks on other machines: this number of bytes follows, changes of their files (`remote::mirror`).
     Changes { length: usize },
 }
+
+/// A flag of the status in [`Note::Exited`].
+pub(super) const LEFT_OPEN: i32 = 0x100;
 
 /// `poe`'s handle of the supervisor.
 pub(super) struct Supervisor {

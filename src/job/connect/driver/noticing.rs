@@ -49,7 +49,9 @@ impl Driver {
         let opened = self.place.openings.opened(task);
         let why = match opened {
             Some(opened) if opened >= generation => "has called LAPI_Init, but cannot be reached",
-            _ => "has not called LAPI_Init",
+            Some(_) => "has not called LAPI_Init",
+            // No launcher says what has become of it.
+            None => "has not called LAPI_Init, or has died since",
         };
         let waited = self.wanted.get(&task).map_or(Duration::ZERO, |since| self.now().saturating_sub(*since));
         if waited < self.place.init_timeout {

@@ -4,6 +4,7 @@
 //! meanwhile, and PMIx counts. Keys contain the number of the exchange and the task's number.
 
 mod library;
+mod ranks;
 
 use super::{Exchange, failed, late, unpublished};
 use crate::base::at_exit;
@@ -11,7 +12,7 @@ use crate::base::sync::Mutex;
 use crate::error::Result;
 use crate::job::identity::Identity;
 use library::{Library, Outcome, Proc};
-use std::collections::HashMap;
+use ranks::Ranks;
 use std::time::{Duration, Instant};
 
 /// PMIx as this process has initialised it.
@@ -40,10 +41,8 @@ pub(super) struct Pmix {
     library: &'static Library,
     me: Proc,
     task: u32,
-    tasks: u32,
     opening: u32,
-    /// The ranks of the tasks that have numbered themselves, as far as they were looked for.
-    ranks: HashMap<u32, u32>,
+    ranks: Ranks,
 }
 
 /// Initialises PMIx, if this process has not yet done so for LAPI.
@@ -66,7 +65,7 @@ pub(super) fn open(identity: &Identity, opening: u32) -> Result<Pmix> {
         }
     };
     let (task, tasks) = (identity.task, identity.tasks);
-    let mut exchange = Pmix { library, me, task, tasks, opening, ranks: HashMap::new() };
+    let mut exchange = Pmix { library, me, task, opening, ranks: Ranks::new(tasks) };
     exchange.put(&exchange.number(), &task.to_le_bytes())?;
     Ok(exchange)
 }
@@ -93,20 +92,11 @@ impl Pmix {
 
     /// The rank that has this number as a task. Ranks are the numbers of the tasks, unless the tasks have numbered themselves.
     fn rank(&mut self, task: u32) -> Option<u32> {
-        if let Some(rank) = self.ranks.get(&task) {
-            return Some(*rank);
-        }
-        let name = self.number();
-        for rank in std::iter::once(task).chain(0..self.tasks) {
-            let found = self.library.get_value(&self.me.with_rank(rank), &name, TIMEOUT);
-            if let Outcome::Done(number) = found
-                && number == task.to_le_bytes()
-            {
-                self.ranks.insert(task, rank);
-                return Some(rank);
-            }
-        }
-        None
+        let (library, me, name) = (self.library, self.me, self.number());
+        self.ranks.find(task, |rank| match library.get_value(&me.with_rank(rank), &name, TIMEOUT) {
+            Outcome::Done(number) => number.try_into().ok().map(u32::from_le_bytes),
+            Outcome::Late | Outcome::Failed(_) => None,
+        })
     }
 
     fn key(&self, task: u32, key: &str) -> Result<String> {
@@ -162,7 +152,7 @@ impl Exchange for Pmix {
 impl Pmix {
     /// The value that this task has published under this name, as far as the server knows now.
     fn value(&mut self, task: u32, name: &str) -> Outcome {
-        let expected = self.ranks.get(&task).copied().unwrap_or(task);
+        let expected = self.ranks.known(task).unwrap_or(task);
         let of_rank = self.library.get_value(&self.me.with_rank(expected), name, TIMEOUT);
         match of_rank {
             Outcome::Failed(status) => match self.rank(task) {

@@ -133,7 +133,7 @@ fn tasks_connect_when_they_first_need_each_other() {
 #[test]
 fn a_task_that_does_not_come_counts_as_dead_after_a_while() {
     let mut one = begin_within(0, 2, "never", Duration::from_millis(300));
-    assert_eq!(one.absence(1).as_deref(), Some("has not called LAPI_Init"));
+    assert_eq!(one.absence(1).as_deref(), Some("has not called LAPI_Init, or has died since"));
     assert_eq!(try_pass(&mut one, 1, 1), SendOutcome::NoRoom);
     until("it counts as dead", || one.state(1) == PeerState::Dead);
     let why = one.absence(1).expect("a reason");

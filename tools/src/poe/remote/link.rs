@@ -9,7 +9,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use nix::ifaddrs::getifaddrs;
 use openlapi::base::random::random;
 use openlapi::job::reach::{Reached, reach, watch_over};
 use openlapi::job::secret::Secret;
@@ -130,17 +129,13 @@ impl Listener {
 
 /// The addresses of this machine at which others may reach it; the loopback's when it has no other.
 fn addresses() -> Vec<IpAddr> {
-    let found = getifaddrs().into_iter().flatten().filter_map(|interface| {
-        let address = interface.address?;
-        let four = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-        four.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
-    });
     // An address of the link alone is not complete without the interface.
     let is_local = |address: &IpAddr| match address {
         IpAddr::V4(four) => four.is_loopback() || four.is_link_local(),
         IpAddr::V6(six) => six.is_loopback() || six.segments()[0] & 0xffc0 == 0xfe80,
     };
-    let mut addresses: Vec<IpAddr> = found.filter(|address| !is_local(address)).collect();
+    let mut addresses = super::super::hosts::addresses();
+    addresses.retain(|address| !is_local(address));
     addresses.sort_by_key(IpAddr::is_ipv6);
     if addresses.is_empty() {
         addresses.push(Ipv4Addr::LOCALHOST.into());

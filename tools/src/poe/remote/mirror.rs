@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixDatagram;
 
-use openlapi::wire::board::{CARD, CARD_HEAD, RECORD, Word, cards_of, size};
+use openlapi::wire::board::{CARD, CARD_HEAD, INSTANCES, RECORD, Word, cards_of, size};
 
 /// The longest list of changes that is sent or accepted, in bytes: no task writes as much.
 pub(super) const LONGEST: usize = 64 << 20;
@@ -63,6 +63,20 @@ impl Mirror {
             self.record = record;
         }
         Ok(changes)
+    }
+
+    /// Whether the task has an opening of LAPI that it has not closed.
+    pub(super) fn is_open(&self) -> io::Result<bool> {
+        let word = |word: Word| {
+            let mut bytes = [0; 4];
+            self.file.read_exact_at(&mut bytes, word.at(self.task)).map(|()| u32::from_le_bytes(bytes))
+        };
+        for instance in 0..INSTANCES {
+            if word(Word::Opened(instance))? > word(Word::Closed(instance))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Writes a word of the task's record that is the launcher's.
@@ -199,6 +213,20 @@ mod tests {
         put(&mut far, u64::MAX, b"abc");
         for wrong in [beyond, short, far] {
             assert!(mirror.apply(&wrong).is_err());
+        }
+    }
+
+    #[test]
+    fn what_a_task_has_opened_and_not_closed() {
+        let (_openings, mirror) = mirror(1);
+        for (word, value, open) in [
+            (Word::Closed(2), 0, false),
+            (Word::Opened(2), 1, true),
+            (Word::Closed(2), 1, false),
+            (Word::Opened(2), 2, true),
+        ] {
+            mirror.set(word, value).expect("room");
+            assert_eq!(mirror.is_open().expect("in the file"), open, "{word:?} {value}");
         }
     }
 

@@ -31,7 +31,7 @@ use super::super::processes::end_descendants;
 use super::super::settings::{Flags, Settings};
 use super::super::signals::Signals;
 use super::super::streams;
-use super::super::supervisor::{Note, Supervisor, Work};
+use super::super::supervisor::{LEFT_OPEN, Note, Supervisor, Work};
 use super::super::waiting::await_any;
 use super::link::{self, Connection, Link};
 use super::mirror::{LONGEST, Mirror};
@@ -294,6 +294,12 @@ impl Task {
                 if matches!(note, Note::Exited { .. } | Note::Killed { .. }) {
                     self.send_end()?;
                 }
+                let note = match note {
+                    Note::Exited { task, status } if self.mirror.is_open()? => {
+                        Note::Exited { task, status: status | LEFT_OPEN }
+                    }
+                    other => other,
+                };
                 note.write(&mut self.control).map(|()| true)
             }
             Err(_) => {
