@@ -3,7 +3,7 @@
 //!
 //! A task that cannot take part publishes why: the others end LAPI_Init with that reason instead of waiting.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 /// Changes whenever the content changes, or what tasks send each other over a network.
 const VERSION: u32 = 0x4c43_0006;

@@ -1,8 +1,8 @@
 //! Which provider, domain and address a task uses.
 
 use super::ofi::{self, Info};
+use core::net::IpAddr;
 use libfabric_sys::bindings::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
-use std::net::IpAddr;
 
 /// What the user has asked for.
 #[derive(Clone, Debug, Default)]
