@@ -2,8 +2,6 @@
 
 use openlapi::config::files::Line;
 
-use crate::poe;
-
 /// Names with more wrong letters than this are other words.
 const NEAR: usize = 2;
 
@@ -13,13 +11,11 @@ pub(crate) fn misspelt(name: &str, known: &[&'static str]) -> Option<&'static st
 }
 
 /// What is wrong with the name of a setting that begins with MP_; the library has judged the others.
-pub(crate) fn unknown_in_file(line: &Line) -> Option<String> {
-    let known = poe::known_variables();
+pub(crate) fn unknown_in_file(line: &Line, known: &[&'static str]) -> Option<String> {
     if known.contains(&&*line.name) {
         return None;
     }
-    let hint =
-        nearest(&line.name, &known).map(|known| format!("; did you mean {known}?")).unwrap_or_default();
+    let hint = nearest(&line.name, known).map(|known| format!("; did you mean {known}?")).unwrap_or_default();
     Some(format!("{} is not a variable of poe or LAPI{hint}", line.name))
 }
 

@@ -40,9 +40,9 @@ pub(super) fn all(problems: &mut Vec<String>) -> Vec<Variable> {
 
 /// The files of settings, and what is wrong with each.
 pub(super) fn of_files() -> Vec<File> {
-    let found = files();
+    let (found, known) = (files(), poe::known_variables());
     let unknown =
-        found.lines().filter_map(|line| Some(format!("{}: {}", line.place, unknown_in_file(line)?)));
+        found.lines().filter_map(|line| Some(format!("{}: {}", line.place, unknown_in_file(line, &known)?)));
     let faults: Vec<String> = found.faults.iter().cloned().chain(unknown).collect();
     let file = |(owner, path, is_there): &(openlapi::config::files::Owner, String, bool)| File {
         path: path.clone(),

@@ -83,10 +83,11 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
             words[1]
         ));
     }
+    let known = known_variables();
     let files = files();
     files.faults.iter().for_each(|fault| say(&format!("hint: {fault}")));
     for line in files.lines() {
-        if let Some(fault) = spelling::unknown_in_file(line) {
+        if let Some(fault) = spelling::unknown_in_file(line, &known) {
             say(&format!("hint: {}: {fault}", line.place));
         }
     }
@@ -95,7 +96,6 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
         say(&format!("hint: \"{word}\" was passed to {named}; did you mean poe's flag -{flag}?"));
     }
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let known = known_variables();
     for (name, meant) in names.filter_map(|name| misspelt(&name, &known).map(|meant| (name, meant))) {
         say(&format!("hint: the variable {name} has no effect; did you mean {meant}?"));
     }
