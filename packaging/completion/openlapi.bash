@@ -29,7 +29,7 @@ _openlapi_wrapper() {
     mapfile -t COMPREPLY < <(compgen -W "-show -compiler -mpi -q64 -q32 -qfixed -qfree" -- "${COMP_WORDS[COMP_CWORD]}")
 }
 
-complete -o default -F _openlapi poe lapi_info lapi_perf lapi_prof
+complete -o default -F _openlapi poe lapi_info lapi_perf lapi_prof lapi_top
 complete -o default -F _openlapi_wrapper \
     mpcc_r mpcc mpcc_r4 mpcc_r7 cc_r cc_r4 cc_r7 xlc xlc_r xlc_r4 xlc_r7 mpxlc mpxlc_r gxlc gxlc_r c89_r c99_r \
     c99_r4 c99_r7 mpcc_r128 cc128 cc128_r cc128_r4 cc128_r7 xlc128 xlc128_r xlc128_r4 xlc128_r7 mpCC_r mpCC mpCC_r4 \

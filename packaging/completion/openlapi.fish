@@ -13,7 +13,7 @@ function __openlapi_values
     $words[1] --help 2>/dev/null | string match -rg -- "(?:^|\s)$flag \[?([a-z0-9]+(?:\|[a-z0-9]+)+)" | head -n 1 | string split '|'
 end
 
-for tool in poe lapi_info lapi_perf lapi_prof
+for tool in poe lapi_info lapi_perf lapi_prof lapi_top
     complete -c $tool -n 'string match -q -- "-*" (commandline -ct)' -a '(__openlapi_flags)'
     complete -c $tool -x -n 'count (__openlapi_values) >/dev/null' -a '(__openlapi_values)'
 end

@@ -3,7 +3,7 @@
 #
 #   liblapi-r1       the library, its message catalogues, and the profiler's library
 #   liblapi-r-dev    headers, archives, compile wrappers, pkg-config and CMake files, man pages of the calls, the samples
-#   openlapi         poe, lapi_info, lapi_perf, lapi_prof and their man pages
+#   openlapi         poe, lapi_info, lapi_perf, lapi_prof, lapi_top and their man pages
 #
 # The first column of packaging/install/manifest names the package of each file. The variables are those of install.sh. Times in
 # the packages are that of the last commit (or SOURCE_DATE_EPOCH), so that the same sources make the same packages.

@@ -1,7 +1,9 @@
 //! What a task and its launcher send each other.
 
 use super::{Seed, Target, seed};
-use crate::wire::launcher::{Cause, Collective, Ended, FromLauncher, FromTask, How, LONGEST, Report, Stage};
+use crate::wire::launcher::{
+    Cause, Collective, Ended, FromLauncher, FromTask, How, LONGEST, Report, Stage, Traffic,
+};
 
 /// Reports and the ends of tasks.
 pub const LAUNCHER: Target = Target { name: "launcher", feed: launcher, seeds };
@@ -36,6 +38,7 @@ fn seeds() -> Vec<Seed> {
         clauses: vec!["waits in LAPI_Gfence for task 3".into()],
         awaited: vec![3],
         collectives: vec![Collective { instance: 0, entered: 5, inside: true }],
+        traffic: Traffic { packets: (7, 8), bytes: (64, 0) },
         text: "task 0 of 4\n\n  more".into(),
     };
     let ended = [

@@ -10,7 +10,7 @@ use crate::base::clock::since;
 use crate::engine::context::Context;
 use crate::engine::context::snapshot::{note_reported, snapshot};
 use crate::transport::Task;
-use crate::wire::launcher::{self, Collective, FromTask, Report};
+use crate::wire::launcher::{self, Collective, FromTask, Report, Traffic};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::os::fd::AsFd;
@@ -33,12 +33,14 @@ pub(super) struct Summary {
     /// Of each instance: how many collective operations were entered, and whether one is under way.
     collectives: Vec<(usize, u32, bool)>,
     lines: Vec<String>,
+    traffic: Traffic,
     /// No thread of the library serves messages while the program computes.
     deaf: bool,
 }
 
 impl Summary {
-    pub(super) fn of(places: &[Place], watched: &[Watched]) -> Self {
+    /// `looked`: for somebody who looks on; the stall of a task is still to be reported.
+    pub(super) fn of(places: &[Place], watched: &[Watched], looked: bool) -> Self {
         let mut summary = Self::default();
         for place in places {
             let Some(context) = place.context.upgrade() else { continue };
@@ -46,7 +48,7 @@ impl Summary {
                 summary.lines.push(format!("instance {}:", place.instance + 1));
             }
             let watched = watched.iter().find(|watched| watched.instance == place.instance);
-            summary.context(&context, place.instance, watched);
+            summary.context(&context, place.instance, watched, looked);
             let (queued, running) = context.completions.busy();
             let handlers = Handlers { queued, running };
             summary.clauses.extend(handlers.clauses());
@@ -60,7 +62,7 @@ impl Summary {
         summary
     }
 
-    fn context(&mut self, context: &Context, instance: usize, watched: Option<&Watched>) {
+    fn context(&mut self, context: &Context, instance: usize, watched: Option<&Watched>, looked: bool) {
         if context.handle() == LAPI_VOID_HANDLE {
             self.clauses.push("is in LAPI_Init, or leaves LAPI_Term".into());
             return;
@@ -69,9 +71,13 @@ impl Summary {
         match context.enter_within(MOMENT) {
             Ok(Some(mut held)) => {
                 let snapshot = snapshot(&mut held);
-                note_reported(&mut held);
+                if !looked {
+                    note_reported(&mut held);
+                }
                 drop(held);
                 self.task = Some(snapshot.me);
+                let traffic = Traffic { packets: snapshot.packets, bytes: snapshot.bytes };
+                self.traffic = self.traffic.with(traffic);
                 self.clauses.extend(snapshot.clauses());
                 if snapshot.clauses().is_empty() && polls_again(context, snapshot.polls) {
                     self.clauses.push("calls LAPI again and again, without waiting there".into());
@@ -107,7 +113,12 @@ impl Summary {
             clauses: self.clauses.clone(),
             awaited: self.awaited.iter().map(|task| *task as usize).collect(),
             collectives: collectives.collect(),
-            text: self.lines.join("\n"),
+            traffic: self.traffic,
+            text: if matches!(cause, launcher::Cause::Looked(_)) {
+                String::new()
+            } else {
+                self.lines.join("\n")
+            },
         })
     }
 }

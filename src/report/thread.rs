@@ -175,10 +175,11 @@ fn run(reporter: &Reporter, mut socket: Option<Arc<LauncherSocket>>, tasks: u32)
             socket = None;
         }
         let causes = reporter.bell.take_causes();
-        let mut asked = None;
+        let (mut asked, mut looked) = (None, None);
         while let Some(message) = socket.as_ref().and_then(|socket| socket.receive()) {
             match message {
                 FromLauncher::Ask(number) => asked = Some(number),
+                FromLauncher::Look(number) => looked = Some(number),
                 FromLauncher::Ended(tasks) => ended::store(0..u32::MAX, &tasks),
                 FromLauncher::EndedAmong(among, tasks) => ended::store(among, &tasks),
             }
@@ -188,6 +189,9 @@ fn run(reporter: &Reporter, mut socket: Option<Arc<LauncherSocket>>, tasks: u32)
         }
         let places = state().lock().places.clone();
         let stuck = look(&places, &mut watched, stall);
+        if let (Some(number), Some(socket)) = (looked, &socket) {
+            socket.send(&Summary::of(&places, &watched, true).message(&launcher::Cause::Looked(number)));
+        }
         // One report is enough for all that have asked.
         let cause = match asked {
             Some(number) => launcher::Cause::Asked(number),
@@ -195,7 +199,7 @@ fn run(reporter: &Reporter, mut socket: Option<Arc<LauncherSocket>>, tasks: u32)
             None if causes.contains(&Cause::Stall) || stuck => launcher::Cause::Stall,
             None => continue,
         };
-        let summary = Summary::of(&places, &watched);
+        let summary = Summary::of(&places, &watched, false);
         watched.iter_mut().for_each(|watched| watched.reported |= watched.run.is_some());
         if !socket.as_ref().is_some_and(|socket| socket.send(&summary.message(&cause))) {
             print(&summary, &cause);

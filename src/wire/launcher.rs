@@ -4,8 +4,9 @@
 //! task -> launcher   LAPI-REPORT 1 enter\npid P\ntask T N      the first LAPI_Init of the process begins
 //!                    LAPI-REPORT 1 ready\npid P               a LAPI_Init has succeeded
 //!                    LAPI-REPORT 1 leave\npid P               the last LAPI_Term is over, or LAPI_Init has failed
-//!                    LAPI-REPORT 1 CAUSE\npid P\n...\n\ntext  a report; CAUSE is stall, signal or "asked K"
+//!                    LAPI-REPORT 1 CAUSE\npid P\n...\n\ntext  a report; CAUSE is stall, signal, "asked K" or "looked K"
 //! launcher -> task   LAPI-REPORT 1 ask K                      asks for a report
+//!                    LAPI-REPORT 1 look K                     asks for a short one, for somebody who looks on
 //!                    LAPI-REPORT 1 ended\nT STATE HOW N\n...   all tasks that have ended so far
 //!                    LAPI-REPORT 1 ended\namong A B\n...       those with numbers from A on, and below B
 //! ```
@@ -58,6 +59,8 @@ pub enum FromTask {
 pub enum FromLauncher {
     /// Asks for a report, with this number.
     Ask(u64),
+    /// Asks for a report without its text, with this number. The task does not take it for one of a stall.
+    Look(u64),
     /// The tasks that have ended.
     Ended(Vec<(u32, Ended)>),
     /// Those that have ended, by number, among the tasks with these numbers.
@@ -76,6 +79,8 @@ pub enum Cause {
     Signal,
     /// The launcher has asked, with this number.
     Asked(u64),
+    /// Somebody looks on, with this number.
+    Looked(u64),
 }
 
 /// The report of one task.
@@ -91,8 +96,19 @@ pub struct Report {
     pub awaited: Vec<usize>,
     /// The collective calls of its instances.
     pub collectives: Vec<Collective>,
+    /// What its instances have moved.
+    pub traffic: Traffic,
     /// Everything else, for people.
     pub text: String,
+}
+
+/// What a task has sent and received since LAPI_Init.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Packets, by shared memory and the network.
+    pub packets: (u64, u64),
+    /// Bytes of the program's data in whole messages, those to the task itself too.
+    pub bytes: (u64, u64),
 }
 
 /// The position of a task in the collective calls of one instance.
@@ -181,6 +197,7 @@ impl FromLauncher {
     pub fn encode(&self) -> String {
         match self {
             Self::Ask(number) => format!("{HEAD}ask {number}"),
+            Self::Look(number) => format!("{HEAD}look {number}"),
             Self::Ended(tasks) => format!("{HEAD}ended{}", ended_lines(tasks)),
             Self::EndedAmong(Range { start, end }, tasks) => {
                 format!("{HEAD}ended\namong {start} {end}{}", ended_lines(tasks))
@@ -209,6 +226,7 @@ impl FromLauncher {
         let mut lines = message.strip_prefix(HEAD)?.lines();
         match lines.next()?.split_once(' ') {
             Some(("ask", number)) => Some(Self::Ask(number.trim().parse().ok()?)),
+            Some(("look", number)) => Some(Self::Look(number.trim().parse().ok()?)),
             None if message[HEAD.len()..].starts_with("ended") => {
                 let mut lines = lines.peekable();
                 let among = lines.peek().and_then(|line| line.strip_prefix("among ")).map(|numbers| {
@@ -258,6 +276,7 @@ impl Report {
             Cause::Stall => "stall".to_owned(),
             Cause::Signal => "signal".to_owned(),
             Cause::Asked(number) => format!("asked {number}"),
+            Cause::Looked(number) => format!("looked {number}"),
         };
         let mut message = format!("{HEAD}{cause}\npid {}\n", self.pid);
         for clause in &self.clauses {
@@ -269,6 +288,10 @@ impl Report {
         for Collective { instance, entered, inside } in &self.collectives {
             let _ =
                 writeln!(message, "collective {instance} {entered} {}", if *inside { "in" } else { "out" });
+        }
+        if self.traffic != Traffic::default() {
+            let Traffic { packets, bytes } = self.traffic;
+            let _ = writeln!(message, "moved {} {} {} {}", packets.0, packets.1, bytes.0, bytes.1);
         }
         message.push('\n');
         message += &self.text;
@@ -284,7 +307,11 @@ impl Report {
         let cause = match cause {
             "stall" => Cause::Stall,
             "signal" => Cause::Signal,
-            other => Cause::Asked(other.strip_prefix("asked ")?.parse().ok()?),
+            other => match other.split_once(' ')? {
+                ("asked", number) => Cause::Asked(number.parse().ok()?),
+                ("looked", number) => Cause::Looked(number.parse().ok()?),
+                _ => return None,
+            },
         };
         let (head, text) = rest.split_once("\n\n").unwrap_or((rest, ""));
         let mut report = Self {
@@ -293,6 +320,7 @@ impl Report {
             clauses: Vec::new(),
             awaited: Vec::new(),
             collectives: Vec::new(),
+            traffic: Traffic::default(),
             text: text.to_owned(),
         };
         for line in head.lines() {
@@ -302,10 +330,26 @@ impl Report {
                 "says" => report.clauses.push(rest.to_owned()),
                 "for" => report.awaited.push(rest.parse().ok()?),
                 "collective" => report.collectives.push(Collective::decode(rest)?),
+                "moved" => report.traffic = Traffic::decode(rest)?,
                 _ => {}
             }
         }
         Some(report)
+    }
+}
+
+impl Traffic {
+    fn decode(text: &str) -> Option<Self> {
+        let mut numbers = text.split(' ').map(|word| word.parse().ok());
+        let mut next = || numbers.next().flatten();
+        Some(Self { packets: (next()?, next()?), bytes: (next()?, next()?) })
+    }
+
+    /// That of both.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        let sum = |a: (u64, u64), b: (u64, u64)| (a.0.saturating_add(b.0), a.1.saturating_add(b.1));
+        Self { packets: sum(self.packets, other.packets), bytes: sum(self.bytes, other.bytes) }
     }
 }
 
@@ -375,6 +419,7 @@ mod tests {
             clauses: vec!["waits in LAPI_Gfence for task 3".into()],
             awaited: vec![3],
             collectives: vec![Collective { instance: 0, entered: 5, inside: true }],
+            traffic: Traffic { packets: (1, 2), bytes: (3, u64::MAX) },
             text: "task 0 of 4\n\n  more".into(),
         };
         for message in [
@@ -382,6 +427,7 @@ mod tests {
             FromTask::Ready { pid: 4 },
             FromTask::Leave { pid: 4 },
             FromTask::Report(report.clone()),
+            FromTask::Report(Report { cause: Cause::Looked(9), ..report.clone() }),
             FromTask::Report(Report { cause: Cause::Stall, text: String::new(), ..report.clone() }),
         ] {
             assert_eq!(FromTask::decode(&message.encode()), Some(message));

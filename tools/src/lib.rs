@@ -1,8 +1,9 @@
 //! The tools that come with the library. [`poe`] starts jobs, [`lapi_info`] shows the settings in effect, [`lapi_perf`]
-//! measures.
+//! measures, [`lapi_top`] shows what the tasks of a job do.
 
 pub mod lapi_info;
 pub mod lapi_perf;
+pub mod lapi_top;
 mod patient;
 pub mod poe;
 mod spelling;

@@ -71,6 +71,8 @@ pub struct Snapshot {
     pub polls: u64,
     /// Packets sent and received so far.
     pub packets: (u64, u64),
+    /// Bytes of data sent and received so far.
+    pub bytes: (u64, u64),
 }
 
 /// A thread that waits.
@@ -180,6 +182,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
         lost: core.peers.lost().collect(),
         polls: core.activity,
         packets: core.stats.packets(),
+        bytes: core.stats.bytes(),
     };
     core.ops.mark(now);
     core.outbox.mark(now);

@@ -30,6 +30,14 @@ impl Stats {
         (sum(|path| path.packets_sent), sum(|path| path.packets_received))
     }
 
+    /// Bytes of the program's data sent and received in whole messages, by whichever path.
+    pub fn bytes(&self) -> (u64, u64) {
+        let sum = |of: fn(&Path) -> u64| {
+            of(&self.peers).wrapping_add(of(&self.network)).wrapping_add(of(&self.local))
+        };
+        (sum(|path| path.bytes_sent), sum(|path| path.bytes_received))
+    }
+
     /// The counts of what goes to and from `peer`.
     #[inline]
     pub fn path(&mut self, hosts: &Hosts, peer: Task) -> &mut Path {

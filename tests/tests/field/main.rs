@@ -6,6 +6,7 @@ mod processes;
 mod profiles;
 mod surroundings;
 mod tools;
+mod top;
 
 use openlapi_tests::{Job, compile};
 

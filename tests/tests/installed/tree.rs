@@ -12,6 +12,7 @@ const PROMISED: &[&str] = &[
     "bin/lapi_info",
     "bin/lapi_perf",
     "bin/lapi_prof",
+    "bin/lapi_top",
     "bin/mpCC -> mpcc_r",
     "bin/mpCC_r -> mpcc_r",
     "bin/mpcc -> mpcc_r",

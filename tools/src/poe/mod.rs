@@ -62,6 +62,8 @@ mod waiting;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+pub(crate) use reports::viewers;
+
 use arguments::Request;
 use commands::Commands;
 use error::Error;

@@ -7,6 +7,7 @@
 
 mod board;
 mod text;
+pub(crate) mod viewers;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -27,6 +28,7 @@ use openlapi::wire::launcher::{Cause, FromLauncher, How, Report, Stage};
 
 use super::error::Error;
 use board::Board;
+use viewers::Viewers;
 
 /// How long tasks may take to reply.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -102,6 +104,8 @@ pub(super) struct Gatherer {
 
 /// The orders, as `watch` names them; a task's socket has the task's number.
 const ORDERS: u64 = u64::MAX;
+/// Those who look on.
+const VIEWERS: u64 = u64::MAX - 1;
 
 /// Watches the orders and the sockets of all tasks. A message costs what has arrived, not the number of tasks.
 fn watch(board: &Board, orders: &UnixDatagram) -> nix::Result<Epoll> {
@@ -124,10 +128,14 @@ impl Gatherer {
         let board = Arc::new(Board::new(sockets));
         let (orders, notices) = UnixDatagram::pair().map_err(failed)?;
         let watch = watch(&board, &notices).map_err(|errno| failed(errno.into()))?;
+        let viewers = Viewers::open();
+        if let Some(listener) = viewers.listener() {
+            let _ = watch.add(listener, EpollEvent::new(EpollFlags::EPOLLIN, VIEWERS));
+        }
         let shared = board.clone();
         let thread = thread::Builder::new()
             .name("poe-reports".into())
-            .spawn(move || Gathering::new(&shared, complete).run(&watch, &notices))
+            .spawn(move || Gathering::new(&shared, complete, viewers).run(&watch, &notices))
             .map_err(failed)?;
         Ok(Self { orders, board, thread: Some(thread) })
     }
@@ -179,11 +187,13 @@ struct Gathering<'a> {
     quiet_until: Instant,
     /// When the tasks are informed which others have ended.
     inform_at: Option<Instant>,
+    viewers: Viewers,
 }
 
 impl<'a> Gathering<'a> {
-    fn new(board: &'a Board, complete: bool) -> Self {
-        Self { board, complete, number: 0, current: None, quiet_until: Instant::now(), inform_at: None }
+    fn new(board: &'a Board, complete: bool, viewers: Viewers) -> Self {
+        let quiet_until = Instant::now();
+        Self { board, complete, number: 0, current: None, quiet_until, inform_at: None, viewers }
     }
 
     fn run(mut self, watch: &Epoll, orders: &UnixDatagram) {
@@ -194,7 +204,7 @@ impl<'a> Gathering<'a> {
                 Err(Errno::EINTR) => &[],
                 Err(_) => return,
             };
-            for event in ready.iter().filter(|event| event.data() != ORDERS) {
+            for event in ready.iter().filter(|event| event.data() < VIEWERS) {
                 self.board.read(event.data() as usize);
             }
             while let Some((task, report)) = self.board.next_report() {
@@ -212,6 +222,10 @@ impl<'a> Gathering<'a> {
                     _ => return,
                 }
             }
+            if ready.iter().any(|event| event.data() == VIEWERS) {
+                self.viewers.accept(self.board);
+            }
+            self.viewers.serve(self.board);
             self.inform();
             if self
                 .current
@@ -236,8 +250,8 @@ impl<'a> Gathering<'a> {
     }
 
     fn time_left(&self) -> EpollTimeout {
-        let until =
-            self.current.as_ref().map(|current| current.until).into_iter().chain(self.inform_at).min();
+        let current = self.current.as_ref().map(|current| current.until);
+        let until = [current, self.inform_at, self.viewers.until()].into_iter().flatten().min();
         let Some(until) = until else { return EpollTimeout::NONE };
         let left = until.saturating_duration_since(Instant::now());
         // Rounded up: a sleep that is too short would be one of many.
@@ -246,6 +260,7 @@ impl<'a> Gathering<'a> {
 
     fn take(&mut self, task: usize, report: Report) {
         match (&report.cause, &mut self.current) {
+            (Cause::Looked(number), _) => self.viewers.take(*number, task, report),
             // The reply to an earlier request.
             (Cause::Asked(number), Some(current)) if *number != current.number => {}
             (Cause::Asked(_), None) => {}

@@ -64,7 +64,7 @@ pub(super) fn report(cause: &Cause, tasks: &[Task], complete: bool) -> String {
     let replied = tasks.iter().filter(|task| task.report.is_some()).count();
     let because = match cause {
         Cause::Stall => format!("no progress for {} s", stall_seconds()),
-        Cause::Signal | Cause::Asked(_) => "requested".to_owned(),
+        Cause::Signal | Cause::Asked(_) | Cause::Looked(_) => "requested".to_owned(),
     };
     let mut text = format!("poe: job report ({because}): {replied} of {} tasks have replied\n", tasks.len());
     let mut add = |line: &str| text.extend(["  ", line, "\n"]);

@@ -1,0 +1,91 @@
+//! `lapi_top`: a live view of a running job: tasks, what they send and receive, and who waits for whom.
+//!
+//! `poe` asks the tasks when somebody looks (`poe::reports::viewers`), and tasks keep the statistics anyway, so a job that nobody looks
+//! at pays nothing.
+
+mod job;
+mod options;
+mod screen;
+mod view;
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Instant;
+
+use job::{Failure, Source};
+use options::{Options, Request};
+use screen::{Key, Screen};
+use view::View;
+
+/// The exit status where the arguments are not valid.
+const USAGE: u8 = 2;
+
+/// Runs it with the arguments that follow its name. The status is 0 also when the job has ended meanwhile, 1 when no job is found.
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    let options = match options::parse(arguments) {
+        Ok(Request::Print(text)) => {
+            print!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        Ok(Request::Show(options)) => options,
+        Err(wrong) => {
+            eprintln!("lapi_top: {wrong}\n{}", options::USAGE);
+            return ExitCode::from(USAGE);
+        }
+    };
+    let shown = Source::find(options.pid)
+        .and_then(|source| if options.batch { batch(&source, &options) } else { live(&source, &options) });
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Ended) => {
+            eprintln!("lapi_top: the job has ended");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("lapi_top: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes the states one below the other.
+fn batch(source: &Source, options: &Options) -> Result<(), Failure> {
+    let mut view = View::new(source);
+    let mut left = options.times;
+    loop {
+        let text = view.next(source.ask()?, None);
+        let mut out = io::stdout().lock();
+        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+            // Nobody reads on.
+            return Ok(());
+        }
+        left = left.map(|left| left - 1);
+        if left == Some(0) {
+            return Ok(());
+        }
+        sleep(options.delay);
+    }
+}
+
+/// Shows them on the terminal until `q` is pressed.
+fn live(source: &Source, options: &Options) -> Result<(), Failure> {
+    let mut view = View::new(source);
+    let mut job = source.ask()?;
+    let screen = Screen::open().map_err(Failure::Terminal)?;
+    let mut left = options.times;
+    loop {
+        screen.show(&view.next(job, Some(screen.size()))).map_err(Failure::Terminal)?;
+        left = left.map(|left| left - 1);
+        if left == Some(0) {
+            return Ok(());
+        }
+        let until = Instant::now() + options.delay;
+        match screen.key_until(until).map_err(Failure::Terminal)? {
+            Some(Key::Quit) => return Ok(()),
+            Some(Key::Other) | None => {}
+        }
+        job = source.ask()?;
+    }
+}

@@ -1,0 +1,89 @@
+//! The terminal: another screen, keys without a line end, and all as it was afterwards.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+/// Another screen, without a cursor.
+const BEGIN: &str = "\x1b[?1049h\x1b[?25l";
+const END: &str = "\x1b[?25h\x1b[?1049l";
+/// To the first line.
+const HOME: &str = "\x1b[H";
+/// The rest of a line, and the rest of the screen, become empty.
+const CLEAR_LINE: &str = "\x1b[K";
+const CLEAR_REST: &str = "\x1b[J";
+
+/// The terminal while it is used.
+pub(super) struct Screen {
+    before: Termios,
+}
+
+/// What was pressed.
+pub(super) enum Key {
+    Quit,
+    Other,
+}
+
+impl Screen {
+    pub(super) fn open() -> io::Result<Self> {
+        if !io::stdout().is_terminal() {
+            return Err(rustix::io::Errno::NOTTY.into());
+        }
+        let before = tcgetattr(rustix::stdio::stdin())?;
+        let mut now = before.clone();
+        // Ctrl-C is a key: the terminal must become what it was.
+        now.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+        tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &now)?;
+        let screen = Self { before };
+        write(BEGIN)?;
+        Ok(screen)
+    }
+
+    /// Lines and columns.
+    pub(super) fn size(&self) -> (usize, usize) {
+        let size = tcgetwinsize(rustix::stdio::stdout());
+        size.map_or((24, 80), |size| (usize::from(size.ws_row.max(4)), usize::from(size.ws_col.max(20))))
+    }
+
+    /// Shows a text that fits.
+    pub(super) fn show(&self, text: &str) -> io::Result<()> {
+        let lines: Vec<&str> = text.lines().collect();
+        write(&format!("{HOME}{}{CLEAR_LINE}{CLEAR_REST}", lines.join(&format!("{CLEAR_LINE}\r\n"))))
+    }
+
+    /// The next key, if one is pressed until then.
+    pub(super) fn key_until(&self, until: Instant) -> io::Result<Option<Key>> {
+        let stdin = rustix::stdio::stdin();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let left = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
+            match poll(&mut [PollFd::from_borrowed_fd(stdin, PollFlags::IN)], Some(&left)) {
+                Ok(0) => return Ok(None),
+                Ok(_) => break,
+                // The size has changed.
+                Err(rustix::io::Errno::INTR) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut keys = [0; 64];
+        let count = rustix::io::read(stdin, &mut keys)?;
+        // 3 is Ctrl-C; a terminal that is gone is at its end.
+        let quits = count == 0 || keys[..count].iter().any(|key| matches!(key, b'q' | b'Q' | 3));
+        Ok(Some(if quits { Key::Quit } else { Key::Other }))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = write(END);
+        let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

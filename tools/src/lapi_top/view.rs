@@ -1,0 +1,204 @@
+//! The states of a job as text.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use openlapi::base::ranges::tasks_named;
+use openlapi::report::lines::with_lines;
+
+use super::job::Source;
+use crate::poe::viewers::{Job, Task};
+
+/// What is shown, with the state before for rates.
+pub(super) struct View {
+    name: String,
+    before: Option<(Instant, Vec<Task>, Vec<Option<u64>>)>,
+    /// Clauses with the source lines that were found for them.
+    named: BTreeMap<String, String>,
+}
+
+/// What a task did between two states, in a second.
+#[derive(Clone, Copy, Default)]
+struct Rates {
+    packets: (f64, f64),
+    bytes: (f64, f64),
+    /// Of a processor, in percent.
+    cpu: Option<f64>,
+}
+
+impl View {
+    pub(super) fn new(source: &Source) -> Self {
+        Self { name: source.name(), before: None, named: BTreeMap::new() }
+    }
+
+    /// The next state as text, cut to lines and columns. Rates are those since the one before, none the first time.
+    pub(super) fn next(&mut self, job: Job, size: Option<(usize, usize)>) -> String {
+        let (now, used) = (Instant::now(), job.tasks.iter().map(processor_time).collect::<Vec<_>>());
+        let rates: Option<Vec<Rates>> = self.before.as_ref().map(|(then, tasks, used_then)| {
+            let time = now - *then;
+            let pairs = job.tasks.iter().zip(tasks).zip(used.iter().zip(used_then));
+            pairs
+                .map(|((task, before), (used, used_then))| Rates::of(task, before, (*used, *used_then), time))
+                .collect()
+        });
+        let text = self.text(&job.tasks, rates.as_deref(), size);
+        self.before = Some((now, job.tasks, used));
+        text
+    }
+
+    fn text(&mut self, tasks: &[Task], rates: Option<&[Rates]>, size: Option<(usize, usize)>) -> String {
+        let mut lines = vec![self.name.clone(), summary(tasks), String::new()];
+        lines.push(format!(
+            "{:>5} {:>8} {:1} {:>5} {:>9} {:>9} {:>9} {:>9}  doing",
+            "task", "pid", "S", "%cpu", "pkt out/s", "pkt in/s", "B out/s", "B in/s"
+        ));
+        let room = size.map_or(usize::MAX, |(rows, _)| rows.saturating_sub(lines.len() + 1));
+        let mut order: Vec<usize> = (0..tasks.len()).collect();
+        if tasks.len() > room {
+            // Those that wait for no other task are the ones to look at.
+            order.sort_by_key(|at| !tasks[*at].waits_for.is_empty());
+        }
+        for at in order.iter().take(room) {
+            let rates = rates.and_then(|rates| rates.get(*at));
+            lines.push(self.line(&tasks[*at], rates));
+        }
+        if tasks.len() > room {
+            lines.push(format!("and {} more tasks", tasks.len() - room));
+        }
+        let width = size.map_or(usize::MAX, |(_, columns)| columns);
+        lines.iter().fold(String::new(), |mut text, line| {
+            text.extend(line.chars().take(width));
+            text + "\n"
+        })
+    }
+
+    fn line(&mut self, task: &Task, rates: Option<&Rates>) -> String {
+        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
+        let cpu = rates.and_then(|rates| rates.cpu).map_or_else(|| "-".to_owned(), |cpu| format!("{cpu:.0}"));
+        let mut line = format!(
+            "{:>5} {:>8} {:1} {cpu:>5} {:>9} {:>9} {:>9} {:>9}  ",
+            task.task,
+            task.pid,
+            task.state.unwrap_or('-'),
+            number(rates.map(|rates| rates.packets.0)),
+            number(rates.map(|rates| rates.packets.1)),
+            number(rates.map(|rates| rates.bytes.0)),
+            number(rates.map(|rates| rates.bytes.1)),
+        );
+        line += &match (task.pid, task.replied) {
+            (0, _) => "has ended".to_owned(),
+            (_, false) => "does not reply: not in LAPI, or stopped".to_owned(),
+            _ => task.doing.iter().map(|clause| self.named(clause)).collect::<Vec<_>>().join("; "),
+        };
+        line
+    }
+
+    /// A clause with its source lines. Each is looked up once.
+    fn named(&mut self, clause: &str) -> String {
+        // Times differ, and places do not.
+        if self.named.len() > 4096 {
+            self.named.clear();
+        }
+        self.named.entry(clause.to_owned()).or_insert_with(|| with_lines(clause)).clone()
+    }
+}
+
+impl Rates {
+    fn of(task: &Task, before: &Task, used: (Option<u64>, Option<u64>), time: Duration) -> Self {
+        // A process that has begun anew counts from 0.
+        let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / time.as_secs_f64();
+        let both = |now: (u64, u64), then: (u64, u64)| (rate(now.0, then.0), rate(now.1, then.1));
+        let cpu = used.0.zip(used.1).map(|(now, then)| rate(now, then) / 1e7);
+        Self { packets: both(task.packets, before.packets), bytes: both(task.bytes, before.bytes), cpu }
+    }
+}
+
+/// `4 tasks: 1 waits for others, 3 do not; task 1 is waited for most, by 3`.
+fn summary(tasks: &[Task]) -> String {
+    let mut text = format!("{} task{}", tasks.len(), if tasks.len() == 1 { "" } else { "s" });
+    let ended = tasks.iter().filter(|task| task.pid == 0).count();
+    let waiting: Vec<usize> =
+        tasks.iter().filter(|task| !task.waits_for.is_empty()).map(|task| task.task).collect();
+    if ended > 0 {
+        let _ = write!(text, ", {ended} ended");
+    }
+    let _ = write!(text, ", {} wait for others", waiting.len());
+    let mut awaited: BTreeMap<usize, usize> = BTreeMap::new();
+    for task in tasks.iter().flat_map(|task| &task.waits_for) {
+        *awaited.entry(*task).or_default() += 1;
+    }
+    if let Some(most) = awaited.values().max() {
+        let these: Vec<usize> = awaited.iter().filter(|(_, by)| *by == most).map(|(task, _)| *task).collect();
+        let _ = write!(text, "; waited for most: {}, by {most}", tasks_named(&these));
+    }
+    text
+}
+
+/// `950`, `12.3k`, `4.56M`.
+fn short(value: f64) -> String {
+    match value {
+        value if value < 1e3 => format!("{value:.0}"),
+        value if value < 1e6 => format!("{:.1}k", value / 1e3),
+        value if value < 1e9 => format!("{:.1}M", value / 1e6),
+        value => format!("{:.1}G", value / 1e9),
+    }
+}
+
+/// How long the process has used a processor, in ns.
+fn processor_time(task: &Task) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", task.pid)).ok()?;
+    // The name may hold anything and ends at the last bracket; the state is the first field behind it.
+    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    // In hundredths of a second, on every Linux that this runs on.
+    Some(ticks * 10_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(number: usize, waits_for: &[usize]) -> Task {
+        let doing =
+            vec![if waits_for.is_empty() { "is not inside LAPI" } else { "waits in LAPI_Gfence" }.to_owned()];
+        let (packets, bytes) = ((10, 20), (0, 0));
+        Task {
+            task: number,
+            pid: 1 << 30,
+            state: Some('S'),
+            replied: true,
+            doing,
+            waits_for: waits_for.to_vec(),
+            packets,
+            bytes,
+        }
+    }
+
+    #[test]
+    fn the_heading_says_who_waits_for_whom_and_few_lines_show_the_cause() {
+        let mut view = View { name: "poe 7: ./a".into(), before: None, named: BTreeMap::new() };
+        let tasks: Vec<Task> =
+            (0..64).map(|number| task(number, if number == 37 { &[] } else { &[37] })).collect();
+        let text = view.next(Job { elsewhere: false, tasks: tasks.clone() }, Some((10, 70)));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[..2],
+            ["poe 7: ./a", "64 tasks, 63 wait for others; waited for most: task 37, by 63"]
+        );
+        assert!(lines.len() == 10 && lines.iter().all(|line| line.chars().count() <= 70), "{text}");
+        assert!(lines[4].trim_start().starts_with("37 ") && lines[4].contains(" - "), "{text}");
+        assert_eq!(lines[9], "and 59 more tasks");
+        let mut later = tasks;
+        later[37].packets = (1 << 20, 20);
+        std::thread::sleep(Duration::from_millis(20));
+        let text = view.next(Job { elsewhere: false, tasks: later }, None);
+        let line = text.lines().nth(4 + 37).expect("all tasks");
+        assert!(line.contains("M ") && line.contains(" 0 ") && !line.contains(" - "), "{text}");
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([0.0, 999.4, 12_345.0, 4.56e6, 7.0e10].map(short), ["0", "999", "12.3k", "4.6M", "70.0G"]);
+    }
+}
