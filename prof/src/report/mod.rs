@@ -6,6 +6,7 @@ mod findings;
 mod lanes;
 mod page;
 mod summary;
+mod thin;
 mod trace;
 
 pub use page::page;

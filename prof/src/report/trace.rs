@@ -1,12 +1,21 @@
 //! The trace, for Perfetto and chrome://tracing: DIR/trace.json, in the form of their "JSON Array" of complete events.
 
 use super::arrows::arrows;
+use super::thin::{Thinned, thin};
 use crate::part::Part;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// The trace of all parts: tasks are processes there. Times in microseconds after the first LAPI_Init of all.
 pub fn trace(parts: &[Part]) -> String {
+    let thinned = thin(parts);
+    let behind: Vec<u64> = thinned.iter().map(|thinned| thinned.behind).collect();
+    let parts: Vec<Part> = parts
+        .iter()
+        .zip(thinned)
+        .map(|(part, Thinned { events, .. })| Part { events, ..without_events(part) })
+        .collect();
+    let parts = &parts[..];
     let started = parts.iter().map(|part| part.started).min().unwrap_or(0);
     let mut text = String::from("{\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[");
     let mut separator = "\n";
@@ -64,13 +73,33 @@ pub fn trace(parts: &[Part]) -> String {
     }
     let tasks: Vec<_> = parts
         .iter()
-        .map(|part| {
+        .zip(behind)
+        .map(|(part, behind)| {
             json!({
                 "task": part.task, "kept": part.events.len(), "limit": part.events_limit, "left_out": part.events_left_out,
-                "to_come": part.events_to_come,
+                "to_come": part.events_to_come.saturating_add(behind),
             })
         })
         .collect();
     let _ = write!(text, "],\n\"otherData\":{}}}\n", json!({"events_of_tasks": tasks}));
     text
+}
+
+/// What the trace needs of a part besides its events.
+fn without_events(part: &Part) -> Part {
+    Part {
+        job: String::new(),
+        host: part.host.clone(),
+        program: String::new(),
+        interim: None,
+        processors: String::new(),
+        sites: part.sites.clone(),
+        thread_names: part.thread_names.clone(),
+        links: Vec::new(),
+        timeline: Vec::new(),
+        timeline_bytes: Vec::new(),
+        timeline_time: Vec::new(),
+        events: Vec::new(),
+        ..*part
+    }
 }

@@ -51,6 +51,7 @@ pub(super) struct Measured {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cache_line_ns: Option<[f64; 2]>,
     /// Whether the data was right; none when it was not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) right: Option<bool>,
 }
 
