@@ -43,8 +43,10 @@ impl Screen {
 
     /// Lines and columns.
     pub(super) fn size(&self) -> (usize, usize) {
+        // A terminal that does not know its size says 0.
+        let known = |cells: u16, usual: usize| if cells == 0 { usual } else { usize::from(cells) };
         let size = tcgetwinsize(rustix::stdio::stdout());
-        size.map_or((24, 80), |size| (usize::from(size.ws_row.max(4)), usize::from(size.ws_col.max(20))))
+        size.map_or((24, 80), |size| (known(size.ws_row, 24), known(size.ws_col, 80)))
     }
 
     /// Shows a text that fits.
