@@ -88,9 +88,12 @@ fn mistakes_are_refused_by_name() {
     refused(&["-procs", "1025"], "a number from 1 to 1024");
     refused(&["-procs", "3", "-tasks_per_node", "2"], "-procs 3 is not a multiple of -tasks_per_node 2");
     refused(&["-procs", "3", "-nodes", "2", "-tasks_per_node", "2"], "make 4");
-    refused(&["-cmdfile", "/nowhere/commands"], "/nowhere/commands: No such file or directory");
     refused(&["-pgmmodel", "mpmd"], "mpmd");
-    refused(&["-hostfile", "/nowhere/hosts"], "/nowhere/hosts");
+    // What is named rightly, and is not there, is no wrong usage.
+    let missing = Job::new(task()).arg("args").poe_arg("-hostfile").poe_arg("/nowhere/hosts").run();
+    missing.exited(1).says("/nowhere/hosts");
+    let missing = Job::new(task()).arg("args").poe_arg("-cmdfile").poe_arg("/nowhere/commands").run();
+    missing.exited(1).says("/nowhere/commands: No such file or directory");
     Job::new(task()).arg("args").env("MP_PROCS", "x").run().exited(2).says("MP_PROCS: \"x\"");
     Job::poe().run().exited(2).says("no program given; usage: poe [flags] program [arguments]");
     Job::new(task()).arg("args").arg("-procs").run().exited(2).says("-procs needs a value");
