@@ -25,8 +25,8 @@ impl Host {
         let parts = Parts {
             boot: boot.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
             user: geteuid().as_raw(),
-            user_namespace: namespace("/proc/self/ns/user"),
-            network_namespace: namespace("/proc/self/ns/net"),
+            user_namespace: namespace("/proc/thread-self/ns/user"),
+            network_namespace: namespace("/proc/thread-self/ns/net"),
         };
         let id = parts.id().unwrap_or_else(|| u128::from_le_bytes(random()));
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -38,7 +38,7 @@ impl Host {
 /// equals no other.
 pub fn network_namespace() -> u128 {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let Some(words) = namespace("/proc/self/ns/net").filter(|_| !boot.is_empty()) else {
+    let Some(words) = namespace("/proc/thread-self/ns/net").filter(|_| !boot.is_empty()) else {
         return u128::from_le_bytes(random());
     };
     let mut hash = Sha256::new_with_prefix(b"LAPI network\0");
@@ -49,7 +49,7 @@ pub fn network_namespace() -> u128 {
 
 /// The numbering of this task's process; 0 when it cannot be read.
 pub fn pid_namespace() -> u64 {
-    namespace("/proc/self/ns/pid").map_or(0, |[_, inode]| inode)
+    namespace("/proc/thread-self/ns/pid").map_or(0, |[_, inode]| inode)
 }
 
 /// What makes a host.
@@ -76,7 +76,7 @@ impl Parts {
     }
 }
 
-/// A namespace by device and inode.
+/// A namespace by device and inode. Those of this thread: the process's first one may have ended, and shows none then.
 fn namespace(path: &str) -> Option<[u64; 2]> {
     fs::metadata(path).ok().map(|file| [file.dev(), file.ino()])
 }
@@ -117,6 +117,6 @@ mod tests {
         let host = Host::of_this_task();
         assert_eq!(host, Host::of_this_task());
         assert!(!host.name.is_empty() && host.id != 0);
-        assert_eq!(namespace("/proc/self/ns/nothing"), None);
+        assert_eq!(namespace("/proc/thread-self/ns/nothing"), None);
     }
 }

@@ -87,7 +87,7 @@ pub(super) fn is_local(socket: BorrowedFd<'_>) -> bool {
 }
 
 fn descriptors() -> Vec<RawFd> {
-    let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return Vec::new() };
+    let Ok(folder) = std::fs::read_dir("/proc/thread-self/fd") else { return Vec::new() };
     folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 

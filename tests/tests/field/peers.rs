@@ -76,6 +76,11 @@ fn a_death_among_tasks_that_proc_hides_is_reported() {
     one_dies("hidden");
 }
 
+#[test]
+fn a_death_among_tasks_whose_main_threads_have_ended_is_reported() {
+    one_dies("parted");
+}
+
 /// A page that the program's own handler of SIGSEGV opens: every operation has its data, and the connection stays.
 #[test]
 fn closed_pages_are_opened_by_the_programs_handler() {

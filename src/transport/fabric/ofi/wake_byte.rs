@@ -56,7 +56,7 @@ fn remove(queue: RawFd) -> bool {
 
 /// The members of a set of descriptors; none when it is something else.
 fn members(set: RawFd) -> Vec<RawFd> {
-    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{set}")).unwrap_or_default();
+    let text = std::fs::read_to_string(format!("/proc/thread-self/fdinfo/{set}")).unwrap_or_default();
     let member = |line: &str| line.strip_prefix("tfd:")?.split_whitespace().next()?.parse().ok();
     text.lines().filter_map(member).collect()
 }
