@@ -37,6 +37,12 @@ pub struct Named<'a> {
     pub line: &'a str,
 }
 
+impl Default for Question {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Question {
     /// No places.
     pub const fn new() -> Self {

@@ -464,6 +464,8 @@ fn is_later(one: u32, other: u32) -> bool {
     one != other && one.wrapping_sub(other) < 1 << 31
 }
 
+const _: () = assert!(LONGEST <= u32::MAX as usize && WINDOW <= u16::MAX as u32);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -482,5 +484,3 @@ mod tests {
         assert_eq!(tag_after(None, 7), 7);
     }
 }
-
-const _: () = assert!(LONGEST <= u32::MAX as usize && WINDOW <= u16::MAX as u32);

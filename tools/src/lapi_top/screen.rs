@@ -58,16 +58,13 @@ impl Screen {
     /// The next key, if one is pressed until then.
     pub(super) fn key_until(&self, until: Instant) -> io::Result<Option<Key>> {
         let stdin = rustix::stdio::stdin();
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let left = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
-            match poll(&mut [PollFd::from_borrowed_fd(stdin, PollFlags::IN)], Some(&left)) {
-                Ok(0) => return Ok(None),
-                Ok(_) => break,
-                // The size has changed.
-                Err(rustix::io::Errno::INTR) => return Ok(None),
-                Err(error) => return Err(error.into()),
-            }
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
+        match poll(&mut [PollFd::from_borrowed_fd(stdin, PollFlags::IN)], Some(&left)) {
+            // An interruption: the size has changed.
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
         }
         let mut keys = [0; 64];
         let count = rustix::io::read(stdin, &mut keys)?;

@@ -15,8 +15,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use openlapi::job::secret::Secret;
 
 use super::super::error::Error;
-use super::greeting::{Called, HELLO, Heard};
-use super::link::{Connection, KINDS, Kind, Listener, prepare};
+use super::greeting::{Called, HELLO, Heard, KINDS, Kind};
+use super::link::{Connection, Listener, prepare};
 
 /// How long a connection may take to prove that it is a task's.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);

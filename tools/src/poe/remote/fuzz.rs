@@ -8,8 +8,8 @@ use openlapi::wire::board::{CARD, INSTANCES, RECORD, Word, card_at, size};
 
 use super::super::openings::Openings;
 use super::super::supervisor::Note;
-use super::greeting::{Called, HELLO, Heard, claimed, hello};
-use super::link::{KINDS, Kind, Link, read_list, write_list};
+use super::greeting::{Called, HELLO, Heard, KINDS, Kind, claimed, hello};
+use super::link::{Link, read_list, write_list};
 use super::mirror::{Mirror, put_end};
 use super::task::Order;
 

@@ -14,8 +14,6 @@ use openlapi::base::random::random;
 use openlapi::job::reach::{Answer, Greeting};
 use openlapi::job::secret::{Secret, derive};
 
-use super::link::{KINDS, Kind};
-
 const MAGIC: &[u8; 8] = b"POELINK2";
 const NONCE: usize = 16;
 const PROOF: usize = size_of::<Secret>();
@@ -23,6 +21,18 @@ const PROOF: usize = size_of::<Secret>();
 pub(super) const HELLO: usize = 8 + 4 + 1 + NONCE;
 /// Bytes of `poe`'s reply.
 const CHALLENGE: usize = NONCE + PROOF;
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Control,
+    Input,
+    Output,
+    Error,
+}
+
+/// The kinds in the order of their numbers.
+pub(super) const KINDS: [Kind; 4] = [Kind::Control, Kind::Input, Kind::Output, Kind::Error];
 
 /// A task's first message.
 pub(super) fn hello(task: usize, kind: Kind, nonce: [u8; NONCE]) -> [u8; HELLO] {

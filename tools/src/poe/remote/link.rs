@@ -15,25 +15,13 @@ use openlapi::job::secret::Secret;
 use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::super::error::Error;
-use super::greeting::Caller;
+use super::greeting::{Caller, KINDS, Kind};
 
 /// What the launcher passes to each `poe --task`: a [`Link`].
 pub(super) const VARIABLE: &str = "POE_LINK";
 
 /// One of a task's connections.
 pub(super) type Connection = TcpStream;
-
-/// What a connection is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Control,
-    Input,
-    Output,
-    Error,
-}
-
-/// The kinds in the order of their numbers.
-pub(super) const KINDS: [Kind; 4] = [Kind::Control, Kind::Input, Kind::Output, Kind::Error];
 
 /// How long a task tries to reach `poe`.
 const PATIENCE: Duration = Duration::from_secs(30);
