@@ -2,9 +2,11 @@
 //! containers and network namespaces of one machine may have the same name, and hosts of a network may, too.
 
 use crate::base::random::random;
+use crate::transport::udp::interfaces::interfaces;
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use std::fs;
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 
 /// A host, as the tasks on it see it.
@@ -21,30 +23,55 @@ impl Host {
     /// user numbers their meaning) and network namespace (abstract sockets belong to one) are the same. When one of them cannot be
     /// read, the result equals no other.
     pub fn of_this_task() -> Self {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
         let parts = Parts {
-            boot: boot.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
+            boot: boot(),
             user: geteuid().as_raw(),
             user_namespace: namespace("/proc/thread-self/ns/user"),
             network_namespace: namespace("/proc/thread-self/ns/net"),
         };
         let id = parts.id().unwrap_or_else(|| u128::from_le_bytes(random()));
-        let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Self { id, name }
+        Self { id, name: host_name() }
     }
 }
 
-/// The network namespace of this task, by machine: tasks with equal numbers have the same addresses. When it cannot be read, the result
-/// equals no other.
+/// The network namespace of this task, by machine: tasks with equal numbers have the same addresses. When it cannot be read, tasks with
+/// one host name and the same addresses count as being in one.
 pub fn network_namespace() -> u128 {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let Some(words) = namespace("/proc/thread-self/ns/net").filter(|_| !boot.is_empty()) else {
-        return u128::from_le_bytes(random());
-    };
+    let boot = boot();
+    match (&boot, namespace("/proc/thread-self/ns/net")) {
+        (Some(boot), Some(words)) => network_by(boot, words),
+        _ => {
+            let addresses: Vec<IpAddr> = interfaces().iter().flatten().map(|one| one.address).collect();
+            network_like(&boot.unwrap_or_default(), &host_name(), &addresses)
+        }
+    }
+}
+
+fn network_by(boot: &str, namespace: [u64; 2]) -> u128 {
     let mut hash = Sha256::new_with_prefix(b"LAPI network\0");
-    hash.update(boot.trim());
-    words.iter().for_each(|word| hash.update(word.to_le_bytes()));
+    hash.update(boot);
+    namespace.iter().for_each(|word| hash.update(word.to_le_bytes()));
     hash.finalize().first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes))
+}
+
+fn network_like(boot: &str, host_name: &str, addresses: &[IpAddr]) -> u128 {
+    let mut hash = Sha256::new_with_prefix(b"LAPI addresses\0");
+    for text in [boot, host_name] {
+        hash.update(text);
+        hash.update([0]);
+    }
+    addresses.iter().for_each(|address| hash.update(format!("{address} ")));
+    hash.finalize().first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes))
+}
+
+/// The machine, and the start of its kernel.
+fn boot() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// The numbering of this task's process; 0 when it cannot be read.
@@ -110,6 +137,22 @@ mod tests {
         ] {
             assert_eq!(unknown.id(), None, "{unknown:?}");
         }
+    }
+
+    #[test]
+    fn a_network_that_cannot_be_read_is_known_by_its_addresses() {
+        let addresses = ["127.0.0.1", "10.0.0.1"].map(|text| text.parse().expect("an address"));
+        let network = network_like("one", "node0", &addresses);
+        assert_eq!(network, network_like("one", "node0", &addresses));
+        for other in [
+            network_like("", "node0", &addresses),
+            network_like("one", "node1", &addresses),
+            network_like("one", "node0", &addresses[..1]),
+            network_by("one", [4, 6]),
+        ] {
+            assert_ne!(other, network);
+        }
+        assert_eq!(network_namespace(), network_namespace());
     }
 
     #[test]

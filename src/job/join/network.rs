@@ -39,8 +39,7 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
         exchange::open(identity, turn, &config::process_env, deadline)?.ok_or_else(|| no_exchange(place))?;
     let before = if place.replaces { card_before(&mut *exchange, identity.task) } else { None };
     let configured = config.job_secret.as_ref().and_then(|secret| secret.as_bytes().try_into().ok());
-    let offered = Offered::of(place);
-    let sockets = Sockets::open(offered.as_ref().map_or(Carrier::None, |offered| offered.carrier))?;
+    let (offered, sockets) = with_sockets(Offered::of(place));
     let ports = sockets.ports();
     let (own, card) = match &before {
         Some(before) => open_again(place, &offered, before)?,
@@ -167,6 +166,16 @@ impl Offered {
         let Listed { choice, candidates, carrier } = fabric_candidates(config, &preferences)?;
         let (provider, wish) = (choice.provider.clone(), Wish::of(config, true));
         Ok(Self { provider, candidates, carrier, wish, choice })
+    }
+}
+
+/// Where this task answers those that try its candidates. Without sockets it cannot take part in a network; the others learn of it, and
+/// tasks of one host may need none.
+fn with_sockets(offered: Result<Offered>) -> (Result<Offered>, Sockets) {
+    let opened = offered.and_then(|offered| Ok((Sockets::open(offered.carrier)?, offered)));
+    match opened {
+        Ok((sockets, offered)) => (Ok(offered), sockets),
+        Err(why) => (Err(why), Sockets::None),
     }
 }
 

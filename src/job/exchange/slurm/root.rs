@@ -69,11 +69,14 @@ pub(super) fn gather(request: Request, key: &Key, own: &Values, deadline: Instan
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    // No descriptor is free: the oldest stranger gives its own back. Not at once, or this would be a busy loop.
-                    is_full = true;
-                    let stranger = peers.iter().position(|peer| !peer.has_values);
-                    stranger.into_iter().for_each(|at| drop(peers.remove(at)));
+                Err(error) => {
+                    // No descriptor is free: the oldest stranger gives its own back.
+                    if [libc::EMFILE, libc::ENFILE].map(Some).contains(&error.raw_os_error()) {
+                        is_full = true;
+                        let stranger = stranger(peers.iter().map(|peer| &peer.responder));
+                        stranger.into_iter().for_each(|at| drop(peers.remove(at)));
+                    }
+                    // Not at once again, or this would be a busy loop.
                     std::thread::sleep(Duration::from_millis(10));
                     break;
                 }
@@ -111,6 +114,13 @@ pub(super) fn gather(request: Request, key: &Key, own: &Values, deadline: Instan
     peers.retain(|peer| peer.has_values);
     distribute(peers, &encode_table(&table), deadline)?;
     Ok(table)
+}
+
+/// The one of these connections, the oldest one first, that is to be closed: none that has proved itself, and one that has not even
+/// sent a request before all others.
+fn stranger<'a>(connections: impl Iterator<Item = &'a Responder>) -> Option<usize> {
+    let unproved = connections.enumerate().filter(|(_, one)| !one.has_proved());
+    unproved.min_by_key(|(_, one)| one.task().is_some()).map(|(at, _)| at)
 }
 
 impl Peer {
@@ -219,5 +229,28 @@ fn distribute(peers: Vec<Peer>, table: &[u8], deadline: Instant) -> Result<()> {
             left.iter().map(|(stream, ..)| PollFd::new(stream, PollFlags::OUT)).collect();
         // An interrupted wait is a wait that ended early.
         let _ = rustix::event::poll(&mut polled, Some(&limit));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::session::{Initiator, Next};
+    use super::*;
+
+    #[test]
+    fn a_task_that_has_proved_itself_is_not_closed_for_another() {
+        let request = Request { job: [1; 16], task: 2, tasks: 4, opening: 1, fence: 1, nonce: [3; 16] };
+        let expected = Request { task: 0, ..request };
+        let (mut task, first) = Initiator::new([7; 16], request, &Values::new());
+        let [mut proved, mut requested, silent] =
+            [expected; 3].map(|expected| Responder::new([7; 16], expected));
+        let _ = requested.read(&first);
+        let Ok(Got::Write(reply)) = proved.read(&first) else { panic!("a reply") };
+        let Ok(Next::Write(sealed)) = task.read(&reply) else { panic!("a proof") };
+        // Without the last byte its values are not there yet.
+        assert_eq!(proved.read(&sealed[..sealed.len() - 1]), Ok(Got::Read));
+        assert_eq!(stranger([&proved, &requested, &silent].into_iter()), Some(2));
+        assert_eq!(stranger([&proved, &requested].into_iter()), Some(1));
+        assert_eq!(stranger([&proved].into_iter()), None);
     }
 }

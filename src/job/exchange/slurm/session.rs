@@ -171,6 +171,11 @@ impl Responder {
         self.requested.as_ref().map(|(task, _)| *task)
     }
 
+    /// It is a task of this job.
+    pub fn has_proved(&self) -> bool {
+        self.has_proved
+    }
+
     /// Takes bytes from the task.
     ///
     /// # Errors

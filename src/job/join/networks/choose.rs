@@ -16,6 +16,8 @@ pub(in crate::job::join) struct Wish {
     pub(in crate::job::join) all: bool,
     /// At most this number of interfaces on a network.
     pub(in crate::job::join) each: usize,
+    /// All networks have addresses of one family: one socket receives on all of them.
+    pub(in crate::job::join) one_family: bool,
     /// The variables that restrict the candidates, for messages.
     pub(in crate::job::join) named: Option<String>,
 }
@@ -110,15 +112,15 @@ pub(super) fn choose(
     };
     let mut chosen: Vec<Network> = Vec::new();
     for (subnet, network) in common(parties, &usable, wish) {
+        let of_first_party = |of: &Network| &parties[0].candidates[of.members[0]];
+        let is_ipv4 = |of: &Network| of_first_party(of).address.map(|address| address.is_ipv4());
         let fits = match chosen.first() {
             None => true,
+            Some(first) if wish.one_family && is_ipv4(first) != is_ipv4(&network) => false,
             Some(_) if wish.all => true,
-            Some(first) => wish.each > 1 && subnet == parties[0].candidates[first.members[0]].network,
+            Some(first) => wish.each > 1 && subnet == of_first_party(first).network,
         };
-        let known = |other: &Network| {
-            let interface = |of: &Network| &parties[0].candidates[of.members[0]].interface;
-            interface(other) == interface(&network)
-        };
+        let known = |other: &Network| of_first_party(other).interface == of_first_party(&network).interface;
         if fits && chosen.len() < RAILS && !chosen.iter().any(known) && connects(&network) {
             chosen.push(network);
         }
@@ -127,6 +129,11 @@ pub(super) fn choose(
         chosen.extend(combination(parties, &usable, works));
     }
     chosen
+}
+
+/// The network that is used if it works: by party, its candidate there. Nothing: the parties have no subnet in common.
+pub(super) fn preferred(parties: &[Party], usable: &[Vec<usize>], wish: &Wish) -> Option<Vec<usize>> {
+    common(parties, usable, wish).into_iter().next().map(|(_, network)| network.members)
 }
 
 /// The subnets that all parties have, one network for each of the interfaces that all have there.
@@ -201,8 +208,8 @@ fn combination(
 mod tests {
     use super::*;
 
-    const ONE: Wish = Wish { all: false, each: 1, named: None };
-    const ALL: Wish = Wish { all: true, each: 1, named: None };
+    const ONE: Wish = Wish { all: false, each: 1, one_family: false, named: None };
+    const ALL: Wish = Wish { all: true, ..ONE };
 
     /// Hosts, each with `INTERFACE ADDRESS/LENGTH` of its candidates; the network is the first three numbers.
     fn hosts(lists: &[&[&str]]) -> Vec<Party> {
@@ -315,6 +322,26 @@ mod tests {
     fn families_do_not_mix() {
         let parties = hosts(&[&["eth0 2001:db8::1", "eth1 10.1.0.1"], &["eth0 2001:db8::2"]]);
         assert_eq!(chosen(&parties, &ONE, &[])[0].1, ["2001:db8::1", "2001:db8::2"]);
+    }
+
+    #[test]
+    fn one_socket_has_the_networks_of_one_family() {
+        let list = |host| {
+            [
+                format!("eth0 2001:db8::{host}"),
+                format!("eth0 10.0.0.{host}"),
+                format!("eth1 2001:db9::{host}"),
+                format!("eth2 10.0.2.{host}"),
+            ]
+        };
+        let (one, two) = (list(1), list(2));
+        let texts = [&one, &two].map(|list| list.iter().map(String::as_str).collect::<Vec<_>>());
+        let parties = hosts(&[&texts[0], &texts[1]]);
+        let one_socket = Wish { one_family: true, ..ALL };
+        assert_eq!(name(&chosen(&parties, &ALL, &[])), ["10.0.0", "10.0.2", "2001:db9:"]);
+        assert_eq!(name(&chosen(&parties, &one_socket, &[])), ["10.0.0", "10.0.2"]);
+        assert_eq!(name(&chosen(&parties, &one_socket, &["10."])), ["2001:db8:", "2001:db9:"]);
+        assert_eq!(preferred(&parties, &usable(&parties, &ONE), &ONE), Some(vec![1, 1]));
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn named(config: &Config) -> Option<String> {
 }
 
 impl Wish {
-    /// What the user wants: where an interface is named, that alone.
+    /// What the user wants: where an interface is named, that alone. `counts_interfaces`: not UDP, which has one socket for all networks.
     pub(in crate::job::join) fn of(config: &Config, counts_interfaces: bool) -> Self {
         let is_named = device(config).is_some() || config.fabric_domain.is_some() && counts_interfaces;
         let each = match config.instances {
@@ -46,7 +46,12 @@ impl Wish {
         let domain = config.fabric_domain.as_ref().filter(|_| counts_interfaces);
         let domain = domain.map(|domain| format!("LAPI_FABRIC_DOMAIN={domain}"));
         let names: Vec<String> = domain.into_iter().chain(named(config)).collect();
-        Self { all, each, named: (!names.is_empty()).then(|| names.join(" and ")) }
+        Self {
+            all,
+            each,
+            one_family: !counts_interfaces,
+            named: (!names.is_empty()).then(|| names.join(" and ")),
+        }
     }
 }
 

@@ -37,6 +37,8 @@ use trial::Trial;
 const ROUNDS: u32 = 4;
 /// The shortest time between two beginnings.
 const ROUND: Duration = Duration::from_millis(2500);
+/// A trial takes this part of the time that LAPI_Init has left, at most.
+const SHARE: u32 = 8;
 
 /// The tasks of one host that list the same addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,13 +144,16 @@ impl Meeting<'_> {
         }
         let key = format!("tried{round}");
         let probe = if parties[own].task == self.me {
+            let usable = choose::usable(parties, &self.wish);
             let trial = Trial {
                 parties: parties.clone(),
                 own,
                 round,
                 secret: self.secret,
                 thorough: self.wish.is_several(),
-                usable: choose::usable(parties, &self.wish),
+                preferred: choose::preferred(parties, &usable, &self.wish),
+                usable,
+                longest: self.deadline.saturating_duration_since(Instant::now()) / SHARE,
             };
             let probe = Probe::start(trial, self.sockets.share()?)?;
             exchange.publish(&key, &Outcomes::encode(&probe.outcomes()))?;

@@ -39,8 +39,9 @@ pub(super) fn pairs(parties: &[Party], of: usize) -> impl Iterator<Item = Pair> 
 /// The outcomes of all parties.
 #[derive(Clone, Debug)]
 pub(super) struct Outcomes {
-    /// By party: one for each of its pairs, in the order of [`pairs`]; none where nothing is tried.
-    seen: Vec<Vec<u8>>,
+    /// By party: runs of its pairs, in the order of [`pairs`]: where each ends, and the outcome of its pairs. Those beyond the last
+    /// run are untried.
+    seen: Vec<Vec<(usize, u8)>>,
     /// By party: the number of its candidates.
     candidates: Vec<usize>,
     /// By number of a candidate: how many parties before a party have one of this number.
@@ -72,13 +73,12 @@ impl Outcomes {
     /// Takes what a party has published. What is cut off counts as untried.
     pub(super) fn note(&mut self, parties: &[Party], of: usize, bytes: &[u8]) {
         let count = pairs(parties, of).count();
-        let mut seen: Vec<u8> = Vec::with_capacity(count);
-        for run in bytes.chunks_exact(3) {
-            let times = usize::from(u16::from_le_bytes([run[0], run[1]])).min(count - seen.len());
-            seen.resize(seen.len() + times, run[2]);
-        }
-        seen.resize(count, UNTRIED);
-        self.seen[of] = seen;
+        let mut end = 0;
+        let run = |run: &[u8]| {
+            end = count.min(end + usize::from(u16::from_le_bytes([run[0], run[1]])));
+            (end, run[2])
+        };
+        self.seen[of] = bytes.chunks_exact(3).map(run).collect();
         self.trusted = false;
     }
 
@@ -119,7 +119,9 @@ impl Outcomes {
         let rows = (0..self.before.len()).map(row).sum::<usize>();
         let numbers = (0..j).map(row).sum::<usize>();
         let place = self.before[j][q] - if p < q { is(p, j) } else { 0 };
-        self.seen[p].get(i * rows + numbers + place).copied().unwrap_or(UNTRIED)
+        let at = i * rows + numbers + place;
+        let runs = &self.seen[p];
+        runs.get(runs.partition_point(|(end, _)| *end <= at)).map_or(UNTRIED, |(_, outcome)| *outcome)
     }
 }
 
@@ -183,7 +185,7 @@ mod tests {
         for len in 0..40 {
             let bytes: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
             all.note(&parties, 5, &bytes);
-            assert_eq!(all.seen[5].len(), seen.len());
+            assert!(all.seen[5].len() <= len / 3 && all.seen[5].iter().all(|(end, _)| *end <= seen.len()));
         }
     }
 }

@@ -1,20 +1,23 @@
 //! Questions and answers over TCP: a connection for each pair, from the one address to the other.
 
 use super::outcomes::Pair;
-use super::trial::{LENGTH, LOOK_AROUND, PATIENCE, Progress, Step, Trial};
+use super::trial::{LENGTH, LOOK_AROUND, PATIENCE, Progress, REPEATED, Step, Trial};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::time::Instant;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// Connections of this party at a time: the limit of open files is often 1,024.
 const AT_A_TIME: usize = 200;
 /// Connections of others at a time. Where there are more, the oldest one is closed.
 const OTHERS: usize = 400;
+/// Connections that the system keeps until they are accepted.
+const BACKLOG: i32 = 1024;
 
 /// A connection.
 struct Connection {
@@ -38,6 +41,8 @@ enum Next {
 /// All connections.
 pub(super) struct Connections {
     listeners: Vec<TcpListener>,
+    /// Until when nothing is accepted: no descriptor was free.
+    is_full_until: Option<Instant>,
     queue: VecDeque<Pair>,
     connections: VecDeque<Connection>,
 }
@@ -50,22 +55,38 @@ pub(super) fn listen(at: IpAddr) -> io::Result<TcpListener> {
     let (low, high) = range.unwrap_or_default();
     let mut last = ErrorKind::AddrInUse.into();
     for port in low..=high {
-        match TcpListener::bind(SocketAddr::new(at, port)) {
-            Ok(listener) => {
-                listener.set_nonblocking(true)?;
-                return Ok(listener);
-            }
+        match bound(SocketAddr::new(at, port)) {
+            Ok(listener) => return Ok(listener),
             Err(why) => last = why,
         }
     }
     Err(last)
 }
 
+/// That of IPv6 leaves the same port of IPv4 to another: a task takes one number of the range.
+fn bound(at: SocketAddr) -> io::Result<TcpListener> {
+    let socket = socket(at)?;
+    set_socket_reuseaddr(&socket, true)?;
+    if at.is_ipv6() {
+        set_ipv6_v6only(&socket, true)?;
+    }
+    bind(&socket, &at)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// How long all pairs may take: each until it counts as silent where it keeps others waiting.
+pub(super) fn limit(trial: &Trial) -> Duration {
+    let others = trial.pairs().len().saturating_sub(1) / AT_A_TIME;
+    (PATIENCE + REPEATED * others as u32).min(trial.longest.max(PATIENCE))
+}
+
 impl Connections {
     pub(super) fn new(trial: &Trial, listeners: [Option<TcpListener>; 2]) -> Self {
         Self {
             listeners: listeners.into_iter().flatten().collect(),
-            queue: trial.pairs().into(),
+            is_full_until: None,
+            queue: trial.queue().into(),
             connections: VecDeque::new(),
         }
     }
@@ -104,9 +125,21 @@ impl Connections {
     }
 
     fn accept(&mut self) {
+        if self.is_full() {
+            return;
+        }
+        self.is_full_until = None;
         for listener in &self.listeners {
             for _ in 0..AT_A_TIME {
-                let Ok((stream, _)) = listener.accept() else { break };
+                let stream = match listener.accept() {
+                    Ok((stream, _)) => stream,
+                    Err(why) if why.kind() == ErrorKind::WouldBlock => break,
+                    // No descriptor is free, and the listener stays readable: not at once again.
+                    Err(_) => {
+                        self.is_full_until = Some(Instant::now() + LOOK_AROUND);
+                        break;
+                    }
+                };
                 if stream.set_nonblocking(true).is_ok() {
                     let (output, input) = (Vec::new(), Vec::new());
                     self.connections.push_back(Connection {
@@ -127,8 +160,13 @@ impl Connections {
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.is_full_until.is_some_and(|end| Instant::now() < end)
+    }
+
     fn wait(&self) {
-        let listeners = self.listeners.iter().map(|one| PollFd::from_borrowed_fd(one.as_fd(), PollFlags::IN));
+        let listeners = if self.is_full() { &[] } else { self.listeners.as_slice() };
+        let listeners = listeners.iter().map(|one| PollFd::from_borrowed_fd(one.as_fd(), PollFlags::IN));
         let wants = |one: &Connection| if one.output.is_empty() { PollFlags::IN } else { PollFlags::OUT };
         let connections = self.connections.iter();
         let connections = connections.map(|one| PollFd::from_borrowed_fd(one.stream.as_fd(), wants(one)));
@@ -144,9 +182,11 @@ impl Step for Connections {
         self.begin(trial, progress);
         self.wait();
         self.accept();
+        let keeps_others_waiting = !self.queue.is_empty();
         self.connections.retain_mut(|connection| {
             let next = connection.serve(trial, progress);
-            let is_late = connection.since.elapsed() >= PATIENCE;
+            let is_short = keeps_others_waiting && connection.pair.is_some();
+            let is_late = connection.since.elapsed() >= if is_short { REPEATED } else { PATIENCE };
             if let (Some(pair), Next::Fails(why)) = (connection.pair, &next) {
                 progress.refused(pair, why);
                 progress.given_up();
@@ -194,7 +234,7 @@ impl Connection {
         }
         match self.pair {
             Some(pair) if trial.answered(&self.input) == Some(pair) => {
-                progress.works(pair);
+                progress.works(trial, pair);
                 Ok(Next::Ends)
             }
             Some(_) => Ok(Next::Fails(io::Error::from_raw_os_error(libc::EPROTO))),
@@ -211,14 +251,38 @@ impl Connection {
     }
 }
 
+fn socket(of: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if of.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(socket_with(family, SocketType::STREAM, flags, None)?)
+}
+
 /// Begins to connect.
 fn start(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
-    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    let socket = socket(to)?;
     bind(&socket, &SocketAddr::new(from, 0))?;
     match connect(&socket, &to) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket.into()),
         Err(why) => Err(why.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    #[test]
+    fn both_families_have_one_port() {
+        let Ok(six) = bound((Ipv6Addr::UNSPECIFIED, 0).into()) else { return };
+        let port = six.local_addr().expect("bound").port();
+        match bound((Ipv4Addr::UNSPECIFIED, port).into()) {
+            Ok(four) => {
+                let reaches_four = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+                assert!(reaches_four && four.accept().is_ok() && six.accept().is_err());
+            }
+            // Another process may have taken it.
+            Err(why) => assert_eq!(why.kind(), ErrorKind::AddrInUse),
+        }
     }
 }

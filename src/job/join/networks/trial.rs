@@ -14,7 +14,10 @@ use std::time::{Duration, Instant};
 
 /// How long a pair may take.
 pub(super) const PATIENCE: Duration = Duration::from_millis(3000);
-/// How long pairs may take that are not needed: all parties have been reached without them.
+/// How long a pair may take that another one is to replace. TCP repeats the first packet of a connection after a second: one lost packet
+/// is no reason for another network.
+pub(super) const REPEATED: Duration = Duration::from_millis(1500);
+/// How long pairs may take that are not needed: the preferred network works with all parties.
 const GRACE: Duration = Duration::from_millis(500);
 /// How long a thread sleeps before it looks whether it is to end.
 pub(super) const LOOK_AROUND: Duration = Duration::from_millis(10);
@@ -33,6 +36,10 @@ pub(super) struct Trial {
     pub(super) thorough: bool,
     /// By party: the candidates that may be used.
     pub(super) usable: Vec<Vec<usize>>,
+    /// By party: its candidate on the network that is used if it works.
+    pub(super) preferred: Option<Vec<usize>>,
+    /// The longest time that may be spent.
+    pub(super) longest: Duration,
 }
 
 /// A question or an answer.
@@ -55,6 +62,28 @@ impl Trial {
             alike && is_usable(self.own, pair.own) && is_usable(pair.party, pair.other)
         };
         pairs(&self.parties, self.own).filter(fits).collect()
+    }
+
+    /// The pairs, the promising ones first where not all can be tried at a time: those of one subnet, then the others; of each, one with
+    /// every own candidate in turn, so that a network that is silent delays no other.
+    pub(super) fn queue(&self) -> Vec<Pair> {
+        let network = |party: usize, candidate: usize| &self.parties[party].candidates[candidate].network;
+        let mut before: HashMap<(bool, usize), usize> = HashMap::new();
+        let mut queue: Vec<((bool, usize), Pair)> = Vec::new();
+        for pair in self.pairs() {
+            let is_routed = network(self.own, pair.own) != network(pair.party, pair.other);
+            let turn = before.entry((is_routed, pair.own)).or_default();
+            queue.push(((is_routed, *turn), pair));
+            *turn += 1;
+        }
+        queue.sort_by_key(|(turn, _)| *turn);
+        queue.into_iter().map(|(_, pair)| pair).collect()
+    }
+
+    fn is_preferred(&self, pair: &Pair) -> bool {
+        let of =
+            |preferred: &Vec<usize>| preferred[self.own] == pair.own && preferred[pair.party] == pair.other;
+        self.preferred.as_ref().is_some_and(of)
     }
 
     /// The own address.
@@ -127,24 +156,29 @@ pub(super) struct Progress {
     open: usize,
     /// By party: whether one of its pairs works.
     reached: Vec<bool>,
+    /// By party: whether its pair on the preferred network works.
+    preferred: Vec<bool>,
     begun: Instant,
+    limit: Duration,
     thorough: bool,
 }
 
 impl Progress {
-    pub(super) fn new(trial: &Trial) -> Self {
+    /// `limit`: how long all pairs may take.
+    pub(super) fn new(trial: &Trial, limit: Duration) -> Self {
         let outcomes: HashMap<Pair, u8> = trial.pairs().into_iter().map(|pair| (pair, SILENT)).collect();
-        let reached = (0..trial.parties.len()).map(|party| party == trial.own).collect();
-        let open = outcomes.len();
-        Self { outcomes, open, reached, begun: Instant::now(), thorough: trial.thorough }
+        let reached: Vec<bool> = (0..trial.parties.len()).map(|party| party == trial.own).collect();
+        let (open, preferred, thorough) = (outcomes.len(), reached.clone(), trial.thorough);
+        Self { outcomes, open, reached, preferred, begun: Instant::now(), limit, thorough }
     }
 
     /// An answer has come.
-    pub(super) fn works(&mut self, pair: Pair) {
+    pub(super) fn works(&mut self, trial: &Trial, pair: Pair) {
         if let Some(outcome) = self.outcomes.get_mut(&pair).filter(|outcome| **outcome != WORKS) {
             *outcome = WORKS;
             self.open -= 1;
             self.reached[pair.party] = true;
+            self.preferred[pair.party] |= trial.is_preferred(&pair);
         }
     }
 
@@ -167,9 +201,15 @@ impl Progress {
 
     /// Nothing more is waited for.
     pub(super) fn is_settled(&self) -> bool {
-        let reached = || !self.thorough && self.reached.iter().all(|reached| *reached);
-        let took = self.begun.elapsed();
-        self.open == 0 || took >= PATIENCE || took >= GRACE && reached()
+        self.is_settled_after(self.begun.elapsed())
+    }
+
+    fn is_settled_after(&self, took: Duration) -> bool {
+        let all = |parties: &[bool]| !self.thorough && parties.iter().all(|one| *one);
+        self.open == 0
+            || took >= self.limit
+            || took >= GRACE && all(&self.preferred)
+            || took >= REPEATED && all(&self.reached)
     }
 
     /// The outcomes in the order of [`pairs`].
@@ -199,7 +239,64 @@ mod tests {
             candidates: [format!("10.0.0.{at}"), format!("fd00::{at}")].map(|at| candidate(&at)).into(),
         };
         let parties: Arc<[Party]> = (0..3).map(party).collect();
-        Trial { parties, own, round, secret, thorough: false, usable: vec![vec![0, 1], vec![0, 1], vec![1]] }
+        let usable = vec![vec![0, 1], vec![0, 1], vec![1]];
+        let preferred = Some(vec![1, 1, 1]);
+        Trial { parties, own, round, secret, thorough: false, usable, preferred, longest: PATIENCE }
+    }
+
+    /// A party of several hosts, each with an address on the same networks, whose numbers these are.
+    fn on_networks(hosts: u32, networks: &[u8]) -> Trial {
+        let party = |at: u32| Party {
+            task: at,
+            host_name: String::new(),
+            net: at.into(),
+            ports: [4000; 2],
+            candidates: networks
+                .iter()
+                .map(|network| Candidate {
+                    interface: format!("eth{network}"),
+                    address: format!("10.{network}.{}.{}", at / 256, at % 256).parse().ok(),
+                    network: format!("10.{network}.0.0/16"),
+                })
+                .collect(),
+        };
+        let all: Vec<usize> = (0..networks.len()).collect();
+        Trial {
+            parties: (0..hosts).map(party).collect(),
+            own: 0,
+            round: 1,
+            secret: [1; 16],
+            thorough: false,
+            usable: vec![all; hosts as usize],
+            preferred: Some(vec![0; hosts as usize]),
+            longest: Duration::from_secs(30),
+        }
+    }
+
+    #[test]
+    fn pairs_of_one_subnet_are_first_and_take_turns() {
+        let trial = on_networks(500, &[1, 2, 3]);
+        let queue = trial.queue();
+        assert_eq!(queue.len(), trial.pairs().len());
+        let (near, routed) = queue.split_at(3 * 499);
+        assert!(near.iter().all(|pair| pair.own == pair.other));
+        assert!(routed.iter().all(|pair| pair.own != pair.other));
+        for part in [near, routed] {
+            assert!(part.chunks(3).all(|turn| (0..3).all(|own| turn.iter().any(|pair| pair.own == own))));
+        }
+    }
+
+    #[test]
+    fn another_network_than_the_preferred_one_waits_for_a_repetition() {
+        let trial = on_networks(3, &[1, 2]);
+        let mut progress = Progress::new(&trial, PATIENCE);
+        let pair = |party, number| Pair { own: number, party, other: number };
+        let soon = GRACE + GRACE;
+        [pair(1, 0), pair(1, 1), pair(2, 1)].into_iter().for_each(|pair| progress.works(&trial, pair));
+        assert!(!progress.is_settled_after(soon), "party 2 may answer on the preferred network");
+        assert!(progress.is_settled_after(REPEATED));
+        progress.works(&trial, pair(2, 0));
+        assert!(progress.is_settled_after(soon) && !progress.is_settled_after(GRACE / 2));
     }
 
     #[test]

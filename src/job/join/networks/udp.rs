@@ -49,7 +49,7 @@ impl Datagrams {
             for _ in 0..AT_A_TIME {
                 let Ok((len, _)) = socket.recv_from(&mut bytes) else { break };
                 if let Some(pair) = trial.answered(&bytes[..len]) {
-                    progress.works(pair);
+                    progress.works(trial, pair);
                 } else if let Some((answer, to)) = trial.answer(&bytes[..len]) {
                     let _ = socket.send_to(&answer, to);
                 }
