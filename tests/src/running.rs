@@ -167,7 +167,7 @@ impl Running {
     /// Waits until the job is over and its output closed, or ends it at the deadline.
     pub fn wait(mut self) -> Outcome {
         let mut standing = String::new();
-        let mut status = receive(&self.status, &mut self.deadline).ok();
+        let mut status = self.deadline.receive(&self.status).ok();
         let closed = status.is_some()
             && self.stdout.close(&mut self.deadline)
             && self.stderr.close(&mut self.deadline);
@@ -253,17 +253,6 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// Receives something before the deadline.
-fn receive<T>(from: &Receiver<T>, deadline: &mut Deadline) -> Result<T, RecvTimeoutError> {
-    loop {
-        let left = deadline.left();
-        match from.recv_timeout(left) {
-            Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
-            received => return received,
-        }
-    }
-}
-
 /// An output of the job, read by a thread as it arrives.
 #[derive(Debug)]
 struct Stream {
@@ -295,7 +284,7 @@ impl Stream {
     /// Reads to the end; `false` when some process still held the other end at `deadline`.
     fn close(&mut self, deadline: &mut Deadline) -> bool {
         loop {
-            match receive(&self.pieces, deadline) {
+            match deadline.receive(&self.pieces) {
                 Ok(piece) => self.bytes.extend(piece),
                 Err(RecvTimeoutError::Disconnected) => return true,
                 Err(RecvTimeoutError::Timeout) => return false,

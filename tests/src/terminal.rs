@@ -78,7 +78,7 @@ impl Terminal {
                 self.at += found + text.len();
                 return;
             }
-            match self.output.recv_timeout(deadline.left()) {
+            match deadline.receive(&self.output) {
                 Ok(bytes) => self.seen += &String::from_utf8_lossy(&bytes),
                 Err(error) => panic!("\"{text}\" is not shown ({error}):\n{}", self.seen),
             }
