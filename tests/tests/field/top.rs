@@ -1,12 +1,10 @@
 //! `lapi_top`: what the tasks of a running job do.
 
 use crate::job;
-use nix::pty::{OpenptyResult, openpty};
 use nix::sys::signal::Signal;
-use openlapi_tests::{Running, stage};
-use std::fs::File;
-use std::io::{Read as _, Write as _};
+use openlapi_tests::{Deadline, Running, Terminal, stage};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 fn ready(program: &str, tasks: usize) -> Running {
     let mut running = job(program, tasks, "").start();
@@ -23,29 +21,42 @@ fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
+/// Repeats it until it succeeds with such an output: tasks that get no processor reply late, and say READY before they wait.
+#[track_caller]
+fn shows(arguments: &[&str], facts: impl Fn(&str) -> bool) {
+    let mut last = Deadline::after(Duration::from_secs(60));
+    loop {
+        let output = top(arguments);
+        let said = text(&output);
+        assert!(output.status.success(), "{said}");
+        if facts(&said) {
+            return;
+        }
+        assert!(!last.has_passed(), "this is shown to the last:\n{said}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn rates_and_waits_of_a_running_job() {
     let busy = ready("busy", 3);
     let pid = busy.pid().to_string();
-    let output = top(&["-b", "-n", "2", "-d", "1", &pid]);
-    let said = text(&output);
-    assert!(output.status.success(), "{said}");
-    let heads = said.lines().filter(|line| line.starts_with(&format!("poe {pid}: "))).count();
-    assert_eq!(heads, 2, "{said}");
-    // Of each task two lines: the second has rates.
-    let rows = |task: usize| -> Vec<Vec<&str>> {
-        let of_task = said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        of_task.filter(|words| words.len() > 8 && words[0] == task.to_string()).collect()
-    };
-    for task in 0..3 {
-        let rows = rows(task);
-        assert_eq!((rows.len(), rows[0][4], rows[0][7]), (2, "-", "-"), "{said}");
-        assert!(rows[1][4] != "-" && rows[1][5] != "0", "packets of task {task}\n{said}");
-    }
-    // Task 0 puts 4096 bytes at a time; task 2 puts nothing.
-    let bytes = rows(0)[1][6];
-    assert!(bytes.ends_with(['k', 'M']), "{bytes}\n{said}");
-    assert_eq!(rows(2)[1][6], "0", "{said}");
+    shows(&["-b", "-n", "2", "-d", "1", &pid], |said| {
+        let heads = said.lines().filter(|line| line.starts_with(&format!("poe {pid}: "))).count();
+        // Of each task two lines: the second has rates.
+        let rows = |task: usize| -> Vec<Vec<&str>> {
+            let of_task = said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            of_task.filter(|words| words.len() > 8 && words[0] == task.to_string()).collect()
+        };
+        let rates = |task: usize| {
+            let rows = rows(task);
+            let first_has_none = rows.len() == 2 && (rows[0][4], rows[0][7]) == ("-", "-");
+            first_has_none && rows[1][4] != "-" && rows[1][5] != "0"
+        };
+        // Task 0 puts 4096 bytes at a time; task 2 puts nothing.
+        let bytes = |task: usize| rows(task)[1][6].to_owned();
+        heads == 2 && (0..3).all(rates) && bytes(0).ends_with(['k', 'M']) && bytes(2) == "0"
+    });
     busy.signal(Signal::SIGTERM);
     busy.wait();
     let after = top(&["-b", "-n", "1", &pid]);
@@ -56,11 +67,11 @@ fn rates_and_waits_of_a_running_job() {
 #[test]
 fn who_waits_for_whom_in_a_job_that_hangs() {
     let dead = ready("dead", 3);
-    std::thread::sleep(std::time::Duration::from_millis(1500));
-    let said = text(&top(&["-b", "-n", "1", &dead.pid().to_string()]));
-    assert!(said.contains("3 tasks, 2 wait for others; waited for most: task"), "{said}");
-    assert!(said.contains("waits in LAPI_Gfence for task"), "{said}");
-    assert!(said.contains("is not inside LAPI"), "{said}");
+    shows(&["-b", "-n", "1", &dead.pid().to_string()], |said| {
+        said.contains("3 tasks, 2 wait for others; waited for most: task")
+            && said.contains("waits in LAPI_Gfence for task")
+            && said.contains("is not inside LAPI")
+    });
     // Who looks on causes no report of the job.
     dead.signal(Signal::SIGTERM);
     let outcome = dead.wait();
@@ -71,31 +82,20 @@ fn who_waits_for_whom_in_a_job_that_hangs() {
 #[test]
 fn on_a_terminal_it_ends_with_q() {
     let busy = ready("busy", 2);
-    let OpenptyResult { master, slave } = openpty(None, None).expect("a terminal");
-    let mut command = Command::new(stage().join("bin/lapi_top"));
-    command.args(["-d", "60"]).arg(busy.pid().to_string());
-    let own = || slave.try_clone().expect("a descriptor");
-    let mut child = command.stdin(own()).stdout(own()).stderr(own()).spawn().expect("it runs");
-    let mut terminal = File::from(master);
-    let mut shown = String::new();
-    let mut more = |until: &str| {
-        while !shown.contains(until) {
-            let mut bytes = [0; 4096];
-            let count = terminal.read(&mut bytes).expect("what it draws");
-            shown += &String::from_utf8_lossy(&bytes[..count]);
-        }
-        shown.clone()
-    };
-    let first = more("doing");
-    assert!(first.starts_with("\x1b[?1049h"), "{first:?}");
-    more("\n    1 ");
-    terminal.write_all(b"q").expect("a key");
-    assert!(child.wait().expect("it ends").success());
-    let mut bytes = [0; 4096];
-    let count = terminal.read(&mut bytes).expect("its end");
-    assert!(String::from_utf8_lossy(&bytes[..count]).ends_with("\x1b[?25h\x1b[?1049l"));
-    let modes = nix::sys::termios::tcgetattr(&slave).expect("a terminal").local_flags;
-    assert!(modes.contains(nix::sys::termios::LocalFlags::ICANON | nix::sys::termios::LocalFlags::ECHO));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#""$TOP" -d 60 "$JOB"; echo "status $?"; stty -a"#]);
+    shell.env("TOP", stage().join("bin/lapi_top")).env("JOB", busy.pid().to_string());
+    let mut on = Terminal::start(shell);
+    on.expect("doing");
+    assert!(on.seen.starts_with("\x1b[?1049h"), "{:?}", on.seen);
+    on.expect("\n    1 ");
+    on.types("q");
+    on.expect("\x1b[?25h\x1b[?1049l");
+    on.expect("status 0");
+    // Those that are off have a dash.
+    on.expect(" icanon ");
+    on.expect(" echo ");
+    assert_eq!(on.status(), Some(0), "{}", on.seen);
     busy.signal(Signal::SIGTERM);
     busy.wait();
 }
