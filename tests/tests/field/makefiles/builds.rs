@@ -96,6 +96,19 @@ fn a_file_of_options_is_examined_too() {
     fs::write(dir.join("flags"), "-qnoro -O2\n").expect("a file");
     assert!(super::refused(&super::wrapper("mpcc_r", &dir, "@flags -c a.c")).contains("-qnoro"));
     assert!(super::refused(&super::wrapper("mpcc_r", &dir, "@missing -c a.c")).contains("@missing"));
+    // One that names itself, alone and with others; one whose quote does not end; one without options.
+    for (text, words) in [
+        ("-O2 @flags\n", "does one of them name itself?"),
+        ("@flags -qoptfile=flags\n", "does one of them name itself?"),
+        ("-O2 -DTEXT='a b\n-g\n", "does a quote have no end?"),
+    ] {
+        fs::write(dir.join("flags"), text).expect("a file");
+        let said = super::refused(&super::wrapper("mpcc_r", &dir, "-show @flags -c a.c"));
+        assert!(said.contains(words) && said.lines().count() == 1, "{text}{said}");
+    }
+    fs::write(dir.join("flags"), "").expect("a file");
+    let command = ok(&super::wrapper("mpcc_r", &dir, "-show @flags -c a.c"));
+    assert!(command.starts_with("cc -c a.c "), "{command}");
 }
 
 /// The questions of configure scripts, with the options of a site file for AIX.
