@@ -68,8 +68,13 @@ fn the_module_is_loaded_and_unloaded() {
         stage().display()
     );
     let work = Installation::new("module", "/opt");
-    let said =
-        output(Command::new("sh").args(["-c", &script]).current_dir(&work.root).env_remove("MODULEPATH"));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).current_dir(&work.root);
+    // What the caller has loaded.
+    for name in ["MODULEPATH", "LOADEDMODULES", "_LMFILES_"] {
+        shell.env_remove(name);
+    }
+    let said = output(&mut shell);
     let (prefix, version) = (stage().display(), env!("CARGO_PKG_VERSION"));
     assert_eq!(said, format!("{prefix}/bin/poe\n{prefix}/bin/xlf95_r\n{version}\nas before\n"));
 }

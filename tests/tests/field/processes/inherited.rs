@@ -84,10 +84,12 @@ fn the_first_process_of_a_container_is_no_special_one() {
         let job = with(with(Job::direct("unshare"), &["--pid", "--fork", "--kill-child"]), flags);
         with(job.arg(poe()), words).deadline(30)
     };
+    // A number that no other process has among its arguments.
+    let seconds = format!("1012.{}", std::process::id());
     for flags in [&["--mount-proc"][..], &[]] {
         // A process that leaves its task's group ends with the job.
-        let script = "setsid sleep 1012 & sleep 0.2; echo $MP_CHILD";
-        let outcome = inside(flags, &["-procs", "2", "sh", "-c", script]).run();
+        let script = format!("setsid sleep {seconds} & sleep 0.2; echo $MP_CHILD");
+        let outcome = inside(flags, &["-procs", "2", "sh", "-c", &script]).run();
         assert_eq!(outcome.ok().stdout.len(), 4, "{outcome}");
         // It cannot be stopped by the terminal's key, and neither are its tasks.
         let script = "echo here; read line; echo \"got $line\"";
@@ -98,7 +100,7 @@ fn the_first_process_of_a_container_is_no_special_one() {
         nix::sys::signal::kill(Pid::from_raw(first[0]), Signal::SIGTERM).expect("poe runs");
         running.wait().exited(128 + 15);
     }
-    assert!(eventually(|| named("sleep 1012").is_empty()), "a process is left");
+    assert!(eventually(|| named(&seconds).is_empty()), "a process is left");
 }
 
 #[test]

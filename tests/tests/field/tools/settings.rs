@@ -102,7 +102,7 @@ fn poe_takes_files_too_and_its_tasks_have_the_same() {
     assert!(flag.ok().stdout.starts_with("LAPI_SPIN (variable)\n"), "{flag}");
     let wrong = write(&folder.join("b.conf"), "\nMP_LABELIO=maybe\n");
     let refused = poe_info(1).env("LAPI_CONFIG", &wrong).run();
-    refused.exited(1).says(&format!("{wrong}:2: MP_LABELIO: \"maybe\" is not yes or no"));
+    refused.exited(2).says(&format!("{wrong}:2: MP_LABELIO: \"maybe\" is not yes or no"));
     let dry = job("LAPI_SPIN").poe_arg("-dry_run").run();
     assert!(dry.ok().stdout.contains("    LAPI_SPIN=23\n"), "{dry}");
 }
@@ -126,6 +126,15 @@ fn tasks_on_other_hosts_have_the_settings_of_poe() {
     assert_eq!(outcome.ok().stdout.matches(&format!("user file {user}:1")).count(), 2, "{outcome}");
 }
 
+/// A folder with a program that may be misused: it is removed, however the test ends.
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// A program with rights that its user lacks.
 #[test]
 fn a_setuid_program_reads_the_file_of_the_site_only() {
@@ -134,6 +143,7 @@ fn a_setuid_program_reads_the_file_of_the_site_only() {
         return skipped(what, "only root can make one for another user");
     }
     let folder = folder("setuid");
+    let _removed = Removed(folder.clone());
     let file = write(&folder.join("a.conf"), "LAPI_SPIN=31\n");
     let program = folder.join("lapi_info");
     fs::copy(stage().join("bin/lapi_info"), &program).expect("a copy");
@@ -155,5 +165,4 @@ fn a_setuid_program_reads_the_file_of_the_site_only() {
         .map(|file| file["path"].as_str().expect("a path"))
         .collect();
     assert_eq!(paths, ["/etc/openlapi.conf"], "{outcome}");
-    fs::remove_dir_all(&folder).expect("a program that may be misused is removed");
 }
