@@ -45,6 +45,17 @@ fn a_task_that_does_not_read_its_open_input_ends() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
+/// The tasks write for ever, and nobody reads it any more.
+#[test]
+fn tasks_whose_output_has_no_reader_end() {
+    let Some(hosts) = two_hosts("an output without a reader") else { return };
+    let script = r#""$0" -procs 2 -launcher hydra yes 2>/dev/null | head -n 1"#;
+    let job = Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/poe"));
+    let outcome = hosts.place(2, job).run();
+    assert_eq!(outcome.ok().stdout, "y\n", "{outcome}");
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
 /// A number of seconds that no clock reaches is no time at all.
 #[test]
 fn a_time_to_start_that_never_ends() {

@@ -149,7 +149,7 @@ mod tests {
         if !later.is_empty() {
             thread::spawn(move || write.write_all(&later));
         }
-        Source { task, stream, pipe, terminal: false }
+        Source { task, stream, pipe: pipe.into(), terminal: false }
     }
 
     fn carried(sources: Vec<Source>, label: bool, ordered: bool) -> (String, String) {

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -182,7 +183,7 @@ impl Spool {
 struct Lane {
     task: usize,
     stream: Stream,
-    pipe: File,
+    pipe: Arc<File>,
     terminal: bool,
     open: bool,
     /// The output is closed, the task has written to it, and at this time the terminal is closed.
@@ -232,7 +233,7 @@ impl Lane {
     }
 
     fn read(&mut self, buffer: &mut [u8], output: &mut Output) {
-        let length = match self.pipe.read(buffer) {
+        let length = match (&*self.pipe).read(buffer) {
             Ok(length) => length,
             Err(error) if [ErrorKind::Interrupted, ErrorKind::WouldBlock].contains(&error.kind()) => return,
             // A terminal whose other end is closed, for one.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use jiff::ZonedDateTime;
 
@@ -38,7 +39,8 @@ impl FromStr for StdoutMode {
 pub(super) struct Source {
     pub task: usize,
     pub stream: Stream,
-    pub pipe: File,
+    /// Closed when nobody wants what comes from it: then the task gets SIGPIPE.
+    pub pipe: Arc<File>,
     /// It is a pseudoterminal: its end is an error, and a task that writes to a closed one gets no SIGPIPE.
     pub terminal: bool,
 }

@@ -99,7 +99,7 @@ impl Ours {
     fn stdout(&mut self, task: usize, terminals: &mut bool) -> Result<OwnedFd, Error> {
         if *terminals {
             if let Ok((pipe, write)) = pty::open() {
-                self.sources.push(Source { task, stream: Stream::Stdout, pipe, terminal: true });
+                self.sources.push(Source { task, stream: Stream::Stdout, pipe: pipe.into(), terminal: true });
                 return Ok(write);
             }
             *terminals = false;
@@ -109,7 +109,7 @@ impl Ours {
 
     fn output(&mut self, task: usize, stream: Stream) -> Result<OwnedFd, Error> {
         let (read, write) = pipe()?;
-        self.sources.push(Source { task, stream, pipe: File::from(read), terminal: false });
+        self.sources.push(Source { task, stream, pipe: File::from(read).into(), terminal: false });
         Ok(write)
     }
 

@@ -1,11 +1,12 @@
 //! The thread of `poe` that passes notes between it and the tasks on other machines, in the place of a supervisor. It waits for no machine
 //! alone: one that has vanished, or does not read, delays no other one.
 
+use std::fs::File;
 use std::io;
-use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,8 +29,8 @@ const SHORT_GRACE: Duration = Duration::from_secs(1);
 /// How long what a lost task has written may still be on its way.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// A task that is connected: its control connection, and other handles of those of its data.
-pub(super) type Connected = (Connection, Vec<TcpStream>);
+/// A task that is connected: its control connection, and those of its output and error, which are read elsewhere.
+pub(super) type Connected = (Connection, Vec<Weak<File>>);
 
 /// Sends the tasks their orders, and passes notes from then on. Returns the socket of the notes.
 pub(super) fn start(
@@ -65,7 +66,7 @@ struct Hub {
     /// When the tasks that are left are lost.
     until: Option<Instant>,
     /// The connections of the data of lost tasks.
-    parting: Vec<TcpStream>,
+    parting: Vec<Weak<File>>,
 }
 
 impl Hub {
@@ -255,19 +256,21 @@ impl Hub {
     }
 
     /// Ends the connections of the data of lost tasks: a machine that has vanished does not.
-    fn end_the_lost(&mut self) {
+    fn end_the_lost(&self) {
         let until = Instant::now() + PARTING;
-        while !self.parting.is_empty() && Instant::now() < until {
+        // From here on they are not closed before they have ended, or are ended: it is not long.
+        let mut parting: Vec<Arc<File>> = self.parting.iter().filter_map(Weak::upgrade).collect();
+        while !parting.is_empty() && Instant::now() < until {
             let left = until.saturating_duration_since(Instant::now()).as_millis() as i64 + 1;
             let left = Timespec { tv_sec: left / 1000, tv_nsec: left % 1000 * 1_000_000 };
             let mut polled: Vec<event::PollFd> =
-                self.parting.iter().map(|data| event::PollFd::new(data, event::PollFlags::RDHUP)).collect();
+                parting.iter().map(|data| event::PollFd::new(data, event::PollFlags::RDHUP)).collect();
             let _ = event::poll(&mut polled, Some(&left));
             let mut open =
                 polled.iter().map(|polled| polled.revents().is_empty()).collect::<Vec<_>>().into_iter();
-            self.parting.retain(|_| open.next() == Some(true));
+            parting.retain(|_| open.next() == Some(true));
         }
-        self.parting.iter().for_each(peer::end);
+        parting.iter().for_each(|data| peer::end(data));
     }
 }
 
@@ -291,6 +294,7 @@ mod tests {
     use openlapi::wire::board::Word;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use std::os::fd::OwnedFd;
 
     /// The ends of a connection.
     fn connection() -> (Connection, Connection) {
@@ -338,9 +342,12 @@ mod tests {
         const LENGTH: usize = 16 << 20;
         let (silent, talker, listener) = (connection(), connection(), connection());
         let data = connection();
-        let mut output = data.0.try_clone().expect("a descriptor");
-        let (mut poe, thread) =
-            hub(vec![(silent.0, vec![data.0]), (talker.0, Vec::new()), (listener.0, Vec::new())]);
+        let output = Arc::new(File::from(OwnedFd::from(data.0)));
+        let (mut poe, thread) = hub(vec![
+            (silent.0, vec![Arc::downgrade(&output)]),
+            (talker.0, Vec::new()),
+            (listener.0, Vec::new()),
+        ]);
         let (mut silent, mut talker, mut listener) = (silent.1, talker.1, listener.1);
         silent.write_all(&[0; 5]).expect("it is connected");
         let reader = talker.try_clone().expect("a descriptor");
@@ -366,7 +373,7 @@ mod tests {
         Note::Signal { signal: Signal::SIGKILL as i32 }.write(&mut poe).expect("the hub reads");
         assert_eq!(Note::read(&mut poe).expect("a note"), Note::Lost { task: 0 });
         assert_eq!(Note::read(&mut poe).expect("a note"), Note::Done);
-        assert_eq!(output.read(&mut [0]).expect("it is at its end"), 0, "nobody waits for its output");
+        assert_eq!((&*output).read(&mut [0]).expect("it is at its end"), 0, "nobody waits for its output");
         thread.join().expect("nothing fails");
         drop(drain.join().expect("nothing fails"));
         drop((silent, data.1));

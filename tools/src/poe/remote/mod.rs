@@ -30,13 +30,12 @@ pub(super) mod task;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
-use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command as Program};
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -103,18 +102,18 @@ pub(super) fn start(
     let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
     let mut connected = Vec::new();
     for (task, [control, input, output, error]) in found.drain(..).enumerate() {
-        // Not of the input: the task sees its end when the last handle is closed.
-        let copied = [&output, &error].map(TcpStream::try_clone).into_iter().collect::<io::Result<_>>();
-        connected.push((control, copied.map_err(|why| Error::system("cannot copy a descriptor", why))?));
+        let [output, error] = [output, error].map(|stream| Arc::new(file(stream)));
+        // The carrier of output alone keeps them: when it closes one, the task gets SIGPIPE.
+        connected.push((control, [&output, &error].map(Arc::downgrade).to_vec()));
         match stdin {
             StdinMode::All => ours.inputs.push(file(input)),
             StdinMode::Only(only) if only == task => ours.inputs.push(file(input)),
             StdinMode::Only(_) | StdinMode::None => {}
         }
         if !matches!(stdout, StdoutMode::Only(only) if only != task) {
-            ours.sources.push(Source { task, stream: Stream::Stdout, pipe: file(output), terminal: false });
+            ours.sources.push(Source { task, stream: Stream::Stdout, pipe: output, terminal: false });
         }
-        ours.sources.push(Source { task, stream: Stream::Stderr, pipe: file(error), terminal: false });
+        ours.sources.push(Source { task, stream: Stream::Stderr, pipe: error, terminal: false });
     }
     let orders =
         commands.iter().enumerate().map(|(task, command)| order(&folder, command, environment, task));

@@ -2,12 +2,14 @@
 //! connection takes it, so that a machine that does not read delays no other one.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
+use std::sync::Weak;
 
 use nix::poll::PollFlags;
+use rustix::net::{Shutdown, shutdown};
 
 use super::super::supervisor::Note;
 use super::link::Connection;
@@ -16,8 +18,8 @@ use super::mirror::LONGEST;
 /// A task on another machine.
 pub(super) struct Peer {
     control: Connection,
-    /// Other handles of the connections of its output and error.
-    data: Vec<TcpStream>,
+    /// The connections of its output and error, while they are read.
+    data: Vec<Weak<File>>,
     /// Its end was reported.
     pub ended: bool,
     /// What has arrived and is no complete note yet.
@@ -38,7 +40,7 @@ pub(super) enum Arrived {
 
 impl Peer {
     /// Of a task with these connections: `control` does not block, and `data` are those that end with it.
-    pub(super) fn new(control: Connection, data: Vec<TcpStream>) -> Self {
+    pub(super) fn new(control: Connection, data: Vec<Weak<File>>) -> Self {
         let (ended, input, output, sent) = (false, Vec::new(), VecDeque::new(), 0);
         Self { control, data, ended, input, output, sent }
     }
@@ -108,7 +110,7 @@ impl Peer {
 
     /// Closes the control connection: the task ends if it still runs. Returns the connections of its data, on which something may still
     /// be on its way.
-    pub(super) fn close(self) -> Vec<TcpStream> {
+    pub(super) fn close(self) -> Vec<Weak<File>> {
         self.data
     }
 }
@@ -120,6 +122,6 @@ impl AsFd for Peer {
 }
 
 /// Ends a connection for all who have it: what has arrived is read, and then the end.
-pub(super) fn end(data: &TcpStream) {
-    let _ = data.shutdown(Shutdown::Both);
+pub(super) fn end(data: &File) {
+    let _ = shutdown(data, Shutdown::Both);
 }
