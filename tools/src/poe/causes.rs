@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use openlapi::wire::launcher::Stage;
+
 use super::error::say;
 
 /// What LAPI has said last in a task of an error, other than of the loss of another task if there is such a one; without the beginning that
@@ -48,6 +50,20 @@ pub(super) enum Effect {
     BeforeLapi,
     /// None.
     Alone,
+}
+
+impl Effect {
+    /// That of the end of a task with this status, and this state of its use of LAPI; `None`: no task of the job has used LAPI, as far
+    /// as is known. `elsewhere`: the tasks run on other machines, where nothing is known of one that has left nothing open.
+    pub(super) fn of(status: u8, stage: Option<Stage>, elsewhere: bool) -> Self {
+        match stage {
+            _ if status >= 128 => Self::TakesOthers,
+            Some(Stage::Left) => Self::Alone,
+            Some(_) => Self::TakesOthers,
+            None if elsewhere && status == 0 => Self::Alone,
+            None => Self::BeforeLapi,
+        }
+    }
 }
 
 impl Causes {
@@ -115,6 +131,24 @@ mod tests {
         let found = errors(&lines);
         assert_eq!(found.len(), 1);
         assert_eq!(found[&1], "LAPI_Gfence: LAPI_ERR_UNKNOWN (400): LAPI_Gfence of task 1 met LAPI_Term");
+    }
+
+    #[test]
+    fn a_good_end_on_another_machine_is_no_cause() {
+        for (status, stage, elsewhere, effect) in [
+            (0, None, true, Alone),
+            (0, Some(Stage::Ready), true, TakesOthers),
+            (2, None, true, BeforeLapi),
+            (0, None, false, BeforeLapi),
+            (0, Some(Stage::Left), false, Alone),
+            (134, None, true, TakesOthers),
+        ] {
+            assert_eq!(Effect::of(status, stage, elsewhere), effect, "{status} {stage:?} {elsewhere}");
+        }
+        // Each of those that have failed blames another.
+        let blame = "LAPI: task 1: LAPI_ERR_NO_CONNECTIVITY (434): task 2 cannot be reached\n";
+        let failed = causes(&[(0, 0, Effect::of(0, None, true)), (1, 134, TakesOthers)]);
+        assert_eq!(failed.first(&errors(&[(1, blame)])).map(|cause| cause.task), Some(1));
     }
 
     #[test]

@@ -315,12 +315,7 @@ impl Job<'_> {
         let (name, program) = (self.name(task), self.program(task));
         self.pids[task] = 0;
         let mut exit = Exit { task, name, program, status, stage };
-        let effect = match stage {
-            _ if status >= 128 => Effect::TakesOthers,
-            Some(Stage::Left) => Effect::Alone,
-            Some(_) => Effect::TakesOthers,
-            None => Effect::BeforeLapi,
-        };
+        let effect = Effect::of(status, stage, self.hosts.is_some());
         if self.ending.is_none() {
             let never = effect == Effect::BeforeLapi && self.hosts.is_none();
             exit.stage = if never { Some(Stage::Never) } else { stage };
