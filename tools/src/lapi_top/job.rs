@@ -1,18 +1,25 @@
 //! The job that is shown, and how `poe` is asked.
 
 use std::fs;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::os::fd::AsRawFd as _;
+use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use nix::sys::socket::{getsockopt, sockopt};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, setsockopt, socket, sockopt,
+};
+use nix::sys::time::TimeVal;
 use nix::unistd::geteuid;
 
 use crate::poe::viewers::{Job, NAME, address};
 
 /// How long `poe` may take: its tasks have a second.
 const LIMIT: Duration = Duration::from_secs(5);
+/// How long its reply may be. It may be no `poe`.
+const LONGEST: u64 = 64 << 20;
 
 /// Why nothing is shown.
 #[derive(Debug, thiserror::Error)]
@@ -36,29 +43,38 @@ pub(super) enum Failure {
 /// A `poe` that runs.
 pub(super) struct Source {
     pid: i32,
+    /// The user of the process when it was found.
+    owner: u32,
     command: String,
 }
 
 impl Source {
     /// This one, or the only one.
     pub(super) fn find(pid: Option<i32>) -> Result<Self, Failure> {
-        let of = |pid| Self { pid, command: command(pid) };
+        let user = geteuid();
+        let of = |pid| {
+            let owner = owner(pid).filter(|owner| user.is_root() || *owner == user.as_raw())?;
+            Some(Self { pid, owner, command: command(pid) })
+        };
         if let Some(pid) = pid {
-            return if is_ours(pid) && listening().contains(&pid) {
-                Ok(of(pid))
-            } else {
-                Err(Failure::NotPoe(pid))
-            };
+            let listens = listening().contains(&pid);
+            return of(pid).filter(|_| listens).ok_or(Failure::NotPoe(pid));
         }
-        let found: Vec<i32> = listening().into_iter().filter(|pid| is_ours(*pid)).collect();
-        match found[..] {
-            [] => Err(Failure::NoJob),
-            [one] => Ok(of(one)),
-            _ => {
-                let lines = found.iter().map(|pid| format!("\n  {pid}  {}", command(*pid)));
+        let mut found: Vec<Self> = listening().into_iter().filter_map(of).collect();
+        match found.pop() {
+            None => Err(Failure::NoJob),
+            Some(one) if found.is_empty() => Ok(one),
+            Some(last) => {
+                found.push(last);
+                let lines = found.iter().map(|one| format!("\n  {}  {}", one.pid, one.command));
                 Err(Failure::Several(lines.collect()))
             }
         }
+    }
+
+    /// Whether it is of the user who looks. What another user's process says leads to no file that is opened.
+    pub(super) fn is_own(&self) -> bool {
+        self.owner == geteuid().as_raw()
     }
 
     /// What the heading says of it.
@@ -69,15 +85,19 @@ impl Source {
     /// The present state of the job.
     pub(super) fn ask(&self) -> Result<Job, Failure> {
         let no_reply = |error: io::Error| Failure::NoReply(self.pid, error);
-        let socket = address(self.pid).and_then(|address| UnixStream::connect_addr(&address));
-        let socket = socket.map_err(|_| Failure::Ended)?;
+        let until = Instant::now() + LIMIT;
+        let socket = match connected(self.pid) {
+            Ok(socket) => socket,
+            // It accepts nothing.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(no_reply(error)),
+            Err(_) => return Err(Failure::Ended),
+        };
         // Somebody else may have taken the name.
-        if !getsockopt(&socket, sockopt::PeerCredentials).is_ok_and(|peer| peer.pid() == self.pid) {
+        let is_it = |pid, uid| pid == self.pid && uid == self.owner;
+        if !getsockopt(&socket, sockopt::PeerCredentials).is_ok_and(|peer| is_it(peer.pid(), peer.uid())) {
             return Err(Failure::NotPoe(self.pid));
         }
-        socket.set_read_timeout(Some(LIMIT)).map_err(no_reply)?;
-        let mut line = String::new();
-        BufReader::new(socket).read_line(&mut line).map_err(no_reply)?;
+        let line = line(socket, until).map_err(no_reply)?;
         if line.is_empty() {
             return Err(Failure::Ended);
         }
@@ -97,14 +117,76 @@ fn listening() -> Vec<i32> {
     pids
 }
 
-/// Whether the process belongs to this user; to root all do.
-fn is_ours(pid: i32) -> bool {
-    let user = geteuid();
-    user.is_root() || fs::metadata(format!("/proc/{pid}")).is_ok_and(|found| found.uid() == user.as_raw())
+/// The user of a process.
+fn owner(pid: i32) -> Option<u32> {
+    fs::metadata(format!("/proc/{pid}")).ok().map(|found| found.uid())
+}
+
+/// A connection to a `poe`, which may take [`LIMIT`] to accept it.
+fn connected(pid: i32) -> io::Result<UnixStream> {
+    let name = address(pid)?;
+    let to = UnixAddr::new_abstract(name.as_abstract_name().unwrap_or_default())?;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    setsockopt(&socket, sockopt::SendTimeout, &TimeVal::new(LIMIT.as_secs() as _, 0))?;
+    connect(socket.as_raw_fd(), &to)?;
+    Ok(socket.into())
+}
+
+/// The first line that comes, or what comes of it before the end.
+fn line(socket: UnixStream, until: Instant) -> io::Result<String> {
+    let mut line = String::new();
+    BufReader::new(Timed { socket, until }.take(LONGEST)).read_line(&mut line)?;
+    Ok(line)
+}
+
+/// A socket from which is read until this time.
+struct Timed {
+    socket: UnixStream,
+    until: Instant,
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.socket.set_read_timeout(Some(left))?;
+        self.socket.read(buffer)
+    }
+}
+
+/// A text that changes nothing about a terminal.
+pub(super) fn shown(text: &str) -> String {
+    text.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
 }
 
 fn command(pid: i32) -> String {
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<_> = words.split(|byte| *byte == 0).skip(1).map(String::from_utf8_lossy).collect();
-    words.join(" ").trim_end().to_owned()
+    shown(words.join(" ").trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn one_that_sends_little_by_little_takes_no_longer() {
+        let (here, mut there) = UnixStream::pair().expect("sockets");
+        let drips = std::thread::spawn(move || {
+            while there.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let error = line(here, Instant::now() + Duration::from_millis(200)).expect_err("no line ends");
+        assert!([io::ErrorKind::TimedOut, io::ErrorKind::WouldBlock].contains(&error.kind()), "{error}");
+        drips.join().expect("nothing fails");
+    }
+
+    #[test]
+    fn nothing_that_is_shown_reaches_the_terminal_as_a_command() {
+        assert_eq!(shown("a\x1b]0;b\x07\u{9b}2J\nä"), "a?]0;b??2J?ä");
+    }
 }

@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use openlapi::base::ranges::tasks_named;
 use openlapi::report::lines::with_lines;
 
-use super::job::Source;
+use super::job::{Source, shown};
 use crate::poe::viewers::{Job, Task};
 
 /// What is shown, with the state before for rates.
 pub(super) struct View {
     name: String,
     before: Option<(Instant, Vec<Task>, Vec<Option<u64>>)>,
+    /// Whether source lines are looked for.
+    has_lines: bool,
     /// Clauses with the source lines that were found for them.
     named: BTreeMap<String, String>,
 }
@@ -29,7 +31,7 @@ struct Rates {
 
 impl View {
     pub(super) fn new(source: &Source) -> Self {
-        Self { name: source.name(), before: None, named: BTreeMap::new() }
+        Self { name: source.name(), before: None, has_lines: source.is_own(), named: BTreeMap::new() }
     }
 
     /// The next state as text, cut to lines and columns. Rates are those since the one before, none the first time.
@@ -68,7 +70,7 @@ impl View {
         }
         let width = size.map_or(usize::MAX, |(_, columns)| columns);
         lines.iter().fold(String::new(), |mut text, line| {
-            text.extend(line.chars().take(width));
+            text.extend(shown(line).chars().take(width));
             text + "\n"
         })
     }
@@ -96,6 +98,9 @@ impl View {
 
     /// A clause with its source lines. Each is looked up once.
     fn named(&mut self, clause: &str) -> String {
+        if !self.has_lines {
+            return clause.to_owned();
+        }
         // Times differ, and places do not.
         if self.named.len() > 4096 {
             self.named.clear();
@@ -165,7 +170,7 @@ mod tests {
         let (packets, bytes) = ((10, 20), (0, 0));
         Task {
             task: number,
-            pid: 1 << 30,
+            pid: std::process::id() as i32,
             state: Some('S'),
             replied: true,
             doing,
@@ -177,7 +182,8 @@ mod tests {
 
     #[test]
     fn the_heading_says_who_waits_for_whom_and_few_lines_show_the_cause() {
-        let mut view = View { name: "poe 7: ./a".into(), before: None, named: BTreeMap::new() };
+        let mut view =
+            View { name: "poe 7: ./a".into(), before: None, has_lines: true, named: BTreeMap::new() };
         let tasks: Vec<Task> =
             (0..64).map(|number| task(number, if number == 37 { &[] } else { &[37] })).collect();
         let text = view.next(Job { elsewhere: false, tasks: tasks.clone() }, Some((10, 70)));
@@ -195,6 +201,17 @@ mod tests {
         let text = view.next(Job { elsewhere: false, tasks: later }, None);
         let line = text.lines().nth(4 + 37).expect("all tasks");
         assert!(line.contains("M ") && line.contains(" 0 ") && !line.contains(" - "), "{text}");
+    }
+
+    #[test]
+    fn what_a_task_says_moves_no_cursor() {
+        let mut view = View { name: "poe 7".into(), before: None, has_lines: false, named: BTreeMap::new() };
+        let mut task = task(0, &[]);
+        task.doing = vec!["waits\x1b[2J\nfor nothing".into()];
+        task.state = Some('\x07');
+        let text = view.next(Job { elsewhere: false, tasks: vec![task] }, None);
+        assert!(text.ends_with("waits?[2J?for nothing\n"), "{text}");
+        assert!(text.chars().all(|char| char == '\n' || !char.is_control()), "{text:?}");
     }
 
     #[test]
