@@ -79,7 +79,7 @@ use crate::patient::Patient;
 /// Runs `poe` with the arguments that follow its name, and returns the job's exit status.
 ///
 /// The status is 0 when every task's is, otherwise that of the first cause ([`causes`]), or the highest; 128 + N when signal N ended the job, or that
-/// task; 124 when it has reached its time limit; 1 when the job could not be started as asked, 126 or 127 when a program could not be executed or
+/// task; 124 when it has reached its time limit; 1 when the job could not be started as asked, 2 when the arguments are not valid, 126 or 127 when a program could not be executed or
 /// found.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     match run(arguments) {
@@ -148,10 +148,8 @@ fn start(settings: &Settings, program: Vec<OsString>, inherited: Inherited) -> R
         Ok(highest)
     };
     let status = run()?;
-    if let Some(profile) = profile {
-        profile.merge(signals.inherited());
-    }
-    Ok(status)
+    let ended = profile.and_then(|profile| profile.merge(&signals));
+    Ok(ended.map_or(status, |signal| 128 + signal as u8))
 }
 
 fn print(text: &str) -> Result<u8, Error> {

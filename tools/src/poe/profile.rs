@@ -4,15 +4,21 @@ mod reason;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{self, Stdio};
+use std::process::{self, Child, Stdio};
 use std::time::SystemTime;
+
+use nix::poll::PollTimeout;
+use nix::sys::signal::{Signal, raise};
 
 use super::commands::Command;
 use super::error::{Error, say};
-use super::inherited::Inherited;
 use super::settings::Settings;
+use super::signals::Signals;
+use super::waiting::await_any;
 
 /// What the loader loads before all libraries of a program.
 const PRELOAD: &str = "LD_PRELOAD";
@@ -62,32 +68,38 @@ impl Profile {
         }
     }
 
-    /// After the last job, however it has ended: makes the report of what its tasks have left, and says where it is.
-    pub(super) fn merge(&self, inherited: Inherited) {
+    /// After the last job, however it has ended: makes the report of what its tasks have left, and says where it is. Returns the signal
+    /// with which the user has ended that.
+    pub(super) fn merge(&self, signals: &Signals) -> Option<Signal> {
         let folder = self.folder.display();
         if !self.has_parts() {
             let place = if self.since.is_some() { String::new() } else { " on this machine".to_owned() };
-            return say(&format!(
+            say(&format!(
                 "profile: no task has left a part in {folder}{place}, so there is no report: {}",
                 reason::of(&self.programs)
             ));
+            return None;
         }
-        let Ok(merger) = installed(&["bin", MERGER]) else { return };
+        let merger = installed(&["bin", MERGER]).ok()?;
         let mut command = process::Command::new(merger);
-        command.arg("merge").arg(&self.folder).stdin(Stdio::null());
+        command.arg("merge").arg(&self.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let inherited = signals.inherited();
         // SAFETY: system calls only, between fork and exec.
         unsafe { command.pre_exec(move || inherited.restore()) };
-        match command.output() {
-            Ok(done) if done.status.success() => {
-                say(&format!("profile: {}", self.folder.join("report.html").display()));
+        let no_report = |why: &str| say(&format!("profile: no report of the parts in {folder}: {why}"));
+        match command.spawn().and_then(|child| finish(child, signals)) {
+            Ok(Merged::Report) => say(&format!("profile: {}", self.folder.join("report.html").display())),
+            Ok(Merged::Failed(said)) => {
+                no_report(said.trim().strip_prefix("lapi_prof: ").unwrap_or(said.trim()));
             }
-            Ok(done) => {
-                let said = String::from_utf8_lossy(&done.stderr);
-                let why = said.trim().strip_prefix("lapi_prof: ").unwrap_or(said.trim());
-                say(&format!("profile: no report of the parts in {folder}: {why}"));
+            Ok(Merged::Ended(signal)) => {
+                no_report(&format!("{MERGER} was ended ({signal})"));
+                return Some(signal);
             }
-            Err(error) => say(&format!("profile: no report of the parts in {folder}: {MERGER}: {error}")),
+            Err(error) => no_report(&format!("{MERGER}: {error}")),
         }
+        None
     }
 
     /// Whether a task has written a part there since the first job began.
@@ -101,6 +113,44 @@ impl Profile {
         };
         fs::read_dir(&self.folder).is_ok_and(|entries| entries.flatten().any(|entry| is_new(&entry)))
     }
+}
+
+/// What became of a report.
+enum Merged {
+    Report,
+    /// It was said why.
+    Failed(String),
+    /// By a signal of the user to this process.
+    Ended(Signal),
+}
+
+/// Waits for the end of a process that says on its standard error why it fails, or until a signal ends it.
+fn finish(mut child: Child, signals: &Signals) -> io::Result<Merged> {
+    let mut stderr = child.stderr.take().expect("it is a pipe");
+    let (mut said, mut buffer) = (Vec::new(), [0; 1 << 12]);
+    loop {
+        let [_, more] = await_any([Some(signals.as_fd()), Some(stderr.as_fd())], PollTimeout::NONE)?;
+        while let Some(signal) = signals.next() {
+            match signal {
+                Signal::SIGTSTP => raise(Signal::SIGSTOP)?,
+                Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT => {
+                    child.kill()?;
+                    child.wait()?;
+                    return Ok(Merged::Ended(signal));
+                }
+                _ => {}
+            }
+        }
+        if more {
+            match stderr.read(&mut buffer)? {
+                0 => break,
+                length => said.extend(&buffer[..length]),
+            }
+        }
+    }
+    let status = child.wait()?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    Ok(if status.success() { Merged::Report } else { Merged::Failed(said) })
 }
 
 /// The variables of the tasks. `exported`: what they would have otherwise, where it is not what `poe` itself has.

@@ -1,7 +1,8 @@
 //! Why a profiled job has left no parts: what its programs are.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
@@ -9,6 +10,9 @@ use object::FileKind;
 use object::elf::{FileHeader32, FileHeader64, PT_INTERP};
 use object::endian::Endianness;
 use object::read::elf::{FileHeader, ProgramHeader};
+
+/// How much of a program's file is looked at: what the loader needs is at its beginning.
+const BEGINNING: u64 = 1 << 20;
 
 /// In words: of the first program into which the profiler cannot have come, or in general.
 pub(super) fn of(programs: &[OsString]) -> String {
@@ -32,7 +36,7 @@ pub(super) fn of(programs: &[OsString]) -> String {
 fn find(program: &OsStr) -> Option<PathBuf> {
     let path = PathBuf::from(program);
     if path.components().count() > 1 {
-        return Some(path);
+        return path.is_file().then_some(path);
     }
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|file| file.is_file())
@@ -40,7 +44,11 @@ fn find(program: &OsStr) -> Option<PathBuf> {
 
 /// Whether no loader of libraries has a part in starting it: no file that is named as its interpreter.
 fn is_static(file: &PathBuf) -> bool {
-    let Ok(bytes) = fs::read(file) else { return false };
+    let mut bytes = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(BEGINNING).read_to_end(&mut bytes));
+    if read.is_err() {
+        return false;
+    }
     match FileKind::parse(&*bytes) {
         Ok(FileKind::Elf64) => has_interpreter::<FileHeader64<Endianness>>(&bytes) == Some(false),
         Ok(FileKind::Elf32) => has_interpreter::<FileHeader32<Endianness>>(&bytes) == Some(false),
