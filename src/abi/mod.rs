@@ -39,7 +39,7 @@ pub use xfer::*;
 
 /// The longest message that can be meant: LAPI_MAX_MSG_SZ, or all addresses of a process. What is longer comes from a length of
 /// the wrong kind, such as a Fortran INTEGER of 4 bytes, whose neighbour is read too.
-pub const LONGEST: u64 = {
+pub(crate) const LONGEST: u64 = {
     let (limit, addresses) = (LAPI_MAX_MSG_SZ as usize as u64, 1 << 47);
     if limit < addresses { limit } else { addresses }
 };

@@ -367,7 +367,8 @@ fn a_secret_of_another_length_is_refused() {
         outcome.says("LAPI_JOB_SECRET").says("32 hexadecimal digits");
         assert!(!outcome.stderr.contains(&format!("\"{secret}")), "it is shown\n{outcome}");
     }
-    site.refused("list", &list, NO_ENV_VAR, |job| job.env("LAPI_JOB_SECRET", "")).says("have no secret");
+    site.refused("list", &list, NO_ENV_VAR, |job| job.env("LAPI_JOB_SECRET", ""))
+        .says("have no shared secret");
     fs::create_dir_all(site.home.join(".openlapi/key")).expect("a folder in its place");
     site.refused("list", &list, NO_ENV_VAR, |job| job).says("it is no regular file");
 }

@@ -58,6 +58,7 @@ fn hosts(what: &str, rails: usize, script: &str) -> Option<Hosts> {
     let made = || {
         let hosts = Hosts::with(Layout { hosts: 2, rails, own_tmp: false })?;
         (0..2).try_for_each(|host| hosts.set_up(host, &format!("N={}; {script}", host + 1)))?;
+        (0..2).try_for_each(|host| hosts.set_up(host, UNTIL_BRIDGES_RUN))?;
         Ok::<_, String>(hosts)
     };
     made().map_err(|why| skipped(what, &why)).ok()
@@ -102,7 +103,10 @@ const DOCKER_FIRST: &str = "ip link set rail0 down; ip address flush dev rail0; 
 /// Such a bridge is made last.
 const DOCKER_LAST: &str = "ip link add docker0 type bridge; ip address add 172.17.0.1/16 dev docker0; \
     ip link add port0 type veth peer name port1; ip link set port0 master docker0 up; ip link set port1 up; \
-    ip link set docker0 up; for i in $(seq 100); do ip -o link show docker0 | grep -q 'state UP' && break; sleep 0.05; done";
+    ip link set docker0 up";
+
+/// The kernel takes a moment to mark an interface as running, and libfabric lists no other.
+const UNTIL_BRIDGES_RUN: &str = "for i in $(seq 200); do ip -o link show up | grep docker0 | grep -qv 'state UP' || break; sleep 0.05; done";
 
 #[test]
 fn an_address_that_all_hosts_have_is_not_used() {

@@ -62,14 +62,18 @@ fn the_others_go_on_when_they_are_to() {
     esac"#;
     let job = |procs| Job::new("/bin/sh").procs(procs).arg("-c").arg(script);
     let outcome = job(5).poe_arg("-on_death").poe_arg("continue").run();
-    outcome.exited(139).says("task 0 (").says("was ended by signal 11 (SIGSEGV)");
+    // The status is that of the one whose end poe has seen first.
+    let first = |outcome: &Outcome| assert!(matches!(outcome.status, Some(130 | 139)), "{outcome}");
+    first(&outcome);
+    outcome.says("task 0 (").says("was ended by signal 11 (SIGSEGV)");
     outcome.says("task 1 (").says("exited with status 130");
     let mut done: Vec<&str> = outcome.stdout.lines().collect();
     done.sort_unstable();
     assert_eq!(done, ["3 is done", "4 is done"], "{outcome}");
     // The same by the variable; and poe names a signal also at the lowest message level.
     let outcome = job(4).env("MP_ON_DEATH", "CONTINUE").poe_arg("-infolevel").poe_arg("0").run();
-    assert_eq!(outcome.exited(139).says("SIGSEGV").stdout, "3 is done\n", "{outcome}");
+    first(&outcome);
+    assert_eq!(outcome.says("SIGSEGV").stdout, "3 is done\n", "{outcome}");
     let endless = script.replace("sleep 1;", "exec sleep 1000;");
     let job_without_end = Job::new("/bin/sh").procs(4).arg("-c").arg(endless);
     let outcome = job_without_end.env("MP_ON_DEATH", "continue").poe_arg("-on_death").poe_arg("end").run();
