@@ -10,6 +10,16 @@ mod top;
 
 use openlapi_tests::{Job, compile};
 
+/// Does this with each of these, in threads: jobs that wait take no longer than one of them.
+fn side_by_side<T: Send>(each: impl IntoIterator<Item = T>, test: impl Fn(T) + Sync) {
+    std::thread::scope(|scope| {
+        for one in each {
+            let test = &test;
+            scope.spawn(move || test(one));
+        }
+    });
+}
+
 /// A job of `tests/field/NAME.c`, with arguments split at blanks.
 #[allow(dead_code, reason = "not every kind needs a program of its own")]
 fn job(name: &str, procs: usize, args: &str) -> Job {

@@ -1,6 +1,6 @@
 //! Who is alive, and whose fault an error is: hidden processes, threads that outlive the main thread, bad addresses.
 
-use super::job;
+use super::{job, side_by_side};
 use openlapi_tests::{Job, compile, has_fabric, is_installed, on_network, skipped};
 
 /// Does this with the variables that choose each transport.
@@ -85,16 +85,14 @@ fn a_death_among_tasks_whose_main_threads_have_ended_is_reported() {
 #[test]
 fn closed_pages_are_opened_by_the_programs_handler() {
     over_each("closed pages", |_, variables| {
-        for place in ["source", "target", "there", "here"] {
+        let opened = |place: &str| {
             for bytes in [20_000, 300_000, 3_000_000] {
                 let outcome = with(job("badaddr", 2, &format!("{place} opened {bytes}")), variables).run();
-                assert_eq!(
-                    outcome.ok().stdout.matches("PASS").count(),
-                    2,
-                    "{place}, {bytes} bytes\n{outcome}"
-                );
+                let passed = outcome.ok().stdout.matches("PASS").count();
+                assert_eq!(passed, 2, "{place}, {bytes} bytes\n{outcome}");
             }
-        }
+        };
+        side_by_side(["source", "target", "there", "here"], opened);
     });
 }
 
@@ -102,12 +100,13 @@ fn closed_pages_are_opened_by_the_programs_handler() {
 #[test]
 fn closed_pages_blame_nobody_else() {
     over_each("closed pages without a handler", |_, variables| {
-        for (place, at_fault) in [("source", 0), ("target", 1), ("there", 1), ("here", 0)] {
+        let closed = |(place, at_fault): (&str, usize)| {
             let job = job("badaddr", 2, &format!("{place} closed 300000"));
             let outcome = with(job, variables).run();
             outcome.says(&format!("poe: task {at_fault} ("));
             let blamed = outcome.stdout.contains(&format!("blames task {}", 1 - at_fault));
             assert!(outcome.status != Some(0) && !blamed, "{place}\n{outcome}");
-        }
+        };
+        side_by_side([("source", 0), ("target", 1), ("there", 1), ("here", 0)], closed);
     });
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 
 use nix::sys::signal::Signal;
 use openlapi_tests::{
@@ -18,20 +19,23 @@ const TRANSPORTS: [(&str, [(&str, &str); 2]); 3] = [
     ("ip", [("MP_EUILIB", "ip"), ("LAPI_USE_SHM", "no")]),
 ];
 
-/// Calls `test` with a job over each transport that this machine has.
-fn over_each_transport(what: &str, job: &Job, test: impl Fn(&str, Job)) {
+/// Calls `test` with a job over each transport that this machine has, side by side.
+fn over_each_transport(what: &str, job: &Job, test: impl Fn(&str, Job) + Sync) {
     if on_network(what, "it chooses the transports itself") {
         return;
     }
-    for (transport, variables) in TRANSPORTS {
-        if transport == "us" && !has_fabric() {
-            skipped(&format!("{what} over us"), "libfabric is not installed");
-            continue;
+    thread::scope(|scope| {
+        for (transport, variables) in TRANSPORTS {
+            if transport == "us" && !has_fabric() {
+                skipped(&format!("{what} over us"), "libfabric is not installed");
+                continue;
+            }
+            let job = variables.into_iter().fold(job.clone(), |job, (name, value)| job.env(name, value));
+            let test = &test;
+            let side = thread::Builder::new().name(format!("{what}: {transport}"));
+            side.spawn_scoped(scope, move || test(transport, job)).expect("a thread");
         }
-        let job = variables.into_iter().fold(job.clone(), |job, (name, value)| job.env(name, value));
-        eprintln!("{what}: {transport}");
-        test(transport, job);
-    }
+    });
 }
 
 fn program(name: &str, flags: &[&str]) -> PathBuf {

@@ -22,13 +22,14 @@ fn works(outcome: &Outcome) -> bool {
 
 #[test]
 fn a_job_works_or_names_the_limit_that_it_has_met() {
-    for (flag, values) in [
+    let limits = [
         ("-f", &["0", "1", "64", "1000", "1000000"][..]),
         ("-n", &["20", "30", "64", "100", "200"]),
         ("-v", &["60000", "200000", "400000", "4000000"]),
         ("-l", &["0", "64"]),
         ("-s", &["64", "200", "8192", "33554432", "unlimited"]),
-    ] {
+    ];
+    crate::side_by_side(limits, |(flag, values): (&str, &[&str])| {
         let mut worked = 0;
         for value in values {
             // What a shell may not set is no case here: a hard limit may be lower.
@@ -47,7 +48,7 @@ fn a_job_works_or_names_the_limit_that_it_has_met() {
             worked += usize::from(works(&outcome));
         }
         assert!(worked > 0, "no value of {flag} is enough");
-    }
+    });
 }
 
 #[test]
@@ -62,12 +63,7 @@ fn a_full_table_of_descriptors_at_the_first_contact_is_named() {
             outcome.says("the open-file limit is 200 (ulimit -n)").says("error ");
         }
     };
-    // Side by side: each waits.
-    std::thread::scope(|scope| {
-        for free in ["0", "1", "2", "3", "4", "16"] {
-            scope.spawn(move || with_free(free));
-        }
-    });
+    crate::side_by_side(["0", "1", "2", "3", "4", "16"], with_free);
 }
 
 #[test]
