@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::side_by_side;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, geteuid};
 use openlapi_tests::{Job, compile_plain, eventually, is_installed, named, skipped, stage};
@@ -34,24 +35,24 @@ fn tasks_get_the_signals_that_poe_has_got() {
         lines.dedup();
         lines
     };
-    for state in STATES {
+    side_by_side(STATES, |state| {
         let direct = inheriting(state, "cat").arg("/proc/self/status").run();
         let outcome =
             inheriting(state, poe()).arg("-procs").arg("2").arg("cat").arg("/proc/self/status").run();
         assert_eq!(masks(&outcome.ok().stdout), masks(&direct.ok().stdout), "{state}\n{outcome}");
-    }
+    });
 }
 
 #[test]
 fn poe_ends_a_job_whatever_it_was_started_with() {
-    for state in STATES {
+    side_by_side(STATES, |state| {
         let mut running =
             with(inheriting(state, poe()), &["-procs", "2", "sh", "-c", "echo here; exec sleep 1000"])
                 .start();
         running.lines(2);
         running.signal(Signal::SIGTERM);
         running.wait().exited(128 + 15);
-    }
+    });
     // A task that dies is noticed.
     let outcome = with(inheriting("i17", poe()), &["-procs", "3", "sh", "-c"]);
     let outcome = outcome.arg("if [ $MP_CHILD = 1 ]; then exit 7; fi").run();
