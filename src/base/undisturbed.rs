@@ -15,16 +15,19 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 const QUIET: [(&CStr, &CStr); 2] = [(c"IPATH_NO_BACKTRACE", c"1"), (c"UCX_ERROR_SIGNALS", c"")];
 
 /// Calls `opens`, which opens and initialises another library, with these environment variables beside the program's own. What the
-/// user has set stays. Afterwards environment and signals are what they were.
+/// user has set stays. Afterwards environment and signals are what they were. One thread at a time: the next one waits.
 pub(crate) fn open<T>(variables: &[(CString, CString)], opens: impl FnOnce() -> T) -> T {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock();
     let objects = objects();
     let before: Vec<_> = SIGNALS.map(disposition).collect();
     let quiet = QUIET.iter().copied().chain(variables.iter().map(|(name, value)| (&**name, &**value)));
     let result = with_variables(quiet, opens);
     for (signal, before) in SIGNALS.zip(before) {
         let (Some(before), Some(now)) = (before, disposition(signal)) else { continue };
-        // Another thread of the program may have installed a handler meanwhile: that one is in a library that was there before.
-        if now.sa_sigaction != before.sa_sigaction && !is_in(&objects, now.sa_sigaction) {
+        // Another thread of the program may have changed a signal meanwhile: its handler lies in what was there before, or it
+        // ignores the signal.
+        if now.sa_sigaction != before.sa_sigaction && is_new(&objects, now.sa_sigaction) {
             // SAFETY: the structure is what the system has returned.
             unsafe { libc::sigaction(signal, &before, ptr::null_mut()) };
         }
@@ -56,9 +59,9 @@ fn objects() -> BTreeSet<usize> {
     found
 }
 
-/// Whether a handler lies in one of these objects. The default action and SIG_IGN lie nowhere. A program with fixed addresses,
-/// which the loader enters with address 0, has been there before.
-fn is_in(objects: &BTreeSet<usize>, handler: usize) -> bool {
+/// Whether a handler lies in an object that is none of these. The default action and SIG_IGN lie nowhere. A program with fixed
+/// addresses, which the loader enters with address 0, has been there before.
+fn is_new(objects: &BTreeSet<usize>, handler: usize) -> bool {
     // SAFETY: the structure lives during the call; the header of an ELF file is mapped where the loader says that the file begins.
     unsafe {
         let mut found: libc::Dl_info = mem::zeroed();
@@ -66,7 +69,7 @@ fn is_in(objects: &BTreeSet<usize>, handler: usize) -> bool {
             return false;
         }
         let fixed = (found.dli_fbase as *const u8).add(16).cast::<u16>().read_unaligned() == 2;
-        fixed || objects.contains(&(found.dli_fbase as usize))
+        !fixed && !objects.contains(&(found.dli_fbase as usize))
     }
 }
 
@@ -85,30 +88,55 @@ fn with_variables<'a, T>(
     // SAFETY: the C library's variable, aligned as a pointer is.
     let environment = unsafe { AtomicPtr::from_ptr(&raw mut environ) };
     let old = environment.load(Ordering::Acquire);
-    let mut entries: Vec<*mut c_char> = variables
+    let added: Vec<(&CStr, *mut c_char)> = variables
         // SAFETY: a name that a zero ends.
         .filter(|(name, _)| unsafe { libc::getenv(name.as_ptr()) }.is_null())
-        .filter_map(|(name, value)| CString::new([name.to_bytes(), b"=", value.to_bytes()].concat()).ok())
-        .map(CString::into_raw)
+        .filter_map(|(name, value)| {
+            let text = CString::new([name.to_bytes(), b"=", value.to_bytes()].concat());
+            Some((name, text.ok()?.into_raw()))
+        })
         .collect();
-    let added = entries.len();
-    let mut count = 0;
-    // SAFETY: the array ends with a null pointer; a program may have set the variable to null.
-    while !old.is_null() && unsafe { !(*old.add(count)).is_null() } {
-        // SAFETY: as above.
-        entries.push(unsafe { *old.add(count) });
-        count += 1;
-    }
-    entries.push(ptr::null_mut());
-    let new = Box::leak(entries.into_boxed_slice()).as_mut_ptr();
+    // SAFETY: an array that ends with a null pointer; a program may have set the variable to null.
+    let theirs = unsafe { entries(old) };
+    let ours = added.iter().map(|(_, text)| *text);
+    let all: Vec<*mut c_char> = ours.clone().chain(theirs.iter().copied()).chain([ptr::null_mut()]).collect();
+    let new = Box::leak(all.into_boxed_slice()).as_mut_ptr();
     KEPT.lock().push(new as usize);
     environment.store(new, Ordering::Release);
     let result = does();
-    if environment.compare_exchange(new, old, Ordering::AcqRel, Ordering::Acquire).is_ok() && !old.is_null() {
-        // SAFETY: both arrays have these entries, and the null after them.
-        unsafe { ptr::copy(new.add(added), old, count + 1) };
+    if environment.compare_exchange(new, old, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        // SAFETY: the array above, in which entries were replaced or removed, or none added: the old one has room for what is left.
+        let left = unsafe { entries(new) }.into_iter().filter(|text| !ours.clone().any(|own| own == *text));
+        for (at, text) in left.take(theirs.len()).chain([ptr::null_mut()]).enumerate() {
+            if !old.is_null() {
+                // SAFETY: as above.
+                unsafe { *old.add(at) = text };
+            }
+        }
+    } else {
+        // setenv has made an array of its own from ours.
+        for (name, text) in added {
+            // SAFETY: a name that a zero ends; the value is behind it in the text.
+            unsafe {
+                if libc::getenv(name.as_ptr()) == text.add(name.count_bytes() + 1) {
+                    libc::unsetenv(name.as_ptr());
+                }
+            }
+        }
     }
     result
+}
+
+/// The texts of an environment.
+///
+/// # Safety
+/// The array ends with a null pointer, or there is none.
+unsafe fn entries(environment: *mut *mut c_char) -> Vec<*mut c_char> {
+    if environment.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: the caller's promise.
+    (0..).map(|at| unsafe { *environment.add(at) }).take_while(|text| !text.is_null()).collect()
 }
 
 /// The arrays that were the environment for a while. They are never freed: a library may have kept the value of a variable, and another
@@ -119,27 +147,72 @@ static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 mod tests {
     use super::*;
 
+    fn value(name: &CStr) -> Option<CString> {
+        // SAFETY: a name that a zero ends, and a text of the environment.
+        unsafe {
+            let found = libc::getenv(name.as_ptr());
+            (!found.is_null()).then(|| CStr::from_ptr(found).to_owned())
+        }
+    }
+
+    fn one(name: &CStr) -> [(CString, CString); 1] {
+        [(name.to_owned(), c"1".to_owned())]
+    }
+
+    fn handler() -> Option<usize> {
+        disposition(libc::SIGURG).map(|now| now.sa_sigaction)
+    }
+
     #[test]
     fn what_was_changed_meanwhile_is_given_back() {
-        let variables = [(c"UNDISTURBED_A".to_owned(), c"1".to_owned())];
         // SAFETY: SIGURG does nothing by default, and no other test of this process uses it.
-        let ignore = || unsafe { libc::signal(libc::SIGURG, libc::SIG_IGN) };
-        let value = |name: &CStr| {
-            // SAFETY: a name that a zero ends, and a text of the environment.
-            unsafe {
-                let found = libc::getenv(name.as_ptr());
-                (!found.is_null()).then(|| CStr::from_ptr(found).to_owned())
-            }
-        };
+        let handle = |handler: usize| unsafe { libc::signal(libc::SIGURG, handler) };
         let before = value(c"PATH");
-        open(&variables, || {
-            ignore();
+        open(&one(c"UNDISTURBED_A"), || {
+            // SAFETY: a library of the C library, which runs nothing; its function is not called.
+            let function = unsafe {
+                let library = libc::dlopen(c"libthread_db.so.1".as_ptr(), libc::RTLD_NOW);
+                libc::dlsym(library, c"td_init".as_ptr())
+            };
+            handle(function as usize);
+            assert_eq!(handler(), Some(function as usize));
             assert_eq!(value(c"UNDISTURBED_A"), Some(c"1".to_owned()));
             assert_eq!(value(c"IPATH_NO_BACKTRACE"), Some(c"1".to_owned()));
             assert_eq!(value(c"PATH"), before);
         });
         assert_eq!(value(c"UNDISTURBED_A"), None);
         assert_eq!(value(c"PATH"), before);
-        assert_eq!(disposition(libc::SIGURG).map(|now| now.sa_sigaction), Some(libc::SIG_DFL));
+        assert_eq!(handler(), Some(libc::SIG_DFL));
+        // What the program itself has done meanwhile stays.
+        open(&[], || handle(libc::SIG_IGN));
+        assert_eq!(handler(), Some(libc::SIG_IGN));
+        handle(libc::SIG_DFL);
+    }
+
+    #[test]
+    fn a_library_that_sets_a_variable_leaves_no_other() {
+        let before = value(c"PATH");
+        open(&one(c"UNDISTURBED_B"), || {
+            // SAFETY: texts that a zero ends. No array of the environment is freed: the C library has made none before.
+            unsafe { libc::setenv(c"UNDISTURBED_SET".as_ptr(), c"2".as_ptr(), 1) };
+        });
+        assert_eq!(value(c"UNDISTURBED_SET"), Some(c"2".to_owned()));
+        assert_eq!(value(c"UNDISTURBED_B"), None);
+        assert_eq!(value(c"PATH"), before);
+    }
+
+    #[test]
+    fn two_threads_that_open_leave_nothing() {
+        let opens = |name: &'static CStr| {
+            std::thread::spawn(move || {
+                for _ in 0..100 {
+                    open(&one(name), || assert_eq!(value(name), Some(c"1".to_owned())));
+                    assert_eq!(value(name), None);
+                }
+            })
+        };
+        for thread in [c"UNDISTURBED_C", c"UNDISTURBED_D", c"UNDISTURBED_E"].map(opens) {
+            thread.join().expect("it has found what it has set, and nothing later");
+        }
     }
 }
