@@ -1,5 +1,6 @@
 //! What the channels carry: each is read as long as it has messages, and closed at the first one that is not valid.
 
+use super::hindrance::Step;
 use super::{Driver, Handshake};
 use crate::job::channel::{Channel, Receive, Received};
 use crate::job::connect::machine::ChannelId;
@@ -28,6 +29,9 @@ impl Driver {
             match handshake.channel.receive() {
                 Ok(Receive::Nothing) => return,
                 Ok(Receive::Message(received)) => {
+                    if !received.fds.is_empty() {
+                        self.hindrance.passed(Step::Receive);
+                    }
                     if self.process(id, received).is_none() {
                         self.lose(id);
                     }
@@ -35,7 +39,7 @@ impl Driver {
                 Ok(Receive::Closed) => self.lose(id),
                 Err(error) => {
                     // Descriptors that found no room are lost with their message: the other side sees that the channel is closed.
-                    let _ = self.unless_limited(Err::<(), _>(error));
+                    let _ = self.unless_limited(Step::Receive, Err::<(), _>(error));
                     if let (Some(why), Some(handshake)) = (self.refusal(), self.handshakes.get(&id)) {
                         let _ = handshake.channel.try_send(&Message::Refuse(why).encode(), &[]);
                     }

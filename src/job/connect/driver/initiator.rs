@@ -1,5 +1,6 @@
 //! Requests to other tasks, and the connections that follow.
 
+use super::hindrance::Step;
 use super::{Driver, Handshake};
 use crate::job::channel::Channel;
 use crate::job::connect::machine::ChannelId;
@@ -24,7 +25,7 @@ impl Driver {
         };
         let channel = generations.into_iter().find_map(|generation| {
             let connected = Channel::connect(&self.place.key.name(generation, task));
-            self.unless_limited(connected)?
+            self.unless_limited(Step::Connect, connected)?
         })?;
         let id = self.add(channel, None)?;
         let sent = self.offer(task, id, request);
@@ -37,7 +38,7 @@ impl Driver {
     /// Sends a message with a new ring.
     pub(super) fn offer(&mut self, task: Task, id: ChannelId, message: &Message) -> Option<()> {
         let offer = self.place.site.offer(task);
-        let offer = self.unless_limited(offer)?;
+        let offer = self.unless_limited(Step::Offer, offer)?;
         let handshake = self.handshakes.get_mut(&id)?;
         handshake.channel.try_send(&message.encode(), &self.place.site.descriptors(&offer)).ok()?;
         handshake.offer = Some(offer);

@@ -1,5 +1,6 @@
 //! The names under which this task listens, and the connections that it accepts.
 
+use super::hindrance::Step;
 use super::{Driver, LISTENER};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::error::{Error, Result};
@@ -60,6 +61,7 @@ impl Driver {
             let Some(Some(listener)) = self.listeners.get(&generation) else { return };
             match listener.accept() {
                 Ok(Some(channel)) => {
+                    self.hindrance.passed(Step::Accept);
                     let introduction = Some(self.now() + INTRODUCTION);
                     if let Some(id) = self.add(channel, introduction) {
                         self.read(id);
@@ -68,7 +70,7 @@ impl Driver {
                 Ok(None) => return,
                 Err(error) => {
                     // No descriptors: the connections wait in the kernel's queue.
-                    let _ = self.unless_limited(Err::<(), _>(error));
+                    let _ = self.unless_limited(Step::Accept, Err::<(), _>(error));
                     self.watch_listeners(false);
                     self.rests_until = Some(self.now() + REST);
                     return;

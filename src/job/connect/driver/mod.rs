@@ -1,13 +1,16 @@
 //! The sockets of the machine: listeners, the channels of the requests that come in and go out, and what they carry.
 //!
 //! [`listeners`]: under which names this task listens, and the channels that it accepts. [`initiator`]: the requests that this task
-//! sends. [`channels`]: the messages of both. [`noticing`]: tasks with which no connection exists.
+//! sends. [`channels`]: the messages of both. [`noticing`]: tasks with which no connection exists. [`hindrance`]: why none can be
+//! made.
 
 mod channels;
+mod hindrance;
 mod initiator;
 mod listeners;
 mod noticing;
 
+use self::hindrance::Hindrance;
 use super::machine::{Action, ChannelId, Machine};
 use crate::base::process::Process;
 use crate::error::{Result, log};
@@ -58,8 +61,8 @@ pub(super) struct Driver {
     rests_until: Option<Duration>,
     /// When this task tries again to listen under names that other processes have.
     bind_at: Option<Duration>,
-    /// Why this task cannot make connections for now, and since when.
-    hindrance: Option<(String, Duration)>,
+    /// Why this task cannot make connections for now.
+    hindrance: Hindrance,
     noticed: bool,
     hinted: bool,
     closed: bool,
@@ -89,7 +92,7 @@ impl Driver {
             refused: BTreeMap::new(),
             rests_until: None,
             bind_at: None,
-            hindrance: None,
+            hindrance: Hindrance::default(),
             noticed: false,
             hinted: false,
             closed: false,
@@ -222,7 +225,7 @@ impl Driver {
             Action::Establish { task, channel, confirm, epoch, hello } => {
                 if self.establish(channel, confirm, epoch, &hello).is_some() {
                     self.wanted.remove(&task);
-                    self.hindrance = None;
+                    self.hindrance.end();
                 } else {
                     self.machine.failed(task, epoch, now);
                 }

@@ -1,6 +1,7 @@
 //! Tasks with which no connection exists: what the transport and the user must know of them.
 
 use super::Driver;
+use super::hindrance::Step;
 use crate::base::limits;
 use crate::error::{Error, log};
 use crate::job::ended;
@@ -24,13 +25,8 @@ impl Driver {
         if let Some(why) = self.refused.get(&task) {
             return absence(PeerState::Dead, why);
         }
-        if let Some((why, since)) = self.hindrance.as_ref().filter(|_| !self.place.site.has_established(task))
-        {
-            let lasts = self.now().saturating_sub(*since) >= self.place.init_timeout;
-            let state = if lasts { PeerState::Dead } else { PeerState::Up };
-            return absence(state, &format!("cannot be connected: {why}"));
-        }
-        if self.machine.is_reached(task) || self.place.site.has_established(task) {
+        let hindrance = self.hindrance.now();
+        if self.place.site.has_established(task) || self.machine.is_reached(task) && hindrance.is_none() {
             // It listens: its silence counts like that of any other.
             return absence(PeerState::Up, "is being connected");
         }
@@ -46,6 +42,12 @@ impl Driver {
         if let Some(process) = self.place.processes.get(task as usize).filter(|process| process.is_gone()) {
             return absence(PeerState::Dead, &format!("(process {}) has ended", process.pid));
         }
+        let waited = self.wanted.get(&task).map_or(Duration::ZERO, |since| self.now().saturating_sub(*since));
+        if let Some((why, since)) = hindrance {
+            let lasts = waited.min(self.now().saturating_sub(since)) >= self.place.init_timeout;
+            let state = if lasts { PeerState::Dead } else { PeerState::Up };
+            return absence(state, &format!("cannot be connected: {why}"));
+        }
         let opened = self.place.openings.opened(task);
         let why = match opened {
             Some(opened) if opened >= generation => "has called LAPI_Init, but cannot be reached",
@@ -53,7 +55,6 @@ impl Driver {
             // No launcher says what has become of it.
             None => "has not called LAPI_Init, or has died since",
         };
-        let waited = self.wanted.get(&task).map_or(Duration::ZERO, |since| self.now().saturating_sub(*since));
         if waited < self.place.init_timeout {
             return absence(PeerState::Connecting, why);
         }
@@ -93,23 +94,28 @@ impl Driver {
         }
     }
 
-    /// What could not be done for a connection: `None`, and the limit that was met is reported once.
-    pub(super) fn unless_limited<T>(&mut self, done: Result<T, impl Into<Limited>>) -> Option<T> {
-        done.map_err(|error| {
-            let Limited(Some(limit)) = error.into() else { return };
-            if self.hindrance.is_none() {
-                log(format_args!("attention: no connection can be made for now: {limit}"));
-                let now = self.now();
-                self.hindrance = Some((limit, now));
+    /// What a step could not do for a connection: `None`, and the limit that was met is reported once.
+    pub(super) fn unless_limited<T>(&mut self, step: Step, done: Result<T, impl Into<Limited>>) -> Option<T> {
+        let error = match done {
+            Ok(done) => {
+                self.hindrance.passed(step);
+                return Some(done);
             }
-        })
-        .ok()
+            Err(error) => error,
+        };
+        let now = self.now();
+        if let Limited(Some(limit)) = error.into()
+            && self.hindrance.meet(step, &limit, now)
+        {
+            log(format_args!("attention: no connection can be made for now: {limit}"));
+        }
+        None
     }
 
     /// What other tasks are told when no connection could be made for too long.
     pub(super) fn refusal(&self) -> Option<String> {
-        let (why, since) = self.hindrance.as_ref()?;
-        let lasts = self.now().saturating_sub(*since) >= self.place.init_timeout;
+        let (why, since) = self.hindrance.now()?;
+        let lasts = self.now().saturating_sub(since) >= self.place.init_timeout;
         lasts.then(|| format!("task {} cannot make connections: {why}", self.place.hello.task))
     }
 
