@@ -42,7 +42,10 @@ impl Open {
     /// A call or handler begins.
     #[inline(always)]
     pub fn enter(&self, call: Call, site: usize, start: u64) -> Before {
-        let depth = self.depth.get();
+        let mut depth = self.depth.get();
+        if depth != 0 && !call.is_handler() {
+            depth = self.around_call(depth);
+        }
         if let Some(entry) = self.entries.get(depth as usize) {
             entry.what.set((site as u64 & ((1 << ADDRESS) - 1)) | (call as u64) << ADDRESS);
             entry.start.set(start);
@@ -55,6 +58,16 @@ impl Open {
     #[inline(always)]
     pub fn leave(&self, before: Before) {
         self.depth.set(before.0);
+    }
+
+    /// How many are around a call that begins: it begins outside of all, or in a handler. A call that is innermost was left by a
+    /// jump: longjmp, or an exception.
+    fn around_call(&self, mut depth: u64) -> u64 {
+        let is_call = |entry: &Entry| entry.read().is_some_and(|current| !current.call.is_handler());
+        while depth.checked_sub(1).and_then(|at| self.entries.get(at as usize)).is_some_and(is_call) {
+            depth -= 1;
+        }
+        depth
     }
 
     /// A thread that was here before has ended in a call.
@@ -101,11 +114,34 @@ mod tests {
         // The put was left by a jump.
         open.leave(handler);
         assert_eq!(open.current(), all[..1]);
-        for _ in 0..2 * DEPTH {
+        for _ in 0..DEPTH {
             open.enter(Call::LAPI_Get, 1, 1);
+            open.enter(Call::HeaderHandler, 1, 1);
         }
         assert_eq!(open.current().len(), DEPTH);
         open.leave(wait);
         assert_eq!(open.current(), []);
+    }
+
+    #[test]
+    fn a_call_that_was_left_by_a_jump_is_around_no_later_one() {
+        // SAFETY: as above.
+        let open: Open = unsafe { std::mem::zeroed() };
+        let calls = || open.current().into_iter().map(|current| current.call).collect::<Vec<_>>();
+        for _ in 0..2 * DEPTH {
+            open.enter(Call::LAPI_Waitcntr, 1, 1);
+            assert_eq!(calls(), [Call::LAPI_Waitcntr]);
+        }
+        // In a handler, that stays open.
+        let handler = open.enter(Call::HeaderHandler, 2, 2);
+        open.enter(Call::LAPI_Waitcntr, 3, 3);
+        let get = open.enter(Call::LAPI_Get, 4, 4);
+        assert_eq!(calls(), [Call::LAPI_Waitcntr, Call::HeaderHandler, Call::LAPI_Get]);
+        open.leave(get);
+        assert_eq!(calls(), [Call::LAPI_Waitcntr, Call::HeaderHandler]);
+        open.leave(handler);
+        let get = open.enter(Call::LAPI_Get, 5, 5);
+        open.leave(get);
+        assert_eq!(calls(), []);
     }
 }
