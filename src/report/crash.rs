@@ -121,7 +121,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
         // The description itself has failed.
         Err(speaking) if speaking == thread => give_up(DESCRIBED.load(Ordering::Relaxed)),
         Err(_) => {
-            // Another thread writes, and ends the process; not for long if it cannot.
+            // Another thread writes, and ends the process; not for long if it cannot. The helper may take less.
             // SAFETY: sleep may be called in a handler.
             unsafe { libc::sleep(5) };
         }
@@ -292,6 +292,8 @@ fn stack(registers: &mut Registers) {
     // This handler and what called it come first.
     let first = frames.iter().position(|frame| *frame as usize == registers.instruction).unwrap_or(0);
     let frames = &frames[first..];
+    // What follows reads files and starts a process: with a file system that does not answer, this is all.
+    addresses(frames);
     let question = question(frames, left);
     let mut known = false;
     for (at, same) in frames.chunk_by(|one, next| one == next).enumerate() {
@@ -310,6 +312,33 @@ fn stack(registers: &mut Registers) {
     }
 }
 
+/// The frames as addresses of files.
+fn addresses(frames: &[*mut c_void]) {
+    let begin = || {
+        let mut line = Line::new();
+        line.add(b"  stack:");
+        line
+    };
+    let (mut line, none) = (begin(), begin().length);
+    for same in frames.chunk_by(|one, next| one == next) {
+        let place = Place::of(same[0] as usize);
+        line.add(b" ");
+        if !place.file.is_null() {
+            // SAFETY: a text of the loader.
+            let file = unsafe { CStr::from_ptr(place.file) }.to_bytes();
+            line.add(file.rsplit(|byte| *byte == b'/').next().unwrap_or(file));
+            line.add(b"+");
+        }
+        let _ = write!(line, "{:#x}", place.in_file);
+        if line.length > line.bytes.len() * 3 / 4 {
+            mem::replace(&mut line, begin()).end();
+        }
+    }
+    if line.length > none {
+        line.end();
+    }
+}
+
 /// What a helper process says of these frames.
 /// `returns`: the first of them is the address of a return too.
 fn question(frames: &[*mut c_void], returns: bool) -> &'static Question {
@@ -325,14 +354,7 @@ fn question(frames: &[*mut c_void], returns: bool) -> &'static Question {
         let place = Place::of(frame as usize - usize::from(returns || number > 0));
         // SAFETY: null, or a text of the loader.
         let file = unsafe { place.file.as_ref() }.map_or(c"", |file| unsafe { CStr::from_ptr(file) });
-        // SAFETY: a zero-terminated text.
-        let is_there = unsafe { libc::access(file.as_ptr(), libc::R_OK) } == 0;
-        // The loader may know the program by a name that leads nowhere from here.
-        let mut own = Line { bytes: [0; 1024], length: 0 };
-        let _ = write!(own, "/proc/{}/exe", std::process::id());
-        let own = &own.bytes[..own.length];
-        let file = if is_there || place.is_library { file.to_bytes() } else { own };
-        if question.add(file, place.in_file).is_none() {
+        if question.add(file.to_bytes(), place.in_file).is_none() {
             break;
         }
     }

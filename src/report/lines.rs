@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 pub const PLACES: usize = 48;
 /// How long the helper may take. poe kills tasks 5 s after it has asked them to end.
 const LIMIT: Duration = Duration::from_secs(3);
+/// How long its end may take after that.
+const GRACE: Duration = Duration::from_millis(500);
 const TOOL: &CStr = c"lapi_prof";
 /// Where the helper is, from the folder of the library on, or of `poe`.
 const BESIDE: [&str; 3] = ["/../bin/lapi_prof", "/../../bin/lapi_prof", "/lapi_prof"];
@@ -78,15 +80,21 @@ impl Question {
             }
             libc::fcntl(pipe[1], libc::F_SETFD, 0);
         }
+        let until = Instant::now() + LIMIT;
         let helper = self.start(pipe[1]);
         // SAFETY: both ends are ours, and closed once.
         unsafe { libc::close(pipe[1]) };
         if let Some(helper) = helper {
-            self.read(pipe[0]);
-            // SAFETY: a child of this process. It has said everything, or too little in time.
+            self.read(pipe[0], until);
+            // SAFETY: a child of this process. It has said everything, or too little in time. One that waits for a file system
+            // may not end.
             unsafe {
                 libc::kill(helper, libc::SIGKILL);
-                libc::waitpid(helper, ptr::null_mut(), 0);
+                while libc::waitpid(helper, ptr::null_mut(), libc::WNOHANG) == 0
+                    && Instant::now() < until + GRACE
+                {
+                    libc::usleep(1000);
+                }
             }
         }
         // SAFETY: as above.
@@ -139,8 +147,7 @@ impl Question {
     }
 
     /// Reads until there is a line for each place.
-    fn read(&mut self, from: c_int) {
-        let until = Instant::now() + LIMIT;
+    fn read(&mut self, from: c_int, until: Instant) {
         loop {
             let left = until.saturating_duration_since(Instant::now()).as_millis() as c_int;
             let mut polled = libc::pollfd { fd: from, events: libc::POLLIN, revents: 0 };

@@ -3,6 +3,7 @@
 #[expect(dead_code, reason = "every job here is one that fails, or waits")]
 mod ltest;
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
@@ -45,6 +46,9 @@ fn a_fault_says_what_was_done_and_for_whom() {
     for (case, status, says) in CASES {
         let outcome = crash(case);
         outcome.exited(*status).says(says).says("LAPI: task 1:   #0 0x");
+        // The addresses are there before anything is read or started that may not end.
+        let at = |part| outcome.stderr.find(part).unwrap_or_else(|| panic!("no \"{part}\"\n{outcome}"));
+        assert!(at("LAPI: task 1:   stack: ") < at("LAPI: task 1:   #0 0x"), "{outcome}");
         assert_eq!(outcome.stderr.matches("LAPI: task 1: signal").count(), 1, "{outcome}");
         // Task 0 has no fault.
         assert!(!outcome.stderr.contains("LAPI: task 0: signal"), "{outcome}");
@@ -108,6 +112,23 @@ fn where_nothing_names_the_source_lines_the_report_has_the_command_that_does() {
         lines.lines().next().is_some_and(|line| line.contains("main at ") && line.contains("crash.c:")),
         "{lines}"
     );
+}
+
+#[test]
+fn a_helper_that_does_not_answer_holds_the_report_up_for_seconds_only() {
+    let folder = build_dir().join("tests/crash_silent");
+    for part in ["lib", "bin"] {
+        std::fs::create_dir_all(folder.join(part)).expect("the folder can be made");
+    }
+    let library = "lib/liblapi_r.so.1";
+    std::fs::copy(stage().join(library), folder.join(library)).expect("it can be copied");
+    let helper = folder.join("bin/lapi_prof");
+    std::fs::write(&helper, "#!/bin/sh\nexec sleep 1000\n").expect("it can be written");
+    std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let job = job("report/crash", 2, "own").env("LD_LIBRARY_PATH", folder.join("lib"));
+    let outcome = job.run();
+    outcome.exited(139).says("LAPI: task 1:   stack: ").says("LAPI: task 1:   #0 0x").says("source lines: ");
+    assert!(!outcome.stderr.contains(" at crash.c:"), "{outcome}");
 }
 
 #[test]

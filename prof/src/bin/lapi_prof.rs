@@ -4,6 +4,7 @@ use lapiprof::symbols::Symbols;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -33,7 +34,8 @@ fn main() -> ExitCode {
         [command, to, descriptor, places @ ..] if command == "where" && to == "--to" => {
             // What asks has opened it.
             let path = Path::new("/proc/self/fd").join(descriptor);
-            done(OpenOptions::new().write(true).open(path).and_then(|mut to| locate(places, &mut to)))
+            let places: Vec<_> = places.iter().map(of_parent).collect();
+            done(OpenOptions::new().write(true).open(path).and_then(|mut to| locate(&places, &mut to)))
         }
         [command, places @ ..] if command == "where" && !places.is_empty() => {
             done(locate(places, &mut io::stdout().lock()))
@@ -50,6 +52,17 @@ fn main() -> ExitCode {
             eprintln!("{USAGE}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// A place of the process that asks, whose loader may know the program by a name that leads nowhere.
+fn of_parent(place: &OsString) -> OsString {
+    let text = place.to_string_lossy();
+    match text.rsplit_once('+') {
+        Some((file, address)) if !file.contains(".so") && !Path::new(file).exists() => {
+            format!("/proc/{}/exe+{address}", parent_id()).into()
+        }
+        _ => place.clone(),
     }
 }
 
