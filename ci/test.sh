@@ -12,9 +12,9 @@ export TEST_PATIENCE=${TEST_PATIENCE-2}
 # Unit tests that take long.
 unit=(openlapi openlapi_tools lapiprof)
 # Tests that wait more than they compute, one at a time.
-waiting=(deaths field_network launchers network rails)
+waiting=(deaths launchers network rails)
 # Some, one at a time, in the lane of the unit tests, which would be the shortest.
-before_unit=(python survive)
+before_unit=(field_network python survive)
 
 # All lanes select the same packages and targets; cargo would build others with other features. The runner selects among their programs.
 tests() { cargo test --workspace --tests --no-fail-fast --config "target.'cfg(all())'.runner = '$PWD/ci/runner.sh'" "$@"; }
