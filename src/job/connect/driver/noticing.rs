@@ -51,15 +51,15 @@ impl Driver {
         let opened = self.place.openings.opened(task);
         let why = match opened {
             Some(opened) if opened >= generation => "has called LAPI_Init, but cannot be reached",
-            Some(_) => "has not called LAPI_Init",
-            // No launcher says what has become of it.
-            None => "has not called LAPI_Init, or has died since",
+            _ => "has not called LAPI_Init",
         };
+        // Where no launcher says what has become of it.
+        let or = if opened.is_none() { ", or has died since" } else { "" };
         if waited < self.place.init_timeout {
-            return absence(PeerState::Connecting, why);
+            return absence(PeerState::Connecting, &format!("{why}{or}"));
         }
         let seconds = self.place.init_timeout.as_secs();
-        absence(PeerState::Dead, &format!("{why} within {seconds} s (LAPI_INIT_TIMEOUT)"))
+        absence(PeerState::Dead, &format!("{why} within {seconds} s (LAPI_INIT_TIMEOUT){or}"))
     }
 
     /// When [`Self::name_missing`] has something to print.
