@@ -4,7 +4,7 @@ use std::fs;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use openlapi_tests::{Job, Marked, descendants, eventually, stage};
+use openlapi_tests::{Job, Marked, Outcome, descendants, eventually, stage};
 
 use crate::{file, job, task};
 
