@@ -116,33 +116,25 @@ impl Question {
         let mut path = Text::<1024>::new();
         let arguments = arguments.as_ptr().cast::<*mut c_char>();
         let mut helper = 0;
-        // SAFETY: lists of zero-terminated texts, ended by null, that live during the calls. glibc's function takes no lock
-        // and no memory of the heap where no file actions are asked for.
-        let failed = unsafe {
-            match beside(&mut path) {
-                Some(path) => libc::posix_spawn(
-                    &mut helper,
-                    path,
-                    ptr::null(),
-                    ptr::null(),
-                    arguments,
-                    environment.as_ptr(),
-                ),
-                // What the PATH of another user names is not started.
-                None if libc::getauxval(libc::AT_SECURE) != 0 => return None,
-                None => {
-                    let path = TOOL.as_ptr();
-                    libc::posix_spawnp(
-                        &mut helper,
-                        path,
-                        ptr::null(),
-                        ptr::null(),
-                        arguments,
-                        environment.as_ptr(),
-                    )
-                }
-            }
+        type Spawn = unsafe extern "C" fn(
+            *mut libc::pid_t,
+            *const c_char,
+            *const libc::posix_spawn_file_actions_t,
+            *const libc::posix_spawnattr_t,
+            *const *mut c_char,
+            *const *mut c_char,
+        ) -> libc::c_int;
+        let (spawn, path): (Spawn, *const c_char) = match beside(&mut path) {
+            Some(path) => (libc::posix_spawn, path),
+            // What the PATH of another user names is not started.
+            // SAFETY: it has no preconditions.
+            None if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 => return None,
+            None => (libc::posix_spawnp, TOOL.as_ptr()),
         };
+        // SAFETY: lists of zero-terminated texts, ended by null, that live during the call. glibc's function takes no lock
+        // and no memory of the heap where no file actions are asked for.
+        let failed =
+            unsafe { spawn(&mut helper, path, ptr::null(), ptr::null(), arguments, environment.as_ptr()) };
         (failed == 0).then_some(helper)
     }
 

@@ -115,7 +115,12 @@ fn on_one_machine(place: &Place<'_>) -> Result<Joined> {
     let secret = place.config.job_secret.as_ref().map(|secret| secret.as_bytes());
     let transport = Box::new(shared_memory::open(place, tasks, secret, Box::default())?);
     let hosts = Hosts::one(task, tasks);
-    Ok(Joined {
+    Ok(on_one_host(place, transport, hosts))
+}
+
+/// What a job has that uses no network.
+fn on_one_host(place: &Place<'_>, transport: Box<dyn Transport>, hosts: Hosts) -> Joined {
+    Joined {
         transport,
         device: LAPI_SHM_DEV,
         hosts,
@@ -123,5 +128,5 @@ fn on_one_machine(place: &Place<'_>) -> Result<Joined> {
         networks: Vec::new(),
         replaces: place.replaces,
         addresses: None,
-    })
+    }
 }

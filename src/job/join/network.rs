@@ -5,9 +5,7 @@ use super::fabric::network_preferences;
 use super::networks::{self, Carrier, Chosen, Listed, Meeting, Sockets, Wish, fabric_candidates};
 use super::rails::{CARD, process};
 use super::{Joined, Place, fabric, shared_memory, udp};
-use crate::abi::{
-    LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV, UDP_DEV,
-};
+use crate::abi::{LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, UDP_DEV};
 use crate::base::process::Process;
 use crate::config::{self, Euilib, UseShm};
 use crate::error::{Error, Result};
@@ -58,15 +56,7 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     if hosts.count() == 1 && config.use_shm != UseShm::No {
         let here = hosts.here().len() as u32;
         let transport = Box::new(shared_memory::open(place, here, Some(&secret), visible(place, &cards))?);
-        return Ok(Joined {
-            transport,
-            device: LAPI_SHM_DEV,
-            hosts,
-            notes: Vec::new(),
-            networks: Vec::new(),
-            replaces: place.replaces,
-            addresses: None,
-        });
+        return Ok(super::on_one_host(place, transport, hosts));
     }
     if config.use_shm == UseShm::Only {
         let detail = format!("{} hosts for {} tasks, and LAPI_USE_SHM=only", hosts.count(), identity.tasks);

@@ -21,7 +21,6 @@ fn side_by_side<T: Send>(each: impl IntoIterator<Item = T>, test: impl Fn(T) + S
 }
 
 /// A job of `tests/field/NAME.c`, with arguments split at blanks.
-#[allow(dead_code, reason = "not every kind needs a program of its own")]
 fn job(name: &str, procs: usize, args: &str) -> Job {
     let source = format!("tests/field/{name}.c");
     let program = compile(&format!("field-{name}"), &[&source], &[]);
