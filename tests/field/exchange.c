@@ -1,6 +1,6 @@
 /*
  * What debuggers and checkers look at: each task puts, sends an active message, and adds, all to the next one, and checks what has come.
- * Then it makes the mistake that its argument names, if any: exchange [leak | overflow | race]
+ * Then it makes the mistake that its argument names, if any: exchange [leak | overflow | uninitialised | race]
  */
 #include <lapi.h>
 #include <pthread.h>
@@ -38,6 +38,7 @@ static void make_mistake(const char *which) {
     char *volatile memory = malloc(7);
     pthread_t one, two;
     if (strcmp(which, "overflow") == 0) memory[7] = 1;
+    if (strcmp(which, "uninitialised") == 0) CALL(LAPI_Put(handle, me, memory[0] & 3, received, received + 8, NULL, NULL, NULL));
     if (strcmp(which, "race") == 0) {
         pthread_create(&one, NULL, mistaken_increment, NULL), pthread_create(&two, NULL, mistaken_increment, NULL);
         pthread_join(one, NULL), pthread_join(two, NULL);
