@@ -194,6 +194,11 @@ impl Layout {
         }
     }
 
+    /// Bytes of a run, on average, and at least 1.
+    pub fn mean_run(&self) -> u32 {
+        (self.len() / self.run_count().max(1)).clamp(1, u64::from(u32::MAX)) as u32
+    }
+
     /// The address of the program's function that takes the bytes that are scattered, if one does: then they cannot be
     /// written directly.
     pub fn function(&self) -> Option<usize> {

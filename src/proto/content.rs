@@ -31,6 +31,14 @@ impl Content {
         self.len() == 0
     }
 
+    /// Bytes of a piece, on average; 0 for contiguous data.
+    pub fn piece(&self) -> u32 {
+        match self {
+            Self::Piece(_) => 0,
+            Self::Scattered(layout) => layout.mean_run(),
+        }
+    }
+
     /// Some of the bytes, as a packet takes them.
     #[inline]
     pub fn part(&self, from: usize, len: usize) -> Source<'_> {

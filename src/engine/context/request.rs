@@ -57,10 +57,7 @@ impl Places {
     pub(crate) fn piece(&self) -> u32 {
         match self {
             Self::Contiguous { .. } => 0,
-            Self::Layouts(layouts) => {
-                let runs = layouts.local.run_count().max(layouts.remote.run_count()).max(1);
-                (layouts.local.len() / runs).clamp(1, u64::from(u32::MAX)) as u32
-            }
+            Self::Layouts(layouts) => layouts.local.mean_run().min(layouts.remote.mean_run()),
         }
     }
 

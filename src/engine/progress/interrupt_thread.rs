@@ -8,7 +8,7 @@
 //! its call ends.
 //!
 //! A peer that has waited for long wakes the notifier even while it only watches (see
-//! [`crate::engine::transfer::path::kick_inattentive_peers`]).
+//! [`crate::engine::progress::attention::kick_inattentive_peers`]).
 
 use crate::base::clock::ticks;
 use crate::base::poll::{await_events, is_event};

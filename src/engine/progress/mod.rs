@@ -4,11 +4,12 @@
 //! * [`dispatcher`]: takes packets in and advances what is under way; never entered twice.
 //! * [`lost_peers`]: ends what waits for a task that has left or does not respond. [`recovery`]: tasks that the program
 //!   purges and resumes.
-//! * [`wait`]: how a thread waits. [`operations`]: starts what the program asks for. [`counters`]: calls on counters.
+//! * [`attention`]: wakes peers that compute. [`wait`]: how a thread waits. [`operations`]: starts what the program asks for. [`counters`]: calls on counters.
 //!   [`message_poll`]: LAPI_Msgpoll.
 //! * [`collective`]: barrier and exchange of all tasks. [`fence`]: LAPI_Fence and LAPI_Gfence.
 //! * [`interrupt_thread`]: the thread of interrupt mode. [`closing`]: LAPI_Term.
 
+pub mod attention;
 pub mod closing;
 pub mod collective;
 pub mod completion_threads;

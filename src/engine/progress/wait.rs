@@ -15,8 +15,9 @@ use crate::base::poll::await_events;
 use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::waiters::{IdlePolls, Next, WaitPolicy, WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
+use crate::engine::progress::attention;
 use crate::engine::progress::{dispatcher, lost_peers};
-use crate::engine::transfer::{accessed, path};
+use crate::engine::transfer::accessed;
 use crate::error::{Error, Result};
 use crate::transport::Task;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -194,7 +195,7 @@ pub(in crate::engine) fn throttle(held: &mut Held<'_>, tgt: Task) {
         return;
     }
     lost_peers::look_when_due(held);
-    path::kick_inattentive_peers(held.core());
+    attention::kick_inattentive_peers(held.core());
     long_calls::begins();
     let excess = before - bound;
     let pause = (PAUSE * (1 + excess / EXCESS).min(1 << 20) as u32).min(LONGEST_PAUSE);
@@ -293,7 +294,7 @@ fn poll_until<T>(
         let waiting = core.waiters.waiting;
         let (next, kick) = idle.add(&policy, waiting, clock::now);
         if kick {
-            path::kick_inattentive_peers(core);
+            attention::kick_inattentive_peers(core);
         }
         match next {
             Next::Poll => {
@@ -347,7 +348,7 @@ enum Woken<T> {
 
 /// Sleeps until something may have changed.
 fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> Woken<T> {
-    path::kick_inattentive_peers(held.core());
+    attention::kick_inattentive_peers(held.core());
     let context = held.context();
     let parking = &context.parking;
     parking.prepare_sleep();

@@ -272,7 +272,7 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
 #[cold]
 pub fn put_in_packets(held: &mut Held<'_>, peer: Task, marks: Marks, places: &Places, done: SendDone) {
     // SAFETY: the program leaves its data alone until the put is done.
-    match unsafe { packets::put(held, peer, marks, places, done) } {
+    match unsafe { packets::put(held, peer, marks, places, false, done) } {
         Sent::Free => send::finish(held, &done),
         Sent::Queued => {}
         // Reported with the other send operations that are done.

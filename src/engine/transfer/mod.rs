@@ -1,6 +1,6 @@
 //! How one operation proceeds, from the bottom up:
 //!
-//! * [`path`]: which path a long message takes. [`header_handler`]: calls header handlers.
+//! * [`header_handler`]: calls header handlers.
 //! * [`flow`]: bounds on what the messages of a peer make this task keep.
 //! * [`send`]: how anything leaves this task. [`deliver`]: what follows when data is in its place.
 //! * [`assembly`]: messages of several packets. [`reply`]: replies, on both sides.
@@ -22,7 +22,6 @@ pub mod one_sided;
 pub mod origin;
 pub mod packets;
 pub mod parts;
-pub mod path;
 pub mod receive;
 pub mod registration;
 pub mod reply;

@@ -10,29 +10,25 @@
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::engine::context::direct_copy::{DirectCopy, Kind};
-use crate::engine::context::request::{Hint, Marks, Places, Preference, Put};
+use crate::engine::context::request::{Marks, Places, Put};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, completion};
 use crate::engine::transfer::{accessed, direct};
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, SendDone, Sent};
-use crate::transport::{COPIED_MAX, Copy, EndedWrite, RemoteAccess, Task};
+use crate::transport::{Copy, EndedWrite, RemoteAccess, Task};
 use crate::wire::packet::Head;
 
-/// Starts a put of contiguous data whose completion the program waits for: whether it was started. Data within the copy limit is the program's
-/// again when the call returns. So is that of a packet, in most cases; a program that wants to know when it is prefers one.
+/// Starts a put of contiguous data whose completion the program waits for, as one write: whether it was started. Data that is copied is
+/// the program's again when the call returns.
 #[inline(never)]
-pub fn put(held: &mut Held<'_>, put: &Put) -> bool {
+pub fn put(held: &mut Held<'_>, put: &Put, copied: bool) -> bool {
     let Places::Contiguous { local, remote, len } = put.places else { return false };
-    if put.cmpl_cntr == 0 || put.tgt_cntr != 0 || !is_possible(held.core(), put.tgt, len, put.hint) {
-        return false;
-    }
     let (core, cmpl_cntr) = (held.core(), put.cmpl_cntr);
     let copy = Copy { local: local as *mut u8, remote, len };
-    let copies = send::copies(core, len);
     let done = SendDone { bytes: len as u64, ..put.done };
-    if copies && len <= COPIED_MAX {
+    if copied {
         let op = Op::Completion { cmpl_cntr };
         // SAFETY: the caller's data is readable now.
         let started =
@@ -42,23 +38,10 @@ pub fn put(held: &mut Held<'_>, put: &Put) -> bool {
         }
         return started;
     }
-    let reports = done.org_cntr != 0 || done.handler != 0;
-    if copies || reports && len <= core.outbox.max_body_to(put.tgt) {
-        return false;
-    }
     // SAFETY: the program leaves its memory alone until the put is complete, or was given up, and the write recalled.
     start(core, put.tgt, Op::Write { done, cmpl_cntr }, |remote, cookie| unsafe {
         remote.start_write(put.tgt, copy, cookie)
     })
-}
-
-/// Whether there is a key, and data to be moved, and the program lets it go otherwise than in packets.
-#[inline]
-fn is_possible(core: &mut Core, tgt: Task, len: usize, hint: Hint) -> bool {
-    len != 0
-        && hint.path() != Hint::Packets
-        && core.options.bulk.preference != Preference::Packets
-        && core.transport.remote().is_some_and(|remote| remote.standing_key(tgt).is_some())
 }
 
 /// Starts the write of an operation, which a fence waits for here.

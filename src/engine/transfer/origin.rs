@@ -1,19 +1,19 @@
 //! The program's operations at their origin: how they start.
 
-use crate::base::bytes::{Piece, pad8};
-use crate::engine::context::Held;
+use crate::base::bytes::Piece;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::request::{Get, Marks, Message, Places, Put, Rmw};
-use crate::engine::transfer::path::{self, Path};
+use crate::engine::context::{Core, Held};
+use crate::engine::plan::{Kind, Means, Operation, Peer, Way, plan};
 use crate::engine::transfer::send::{
-    completion, copies, finish, not_sent, reachable, send, send_request, started, stream,
+    completion, finish, not_sent, reachable, send, send_request, started, stream,
 };
 use crate::engine::transfer::{bulk, direct, loopback, one_sided, packets, parts, registration, reply};
 use crate::error::Result;
 use crate::proto::content::Content;
-use crate::proto::ops::{Op, Registered};
+use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
-use crate::transport::{Access, Key, Task};
+use crate::transport::{Access, Reach, Task};
 use crate::wire::key::Exposed;
 use crate::wire::packet::{Head, RMW_WIDE};
 
@@ -30,64 +30,80 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
         return Ok(());
     }
     reachable(held, tgt)?;
-    if held.core().acts_alone && one_sided::put(held, put) {
+    let core = held.core();
+    let kind = Kind::Put {
+        completion: put.cmpl_cntr != 0,
+        target_counter: put.tgt_cntr != 0,
+        reports: put.done.org_cntr != 0 || put.done.handler != 0,
+    };
+    let op = Operation { kind, len: put.places.len(), piece: put.places.piece(), hint: put.hint };
+    let ways = plan(&op, &means(core), || peer(core, tgt));
+    if let Some(Way::Write { copied }) = ways[0]
+        && one_sided::put(held, put, copied)
+    {
         return Ok(());
     }
     let cookie = completion(held, tgt, put.cmpl_cntr);
     let core = held.core();
     let marks = Marks { id: core.outbox.number(tgt), tgt_cntr: put.tgt_cntr, cookie };
-    let posted = match put.places {
-        Places::Contiguous { local, remote, len } if len <= core.outbox.max_body() => {
-            let data = Content::Piece(Piece { ptr: local as *const u8, len });
-            // SAFETY: the data is the caller's promise.
-            unsafe { packets::put_one(held, tgt, marks, remote, &data, put.done) }
-        }
-        // SAFETY: the caller's promise.
-        _ => unsafe { put_long(held, put, marks) },
-    };
-    started(held, tgt, cookie, posted, &put.done)
+    // SAFETY: the caller's promise.
+    let sent = ways.into_iter().flatten().find_map(|way| unsafe { put_by(held, put, marks, way) });
+    let sent = sent.expect("the last way of a plan is never refused");
+    started(held, tgt, cookie, sent, &put.done)
 }
 
-/// Starts a put of layouts, or of more than a packet.
+/// What this task can do, for a plan.
+#[inline]
+fn means(core: &Core) -> Means {
+    Means {
+        body: core.outbox.max_body(),
+        packet: core.outbox.packet_size(),
+        copy_limit: core.options.copy_limit,
+        buffer: core.outbox.has_buffer(),
+        keys: core.acts_alone,
+        policy: core.options.bulk,
+    }
+}
+
+/// What a plan has to know of a peer.
+fn peer(core: &mut Core, peer: Task) -> Peer {
+    Peer {
+        reach: core.reach(peer),
+        key: core.acts_alone
+            && core.transport.remote().is_some_and(|remote| remote.standing_key(peer).is_some()),
+        polls: core.transport.polls(peer),
+        room: core.outbox.max_body_to(peer),
+    }
+}
+
+/// Starts a put by one of its ways. `None`: that is refused.
 ///
 /// # Safety
 /// As for [`put`].
-unsafe fn put_long(held: &mut Held<'_>, put: &Put, marks: Marks) -> Sent {
-    let (tgt, core) = (put.tgt, held.core());
-    let (len, piece) = (put.places.len(), put.places.piece());
-    let copied = piece == 0 && copies(core, len);
-    let path = if copied { Path::Packets } else { path::choose(core, tgt, len, piece, put.hint) };
-    if path == Path::Direct {
-        direct::begin(held, DirectCopy::push(put, marks));
-        return Sent::Queued;
-    }
-    if path == Path::Bulk && !copies(held.core(), len) {
-        if let Some(sent) = write_all(held, put, marks) {
-            return sent;
+#[inline]
+unsafe fn put_by(held: &mut Held<'_>, put: &Put, marks: Marks, way: Way) -> Option<Sent> {
+    match way {
+        Way::Packets { copied } => {
+            // SAFETY: the data is the caller's promise.
+            Some(unsafe { packets::put(held, put.tgt, marks, &put.places, copied, put.done) })
+        }
+        // Tried before the put has a number at the target.
+        Way::Write { .. } => None,
+        Way::WriteLong => write_all(held, put, marks),
+        Way::Copy => {
+            direct::begin(held, DirectCopy::push(put, marks));
+            Some(Sent::Queued)
         }
         // SAFETY: the data is the caller's promise.
-        let sent = unsafe {
-            match put.places {
-                Places::Contiguous { .. } => bulk::put(held, put, marks),
-                Places::Layouts(_) => parts::put(held, put, marks),
-            }
-        };
-        if let Some(sent) = sent {
-            return sent;
-        }
+        Way::Offer => unsafe { bulk::put(held, put, marks) },
+        // SAFETY: the data is the caller's promise.
+        Way::OfferParts => unsafe { parts::put(held, put, marks) },
     }
-    // SAFETY: the data is the caller's promise.
-    unsafe { packets::put(held, tgt, marks, &put.places, put.done) }
 }
 
-/// Writes contiguous data of a put into the target's memory, by the key of all of it, if there is one. The target takes no part, so it
-/// must have nothing to do when the data is there. `None`: it must be asked.
+/// Writes contiguous data of a put into the target's memory, by the key of all of it. `None`: the target has withdrawn it.
 fn write_all(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> {
     let (tgt, core) = (put.tgt, held.core());
-    let Places::Contiguous { .. } = put.places else { return None };
-    if marks.tgt_cntr != 0 {
-        return None;
-    }
     let key = core.transport.remote()?.standing_key(tgt)?;
     // It has no number at the target: a fence waits for the operation here.
     core.outbox.take_back(tgt);
@@ -110,42 +126,28 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     }
     reachable(held, tgt)?;
     let (header, data) = (message.header, &message.data);
-    let len = data.len();
-    let short = header.len + len <= held.core().outbox.packet_size();
-    let core = held.core();
-    let copied =
-        message.copied || header.len + len <= core.options.copy_limit && (short || core.outbox.has_buffer());
-    // A target fetches contiguous data, for a header handler that returns a buffer.
+    let (len, core) = (data.len(), held.core());
     let plain = message.shape.is_none() && message.atom == 0;
-    let long = !short && !copied;
-    if let (true, true, Some(piece)) = (long, plain, data.as_piece()) {
-        let core = held.core();
-        let path = path::choose(core, tgt, len, 0, message.hint);
-        // The key is behind the user header.
-        let fits = pad8(header.len) + Key::LEN <= core.outbox.max_body();
-        let registered = if path == Path::Bulk && fits {
-            registration::register(core, tgt, piece, Access::Read, message.hint)
-        } else {
-            None
-        };
-        if path == Path::Direct || registered.is_some() {
+    let kind = Kind::Am { header: header.len, plain, copied: message.copied };
+    let op = Operation { kind, len, piece: data.piece(), hint: message.hint };
+    let mut copied = message.copied;
+    for way in plan(&op, &means(core), || peer(core, tgt)).into_iter().flatten() {
+        let outcome = match way {
             // SAFETY: the caller's promise.
-            return unsafe { expose(held, message, piece, registered) };
-        }
-        if path == Path::Bulk && !fits {
+            Way::Offer => unsafe { offer(held, message) },
             // SAFETY: the caller's promise.
-            let asked = unsafe { parts::active_message(held, message) };
-            if let Some(outcome) = asked {
-                return outcome;
+            Way::OfferParts => unsafe { parts::active_message(held, message) },
+            Way::Packets { copied: all } => {
+                copied = all;
+                None
             }
-        }
-    } else if long && path::is_bulk(held.core(), tgt, len, message.hint) {
-        // SAFETY: the caller's promise.
-        let asked = unsafe { parts::active_message(held, message) };
-        if let Some(outcome) = asked {
+            Way::Copy | Way::Write { .. } | Way::WriteLong => unreachable!("no way of an active message"),
+        };
+        if let Some(outcome) = outcome {
             return outcome;
         }
     }
+    let short = header.len + len <= held.core().outbox.packet_size();
     let cookie = completion(held, tgt, message.cmpl_cntr);
     let id = held.core().outbox.number(tgt);
     let total = if short { 0 } else { len as u64 };
@@ -166,17 +168,18 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     started(held, tgt, cookie, posted, &message.done)
 }
 
-/// Starts an active message whose data the target fetches, by a key if the data is registered.
+/// Starts an active message whose contiguous data the target fetches, by a key where it needs one. `None`: the data cannot be
+/// registered.
 ///
 /// # Safety
-/// As for [`active_message`]; the data is `piece`.
-unsafe fn expose(
-    held: &mut Held<'_>,
-    message: &Message,
-    piece: Piece,
-    registered: Option<Box<Registered>>,
-) -> Result<()> {
+/// As for [`active_message`].
+unsafe fn offer(held: &mut Held<'_>, message: &Message) -> Option<Result<()>> {
     let (tgt, core) = (message.tgt, held.core());
+    let piece = message.data.as_piece()?;
+    let registered = match core.reach(tgt) {
+        Reach::Keyed => Some(registration::register(core, tgt, piece, Access::Read, message.hint)?),
+        Reach::Open | Reach::None => None,
+    };
     let key = registered.as_ref().map(|registered| registered.keys[0].encode());
     let id = core.outbox.number(tgt);
     let done = SendDone { bytes: piece.len as u64, ..message.done };
@@ -199,9 +202,9 @@ unsafe fn expose(
         let core = held.core();
         registration::give_up(core, tgt, cookie);
         core.outbox.take_back(tgt);
-        return Err(not_sent(core, tgt, sent));
+        return Some(Err(not_sent(core, tgt, sent)));
     }
-    Ok(())
+    Some(Ok(()))
 }
 
 /// Starts a get.
@@ -217,15 +220,16 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     }
     reachable(held, tgt)?;
     let core = held.core();
-    let path = path::choose(core, tgt, places.len(), places.piece(), get.hint);
-    let registered = match *places {
-        Places::Contiguous { local, len, .. } if path == Path::Bulk => {
-            registration::register(core, tgt, Piece { ptr: local as *const u8, len }, Access::Write, get.hint)
-                .map(|registered| (Exposed { addr: local as u64, key: registered.keys[0] }, registered))
-        }
-        _ => None,
-    };
-    let (exposed, registered) = registered.unzip();
+    let op = Operation { kind: Kind::Get, len: places.len(), piece: places.piece(), hint: get.hint };
+    let ways = plan(&op, &means(core), || peer(core, tgt));
+    let (cookie, sent) =
+        ways.into_iter().flatten().find_map(|way| get_by(held, get, way)).expect("a last way, never refused");
+    requested(held, tgt, cookie, sent)
+}
+
+/// Starts a get by one of its ways: its operation, and what has become of the request. `None`: the way is refused.
+fn get_by(held: &mut Held<'_>, get: &Get, way: Way) -> Option<(u64, Sent)> {
+    let (tgt, places, core) = (get.tgt, &get.places, held.core());
     let op = |sink, registered| Op::Get {
         sink,
         len: places.len() as u64,
@@ -235,23 +239,27 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
         info: get.parameter,
         registered,
     };
-    let scattered = matches!(places, Places::Layouts(_));
-    if path == Path::Bulk
-        && scattered
-        && let Some((cookie, sent)) = parts::get(held, get, op)
-    {
-        return requested(held, tgt, cookie, sent);
+    match way {
+        Way::Packets { .. } => {
+            let cookie = core.ops.insert(tgt, op(places.local_sink(), None), true);
+            Some((cookie, packets::get(held, tgt, get.tgt_cntr, cookie, places)))
+        }
+        Way::Copy => {
+            let cookie = core.ops.insert(tgt, op(places.local_sink(), None), true);
+            direct::begin(held, DirectCopy::fetch(get, cookie));
+            Some((cookie, Sent::Queued))
+        }
+        Way::Offer => {
+            let Places::Contiguous { local, len, .. } = *places else { return None };
+            let memory = Piece { ptr: local as *const u8, len };
+            let registered = registration::register(core, tgt, memory, Access::Write, get.hint)?;
+            let exposed = Exposed { addr: local as u64, key: registered.keys[0] };
+            let cookie = core.ops.insert(tgt, op(places.local_sink(), Some(registered)), true);
+            Some((cookie, bulk::get(held, get, cookie, exposed)))
+        }
+        Way::OfferParts => parts::get(held, get, op),
+        Way::Write { .. } | Way::WriteLong => unreachable!("no way of a get"),
     }
-    let cookie = held.core().ops.insert(tgt, op(places.local_sink(), registered), true);
-    if path == Path::Direct {
-        direct::begin(held, DirectCopy::fetch(get, cookie));
-        return Ok(());
-    }
-    let sent = match exposed {
-        Some(exposed) => bulk::get(held, get, cookie, exposed),
-        None => packets::get(held, tgt, get.tgt_cntr, cookie, places),
-    };
-    requested(held, tgt, cookie, sent)
 }
 
 /// What a call returns that has asked the target for something that operation `cookie` waits for.

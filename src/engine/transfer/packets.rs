@@ -10,53 +10,38 @@ use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
 use crate::transport::Task;
 use crate::wire::packet::Head;
 
-/// Sends a put in packets.
+/// Sends a put in packets; what is longer than one is copied when it has to wait, if that is wanted.
 ///
 /// # Safety
 /// The data must be readable until the message is done.
+#[inline]
 pub(in crate::engine) unsafe fn put(
     held: &mut Held<'_>,
     tgt: Task,
     marks: Marks,
     places: &Places,
+    copied: bool,
     done: SendDone,
 ) -> Sent {
     let Marks { id, tgt_cntr, cookie } = marks;
     let (local, addr, len) = match *places {
         Places::Contiguous { local, remote, len } => (local, remote, len),
-        // SAFETY: the caller's promise.
-        Places::Layouts(ref layouts) => return unsafe { vector_wire::put(held, tgt, marks, layouts, done) },
+        Places::Layouts(ref layouts) => {
+            // SAFETY: the caller's promise.
+            return unsafe { vector_wire::put(held, tgt, marks, layouts, copied, done) };
+        }
     };
     let data = Content::Piece(Piece { ptr: local as *const u8, len });
-    let core = held.core();
-    if len <= core.outbox.max_body_to(tgt) {
+    if len <= held.core().outbox.max_body_to(tgt) {
+        let head = Head::Put { id, addr, tgt_cntr, cookie, total: 0 };
         // SAFETY: the caller's promise.
-        return unsafe { put_one(held, tgt, marks, addr, &data, done) };
+        return unsafe { send::send(held, tgt, &head, Body::data(&data), false, done) };
     }
-    let how = Streaming { copied: send::copies(core, len), atom: 0 };
+    let how = Streaming { copied, atom: 0 };
     let head = Head::Put { id, addr, tgt_cntr, cookie, total: len as u64 };
     let (first, next) = (Some((&head, Piece::EMPTY)), Continuation::Message(id));
     // SAFETY: the caller's promise.
     unsafe { send::stream(held, tgt, first, next, &data, how, done) }
-}
-
-/// Sends a put of contiguous data that fits a packet.
-///
-/// # Safety
-/// As for [`put`].
-#[inline]
-pub(in crate::engine) unsafe fn put_one(
-    held: &mut Held<'_>,
-    tgt: Task,
-    marks: Marks,
-    addr: u64,
-    data: &Content,
-    done: SendDone,
-) -> Sent {
-    let Marks { id, tgt_cntr, cookie } = marks;
-    let head = Head::Put { id, addr, tgt_cntr, cookie, total: 0 };
-    // SAFETY: the caller's promise.
-    unsafe { send::send(held, tgt, &head, Body::data(data), false, done) }
 }
 
 /// Asks the target for the data of a get, which is operation `cookie`.

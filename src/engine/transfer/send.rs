@@ -140,12 +140,6 @@ pub(in crate::engine) unsafe fn send(
     unsafe { outbox.send(&mut wire, tgt, head, body, limit, done) }
 }
 
-/// Whether a stream of `len` bytes is copied, so that the program may change them at once.
-#[inline]
-pub(in crate::engine) fn copies(core: &Core, len: usize) -> bool {
-    len <= core.options.copy_limit && core.outbox.has_buffer()
-}
-
 /// Queues a message of several packets, and sends as much of it as there is room for.
 ///
 /// # Safety

@@ -26,6 +26,7 @@ pub(in crate::engine) unsafe fn put(
     tgt: Task,
     marks: Marks,
     layouts: &Layouts,
+    copied: bool,
     done: SendDone,
 ) -> Sent {
     let Marks { id, tgt_cntr, cookie } = marks;
@@ -39,7 +40,6 @@ pub(in crate::engine) unsafe fn put(
         return unsafe { send::send(held, tgt, &head, Body { header: described, data }, false, done) };
     }
     let second = core.outbox.number(tgt);
-    let copied = send::copies(core, data.len());
     let head = Head::Vector { id, op: VECTOR_PUT, words, data: second, total, cookie, tgt_cntr };
     // SAFETY: the description is copied at once; the data is the caller's promise.
     unsafe {

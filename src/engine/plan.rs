@@ -1,0 +1,427 @@
+//! The way of an operation to another task: a pure function of what is asked, of the peer, and of the settings.
+//!
+//! A long message goes as a stream of packets, so that both processors copy at the same time; in one copy across
+//! address spaces (see [`crate::engine::transfer::direct`]), which needs no help from the peer; or, to a peer whose memory is
+//! reached by keys, by bulk transfer ([`crate::engine::transfer::bulk`], and of its long pieces
+//! [`crate::engine::transfer::parts`]). What executes a plan chooses nothing: it tries the ways in turn.
+
+use crate::base::bytes::pad8;
+use crate::engine::context::request::{Hint, Policy, Preference};
+use crate::transport::{COPIED_MAX, Key, Reach};
+
+/// Bytes from which on the kernel copies a piece sooner than a peer is woken to take it.
+const LONG_PIECE: u32 = 1024;
+
+/// One way of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A packet, or a stream of them.
+    Packets {
+        /// All of it is copied when it has to wait, so that the program may change its data at once.
+        copied: bool,
+    },
+    /// One copy across address spaces, made by the task that knows both places.
+    Copy,
+    /// One write into the peer's memory by the key of all of it, of data that is copied before, or not.
+    Write {
+        /// The data is copied.
+        copied: bool,
+    },
+    /// The same for data of any length, in as many writes as it takes.
+    WriteLong,
+    /// A key of the program's memory is sent; the peer makes the access.
+    Offer,
+    /// As [`Way::Offer`] for the long parts of data; the rest goes in packets.
+    OfferParts,
+}
+
+/// The ways of an operation, in order: a way that is refused is followed by the next one. The last one is never refused.
+pub type Plan = [Option<Way>; 3];
+
+/// What an operation is, as far as its way depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// Which operation.
+    pub kind: Kind,
+    /// Bytes of data.
+    pub len: usize,
+    /// Bytes of a piece of the data, on average; 0 for contiguous data.
+    pub piece: u32,
+    /// The program's hint.
+    pub hint: Hint,
+}
+
+/// The operations that have more than one way.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A put.
+    Put {
+        /// The program waits for its completion here.
+        completion: bool,
+        /// A counter at the target says that the data is there.
+        target_counter: bool,
+        /// The program gets to know when its data may be changed.
+        reports: bool,
+    },
+    /// A get.
+    Get,
+    /// An active message.
+    Am {
+        /// Bytes of its user header.
+        header: usize,
+        /// The header handler returns a buffer, and packets may have any length.
+        plain: bool,
+        /// Header and data may be changed when the call returns.
+        copied: bool,
+    },
+}
+
+/// What this task can do, whoever the peer is.
+#[derive(Clone, Copy, Debug)]
+pub struct Means {
+    /// The longest body of a packet to whatever peer.
+    pub body: usize,
+    /// User header and data of a packet, however long each is: MAX_PKT_SZ.
+    pub packet: usize,
+    /// Messages of so many bytes are copied when they have to wait: LAPI_COPY_LIMIT.
+    pub copy_limit: usize,
+    /// There is a buffer for such a copy now.
+    pub buffer: bool,
+    /// Peers may have given a key of all their memory.
+    pub keys: bool,
+    /// What the program and its environment want of long messages.
+    pub policy: Policy,
+}
+
+/// What the way depends on of the peer.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// How its memory is reached.
+    pub reach: Reach,
+    /// It has given a key of all its memory.
+    pub key: bool,
+    /// It looks for packets.
+    pub polls: bool,
+    /// The longest body of a packet to it.
+    pub room: usize,
+}
+
+impl Means {
+    /// Whether data of `len` bytes is copied when it has to wait.
+    #[inline]
+    fn copies(&self, len: usize) -> bool {
+        len <= self.copy_limit && self.buffer
+    }
+}
+
+/// The ways of an operation. The peer is asked about only where its state matters: a short message costs no question.
+#[inline]
+pub fn plan(op: &Operation, means: &Means, peer: impl FnOnce() -> Peer) -> Plan {
+    match op.kind {
+        Kind::Put { completion, target_counter, reports } => {
+            let alone = means.keys && !target_counter;
+            if op.is_short(means) && !(alone && completion) {
+                return [Some(Way::Packets { copied: means.copies(op.len) }), None, None];
+            }
+            put(op, (completion, target_counter, reports), means, &peer())
+        }
+        Kind::Get => get(op, means, &peer()),
+        Kind::Am { header, plain, copied } => {
+            let short = header + op.len <= means.packet;
+            let copied = copied || header + op.len <= means.copy_limit && (short || means.buffer);
+            let packets = Some(Way::Packets { copied });
+            if short || copied {
+                return [packets, None, None];
+            }
+            [active_message(op, header, plain, means, &peer()), packets, None]
+        }
+    }
+}
+
+fn put(op: &Operation, waits: (bool, bool, bool), means: &Means, peer: &Peer) -> Plan {
+    let (completion, target_counter, reports) = waits;
+    let (contiguous, copied) = (op.piece == 0, means.copies(op.len));
+    // The target has nothing to do when the data is there.
+    let alone = contiguous && !target_counter && peer.key;
+    let wanted = op.hint.path() != Hint::Packets && means.policy.preference != Preference::Packets;
+    let write = match copied {
+        _ if !alone || !completion || !wanted || op.len == 0 => None,
+        true => (op.len <= COPIED_MAX).then_some(Way::Write { copied }),
+        // The data of a packet is the program's again sooner than that of a write.
+        false => (!reports || op.len > peer.room).then_some(Way::Write { copied }),
+    };
+    let long = match peer.reach {
+        _ if op.is_short(means) || contiguous && copied => None,
+        Reach::Open => is_copied(op, means, peer).then_some(Way::Copy),
+        Reach::Keyed if !copied && by_key(op, means, peer) => Some(match contiguous {
+            true if alone => Way::WriteLong,
+            true => Way::Offer,
+            false => Way::OfferParts,
+        }),
+        Reach::Keyed | Reach::None => None,
+    };
+    [write, long, Some(Way::Packets { copied })]
+}
+
+fn get(op: &Operation, means: &Means, peer: &Peer) -> Plan {
+    let long = match peer.reach {
+        Reach::Open => is_copied(op, means, peer).then_some(Way::Copy),
+        Reach::Keyed => {
+            let way = if op.piece == 0 { Way::Offer } else { Way::OfferParts };
+            by_key(op, means, peer).then_some(way)
+        }
+        Reach::None => None,
+    };
+    [long, Some(Way::Packets { copied: false }), None]
+}
+
+/// The way of a long active message other than by packets. The target fetches contiguous data, for a header handler that returns a
+/// buffer.
+fn active_message(op: &Operation, header: usize, plain: bool, means: &Means, peer: &Peer) -> Option<Way> {
+    let whole = plain && op.piece == 0;
+    match peer.reach {
+        Reach::Open => (whole && is_copied(op, means, peer)).then_some(Way::Offer),
+        Reach::Keyed if by_key(op, means, peer) => {
+            // The key is behind the user header.
+            let fits = pad8(header) + Key::LEN <= means.body;
+            Some(if whole && fits { Way::Offer } else { Way::OfferParts })
+        }
+        Reach::Keyed | Reach::None => None,
+    }
+}
+
+impl Operation {
+    /// Whether its data is contiguous and fits a packet to whatever peer.
+    #[inline]
+    fn is_short(&self, means: &Means) -> bool {
+        self.piece == 0 && self.len <= means.body
+    }
+}
+
+/// Whether the program wants bulk transfer by keys. The hint of the message is independent of its settings for the task, except that
+/// what fits a packet goes in one.
+fn by_key(op: &Operation, means: &Means, peer: &Peer) -> bool {
+    let Policy { by_key, minimum, .. } = means.policy;
+    match op.hint.path() {
+        Hint::Packets => false,
+        Hint::Bulk => op.len > peer.room,
+        _ => by_key && op.len >= minimum && op.len > peer.room,
+    }
+}
+
+/// Whether a copy across address spaces is better than packets. Where both tasks are at work a stream of packets is: each
+/// processor copies a half (docs/design/0004-long-messages.md has the figures). A peer that does not look for packets would
+/// have to be woken for a stream, and with more tasks than processors the two tasks would run in turn.
+fn is_copied(op: &Operation, means: &Means, peer: &Peer) -> bool {
+    let Policy { preference, crowded, .. } = means.policy;
+    let (contiguous, polls, fits) = (op.piece == 0, peer.polls, op.len <= peer.room);
+    match (preference, op.hint.path()) {
+        _ if op.len == 0 => false,
+        (Preference::Packets, _) | (Preference::Auto, Hint::Packets) => false,
+        (Preference::Attach, _) => !contiguous || !fits,
+        // What fits a packet costs less than a system call, if the peer looks for it.
+        (Preference::Auto, _) if contiguous && polls && fits => false,
+        (Preference::Auto, Hint::Bulk) => true,
+        (Preference::Auto, _) if polls && (fits || !crowded) => false,
+        (Preference::Auto, _) => contiguous || op.piece >= LONG_PIECE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: usize = 8192;
+    const MEANS: Means = Means {
+        body: ROOM,
+        packet: ROOM - 8,
+        copy_limit: 4096,
+        buffer: true,
+        keys: true,
+        policy: Policy {
+            by_key: true,
+            minimum: 1 << 16,
+            batch: 8,
+            preference: Preference::Auto,
+            crowded: false,
+        },
+    };
+    const OPEN: Peer = Peer { reach: Reach::Open, key: false, polls: true, room: ROOM };
+    const KEYED: Peer = Peer { reach: Reach::Keyed, key: true, ..OPEN };
+    const PUT: Kind = Kind::Put { completion: true, target_counter: false, reports: false };
+    const AM: Kind = Kind::Am { header: 8, plain: true, copied: false };
+
+    const COPIED: Way = Way::Packets { copied: true };
+    const PACKETS: Way = Way::Packets { copied: false };
+
+    fn ways(kind: Kind, len: usize, piece: u32, hint: Hint, means: &Means, peer: Peer) -> Vec<Way> {
+        plan(&Operation { kind, len, piece, hint }, means, || peer).into_iter().flatten().collect()
+    }
+
+    /// Every combination ends with a way that is never refused, and has only ways that the operation and the peer know.
+    #[test]
+    fn the_last_way_is_never_refused() {
+        let truth = [false, true];
+        let lengths = [0, 1, COPIED_MAX, 129, 4096, 4097, ROOM - 16, ROOM, ROOM + 1, 1 << 16, 1 << 30];
+        let puts = truth.iter().flat_map(|&completion| truth.map(|reports| (completion, reports)));
+        let puts = puts.flat_map(|(completion, reports)| {
+            truth.map(|target_counter| Kind::Put { completion, target_counter, reports })
+        });
+        let messages = [0, 8, 1024]
+            .into_iter()
+            .flat_map(|header| truth.map(|plain| truth.map(|copied| Kind::Am { header, plain, copied })));
+        let kinds: Vec<Kind> = puts.chain(messages.flatten()).chain([Kind::Get]).collect();
+        let hints = [Hint::None, Hint::Bulk, Hint::Packets, Hint::OneRail, Hint::BulkOneRail];
+        let preferences = [Preference::Auto, Preference::Packets, Preference::Attach];
+        let mut seen = 0;
+        for bits in 0..1u32 << 6 {
+            let bit = |n: u32| bits >> n & 1 != 0;
+            let reach = [Reach::None, Reach::Open, Reach::Keyed, Reach::Keyed][bits as usize & 3];
+            let peer = Peer { reach, key: reach == Reach::Keyed && bit(2), polls: bit(3), room: ROOM };
+            for preference in preferences {
+                let policy = Policy { crowded: bit(4), preference, ..MEANS.policy };
+                let means = Means { buffer: bit(5), keys: reach == Reach::Keyed, policy, ..MEANS };
+                for (kind, len) in kinds.iter().flat_map(|kind| lengths.map(|len| (*kind, len))) {
+                    for (piece, hint) in
+                        [0, 64, 4096].into_iter().flat_map(|piece| hints.map(|hint| (piece, hint)))
+                    {
+                        let ways = ways(kind, len, piece, hint, &means, peer);
+                        let known = |way: &Way| match way {
+                            Way::Packets { .. } => true,
+                            Way::Copy => reach == Reach::Open && !matches!(kind, Kind::Am { .. }) && len != 0,
+                            Way::Write { .. } | Way::WriteLong => {
+                                peer.key
+                                    && piece == 0
+                                    && matches!(kind, Kind::Put { target_counter: false, .. })
+                            }
+                            Way::Offer => reach != Reach::None && piece == 0,
+                            Way::OfferParts => reach == Reach::Keyed,
+                        };
+                        let last = matches!(ways.last(), Some(Way::Packets { .. }));
+                        assert!(
+                            last && ways.iter().all(known),
+                            "{kind:?}, {len}, {piece}, {hint:?}, {peer:?}: {ways:?}"
+                        );
+                        let wish = preference == Preference::Packets && reach == Reach::Open
+                            || hint == Hint::Packets;
+                        if wish && preference != Preference::Attach {
+                            assert_eq!(ways.len(), 1, "{kind:?}, {len}, {hint:?}: {ways:?}");
+                        }
+                        seen += 1;
+                    }
+                }
+            }
+        }
+        assert!(seen > 500_000, "{seen}");
+    }
+
+    #[test]
+    fn puts() {
+        use Way::*;
+        let waited = |reports, target_counter| Kind::Put { completion: true, target_counter, reports };
+        let unwaited = Kind::Put { completion: false, target_counter: false, reports: true };
+        for (kind, len, piece, peer, expected) in [
+            // What fits a packet goes in one, whatever the peer does.
+            (unwaited, 8, 0, OPEN, vec![COPIED]),
+            (unwaited, ROOM, 0, OPEN, vec![PACKETS]),
+            (PUT, ROOM, 0, OPEN, vec![PACKETS]),
+            // Where there is a key of all memory, and the target has nothing to do.
+            (PUT, 8, 0, KEYED, vec![Write { copied: true }, COPIED]),
+            (PUT, 4096, 0, KEYED, vec![COPIED]),
+            (PUT, 4097, 0, KEYED, vec![Write { copied: false }, PACKETS]),
+            (waited(true, false), 4097, 0, KEYED, vec![PACKETS]),
+            (waited(false, true), 8, 0, KEYED, vec![COPIED]),
+            (waited(true, false), 1 << 20, 0, KEYED, vec![Write { copied: false }, WriteLong, PACKETS]),
+            (unwaited, 1 << 20, 0, KEYED, vec![WriteLong, PACKETS]),
+            (waited(false, true), 1 << 20, 0, KEYED, vec![Offer, PACKETS]),
+            (PUT, 1 << 20, 0, Peer { key: false, ..KEYED }, vec![Offer, PACKETS]),
+            (PUT, 1 << 20, 64, KEYED, vec![OfferParts, PACKETS]),
+            (unwaited, 1 << 15, 0, Peer { key: false, ..KEYED }, vec![PACKETS]),
+            // Across address spaces.
+            (PUT, 1 << 20, 0, OPEN, vec![PACKETS]),
+            (PUT, 1 << 20, 0, Peer { polls: false, ..OPEN }, vec![Copy, PACKETS]),
+            (PUT, 1 << 20, 0, Peer { reach: Reach::None, ..OPEN }, vec![PACKETS]),
+        ] {
+            assert_eq!(
+                ways(kind, len, piece, Hint::None, &MEANS, peer),
+                expected,
+                "{kind:?}, {len}, {peer:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn gets_and_active_messages() {
+        use Way::*;
+        let scattered = Kind::Am { header: 8, plain: false, copied: false };
+        let headed = Kind::Am { header: ROOM - 8, plain: true, copied: false };
+        let computing = Peer { polls: false, ..OPEN };
+        for (kind, len, piece, peer, expected) in [
+            (Kind::Get, 8, 0, OPEN, vec![PACKETS]),
+            (Kind::Get, 8, 0, computing, vec![Copy, PACKETS]),
+            (Kind::Get, 0, 0, computing, vec![PACKETS]),
+            (Kind::Get, 1 << 20, 0, OPEN, vec![PACKETS]),
+            (Kind::Get, 1 << 20, 0, KEYED, vec![Offer, PACKETS]),
+            (Kind::Get, 1 << 20, 64, KEYED, vec![OfferParts, PACKETS]),
+            (AM, 8, 0, KEYED, vec![COPIED]),
+            (AM, ROOM - 16, 0, computing, vec![PACKETS]),
+            (AM, 1 << 20, 0, OPEN, vec![PACKETS]),
+            (AM, 1 << 20, 0, computing, vec![Offer, PACKETS]),
+            (AM, 1 << 20, 64, computing, vec![PACKETS]),
+            (scattered, 1 << 20, 0, computing, vec![PACKETS]),
+            (AM, 1 << 20, 0, KEYED, vec![Offer, PACKETS]),
+            (headed, 1 << 20, 0, KEYED, vec![OfferParts, PACKETS]),
+            (scattered, 1 << 20, 0, KEYED, vec![OfferParts, PACKETS]),
+            (Kind::Am { header: 8, plain: true, copied: true }, 1 << 20, 0, KEYED, vec![COPIED]),
+        ] {
+            assert_eq!(
+                ways(kind, len, piece, Hint::None, &MEANS, peer),
+                expected,
+                "{kind:?}, {len}, {peer:?}"
+            );
+        }
+    }
+
+    /// Lengths, pieces and states of the peer, and whether data is copied across address spaces.
+    #[test]
+    fn a_stream_needs_a_peer_that_looks_for_packets() {
+        for (len, piece, polls, crowded, copied) in [
+            (ROOM, 0, true, false, false),
+            (ROOM, 0, true, true, false),
+            (1, 0, false, false, true),
+            (ROOM + 1, 0, true, false, false),
+            (1 << 30, 0, true, false, false),
+            (ROOM + 1, 0, true, true, true),
+            (ROOM + 1, 0, false, false, true),
+            (1 << 20, 1 << 16, true, false, false),
+            (1 << 20, 1 << 16, false, false, true),
+            (1 << 20, 1 << 16, true, true, true),
+            (1 << 20, 64, false, false, false),
+            (ROOM, 1 << 12, true, true, false),
+        ] {
+            let means = Means { policy: Policy { crowded, ..MEANS.policy }, ..MEANS };
+            let first = ways(Kind::Get, len, piece, Hint::None, &means, Peer { polls, ..OPEN })[0];
+            assert_eq!(
+                first == Way::Copy,
+                copied,
+                "{len} bytes in pieces of {piece}, polls: {polls}, crowded: {crowded}"
+            );
+        }
+    }
+
+    /// What the program or the environment wants is done, whatever the peer does.
+    #[test]
+    fn wishes_come_first() {
+        for (polls, crowded) in [(false, false), (false, true), (true, false), (true, true)] {
+            let first = |preference, hint| {
+                let means = Means { policy: Policy { crowded, preference, ..MEANS.policy }, ..MEANS };
+                ways(Kind::Get, 1 << 20, 0, hint, &means, Peer { polls, ..OPEN })[0]
+            };
+            assert_eq!(first(Preference::Attach, Hint::None), Way::Copy);
+            assert_eq!(first(Preference::Attach, Hint::Packets), Way::Copy);
+            assert_eq!(first(Preference::Auto, Hint::Bulk), Way::Copy);
+            assert_eq!(first(Preference::Packets, Hint::Bulk), PACKETS);
+            assert_eq!(first(Preference::Auto, Hint::Packets), PACKETS);
+        }
+    }
+}

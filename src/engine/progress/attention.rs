@@ -1,0 +1,28 @@
+//! The attention of peers that compute: they are woken when this task waits for them.
+
+use crate::base::clock::ticks;
+use crate::engine::context::Core;
+
+/// Ticks between two kicks, about a millisecond: a peer that was woken is on its way.
+const BETWEEN_KICKS: u64 = 2_000_000;
+
+/// Wakes peers that this task waits for and that do not look for packets. Goes through those peers at most once a millisecond,
+/// and wakes each of them the more seldom the longer it makes no progress.
+pub fn kick_inattentive_peers(core: &mut Core) {
+    let now = ticks();
+    if now.wrapping_sub(core.last_kick) < BETWEEN_KICKS {
+        return;
+    }
+    core.last_kick = now;
+    let (me, transport) = (core.options.me, &core.transport);
+    let listed = core.outbox.waiting_for().chain(core.outbox.unconfirmed().iter().copied());
+    for peer in core.ops.peers().chain(listed).chain(core.collectives.awaited()) {
+        // A peer that stands in several lists is woken once: the next kick is not due then.
+        if peer != me
+            && !transport.polls(peer)
+            && core.peers.kick_is_due(peer, transport.progress(peer), now, BETWEEN_KICKS)
+        {
+            transport.kick(peer);
+        }
+    }
+}
