@@ -216,7 +216,6 @@ impl<T: Transport> Endpoint for Faulty<T> {
         completed,
         recall,
         hold,
-        has_worked,
         keeps_time,
         coalesces,
         holds_back_since,

@@ -38,11 +38,6 @@ macro_rules! forward {
             self.inner_mut().release(packet)
         }
     };
-    (has_worked) => {
-        fn has_worked(&mut self) -> bool {
-            self.inner_mut().has_worked()
-        }
-    };
     (keeps_time) => {
         fn keeps_time(&self) -> bool {
             self.inner().keeps_time()

@@ -150,12 +150,6 @@ pub trait Endpoint: Send {
     /// Gives a packet back.
     fn release(&mut self, packet: Inbound);
 
-    /// Whether the endpoint has moved data since the last call of this that it reports nothing of, such as that of peers' accesses to this
-    /// task's memory: a thread that waits does not sleep then. Asked only where [`Self::keeps_time`].
-    fn has_worked(&mut self) -> bool {
-        false
-    }
-
     /// Whether [`Self::due`] can ever name a deadline. Never changes.
     fn keeps_time(&self) -> bool {
         false

@@ -131,11 +131,6 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         if self.is_here(packet.src) { self.near.release(packet) } else { self.far.release(packet) }
     }
 
-    fn has_worked(&mut self) -> bool {
-        // Not `||`: both are asked.
-        self.near.has_worked() | self.far.has_worked()
-    }
-
     fn keeps_time(&self) -> bool {
         self.near.keeps_time() || self.far.keeps_time()
     }

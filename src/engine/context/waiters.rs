@@ -101,13 +101,11 @@ const POLLS_AWAKE: u32 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdlePolls {
     count: u32,
-    /// The time at the first check, and since when the thread polls in a tight loop: later when sleep was put off.
-    since: Option<(Instant, Instant)>,
+    /// The time at the first check.
+    since: Option<Instant>,
     /// The time for polling in a tight loop is over.
     overtime: bool,
     kicked: bool,
-    /// Sleep is to be put off.
-    put_off: bool,
     /// The ticks at the first check.
     ticks: u64,
 }
@@ -119,27 +117,17 @@ impl IdlePolls {
     pub fn add(&mut self, policy: &WaitPolicy, waiting: u32, now: impl Fn() -> Instant) -> (Next, bool) {
         self.count = self.count.saturating_add(1);
         let spin = policy.spins(waiting);
-        if self.count > spin && std::mem::take(&mut self.put_off) {
-            self.count = 1;
-            if let Some((_, spins_since)) = &mut self.since {
-                *spins_since = now();
-            }
-        }
         let mut kick = self.count == KICK_AFTER;
         if self.count.is_multiple_of(POLLS_BETWEEN_TIMES) && self.count <= spin && !self.overtime {
             let now = now();
-            let (since, spins_since) = self.since.get_or_insert((now, now));
-            if std::mem::take(&mut self.put_off) {
-                *spins_since = now;
-            }
-            let (time, spun) = (now - *since, now - *spins_since);
+            let time = now - *self.since.get_or_insert(now);
             match self.count {
                 POLLS_BETWEEN_TIMES => self.ticks = ticks(),
                 LONG => long_calls::since(self.ticks),
                 _ => {}
             }
             kick |= time >= KICK_TIME;
-            self.overtime = spun >= policy.spin_time;
+            self.overtime = time >= policy.spin_time;
         }
         kick &= !self.kicked;
         self.kicked |= kick;
@@ -156,10 +144,9 @@ impl IdlePolls {
         (next, kick)
     }
 
-    /// The poll before has found nothing for this thread, but has served peers: the thread polls in a tight loop as long as from now on.
-    #[inline]
-    pub fn put_off_sleep(&mut self) {
-        self.put_off = true;
+    /// The thread was woken, and is to poll for as long as at first. It has woken its peers already.
+    pub fn begin_again(&mut self) {
+        *self = Self { kicked: true, ..Self::default() };
     }
 
     /// The thread was woken: it polls a few times before it sleeps again; not at all when nothing had happened (`idle`).
@@ -305,30 +292,18 @@ mod tests {
         }
     }
 
-    /// It wakes its own peers as soon as others, and sleeps as long after the last poll that was of use.
     #[test]
-    fn a_thread_that_serves_peers_does_not_sleep() {
+    fn a_thread_that_begins_again_polls_as_long_as_at_first_and_wakes_no_peers() {
         for policy in [WaitPolicy::new(2, 2, None), WaitPolicy::new(2, 2, Some(5))] {
-            for micros in [1, 5, 100] {
-                let (length, begun) = (Duration::from_micros(micros), Instant::now());
-                let (mut idle, mut kicks, mut poll) = (IdlePolls::default(), Vec::new(), 0);
-                let mut add = |idle: &mut IdlePolls| {
-                    poll += 1;
-                    let (next, kick) = idle.add(&policy, 1, || begun + length * poll);
-                    kicks.extend(kick.then_some(poll));
-                    next
-                };
-                for _ in 0..30_000 {
-                    assert_eq!(add(&mut idle), Next::Poll, "{micros}");
-                    idle.put_off_sleep();
-                }
-                let asleep = (1..).find(|_| add(&mut idle) == Next::Sleep).expect("it sleeps at last");
-                let most = SPIN_TIME.div_duration_f64(length) as u32 + 3 * POLLS_BETWEEN_TIMES;
-                assert!(asleep <= most + policy.yields, "{micros}: {asleep}");
-                if policy.spin > POLLS_BETWEEN_TIMES {
-                    assert!(kicks.len() == 1 && kicks[0] <= KICK_AFTER, "{kicks:?}");
-                }
-            }
+            let (mut idle, now) = (IdlePolls::default(), Instant::now());
+            let polls = |idle: &mut IdlePolls| {
+                let adds = std::iter::from_fn(|| Some(idle.add(&policy, 1, || now)));
+                let polls: Vec<_> = adds.take_while(|(next, _)| *next != Next::Sleep).collect();
+                (polls.len(), polls.iter().filter(|(_, kick)| *kick).count())
+            };
+            let (at_first, _) = polls(&mut idle);
+            idle.begin_again();
+            assert_eq!(polls(&mut idle), (at_first, 0));
         }
     }
 

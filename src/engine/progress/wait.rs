@@ -269,19 +269,13 @@ fn poll_until<T>(
         if core.closing {
             return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the handle was ended while this call waited"));
         }
-        let served = serves_peers(core, &policy);
         if std::mem::take(&mut by_descriptor) && !moved {
-            // The descriptor was readable though no packet had come: a peer may have left, if it was not one that was served.
-            if served { lost_peers::look_when_due(held) } else { lost_peers::look_after_peers(held) }
+            // The descriptor was readable though no packet had come: a peer may have left.
+            lost_peers::look_after_peers(held);
         }
         let moved = moved || held.core().has_ready_work();
         if moved {
             idle = IdlePolls::default();
-        }
-        if served {
-            idle.put_off_sleep();
-        }
-        if moved || served {
             busy += 1;
             if busy == BUSY_WHILE {
                 long_calls::begins();
@@ -309,7 +303,13 @@ fn poll_until<T>(
                 long_calls::begins();
                 let since = *listed.get_or_insert_with(|| list(held, what));
                 let woken = sleep(held, ready);
-                idle.woken(&policy, waiting, matches!(woken, Woken::ByTimeout));
+                // A network wakes it also for peers that access its memory, and then brings it no packet: it polls for as long as before the
+                // first sleep, so that a stream of accesses does not find it asleep each time.
+                if matches!(woken, Woken::ByDescriptor) && held.core().keeps_time && !policy.crowded() {
+                    idle.begin_again();
+                } else {
+                    idle.woken(&policy, waiting, matches!(woken, Woken::ByTimeout));
+                }
                 match woken {
                     Woken::Ready(value) => return Ok(value),
                     Woken::ByDescriptor => {
@@ -326,12 +326,6 @@ fn poll_until<T>(
             }
         }
     }
-}
-
-/// Whether the transport serves peers of which it reports nothing here: a thread that slept would be woken for each of their accesses. Where
-/// there are more tasks than processors, it sleeps nevertheless.
-fn serves_peers(core: &mut Core, policy: &WaitPolicy) -> bool {
-    core.keeps_time && !policy.crowded() && core.transport.has_worked()
 }
 
 /// How a sleep ended.

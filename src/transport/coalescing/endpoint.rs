@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const LINGER: Duration = Duration::from_millis(200);
 
 impl<T: Transport> Endpoint for Coalescing<T> {
-    forward!(name, limits, completed, has_worked, acknowledge_every);
+    forward!(name, limits, completed, acknowledge_every);
 
     #[inline]
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {

@@ -99,7 +99,6 @@ impl<T: Transport> Endpoint for Served<T> {
         recv,
         hold,
         release,
-        has_worked,
         keeps_time,
         coalesces,
         holds_back_since,

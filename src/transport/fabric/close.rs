@@ -1,9 +1,8 @@
 //! The end of LAPI for this task: what was sent arrives, and the peers that know this task are informed.
 
+use super::FabricTransport;
 use super::contact::Peer;
 use super::own::Wants;
-use super::sockets::LostSockets;
-use super::{FabricTransport, PUBLISHED_BEFORE};
 use crate::transport::Task;
 use crate::transport::standing::Standing;
 use std::time::{Duration, Instant};
@@ -48,9 +47,6 @@ impl FabricTransport {
             let may_forget = |&task: &Task| end.may_forget(task, passed);
             passed > LINGER || peers.iter().all(may_forget) && end.pending.borrow().iter().all(may_forget)
         });
-        if self.device.info().provider().starts_with("tcp") {
-            self.lost_sockets = LostSockets::of(self.published.get(PUBLISHED_BEFORE..).unwrap_or_default());
-        }
         self.device.close_endpoint();
         self.accesses.withdraw_all(&mut self.device);
         self.completed.clear();

@@ -131,10 +131,6 @@ impl Endpoint for FabricTransport {
         }
     }
 
-    fn has_worked(&mut self) -> bool {
-        self.effort.take()
-    }
-
     fn keeps_time(&self) -> bool {
         true
     }

@@ -12,7 +12,6 @@ mod close;
 mod contact;
 mod control;
 mod deaths;
-mod effort;
 mod endpoint;
 mod filled;
 mod ofi;
@@ -26,8 +25,8 @@ mod receive;
 mod remote;
 mod send;
 mod single;
-mod sockets;
 mod wakeup;
+mod workarounds;
 
 use super::{Limits, Task, Ticket};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
@@ -40,13 +39,11 @@ use crate::wire::network::FRAME;
 use contact::Peer;
 use control::ControlKey;
 use deaths::Watch;
-use effort::Effort;
 use ofi::{Device, Errno, Info, Slot};
 use receive::{Arrived, BUFFERS, Buffers};
 use remote::{Accesses, CHUNKS};
 use send::{SENDS, Sends};
 use single::SINGLES;
-use sockets::LostSockets;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -147,7 +144,6 @@ impl Fabric {
         let device =
             Device::open(info, BUFFERS + SENDS + CHUNKS + SINGLES, longest, !settings.preferences.polls)
                 .map_err(refused)?;
-        device.drop_wake_byte();
         let name = device.name().map_err(|errno| refused(("fi_getname", errno)))?;
         let published = publish(&device, &name);
         let (settings, choice) = (settings.clone(), choice.clone());
@@ -198,7 +194,6 @@ const PUBLISHED_BEFORE: usize = 20;
 pub struct FabricTransport {
     /// Closed before the memory that it uses: fields are dropped in order.
     device: Device,
-    lost_sockets: LostSockets,
     sends: Sends,
     buffers: Buffers,
     me: Task,
@@ -241,7 +236,6 @@ pub struct FabricTransport {
     /// A packet was refused because all send buffers were in use.
     refused: bool,
     rest: Rest,
-    effort: Effort,
     armed: bool,
     closed: bool,
     /// By task: whether packets to it go by another transport. It gets notices only. Empty: none does.
@@ -289,7 +283,6 @@ impl FabricTransport {
         Ok(Self {
             inject: 0,
             lends: device.info().gathers() && !device.info().registers(),
-            lost_sockets: LostSockets::default(),
             device,
             sends,
             buffers,
@@ -315,7 +308,6 @@ impl FabricTransport {
             noted: false,
             refused: false,
             rest: Rest::default(),
-            effort: Effort::default(),
             armed: false,
             closed: false,
             elsewhere: Box::default(),

@@ -11,12 +11,10 @@ use crate::transport::Endpoint;
 use crate::transport::{Key, RemoteAccess, Task};
 use std::time::{Duration, Instant};
 
-/// When looks have stored nothing for this long, nothing is there that was to be stored;
-const QUIET: Duration = Duration::from_millis(1);
-/// but after this many of them only, since others may have used the processor meanwhile.
-const LOOKS: u32 = 20;
-/// A peer that lives may write all the time: no longer than this.
+/// How long what has arrived is stored, at most: a peer that lives may write all the time.
 const LONGEST: Duration = Duration::from_millis(50);
+/// A provider without a descriptor does not say whether something is there: how long it is given.
+const BLINDLY: Duration = Duration::from_millis(2);
 
 impl FabricTransport {
     /// Lets the peer access all memory of this task in the connection whose tag was chosen now, and not in those before.
@@ -50,13 +48,10 @@ impl FabricTransport {
             return;
         }
         let start = Instant::now();
-        let (mut worked, mut looks) = (start, 0);
-        while (looks < LOOKS || worked.elapsed() < QUIET) && start.elapsed() < LONGEST {
+        let longest = if self.device.descriptor().is_some() { LONGEST } else { BLINDLY };
+        self.advance();
+        while start.elapsed() < longest && self.device.has_more() {
             self.advance();
-            looks += 1;
-            if self.effort.take() {
-                (worked, looks) = (Instant::now(), 0);
-            }
         }
     }
 

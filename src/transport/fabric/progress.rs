@@ -4,7 +4,6 @@ use super::FabricTransport;
 use super::contact::Peer;
 use super::ofi::{BATCH, Completion, Failure, Slot};
 use super::remote::Accesses;
-use crate::base::clock::ticks;
 use crate::transport::Task;
 use crate::transport::rails::RailEvent;
 use crate::transport::standing::Standing;
@@ -21,12 +20,8 @@ impl FabricTransport {
         if self.device.is_closed() {
             return;
         }
-        let before = ticks();
         match self.device.poll() {
-            Ok(0) => {
-                self.effort.note(before, ticks());
-                self.notify();
-            }
+            Ok(0) => self.notify(),
             found => self.note_all(found),
         }
         self.rest.note_poll();
@@ -272,7 +267,7 @@ impl FabricTransport {
     /// after each call of libfabric in which an operation may end.
     #[inline]
     pub(super) fn notify(&mut self) {
-        if self.armed && (self.noted || self.has_reports() || !self.device.wakes_sleepers()) {
+        if self.armed && (self.noted || self.has_reports() || !self.device.may_sleep()) {
             self.sleeper.signal();
         }
     }

@@ -1,7 +1,7 @@
 //! This endpoint as one of several rails: notes, and the events that the rails' owner is informed of.
 
 use super::own::Wants;
-use super::sockets::disconnect;
+use super::workarounds::disconnect;
 use super::{FabricTransport, PUBLISHED_BEFORE};
 use crate::transport::rails::{OF_RAIL, Rail, RailEvent};
 use crate::transport::{Peers, Task};

@@ -16,9 +16,13 @@ use crate::transport::conformance::{self, served};
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::link_state::Links;
 use crate::transport::rails::{Rail, RailEvent, Rails};
-use crate::transport::{Endpoint, NO_EPOCH, Outgoing, PeerState, Peers, Piece, SendOutcome, Task, Wakeup};
+use crate::transport::{
+    Access, Copy, Endpoint, NO_EPOCH, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome, Started,
+    Task, Wakeup,
+};
 use crate::wire::network::{Content, Notice, Rejoin};
 use network::{Published, network, network_as, preferring};
+use std::ptr::with_exposed_provenance;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -145,6 +149,43 @@ fn a_message_that_ends_in_the_call_of_another_thread_wakes_a_sleeper() {
         assert!(Instant::now() < deadline, "it is not reported");
         ends[0].serve();
     }
+}
+
+/// What was under way on a rail that both sides have left is done again by another rail, and the program may have the memory back: bytes that
+/// were still in the kernel's buffers are not stored.
+#[test]
+fn nothing_is_placed_after_both_sides_have_left_a_rail() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    let mut ends = network::unserved(2, &preferring("tcp;ofi_rxm"));
+    ends.iter_mut().for_each(Rail::become_rail);
+    let (mut here, mut there) = (vec![1_u8; 64 << 20], vec![0_u8; 64 << 20]);
+    let (local, remote) = (here.as_mut_ptr(), there.as_mut_ptr().expose_provenance());
+    let memory = Piece { ptr: with_exposed_provenance(remote), len: there.len() };
+    // SAFETY: both places live until the endpoints are closed.
+    let key = unsafe { ends[1].register(0, memory, Access::Write) }.expect("a key");
+    let copy = Copy { local, remote: remote as u64, len: here.len() };
+    // SAFETY: as above.
+    let started = unsafe { ends[0].start(Access::Write, 1, Some(key), &[copy]) };
+    assert!(matches!(started, Ok(Started::Pending(_))));
+    let stored = |at: usize| {
+        let at: *const u8 = with_exposed_provenance(remote + at);
+        // SAFETY: in the memory of `there`, which only the kernel and the provider write meanwhile.
+        unsafe { at.read_volatile() }
+    };
+    let all = || (0..here.len()).step_by(64).filter(|at| stored(*at) == 1).count();
+    let deadline = Instant::now() + test_deadline();
+    while stored(0) == 0 {
+        assert!(Instant::now() < deadline, "the first bytes are never stored");
+        ends.iter_mut().for_each(Endpoint::serve);
+    }
+    ends[0].leave(1, false);
+    ends[1].leave(0, false);
+    let before = all();
+    assert!(before < here.len() / 64, "all of it was stored before: nothing is tested");
+    (0..2000).for_each(|_| ends.iter_mut().for_each(Endpoint::serve));
+    assert_eq!(all(), before);
 }
 
 /// A directory whose launcher says when the last task has died.

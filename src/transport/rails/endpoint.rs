@@ -118,10 +118,6 @@ impl<T: Rail> Endpoint for Rails<T> {
         }
     }
 
-    fn has_worked(&mut self) -> bool {
-        self.rails.iter_mut().fold(false, |worked, rail| rail.has_worked() | worked)
-    }
-
     fn keeps_time(&self) -> bool {
         true
     }

@@ -3,17 +3,19 @@
 
 mod info;
 mod memory;
-mod wake_byte;
 
 pub(super) use info::{Info, list};
 
+use super::workarounds::sets_least_before_enabling;
+use crate::base::poll::await_readable;
 use libfabric_sys::bindings as fi;
-use libfabric_sys::{Library, calls, version};
+use libfabric_sys::{Library, calls};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr;
+use std::time::Duration;
 
 /// What memory registration may ask of us: we do what the provider says.
 const MR_MODE: u32 =
@@ -21,10 +23,6 @@ const MR_MODE: u32 =
 
 /// The entries that are taken out of the completion queue at a time.
 pub(super) const BATCH: usize = 16;
-
-/// From this version on FI_OPT_MIN_MULTI_RECV is set before the endpoint is enabled: `shm` ignores it later. `shm` and `efa` of 1.17 to 1.20
-/// have no place for it before, and crash.
-const LEAST_IS_SET_BEFORE: u32 = version(1, 21);
 
 /// The pieces of one message.
 pub(super) const PIECES: usize = 3;
@@ -104,8 +102,6 @@ pub(super) struct Device {
     entries: Box<[fi::fi_cq_data_entry; BATCH]>,
     /// The descriptor of the completion queue, where the provider has one.
     wait: Option<RawFd>,
-    /// What ends in a call of this task may not make the descriptor readable: see [`wake_byte`].
-    is_silent: bool,
     next_key: u64,
 }
 
@@ -153,7 +149,6 @@ impl Device {
             unsafe { Box::new(MaybeUninit::<[fi::fi_cq_data_entry; BATCH]>::zeroed().assume_init()) };
         // SAFETY: null pointers.
         let context = || UnsafeCell::new(unsafe { MaybeUninit::<fi::fi_context2>::zeroed().assume_init() });
-        let is_silent = wake_byte::may_be_silent(&info.provider());
         let mut device = Self {
             info,
             fabric: ptr::null_mut(),
@@ -166,7 +161,6 @@ impl Device {
             contexts: std::iter::repeat_with(context).take(slots).collect(),
             entries,
             wait: None,
-            is_silent,
             next_key: 0,
         };
         device.open_all(longest, sleeps)?;
@@ -197,7 +191,7 @@ impl Device {
             checked(calls::bind(ep, self.av.cast(), 0)).map_err(named("fi_ep_bind"))?;
             let both = u64::from(fi::FI_TRANSMIT) | u64::from(fi::FI_RECV);
             checked(calls::bind(ep, self.cq.cast(), both)).map_err(named("fi_ep_bind"))?;
-            let before = self.info.library.version() >= LEAST_IS_SET_BEFORE;
+            let before = sets_least_before_enabling(self.info.library.version());
             let set_before = before && self.set_least(longest).is_ok();
             checked(calls::control(ep, fi::FI_ENABLE as c_int, ptr::null_mut()))
                 .map_err(named("fi_enable"))?;
@@ -432,11 +426,18 @@ impl Device {
         self.wait.map(|descriptor| unsafe { BorrowedFd::borrow_raw(descriptor) })
     }
 
-    /// Whether nothing is left to do, so that the descriptor will become readable when that changes.
+    /// Whether nothing is left to do, so that the descriptor will become readable when that changes. To be asked again after each call in
+    /// which an awaited operation may have ended while another thread sleeps: nothing else need show that.
     pub(super) fn may_sleep(&self) -> bool {
         let mut object = self.cq.cast::<fi::fid>();
         // SAFETY: one open queue with a descriptor.
         self.wait.is_none() || unsafe { calls::trywait(self.fabric, &raw mut object, 1) } == 0
+    }
+
+    /// Whether [`Self::poll`] may have something to do at once, such as to store what a peer writes. Always, where there is no descriptor.
+    pub(super) fn has_more(&self) -> bool {
+        let is_readable = |descriptor| await_readable(&[descriptor], Some(Duration::ZERO))[0];
+        !self.may_sleep() || self.descriptor().is_none_or(is_readable)
     }
 
     /// Ends all operations: no memory is read or written for them after this call.
