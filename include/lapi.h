@@ -479,10 +479,10 @@ typedef struct lapi_extend_t {
   unsigned int num_udp_addr;
   /* Keeps the next field 8-aligned. */
   unsigned int pad;
-  /* The same with addresses of any family; read when both of the former are null, and num_udp_addr is not less than the number of
+  /* Returns addresses of any family; read when both of the former are null, and num_udp_addr is not less than the number of
      tasks. */
   udp_init_ext_hndlr *udp_ext_hndlr;
-  /* The same with addresses of any family; read when both of the former are null. */
+  /* Addresses of any family; read when both of the former are null. */
   struct sockaddr_storage *add_udp_ext_addrs;
   /* Not used. */
   unsigned long reserve[8];
@@ -563,7 +563,7 @@ typedef struct lapi_get_t {
   union lapi_cntr_t *org_cntr;
   /* Called when all data has arrived, or null. */
   compl_hndlr_t *chndlr;
-  /* Its second argument. */
+  /* The second argument of chndlr. */
   void *cinfo;
 } lapi_get_t;
 
@@ -587,11 +587,11 @@ typedef struct lapi_am_t {
   void *uhdr;
   /* The data. */
   void *udata;
-  /* Its length in bytes. */
+  /* The length of the data in bytes. */
   unsigned long udata_len;
   /* Called when the origin data may be changed, or null. */
   scompl_hndlr_t *shdlr;
-  /* Its second argument. */
+  /* The second argument of shdlr. */
   void *sinfo;
   /* The address of the target's counter, or 0. */
   lapi_long_t tgt_cntr;
@@ -621,7 +621,7 @@ typedef struct lapi_rmw_t {
   union lapi_cntr_t *org_cntr;
   /* Called when the origin data may be changed, or null. */
   scompl_hndlr_t *shdlr;
-  /* Its second argument. */
+  /* The second argument of shdlr. */
   void *sinfo;
 } lapi_rmw_t;
 
@@ -643,7 +643,7 @@ typedef struct lapi_put_t {
   unsigned long len;
   /* Called when the origin data may be changed, or null. */
   scompl_hndlr_t *shdlr;
-  /* Its second argument. */
+  /* The second argument of shdlr. */
   void *sinfo;
   /* The address of the target's counter, or 0. */
   lapi_long_t tgt_cntr;
@@ -685,7 +685,7 @@ typedef struct lapi_getv_t {
   union lapi_cntr_t *org_cntr;
   /* Called when all data has arrived, or null. */
   compl_hndlr_t *chndlr;
-  /* Its second argument. */
+  /* The second argument of chndlr. */
   void *cinfo;
 } lapi_getv_t;
 
@@ -701,7 +701,7 @@ typedef struct lapi_putv_t {
   unsigned int pad;
   /* Called when the origin data may be changed, or null. */
   scompl_hndlr_t *shdlr;
-  /* Its second argument. */
+  /* The second argument of shdlr. */
   void *sinfo;
   /* The vector at the origin. */
   struct lapi_vec_t *org_vec;
@@ -735,7 +735,7 @@ typedef struct lapi_amv_t {
   void *uhdr;
   /* Called when the origin data may be changed, or null. */
   scompl_hndlr_t *shdlr;
-  /* Its second argument. */
+  /* The second argument of shdlr. */
   void *sinfo;
   /* The vector at the origin. */
   struct lapi_vec_t *org_vec;
@@ -767,11 +767,11 @@ typedef struct lapi_amdgsp_t {
   void *uhdr;
   /* The data. */
   void *udata;
-  /* Its length in bytes. */
+  /* The length of the data in bytes. */
   unsigned long udata_len;
   /* Called when the origin data may be changed, or null. */
   scompl_hndlr_t *shdlr;
-  /* Its second argument. */
+  /* The second argument of shdlr. */
   void *sinfo;
   /* The address of the target's counter, or 0. */
   lapi_long_t tgt_cntr;
@@ -811,7 +811,7 @@ typedef struct lapi_hwxfer_t {
   union lapi_cntr_t *org_cntr;
   /* Called when the origin data may be changed, or null. */
   scompl_hndlr_t *shdlr;
-  /* Its second argument. */
+  /* The second argument of shdlr. */
   void *sinfo;
 } lapi_hwxfer_t;
 
@@ -835,11 +835,11 @@ typedef struct lapi_amx_t {
   void *uhdr;
   /* The data. */
   void *udata;
-  /* Its length in bytes. */
+  /* The length of the data in bytes. */
   unsigned long udata_len;
   /* Called when the origin data may be changed, or null. */
   scompl_hndlr_t *shdlr;
-  /* Its second argument. */
+  /* The second argument of shdlr. */
   void *sinfo;
   /* The address of the target's counter, or 0. */
   lapi_long_t tgt_cntr;
@@ -881,7 +881,7 @@ typedef union lapi_xfer_t {
 typedef struct lapi_dgsp_descr_t {
   /* The program. */
   int *code;
-  /* Its length in ints. */
+  /* The program's length in ints. */
   int code_size;
   /* How deep GOSUBs nest, the main program included. */
   int depth;
@@ -1049,7 +1049,7 @@ typedef struct lapi_msg_info_t {
   unsigned long reserve[10];
 } lapi_msg_info_t;
 
-/* The same with addresses of 64 bits in 32-bit programs too. */
+/* A vector whose addresses have 64 bits in 32-bit programs too. */
 typedef struct lapi_lvec_t {
   /* The shape. */
   lapi_vectype_t vec_type;

@@ -44,7 +44,7 @@ impl Place {
         }
     }
 
-    /// Its number, from 0.
+    /// The index of the handle, from 0.
     pub fn index(&self) -> usize {
         self.index
     }

@@ -66,7 +66,7 @@ pub struct Handler<T>(*mut c_void, PhantomData<T>);
 
 impl<T> Handler<T> {
     /// # Safety
-    /// As for [`Argument::c`].
+    /// The conditions of [`Argument::c`] hold.
     unsafe fn address(self) -> *mut c_void {
         // SAFETY: what the caller of this owes is what each of the two owes.
         unsafe { if handler::is_procedure(self.0) { self.0 } else { There(self.0.cast()).c() } }

@@ -21,7 +21,7 @@ impl ByName {
         Self { name, found: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Its address, or that of the library's own when its name leads nowhere.
+    /// The address of the function, or `own`, that of the library's, when the name leads nowhere.
     #[inline]
     pub fn address(&self, own: *const c_void) -> *const c_void {
         // Relaxed: every thread that looks it up finds the same, and code is there before its address is known.

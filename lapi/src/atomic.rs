@@ -37,7 +37,7 @@ impl<T: Atomic> Window<T> {
     /// Adds `value` to an element at `task`, with wrap-around; returns what it was before.
     ///
     /// # Errors
-    /// As [`Window::put`].
+    /// The errors of [`Window::put`].
     pub fn fetch_add(&self, task: u32, at: usize, value: T) -> Result<T> {
         self.change(Operation::Add, task, at, [value, value])
     }
@@ -45,7 +45,7 @@ impl<T: Atomic> Window<T> {
     /// Sets the bits of `value` in an element at `task`; returns what it was before.
     ///
     /// # Errors
-    /// As [`Window::put`].
+    /// The errors of [`Window::put`].
     pub fn fetch_or(&self, task: u32, at: usize, value: T) -> Result<T> {
         self.change(Operation::Or, task, at, [value, value])
     }
@@ -53,7 +53,7 @@ impl<T: Atomic> Window<T> {
     /// Sets an element at `task`; returns what it was before.
     ///
     /// # Errors
-    /// As [`Window::put`].
+    /// The errors of [`Window::put`].
     pub fn swap(&self, task: u32, at: usize, value: T) -> Result<T> {
         self.change(Operation::Swap, task, at, [value, value])
     }
@@ -61,7 +61,7 @@ impl<T: Atomic> Window<T> {
     /// Sets an element at `task` to `new` if it is `current`; returns whether it was. LAPI does not tell what it was otherwise.
     ///
     /// # Errors
-    /// As [`Window::put`].
+    /// The errors of [`Window::put`].
     pub fn compare_and_swap(&self, task: u32, at: usize, current: T, new: T) -> Result<bool> {
         let swapped = self.change(Operation::CompareAndSwap, task, at, [current, new])?;
         Ok(bytemuck::bytes_of(&swapped).iter().any(|&byte| byte != 0))
@@ -79,7 +79,7 @@ impl Port {
     /// it was `values[0]` and is now `values[1]`. The others use `values[0]` alone.
     ///
     /// # Errors
-    /// As [`Window::put`].
+    /// The errors of [`Window::put`].
     ///
     /// # Safety
     /// At this address that task has a number of this type, aligned to its size, which stays there until this returns.
@@ -94,10 +94,10 @@ impl Port {
         unsafe { self.change_if(operation, task, address, values, |_| Ok(())) }
     }
 
-    /// The same, unless a check with the lock held refuses it.
+    /// [`Self::change_at`], unless a check with the lock held refuses it.
     ///
     /// # Safety
-    /// As [`Self::change_at`], when the check allows it.
+    /// The conditions of [`Self::change_at`] hold when the check allows it.
     unsafe fn change_if<T: Atomic>(
         &self,
         operation: Operation,

@@ -50,7 +50,7 @@ pub unsafe fn load<T: Pod>(at: *const T) -> T {
 /// Sets the element at an address.
 ///
 /// # Safety
-/// As [`load`].
+/// The conditions of [`load`] hold.
 #[inline]
 pub unsafe fn store<T: Pod>(at: *mut T, value: T) {
     let from = &raw const value;

@@ -68,7 +68,7 @@ impl Collectives {
     /// Prepares collective calls, whose data travels in pieces of 16 KiB. All tasks call this.
     ///
     /// # Errors
-    /// As [`Window::new`].
+    /// The errors of [`Window::new`].
     pub fn new(port: &Arc<Port>) -> Result<Self> {
         Self::with_piece(port, 16 << 10)
     }
@@ -76,7 +76,7 @@ impl Collectives {
     /// Prepares collective calls, whose data travels in pieces of this number of bytes, the same in all tasks.
     ///
     /// # Errors
-    /// As [`Window::new`].
+    /// The errors of [`Window::new`].
     pub fn with_piece(port: &Arc<Port>, bytes: usize) -> Result<Self> {
         let piece = bytes.max(1).div_ceil(WORD);
         let levels = port.tasks().next_power_of_two().trailing_zeros() as usize;
@@ -131,7 +131,7 @@ impl Collectives {
     /// become is not said. `combine` must be associative and commutative.
     ///
     /// # Errors
-    /// As [`Self::broadcast`].
+    /// The errors of [`Self::broadcast`].
     pub fn reduce<T: Pod>(&mut self, data: &mut [T], root: u32, combine: impl Fn(T, T) -> T) -> Result<()> {
         let rank = self.rank(root)?;
         let mut other = Vec::new();
@@ -155,7 +155,7 @@ impl Collectives {
     /// Combines as [`Self::reduce`], and every task gets the result: the same bits in all of them.
     ///
     /// # Errors
-    /// As [`Self::broadcast`].
+    /// The errors of [`Self::broadcast`].
     pub fn allreduce<T: Pod>(&mut self, data: &mut [T], combine: impl Fn(T, T) -> T) -> Result<()> {
         self.reduce(data, 0, combine)?;
         self.broadcast(data, 0)
@@ -164,7 +164,7 @@ impl Collectives {
     /// The elements of all tasks, which have equally many, in the order of the tasks, at the root; `None` at the others.
     ///
     /// # Errors
-    /// As [`Self::broadcast`].
+    /// The errors of [`Self::broadcast`].
     pub fn gather<T: Pod>(&mut self, data: &[T], root: u32) -> Result<Option<Vec<T>>> {
         let rank = self.rank(root)?;
         let (tasks, step) = (self.port.tasks(), self.elements::<T>()?);
@@ -197,7 +197,7 @@ impl Collectives {
     /// The elements of all tasks, in every task.
     ///
     /// # Errors
-    /// As [`Self::broadcast`].
+    /// The errors of [`Self::broadcast`].
     pub fn allgather<T: Pod>(&mut self, data: &[T]) -> Result<Vec<T>> {
         let gathered = self.gather(data, 0)?;
         let mut all = gathered.unwrap_or_else(|| vec![T::zeroed(); data.len() * self.port.tasks() as usize]);
@@ -208,7 +208,7 @@ impl Collectives {
     /// Returns its memory when all tasks have called this.
     ///
     /// # Errors
-    /// As [`Window::free`].
+    /// The errors of [`Window::free`].
     pub fn free(self) -> Result<()> {
         self.board.free()
     }

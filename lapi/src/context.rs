@@ -162,7 +162,7 @@ pub(crate) unsafe fn with_port<R>(
 /// The handle that the core has passed to a handler, and its owner.
 ///
 /// # Safety
-/// As [`with_port`].
+/// The conditions of [`with_port`] hold.
 unsafe fn owner(handle: *const lapi_handle_t) -> Option<(places::Owner, lapi_handle_t)> {
     // SAFETY: the caller's promise. The end of the context changes it, in any thread.
     let handle = unsafe { AtomicU32::from_ptr(handle.cast_mut()) }.load(Ordering::Relaxed);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct TargetCounter {
     port: Arc<Port>,
     own: usize,
-    /// Its address in each task, and in which life of the task.
+    /// The counter's address in each task, and in which life of the task.
     remote: Box<[(u64, u32)]>,
 }
 

@@ -154,10 +154,10 @@ impl Port {
         self.send_until(task, handler, header, data, Until::Reusable)
     }
 
-    /// The same, and returns when the completion handler at the target has returned.
+    /// Sends as [`Self::send`] does, and returns when the completion handler at the target has returned.
     ///
     /// # Errors
-    /// As [`Self::send`].
+    /// The errors of [`Self::send`].
     pub fn send_complete(&self, task: u32, handler: u16, header: &[u8], data: &[u8]) -> Result<()> {
         self.send_until(task, handler, header, data, Until::Complete)
     }
@@ -173,10 +173,10 @@ impl Port {
         }
     }
 
-    /// The same as [`Self::send`] of a header and data that are given away, so that the call does not wait: header handlers may use it.
+    /// Sends as [`Self::send`] does a header and data that are given away, so that the call does not wait: header handlers may use it.
     ///
     /// # Errors
-    /// As [`Self::send`].
+    /// The errors of [`Self::send`].
     pub fn send_owned(&self, task: u32, handler: u16, header: Vec<u8>, data: Vec<u8>) -> Result<()> {
         let mut command = message_command(task, handler, &header, &data)?;
         let mut held = self.enter()?;
@@ -193,7 +193,7 @@ impl Port {
     /// Sends a message whose data is gathered from `items` items in `from` (LAPI_DGSP_XFER). Otherwise as [`Self::send`].
     ///
     /// # Errors
-    /// As [`Self::send`]. `LAPI_ERR_OFFSET_LEN`: the items are not within `from`.
+    /// The errors of [`Self::send`]. `LAPI_ERR_OFFSET_LEN`: the items are not within `from`.
     pub fn send_gathered<T: Pod>(
         &self,
         task: u32,

@@ -42,7 +42,7 @@ impl Place {
         Ok(Self { index, forks: forks() })
     }
 
-    /// Its number, from 0.
+    /// The index of the place, from 0.
     pub fn index(&self) -> usize {
         self.index
     }

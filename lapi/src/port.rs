@@ -107,7 +107,7 @@ impl Port {
         fence::fence(&mut self.enter_to_wait("a fence")?)
     }
 
-    /// The same for all tasks, each of which must call it (LAPI_Gfence).
+    /// A fence of all tasks, each of which must call it (LAPI_Gfence).
     ///
     /// # Errors
     /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task is in another collective call.
@@ -265,7 +265,7 @@ impl Port {
         Ok(held)
     }
 
-    /// The same for a call that waits, which a header handler may not make.
+    /// Takes the lock for a call that waits, which a header handler may not make.
     #[inline]
     pub(crate) fn enter_to_wait(&self, what: &str) -> Result<Held<'_>> {
         let held = self.enter()?;
@@ -300,7 +300,7 @@ impl Port {
     /// Starts an operation whose end [`Self::finish`] waits for.
     ///
     /// # Safety
-    /// As [`Self::perform`]; the counter must stay where it is until [`Self::finish`] has returned.
+    /// The conditions of [`Self::perform`] hold; the counter must stay where it is until [`Self::finish`] has returned.
     pub(crate) unsafe fn start(
         &self,
         task: u32,

@@ -11,7 +11,7 @@ impl Port {
     /// each other their addresses by [`Self::exchange`], which is LAPI_Address_init64 for tasks in C.
     ///
     /// # Errors
-    /// As [`Window::put`](crate::Window::put).
+    /// The errors of [`Window::put`](crate::Window::put).
     ///
     /// # Safety
     /// From this address on that task has memory for the data, which nothing else accesses until the data is in place.
@@ -27,7 +27,7 @@ impl Port {
     /// Copies what is at an address of `task` to `into` (LAPI_Get). Returns when it is there.
     ///
     /// # Errors
-    /// As [`Window::put`](crate::Window::put).
+    /// The errors of [`Window::put`](crate::Window::put).
     ///
     /// # Safety
     /// From this address on that task has so much initialized memory, which nothing writes to until this returns.

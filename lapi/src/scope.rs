@@ -49,7 +49,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts [`Window::put`].
     ///
     /// # Errors
-    /// As [`Window::put`]. `LAPI_ERR_HNDL_INVALID`: the window belongs to another context.
+    /// The errors of [`Window::put`]. `LAPI_ERR_HNDL_INVALID`: the window belongs to another context.
     pub fn put<T: Pod + Send + Sync>(
         &'scope self,
         window: &Window<T>,
@@ -63,7 +63,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts [`Window::put_notify`].
     ///
     /// # Errors
-    /// As [`Self::put`].
+    /// The errors of [`Self::put`].
     pub fn put_notify<T: Pod + Send + Sync>(
         &'scope self,
         window: &Window<T>,
@@ -98,7 +98,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts [`Window::get`].
     ///
     /// # Errors
-    /// As [`Self::put`].
+    /// The errors of [`Self::put`].
     pub fn get<T: Pod + Send + Sync>(
         &'scope self,
         window: &Window<T>,
@@ -120,7 +120,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts [`Port::send`].
     ///
     /// # Errors
-    /// As [`Port::send`].
+    /// The errors of [`Port::send`].
     pub fn send(
         &'scope self,
         task: u32,
@@ -139,7 +139,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// # Safety
-    /// As [`Port::perform`], with memory that is borrowed for the scope.
+    /// The conditions of [`Port::perform`] hold, with memory that is borrowed for the scope.
     unsafe fn start(
         &self,
         task: u32,

@@ -13,7 +13,7 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// Copies each block to the window of `task`, from its own element on, as one message (LAPI_Putv). Returns when the blocks may be changed.
     ///
     /// # Errors
-    /// As [`Window::put`]; nothing is copied then.
+    /// The errors of [`Window::put`]; nothing is copied then.
     pub fn put_blocks(&self, task: u32, blocks: &[(usize, &[T])]) -> Result<()> {
         if blocks.is_empty() {
             return self.place(task, 0, 0).map(drop);
@@ -47,7 +47,7 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// Copies elements of the window of `task` to each block, from its own element on, as one message (LAPI_Getv). Returns when they are there.
     ///
     /// # Errors
-    /// As [`Window::put`]; nothing is copied then.
+    /// The errors of [`Window::put`]; nothing is copied then.
     pub fn get_blocks(&self, task: u32, blocks: &mut [(usize, &mut [T])]) -> Result<()> {
         if blocks.is_empty() {
             return self.place(task, 0, 0).map(drop);

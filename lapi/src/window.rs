@@ -168,18 +168,18 @@ impl<T: Pod + Send + Sync> Window<T> {
         self.put_until(task, at, data, Until::Reusable, None)
     }
 
-    /// The same, and returns when the data is in place.
+    /// Puts as [`Self::put`] does, and returns when the data is in place.
     ///
     /// # Errors
-    /// As [`Self::put`].
+    /// The errors of [`Self::put`].
     pub fn put_complete(&self, task: u32, at: usize, data: &[T]) -> Result<()> {
         self.put_until(task, at, data, Until::Complete, None)
     }
 
-    /// As [`Self::put`]; when the data is in place, the counter of the target is incremented.
+    /// Puts as [`Self::put`] does; when the data is in place, the counter of the target is incremented.
     ///
     /// # Errors
-    /// As [`Self::put`]. `LAPI_ERR_HNDL_INVALID`: the counter belongs to another context.
+    /// The errors of [`Self::put`]. `LAPI_ERR_HNDL_INVALID`: the counter belongs to another context.
     pub fn put_notify(&self, task: u32, at: usize, data: &[T], counter: &TargetCounter) -> Result<()> {
         self.put_until(task, at, data, Until::Reusable, Some(counter))
     }
@@ -203,10 +203,10 @@ impl<T: Pod + Send + Sync> Window<T> {
         }
     }
 
-    /// The same as [`Self::put`] of data that is given away, so that the call does not wait: header handlers may use it.
+    /// Puts as [`Self::put`] does data that is given away, so that the call does not wait: header handlers may use it.
     ///
     /// # Errors
-    /// As [`Self::put`].
+    /// The errors of [`Self::put`].
     pub fn put_owned(&self, task: u32, at: usize, data: Vec<T>) -> Result<()> {
         let remote = self.place(task, at, data.len())?;
         let mut held = self.port.enter()?;
@@ -223,7 +223,7 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// Copies elements of the window of `task`, from `at` on, to `into` (LAPI_Get). Returns when they are there.
     ///
     /// # Errors
-    /// As [`Self::put`].
+    /// The errors of [`Self::put`].
     #[inline]
     pub fn get(&self, task: u32, at: usize, into: &mut [T]) -> Result<()> {
         let remote = self.place(task, at, into.len())?;
@@ -239,7 +239,7 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// One element of the window of `task`.
     ///
     /// # Errors
-    /// As [`Self::put`].
+    /// The errors of [`Self::put`].
     pub fn get_one(&self, task: u32, at: usize) -> Result<T> {
         let mut value = T::zeroed();
         self.get(task, at, std::slice::from_mut(&mut value))?;

@@ -69,7 +69,7 @@ macro_rules! declare {
 openlapi::for_each_call!(declare);
 
 impl Call {
-    /// Its class in the timeline.
+    /// The call's class in the timeline.
     #[inline]
     pub fn class(self) -> Class {
         // A load; a match would be a jump to an address from a table.

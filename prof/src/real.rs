@@ -19,7 +19,7 @@ impl Real {
         Self { name, at: AtomicPtr::new(null_mut()) }
     }
 
-    /// Its address.
+    /// The address of the real function.
     #[inline]
     pub fn address(&self) -> *mut c_void {
         let at = self.at.load(Ordering::Relaxed);

@@ -80,7 +80,7 @@ impl Buffer {
         self.view.buf as usize
     }
 
-    /// Its number of bytes.
+    /// The number of bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.view.len as usize

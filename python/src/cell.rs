@@ -64,7 +64,7 @@ impl Cell {
         !state.is_set
     }
 
-    /// That operation did not start.
+    /// Takes back an [`Self::expect`]: the operation did not start.
     pub fn expect_less(&self) {
         self.expected.fetch_sub(1, Ordering::SeqCst);
     }

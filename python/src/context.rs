@@ -150,7 +150,7 @@ impl Context {
         self.simple(py, self.port.library.LAPI_Fence, "fence")
     }
 
-    /// The same in all tasks, which all call it, and a barrier (LAPI_Gfence).
+    /// Waits until the data of all operations of all tasks is in place, and is a barrier: each task calls it (LAPI_Gfence).
     fn gfence(&self, py: Python<'_>) -> PyResult<()> {
         self.simple(py, self.port.library.LAPI_Gfence, "gfence")
     }
@@ -324,7 +324,7 @@ impl Context {
         transfer::strided(&self.port, Direction::Put, buffer, &remote, &strides, given)
     }
 
-    /// The same from the window into a writable buffer (LAPI_Getv).
+    /// Gets strided blocks from the window into a writable buffer (LAPI_Getv).
     #[pyo3(signature = (buffer, target, window, offset = 0, *, block, count, stride, target_stride = None, start = 0, target_counter = None, origin_counter = None))]
     #[allow(clippy::too_many_arguments)]
     fn get_strided(

@@ -41,7 +41,7 @@ impl Counter {
         Ok(Self { port: port.clone(), cell, addresses })
     }
 
-    /// Its memory, for an operation of this context that increments it.
+    /// The counter's memory, for an operation of this context that increments it.
     pub fn cell(&self, port: &Arc<Port>, what: &str) -> PyResult<&Arc<Cell>> {
         port.same(&self.port, what)?;
         Ok(&self.cell)

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// Its name for the dynamic linker.
+/// The library's name for the dynamic linker.
 const SONAME: &CStr = c"liblapi_r.so.1";
 /// Names another file. Not `LAPI_...`, because those are the library's own.
 const VARIABLE: &str = "OPENLAPI_LIBRARY";

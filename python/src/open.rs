@@ -11,7 +11,7 @@ pub fn add(port: Arc<Port>) {
     lock(&OPEN).push(port);
 }
 
-/// It has ended. The library may have given its handle to a new one since.
+/// Removes a context that has ended. The library may have given its handle to a new one since.
 pub fn remove(ended: &Arc<Port>) {
     lock(&OPEN).retain(|port| !Arc::ptr_eq(port, ended));
 }

@@ -190,7 +190,7 @@ impl Port {
 pub enum Refusal {
     /// No task makes it: what they do differs, or this task has not begun.
     Disagreed(PyErr),
-    /// It has failed here; other tasks may have made it.
+    /// The call has failed here; other tasks may have made it.
     Failed(PyErr),
 }
 

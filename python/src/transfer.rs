@@ -33,7 +33,7 @@ impl Slot {
         SLOT.take().unwrap_or_else(|| Box::new(Self { counter: lapi_cntr_t::new(0), previous: 0 }))
     }
 
-    /// Its operation has ended.
+    /// Keeps the slot for the next operation: this one has ended.
     fn put_back(mut self: Box<Self>) {
         self.counter = lapi_cntr_t::new(0);
         SLOT.set(Some(self));
@@ -129,7 +129,7 @@ fn expect(cell: &Cell, what: &str) -> PyResult<usize> {
 /// Starts an operation with the counter of a slot, and waits for it. Returns the slot's result.
 ///
 /// # Safety
-/// As [`perform`]; it may use the slot too.
+/// The conditions of [`perform`] hold; it may use the slot too.
 #[inline]
 unsafe fn alone<U: Send>(
     py: Python<'_>,

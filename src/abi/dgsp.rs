@@ -15,7 +15,7 @@ use libc::{c_int, c_long};
 pub struct lapi_dgsp_descr_t {
     /// The program.
     pub code: *mut c_int,
-    /// Its length in ints.
+    /// The program's length in ints.
     pub code_size: c_int,
     /// How deep GOSUBs nest, the main program included.
     pub depth: c_int,
@@ -117,7 +117,7 @@ pub const LAPI_DGSM_COPY_SIZE: c_int = ints::<lapi_dgsm_copy_t>();
 pub const LAPI_DGSM_MCOPY_SIZE: c_int = ints::<lapi_dgsm_mcopy_t>();
 /// The length of every further block of an MCOPY in ints.
 pub const LAPI_DGSM_MCOPY_BLOCK_SIZE: c_int = ints::<lapi_dgsm_block_t>();
-/// The same by its type's name.
+/// The length of every further block of an MCOPY in ints, by its type's name.
 pub const LAPI_DGSM_BLOCK_SIZE: c_int = LAPI_DGSM_MCOPY_BLOCK_SIZE;
 /// The length of a GOSUB in ints.
 pub const LAPI_DGSM_GOSUB_SIZE: c_int = ints::<lapi_dgsm_gosub_t>();

@@ -24,7 +24,7 @@ pub type lapi_rdma_tag_t = c_ushort;
 
 /// A registered DGSP: points at LAPI's own copy of the descriptor, which a C program may read.
 pub type lapi_dg_handle_t = *mut lapi_dgsp_descr_t;
-/// The same by its other name.
+/// Another name of [`lapi_dg_handle_t`].
 pub type lapi_dgsp_handle_t = lapi_dg_handle_t;
 
 /// No context.

@@ -16,7 +16,7 @@ pub type hdr_hndlr_t = unsafe extern "C" fn(
     comp_h: *mut compl_hndlr_p,
     uinfo: *mut *mut c_void,
 ) -> *mut c_void;
-/// As [`hdr_hndlr_t`], or null.
+/// A [`hdr_hndlr_t`], or null.
 pub type hdr_hndlr_p = Option<hdr_hndlr_t>;
 
 /// Like a header handler, for a vector: returns the target's vector.
@@ -28,18 +28,18 @@ pub type vhdr_hndlr_t = unsafe extern "C" fn(
     comp_h: *mut compl_hndlr_p,
     uinfo: *mut *mut c_void,
 ) -> *mut lapi_vec_t;
-/// As [`vhdr_hndlr_t`], or null.
+/// A [`vhdr_hndlr_t`], or null.
 pub type vhdr_hndlr_p = Option<vhdr_hndlr_t>;
 
 /// Runs when all data of a message has arrived.
 pub type compl_hndlr_t = unsafe extern "C" fn(hndl: *mut lapi_handle_t, completion_param: *mut c_void);
-/// As [`compl_hndlr_t`], or null.
+/// A [`compl_hndlr_t`], or null.
 pub type compl_hndlr_p = Option<compl_hndlr_t>;
 
 /// Runs at the origin when the data may be changed again.
 pub type scompl_hndlr_t =
     unsafe extern "C" fn(hndl: *mut lapi_handle_t, completion_param: *mut c_void, info: *mut lapi_sh_info_t);
-/// As [`scompl_hndlr_t`], or null.
+/// A [`scompl_hndlr_t`], or null.
 pub type scompl_hndlr_p = Option<scompl_hndlr_t>;
 
 /// Gets the errors that no call can return. `task_id` is the task it runs in, `src` the other one.
@@ -50,7 +50,7 @@ pub type LAPI_err_hndlr = unsafe extern "C" fn(
     task_id: *mut c_int,
     src: *mut c_int,
 );
-/// As [`LAPI_err_hndlr`], or null.
+/// An error handler ([`LAPI_err_hndlr`]), or null.
 pub type LAPI_err_hndlr_p = Option<LAPI_err_hndlr>;
 
 /// Combines arriving data with what is at its place; returns the number of bytes it has processed.
@@ -61,7 +61,7 @@ pub type ddm_func_t = unsafe extern "C" fn(
     operand: c_int,
     operation: c_int,
 ) -> c_long;
-/// As [`ddm_func_t`], or null.
+/// A [`ddm_func_t`], or null.
 pub type ddm_func_p = Option<ddm_func_t>;
 
 /// Gives LAPI_Init the UDP address of every task; any result but 0 is a failure.
@@ -71,22 +71,22 @@ pub type udp_init_hndlr = unsafe extern "C" fn(
     addr_list: *mut lapi_udp_t,
     info: *mut lapi_udpinfo_t,
 ) -> c_int;
-/// As [`udp_init_hndlr`], or null.
+/// A [`udp_init_hndlr`], or null.
 pub type udp_init_hndlr_p = Option<udp_init_hndlr>;
 
-/// The same with addresses of any family.
+/// Gives LAPI_Init the address of every task, of any family; any result but 0 is a failure.
 pub type udp_init_ext_hndlr = unsafe extern "C" fn(
     hndl: *mut lapi_handle_t,
     local_addr: *mut sockaddr_storage,
     addr_list: *mut sockaddr_storage,
     info: *mut lapi_udpinfo_t,
 ) -> c_int;
-/// As [`udp_init_ext_hndlr`], or null.
+/// A [`udp_init_ext_hndlr`], or null.
 pub type udp_init_ext_hndlr_p = Option<udp_init_ext_hndlr>;
 
 /// Called at the start of every thread that LAPI creates, with parm_ptr and extra_ptr of com_thread_info_t.
 pub type thread_init_func_t = unsafe extern "C" fn(parm: *mut c_void, extra: *mut c_void) -> *mut c_void;
-/// As [`thread_init_func_t`], or null.
+/// A [`thread_init_func_t`], or null.
 pub type thread_init_func_p = Option<thread_init_func_t>;
 
 /// Takes the context's lock: 0, or EINVAL for a wrong handle.

@@ -43,10 +43,10 @@ pub struct lapi_extend_t {
     pub num_udp_addr: c_uint,
     /// Keeps the next field 8-aligned.
     pub pad: c_uint,
-    /// The same with addresses of any family; read when both of the former are null, and num_udp_addr is not less than the number of
+    /// Returns addresses of any family; read when both of the former are null, and num_udp_addr is not less than the number of
     /// tasks.
     pub udp_ext_hndlr: udp_init_ext_hndlr_p,
-    /// The same with addresses of any family; read when both of the former are null.
+    /// Addresses of any family; read when both of the former are null.
     pub add_udp_ext_addrs: *mut sockaddr_storage,
     /// Not used.
     pub reserve: [c_ulong; 8],
@@ -86,8 +86,8 @@ pub struct com_thread_info_t {
     pub thread_attr: *mut pthread_attr_t,
     /// Called first in every new thread, or null.
     pub thread_init_func: thread_init_func_p,
-    /// Its first argument.
+    /// The function's first argument.
     pub parm_ptr: *mut c_void,
-    /// Its second argument.
+    /// The function's second argument.
     pub extra_ptr: *mut c_void,
 }

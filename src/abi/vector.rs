@@ -17,7 +17,7 @@ pub struct lapi_vec_t {
     pub len: *mut c_ulong,
 }
 
-/// The same with addresses of 64 bits in 32-bit programs too.
+/// A vector whose addresses have 64 bits in 32-bit programs too.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct lapi_lvec_t {

@@ -58,7 +58,7 @@ pub struct lapi_get_t {
     pub org_cntr: *mut lapi_cntr_t,
     /// Called when all data has arrived, or null.
     pub chndlr: compl_hndlr_p,
-    /// Its second argument.
+    /// The second argument of chndlr.
     pub cinfo: *mut c_void,
 }
 
@@ -82,7 +82,7 @@ pub struct lapi_put_t {
     pub len: c_ulong,
     /// Called when the origin data may be changed, or null.
     pub shdlr: scompl_hndlr_p,
-    /// Its second argument.
+    /// The second argument of shdlr.
     pub sinfo: *mut c_void,
     /// The address of the target's counter, or 0.
     pub tgt_cntr: lapi_long_t,
@@ -114,11 +114,11 @@ pub struct lapi_am_t {
     pub uhdr: *mut c_void,
     /// The data.
     pub udata: *mut c_void,
-    /// Its length in bytes.
+    /// The length of the data in bytes.
     pub udata_len: c_ulong,
     /// Called when the origin data may be changed, or null.
     pub shdlr: scompl_hndlr_p,
-    /// Its second argument.
+    /// The second argument of shdlr.
     pub sinfo: *mut c_void,
     /// The address of the target's counter, or 0.
     pub tgt_cntr: lapi_long_t,
@@ -150,7 +150,7 @@ pub struct lapi_amv_t {
     pub uhdr: *mut c_void,
     /// Called when the origin data may be changed, or null.
     pub shdlr: scompl_hndlr_p,
-    /// Its second argument.
+    /// The second argument of shdlr.
     pub sinfo: *mut c_void,
     /// The vector at the origin.
     pub org_vec: *mut lapi_vec_t,
@@ -184,7 +184,7 @@ pub struct lapi_getv_t {
     pub org_cntr: *mut lapi_cntr_t,
     /// Called when all data has arrived, or null.
     pub chndlr: compl_hndlr_p,
-    /// Its second argument.
+    /// The second argument of chndlr.
     pub cinfo: *mut c_void,
 }
 
@@ -202,7 +202,7 @@ pub struct lapi_putv_t {
     pub pad: c_uint,
     /// Called when the origin data may be changed, or null.
     pub shdlr: scompl_hndlr_p,
-    /// Its second argument.
+    /// The second argument of shdlr.
     pub sinfo: *mut c_void,
     /// The vector at the origin.
     pub org_vec: *mut lapi_vec_t,
@@ -238,7 +238,7 @@ pub struct lapi_rmw_t {
     pub org_cntr: *mut lapi_cntr_t,
     /// Called when the origin data may be changed, or null.
     pub shdlr: scompl_hndlr_p,
-    /// Its second argument.
+    /// The second argument of shdlr.
     pub sinfo: *mut c_void,
 }
 
@@ -264,11 +264,11 @@ pub struct lapi_amdgsp_t {
     pub uhdr: *mut c_void,
     /// The data.
     pub udata: *mut c_void,
-    /// Its length in bytes.
+    /// The length of the data in bytes.
     pub udata_len: c_ulong,
     /// Called when the origin data may be changed, or null.
     pub shdlr: scompl_hndlr_p,
-    /// Its second argument.
+    /// The second argument of shdlr.
     pub sinfo: *mut c_void,
     /// The address of the target's counter, or 0.
     pub tgt_cntr: lapi_long_t,
@@ -310,7 +310,7 @@ pub struct lapi_hwxfer_t {
     pub org_cntr: *mut lapi_cntr_t,
     /// Called when the origin data may be changed, or null.
     pub shdlr: scompl_hndlr_p,
-    /// Its second argument.
+    /// The second argument of shdlr.
     pub sinfo: *mut c_void,
 }
 
@@ -336,11 +336,11 @@ pub struct lapi_amx_t {
     pub uhdr: *mut c_void,
     /// The data.
     pub udata: *mut c_void,
-    /// Its length in bytes.
+    /// The length of the data in bytes.
     pub udata_len: c_ulong,
     /// Called when the origin data may be changed, or null.
     pub shdlr: scompl_hndlr_p,
-    /// Its second argument.
+    /// The second argument of shdlr.
     pub sinfo: *mut c_void,
     /// The address of the target's counter, or 0.
     pub tgt_cntr: lapi_long_t,

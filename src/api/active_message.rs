@@ -33,7 +33,7 @@ pub unsafe fn amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
 /// Starts a light-weight active message: short, by index, without counters, and its buffers are free at once.
 ///
 /// # Safety
-/// As for [`amsend`].
+/// The conditions of [`amsend`] hold.
 #[inline]
 pub unsafe fn light_weight(held: &mut Held<'_>, message: &Message) -> Result<()> {
     let bytes = message.header.len + message.data.len();

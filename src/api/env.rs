@@ -27,7 +27,7 @@ pub enum Value {
     List(Vec<c_int>),
     /// Counts.
     Statistics(lapi_statistics_t),
-    /// It has been printed.
+    /// The result was printed.
     Printed,
 }
 

@@ -9,7 +9,7 @@ pub fn fence(held: &mut Held<'_>) -> Result<()> {
     fence::fence(held)
 }
 
-/// The same for all tasks: each has called, and nothing more is under way (man page LAPI_Gfence).
+/// Waits until each task has called, and nothing more is under way (man page LAPI_Gfence).
 pub fn gfence(held: &mut Held<'_>) -> Result<()> {
     fence::gfence(held)
 }

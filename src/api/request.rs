@@ -157,7 +157,7 @@ pub unsafe fn get_vector(command: &lapi_getv_t) -> GetRequest {
 /// The vectors of a put or get.
 ///
 /// # Safety
-/// As [`Vector::of`].
+/// The conditions of [`Vector::of`] hold.
 unsafe fn pair(origin: *const lapi_vec_t, target: *mut c_void, flags: c_int) -> Pair {
     // SAFETY: the caller's promise.
     let (origin, target) = unsafe { (origin_vector(origin), target_vector(target, flags)) };
@@ -167,7 +167,7 @@ unsafe fn pair(origin: *const lapi_vec_t, target: *mut c_void, flags: c_int) -> 
 /// The vector at the origin; none for null.
 ///
 /// # Safety
-/// As [`Vector::of`].
+/// The conditions of [`Vector::of`] hold.
 pub unsafe fn origin_vector(vector: *const lapi_vec_t) -> Option<Vector> {
     // SAFETY: the caller's promise.
     unsafe { Vector::of(vector) }

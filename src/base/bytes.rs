@@ -42,7 +42,7 @@ impl Piece {
         }
     }
 
-    /// As [`Self::touch`], for bytes that are to be written: each byte keeps its value.
+    /// Touches bytes that are to be written ([`Self::touch`]): each byte keeps its value.
     ///
     /// # Safety
     /// The bytes must be writable, unless the program is to get the fault.

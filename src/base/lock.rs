@@ -76,7 +76,7 @@ impl RawLock {
         }
     }
 
-    /// The same, but waiting no longer than that; `false` when others have kept it all the time. A thread that gives up may
+    /// Takes the lock, waiting no longer than that; `false` when others have kept it all the time. A thread that gives up may
     /// leave the lock marked as wanted, or be woken for nothing: others then wait for it as if it were slow to come.
     pub fn lock_within(&self, at_most: Duration) -> bool {
         self.try_lock() || self.lock_slowly(false, Some(Deadline::after(at_most)))

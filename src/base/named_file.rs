@@ -18,7 +18,7 @@ pub fn read(path: &Path) -> io::Result<String> {
 /// What can be read until the end.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub fn read_from(source: impl Read) -> io::Result<String> {
     let mut bytes = Vec::new();
     source.take(LONGEST + 1).read_to_end(&mut bytes)?;

@@ -38,7 +38,7 @@ pub fn is_event(descriptor: BorrowedFd<'_>) -> bool {
     fstat(descriptor).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Unknown)
 }
 
-/// The same as [`await_readable`] for event and timer descriptors. One that the program has closed is not readable, and while
+/// [`await_readable`] for event and timer descriptors. One that the program has closed is not readable, and while
 /// there is such a one the wait ends after a millisecond.
 pub fn await_events<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],

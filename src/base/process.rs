@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A process, as other processes of its numbering find it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// The process number.
     pub pid: u32,
     /// When it was started, in ticks since the start of the kernel: another process that gets the number later has another time.
     /// 0: unknown.
@@ -134,7 +134,7 @@ mod tests {
         Process::of(child.id())
     }
 
-    /// Its number, for what a program does that closes everything.
+    /// The descriptor as an owned one, for what a program does that closes everything.
     fn unsafe_owned(fd: BorrowedFd<'_>) -> std::os::fd::OwnedFd {
         use std::os::fd::{AsRawFd, FromRawFd};
         // SAFETY: not dropped by the caller.

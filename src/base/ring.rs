@@ -322,11 +322,11 @@ impl Producer {
 /// A packet in the ring, in place. It stays there until [`Consumer::release`].
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// Its head, 8-byte aligned.
+    /// The packet's head, 8-byte aligned.
     pub head: NonNull<u8>,
     /// The head's length.
     pub head_len: usize,
-    /// Its body, 8-byte aligned.
+    /// The packet's body, 8-byte aligned.
     pub body: NonNull<u8>,
     /// The body's length.
     pub body_len: usize,
@@ -351,7 +351,7 @@ unsafe impl Send for Consumer {}
 pub enum Room {
     /// The producer has not asked for room.
     Unasked,
-    /// It has asked, and there is room now: wake it if it sleeps.
+    /// The producer has asked, and there is room now: wake it if it sleeps.
     Wanted,
 }
 
@@ -359,7 +359,7 @@ impl Consumer {
     /// The consuming end of the ring at `at`.
     ///
     /// # Safety
-    /// As for [`Producer::new`]; no other consumer may exist there.
+    /// The conditions of [`Producer::new`] hold; no other consumer may exist there.
     pub unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
         // SAFETY: the caller's promise.
         let ring = unsafe { Layout::new(at, geometry) };

@@ -40,7 +40,7 @@ impl<T> Slots<T> {
         slot.taken.then(|| unsafe { slot.value.assume_init_ref() })
     }
 
-    /// As [`Slots::get`].
+    /// The value in a place, to be changed; `None` when it is free, or there is no such place.
     #[inline]
     pub fn get_mut(&mut self, place: u32) -> Option<&mut T> {
         let slot = self.slots.get_mut(place as usize)?;

@@ -133,7 +133,7 @@ impl Condvar {
         guard.0 = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The same, but not for longer than `at_most`.
+    /// Waits to be notified, but not for longer than `at_most`.
     pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, at_most: Duration) {
         #[cfg(all(test, not(loom)))]
         if simulation::active() {
@@ -144,7 +144,7 @@ impl Condvar {
         guard.0 = Some(held);
     }
 
-    /// The same; `false` when `until` has come.
+    /// Waits to be notified; `false` when `until` has come.
     pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) -> bool {
         let left = until.saturating_duration_since(now());
         if !left.is_zero() {

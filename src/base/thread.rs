@@ -293,7 +293,7 @@ impl Drop for Attributes {
     }
 }
 
-/// The same attributes without the address of a stack, which only one thread could use.
+/// A copy of the attributes without the address of a stack, which only one thread could use.
 fn copy(given: *const libc::pthread_attr_t, stack: usize) -> Box<libc::pthread_attr_t> {
     // SAFETY: `given` is the program's, `to` is initialised first; each value that is read from one is valid for the other.
     unsafe {

@@ -83,7 +83,7 @@ impl fmt::Display for Place {
 pub struct Line {
     /// The variable.
     pub name: String,
-    /// Its value; empty: the default holds.
+    /// The variable's value; empty: the default holds.
     pub value: String,
     /// Where it stands.
     pub place: Place,

@@ -187,7 +187,7 @@ pub enum UseShm {
 pub enum Instances {
     /// As many as the system has.
     Max,
-    /// This many.
+    /// A number of them.
     Count(u32),
 }
 
@@ -237,7 +237,7 @@ impl Config {
     /// Reads and checks what the environment of this process and the files of settings ask for.
     ///
     /// # Errors
-    /// As [`Self::from_env`]; of a value in a file the sentence begins with file and line.
+    /// The errors of [`Self::from_env`]; of a value in a file the sentence begins with file and line.
     pub fn of_process() -> Result<Self> {
         files::files().check(&environment)?;
         Self::from_env(&process_env)
@@ -370,7 +370,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 pub struct Setting {
     /// Which variable.
     pub name: &'static str,
-    /// Its value, or the default. A secret is not shown.
+    /// The variable's value, or the default. A secret is not shown.
     pub value: String,
     /// Where the value comes from.
     pub origin: Origin,

@@ -17,7 +17,7 @@ const INT_MAX: u64 = c_int::MAX as u64;
 /// One environment variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// Its name.
+    /// The variable's name.
     pub name: &'static str,
     /// What it decides, in one sentence.
     pub meaning: &'static str,

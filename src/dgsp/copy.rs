@@ -95,7 +95,7 @@ impl<const GATHER: bool> Copier<GATHER> {
     /// `count` blocks of `block` bytes, `stride` apart in memory.
     ///
     /// # Safety
-    /// As [`Mover::copy`], for each of the blocks.
+    /// The conditions of [`Mover::copy`] hold for each of the blocks.
     #[inline(always)]
     unsafe fn row<M: Mover>(
         mover: M,

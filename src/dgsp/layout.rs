@@ -59,7 +59,7 @@ struct Pieces {
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     at: *mut u8,
-    /// Its position.
+    /// The piece's position in the layout.
     start: u64,
 }
 

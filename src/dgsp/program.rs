@@ -186,12 +186,12 @@ impl Program {
         self.walk(from, len as u64, &mut unsafe { Copier::scatter(base, data) });
     }
 
-    /// As [`Program::scatter`], but where a CONTROL demands it the function gets the data instead: one call for each copy
+    /// Unpacks as [`Program::scatter`] does, but where a CONTROL demands it the function gets the data instead: one call for each copy
     /// of the program, or for the part of it that is in `data`. A function that returns that it has processed fewer bytes
     /// than it was given, but some, is called again with the rest.
     ///
     /// # Safety
-    /// As [`Program::scatter`], and the function must be sound to call with the runs and the data.
+    /// The conditions of [`Program::scatter`] hold, and the function must be sound to call with the runs and the data.
     pub unsafe fn scatter_ddm(
         &self,
         base: *mut u8,

@@ -75,7 +75,7 @@ impl Registry {
     /// LAPI_ERR_DGSP: the pointer is null. All errors of [`Program::compile`].
     ///
     /// # Safety
-    /// As [`Program::compile`]; the pointer must be null or readable.
+    /// The conditions of [`Program::compile`] hold; the pointer must be null or readable.
     pub unsafe fn register(
         &self,
         descriptor: *const lapi_dgsp_descr_t,

@@ -9,7 +9,7 @@ pub(super) struct Selected {
 
 #[derive(Clone, Copy, Debug)]
 struct Range {
-    /// Its position.
+    /// The range's position in all of the ranges.
     start: u64,
     /// The number of its first byte in the layout.
     from: u64,

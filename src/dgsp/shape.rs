@@ -21,7 +21,7 @@ pub(super) struct Node {
     pub(super) size: u64,
     /// In how many runs, as far as 64 bits can count.
     pub(super) runs: u64,
-    /// Its lowest byte, and the one behind its highest.
+    /// The lowest byte, and the one behind the highest.
     pub(super) low: i64,
     pub(super) high: i64,
     /// What a CONTROL in it has left behind; none if it has none.
@@ -94,7 +94,7 @@ impl Part {
         Self { offset, node: Arc::new(node) }
     }
 
-    /// The same, further on.
+    /// The part moved by `by` bytes.
     pub(super) fn shifted(&self, by: i64) -> Result<Self, Overflow> {
         let offset = self.offset.checked_add(by).ok_or(Overflow)?;
         offset.checked_add(self.node.low).ok_or(Overflow)?;

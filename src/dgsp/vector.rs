@@ -54,7 +54,7 @@ impl Vector {
     /// Of a lapi_lvec_t; none for null.
     ///
     /// # Safety
-    /// As [`Vector::of`].
+    /// The conditions of [`Vector::of`] hold.
     pub unsafe fn of_long(vec: *const lapi_lvec_t) -> Option<Self> {
         // SAFETY: the caller vouches for it.
         let vec = unsafe { vec.as_ref() }?;

@@ -47,7 +47,7 @@ pub(super) trait Sink {
         }
     }
 
-    /// The same for few runs, `count` times, `stride` apart.
+    /// Takes a record of few runs, `count` times, `stride` apart.
     #[inline]
     fn records(&mut self, at: isize, list: &[Block], count: usize, stride: isize) {
         let mut record = at;
@@ -105,7 +105,7 @@ fn step(at: isize, stride: isize, times: u64) -> isize {
     at.wrapping_add(stride.wrapping_mul(times as isize))
 }
 
-/// As [`walk`], for a grid of blocks.
+/// Walks a grid of blocks ([`walk`]).
 pub(super) fn grid<S: Sink>(dims: &[Dim], block: usize, at: isize, from: u64, len: u64, sink: &mut S) {
     let Some((dim, inner)) = dims.split_first() else {
         return sink.run(at.wrapping_add(from as isize), len as usize);

@@ -86,7 +86,7 @@ fn sources() -> impl Iterator<Item = (String, Source)> {
     (0..4).map(source)
 }
 
-/// As [`Reader::short`] and [`Reader::ints`] read them.
+/// The bytes that [`Reader::short`] and [`Reader::ints`] read.
 fn input(shorts: &[i64], code: &[i32]) -> Vec<u8> {
     let mut bytes: Vec<u8> = shorts.iter().flat_map(|short| (*short as i16).to_le_bytes()).collect();
     for int in code {

@@ -18,7 +18,7 @@ pub use reader::Reader;
 /// One decoder, or some that belong together.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Its name, and that of the folder of its inputs.
+    /// The target's name, and that of the folder of its inputs.
     pub name: &'static str,
     /// Feeds it. Panics when something does not hold that must; returns whether a decoder has accepted the input.
     pub feed: fn(&[u8]) -> bool,

@@ -25,7 +25,7 @@ impl Address {
         Self(SocketAddrV4::new(ip, address.port_no).into())
     }
 
-    /// The same; 0 for an address of IPv6.
+    /// The address as LAPI's structure for IPv4 has it; 0 for an address of IPv6.
     pub fn four(self) -> lapi_udp_t {
         match self.0 {
             SocketAddr::V4(own) => {
@@ -35,7 +35,7 @@ impl Address {
         }
     }
 
-    /// That of a task, of any family.
+    /// Reads the address of a task, of any family.
     ///
     /// # Errors
     /// `LAPI_ERR_UDP_PORT_INFO`: it is neither of IPv4 nor of IPv6.
@@ -47,7 +47,7 @@ impl Address {
         })
     }
 
-    /// The same.
+    /// The address as a structure for any family.
     pub fn any(self) -> sockaddr_storage {
         // SAFETY: every field of the structure may be 0.
         let mut address = unsafe { zeroed() };

@@ -12,7 +12,7 @@ pub struct Hosts {
     tasks: u32,
     /// The host of each task; `None`: all are on one.
     of: Option<Arc<[u32]>>,
-    /// The same for collective operations.
+    /// The hosts as collective operations need them; `None`: all tasks are on one.
     placement: Option<Arc<Placement>>,
     /// Tasks of one host use shared memory, and not the network.
     shared: bool,
@@ -38,7 +38,7 @@ impl Hosts {
         Self { me, ..self.clone() }
     }
 
-    /// The same hosts; the network is used within them too (LAPI_USE_SHM=no).
+    /// These hosts with the network used within them too (LAPI_USE_SHM=no).
     pub fn without_shared_memory(self) -> Self {
         Self { shared: false, ..self }
     }

@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Its place in the home directory.
+/// Where the key stands in the home directory.
 pub(in crate::job) const PLACE: &str = ".openlapi/key";
 
 /// Bytes that are read of it: the digits, and the end of the line.

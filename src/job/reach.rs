@@ -28,13 +28,13 @@ pub trait Greeting {
 /// What follows from what the other side has sent.
 #[derive(Debug)]
 pub enum Answer {
-    /// It has to send more.
+    /// The other side has to send more.
     More,
-    /// It has proved what it is; these bytes are to be sent next.
+    /// The other side has proved what it is; these bytes are to be sent next.
     Proved(Vec<u8>),
-    /// It speaks the protocol, but does not know the secret; these bytes tell it so.
+    /// The other side speaks the protocol, but does not know the secret; these bytes tell it so.
     WrongSecret(Vec<u8>),
-    /// It is something else.
+    /// The other side is something else.
     Stranger,
 }
 

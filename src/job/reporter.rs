@@ -34,7 +34,7 @@ impl LauncherSocket {
         Some(socket)
     }
 
-    /// Its descriptor, where messages arrive; `None` when it does not exist any more.
+    /// The socket's descriptor, where messages arrive; `None` when it does not exist any more.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         if self.number < 0 {
             return None;

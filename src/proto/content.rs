@@ -149,10 +149,10 @@ pub unsafe fn copy(from: &Content, to: &Sink, atom: usize) {
     }
 }
 
-/// The same by way of a buffer.
+/// [`copy`] by way of a buffer.
 ///
 /// # Safety
-/// As for [`copy`].
+/// The conditions of [`copy`] hold.
 unsafe fn copy_in_steps(from: &Content, to: &Sink, atom: usize) {
     if to.is_nowhere() {
         return;

@@ -35,7 +35,7 @@ struct Watched {
     progress: u64,
     /// When it last made progress, or began to be waited for.
     since: Duration,
-    /// It was probed since then, and has had this time to reply.
+    /// How long the task has had to reply since it was probed; `None`: it was not since then.
     asked: Option<Duration>,
 }
 

@@ -54,7 +54,7 @@ fn in_long_runs(places: &[&[usize]], least: usize) -> Vec<bool> {
     long
 }
 
-/// The same parts, a few at a time.
+/// The parts of a message, a few at a time.
 fn in_batches(here: &Layout, there: Option<&Layout>, least: u64, rng: &mut Rng) -> Vec<(u64, Piece)> {
     let (mut all, mut from) = (Vec::new(), 0);
     loop {

@@ -34,9 +34,9 @@ impl SendDone {
 /// What became of a message that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It is out, or copied: the program's memory is free.
+    /// The message is out, or copied: the program's memory is free.
     Free,
-    /// It refers to the program's memory; its [`SendDone`] will be reported.
+    /// The message refers to the program's memory; its [`SendDone`] will be reported.
     Queued,
     /// The peer has left.
     Gone,

@@ -31,11 +31,11 @@ pub struct Candidate {
 /// What a task publishes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Card {
-    /// Its host: tasks with equal numbers can pass each other memory.
+    /// The task's host: tasks with equal numbers can pass each other memory.
     pub host: u128,
     /// The name of its host, for messages.
     pub host_name: String,
-    /// Its process number, in the numbering of its host.
+    /// The task's process number, in the numbering of its host.
     pub pid: u32,
     /// When its process was started, in ticks since the start of its kernel; 0: unknown.
     pub started: u64,
@@ -49,7 +49,7 @@ pub struct Card {
     pub addresses: Vec<Vec<u8>>,
     /// The network of each of them.
     pub networks: Vec<String>,
-    /// Its network namespace, by machine: tasks with equal numbers have the same addresses.
+    /// The task's network namespace, by machine: tasks with equal numbers have the same addresses.
     pub net: u128,
     /// Where it answers those that try its candidates, with IPv4 and with IPv6; 0: nowhere.
     pub ports: [u16; 2],
@@ -58,7 +58,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// Its bytes; `None` when they are more than [`LONGEST`].
+    /// The card's bytes; `None` when they are more than [`LONGEST`].
     pub fn encode(&self) -> Option<Vec<u8>> {
         let mut out = VERSION.to_le_bytes().to_vec();
         out.extend_from_slice(&self.host.to_le_bytes());

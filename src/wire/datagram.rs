@@ -44,7 +44,7 @@ pub enum Kind {
 pub struct Fragment {
     /// The fragment's number in the connection. Those of one packet are consecutive.
     pub number: u64,
-    /// Its place among the fragments of the packet.
+    /// The fragment's index in the packet.
     pub index: u16,
     /// How many these are.
     pub count: u16,

@@ -33,7 +33,7 @@ pub struct Request {
     pub opening: u32,
     /// Which fence of the exchange this is, from 1.
     pub fence: u32,
-    /// Its nonce.
+    /// The sender's nonce.
     pub nonce: [u8; NONCE],
 }
 

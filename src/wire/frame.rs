@@ -45,9 +45,9 @@ pub struct Ticket(pub u64);
 /// The outcome of an attempt to send a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// It was accepted, and its memory is free.
+    /// The packet was accepted, and its memory is free.
     Sent,
-    /// It was accepted, but its second piece is read until the ticket is reported. Head and first piece were copied.
+    /// The packet was accepted, but its second piece is read until the ticket is reported. Head and first piece were copied.
     Taken(Ticket),
     /// No room now; nothing was changed. Try again after the peer has made progress.
     NoRoom,

@@ -35,7 +35,7 @@ pub struct Hello {
     pub landmark: u64,
     /// What the landmark holds.
     pub mark: u64,
-    /// It takes part in asymmetric barriers.
+    /// The sender takes part in asymmetric barriers.
     pub asymmetric: bool,
     /// The address of its program, 0 if that is not linked with the library; and the address of the library.
     pub maps: [u64; 2],
@@ -57,7 +57,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// Its bytes.
+    /// The message's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = VERSION.to_le_bytes().to_vec();
         match self {

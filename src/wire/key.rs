@@ -45,7 +45,7 @@ impl Key {
 /// Memory that a peer may access: what a request for an access says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exposed {
-    /// Its address, as its owner knows it.
+    /// The memory's address, as its owner knows it.
     pub addr: u64,
     /// The key of its registration.
     pub key: Key,
@@ -80,7 +80,7 @@ impl Exposed {
 pub struct Part {
     /// The number of its first byte in the message.
     pub from: u64,
-    /// Its length in bytes.
+    /// The part's length in bytes.
     pub len: u64,
     /// Where it is.
     pub exposed: Exposed,
@@ -102,7 +102,7 @@ impl Part {
         Self::list_from(words, 0, total)
     }
 
-    /// The same for parts that begin with byte `end` of the message or later ones: those before it are known.
+    /// The parts of a list that begin with byte `end` of the message or later: those before it are known.
     pub fn list_from(words: &[u64], mut end: u64, total: u64) -> Option<Box<[Self]>> {
         let part = |words: &[u64]| {
             let &[from, len, addr, key, offset] = words else { return None };

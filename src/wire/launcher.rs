@@ -118,14 +118,14 @@ pub struct Collective {
     pub instance: usize,
     /// How many calls it has entered.
     pub entered: u32,
-    /// It is in the last of them.
+    /// The task is in the last of them.
     pub inside: bool,
 }
 
 /// The state of a task's use of LAPI when it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// It has not called LAPI_Init.
+    /// The task has not called LAPI_Init.
     Never,
     /// LAPI_Init has not returned.
     Enter,
@@ -140,7 +140,7 @@ pub enum Stage {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It exited with this status.
+    /// The task exited with this status.
     Exit(u8),
     /// This signal ended it.
     Signal(u8),
@@ -345,7 +345,7 @@ impl Traffic {
         Some(Self { packets: (next()?, next()?), bytes: (next()?, next()?) })
     }
 
-    /// That of both.
+    /// The sum of both.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         let sum = |a: (u64, u64), b: (u64, u64)| (a.0.saturating_add(b.0), a.1.saturating_add(b.1));
@@ -362,7 +362,7 @@ impl Collective {
 }
 
 impl Ended {
-    /// It has never been ready: no task of its number has ever met the others.
+    /// Whether no task of its number has ever been ready, so that none has ever met the others.
     pub fn was_never_ready(self) -> bool {
         matches!(self.stage, Stage::Never | Stage::Enter | Stage::Failed)
     }

@@ -161,9 +161,9 @@ pub const NOTICE: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Content {
-    /// It has died.
+    /// The task has died.
     Died = 1,
-    /// The same, and the receiver is to confirm it.
+    /// The task has died, and the receiver is to confirm the notice.
     DiedConfirm = 2,
     /// The notice of its death has arrived.
     Confirmed = 3,

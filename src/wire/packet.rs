@@ -273,7 +273,7 @@ pub enum Head {
     },
     /// Asks a task that has been silent whether it still looks for packets.
     Ping,
-    /// It does.
+    /// Replies to a ping: the task does look for packets.
     Pong,
 }
 

@@ -71,11 +71,11 @@ pub const NOTE: usize = 16 + 4 * RAILS;
 pub enum Standing {
     /// Packets go over it.
     Live = 0,
-    /// It was left: nothing from before arrives or is accessed any more.
+    /// The rail was left: nothing from before arrives or is accessed any more.
     Left = 1,
-    /// The same, and it may be joined again.
+    /// The rail was left, and may be joined again.
     Ready = 2,
-    /// It is being joined.
+    /// The rail is being joined.
     Joining = 3,
 }
 

@@ -27,7 +27,7 @@ pub struct Cluster<'a> {
 /// A machine of the cluster.
 #[derive(Debug)]
 pub struct Node<'a> {
-    /// Its host name.
+    /// The node's host name.
     pub name: String,
     /// Where its daemons listen.
     pub address: Ipv4Addr,

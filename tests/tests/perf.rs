@@ -70,7 +70,7 @@ fn every_transport_is_measured() {
     }
 }
 
-/// It is timed in shared memory alone.
+/// The time of a cache line, which is measured in shared memory alone.
 #[test]
 fn a_cache_line_is_timed_around_each_row() {
     if is_on_network() {

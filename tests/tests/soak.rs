@@ -9,7 +9,7 @@ fn tasks_die_and_come_back_among_all_operations() {
     println!("{}", soak.run().unwrap_or_else(|what| panic!("{what}")));
 }
 
-/// The same with two tasks on each of two hosts: what a process that has died has sent never arrives at another one.
+/// The soak with two tasks on each of two hosts: what a process that has died has sent never arrives at another one.
 #[test]
 fn tasks_die_and_come_back_on_two_hosts() {
     if let Err(why) = Hosts::new(2) {
@@ -19,7 +19,7 @@ fn tasks_die_and_come_back_on_two_hosts() {
     println!("{}", soak.run().unwrap_or_else(|what| panic!("{what}")));
 }
 
-/// The same with two links between the hosts: a rail may be connected with a process before the other one knows of it.
+/// The soak with two links between the hosts: a rail may be connected with a process before the other one knows of it.
 #[test]
 fn tasks_die_and_come_back_on_two_hosts_with_two_rails() {
     if let Err(why) = Hosts::new(2) {
@@ -29,7 +29,7 @@ fn tasks_die_and_come_back_on_two_hosts_with_two_rails() {
     println!("{}", soak.run().unwrap_or_else(|what| panic!("{what}")));
 }
 
-/// The same over UDP, where each host loses one datagram in a hundred.
+/// The soak over UDP, where each host loses one datagram in a hundred.
 #[test]
 fn tasks_die_and_come_back_on_two_hosts_over_udp_with_loss() {
     if let Err(why) = Hosts::new(2) {

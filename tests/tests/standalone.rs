@@ -100,7 +100,7 @@ impl Site {
         self.run_with(hosts, &text(&self.list(hosts)), way, case, change)
     }
 
-    /// The same with this list.
+    /// Runs the tasks with this list of addresses.
     fn run_with(
         &self,
         hosts: &[usize],
@@ -451,7 +451,7 @@ fn a_task_is_replaced() {
     }
 }
 
-/// The same over IPv6: LAPI_ADD_UDP_DEST_EXT says where the new process is.
+/// A replacement over IPv6: LAPI_ADD_UDP_DEST_EXT says where the new process is.
 #[test]
 fn a_task_is_replaced_over_ipv6() {
     let what = "replacement over IPv6";

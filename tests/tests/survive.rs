@@ -132,7 +132,7 @@ fn mp_debug_notimeout_waits() {
     passed(&job("failure/silence", 2, "patient").env("MP_DEBUG_NOTIMEOUT", "yes").run(), 2);
 }
 
-/// It prints how long this takes; only the deadline of the job is asserted.
+/// The program prints how long the report takes; only the deadline of the job is asserted.
 #[test]
 fn a_death_is_reported_to_a_program_that_computes() {
     let outcome = job("failure/silence", 2, "killed").poe_arg("-on_death").poe_arg("continue").run();

@@ -98,7 +98,7 @@ impl Field {
         }
     }
 
-    /// Its declaration.
+    /// The declaration of the component.
     pub fn declaration(&self, target: Target) -> String {
         let of = match self.kind {
             Kind::Block => "TYPE (LAPI_DGSM_BLOCK_T)".to_owned(),

@@ -145,7 +145,7 @@ pub struct Moved {
 /// One call or handler of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Its place in the list of sites.
+    /// The index of the site in the list of sites.
     pub row: u32,
     /// The thread.
     pub thread: u16,

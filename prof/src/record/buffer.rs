@@ -251,7 +251,7 @@ impl Buffer {
         self.name.iter().zip(name).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
     }
 
-    /// That name; empty when no thread has had this buffer.
+    /// The name of the buffer's thread; empty when no thread has had this buffer.
     pub fn name(&self) -> String {
         let bytes: Vec<u8> =
             self.name.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();

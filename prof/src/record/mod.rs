@@ -151,7 +151,7 @@ pub fn record(seen: Seen, before: Before) {
     }
 }
 
-/// The same for a call that was not to be timed, and was long.
+/// Records a call that was not to be timed, and was long.
 #[cold]
 fn record_noted(seen: Seen) {
     if let Some(buffer) = mine() {

@@ -54,7 +54,7 @@ impl Open {
         Before(depth)
     }
 
-    /// It has ended, and all that it has left open by a jump out of it.
+    /// Ends a call, and all that it has left open by a jump out of it.
     #[inline(always)]
     pub fn leave(&self, before: Before) {
         self.depth.set(before.0);

@@ -15,7 +15,7 @@ pub static PUT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 pub const PLACE: usize = offset_of!(Site, address);
 /// The target of the last timed put, in a [`Site`].
 pub const PEER: usize = offset_of!(Site, rhythm) + Rhythm::PEER;
-/// Its length.
+/// The length of the last timed put, in a [`Site`].
 pub const BYTES: usize = offset_of!(Site, rhythm) + Rhythm::BYTES;
 /// How many calls follow that are not timed, in a [`Site`].
 pub const LEFT: usize = offset_of!(Site, rhythm) + Rhythm::LEFT;

@@ -47,7 +47,7 @@ extern "C" fn note_end(code: c_int) -> c_int {
     }
 }
 
-/// It was not like the last one after all: it has failed, was long, or a handler ran inside.
+/// Records a put that was not like the last one after all: it has failed, was long, or a handler ran inside.
 #[cold]
 fn unlike(buffer: &'static Buffer, code: c_int) -> c_int {
     let (site, traffic) = if let Some(site) = allowed() {

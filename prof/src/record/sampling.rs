@@ -67,7 +67,7 @@ pub struct Batch {
     pub bytes: u64,
     /// What those are taken to have taken that were not timed.
     pub estimate: u64,
-    /// The same less what handlers are taken to have run inside of them.
+    /// The estimate less what handlers are taken to have run inside of those calls.
     pub alone: u64,
 }
 
@@ -78,7 +78,7 @@ pub struct Timed {
     pub ticks: u64,
     /// How long handlers ran inside of it.
     pub inside: u64,
-    /// It was not to be timed, and was long.
+    /// The call was not to be timed, and was long.
     pub noted: bool,
 }
 

@@ -9,7 +9,7 @@ const MOST: u32 = 1 << 16;
 /// Such a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crowd {
-    /// Its name.
+    /// The host's name.
     pub host: String,
     tasks: usize,
     processors: usize,

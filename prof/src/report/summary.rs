@@ -55,11 +55,11 @@ pub struct Report {
 /// One task.
 #[derive(Clone, Debug, Serialize)]
 pub struct Task {
-    /// Its number.
+    /// The task's number.
     pub task: u32,
-    /// Its machine.
+    /// The host of the task.
     pub host: String,
-    /// Its process.
+    /// The task's process.
     pub pid: u32,
     /// Why its part was made before its end: a signal's name, or "running"; `None` when it was made at the end.
     pub interim: Option<String>,
@@ -71,7 +71,7 @@ pub struct Task {
     pub cpu: u64,
     /// The calls and handlers that it was in when an interim part was made.
     pub stands: Vec<Stand>,
-    /// It was in none, and has made no call shortly before.
+    /// The task was in no call, and has made none shortly before.
     pub stands_outside: bool,
     /// How many threads it had that called LAPI or ran handlers.
     pub threads: u32,
@@ -100,7 +100,7 @@ pub struct Task {
 pub struct Stand {
     /// The call, or the kind of handler.
     pub call: String,
-    /// Its place in the program; the handler's name.
+    /// Where the call stands in the program; the handler's name.
     pub place: String,
 }
 

@@ -89,7 +89,7 @@ unsafe fn look(request: *const lapi_xfer_t) -> (Call, Option<Traffic>) {
 ///
 /// # Safety
 ///
-/// As for [`look`], with the call that it returned.
+/// The conditions of [`look`] hold; `call` is what it returned.
 unsafe fn with_wrapper(
     call: Call,
     request: *const lapi_xfer_t,

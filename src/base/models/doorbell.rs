@@ -20,7 +20,7 @@ impl Task {
         Arc::new(Self { doorbell: Doorbell::new(), descriptor: Descriptor::new() })
     }
 
-    /// It has been given something to do.
+    /// Wakes the task if it must: there is something to do.
     fn notify(&self) {
         if self.doorbell.needs_wake(LIGHT) {
             self.descriptor.ring();

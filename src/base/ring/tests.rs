@@ -69,7 +69,7 @@ fn joined(first: &[u8], second: &[u8]) -> Vec<u8> {
     body
 }
 
-/// The same but for the padding, whose content is undefined.
+/// Compares bodies without the padding, whose content is undefined.
 fn assert_body(found: &[u8], first: &[u8], second: &[u8]) {
     assert_eq!(found.len(), joined(first, second).len());
     assert_eq!(&found[..first.len()], first);

@@ -28,7 +28,7 @@ pub(crate) fn now() -> Option<Instant> {
     SEAT.with_borrow(|seat| seat.as_ref().map(|(world, ..)| world.instant(at)))
 }
 
-/// The same in ticks: two for a nanosecond.
+/// The time in ticks: two for a nanosecond.
 pub(crate) fn ticks() -> Option<u64> {
     clock().map(|now| 2 * now)
 }

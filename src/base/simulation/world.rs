@@ -53,7 +53,7 @@ struct Seat {
     name: String,
     status: Status,
     baton: Arc<Baton>,
-    /// It leaves as soon as it runs again.
+    /// The thread leaves as soon as it runs again.
     dying: bool,
 }
 

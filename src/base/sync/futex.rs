@@ -97,7 +97,7 @@ impl Futex {
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// This much later than now.
+    /// The deadline that is `time` from now.
     pub fn after(time: Duration) -> Self {
         Self(now() + time)
     }

@@ -95,7 +95,7 @@ impl Futex {
     }
 }
 
-/// It has come after one sleep: a thread that was woken and one whose time is over give up at the same place.
+/// A deadline that has come after one sleep: a thread that was woken and one whose time is over give up at the same place.
 #[derive(Clone, Debug)]
 pub struct Deadline(Cell<bool>);
 

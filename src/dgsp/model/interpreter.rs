@@ -10,7 +10,7 @@ use crate::abi::{
 /// One copy that the machine makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Its place in the packed stream.
+    /// Where the bytes stand in the packed stream.
     pub start: u64,
     pub offset: i64,
     pub len: u64,

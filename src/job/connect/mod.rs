@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// What connecting needs to know of this task.
 pub struct Settings<'a> {
-    /// Its place in the job.
+    /// The task's place in the job.
     pub identity: &'a Identity,
     /// The LAPI instance, from 0.
     pub instance: u32,

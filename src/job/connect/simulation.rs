@@ -38,7 +38,7 @@ struct Process {
     /// Peers that were replaced after this task had last resumed them.
     outdated: BTreeSet<Task>,
     parted: BTreeSet<Task>,
-    /// It has taken the place of another one.
+    /// The process has taken the place of another one.
     replaces: bool,
     /// Peers that its program has given up at any time.
     purged: BTreeSet<Task>,

@@ -9,7 +9,7 @@ use std::time::Instant;
 /// What the tasks have published, each under keys of its own.
 pub(in crate::job) type Table = Arc<Mutex<HashMap<(u32, String), Vec<u8>>>>;
 
-/// That of one task.
+/// The exchange of one task: its number, and what all have published.
 pub(in crate::job) struct InMemory(pub(in crate::job) u32, pub(in crate::job) Table);
 
 impl Exchange for InMemory {

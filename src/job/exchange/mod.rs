@@ -65,10 +65,10 @@ pub trait Exchange: Send {
         published
     }
 
-    /// The same for a value that every task has published before the fence.
+    /// Looks up a value that every task has published before the fence.
     ///
     /// # Errors
-    /// As for [`Self::lookup`].
+    /// The errors of [`Self::lookup`].
     fn lookup_published(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
         self.lookup(task, key)
     }

@@ -26,7 +26,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// That of now.
+    /// The state of MPI in this process now.
     pub(super) fn of_this_process() -> Self {
         // SAFETY: both have this type in every MPI, and may be called at any time, even before MPI_Init.
         let (initialized, finalized) = unsafe {

@@ -61,7 +61,7 @@ pub enum Common {
     All,
     /// These, this task included, in ascending order; at least one task is elsewhere.
     Listed(Vec<u32>),
-    /// This many, this task included, and the others elsewhere; the launcher does not name them.
+    /// A number of tasks, this one included, and the others elsewhere; the launcher does not name them.
     Counted(u32),
 }
 
@@ -89,7 +89,7 @@ impl Identity {
     /// [`Self::from_env`] of a process that has this environment from its start, and no launcher that could be found without it.
     ///
     /// # Errors
-    /// As [`Self::from_env`].
+    /// The errors of [`Self::from_env`].
     #[cfg(feature = "fuzz")]
     pub fn from_env_alone(env: &Env<'_>) -> Result<Self> {
         Self::from_env_and(env, || None, |launcher, tasks| format!("{} of {tasks}", launcher.rank))

@@ -15,12 +15,12 @@ pub(super) struct Stat {
 }
 
 impl Environ {
-    /// That of process `pid`; `None` when it is gone or may not be read.
+    /// The environment of process `pid`; `None` when it is gone or may not be read.
     pub(super) fn of(pid: i32) -> Option<Self> {
         fs::read(format!("/proc/{pid}/environ")).ok().map(Self)
     }
 
-    /// That of this process, as it was before the program changed anything.
+    /// The environment of this process, as it was before the program changed anything.
     pub(super) fn of_this_process() -> Option<Self> {
         fs::read("/proc/self/environ").ok().map(Self)
     }
@@ -35,7 +35,7 @@ impl Environ {
 }
 
 impl Stat {
-    /// That of process `pid`; `None` when it is gone.
+    /// The state of process `pid`; `None` when it is gone.
     pub(super) fn of(pid: i32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }

@@ -29,7 +29,7 @@ use crate::transport::mem::{self, MemOptions};
 
 /// The way to the other tasks.
 pub struct Joined {
-    /// It carries packets to all of them.
+    /// Carries packets to all other tasks.
     pub transport: Box<dyn Transport>,
     /// The device in use, as LAPI_Init returns it.
     pub device: lapi_dev_t,

@@ -8,11 +8,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// It is bound until this is dropped.
+/// A socket at the port, which stays taken until this is dropped.
 pub(super) struct Port(Inherited<Socket>);
 
 impl Port {
-    /// As [`Socket::open`].
+    /// Opens the socket ([`Socket::open`]).
     pub(super) fn open(at: SocketAddr) -> io::Result<Self> {
         let made = || Socket::open(at, Options::default());
         let descriptors = |socket: &Socket| {

@@ -31,7 +31,7 @@ pub enum Way {
     List,
     /// By a handler.
     Handler {
-        /// It returns addresses of IPv4 and IPv6, and not of IPv4 alone.
+        /// The handler returns addresses of IPv4 and IPv6, and not of IPv4 alone.
         any_family: bool,
     },
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The socket of this task, and where it receives.
 pub(super) struct Own {
     socket: Socket,
-    /// Its networks by name, and its interface on each.
+    /// The task's networks by name, and its interface on each.
     networks: Vec<(String, Interface)>,
     security: NetSecurity,
 }

@@ -28,7 +28,7 @@ impl Outbox {
         self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.taken.bytes)
     }
 
-    /// The same for all peers together.
+    /// How many bytes of this task's memory are taken by what waits for all peers together.
     pub fn bytes_in_all(&self) -> usize {
         self.taken.bytes
     }

@@ -314,7 +314,7 @@ fn malformed_packets_change_nothing() {
     assert!(!arrive(&mut member, 32, 0, 0, 8) && !arrive(&mut member, 32, 1, 0, 8));
 }
 
-/// The same where the positions of tasks differ from their numbers.
+/// Packets that do not belong to a round, where the positions of tasks differ from their numbers.
 #[test]
 fn packets_of_tasks_without_part_in_a_round_change_nothing() {
     // Even tasks are on one host, odd ones on the other, which are led by tasks 0 and 1.

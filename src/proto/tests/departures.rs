@@ -252,7 +252,7 @@ fn the_last_packets_of_a_dead_task_count() {
     assert_eq!(job.members[0].outcomes, [Ok(()), Err(missing)]);
 }
 
-/// That a task has failed in a later operation says nothing of this one, for which its packet may still be under way.
+/// The failure of a task in a later operation says nothing of this one, for which its packet may still be under way.
 #[test]
 fn a_task_that_fails_later_may_still_complete_this_operation() {
     let mut network = Network::new(1, 4, 0.0, true);

@@ -21,12 +21,12 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Its body, 8-byte aligned.
+    /// The packet's body, 8-byte aligned.
     pub fn body(&self) -> Piece {
         Piece { ptr: self.body.as_ptr().cast(), len: self.len }
     }
 
-    /// The same as a slice.
+    /// The packet's body as a slice.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the body has `len` bytes.
         unsafe { std::slice::from_raw_parts(self.body.as_ptr().cast(), self.len) }

@@ -57,7 +57,7 @@ impl Hosts {
         self.launch_with(launcher, &[], tasks, program)
     }
 
-    /// The same, with flags of the launcher.
+    /// Starts a job as [`Self::launch`] does, with flags of the launcher.
     pub fn launch_with(
         &self,
         launcher: Launcher,

@@ -51,7 +51,7 @@ pub struct Hosts {
 #[derive(Debug)]
 struct Holder {
     process: Child,
-    /// Its end is the end of the process.
+    /// The end of the input is the end of the process.
     _stdin: ChildStdin,
     /// The identity of the network namespace.
     network: PathBuf,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub struct Source {
     /// From the top folder.
     pub file: String,
-    /// Its place in the tree of modules.
+    /// The file's place in the tree of modules.
     pub module: Vec<String>,
     tokens: Vec<Token>,
 }

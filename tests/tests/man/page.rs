@@ -7,9 +7,9 @@ use openlapi_tests::workspace;
 
 /// One page.
 pub struct Page {
-    /// Its name, `LAPI_Put`.
+    /// The page's name, `LAPI_Put`.
     pub name: String,
-    /// Its section: 1, 3 or 7.
+    /// The page's section: 1, 3 or 7.
     pub section: char,
     pub path: PathBuf,
     lines: Vec<String>,

@@ -59,7 +59,7 @@ fn a_task_that_comes_to_lapi_init_later_learns_of_the_end_too() {
     running.wait().exited(134).says("task 1 exited with status 0 before it called LAPI_Init");
 }
 
-/// Its end with status 0 was no failure when it happened, and is a reason for one now.
+/// The end with status 0 was no failure when it happened, and is a reason for one now.
 #[test]
 fn a_task_that_ended_before_any_task_came_to_lapi_init_is_named_when_the_job_fails() {
     let go = signpost("early_before_all");

@@ -30,7 +30,7 @@ impl Folder {
         Self::with_libraries(name, programs, &[])
     }
 
-    /// The same, with sources that are compiled to libraries of the programs.
+    /// Builds programs, with sources that are compiled to libraries of them.
     pub fn with_libraries(name: &str, programs: &[&str], libraries: &[&str]) -> Self {
         let source = support::workspace().join("samples").join(name);
         let all = [programs, libraries].concat();
@@ -116,7 +116,7 @@ impl Folder {
         }
     }
 
-    /// The same for a program in C and its twin in Fortran, which print the same.
+    /// Checks a program in C and its twin in Fortran, which print the same.
     pub fn check_twins(&self, twins: [&str; 2], numbers_of_tasks: &[usize], expected: Expected) {
         for program in twins {
             self.check(program, numbers_of_tasks, expected);

@@ -405,7 +405,7 @@ fn standalone() {
     folder.clean();
 }
 
-/// The same on two hosts, whose addresses the program knows, with a key that the user has made.
+/// The sample without a launcher on two hosts, whose addresses the program knows, with a key that the user has made.
 fn standalone_on_hosts(folder: &Folder) {
     let expected = |task: usize, tasks: usize| {
         let sum = tasks * (tasks + 1) / 2;

@@ -33,7 +33,7 @@ pub(super) enum Outcome {
         /// The kernel's error.
         error: io::Error,
     },
-    /// It could not be tried.
+    /// The copy could not be tried.
     Untried(io::Error),
 }
 

@@ -6,7 +6,7 @@ pub(super) enum Failure {
     /// What was asked for cannot be done: the arguments have to change.
     #[error("{0}")]
     Usage(String),
-    /// It was tried, and failed.
+    /// A measurement was tried, and failed.
     #[error("{0}")]
     Failed(String),
     /// Task 0 has reported the cause, and ends with this status.

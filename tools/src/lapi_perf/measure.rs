@@ -20,11 +20,11 @@ const EMPTY: u8 = 0xee;
 /// What a task does in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It starts operations to a task, and to a slot of its memory.
+    /// The task starts operations to a task, and to a slot of its memory.
     Origin { peer: u32, slot: u64 },
     /// The number of origins that have it as their target; the first of them.
     Target { origin: u32, origins: u64 },
-    /// It waits for the others.
+    /// The task waits for the others.
     Idle,
 }
 

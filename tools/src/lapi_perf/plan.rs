@@ -80,7 +80,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The same rows again, in a job of `tasks` tasks.
+    /// This plan's rows again, in a job of `tasks` tasks.
     pub(super) fn again(mut self, options: &Options, tasks: u32) -> Result<Self> {
         self.check |= options.check;
         self.interrupt = options.interrupt.or(self.interrupt);

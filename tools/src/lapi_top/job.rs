@@ -49,7 +49,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// This one, or the only one.
+    /// The `poe` that is process `pid`, or the only one.
     pub(super) fn find(pid: Option<i32>) -> Result<Self, Failure> {
         let user = geteuid();
         let of = |pid| {

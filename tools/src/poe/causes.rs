@@ -44,7 +44,7 @@ struct Failure {
 /// What the end of a task may do to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It was ended by a signal or a status that ends the job, or has left without LAPI_Term: others fail because of that.
+    /// The task was ended by a signal or a status that ends the job, or has left without LAPI_Term: others fail because of that.
     TakesOthers,
     /// No task had used LAPI, as far as was known: those that do so later may fail because of it.
     BeforeLapi,
@@ -53,7 +53,7 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    /// That of the end of a task with this status, and this state of its use of LAPI; `None`: no task of the job has used LAPI, as far
+    /// The effect of the end of a task with this status, and this state of its use of LAPI; `None`: no task of the job has used LAPI, as far
     /// as is known. `elsewhere`: the tasks run on other machines, where nothing is known of one that has left nothing open.
     pub(super) fn of(status: u8, stage: Option<Stage>, elsewhere: bool) -> Self {
         match stage {

@@ -144,7 +144,7 @@ struct Running {
 }
 
 impl Debugger {
-    /// That of this task; it is not started.
+    /// The debugger of this task, which is not started.
     pub(super) fn of(task: Option<usize>) -> Self {
         Self { task, running: None }
     }

@@ -17,7 +17,7 @@ const NO_TIMEOUT: &str = "MP_DEBUG_NOTIMEOUT";
 /// The variables of the tasks of one job.
 pub(super) struct Environment {
     tasks: usize,
-    /// The same for all tasks.
+    /// The variables that all tasks have alike.
     common: Vec<(String, String)>,
     /// The host of each task; `None`: all are here.
     hosts: Option<Vec<String>>,

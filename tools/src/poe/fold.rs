@@ -24,7 +24,7 @@ pub(super) struct Fold {
 
 #[derive(Default)]
 struct Known {
-    /// Its place among all lines.
+    /// The line's place among all lines.
     number: usize,
     /// How often it was shown.
     shown: usize,

@@ -41,7 +41,7 @@ impl Inherited {
         Ok(Self { mask: SigSet::thread_get_mask()?, ignored })
     }
 
-    /// The same for a launcher: it must take note of the end of its children.
+    /// The signals for a launcher: it must take note of the end of its children.
     pub(super) fn for_launcher(mut self) -> Self {
         let children = CHANGED.iter().position(|signal| *signal == Signal::SIGCHLD);
         self.ignored[children.expect("it is one of them")] = false;

@@ -27,7 +27,7 @@ pub(super) enum Values {
     Number(u64, u64),
     /// yes or no.
     YesNo,
-    /// The same; the flag alone means yes.
+    /// yes or no; the flag alone means yes.
     Switch,
     /// One of these words, in either case.
     OneOf(&'static [&'static str]),

@@ -41,7 +41,7 @@ pub(super) struct Source {
     pub stream: Stream,
     /// Closed when nobody wants what comes from it: then the task gets SIGPIPE.
     pub pipe: Arc<File>,
-    /// It is a pseudoterminal: its end is an error, and a task that writes to a closed one gets no SIGPIPE.
+    /// The pipe is a pseudoterminal: its end is an error, and a task that writes to a closed one gets no SIGPIPE.
     pub terminal: bool,
 }
 

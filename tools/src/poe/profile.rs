@@ -118,7 +118,7 @@ impl Profile {
 /// What became of a report.
 enum Merged {
     Report,
-    /// It was said why.
+    /// No report was made, and it was said why.
     Failed(String),
     /// By a signal of the user to this process.
     Ended(Signal),

@@ -77,7 +77,7 @@ impl Settings {
         Ok(self.given(variable)?.or(Some(default).filter(|default| !default.is_empty())))
     }
 
-    /// The same as something else. The table's check and the parser must agree.
+    /// The value of a setting as a `T`. The table's check and the parser must agree.
     pub(super) fn parsed<T: FromStr>(&self, variable: &str) -> Result<Option<T>, Error> {
         Ok(self.text(variable)?.map(|text| match text.parse() {
             Ok(value) => value,

@@ -107,10 +107,10 @@ impl Connection {
         reply.map_err(|why| failed(format!("PMI-1: {} is refused: {why}", request.command())))
     }
 
-    /// The same, with the reason when the launcher refuses the request.
+    /// Asks, and returns the reason when the launcher refuses the request.
     ///
     /// # Errors
-    /// As [`Self::ask`].
+    /// The errors of [`Self::ask`].
     pub(super) fn try_ask(
         &mut self,
         request: Request<'_>,

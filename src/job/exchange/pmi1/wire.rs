@@ -20,7 +20,7 @@ pub enum Request<'a> {
 }
 
 impl Request<'_> {
-    /// Its line.
+    /// The request's line.
     pub fn line(&self) -> String {
         match self {
             Self::Init => "cmd=init pmi_version=1 pmi_subversion=1\n".to_owned(),

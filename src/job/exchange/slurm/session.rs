@@ -27,9 +27,9 @@ use sha2::{Digest, Sha256};
 pub enum Refusal {
     /// The other side does not use this protocol.
     Stranger,
-    /// It is of another job, or at another fence.
+    /// The other side is of another job, or at another fence.
     Elsewhere,
-    /// It does not know the key.
+    /// The other side does not know the key.
     WrongKey,
     /// Two tasks with one number.
     Twice,
@@ -171,7 +171,7 @@ impl Responder {
         self.requested.as_ref().map(|(task, _)| *task)
     }
 
-    /// It is a task of this job.
+    /// Whether the other side has proved that it is a task of this job.
     pub fn has_proved(&self) -> bool {
         self.has_proved
     }

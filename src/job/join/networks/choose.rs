@@ -32,7 +32,7 @@ impl Wish {
 /// A network of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::job::join) struct Network {
-    /// Its subnet, or subnets.
+    /// The network's subnet, or subnets.
     pub(in crate::job::join) name: String,
     /// By party: which of its candidates is on it.
     pub(in crate::job::join) members: Vec<usize>,
@@ -43,7 +43,7 @@ pub(in crate::job::join) struct Network {
 pub(super) enum Obstacle {
     /// This party has the address, too, and is on another host.
     AlsoOf(usize),
-    /// It reaches its own host only.
+    /// The address reaches its own host only.
     OwnHost,
 }
 

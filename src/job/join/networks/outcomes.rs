@@ -19,7 +19,7 @@ pub(super) struct Pair {
     pub(super) own: usize,
     /// The other party.
     pub(super) party: usize,
-    /// Its candidate.
+    /// The other party's candidate.
     pub(super) other: usize,
 }
 

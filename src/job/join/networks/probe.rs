@@ -58,7 +58,7 @@ impl Sockets {
         }
     }
 
-    /// The same sockets, for the thread that uses them.
+    /// Further descriptors of the sockets, for the thread that uses them.
     pub(super) fn share(&self) -> Result<Self> {
         let why = |reason: io::Error| failed(format!("no socket to try the networks with: {reason}"));
         Ok(match self {
@@ -126,7 +126,7 @@ impl Probe {
     /// what the program maps after LAPI_Init is to lie at the same address in all tasks.
     ///
     /// # Errors
-    /// As for [`Self::start`].
+    /// The errors of [`Self::start`].
     pub(super) fn idle() -> Result<Self> {
         Self::spawn(|_| ())
     }

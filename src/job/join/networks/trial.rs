@@ -48,7 +48,7 @@ pub(super) struct Message {
     pub(super) is_answer: bool,
     /// The party that asks, and which of its candidates.
     pub(super) asks: (usize, usize),
-    /// The same of the party that is asked.
+    /// The party that is asked, and which of its candidates.
     pub(super) asked: (usize, usize),
 }
 
@@ -190,7 +190,7 @@ impl Progress {
         }
     }
 
-    /// It will not be tried again.
+    /// Counts one pair less as open: it will not be tried again.
     pub(super) fn given_up(&mut self) {
         self.open -= 1;
     }

@@ -26,9 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Which side of the pair a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lapi_perf) enum Side {
-    /// It begins; its pages are shared.
+    /// The task begins; its pages are shared.
     First,
-    /// Its peer begins.
+    /// The task's peer begins.
     Second(u32),
     /// Another task of the job.
     Neither,

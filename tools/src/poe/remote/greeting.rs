@@ -103,13 +103,13 @@ pub(super) struct Called {
 /// What follows from what the other side has sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// It has to send more.
+    /// The other side has to send more.
     More,
     /// These bytes are to be written: it may be a task.
     Reply(Vec<u8>),
-    /// It is this task, and this is its connection of this kind.
+    /// The other side is this task, and this is its connection of this kind.
     Task(usize, Kind),
-    /// It does not know the token, or is something else.
+    /// The other side does not know the token, or is something else.
     Stranger,
 }
 

@@ -24,7 +24,7 @@ use super::peer::{self, Arrived, Peer};
 
 /// How long the launcher may take to end after the tasks, and the tasks after it, and then once more after a signal.
 const GRACE: Duration = Duration::from_secs(5);
-/// The same once the tasks are killed: the user has asked twice, or they have had their time.
+/// How long the tasks may take once they are killed: the user has asked twice, or they have had their time.
 const SHORT_GRACE: Duration = Duration::from_secs(1);
 /// How long what a lost task has written may still be on its way.
 const PARTING: Duration = Duration::from_secs(2);
@@ -57,7 +57,7 @@ struct Hub {
     launcher: Pid,
     /// Readable when the launcher has ended; `None`: that is known.
     launcher_ended: Option<OwnedFd>,
-    /// That addresses are randomised was reported.
+    /// The user was told that addresses are randomised.
     randomized: bool,
     /// What tasks have written into their files, and the others were not sent yet.
     changes: Vec<u8>,

@@ -20,7 +20,7 @@ pub(super) struct Peer {
     control: Connection,
     /// The connections of its output and error, while they are read.
     data: Vec<Weak<File>>,
-    /// Its end was reported.
+    /// The task's end was reported.
     pub ended: bool,
     /// What has arrived and is no complete note yet.
     input: Vec<u8>,

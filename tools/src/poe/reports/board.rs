@@ -29,7 +29,7 @@ struct Task {
     /// A LAPI_Init has succeeded in it at some time.
     was_ready: bool,
     ended: Option<How>,
-    /// It uses LAPI, and has not been sent the present list of ended tasks.
+    /// The task uses LAPI, and has not been sent the present list of ended tasks.
     stale: bool,
 }
 

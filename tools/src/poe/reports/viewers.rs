@@ -33,9 +33,9 @@ pub(crate) const NAME: &str = "openlapi-poe-";
 /// The state of a job.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Job {
-    /// Its tasks run on other machines, where `poe` has no sockets to them.
+    /// The job's tasks run on other machines, where `poe` has no sockets to them.
     pub elsewhere: bool,
-    /// Its tasks.
+    /// The job's tasks.
     pub tasks: Vec<Task>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Task {
     pub pid: i32,
     /// The state of the process, as `/proc` has it.
     pub state: Option<char>,
-    /// It has replied.
+    /// The process has replied.
     pub replied: bool,
     /// What it does, as clauses that follow its name.
     pub doing: Vec<String>,
