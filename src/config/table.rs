@@ -122,7 +122,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_EUIDEVICE",
-        "The network interface to use, or the domain as libfabric names it; sn_all: all networks; sn_single: the best one.",
+        "The network interface to use, or the domain as libfabric names it; sn_all: all networks, over libfabric; sn_single: the best one.",
         "",
         Kind::Text,
         LAPI_ERR_CSS_LOAD_FAILED,

@@ -58,7 +58,6 @@ const PARAMETERS: Parameters = Parameters {
     acknowledge_every: 3,
     acknowledge_after: 500_000,
     longest_interval: 400_000_000,
-    paths: 2,
 };
 
 /// The longest packet, in bytes.
@@ -103,8 +102,8 @@ impl Side {
         Self { connection: Connection::new(hello, &PARAMETERS, 0), buffers, taken: Vec::new() }
     }
 
-    fn receive(&mut self, now: u64, theirs: u128, transmission: u64, path: u8, content: &[u8]) {
-        self.connection.receive(now, theirs, transmission, path, content, &mut self.buffers);
+    fn receive(&mut self, now: u64, theirs: u128, transmission: u64, content: &[u8]) {
+        self.connection.receive(now, theirs, transmission, content, &mut self.buffers);
         while let Some(packet) = self.connection.take() {
             assert!(
                 packet.head_len <= packet.len
@@ -157,21 +156,21 @@ fn reliable(bytes: &[u8]) -> bool {
             action::BYTES => {
                 let len = usize::from(reader.byte());
                 forged += 1;
-                sides[at].receive(now, theirs, forged, (forged % 2) as u8, reader.bytes(len));
+                sides[at].receive(now, theirs, forged, reader.bytes(len));
             }
             action::FRAGMENT => {
                 let (content, number) = a_fragment(&mut reader);
-                sides[at].receive(now, theirs, number, (number % 2) as u8, &content);
+                sides[at].receive(now, theirs, number, &content);
             }
             action::HEADER => {
                 let (content, number) = a_header(&mut reader);
-                sides[at].receive(now, theirs, number, (number % 2) as u8, &content);
+                sides[at].receive(now, theirs, number, &content);
             }
             action::HELLO => {
                 let [mine, yours] = [reader.byte(), reader.byte()].map(|number| u128::from(number % 4));
                 let hello =
                     Hello { mine: mine.max(1), yours, epoch: 0, process: (1, 1), longest: 0, opening: 0 };
-                sides[at].connection.receive_hello(now, &hello, yours as u8 % 2);
+                sides[at].connection.receive_hello(now, &hello);
             }
             action::PUSH => sides[at].push(now, 1 + usize::from(reader.byte()) % LONGEST),
             action::WAIT => now += u64::from(reader.byte()).pow(2) * 10_000,
@@ -205,10 +204,10 @@ fn send(sides: &mut [Side; 2], at: usize, now: u64, lost: u8) {
         let Some(content) = content.filter(|_| lost >> (step % 8) & 1 == 0) else { continue };
         if matches!(sending.content, Content::Hello) {
             let hello = *sides[at].connection.hello();
-            sides[other].connection.receive_hello(now, &hello, sending.path);
+            sides[other].connection.receive_hello(now, &hello);
         } else {
             assert!(Header::decode(&content).is_some(), "what is sent is sound");
-            sides[other].receive(now, at as u128 + 1, sending.transmission, sending.path, &content);
+            sides[other].receive(now, at as u128 + 1, sending.transmission, &content);
         }
     }
     panic!("it sends without end");

@@ -33,7 +33,7 @@ pub enum Kind {
     Close(u64),
     /// Nothing: the departure and all fragments before it have arrived.
     Closed,
-    /// Any bytes: the receiver is to reply with this number, by the path by which it has come.
+    /// Any bytes: the receiver is to reply with this number.
     Probe(u64),
     /// Nothing: the probe with this number has arrived.
     Reply(u64),

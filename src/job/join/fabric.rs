@@ -92,7 +92,8 @@ pub(super) fn join_all(
 ) -> Result<(Box<dyn Transport>, Vec<String>)> {
     let Place { identity, .. } = *place;
     let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
-    rails::warn(place, own.len(), own.first().map_or("", |own| own.network()));
+    let network = own.first().map_or("", |own| own.network());
+    rails::warn(place, own.len(), network, "the tasks have one rail in common");
     warn(place);
     let notes = notes(&own, exchange.name());
     let groups = groups(&cards);

@@ -37,8 +37,8 @@ pub(super) fn listed(rails: &[(String, String)]) -> String {
     format!("{} rails: {}", rails.len(), names.join(", "))
 }
 
-/// Attention messages, when failover was asked for and is not possible.
-pub(super) fn warn(place: &Place<'_>, rails: usize, network: &str) {
+/// Attention messages, when failover was asked for and is not possible: `why`, unless a device is named.
+pub(super) fn warn(place: &Place<'_>, rails: usize, network: &str, why: &str) {
     let Place { config, identity, .. } = *place;
     let on_all = config.euidevice.as_deref() == Some("sn_all");
     let several = config.instances != Instances::Count(1) || on_all;
@@ -48,7 +48,7 @@ pub(super) fn warn(place: &Place<'_>, rails: usize, network: &str) {
     if is_named(config) {
         attention(NAMED_DEVICE, &format!("one rail, {network}"));
     } else {
-        attention(ONE_RAIL, &format!("the tasks have one rail in common, {network}"));
+        attention(ONE_RAIL, &format!("{why}, {network}"));
     }
 }
 

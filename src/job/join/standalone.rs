@@ -110,7 +110,6 @@ pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joine
         datagram: usize::from(takes).min(config.udp_packet_size as usize),
         acknowledge_every: config.ack_thresh as u16,
         longest_interval: config.polling_interval,
-        paths: 1,
         opening: place.opening,
         patience: Some(config.init_timeout),
     };

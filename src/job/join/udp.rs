@@ -1,4 +1,4 @@
-//! UDP as the network of a job: one socket of each task, which receives at every address that the tasks may use.
+//! UDP as the network of a job: one socket of each task, on the network that the tasks have chosen.
 
 use super::Place;
 use super::agreed::{Agreed, failed, groups, join};
@@ -21,53 +21,46 @@ use std::time::Duration;
 /// The socket of this task, and where it receives.
 pub(super) struct Own {
     socket: Socket,
-    /// The task's networks by name, and its interface on each.
-    networks: Vec<(String, Interface)>,
+    /// The network by name.
+    network: String,
+    /// This task's interface there.
+    interface: Interface,
     security: NetSecurity,
 }
 
 impl Own {
-    /// Opens the socket for these networks.
+    /// Opens the socket for the first of these networks: there is one.
     pub(super) fn open(place: &Place<'_>, networks: &[(String, Candidate)]) -> Result<Self> {
         let security = place.config.net_security;
         let all = listed(place.config, all_interfaces()?)?;
-        let on = |(name, candidate): &(String, Candidate)| {
-            let is_it = |own: &&Interface| Some(own.address) == candidate.address;
-            let gone = || failed(format!("udp: {} has lost its address", candidate.interface));
-            Ok((name.clone(), all.iter().find(is_it).cloned().ok_or_else(gone)?))
-        };
-        let networks = networks.iter().map(on).collect::<Result<Vec<_>>>()?;
-        let reaches_this_host = networks.iter().all(|(_, interface)| interface.is_loopback);
-        let address: IpAddr = match networks.first().map(|(_, first)| first.address) {
-            Some(only) if reaches_this_host => only,
-            Some(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
-            _ => Ipv4Addr::UNSPECIFIED.into(),
+        let [(network, candidate), ..] = networks else { return Err(failed("udp: no network")) };
+        let is_it = |own: &Interface| Some(own.address) == candidate.address;
+        let gone = || failed(format!("udp: {} has lost its address", candidate.interface));
+        let interface = all.into_iter().find(is_it).ok_or_else(gone)?;
+        let address: IpAddr = match interface.address {
+            only if interface.is_loopback => only,
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         };
         let socket = Socket::open(SocketAddr::new(address, 0), Options::default());
         let socket = socket.map_err(|reason| failed(format!("udp: no socket on {address}: {reason}")))?;
-        Ok(Self { socket, networks, security })
+        Ok(Self { socket, network: network.clone(), interface, security })
     }
 
     /// What the other tasks need to know.
     pub(super) fn publish(&self, card: Card) -> Card {
         let port = self.socket.local().port();
-        let address = |(_, interface): &(String, Interface)| {
-            UdpAddress { at: SocketAddr::new(interface.address, port), longest: interface.longest }.encode()
-        };
-        Card {
-            addresses: self.networks.iter().map(address).collect(),
-            networks: self.networks.iter().map(|(network, _)| network.clone()).collect(),
-            ..card
-        }
+        let Interface { address, longest, .. } = self.interface;
+        let address = UdpAddress { at: SocketAddr::new(address, port), longest };
+        Card { addresses: vec![address.encode()], networks: vec![self.network.clone()], ..card }
     }
 
     /// The transport, and lines about it for MP_INFOLEVEL 2.
     pub(super) fn join(self, place: &Place<'_>, agreed: Agreed) -> Result<(Box<dyn Transport>, Vec<String>)> {
         let Place { config, identity, replaces, .. } = *place;
         let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
-        let networks: Vec<String> = self.networks.iter().map(|(network, _)| network.clone()).collect();
-        rails::warn(place, networks.len(), &networks[0]);
-        let datagram = networks.iter().map(|network| longest(&cards, network)).min().unwrap_or_default();
+        rails::warn(place, 1, &self.network, "UDP uses one interface");
+        let datagram = longest(&cards, &self.network);
         let settings = UdpSettings {
             me: identity.task,
             tasks: identity.tasks,
@@ -76,33 +69,22 @@ impl Own {
             datagram,
             acknowledge_every: config.ack_thresh as u16,
             longest_interval: longest_interval(config),
-            paths: networks.len() as u8,
             // The exchange keeps openings apart, and finds tasks that do not come.
             opening: 0,
             patience: None,
         };
-        let names = self.networks.iter().map(|(network, own)| (network.clone(), own.name.clone()));
-        let names: Vec<(String, String)> = names.collect();
         let notes = vec![
             format!("network: udp, datagrams of {datagram} bytes; addresses by {}", exchange.name()),
-            match *names.as_slice() {
-                [(ref network, _)] => format!("network: {network}"),
-                ref rails => format!("network: {}", rails::listed(rails)),
-            },
+            format!("network: {}", self.network),
         ];
         let groups = groups(&cards);
         let own = groups[identity.task as usize];
         let all: Vec<Process> = cards.iter().map(rails::process).collect();
         let processes = all.iter().zip(&groups).map(|(process, group)| (*group == own).then_some(*process));
         let processes = processes.collect();
-        let addresses = rails::Addresses::new(cards, exchange);
-        let addresses = networks.iter().map(|network| addresses.on(network)).collect();
-        let directory = Box::new(OnNetworks { addresses, processes });
+        let addresses = rails::Addresses::new(cards, exchange).on(&self.network);
+        let directory = Box::new(OnNetwork { addresses, processes });
         let mut transport = UdpTransport::new(&settings, Box::new(self.socket), directory)?;
-        if names.len() > 1 {
-            let (links, names) = rails::links(place, names);
-            transport.follow_links(links, names);
-        }
         if replaces {
             transport.replaces_another();
         }
@@ -145,20 +127,15 @@ fn longest(cards: &[Card], network: &str) -> usize {
 }
 
 /// The addresses of the other tasks' sockets.
-struct OnNetworks {
-    /// By path: at least one.
-    addresses: Vec<rails::OnNetwork>,
+struct OnNetwork {
+    addresses: rails::OnNetwork,
     /// The processes that this task sees, by task.
     processes: Box<[Option<Process>]>,
 }
 
-impl Directory for OnNetworks {
+impl Directory for OnNetwork {
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
-        self.address_on(peer, 0)
-    }
-
-    fn address_on(&mut self, peer: Task, path: u8) -> Result<SocketAddr> {
-        let bytes = self.addresses[usize::from(path)].address_of(peer)?;
+        let bytes = self.addresses.address_of(peer)?;
         let address = UdpAddress::decode(&bytes);
         address
             .map(|address| address.at)
@@ -166,16 +143,16 @@ impl Directory for OnNetworks {
     }
 
     fn has_died(&mut self, peer: Task) -> bool {
-        if self.addresses[0].has_died(peer) {
+        if self.addresses.has_died(peer) {
             return true;
         }
         // The card may be that of a process that has taken the task's place.
         let process = self.processes[peer as usize];
-        process.is_some_and(|first| self.addresses[0].process_of(peer).unwrap_or(first).is_gone())
+        process.is_some_and(|first| self.addresses.process_of(peer).unwrap_or(first).is_gone())
     }
 
     fn process_of(&mut self, peer: Task) -> Option<Process> {
-        self.addresses[0].process_of(peer)
+        self.addresses.process_of(peer)
     }
 }
 

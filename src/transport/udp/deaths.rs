@@ -192,15 +192,11 @@ impl UdpTransport {
     /// Sends the notices that are due.
     fn send_notices(&mut self, now: Nanos) {
         let life = self.process.life();
-        let Self { watch: Some(watch), device: Some(device), directory, key, batch, me, parameters, .. } =
-            self
-        else {
+        let Self { watch: Some(watch), device: Some(device), directory, key, batch, me, .. } = self else {
             return;
         };
         while let Some((to, notice, attempts)) = watch.outgoing.take_due(now) {
-            // With each repetition by another path.
-            let path = attempts % u32::from(parameters.paths);
-            if let Ok(address) = directory.address_on(to, path as u8) {
+            if let Ok(address) = directory.address_of(to) {
                 let announcement = Announcement { notice, is_receipt: false, life };
                 batch.send_now(&mut **device, address, &key.announce(*me, to, &announcement));
             }

@@ -53,7 +53,7 @@ impl UdpTransport {
             (false, Some(_)) => (Standing::Meeting, FIRST_CONTACT),
             (false, None) => (Standing::Up, FIRST_CONTACT),
         };
-        let session = self.session(task, epoch);
+        let session = self.session(epoch);
         self.peers[task as usize] = Some(Box::new(Peer::new(standing, Some(session))));
         self.met.push(task);
         // Also after a hello that says nothing: the other side may wait for one of this side.
@@ -61,32 +61,9 @@ impl UdpTransport {
     }
 
     /// A connection that is to be made.
-    pub(super) fn session(&mut self, task: Task, epoch: u64) -> Session {
+    pub(super) fn session(&mut self, epoch: u64) -> Session {
         let hello = self.first_hello(epoch);
-        let mut session = Session::new(hello, &self.parameters, self.now());
-        // Both sides prefer the same path, and pairs of tasks different ones.
-        session.connection.prefer(self.me as usize + task as usize);
-        session
-    }
-
-    /// By which path a datagram of a peer has come that names this address as its origin.
-    #[inline]
-    pub(super) fn path_from(&mut self, task: Task, from: SocketAddr) -> u8 {
-        if self.parameters.paths == 1 { 0 } else { self.path_of_several(task, from) }
-    }
-
-    fn path_of_several(&mut self, task: Task, from: SocketAddr) -> u8 {
-        let known = self.peer(task).map(|peer| &peer.whereabouts).filter(|known| known.is_made());
-        if let Some(known) = known {
-            known.path_of(from)
-        } else {
-            Whereabouts::made(self.listed(task)).path_of(from)
-        }
-    }
-
-    /// Where the directory lists a peer, by path.
-    pub(super) fn listed(&mut self, task: Task) -> Box<[Option<SocketAddr>]> {
-        (0..self.parameters.paths).map(|path| self.directory.address_on(task, path).ok()).collect()
+        Session::new(hello, &self.parameters, self.now())
     }
 
     /// What this side says at first in another incarnation of a connection, with a new number.
@@ -99,12 +76,13 @@ impl UdpTransport {
 
     /// Sends a hello of this side to where the peer may be.
     pub(super) fn greet(&mut self, task: Task, hello: &Hello) {
-        let listed = self.listed(task);
-        let known = self.peer(task).map(|peer| [peer.whereabouts.on(0), peer.heard_at]).unwrap_or_default();
+        let listed = self.directory.address_of(task).ok();
+        let known = self.peer(task).map(|peer| [peer.whereabouts.address(), peer.heard_at]);
+        let [address, heard_at] = known.unwrap_or_default();
         let hello = Hello { longest: self.longest, opening: self.opening, ..*hello };
         let Some(device) = &mut self.device else { return };
         let greeting = self.key.greet(self.me, task, &hello);
-        let all = [&listed[..], &known].concat();
+        let all = [listed, address, heard_at];
         for (at, to) in all.iter().enumerate() {
             if let Some(to) = to.filter(|to| !all[..at].contains(&Some(*to))) {
                 self.batch.send_now(&mut **device, to, &greeting);
@@ -188,7 +166,6 @@ impl UdpTransport {
                 _ => {}
             }
         }
-        let path = self.path_from(task, from);
         let Self { peers, key, me, parameters, longest, .. } = self;
         let Some(peer) = peers[task as usize].as_deref_mut() else { return };
         let Some(session) = &mut peer.session else { return };
@@ -197,7 +174,7 @@ impl UdpTransport {
             peer.heard_at = Some(from);
             session.connection.agree(&with_datagrams(*parameters, hello.longest.min(*longest)));
         }
-        let happened = session.connection.receive_hello(now, hello, path);
+        let happened = session.connection.receive_hello(now, hello);
         session.keys(key, *me, task);
         let proven = hello.yours == session.connection.mine();
         self.note(task, happened, was_opening);
@@ -330,14 +307,9 @@ impl UdpTransport {
             self.note_process(task, process, self.now());
             self.directory.note_process(task, process);
         }
-        let listed = self.listed(task);
-        let links: Vec<u8> = (0..self.parameters.paths).filter(|&path| !self.has_link(path)).collect();
-        let now = self.now();
+        let listed = self.directory.address_of(task).ok();
         let Some(peer) = self.peer_mut(task) else { return };
         peer.whereabouts = Whereabouts::made(listed);
-        if let Some(session) = &mut peer.session {
-            links.into_iter().for_each(|path| session.connection.set_link(now, path, false));
-        }
         if peer.standing == Standing::Meeting {
             peer.standing = Standing::Up;
         }

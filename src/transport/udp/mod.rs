@@ -10,7 +10,7 @@
 //! sealed and given to the device in batches ([`outgoing`]). [`handshake`] says how connections are made, and what another
 //! incarnation of a peer means.
 //!
-//! A job uses it with `MP_EUILIB=ip` (`src/job/join/udp.rs`): on which of the [`interfaces`], the tasks agree there.
+//! A job uses it with `MP_EUILIB=ip` (`src/job/join/udp.rs`): which of the [`interfaces`] it uses, the tasks agree there.
 
 pub mod address;
 mod alarms;
@@ -21,7 +21,6 @@ pub mod device;
 mod endpoint;
 mod handshake;
 pub mod interfaces;
-mod links;
 mod notices;
 mod outgoing;
 mod peer;
@@ -47,10 +46,8 @@ use alarms::Alarms;
 use contact::Peer;
 use deaths::{Receipts, Watch};
 use device::Device;
-use links::OwnLinks;
 use outgoing::Batch;
 use preferred_peer::PreferredPeer;
-pub use reliable::PATHS;
 use reliable::{Arrived, Buffers, Nanos, Parameters};
 use seal::{ENVELOPE, GREETING, JobKey, Security};
 use std::cell::RefCell;
@@ -86,8 +83,6 @@ pub struct UdpSettings {
     pub longest_interval: Duration,
     /// Which opening of LAPI in the job this is, where tasks of several may meet.
     pub opening: u32,
-    /// Paths between two tasks, from 1 to [`PATHS`]: each task has as many addresses. The same in all tasks.
-    pub paths: u8,
     /// The tasks start on their own: after how long one that has not replied at first contact counts as dead. `None`: all of them are there.
     pub patience: Option<Duration>,
 }
@@ -103,14 +98,6 @@ pub trait Directory: Send {
     /// # Errors
     /// None is known.
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr>;
-
-    /// The same on one of the paths.
-    ///
-    /// # Errors
-    /// Those of [`Self::address_of`].
-    fn address_on(&mut self, peer: Task, _path: u8) -> Result<SocketAddr> {
-        self.address_of(peer)
-    }
 
     /// Whether the peer is known to have ended without LAPI_Term. Called some times in a second for some peers.
     fn has_died(&mut self, _peer: Task) -> bool {
@@ -204,8 +191,6 @@ pub struct UdpTransport {
     last_order: u64,
     /// By task: whether packets to it go by another transport. Empty: none does.
     elsewhere: Box<[bool]>,
-    /// The links of this task's interfaces, where there are several paths.
-    links: Option<OwnLinks>,
     /// The watch of the tasks for each other.
     watch: Option<Box<Watch>>,
     start: Instant,
@@ -274,7 +259,6 @@ impl UdpTransport {
             process: Process::own(),
             last_order: 0,
             elsewhere: Box::default(),
-            links: None,
             watch: None,
             start: clock::now(),
             sleeper,
@@ -327,7 +311,6 @@ fn parameters(settings: &UdpSettings, longest: u16) -> Parameters {
         acknowledge_every: settings.acknowledge_every.max(1),
         acknowledge_after: 500_000,
         longest_interval: settings.longest_interval.as_nanos() as Nanos,
-        paths: settings.paths.clamp(1, PATHS as u8),
     };
     with_datagrams(common, longest)
 }

@@ -4,7 +4,6 @@ use super::contact::Session;
 use super::device::{Datagram, Device};
 use super::reliable::{Connection, Content, Nanos, Sending};
 use super::seal::Sealer;
-use super::whereabouts::Whereabouts;
 use crate::wire::datagram::Hello;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,9 +16,6 @@ const BATCH: usize = super::device::TRAIN;
 
 /// What probes are filled up with.
 static PADDING: [u8; ROOM] = [0; ROOM];
-
-/// The way of a datagram, beside its path: it may be longer than the path takes.
-const IN_PARTS: u8 = 1 << 7;
 
 /// The datagrams of one call.
 pub(super) struct Batch {
@@ -56,7 +52,7 @@ impl Batch {
         &mut self,
         device: &mut dyn Device,
         session: &mut Session,
-        peer: &Whereabouts,
+        to: Option<SocketAddr>,
         now: Nanos,
     ) -> (Option<Hello>, Option<Nanos>) {
         let (connection, mut sealer) = session.sealing();
@@ -72,34 +68,36 @@ impl Batch {
             let end = seal(connection, sealer, &sending, &mut self.sealed);
             if connection.is_quiet(now) {
                 // What most small messages are: one datagram. When the next one is due is found while it is on its way.
-                self.give(device, peer, &[end], &[way(&sending)]);
+                self.give(device, to, &[end], &[sending.in_parts]);
                 return (hello, connection.due(now));
             }
             let due = connection.due(now);
             if due.is_none_or(|due| due > now) {
-                self.give(device, peer, &[end], &[way(&sending)]);
+                self.give(device, to, &[end], &[sending.in_parts]);
                 return (hello, due);
             }
-            let more = self.send_several(device, connection, sealer, peer, now, (end, way(&sending)));
+            let first = (end, sending.in_parts);
+            let more = self.send_several(device, connection, sealer, to, now, first);
             hello = more.or(hello);
         }
         (hello, connection.due(now))
     }
 
-    /// Sends the datagram that was sealed first, which ends there and takes this way, with those that follow it, at most [`BATCH`] together.
+    /// Sends the datagram that was sealed first, which ends there, and in parts if that says so, with those that follow it, at most [`BATCH`]
+    /// together.
     #[inline(never)]
     fn send_several(
         &mut self,
         device: &mut dyn Device,
         connection: &mut Connection,
         sealer: &mut Sealer,
-        peer: &Whereabouts,
+        to: Option<SocketAddr>,
         now: Nanos,
-        first: (usize, u8),
+        first: (usize, bool),
     ) -> Option<Hello> {
-        let (mut hello, mut ends, mut ways) = (None, [0; BATCH], [0; BATCH]);
+        let (mut hello, mut ends, mut in_parts) = (None, [0; BATCH], [false; BATCH]);
         let (mut count, mut end, mut is_fragment) = (1, first.0, false);
-        (ends[0], ways[0]) = first;
+        (ends[0], in_parts[0]) = first;
         while count < BATCH && end + self.longest <= self.sealed.len() {
             let another = if is_fragment { connection.transmit_another(now) } else { None };
             let sending = another.or_else(|| connection.transmit(now));
@@ -107,61 +105,61 @@ impl Batch {
                 Some(Sending { content: Content::Hello, .. }) => hello = Some(*connection.hello()),
                 Some(sending) => {
                     end += seal(connection, sealer, &sending, &mut self.sealed[end..]);
-                    (ends[count], ways[count]) = (end, way(&sending));
+                    (ends[count], in_parts[count]) = (end, sending.in_parts);
                     is_fragment = matches!(sending.content, Content::Fragment(..));
                     count += 1;
                 }
                 None => break,
             }
         }
-        self.give(device, peer, &ends[..count], &ways[..count]);
+        self.give(device, to, &ends[..count], &in_parts[..count]);
         hello
     }
 
-    /// Gives what was sealed to the device; the datagrams end at these places, and take these ways. Those to an unknown address are lost.
-    fn give(&mut self, device: &mut dyn Device, peer: &Whereabouts, ends: &[usize], ways: &[u8]) {
-        if ways.iter().any(|way| way & IN_PARTS != 0) {
-            return self.give_singly(device, peer, ends, ways);
+    /// Gives what was sealed to the device; the datagrams end at these places, and are sent in parts or not. Those to an unknown address are
+    /// lost.
+    fn give(&mut self, device: &mut dyn Device, to: Option<SocketAddr>, ends: &[usize], in_parts: &[bool]) {
+        let Some(to) = to else { return };
+        if in_parts.contains(&true) {
+            return self.give_singly(device, to, ends, in_parts);
         }
         let Self { sealed, unsent, .. } = self;
         match *ends {
             [] => {}
             // What most small messages are: the other way would take a tenth of a microsecond longer.
             [end] => {
-                let (bytes, Some(to)) = (&sealed[..end], peer.on(ways[0])) else { return };
+                let bytes = &sealed[..end];
                 if device.send(&[Datagram { to, bytes }]) == 0 {
                     unsent.push_back((to, bytes.to_vec(), false));
                 }
             }
             _ => {
-                let Some(first) = peer.on(ways[0]) else { return };
-                if let Some(segment) = segment(ends, ways) {
+                if let Some(segment) = segment(ends) {
                     let bytes = &sealed[..ends[ends.len() - 1]];
-                    let taken = device.send_train(first, bytes, segment);
+                    let taken = device.send_train(to, bytes, segment);
                     let rest = bytes.chunks(segment).skip(taken);
-                    return unsent.extend(rest.map(|bytes| (first, bytes.to_vec(), false)));
+                    return unsent.extend(rest.map(|bytes| (to, bytes.to_vec(), false)));
                 }
-                let (mut datagrams, mut start) = ([Datagram { to: first, bytes: &[] }; BATCH], 0);
-                for ((datagram, &end), &path) in datagrams.iter_mut().zip(ends).zip(ways) {
-                    *datagram = Datagram { to: peer.on(path).unwrap_or(first), bytes: &sealed[start..end] };
+                let (mut datagrams, mut start) = ([Datagram { to, bytes: &[] }; BATCH], 0);
+                for (datagram, &end) in datagrams.iter_mut().zip(ends) {
+                    datagram.bytes = &sealed[start..end];
                     start = end;
                 }
                 let datagrams = &datagrams[..ends.len()];
                 let taken = device.send(datagrams);
                 let rest = datagrams[taken..].iter();
-                unsent.extend(rest.map(|datagram| (datagram.to, datagram.bytes.to_vec(), false)));
+                unsent.extend(rest.map(|datagram| (to, datagram.bytes.to_vec(), false)));
             }
         }
     }
 
     /// [`Self::give`] where some of them may have to be sent in parts.
     #[cold]
-    fn give_singly(&mut self, device: &mut dyn Device, peer: &Whereabouts, ends: &[usize], ways: &[u8]) {
+    fn give_singly(&mut self, device: &mut dyn Device, to: SocketAddr, ends: &[usize], in_parts: &[bool]) {
         let mut start = 0;
-        for (&end, &way) in ends.iter().zip(ways) {
-            let (bytes, in_parts) = (&self.sealed[start..end], way & IN_PARTS != 0);
+        for (&end, &in_parts) in ends.iter().zip(in_parts) {
+            let bytes = &self.sealed[start..end];
             start = end;
-            let Some(to) = peer.on(way & !IN_PARTS) else { continue };
             if !self.unsent.is_empty() || !send_one(device, Datagram { to, bytes }, in_parts) {
                 self.unsent.push_back((to, bytes.to_vec(), in_parts));
             }
@@ -191,18 +189,13 @@ fn send_one(device: &mut dyn Device, datagram: Datagram<'_>, in_parts: bool) -> 
     if in_parts { device.send_in_parts(&datagram) } else { device.send(&[datagram]) != 0 }
 }
 
-/// How long the datagrams are that end at these places, if all are equally long, but for a shorter last one, and take one way.
+/// How long the datagrams are that end at these places, if all are equally long, but for a shorter last one.
 #[inline]
-fn segment(ends: &[usize], ways: &[u8]) -> Option<usize> {
+fn segment(ends: &[usize]) -> Option<usize> {
     let (&segment, &last) = (ends.first()?, ends.last()?);
     let before = ends.len() - 1;
     let equal = ends[..before].iter().enumerate().all(|(at, end)| *end == (at + 1) * segment);
-    (equal && last <= (before + 1) * segment && ways.iter().all(|way| *way == ways[0])).then_some(segment)
-}
-
-/// The way that a datagram takes.
-fn way(sending: &Sending) -> u8 {
-    sending.path | if sending.in_parts { IN_PARTS } else { 0 }
+    (equal && last <= (before + 1) * segment).then_some(segment)
 }
 
 /// Seals a datagram of the connection; returns how long it is.

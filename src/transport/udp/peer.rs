@@ -96,7 +96,7 @@ impl Peers for UdpTransport {
             return Ok(());
         }
         self.part(task);
-        let session = self.session(task, epoch);
+        let session = self.session(epoch);
         if let Some(peer) = self.peer_mut(task) {
             (peer.standing, peer.session) = (Standing::Rejoining, Some(session));
         }

@@ -46,7 +46,6 @@ impl UdpTransport {
     fn advance_some(&mut self, everything: bool) -> bool {
         let Some(mut device) = self.device.take() else { return false };
         let (now, mut any) = (self.now(), false);
-        self.look_at_links(now);
         for _ in 0..ROUNDS {
             let mut take = |from, bytes: &mut [u8]| self.note_datagram(now, from, bytes);
             let taken = if everything { device.receive(&mut take) } else { device.poll(&mut take) };
@@ -185,7 +184,7 @@ impl UdpTransport {
             return;
         }
         let Peer { session: Some(session), whereabouts, .. } = peer else { return };
-        let (hello, due) = batch.send(&mut **device, session, whereabouts, now);
+        let (hello, due) = batch.send(&mut **device, session, whereabouts.address(), now);
         // What is still due waits for room in the device.
         let next = due.map(|due| if due <= now { now + RETRY.as_nanos() as Nanos } else { due });
         alarms.set(&mut peer.alarm, task, next);
@@ -257,19 +256,17 @@ impl UdpTransport {
                 return;
             }
         };
-        // Nothing is asked or allocated for what no task of the job has made.
-        let path = self.path_from(task, from);
         let Self { peers, buffers, .. } = self;
         let Some(session) = peers[task as usize].as_deref_mut().and_then(Peer::live) else { return };
         let connection = &mut session.connection;
         let was_opening = connection.state() == State::Opening;
         let theirs = connection.theirs();
-        let happened = connection.receive(now, theirs, claim.number, path, content, buffers);
+        let happened = connection.receive(now, theirs, claim.number, content, buffers);
         self.note(task, happened, was_opening);
         self.note_source(now, task, from);
         let Self { peers, preferred_peer, .. } = self;
         let peer = peers[task as usize].as_deref();
-        preferred_peer.note(from, || peer.is_some_and(|peer| peer.whereabouts.on(path) == Some(from)));
+        preferred_peer.note(from, || peer.is_some_and(|peer| peer.whereabouts.address() == Some(from)));
     }
 
     /// Notes what a datagram of a peer has brought.

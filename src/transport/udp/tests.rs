@@ -33,7 +33,6 @@ fn settings(me: Task, tasks: u32, security: Security, datagram: usize) -> UdpSet
         // The tests wait for acknowledgements.
         acknowledge_every: 1,
         longest_interval: Duration::from_millis(400),
-        paths: 1,
         opening: 1,
         patience: None,
     }

@@ -15,36 +15,26 @@ const BETWEEN_QUESTIONS: Nanos = 20_000_000;
 /// Where one peer receives, in one incarnation of the connection.
 #[derive(Debug, Default)]
 pub(super) struct Whereabouts {
-    /// Where the directory lists it, by path.
-    listed: Box<[Option<SocketAddr>]>,
-    /// Another address of it, which is used for all paths: it has replied to its question.
+    /// Where the directory lists it.
+    listed: Option<SocketAddr>,
+    /// Another address of it, which is used: it has replied to its question.
     proven: Option<SocketAddr>,
-    /// A datagram of the connection has come from a listed address: nothing changes any more.
+    /// A datagram of the connection has come from the listed address: nothing changes any more.
     settled: bool,
     /// When the next question may be sent.
     ask_at: Nanos,
 }
 
 impl Whereabouts {
-    /// The connection is made; the directory lists these addresses, by path.
-    pub(super) fn made(listed: Box<[Option<SocketAddr>]>) -> Self {
+    /// The connection is made; the directory lists this address.
+    pub(super) fn made(listed: Option<SocketAddr>) -> Self {
         Self { listed, ..Self::default() }
     }
 
-    /// Whether it was made ([`Self::made`]).
-    pub(super) fn is_made(&self) -> bool {
-        !self.listed.is_empty()
-    }
-
-    /// Where datagrams go that take a path.
+    /// Where datagrams go.
     #[inline]
-    pub(super) fn on(&self, path: u8) -> Option<SocketAddr> {
-        if self.proven.is_some() { self.proven } else { *self.listed.get(usize::from(path))? }
-    }
-
-    /// By which path a datagram has come that names this address as its origin: the first, where it is not listed.
-    pub(super) fn path_of(&self, from: SocketAddr) -> u8 {
-        self.listed.iter().position(|listed| *listed == Some(from)).unwrap_or_default() as u8
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.proven.or(self.listed)
     }
 
     /// Whether nothing is to be learnt from where the next datagrams come from.
@@ -56,7 +46,7 @@ impl Whereabouts {
     /// A datagram of the connection, which was accepted, has come from this address: whether it is to be asked.
     #[cold]
     pub(super) fn heard(&mut self, now: Nanos, from: SocketAddr) -> bool {
-        if self.listed.contains(&Some(from)) {
+        if self.listed == Some(from) {
             (self.proven, self.settled) = (None, true);
         }
         if self.settled || self.proven.is_some() || now < self.ask_at {

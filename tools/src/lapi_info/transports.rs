@@ -53,7 +53,7 @@ fn udp(config: Option<&Config>, one_machine: bool) -> Transport {
     let by_fabric = config.is_some_and(|config| config.euilib == Some(Euilib::Us));
     let (usable, reason) = match &chosen {
         Ok(_) if by_fabric => (false, "MP_EUILIB is us".to_owned()),
-        Ok(used) => (true, format!("receives on {}", names(used))),
+        Ok(used) => (true, format!("receives on {}", one_of(used))),
         Err(error) => (false, error.detail.clone()),
     };
     let used = chosen.unwrap_or_default();
@@ -75,6 +75,12 @@ fn udp(config: Option<&Config>, one_machine: bool) -> Transport {
         chosen: if used.is_empty() { None } else { Some(names(&used)) },
         passed_over: passed_over.collect(),
     }
+}
+
+/// Which of these interfaces UDP uses: one, and which one a job decides.
+fn one_of(interfaces: &[Interface]) -> String {
+    let names = names(interfaces);
+    if names.contains(',') { format!("one of {names}") } else { names }
 }
 
 /// The names of interfaces, each once.

@@ -49,8 +49,8 @@ struct State {
     listed: Vec<Option<(SocketAddr, Process)>>,
     /// The tasks whose last process is known to have died.
     dead: Vec<bool>,
-    /// The ways that carry nothing: from a task to another one, by the paths with these bits.
-    cut: Vec<(Task, Task, u8)>,
+    /// The ways that carry nothing: from a task to another one.
+    cut: Vec<(Task, Task)>,
     /// Longer datagrams are lost, unless they are sent in parts.
     takes: usize,
     next_port: u16,
@@ -116,15 +116,15 @@ impl Network {
         state.dead[task as usize] = reported;
     }
 
-    /// From now on nothing arrives from `from` at `to` by the paths with these bits.
-    pub fn cut(&self, from: Task, to: Task, paths: u8) {
-        self.state().cut.push((from, to, paths));
+    /// From now on nothing arrives from `from` at `to`.
+    pub fn cut(&self, from: Task, to: Task) {
+        self.state().cut.push((from, to));
     }
 
     /// What [`Self::cut`] has done, undone once.
-    pub fn heal(&self, from: Task, to: Task, paths: u8) {
+    pub fn heal(&self, from: Task, to: Task) {
         let cut = &mut self.state().cut;
-        if let Some(at) = cut.iter().position(|way| *way == (from, to, paths)) {
+        if let Some(at) = cut.iter().position(|way| *way == (from, to)) {
             cut.swap_remove(at);
         }
     }
@@ -147,10 +147,8 @@ impl Network {
         {
             let State { rng, ports, cut, carried, .. } = &mut *self.state();
             *carried += 1;
-            let Some(port) = ports.get(&on_path(to, 0)) else { return };
-            let is_cut =
-                |way: &(Task, Task, u8)| (way.0, way.1) == (from, port.task) && way.2 >> path_of(to) & 1 != 0;
-            if !cut.iter().any(is_cut) {
+            let Some(port) = ports.get(&to) else { return };
+            if !cut.contains(&(from, port.task)) {
                 for _ in 0..1 + u32::from(rng.chance(duplicate)) {
                     if rng.chance(lose) {
                         continue;
@@ -171,8 +169,6 @@ impl Network {
             let times = copies.iter().map(|(time, _)| time / 1000).collect::<Vec<_>>();
             println!("{:.6} {from} to {to}: {name}, arrives after {times:?} us", world.now() as f64 / 1e9);
         }
-        // The system chooses the address of the path as the origin.
-        let own = on_path(own, path_of(to));
         for (time, bytes) in copies {
             let network = self.clone();
             world.after(time, move |world| network.arrive(world, own, to, bytes));
@@ -182,7 +178,7 @@ impl Network {
     fn arrive(&self, world: &World, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         let task = {
             let state = &mut *self.state();
-            let Some(port) = state.ports.get_mut(&on_path(to, 0)) else { return };
+            let Some(port) = state.ports.get_mut(&to) else { return };
             if port.queue.len() >= self.faults.queue {
                 return;
             }
@@ -193,19 +189,6 @@ impl Network {
             port.task
         };
         world.rouse(task);
-    }
-}
-
-/// The address of a device on one of its paths.
-fn on_path(at: SocketAddr, path: u8) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1 + path], at.port()))
-}
-
-/// On which path an address is.
-fn path_of(at: SocketAddr) -> u8 {
-    match at {
-        SocketAddr::V4(at) => at.ip().octets()[3] - 1,
-        SocketAddr::V6(_) => 0,
     }
 }
 
@@ -306,10 +289,6 @@ impl Directory for Listing {
         let listed = self.0.state().listed[peer as usize];
         let listed = listed.ok_or_else(|| Error::new(LAPI_ERR_CSS_LOAD_FAILED, "no address"))?;
         Ok(listed.0)
-    }
-
-    fn address_on(&mut self, peer: Task, path: u8) -> Result<SocketAddr> {
-        Ok(on_path(self.address_of(peer)?, path))
     }
 
     fn process_of(&mut self, peer: Task) -> Option<Process> {

@@ -67,8 +67,7 @@ pub fn run(model: &Arc<Model>, me: Task, device: SimulatedDevice) {
 }
 
 fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, context: &Arc<Context>) {
-    let Scenario { tasks, security, datagram, paths, acknowledge_every, longest_interval, .. } =
-        model.scenario;
+    let Scenario { tasks, security, datagram, acknowledge_every, longest_interval, .. } = model.scenario;
     let settings = UdpSettings {
         me,
         tasks,
@@ -77,7 +76,6 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
         datagram,
         acknowledge_every,
         longest_interval: Duration::from_nanos(longest_interval),
-        paths,
         opening: 0,
         patience: None,
     };

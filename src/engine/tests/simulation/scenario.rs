@@ -11,8 +11,8 @@ const SECOND: Nanos = 1_000_000_000;
 /// What happens at a moment.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Some ways between tasks carry nothing for a time, on the paths with these bits.
-    Cut { ways: Vec<(u32, u32)>, paths: u8, time: Nanos },
+    /// Some ways between tasks carry nothing for a time.
+    Cut { ways: Vec<(u32, u32)>, time: Nanos },
     /// Links take no longer datagrams from now on.
     Narrow { takes: usize },
     /// No thread of the task runs for a time.
@@ -36,8 +36,6 @@ pub struct Scenario {
     pub events: Vec<(Nanos, Event)>,
     pub security: Security,
     pub datagram: usize,
-    /// By how many paths two tasks reach each other.
-    pub paths: u8,
     pub acknowledge_every: u16,
     pub longest_interval: Nanos,
     pub copy_limit: usize,
@@ -76,7 +74,6 @@ impl Scenario {
             events: Vec::new(),
             security,
             datagram,
-            paths: 1,
             acknowledge_every: [1, 2, 30][rng.below(3) as usize],
             longest_interval: [100, 400, 2000][rng.below(3) as usize] * MILLISECOND,
             copy_limit: [0, 128, 4096][rng.below(3) as usize],
@@ -124,20 +121,17 @@ impl Scenario {
         }
     }
 
-    /// The same with tasks most of which send small packets together, on several paths in every third scenario.
+    /// Tasks most of which send small packets together, on networks that fail in every third scenario.
     pub fn coalescing(seed: u64) -> Self {
-        let scenario = if seed.is_multiple_of(3) { Self::on_several_paths(seed) } else { Self::new(seed) };
+        let scenario = if seed.is_multiple_of(3) { Self::on_failing_links(seed) } else { Self::new(seed) };
         Self { coalesces: 0.8, ..scenario }
     }
 
-    /// The same with several paths, some of which fail and return; in every second scenario one of them works all the time. In some, links
-    /// take less than the tasks believe.
-    pub fn on_several_paths(seed: u64) -> Self {
+    /// Interfaces and switches fail and return again and again; in some, links take less than the tasks believe.
+    pub fn on_failing_links(seed: u64) -> Self {
         let mut scenario = Self::new(seed);
         let mut rng = Rng::stream(seed, 6);
-        scenario.paths = 2 + rng.below(3) as u8;
-        let (all, tasks) = (u8::MAX >> (8 - scenario.paths), u64::from(scenario.tasks));
-        let whole = if rng.chance(0.5) { 1 << rng.below(scenario.paths.into()) } else { 0 };
+        let tasks = u64::from(scenario.tasks);
         for _ in 0..rng.below(8) {
             let longest = [20 * MILLISECOND, 500 * MILLISECOND, 5 * SECOND][rng.below(3) as usize];
             let moment = rng.below(longest);
@@ -157,8 +151,7 @@ impl Scenario {
                 let takes = 1200 + rng.below(scenario.datagram as u64) as usize;
                 scenario.events.push((moment, Event::Narrow { takes }));
             }
-            let paths = rng.next_u64() as u8 & all & !whole;
-            scenario.events.push((moment, Event::Cut { ways, paths, time: rng.below(3 * SECOND) }));
+            scenario.events.push((moment, Event::Cut { ways, time: rng.below(3 * SECOND) }));
         }
         scenario
     }
@@ -179,7 +172,7 @@ impl Scenario {
                 // A task that no other reaches.
                 _ => (0..self.tasks).flat_map(|peer| [(one, peer), (peer, one)]).collect(),
             };
-            events.push((moment(rng), Event::Cut { ways, paths: u8::MAX, time: rng.below(5 * SECOND) }));
+            events.push((moment(rng), Event::Cut { ways, time: rng.below(5 * SECOND) }));
         }
         for _ in 0..rng.below(4).saturating_sub(1) {
             let time = if rng.chance(0.5) { rng.below(50 * MILLISECOND) } else { rng.below(4 * SECOND) };
@@ -206,7 +199,7 @@ impl Scenario {
             let peer = (task + 1 + rng.below(tasks - 1) as u32) % self.tasks;
             let ways = [vec![(task, peer)], vec![(task, peer), (peer, task)]][rng.below(2) as usize].clone();
             let time = 20 * SECOND + rng.below(20 * SECOND);
-            events.push((moment(rng), Event::Cut { ways, paths: u8::MAX, time }));
+            events.push((moment(rng), Event::Cut { ways, time }));
         }
         self.events = events;
         self.timeout = match () {

@@ -16,8 +16,6 @@ pub(in crate::job::join) struct Wish {
     pub(in crate::job::join) all: bool,
     /// At most this number of interfaces on a network.
     pub(in crate::job::join) each: usize,
-    /// All networks have addresses of one family: one socket receives on all of them.
-    pub(in crate::job::join) one_family: bool,
     /// The variables that restrict the candidates, for messages.
     pub(in crate::job::join) named: Option<String>,
 }
@@ -113,10 +111,8 @@ pub(super) fn choose(
     let mut chosen: Vec<Network> = Vec::new();
     for (subnet, network) in common(parties, &usable, wish) {
         let of_first_party = |of: &Network| &parties[0].candidates[of.members[0]];
-        let is_ipv4 = |of: &Network| of_first_party(of).address.map(|address| address.is_ipv4());
         let fits = match chosen.first() {
             None => true,
-            Some(first) if wish.one_family && is_ipv4(first) != is_ipv4(&network) => false,
             Some(_) if wish.all => true,
             Some(first) => wish.each > 1 && subnet == of_first_party(first).network,
         };
@@ -208,7 +204,7 @@ fn combination(
 mod tests {
     use super::*;
 
-    const ONE: Wish = Wish { all: false, each: 1, one_family: false, named: None };
+    const ONE: Wish = Wish { all: false, each: 1, named: None };
     const ALL: Wish = Wish { all: true, ..ONE };
 
     /// Hosts, each with `INTERFACE ADDRESS/LENGTH` of its candidates; the network is the first three numbers.
@@ -319,29 +315,25 @@ mod tests {
     }
 
     #[test]
-    fn families_do_not_mix() {
-        let parties = hosts(&[&["eth0 2001:db8::1", "eth1 10.1.0.1"], &["eth0 2001:db8::2"]]);
-        assert_eq!(chosen(&parties, &ONE, &[])[0].1, ["2001:db8::1", "2001:db8::2"]);
-    }
-
-    #[test]
-    fn one_socket_has_the_networks_of_one_family() {
+    fn both_families_count() {
         let list = |host| {
             [
                 format!("eth0 2001:db8::{host}"),
                 format!("eth0 10.0.0.{host}"),
                 format!("eth1 2001:db9::{host}"),
-                format!("eth2 10.0.2.{host}"),
             ]
         };
         let (one, two) = (list(1), list(2));
         let texts = [&one, &two].map(|list| list.iter().map(String::as_str).collect::<Vec<_>>());
         let parties = hosts(&[&texts[0], &texts[1]]);
-        let one_socket = Wish { one_family: true, ..ALL };
-        assert_eq!(name(&chosen(&parties, &ALL, &[])), ["10.0.0", "10.0.2", "2001:db9:"]);
-        assert_eq!(name(&chosen(&parties, &one_socket, &[])), ["10.0.0", "10.0.2"]);
-        assert_eq!(name(&chosen(&parties, &one_socket, &["10."])), ["2001:db8:", "2001:db9:"]);
+        assert_eq!(name(&chosen(&parties, &ALL, &[])), ["10.0.0", "2001:db9:"]);
         assert_eq!(preferred(&parties, &usable(&parties, &ONE), &ONE), Some(vec![1, 1]));
+    }
+
+    #[test]
+    fn families_do_not_mix() {
+        let parties = hosts(&[&["eth0 2001:db8::1", "eth1 10.1.0.1"], &["eth0 2001:db8::2"]]);
+        assert_eq!(chosen(&parties, &ONE, &[])[0].1, ["2001:db8::1", "2001:db8::2"]);
     }
 
     #[test]

@@ -34,24 +34,19 @@ fn named(config: &Config) -> Option<String> {
 }
 
 impl Wish {
-    /// What the user wants: where an interface is named, that alone. `counts_interfaces`: not UDP, which has one socket for all networks.
-    pub(in crate::job::join) fn of(config: &Config, counts_interfaces: bool) -> Self {
-        let is_named = device(config).is_some() || config.fabric_domain.is_some() && counts_interfaces;
+    /// What the user wants: where an interface is named, that alone. `has_rails`: not UDP, which uses one network.
+    pub(in crate::job::join) fn of(config: &Config, has_rails: bool) -> Self {
+        let is_named = device(config).is_some() || config.fabric_domain.is_some() && has_rails;
         let each = match config.instances {
-            _ if is_named || !counts_interfaces => 1,
+            _ if is_named || !has_rails => 1,
             Instances::Max => RAILS,
             Instances::Count(count) => (count as usize).clamp(1, RAILS),
         };
-        let all = !is_named && config.euidevice.as_deref() == Some("sn_all");
-        let domain = config.fabric_domain.as_ref().filter(|_| counts_interfaces);
+        let all = has_rails && !is_named && config.euidevice.as_deref() == Some("sn_all");
+        let domain = config.fabric_domain.as_ref().filter(|_| has_rails);
         let domain = domain.map(|domain| format!("LAPI_FABRIC_DOMAIN={domain}"));
         let names: Vec<String> = domain.into_iter().chain(named(config)).collect();
-        Self {
-            all,
-            each,
-            one_family: !counts_interfaces,
-            named: (!names.is_empty()).then(|| names.join(" and ")),
-        }
+        Self { all, each, named: (!names.is_empty()).then(|| names.join(" and ")) }
     }
 }
 
@@ -223,12 +218,12 @@ mod tests {
 
     #[test]
     fn how_many_networks_are_wanted() {
-        let wish = |variables: &[(&str, &str)], counts| {
-            let wish = Wish::of(&config(variables), counts);
+        let wish = |variables: &[(&str, &str)], has_rails| {
+            let wish = Wish::of(&config(variables), has_rails);
             (wish.all, wish.each)
         };
         let all = [("MP_EUIDEVICE", "sn_all"), ("MP_INSTANCES", "2")];
-        assert_eq!((wish(&all, true), wish(&all, false)), ((true, 2), (true, 1)));
+        assert_eq!((wish(&all, true), wish(&all, false)), ((true, 2), (false, 1)));
         assert_eq!(wish(&[("MP_INSTANCES", "max")], true), (false, RAILS));
         assert_eq!(wish(&[("MP_EUIDEVICE", "eth0"), ("MP_INSTANCES", "2")], true), (false, 1));
         assert_eq!(wish(&[("LAPI_FABRIC_DOMAIN", "eth0"), ("MP_INSTANCES", "2")], true), (false, 1));

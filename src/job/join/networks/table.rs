@@ -145,7 +145,7 @@ mod tests {
             party(1, &["docker0 172.17.0.1 172.17.0.0/16", "eth0 10.1.0.2 10.1.0.0/24"]),
             party(2, &[]),
         ];
-        let wish = Wish { all: false, each: 1, one_family: false, named: None };
+        let wish = Wish { all: false, each: 1, named: None };
         let mut outcomes = Outcomes::untried(&parties[..2]);
         // By own candidate, then by the other one's.
         outcomes.note(&parties[..2], 0, &Outcomes::encode(&[UNTRIED, UNTRIED, UNTRIED, WORKS, UNTRIED, 101]));

@@ -59,12 +59,7 @@ pub struct Parameters {
     pub acknowledge_after: Nanos,
     /// The longest time after which something is sent again.
     pub longest_interval: Nanos,
-    /// Paths between the two tasks, at least one and at most [`PATHS`]; the same on both sides.
-    pub paths: u8,
 }
-
-/// Paths of a connection, at most.
-pub const PATHS: usize = crate::wire::rails::RAILS;
 
 /// What a connection has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,8 +100,6 @@ pub struct Sending {
     pub transmission: u64,
     /// Its content.
     pub content: Content,
-    /// The path that it takes. A hello takes all.
-    pub path: u8,
     /// It may be longer than a link on the way takes: the system is to send it in parts if it must.
     pub in_parts: bool,
 }
@@ -160,16 +153,13 @@ pub struct Connection {
     closing: bool,
     close_at: Nanos,
     close_after: Nanos,
-    closes: u32,
     /// The peer knows that this task has ended.
     close_seen: bool,
     /// The peer has ended, after this number of fragments.
     ends_at: Option<u64>,
     confirm_end: bool,
-    /// The path by which something has arrived last.
-    heard_by: u8,
-    /// By path: the number of a probe that has arrived and has no reply yet; 0: none.
-    probed: [u64; PATHS],
+    /// The number of a probe that has arrived and has no reply yet.
+    probed: Option<u64>,
     /// What the last acknowledgement has as its map.
     map: [u8; 8 * MAP],
     statistics: Statistics,
@@ -195,12 +185,10 @@ impl Connection {
             closing: false,
             close_at: 0,
             close_after: 0,
-            closes: 0,
             close_seen: false,
             ends_at: None,
             confirm_end: false,
-            heard_by: 0,
-            probed: [0; PATHS],
+            probed: None,
             map: [0; 8 * MAP],
             statistics: Statistics::default(),
         }
@@ -230,18 +218,6 @@ impl Connection {
     #[cfg(test)]
     pub fn acknowledges_every(&self) -> u16 {
         self.receiver.acknowledges_every()
-    }
-
-    /// What fits into one datagram takes this path while it works; both sides say the same.
-    pub fn prefer(&mut self, path: usize) {
-        self.sender.prefer(path);
-    }
-
-    /// The link of this task on a path has gone down or come up.
-    pub fn set_link(&mut self, now: Nanos, path: u8, up: bool) {
-        if self.state == State::Up {
-            self.sender.set_link(now, path, up);
-        }
     }
 
     /// Whether the other side is known to have this side's number: something sealed has arrived.
@@ -381,8 +357,8 @@ impl Connection {
         &self.map
     }
 
-    /// A hello of the peer has arrived by a path.
-    pub fn receive_hello(&mut self, now: Nanos, hello: &Hello, path: u8) -> Happened {
+    /// A hello of the peer has arrived.
+    pub fn receive_hello(&mut self, now: Nanos, hello: &Hello) -> Happened {
         let ours = hello.yours == self.hello.mine;
         if self.state != State::Opening {
             let known = hello.mine == self.hello.yours;
@@ -403,13 +379,12 @@ impl Connection {
             return Happened::default();
         }
         let sample = self.first_hello.filter(|_| self.hellos == 1).map(|sent| now.saturating_sub(sent));
-        self.sender.prove(now, path, sample);
-        self.heard_by = path;
+        self.sender.prove(now, sample);
         self.state = State::Up;
         Happened { progress: true, ..Happened::default() }
     }
 
-    /// The content of a datagram has arrived by a path that was sealed for this connection, by the side that has the number `theirs`, as
+    /// The content of a datagram has arrived that was sealed for this connection, by the side that has the number `theirs`, as
     /// its datagram `transmission`.
     #[inline]
     pub fn receive(
@@ -417,7 +392,6 @@ impl Connection {
         now: Nanos,
         theirs: u128,
         transmission: u64,
-        path: u8,
         content: &[u8],
         buffers: &mut Buffers,
     ) -> Happened {
@@ -429,11 +403,10 @@ impl Connection {
         if self.state == State::Opening {
             // Only the living peer has made a seal with this side's number.
             self.state = State::Up;
-            self.sender.prove(now, path, None);
+            self.sender.prove(now, None);
             happened.progress = true;
         }
         self.confirmed = true;
-        self.heard_by = path;
         self.receiver.note(now, transmission);
         let report = Report {
             acknowledged: header.acknowledged,
@@ -460,11 +433,7 @@ impl Connection {
             Kind::Close(number) => self.ends_at = Some(number),
             Kind::Closed => self.close_seen = self.closing,
             Kind::Acknowledgement(_) => self.statistics.acknowledged += 1,
-            Kind::Probe(number) => {
-                if let Some(probed) = self.probed.get_mut(usize::from(path)) {
-                    *probed = number;
-                }
-            }
+            Kind::Probe(number) => self.probed = Some(number),
             Kind::Reply(number) => happened.progress |= self.sender.note_reply(now, number),
         }
         if self.ends_at == Some(self.receiver.next()) {

@@ -317,7 +317,6 @@ mod tests {
         acknowledge_every: 5,
         acknowledge_after: MILLISECOND,
         longest_interval: MILLISECOND,
-        paths: 1,
     };
 
     struct End {

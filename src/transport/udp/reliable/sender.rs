@@ -2,13 +2,11 @@
 
 #[cfg(any(test, feature = "fuzz"))]
 mod check;
-mod choice;
 mod loss;
 mod timing;
 
 use super::buffers::{self, Buffer, Buffers};
-use super::path::{News, Path};
-use super::round_trip::GRANULARITY;
+use super::path::Path;
 use super::{Nanos, OVERHEAD, Parameters, Statistics};
 use crate::wire::datagram::{Fragment, NO_DELAY};
 use std::collections::VecDeque;
@@ -49,8 +47,6 @@ struct Piece {
     fate: Fate,
     /// It was sent more than once.
     again: bool,
-    /// By which path it was sent.
-    path: u8,
     transmission: u64,
     sent: Nanos,
 }
@@ -65,19 +61,28 @@ struct Packet {
     count: u16,
     /// Its fragments that were not acknowledged.
     missing: u16,
-    /// The path that its fragments use while that works.
-    path: u8,
 }
 
-/// What the sender wants to send, and by which path.
+/// What one acknowledgement has shown.
+#[derive(Default)]
+struct News {
+    /// Bytes that have arrived.
+    bytes: usize,
+    /// When the latest of them was sent.
+    sent: Nanos,
+    /// When the transmission was sent that has caused the acknowledgement.
+    sample: Option<Nanos>,
+}
+
+/// What the sender wants to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// It may be longer than the path takes, if the last part says so.
-    Fragment(Fragment, u8, bool),
+    Fragment(Fragment, bool),
     /// The peer is to say whether it has room now.
-    Ping(u8),
-    /// The peer is to reply by the same path, with this number. This number of bytes goes with it.
-    Probe(u64, u8, usize),
+    Ping,
+    /// The peer is to reply with this number. This number of bytes goes with it.
+    Probe(u64, usize),
 }
 
 /// One direction of a connection, at its beginning.
@@ -98,17 +103,14 @@ pub struct Sender {
     /// Fragments before this number have room at the peer.
     limit: u64,
     lost: VecDeque<u64>,
-    /// At least one.
-    paths: Box<[Path]>,
-    /// The path for what fits into one datagram, while it works.
-    home: usize,
-    /// A ping is to be sent, by this path.
-    ping: Option<u8>,
-    /// The path of the last ping, and its number.
-    pinged: Option<(u8, u64)>,
+    path: Path,
+    /// A ping is to be sent.
+    ping: bool,
+    /// The number of the last ping.
+    pinged: Option<u64>,
     /// A packet found no room since the peer has said how much it has.
     awaits_room: bool,
-    /// The pacers hold up the next fragment until then.
+    /// The pacer holds up the next fragment until then.
     paced: Option<Nanos>,
     peer_delay: Nanos,
     longest: Nanos,
@@ -127,9 +129,8 @@ impl Sender {
             unsent: 0,
             limit: u64::from(parameters.window),
             lost: VecDeque::with_capacity(most),
-            paths: (0..parameters.paths.max(1)).map(|_| Path::new(parameters)).collect(),
-            home: 0,
-            ping: None,
+            path: Path::new(parameters),
+            ping: false,
             pinged: None,
             awaits_room: false,
             paced: None,
@@ -145,9 +146,9 @@ impl Sender {
             return;
         }
         let former = std::mem::replace(self, Self::new(parameters));
-        let since = former.paths[0].since;
-        self.paths.iter_mut().zip(&former.paths).for_each(|(path, before)| path.agree(before));
-        (self.home, self.awaits_room, self.longest) = (former.home, former.awaits_room, former.longest);
+        let since = former.path.since;
+        (self.path.round_trip, self.path.since) = (former.path.round_trip, since);
+        (self.awaits_room, self.longest) = (former.awaits_room, former.longest);
         for Packet { buffer, len, head_len, .. } in former.packets {
             self.push(since, buffer, head_len.into(), len);
         }
@@ -162,7 +163,8 @@ impl Sender {
     #[inline]
     fn fragments(&self, len: usize) -> usize {
         // What most packets are; a division takes longer.
-        if len <= self.unit() { 1 } else { len.div_ceil(self.unit()) }
+        let unit = self.path.length.used();
+        if len <= unit { 1 } else { len.div_ceil(unit) }
     }
 
     /// Whether a packet of this length can be taken now: this side has room for it, and the peer.
@@ -175,7 +177,7 @@ impl Sender {
     /// A packet found no room: the peer is asked whether it has room when the timer ends, since what it says may be lost.
     pub fn await_room(&mut self, now: Nanos) {
         if !std::mem::replace(&mut self.awaits_room, true) && self.pieces.is_empty() {
-            self.start(now);
+            self.path.since = now;
         }
     }
 
@@ -184,11 +186,11 @@ impl Sender {
     #[inline]
     pub fn push(&mut self, now: Nanos, mut buffer: Buffer, head_len: usize, len: usize) {
         if self.pieces.is_empty() {
-            self.start(now);
+            self.path.since = now;
         }
         let count = self.fragments(len);
         if count > 1 {
-            self.paths.iter_mut().for_each(|path| path.length.want());
+            self.path.length.want();
         }
         let unit = if count == 1 { len } else { len.div_ceil(count) };
         buffers::bytes_mut(&mut buffer)[len..count * unit].fill(0);
@@ -200,21 +202,25 @@ impl Sender {
                 len: unit as u16,
                 fate: Fate::Waiting,
                 again: false,
-                path: 0,
                 transmission: 0,
                 sent: 0,
             });
         }
         let (head_len, count) = (head_len as u8, count as u16);
-        self.packets.push_back(Packet { buffer, len, head_len, unit, count, missing: count, path: 0 });
+        self.packets.push_back(Packet { buffer, len, head_len, unit, count, missing: count });
     }
 
-    /// There is something to wait for after a while without: the timers count from now.
-    fn start(&mut self, now: Nanos) {
-        for path in &mut self.paths {
-            path.since = now;
-            path.wake();
+    /// The connection has come up. `sample`: the time of a round trip.
+    pub fn prove(&mut self, now: Nanos, sample: Option<Nanos>) {
+        if let Some(sample) = sample {
+            self.path.round_trip.note(sample, 0);
         }
+        self.path.prove(now);
+    }
+
+    /// The peer has replied to a probe. Whether that is news.
+    pub fn note_reply(&mut self, now: Nanos, number: u64) -> bool {
+        self.path.length.replied(now, number)
     }
 
     /// How many fragments the peer has, or has had, room for.
@@ -268,9 +274,9 @@ impl Sender {
             return false;
         }
         let before = (self.first, self.limit);
-        self.paths.iter_mut().for_each(|path| path.news = News::default());
+        let mut news = News::default();
         for number in self.first..report.acknowledged {
-            self.note_arrival(number, report.echo);
+            self.note_arrival(number, report.echo, &mut news);
         }
         for (at, byte) in report.map.iter().enumerate() {
             let mut bits = *byte;
@@ -278,7 +284,7 @@ impl Sender {
                 let number = report.acknowledged + 1 + 8 * at as u64 + u64::from(bits.trailing_zeros());
                 bits &= bits - 1;
                 if number < self.unsent {
-                    self.note_arrival(number, report.echo);
+                    self.note_arrival(number, report.echo, &mut news);
                 }
             }
         }
@@ -286,43 +292,36 @@ impl Sender {
         self.limit = self.limit.max(report.acknowledged + u64::from(report.room));
         self.awaits_room &= self.limit == before.1;
         let mut new = before != (self.first, self.limit);
-        let only = self.paths.len() == 1;
-        for at in 0..self.paths.len() {
-            let path = &mut self.paths[at];
-            if only {
-                path.highest = path.highest.max(report.echo);
+        let path = &mut self.path;
+        path.highest = path.highest.max(report.echo);
+        if let Some(sent) = news.sample.filter(|_| report.delay != NO_DELAY) {
+            path.round_trip.note(now.saturating_sub(sent), u64::from(report.delay) * 8_000);
+        }
+        if news.bytes != 0 {
+            new = true;
+            if std::mem::take(&mut path.limited) {
+                path.congestion.note_arrival(now, news.bytes, news.sent, path.round_trip.smoothed());
             }
-            if let Some(sent) = path.news.sample.filter(|_| report.delay != NO_DELAY) {
-                path.round_trip.note(now.saturating_sub(sent), u64::from(report.delay) * 8_000);
-            }
-            let News { bytes, sent, sure, .. } = path.news;
-            if bytes != 0 {
-                new = true;
-                if std::mem::take(&mut path.limited) {
-                    path.congestion.note_arrival(now, bytes, sent, path.round_trip.smoothed());
-                }
-                self.find_lost(now, at, statistics);
-                self.paths[at].set_pace(now);
-            }
-            let pinged = self.pinged.is_some_and(|own| own == (at as u8, report.echo));
-            if sure || pinged || only && new {
-                self.paths[at].prove(now);
-            }
+            self.find_lost(now, statistics);
+            self.path.set_pace(now);
+        }
+        if new || self.pinged == Some(report.echo) {
+            self.path.prove(now);
         }
         if new {
-            self.ping = None;
+            self.ping = false;
             // The pace may be another one.
             self.paced = None;
         }
         new
     }
 
-    fn note_arrival(&mut self, number: u64, echo: u64) {
+    fn note_arrival(&mut self, number: u64, echo: u64, news: &mut News) {
         let Some(piece) = self.piece_mut(number) else { return };
         let fate = std::mem::replace(&mut piece.fate, Fate::Arrived);
-        let Piece { len, sent, packet, transmission, again, path, .. } = *piece;
+        let Piece { len, sent, packet, transmission, again, .. } = *piece;
         let (len, exact) = (usize::from(len) + OVERHEAD, transmission == echo);
-        let path = &mut self.paths[usize::from(path)];
+        let path = &mut self.path;
         match fate {
             Fate::Arrived => return,
             Fate::InFlight => path.in_flight -= len,
@@ -330,15 +329,13 @@ impl Sender {
             Fate::Lost if path.ends == 0 => path.reordered = (2 * path.reordered).min(MOST_REORDERED),
             Fate::Lost | Fate::Waiting => {}
         }
-        path.news.bytes += len;
-        path.news.sent = path.news.sent.max(sent);
+        news.bytes += len;
+        news.sent = news.sent.max(sent);
         if exact || !again {
-            path.news.sure = true;
             path.length.note_arrival(len - OVERHEAD);
-            path.highest = path.highest.max(transmission);
         }
         if exact {
-            path.news.sample = Some(sent);
+            news.sample = Some(sent);
         }
         if let Some(packet) = self.packets.get_mut((packet - self.first_packet) as usize) {
             packet.missing -= 1;
@@ -355,12 +352,7 @@ impl Sender {
             buffers.give(self.packets.pop_front().expect("looked at").buffer);
             self.first_packet += 1;
         }
-        (0..self.paths.len()).for_each(|path| self.prune(path));
-    }
-
-    /// Bytes in flight on all paths.
-    fn in_flight(&self) -> usize {
-        self.paths.iter().map(|path| path.in_flight).sum()
+        self.prune();
     }
 
     /// Whether the peer's room is all that is waited for.
@@ -369,33 +361,7 @@ impl Sender {
         let is_lost = |&number: &u64| self.piece(number).is_some_and(|piece| piece.fate == Fate::Lost);
         // What was cut again for shorter datagrams may be more than the peer has room for, too.
         let waits = self.awaits_room || self.unsent == self.limit && self.unsent < self.end();
-        waits && self.in_flight() == 0 && !self.lost.iter().any(is_lost)
-    }
-
-    /// Does what time demands of a path.
-    fn advance(&mut self, now: Nanos, at: usize, statistics: &mut Statistics) {
-        if self.paths[at].loss.is_some_and(|loss| loss <= now) {
-            self.find_lost(now, at, statistics);
-        }
-        // No timer is shorter.
-        let shortest = self.longest.min(GRANULARITY);
-        if now < self.paths[at].since + shortest || self.timer(at).is_none_or(|end| end > now) {
-            return;
-        }
-        let refused = self.is_refused();
-        self.note_end(now, at);
-        if refused {
-            self.ping = Some(at as u8);
-            // From now on the timer of this one runs.
-            let usual = self.usual();
-            self.paths[usual].since = now;
-            return;
-        }
-        if self.paths[at].ends == 2 {
-            self.paths[at].congestion.collapse(now);
-            self.paths[at].set_pace(now);
-        }
-        self.lose_oldest(now, at);
+        waits && self.path.in_flight == 0 && !self.lost.iter().any(is_lost)
     }
 
     /// The number of a fragment to be sent now: one that is lost, or the next.
@@ -412,22 +378,20 @@ impl Sender {
     /// What is to be sent now, as transmission `transmission`, if anything.
     #[inline]
     pub fn next(&mut self, now: Nanos, transmission: u64, statistics: &mut Statistics) -> Option<Next> {
-        for at in 0..self.paths.len() {
-            self.advance(now, at, statistics);
+        self.advance(now, statistics);
+        if std::mem::take(&mut self.ping) {
+            self.path.since = now;
+            self.pinged = Some(transmission);
+            return Some(Next::Ping);
         }
-        if let Some(path) = self.ping.take() {
-            self.paths[usize::from(path)].since = now;
-            self.pinged = Some((path, transmission));
-            return Some(Next::Ping(path));
+        if let Some(padding) = self.probe(now, transmission) {
+            return Some(Next::Probe(transmission, padding));
         }
-        if let Some((path, padding)) = self.probe(now, transmission) {
-            return Some(Next::Probe(transmission, path, padding));
-        }
-        let (fragment, path, in_parts) = self.next_fragment(now, transmission, statistics)?;
-        Some(Next::Fragment(fragment, path, in_parts))
+        let (fragment, in_parts) = self.next_fragment(now, transmission, statistics)?;
+        Some(Next::Fragment(fragment, in_parts))
     }
 
-    /// The fragment that is to be sent now, if any, its path, and whether it may be longer than that takes. While [`Self::next`] has fragments at
+    /// The fragment that is to be sent now, if any, and whether it may be longer than the path takes. While [`Self::next`] has fragments at
     /// one moment, it has nothing else.
     #[inline]
     pub fn next_fragment(
@@ -435,22 +399,40 @@ impl Sender {
         now: Nanos,
         transmission: u64,
         statistics: &mut Statistics,
-    ) -> Option<(Fragment, u8, bool)> {
+    ) -> Option<(Fragment, bool)> {
         self.paced = None;
         let Some(number) = self.candidate() else {
-            self.paths.iter_mut().for_each(|path| path.probes = 0);
+            self.path.probes = 0;
             return None;
         };
         let len = usize::from(self.piece(number)?.len) + OVERHEAD;
-        let Some(path) = self.choose(now, number, len) else {
-            // One that may not be used has none.
-            self.paths.iter_mut().for_each(|path| path.probes = 0);
+        if !self.admits(now, len) {
             return None;
-        };
-        self.paths[path].pacer.spend(len);
-        let in_parts = len > self.paths[path].length.proven() + OVERHEAD;
-        let fragment = self.send(now, number, path, transmission, statistics)?;
-        Some((fragment, path as u8, in_parts))
+        }
+        self.path.pacer.spend(len);
+        let in_parts = len > self.path.length.used() + OVERHEAD;
+        let fragment = self.send(now, number, transmission, statistics)?;
+        Some((fragment, in_parts))
+    }
+
+    /// Whether a datagram of this length may leave now.
+    #[inline]
+    fn admits(&mut self, now: Nanos, len: usize) -> bool {
+        let path = &mut self.path;
+        if path.probes != 0 {
+            path.probes -= 1;
+            return true;
+        }
+        if path.is_full(len) {
+            path.limited = true;
+            return false;
+        }
+        if let Err(later) = path.pacer.look(now) {
+            path.limited = true;
+            self.paced = Some(later);
+            return false;
+        }
+        true
     }
 
     #[inline]
@@ -458,14 +440,13 @@ impl Sender {
         &mut self,
         now: Nanos,
         number: u64,
-        at: usize,
         transmission: u64,
         statistics: &mut Statistics,
     ) -> Option<Fragment> {
         let piece = self.piece_mut(number)?;
         let again = piece.fate == Fate::Lost;
         (piece.fate, piece.transmission, piece.sent) = (Fate::InFlight, transmission, now);
-        (piece.again, piece.path) = (again, at as u8);
+        piece.again = again;
         let (index, serial, len) = (piece.index, piece.packet, usize::from(piece.len) + OVERHEAD);
         if again {
             self.lost.pop_front();
@@ -474,12 +455,12 @@ impl Sender {
             self.unsent = number + 1;
             statistics.sent += 1;
         }
-        let path = &mut self.paths[at];
+        let path = &mut self.path;
         path.in_flight += len;
         path.order.push_back((transmission, number));
         path.since = now;
         // Nothing more can be sent until this is acknowledged.
-        let full = path.is_full(path.length.proven() + OVERHEAD);
+        let full = path.is_full(path.length.used() + OVERHEAD);
         path.limited |= full;
         let packet = self.packets.get((serial - self.first_packet) as usize)?;
         let (count, head_len, packet_len) = (packet.count, packet.head_len, packet.len as u32);
@@ -496,8 +477,8 @@ impl Sender {
         self.pieces.clear();
         self.packets.drain(..).for_each(|packet| buffers.give(packet.buffer));
         self.lost.clear();
-        self.paths.iter_mut().for_each(Path::abandon);
-        (self.ping, self.awaits_room) = (None, false);
+        self.path.abandon();
+        (self.ping, self.awaits_room) = (false, false);
     }
 }
 

@@ -10,7 +10,6 @@ const PARAMETERS: Parameters = Parameters {
     acknowledge_every: 5,
     acknowledge_after: MILLISECOND,
     longest_interval: 400 * MILLISECOND,
-    paths: 1,
 };
 
 struct End {
@@ -24,17 +23,7 @@ struct End {
 impl End {
     /// A sender with packets of one fragment each.
     fn with(packets: usize) -> Self {
-        Self::of(Sender::new(&PARAMETERS), packets)
-    }
-
-    /// The same with two paths, of which the first `working` work.
-    fn on_two_paths(packets: usize, working: u8) -> Self {
-        let mut sender = Sender::new(&Parameters { paths: 2, ..PARAMETERS });
-        (0..working).for_each(|path| sender.prove(1, path, None));
-        Self::of(sender, packets)
-    }
-
-    fn of(mut sender: Sender, packets: usize) -> Self {
+        let mut sender = Sender::new(&PARAMETERS);
         let mut buffers = Buffers::new(100, 1000);
         for _ in 0..packets {
             assert!(sender.has_room(100));
@@ -50,26 +39,11 @@ impl End {
             self.transmission += 1;
             numbers.extend(match next {
                 Next::Fragment(fragment, ..) => Some(fragment.number),
-                Next::Ping(_) | Next::Probe(..) => None,
+                Next::Ping | Next::Probe(..) => None,
             });
             self.sender.check();
         }
         numbers
-    }
-
-    /// By which paths what may leave now does: fragments, and pings.
-    fn paths(&mut self) -> (Vec<u8>, Vec<u8>) {
-        let (mut fragments, mut pings) = (Vec::new(), Vec::new());
-        while let Some(next) = self.sender.next(self.now, self.transmission + 1, &mut self.statistics) {
-            self.transmission += 1;
-            match next {
-                Next::Fragment(_, path, _) => fragments.push(path),
-                Next::Ping(path) => pings.push(path),
-                Next::Probe(..) => {}
-            }
-            self.sender.check();
-        }
-        (fragments, pings)
     }
 
     fn report(&mut self, acknowledged: u64, echo: u64, room: u16, map: &[u8]) -> bool {
@@ -169,7 +143,7 @@ fn a_peer_that_looks_seldom_delays_no_repetition() {
         end.now += time * MILLISECOND;
         assert!(end.report(arrived, arrived, 32, &[]));
     }
-    assert!(end.sender.paths[0].round_trip.timeout() > 1000 * MILLISECOND);
+    assert!(end.sender.path.round_trip.timeout() > 1000 * MILLISECOND);
     let due = end.sender.due(end.now).expect("the timer");
     assert_eq!(due - end.now, PARAMETERS.longest_interval);
     // A way that is as long as that is another matter.
@@ -244,53 +218,6 @@ fn there_is_room_for_a_window_of_fragments() {
     end.sender.check();
 }
 
-/// At the second end of its timer everything that a silent path has is sent by the one that works.
-#[test]
-fn what_a_silent_path_has_leaves_by_another() {
-    let mut end = End::on_two_paths(10, 2);
-    assert_eq!(end.paths().0, [0; 10]);
-    end.now += 100 * MILLISECOND;
-    assert_eq!(end.paths().0, [1; 2], "its timer has ended");
-    // They arrive.
-    end.report(0, 0, 32, &[]);
-    let arrived = end.transmission;
-    assert!(end.report(2, arrived, 32, &[]));
-    end.now += 200 * MILLISECOND;
-    assert_eq!(end.paths().0, [1; 8], "its timer has ended again");
-}
-
-/// A peer without room is asked by one path after the other, each after some time: they are not all doubted at once.
-#[test]
-fn a_peer_without_room_is_asked_by_one_path_at_a_time() {
-    let mut end = End::on_two_paths(4, 2);
-    end.send();
-    let last = end.transmission;
-    end.now += MILLISECOND;
-    assert!(end.report(4, last, 0, &[]));
-    end.sender.await_room(end.now);
-    end.now += 100 * MILLISECOND;
-    assert_eq!(end.paths().1, [0]);
-    assert_eq!(end.paths().1, [] as [u8; 0]);
-    end.now += 100 * MILLISECOND;
-    assert_eq!(end.paths().1, [1]);
-}
-
-/// Where no path works, each end of a timer costs what it allows to be sent, and no more.
-#[test]
-fn a_timer_that_has_ended_runs_again() {
-    let mut end = End::on_two_paths(10, 1);
-    assert_eq!(end.paths().0, [0; 10]);
-    for _ in 0..12 {
-        end.now += 500 * MILLISECOND;
-        end.paths();
-    }
-    end.sender.set_link(end.now, 0, false);
-    end.now += 500 * MILLISECOND;
-    let lost = |end: &End| end.sender.lost.len();
-    let (fragments, _) = end.paths();
-    assert!(fragments.len() + lost(&end) <= 4, "{fragments:?}, {}", lost(&end));
-}
-
 /// An acknowledgement changes the pace: what the pacer has held up is due at once, to be asked again.
 #[test]
 fn what_the_pacer_holds_up_is_looked_at_again_after_an_acknowledgement() {
@@ -324,5 +251,5 @@ fn fragments_that_were_cut_again_and_have_no_room_are_asked_for() {
     assert_eq!(end.send(), []);
     end.now = end.sender.due(end.now).expect("a timer");
     let next = end.sender.next(end.now, end.transmission + 1, &mut end.statistics);
-    assert!(matches!(next, Some(Next::Ping(_))), "{next:?}");
+    assert!(matches!(next, Some(Next::Ping)), "{next:?}");
 }

@@ -18,23 +18,21 @@ impl Connection {
         if self.state == State::Opening {
             return None;
         }
-        let heard_by = self.heard_by;
         if std::mem::take(&mut self.confirm_end) {
-            return Some(self.header(now, Kind::Closed, heard_by));
+            return Some(self.header(now, Kind::Closed));
         }
-        if let Some(path) = self.probed.iter().position(|number| *number != 0) {
-            let number = std::mem::take(&mut self.probed[path]);
-            return Some(self.header(now, Kind::Reply(number), path as u8));
+        if let Some(number) = self.probed.take() {
+            return Some(self.header(now, Kind::Reply(number)));
         }
         if self.state == State::Up {
             let transmission = self.transmission + 1;
             match self.sender.next(now, transmission, &mut self.statistics) {
-                Some(Next::Fragment(fragment, path, in_parts)) => {
-                    return Some(Sending { in_parts, ..self.header(now, Kind::Data(fragment), path) });
+                Some(Next::Fragment(fragment, in_parts)) => {
+                    return Some(Sending { in_parts, ..self.header(now, Kind::Data(fragment)) });
                 }
-                Some(Next::Ping(path)) => return Some(self.header(now, Kind::Ping, path)),
-                Some(Next::Probe(number, path, padding)) => {
-                    let probe = self.header(now, Kind::Probe(number), path);
+                Some(Next::Ping) => return Some(self.header(now, Kind::Ping)),
+                Some(Next::Probe(number, padding)) => {
+                    let probe = self.header(now, Kind::Probe(number));
                     return Some(match probe.content {
                         Content::Header(header) => {
                             Sending { content: Content::Padded(header, padding), ..probe }
@@ -47,9 +45,7 @@ impl Connection {
             if self.closing && !self.close_seen && self.close_at <= now {
                 self.close_after = (2 * self.close_after).clamp(5 * MILLISECOND, LAST_CLOSE);
                 self.close_at = now + self.close_after;
-                let path = self.sender.turn(self.closes);
-                self.closes += 1;
-                return Some(self.header(now, Kind::Close(self.sender.end()), path));
+                return Some(self.header(now, Kind::Close(self.sender.end())));
             }
         }
         let due = self.receiver.due().is_some_and(|due| due <= now);
@@ -60,9 +56,8 @@ impl Connection {
     #[inline]
     pub fn transmit_another(&mut self, now: Nanos) -> Option<Sending> {
         let transmission = self.transmission + 1;
-        let (fragment, path, in_parts) =
-            self.sender.next_fragment(now, transmission, &mut self.statistics)?;
-        Some(Sending { in_parts, ..self.header(now, Kind::Data(fragment), path) })
+        let (fragment, in_parts) = self.sender.next_fragment(now, transmission, &mut self.statistics)?;
+        Some(Sending { in_parts, ..self.header(now, Kind::Data(fragment)) })
     }
 
     fn transmit_hello(&mut self, now: Nanos) -> Option<Sending> {
@@ -73,11 +68,11 @@ impl Connection {
         self.hello_after = (2 * self.hello_after).min(LAST_HELLO);
         self.hellos += 1;
         self.first_hello.get_or_insert(now);
-        Some(Sending { transmission: 0, content: Content::Hello, path: 0, in_parts: false })
+        Some(Sending { transmission: 0, content: Content::Hello, in_parts: false })
     }
 
     #[inline]
-    fn header(&mut self, now: Nanos, kind: Kind, path: u8) -> Sending {
+    fn header(&mut self, now: Nanos, kind: Kind) -> Sending {
         let (acknowledged, echo, room, delay) = self.receiver.report(now, false);
         let bytes = Header { kind, acknowledged, echo, room, delay }.encode();
         self.transmission += 1;
@@ -85,7 +80,7 @@ impl Connection {
             Kind::Data(fragment) if fragment.packet_len != 0 => Content::Fragment(bytes, fragment.number),
             _ => Content::Header(bytes),
         };
-        Sending { transmission: self.transmission, content, path, in_parts: false }
+        Sending { transmission: self.transmission, content, in_parts: false }
     }
 
     fn acknowledgement(&mut self, now: Nanos) -> Sending {
@@ -96,12 +91,7 @@ impl Connection {
         let bytes = Header { kind, acknowledged, echo, room, delay }.encode();
         self.transmission += 1;
         self.statistics.acknowledgements += 1;
-        Sending {
-            transmission: self.transmission,
-            content: Content::Map(bytes, len),
-            path: self.heard_by,
-            in_parts: false,
-        }
+        Sending { transmission: self.transmission, content: Content::Map(bytes, len), in_parts: false }
     }
 
     /// Whether [`Self::transmit`] has nothing now, unless a timer has ended: what costs less than [`Self::due`] shows it. Where that is not
@@ -112,7 +102,7 @@ impl Connection {
             && self.state == State::Up
             && !self.closing
             && !self.confirm_end
-            && self.has_no_reply()
+            && self.probed.is_none()
             && self.receiver.due().is_none_or(|due| due > now)
             && self.sender.is_quiet(now)
     }
@@ -123,19 +113,13 @@ impl Connection {
         self.sender.timer_has_ended(now)
     }
 
-    /// Whether no probe awaits its reply.
-    #[inline]
-    fn has_no_reply(&self) -> bool {
-        self.probed.iter().fold(0, |all, number| all | number) == 0
-    }
-
     /// When [`Self::transmit`] has something next, if nothing arrives before. A moment that has passed means: now.
     pub fn due(&self, now: Nanos) -> Option<Nanos> {
         let hello = (!self.confirmed && self.state != State::Closed).then_some(self.hello_at);
         if self.state == State::Opening {
             return hello;
         }
-        let confirm = (self.confirm_end || !self.has_no_reply()).then_some(now);
+        let confirm = (self.confirm_end || self.probed.is_some()).then_some(now);
         let receive = self.receiver.due();
         let up = self.state == State::Up;
         let send = if up { self.sender.due(now) } else { None };

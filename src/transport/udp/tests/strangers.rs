@@ -2,19 +2,17 @@
 
 use super::{Listed, met, send, serve_until, settings, take};
 use crate::base::rng::Rng;
-use crate::error::Result;
+use crate::transport::udp::UdpTransport;
 use crate::transport::udp::contact::WHEREABOUTS;
 use crate::transport::udp::device::{Datagram, Device};
 use crate::transport::udp::seal::{Claim, ENVELOPE, Security};
 use crate::transport::udp::whereabouts::Whereabouts;
-use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
-use crate::transport::{Endpoint, Peers, SendOutcome, Task};
+use crate::transport::{Peers, SendOutcome, Task};
 use crate::wire::datagram::Hello;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Where task `task` receives.
@@ -166,7 +164,7 @@ fn seeds(usual: u64) -> std::ops::RangeInclusive<u64> {
 }
 
 fn used(ends: &[UdpTransport]) -> [Option<SocketAddr>; 2] {
-    [(0, 1), (1, 0)].map(|(me, peer)| ends[me].peer(peer).and_then(|peer| peer.whereabouts.on(0)))
+    [(0, 1), (1, 0)].map(|(me, peer)| ends[me].peer(peer).and_then(|peer| peer.whereabouts.address()))
 }
 
 #[test]
@@ -248,43 +246,8 @@ fn a_peer_is_greeted_where_it_was_heard_also_after_the_connection_is_made() {
     assert!(!peer.whereabouts.is_settled(), "it has proven nothing of its address");
     let hello = Hello { mine: 3, yours: 9, epoch: 1, process: (1, 1), longest: 0, opening: 0 };
     network.lock().expect("unpoisoned").arriving.clear();
-    ends[0].peer_mut(1).expect("it has greeted").whereabouts = Whereabouts::made([Some(nowhere)].into());
+    ends[0].peer_mut(1).expect("it has greeted").whereabouts = Whereabouts::made(Some(nowhere));
     ends[0].greet(1, &hello);
     let arrived = network.lock().expect("unpoisoned").arriving.remove(&of_task(1)).unwrap_or_default();
     assert_eq!(arrived.len(), 1);
-}
-
-/// A directory that says how often it was asked.
-struct Counting(Arc<AtomicUsize>);
-
-impl Directory for Counting {
-    fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(of_task(peer))
-    }
-}
-
-#[test]
-fn the_directory_is_not_asked_for_what_no_task_has_made() {
-    let (others, network) = ends(1, 0.0, false, of_task(1));
-    drop(others);
-    let asked = Arc::new(AtomicUsize::new(0));
-    let event = eventfd(0, EventfdFlags::CLOEXEC).expect("a descriptor");
-    let device = OnNetwork { own: of_task(0), network: network.clone(), event };
-    let settings = UdpSettings { paths: 2, ..settings(0, 2, Security::Auth, 1472) };
-    let mut end =
-        UdpTransport::new(&settings, Box::new(device), Box::new(Counting(asked.clone()))).expect("an end");
-    end.connect(1);
-    end.serve();
-    let before = asked.load(Ordering::Relaxed);
-    for number in 1..=100 {
-        let mut forged = vec![number as u8; ENVELOPE + 100];
-        let claim = Claim { from: 1, connection: 0, number }.bytes();
-        forged[..claim.len()].copy_from_slice(&claim);
-        network.lock().expect("unpoisoned").arrive(of_stranger(1), of_task(0), &forged);
-        assert!(end.recv().is_none());
-    }
-    assert_eq!(end.refusals.forged, 100);
-    // Greetings of its own are sent again meanwhile.
-    assert!(asked.load(Ordering::Relaxed) - before < 20);
 }

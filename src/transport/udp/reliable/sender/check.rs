@@ -8,13 +8,10 @@ impl Sender {
     pub fn check(&self) {
         let bound = self.most + 2 * MOST_REORDERED as usize;
         assert!(self.lost.len() <= bound, "{} are lost", self.lost.len());
-        for (at, path) in self.paths.iter().enumerate() {
-            let flying =
-                self.pieces.iter().filter(|own| own.fate == Fate::InFlight && usize::from(own.path) == at);
-            let bytes = flying.map(|piece| usize::from(piece.len) + OVERHEAD).sum::<usize>();
-            assert_eq!(path.in_flight, bytes, "path {at}");
-            assert!(path.order.len() <= bound, "path {at}: {}", path.order.len());
-        }
+        let flying = self.pieces.iter().filter(|own| own.fate == Fate::InFlight);
+        let bytes = flying.map(|piece| usize::from(piece.len) + OVERHEAD).sum::<usize>();
+        assert_eq!(self.path.in_flight, bytes);
+        assert!(self.path.order.len() <= bound, "{} are in flight", self.path.order.len());
         assert!(
             self.pieces.len() <= self.most.max(self.packets.front().map_or(0, |first| first.count.into()))
         );

@@ -67,11 +67,10 @@ fn connection(mine: u128, yours: u128) -> Connection {
         acknowledge_every: 30,
         acknowledge_after: MILLISECOND / 2,
         longest_interval: 400 * MILLISECOND,
-        paths: 1,
     };
     let hello = Hello { mine, yours, epoch: 1, process: (1, 1), longest: 0, opening: 0 };
     let mut connection = Connection::new(hello, &parameters, 0);
-    connection.receive_hello(0, &Hello { mine: yours, yours: mine, ..hello }, 0);
+    connection.receive_hello(0, &Hello { mine: yours, yours: mine, ..hello });
     connection
 }
 
@@ -181,7 +180,7 @@ impl Link {
         let now = self.now;
         let back = match &mut self.flows[flow] {
             Flow::Core { ends, buffers } if !content.is_empty() => {
-                ends[end].receive(now, theirs, transmission, 0, &content, buffers);
+                ends[end].receive(now, theirs, transmission, &content, buffers);
                 return;
             }
             Flow::Core { .. } => return,

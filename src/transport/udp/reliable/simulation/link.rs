@@ -46,11 +46,10 @@ pub struct Envelope {
     pub theirs: u128,
     pub mine: u128,
     pub transmission: u64,
-    pub path: u8,
 }
 
 /// Bytes of an envelope with its tag.
-const ENVELOPE: usize = 57;
+const ENVELOPE: usize = 56;
 
 fn tag(bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(bytes.len() as u64, |sum, chunk| {
@@ -67,7 +66,6 @@ pub fn seal(envelope: &Envelope, parts: [&[u8]; 2]) -> Bytes {
     bytes.extend(envelope.theirs.to_le_bytes());
     bytes.extend(envelope.mine.to_le_bytes());
     bytes.extend(envelope.transmission.to_le_bytes());
-    bytes.push(envelope.path);
     parts.into_iter().for_each(|part| bytes.extend_from_slice(part));
     let tag = tag(&bytes[8..]);
     bytes[..8].copy_from_slice(&tag.to_le_bytes());
@@ -83,8 +81,8 @@ pub fn open(bytes: &[u8]) -> Option<(Envelope, &[u8])> {
     let number = |at: usize| u128::from_le_bytes(std::array::from_fn(|byte| envelope[at + byte]));
     let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| envelope[at + byte]));
     let (from, to) = (long(8) as u32, (long(8) >> 32) as u32);
-    let (theirs, mine, transmission, path) = (number(16), number(32), long(48), envelope[56]);
-    Some((Envelope { from, to, theirs, mine, transmission, path }, content))
+    let (theirs, mine, transmission) = (number(16), number(32), long(48));
+    Some((Envelope { from, to, theirs, mine, transmission }, content))
 }
 
 /// Datagrams on their way, by the time of their arrival.

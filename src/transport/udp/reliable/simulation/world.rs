@@ -47,7 +47,7 @@ pub struct World {
     pub network: Network,
     pub tasks: Vec<Task>,
     /// Directions that carry nothing.
-    pub cut: BTreeSet<(u32, u32, u8)>,
+    pub cut: BTreeSet<(u32, u32)>,
     /// Fragments that are longer are lost, unless they are sent in parts.
     pub takes: usize,
     recorded: Vec<(u32, Bytes)>,
@@ -69,7 +69,6 @@ impl World {
             acknowledge_every: 1 + rng.below(31) as u16,
             acknowledge_after: MILLISECOND / 2,
             longest_interval: 400 * MILLISECOND,
-            paths: 1 + if rng.chance(0.5) { 0 } else { rng.below(3) as u8 },
         };
         let faults = Faults::random(&mut rng);
         let mut world = Self {
@@ -127,8 +126,7 @@ impl World {
         let mine = u128::from(self.rng.next_u64()) << 64 | u128::from(self.numbers);
         let process = (task + 1, self.tasks[task as usize].life);
         let hello = Hello { mine, yours: 0, epoch: self.numbers, process, longest: 0, opening: 0 };
-        let mut connection = Connection::new(hello, &self.parameters, self.now);
-        connection.prefer((task + peer) as usize);
+        let connection = Connection::new(hello, &self.parameters, self.now);
         let Task { connections, buffers, .. } = &mut self.tasks[task as usize];
         if let Some(mut before) = connections.insert(peer, connection) {
             before.abandon(buffers);
@@ -142,28 +140,6 @@ impl World {
 
     fn start(&mut self, task: u32) {
         (0..self.count()).filter(|&peer| peer != task).for_each(|peer| self.connect(task, peer));
-    }
-
-    /// A direction of all paths carries nothing from now on.
-    pub fn cut_all(&mut self, task: u32, peer: u32) {
-        self.cut.extend((0..self.parameters.paths).map(|path| (task, peer, path)));
-    }
-
-    /// A path of two tasks carries nothing, or is whole again. That it is down the system of the first one reports, or none does.
-    pub fn set_path(&mut self, task: u32, peer: u32, path: u8, up: bool, reported: bool) {
-        for (from, to) in [(task, peer), (peer, task)] {
-            let way = (from, to, path);
-            let connection = self.tasks[from as usize].connections.get_mut(&to).expect("a connection");
-            if up {
-                self.cut.remove(&way);
-                connection.set_link(self.now, path, true);
-            } else {
-                self.cut.insert(way);
-                if reported && from == task {
-                    connection.set_link(self.now, path, false);
-                }
-            }
-        }
     }
 
     /// The process ends, and another one takes its place.
@@ -215,17 +191,14 @@ impl World {
                 let mut envelope = Envelope {
                     from: task,
                     to: peer,
-                    path: sending.path,
                     theirs: connection.mine(),
                     mine: connection.theirs(),
                     transmission: sending.transmission,
                 };
-                let (mut paths, greeting): (_, [u8; HELLO]);
-                paths = sending.path..sending.path + 1;
+                let greeting: [u8; HELLO];
                 let parts: [&[u8]; 2] = match &sending.content {
                     Content::Hello => {
                         (envelope.theirs, envelope.mine) = (0, 0);
-                        paths = 0..self.parameters.paths;
                         greeting = connection.hello().encode();
                         [&greeting, &[]]
                     }
@@ -239,8 +212,8 @@ impl World {
                 // Acknowledgements are short on real links.
                 let is_long = matches!(sending.content, Content::Fragment(..) | Content::Padded(..));
                 let takes = sending.in_parts || !is_long || parts[1].len() <= self.takes;
-                for path in paths.filter(|&path| takes && !self.cut.contains(&(task, peer, path))) {
-                    let bytes = seal(&Envelope { path, ..envelope }, parts);
+                if takes && !self.cut.contains(&(task, peer)) {
+                    let bytes = seal(&envelope, parts);
                     self.network.send(&mut self.rng, self.now, &self.faults, peer, bytes);
                 }
             }
@@ -254,12 +227,12 @@ impl World {
         let Some(connection) = connections.get_mut(&envelope.from).filter(|_| envelope.to == to) else {
             return;
         };
-        let Envelope { path, theirs, transmission, .. } = envelope;
+        let Envelope { theirs, transmission, .. } = envelope;
         let happened = if theirs == 0 {
             let hello = Hello::decode(content).expect("what is sealed is sound");
-            connection.receive_hello(self.now, &hello, path)
+            connection.receive_hello(self.now, &hello)
         } else if envelope.mine == connection.mine() {
-            connection.receive(self.now, theirs, transmission, path, content, buffers)
+            connection.receive(self.now, theirs, transmission, content, buffers)
         } else {
             Happened::default()
         };
