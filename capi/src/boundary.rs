@@ -7,8 +7,9 @@ use openlapi::api::env::{self, environment};
 use openlapi::api::{Held, init};
 use openlapi::error::{self, Error, Result};
 
-/// Makes a call: finds the context, takes its lock, and turns the outcome into a return code.
-#[inline]
+/// Makes a call: finds the context, takes its lock, and turns the outcome into a return code. In the caller's frame, so that a short
+/// call passes its arguments on in registers.
+#[inline(always)]
 pub fn call(name: &str, handle: lapi_handle_t, run: impl FnOnce(&mut Held<'_>) -> Result<()>) -> c_int {
     let outcome = find(handle).and_then(|context| {
         let mut held = context.enter()?;

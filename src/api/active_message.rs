@@ -2,13 +2,23 @@
 
 use super::check;
 use crate::abi::{LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_LW_DATA_LEN};
-use crate::engine::context::request::Message;
+use crate::engine::context::request::{Message, PlainMessage};
 use crate::engine::context::{ADDRESS_TABLE, Held};
-use crate::engine::progress::operations;
+use crate::engine::progress::{operations, short};
 use crate::error::{Error, Result};
 
 /// User header and data of a light-weight active message stay below this, in bytes.
 pub const LIGHT_WEIGHT: usize = 128;
+
+/// Starts the active message of a LAPI_Amsend.
+///
+/// # Safety
+/// The addresses must be as the man page wants them.
+#[inline(always)]
+pub unsafe fn plain_amsend(held: &mut Held<'_>, message: PlainMessage) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { if short::active_message(held, &message) { Ok(()) } else { any_amsend(held, &message.into()) } }
+}
 
 /// Starts an active message (man page LAPI_Amsend).
 ///
@@ -16,6 +26,21 @@ pub const LIGHT_WEIGHT: usize = 128;
 /// The addresses must be as the man page wants them.
 #[inline]
 pub unsafe fn amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match PlainMessage::of(message) {
+            Some(plain) if short::active_message(held, &plain) => Ok(()),
+            _ => any_amsend(held, message),
+        }
+    }
+}
+
+/// An active message that may be long, or wrong, or have to wait.
+///
+/// # Safety
+/// As for [`amsend`].
+#[inline(never)]
+unsafe fn any_amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
     check::target(held, message.tgt)?;
     check::header_handler(message.handler)?;
     check::header_fits(message.header.len)?;

@@ -2,9 +2,19 @@
 
 use super::check;
 use crate::engine::context::Held;
-use crate::engine::context::request::{Get, Places, Put};
-use crate::engine::progress::operations;
+use crate::engine::context::request::{Get, Places, PlainPut, Put};
+use crate::engine::progress::{operations, short};
 use crate::error::Result;
+
+/// Starts the put of a LAPI_Put.
+///
+/// # Safety
+/// The addresses must be as the man page wants them.
+#[inline(always)]
+pub unsafe fn plain_put(held: &mut Held<'_>, put: PlainPut) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { if short::put(held, &put) { Ok(()) } else { any_put(held, &put.into()) } }
+}
 
 /// Starts a put (man page LAPI_Put).
 ///
@@ -12,6 +22,21 @@ use crate::error::Result;
 /// The addresses must be as the man page wants them.
 #[inline]
 pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match PlainPut::of(put) {
+            Some(plain) if short::put(held, &plain) => Ok(()),
+            _ => any_put(held, put),
+        }
+    }
+}
+
+/// A put that may be long, or wrong, or have to wait.
+///
+/// # Safety
+/// As for [`put`].
+#[inline(never)]
+unsafe fn any_put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     check::target(held, put.tgt)?;
     check_places(held, &put.places)?;
     // SAFETY: the caller's promise.

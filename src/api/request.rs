@@ -7,7 +7,7 @@ use super::vector::{GetRequest, Pair, PutRequest};
 use crate::abi::*;
 use crate::base::bytes::Piece;
 use crate::dgsp::vector::Vector;
-pub use crate::engine::context::request::{Get, Message, Put};
+pub use crate::engine::context::request::{Get, Message, PlainMessage, PlainPut, Put};
 use crate::engine::context::request::{Hint, Places};
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
@@ -43,7 +43,7 @@ pub fn get(command: &lapi_get_t) -> Get {
 /// Of LAPI_Amsend.
 #[inline]
 pub fn active_message(command: &lapi_am_t) -> Message {
-    let header = Piece { ptr: command.uhdr as *const u8, len: command.uhdr_len as usize };
+    let header = piece(command.uhdr, command.uhdr_len as usize);
     Message {
         tgt: command.tgt,
         handler: command.hdr_hdl,
@@ -205,9 +205,15 @@ fn between(local: *mut c_void, remote: lapi_long_t, len: c_ulong) -> Places {
     Places::Contiguous { local: local as usize, remote, len: len as usize }
 }
 
+/// A piece of the program's memory.
+#[inline]
+pub fn piece(first: *mut c_void, len: usize) -> Piece {
+    Piece { ptr: first as *const u8, len }
+}
+
 #[inline]
 fn contiguous(data: *mut c_void, len: c_ulong) -> Content {
-    Content::Piece(Piece { ptr: data as *const u8, len: len as usize })
+    Content::Piece(piece(data, len as usize))
 }
 
 /// What follows when the origin's memory may be changed again.

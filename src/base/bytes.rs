@@ -152,6 +152,28 @@ pub unsafe fn copy(piece: Piece, to: *mut u8) {
     }
 }
 
+/// Copies few bytes to `to`, a multiple of 8: whole words are copied here, which takes fewer instructions than a call does.
+///
+/// # Safety
+/// The piece must be readable and `to` writable for its length.
+#[inline]
+pub unsafe fn copy_few(piece: Piece, to: *mut u8) {
+    const WORD: usize = size_of::<u64>();
+    debug_assert!(to.addr().is_multiple_of(WORD));
+    if !piece.len.is_multiple_of(WORD) {
+        // SAFETY: the caller's promise.
+        return unsafe { copy(piece, to) };
+    }
+    let mut at = 0;
+    while at < piece.len {
+        // SAFETY: the word is inside of both regions. Volatile, or the compiler makes a call of the loop.
+        unsafe {
+            to.add(at).cast::<u64>().write_volatile(piece.ptr.add(at).cast::<u64>().read_unaligned());
+        }
+        at += WORD;
+    }
+}
+
 /// `words` words of zero; the system allocates their memory as they are written. `None` when memory is exhausted.
 pub fn zeroed(words: usize) -> Option<Box<[u64]>> {
     let layout = Layout::array::<u64>(words).ok()?;

@@ -31,8 +31,21 @@ static PLACE: [Place; PLACES] =
 /// A number of the calling thread that no other living thread has; never 0.
 #[inline]
 pub fn this_thread() -> usize {
+    #[cfg(all(target_arch = "x86_64", target_pointer_width = "64", target_env = "gnu"))]
+    {
+        // What pthread_self returns, without a call: the thread's own block begins with its address, by the processor's ABI.
+        let block;
+        // SAFETY: FS is the base of the calling thread's block in every thread of a program with the GNU C library.
+        unsafe {
+            std::arch::asm!("mov {}, fs:0", out(reg) block, options(pure, readonly, nostack, preserves_flags));
+        }
+        block
+    }
+    #[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64", target_env = "gnu")))]
     // SAFETY: pthread_self has no preconditions.
-    unsafe { libc::pthread_self() as usize }
+    unsafe {
+        libc::pthread_self() as usize
+    }
 }
 
 /// Under which each thread keeps its place, as that number and 1; null: it has none. Made by the first LAPI_Init. `None`: the process
@@ -101,6 +114,16 @@ mod tests {
     use super::{PLACES, note_thread, this_thread, thread_number};
     use std::sync::Barrier;
     use std::thread;
+
+    #[test]
+    fn a_thread_is_called_what_the_c_library_calls_it() {
+        // SAFETY: pthread_self has no preconditions.
+        let both = || (this_thread(), unsafe { libc::pthread_self() as usize });
+        let (here, there) = (both(), thread::spawn(both).join().expect("it ends"));
+        assert_eq!(here.0, here.1);
+        assert_eq!(there.0, there.1);
+        assert_ne!(here, there);
+    }
 
     /// From now on the calling thread's checks whether a file exists fail.
     fn without_stat() {

@@ -216,17 +216,17 @@ impl Producer {
         let slot = self.ring.slot(self.head);
         let place = if head.len() + body <= ROOM {
             // SAFETY: head and body fit the slot behind its word, and the slot is ours: it has been consumed.
-            unsafe { self.write_body(slot.as_ptr().add(8 + head.len()), first, second) };
+            unsafe { self.write_body::<true>(slot.as_ptr().add(8 + head.len()), first, second) };
             INLINE
         } else {
             let place = self.reserve(body)?;
             // SAFETY: `reserve` gave us `body` bytes there that the consumer has given back.
-            unsafe { self.write_body(self.ring.data.as_ptr().add(place), first, second) };
+            unsafe { self.write_body::<false>(self.ring.data.as_ptr().add(place), first, second) };
             (place / LINE) as u64
         };
         self.ring.writes(slot.as_ptr().wrapping_add(8), head.len());
         // SAFETY: the head fits the slot (asserted above) and the slot is ours.
-        unsafe { std::ptr::copy_nonoverlapping(head.as_ptr(), slot.as_ptr().add(8), head.len()) };
+        unsafe { bytes::copy_few(Piece::of(head), slot.as_ptr().add(8)) };
         self.ends[self.head as usize & (self.ring.geometry.slots - 1)] = self.data_head;
         let word = u64::from(sequence(self.head))
             | ((head.len() / 8) as u64) << HEAD_SHIFT
@@ -307,13 +307,20 @@ impl Producer {
     /// # Safety
     /// `to` must have room for both pieces and the padding between them, and the pieces must be readable.
     #[inline]
-    unsafe fn write_body(&self, to: *mut u8, first: Piece, second: Source<'_>) {
+    unsafe fn write_body<const FEW: bool>(&self, to: *mut u8, first: Piece, second: Source<'_>) {
         self.ring.writes(to, pad8(first.len) + second.len());
+        let rest = to.wrapping_add(pad8(first.len));
         // SAFETY: the caller's promise.
         unsafe {
-            bytes::copy(first, to);
-            if !second.is_empty() {
-                second.copy_to(to.add(pad8(first.len)));
+            match second {
+                Source::Piece(second) if FEW => {
+                    bytes::copy_few(first, to);
+                    bytes::copy_few(second, rest);
+                }
+                _ => {
+                    bytes::copy(first, to);
+                    second.copy_to(rest);
+                }
             }
         }
     }

@@ -110,6 +110,38 @@ fn without_room_a_packet_is_parked_and_copied_up_to_the_limit() {
 }
 
 #[test]
+fn at_once_goes_what_changes_nothing_else() {
+    let (mut outbox, mut room) = (Outbox::new(2, BODY), Room { left: 3, ..Room::default() });
+    let at_once = |outbox: &mut Outbox, room: &mut Room| {
+        // SAFETY: the pieces live.
+        unsafe { outbox.send_at_once(room, 1, put, Piece::of(b"head"), Piece::of(b"data")) }
+    };
+    assert!(!at_once(&mut outbox, &mut room), "a fence does not know of the peer");
+    assert_eq!(outbox.number(1), 0);
+    send(&mut outbox, &mut room, 0, &[], b"x", BODY);
+    assert!(at_once(&mut outbox, &mut room) && at_once(&mut outbox, &mut room));
+    assert!(!at_once(&mut outbox, &mut room), "there is no room");
+    assert_eq!(
+        room.taken[1..].iter().map(|(_, _, body)| &body[..]).collect::<Vec<_>>(),
+        [b"head\0\0\0\0data"; 2]
+    );
+    assert_eq!(room.heads(), [put(0), put(1), put(2)]);
+    assert!(!outbox.waiting() && outbox.number(1) == 3);
+    send(&mut outbox, &mut room, 3, &[], b"x", BODY);
+    room.left = 3;
+    assert!(!at_once(&mut outbox, &mut room), "one waits that must go first");
+    pump(&mut outbox, &mut room, 1);
+    room.left = 1;
+    assert!(at_once(&mut outbox, &mut room));
+    let mut asked = Vec::new();
+    room.left = 2;
+    outbox.ask(&mut room, |peer, count| asked.push((peer, count)));
+    assert_eq!(asked, [(1, 5)], "a fence asks for all of them");
+    outbox.acknowledge(1, 5);
+    assert!(!at_once(&mut outbox, &mut room), "the next fence would not ask the peer");
+}
+
+#[test]
 fn packets_keep_their_order_once_one_is_parked() {
     let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
     send(&mut outbox, &mut room, 1, &[], b"x", BODY);

@@ -143,6 +143,12 @@ pub trait Endpoint: Send {
     /// The next packet that has arrived, if any. It must be released before the next call.
     fn recv(&mut self) -> Option<Inbound>;
 
+    /// Whether [`Self::recv`] may find something, as far as is known at once. A transport looks at one of its peers in each call, by
+    /// turns, so that a caller calls [`Self::recv`] in some calls in any case.
+    fn may_receive(&mut self) -> bool {
+        true
+    }
+
     /// Takes no packets from `peer` from now on, or takes them again: they stay where they are, and the peer finds no room once
     /// its ring is full. A packet that is held back does not keep [`Wakeup::arm`] from arming. A peer that rejoins is not held.
     fn hold(&mut self, peer: Task, held: bool);

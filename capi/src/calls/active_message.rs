@@ -4,7 +4,6 @@ use crate::boundary;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
 use openlapi::api::{active_message, request};
-use std::ptr;
 
 #[inline]
 pub(crate) unsafe fn amsend(
@@ -19,23 +18,15 @@ pub(crate) unsafe fn amsend(
     org_cntr: *mut lapi_cntr_t,
     cmpl_cntr: *mut lapi_cntr_t,
 ) -> c_int {
-    let message = request::active_message(&lapi_am_t {
-        Xfer_type: LAPI_AM_XFER,
-        flags: 0,
+    let message = request::PlainMessage {
         tgt,
-        pad: 0,
-        hdr_hdl: hdr_hdl as lapi_long_t,
-        uhdr_len,
-        pad2: 0,
-        uhdr,
-        udata,
-        udata_len,
-        shdlr: None,
-        sinfo: ptr::null_mut(),
+        handler: hdr_hdl as lapi_long_t,
+        header: request::piece(uhdr, uhdr_len as usize),
+        data: request::piece(udata, udata_len as usize),
         tgt_cntr: tgt_cntr as lapi_long_t,
-        org_cntr,
-        cmpl_cntr,
-    });
+        org_cntr: org_cntr as usize,
+        cmpl_cntr: cmpl_cntr as usize,
+    };
     // SAFETY: what the man page asks of the program is what the core asks.
-    boundary::call("LAPI_Amsend", hndl, |held| unsafe { active_message::amsend(held, &message) })
+    boundary::call("LAPI_Amsend", hndl, |held| unsafe { active_message::plain_amsend(held, message) })
 }

@@ -33,22 +33,17 @@ pub(crate) unsafe fn put_in<const FRAME: u8>(
     org_cntr: *mut lapi_cntr_t,
     cmpl_cntr: *mut lapi_cntr_t,
 ) -> c_int {
-    let put = request::put(&lapi_put_t {
-        Xfer_type: LAPI_PUT_XFER,
-        flags: 0,
+    let put = request::PlainPut {
         tgt,
-        pad: 0,
-        tgt_addr: tgt_addr as lapi_long_t,
-        org_addr,
-        len,
-        shdlr: None,
-        sinfo: ptr::null_mut(),
+        local: org_addr as usize,
+        remote: tgt_addr as lapi_long_t,
+        len: len as usize,
         tgt_cntr: tgt_cntr as lapi_long_t,
-        org_cntr,
-        cmpl_cntr,
-    });
+        org_cntr: org_cntr as usize,
+        cmpl_cntr: cmpl_cntr as usize,
+    };
     // SAFETY: what the man page asks of the program is what the core asks.
-    boundary::call("LAPI_Put", hndl, |held| unsafe { put_get::put(held, &put) })
+    boundary::call("LAPI_Put", hndl, |held| unsafe { put_get::plain_put(held, put) })
 }
 
 #[inline]

@@ -311,6 +311,13 @@ impl<'a> Held<'a> {
         self.hold == Hold::Within || self.context.activity.here()
     }
 
+    /// Whether this call has taken the lock, and leaves it at its end: no call of this thread is further up its stack, and the
+    /// program does not hold the lock.
+    #[inline]
+    pub(in crate::engine) fn is_alone(&self) -> bool {
+        self.hold == Hold::Taken
+    }
+
     /// Whether a round of the dispatcher is under way, in this thread or in another one.
     #[inline]
     pub fn dispatching(&self) -> bool {

@@ -127,6 +127,54 @@ impl Put {
     }
 }
 
+/// A put as LAPI_Put makes it: of contiguous data, and without a send completion handler.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainPut {
+    /// The target.
+    pub tgt: Task,
+    /// The address of the data at this task.
+    pub local: usize,
+    /// Where it goes at the target.
+    pub remote: u64,
+    /// Its length in bytes.
+    pub len: usize,
+    /// The target's counter, or 0.
+    pub tgt_cntr: u64,
+    /// The origin counter, or 0.
+    pub org_cntr: usize,
+    /// The completion counter, or 0.
+    pub cmpl_cntr: usize,
+}
+
+impl PlainPut {
+    /// A put as a plain one, if nothing of it is lost.
+    #[inline]
+    pub fn of(put: &Put) -> Option<Self> {
+        let &Put {
+            tgt, places: Places::Contiguous { local, remote, len }, tgt_cntr, cmpl_cntr, done, ..
+        } = put
+        else {
+            return None;
+        };
+        let plain = Self { tgt, local, remote, len, tgt_cntr, org_cntr: done.org_cntr, cmpl_cntr };
+        (done.handler == 0).then_some(plain)
+    }
+}
+
+impl From<PlainPut> for Put {
+    fn from(put: PlainPut) -> Self {
+        let PlainPut { tgt, local, remote, len, tgt_cntr, org_cntr, cmpl_cntr } = put;
+        Self {
+            tgt,
+            places: Places::Contiguous { local, remote, len },
+            tgt_cntr,
+            cmpl_cntr,
+            done: SendDone { org_cntr, bytes: len as u64, user: true, ..SendDone::nothing(tgt) },
+            hint: Hint::None,
+        }
+    }
+}
+
 /// By what the target of a put knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks {
@@ -164,6 +212,58 @@ pub struct Message {
     pub hint: Hint,
     /// Header and data may be changed when the call returns, however long they are.
     pub copied: bool,
+}
+
+/// An active message as LAPI_Amsend makes it: of contiguous data, and without a send completion handler.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainMessage {
+    /// The target.
+    pub tgt: Task,
+    /// Address or index of the header handler, at the target.
+    pub handler: u64,
+    /// The user header.
+    pub header: Piece,
+    /// The data.
+    pub data: Piece,
+    /// The target's counter, or 0.
+    pub tgt_cntr: u64,
+    /// The origin counter, or 0.
+    pub org_cntr: usize,
+    /// The completion counter, or 0.
+    pub cmpl_cntr: usize,
+}
+
+impl PlainMessage {
+    /// A message as a plain one, if nothing of it is lost.
+    #[inline]
+    pub fn of(message: &Message) -> Option<Self> {
+        let &Message { tgt, handler, header, data: Content::Piece(data), tgt_cntr, cmpl_cntr, done, .. } =
+            message
+        else {
+            return None;
+        };
+        let plain = Self { tgt, handler, header, data, tgt_cntr, org_cntr: done.org_cntr, cmpl_cntr };
+        (message.shape.is_none() && message.atom == 0 && done.handler == 0).then_some(plain)
+    }
+}
+
+impl From<PlainMessage> for Message {
+    fn from(message: PlainMessage) -> Self {
+        let PlainMessage { tgt, handler, header, data, tgt_cntr, org_cntr, cmpl_cntr } = message;
+        Self {
+            tgt,
+            handler,
+            header,
+            data: Content::Piece(data),
+            shape: None,
+            atom: 0,
+            tgt_cntr,
+            cmpl_cntr,
+            done: SendDone { org_cntr, bytes: data.len as u64, user: true, ..SendDone::nothing(tgt) },
+            hint: Hint::None,
+            copied: false,
+        }
+    }
 }
 
 /// A get.

@@ -64,8 +64,8 @@ fn conclude(held: &mut Held<'_>, tgt: Task, started: Result<()>) -> Result<()> {
 
 /// The end of a call that sends to `tgt`: one round of the dispatcher, unless a handler made the call; and when what waits for
 /// room there takes too many bytes, a pause in which the target can make some.
-#[inline]
-fn finish(held: &mut Held<'_>, tgt: Task) {
+#[inline(never)]
+pub(super) fn finish(held: &mut Held<'_>, tgt: Task) {
     dispatcher::turn(held);
     let core = held.core();
     if core.outbox.waiting() && core.outbox.bytes(tgt) > core.options.lane_bytes {

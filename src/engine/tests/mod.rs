@@ -4,7 +4,7 @@
 //! * [`memory`]: the program's memory. [`plan`]: operations from a seed, and their expected results. [`program`]: the program
 //!   that runs them, with its handlers. [`mix`]: plans run in one thread and in many, over every transport.
 //! * [`bulk`]: long messages by keys; [`parts`]: those in many places; [`batches`]: those of many parts; [`standing`]: puts by
-//!   a key of all memory; [`keyed`]: the tasks of these. [`calls`]: single operations.
+//!   a key of all memory; [`keyed`]: the tasks of these. [`calls`]: single operations; [`short`]: short ones.
 //!   [`handlers`]: what header handlers can return. [`failure`]: tasks that die, tasks that leave; [`gone`]: what is not done
 //!   then. [`ending`]: LAPI_Term. [`silence`]: tasks that do not reply, and collective calls without them. [`refusal`]: copies
 //!   that the kernel refuses. [`waiting`]: threads that sleep. [`recovery`]: tasks that are given up and rejoin; [`parted`]: by
@@ -33,6 +33,7 @@ mod recovery_in_handlers;
 mod refusal;
 mod report;
 mod scale;
+mod short;
 mod silence;
 mod simulation;
 mod standing;

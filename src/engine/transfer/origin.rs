@@ -54,7 +54,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
 
 /// What this task can do, for a plan.
 #[inline]
-fn means(core: &Core) -> Means {
+pub(in crate::engine) fn means(core: &Core) -> Means {
     Means {
         body: core.outbox.max_body(),
         packet: core.outbox.packet_size(),

@@ -68,6 +68,15 @@ impl Endpoint for ShmTransport {
         None
     }
 
+    #[inline]
+    fn may_receive(&mut self) -> bool {
+        self.polled.advance();
+        let current = self.polled.current().and_then(|src| self.peers.get(src));
+        current.is_some_and(|peer| peer.inward.ready())
+            || self.arrivals.has_first_contacts()
+            || self.has_announcements()
+    }
+
     fn hold(&mut self, peer: Task, held: bool) {
         if held {
             let Some(found) = self.peers.get_mut(peer) else { return };

@@ -42,37 +42,42 @@ const ATOMS: u8 = 8;
 const SHAPE: u8 = 16;
 const MORE: u8 = 32;
 
-/// A head as bytes.
+/// The words that a head is written in: more than it can have, so that an optional word is written before it is known to count.
+const WORDS: usize = (HEAD_MAX / 8 + 1).next_power_of_two();
+
+/// A head as it travels.
 pub struct Encoded {
-    bytes: [u8; HEAD_MAX + 8],
+    words: [u64; WORDS],
     len: usize,
 }
 
 impl Encoded {
-    /// The bytes.
+    /// Its bytes.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        &bytemuck::bytes_of(&self.words)[..self.len * 8]
     }
 
     #[inline]
     fn new(kind: u8, flags: u8, small: u16, id: u32) -> Self {
         let first = u64::from(kind) | u64::from(flags) << 8 | u64::from(small) << 16 | u64::from(id) << 32;
-        let mut bytes = [0; HEAD_MAX + 8];
-        bytes[..8].copy_from_slice(&first.to_le_bytes());
-        Self { bytes, len: 8 }
+        let mut words = [0; WORDS];
+        words[0] = first;
+        Self { words, len: 1 }
     }
 
     #[inline]
     fn word(mut self, value: u64) -> Self {
-        self.bytes[self.len..self.len + 8].copy_from_slice(&value.to_le_bytes());
-        self.len += 8;
+        self.words[self.len % WORDS] = value;
+        self.len += 1;
         self
     }
 
     #[inline]
-    fn optional(self, value: u64) -> Self {
-        if value == 0 { self } else { self.word(value) }
+    fn optional(mut self, value: u64) -> Self {
+        self.words[self.len % WORDS] = value;
+        self.len += usize::from(value != 0);
+        self
     }
 }
 
@@ -88,8 +93,8 @@ fn more_flag(more: bool) -> u8 {
 }
 
 impl Head {
-    /// The head as it travels.
-    #[inline]
+    /// The head as it travels. Where the kind is known, few instructions are left of this.
+    #[inline(always)]
     pub fn encode(&self) -> Encoded {
         match *self {
             Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total, atoms } => {

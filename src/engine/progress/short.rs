@@ -1,0 +1,127 @@
+//! Short messages to a peer for which nothing waits: what [`operations`] does with them, without what only other messages and other
+//! states need.
+//!
+//! A message leaves here only where the usual way would send it at once in one packet, and would then find nothing else to do;
+//! then counters, numbers and statistics are as that way leaves them. In all other cases, errors among them, nothing is done.
+//!
+//! The usual way ends with a round of the dispatcher. Here there is one only when the transport may have received something, and
+//! after each [`PACKETS_PER_ROUND`] packets.
+
+use crate::base::bytes::Piece;
+use crate::engine::context::request::{Hint, PlainMessage, PlainPut};
+use crate::engine::context::{Core, Held};
+use crate::engine::plan::{Kind, Operation, Way, plan};
+use crate::engine::progress::operations;
+use crate::engine::transfer::origin::means;
+use crate::engine::transfer::send::account;
+use crate::proto::ops::Op;
+use crate::proto::outbox::SendDone;
+use crate::transport::{MIN_BODY, Task};
+use crate::wire::packet::Head;
+
+/// After one in this many packets there is a round of the dispatcher in any case.
+const PACKETS_PER_ROUND: u64 = 16;
+
+/// A put. `false`: nothing was done.
+///
+/// # Safety
+/// The addresses must be as LAPI_Put wants them, at both tasks.
+#[inline(always)]
+pub unsafe fn put(held: &mut Held<'_>, put: &PlainPut) -> bool {
+    let PlainPut { tgt, local, remote, len, tgt_cntr, .. } = *put;
+    let Some(core) = unhindered(held, tgt) else { return false };
+    if local == 0 || remote == 0 || len > core.outbox.max_body().min(core.options.copy_limit) {
+        return false;
+    }
+    debug_assert!(goes_in_packets(
+        core,
+        Kind::Put {
+            completion: put.cmpl_cntr != 0,
+            target_counter: tgt_cntr != 0,
+            reports: put.org_cntr != 0
+        },
+        len
+    ));
+    let data = Piece { ptr: local as *const u8, len };
+    let head = |id, cookie| Head::Put { id, addr: remote, tgt_cntr, cookie, total: 0 };
+    // SAFETY: the caller's promise.
+    unsafe { send(held, tgt, head, (Piece::EMPTY, data), put.org_cntr, put.cmpl_cntr) }
+}
+
+/// An active message. `false`: nothing was done.
+///
+/// # Safety
+/// The addresses must be as LAPI_Amsend wants them, at both tasks.
+#[inline(always)]
+pub unsafe fn active_message(held: &mut Held<'_>, message: &PlainMessage) -> bool {
+    let PlainMessage { tgt, handler, header, data, tgt_cntr, .. } = *message;
+    let Some(core) = unhindered(held, tgt) else { return false };
+    let is_there = |piece: Piece| !piece.ptr.is_null() || piece.len == 0;
+    let most = core.outbox.packet_size().min(core.options.copy_limit);
+    let is_valid = handler != 0 && is_there(header) && is_there(data) && header.len.is_multiple_of(4);
+    // Each of the lengths is compared: their sum may exceed all numbers.
+    if !is_valid || header.len > MIN_BODY || data.len > most || header.len + data.len > most {
+        return false;
+    }
+    debug_assert!(goes_in_packets(
+        core,
+        Kind::Am { header: header.len, plain: true, copied: false },
+        data.len
+    ));
+    let uhdr_len = header.len as u16;
+    let head = |id, cookie| Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0, atoms: false };
+    // SAFETY: the caller's promise.
+    unsafe { send(held, tgt, head, (header, data), message.org_cntr, message.cmpl_cntr) }
+}
+
+/// The core, if the call has nothing to do but to send its message to `tgt`, another task, to which messages go.
+#[inline(always)]
+fn unhindered<'a>(held: &'a mut Held<'_>, tgt: Task) -> Option<&'a mut Core> {
+    if !held.is_alone() {
+        return None;
+    }
+    let core = held.core();
+    let goes = tgt < core.options.tasks && tgt != core.options.me && !core.peers.is_down(tgt);
+    let waits = core.outbox.waiting() || core.has_work() || core.has_deferred();
+    let hindered = !goes || waits || core.acts_alone || core.coalesces || !core.transport.is_open(tgt);
+    if hindered { None } else { Some(core) }
+}
+
+/// Whether the usual way sends this in packets and in no other way, whatever the state of the peer.
+fn goes_in_packets(core: &Core, kind: Kind, len: usize) -> bool {
+    let op = Operation { kind, len, piece: 0, hint: Hint::None };
+    let ways = plan(&op, &means(core), || panic!("the way depends on the peer"));
+    matches!(ways, [Some(Way::Packets { .. }), None, None])
+}
+
+/// Sends the message, and accounts for it.
+///
+/// # Safety
+/// As for [`crate::proto::outbox::Outbox::send_at_once`]; `org_cntr` must be 0 or the address of a counter of the program.
+#[inline(always)]
+unsafe fn send(
+    held: &mut Held<'_>,
+    tgt: Task,
+    head: impl FnOnce(u32, u64) -> Head,
+    (header, data): (Piece, Piece),
+    org_cntr: usize,
+    cmpl_cntr: usize,
+) -> bool {
+    let core = held.core();
+    let cookie = match cmpl_cntr {
+        0 => 0,
+        _ => core.ops.insert(tgt, Op::Completion { cmpl_cntr }, false),
+    };
+    let (outbox, mut wire) = core.out();
+    // SAFETY: the caller's promise.
+    if !unsafe { outbox.send_at_once(&mut wire, tgt, |id| head(id, cookie), header, data) } {
+        core.ops.remove(tgt, cookie);
+        return false;
+    }
+    let bytes = data.len as u64;
+    account(core, &SendDone { org_cntr, bytes, user: true, ..SendDone::nothing(tgt) });
+    if core.path_to(tgt).packets_sent.is_multiple_of(PACKETS_PER_ROUND) || core.transport.may_receive() {
+        operations::finish(held, tgt);
+    }
+    true
+}

@@ -1,0 +1,139 @@
+//! Short messages: what goes the short way, and that it leaves everything as the usual way does.
+
+use super::calls::{self, Extras, as_the_header_says, counter, enter, forever};
+use super::job::{self, Ends, Habits, Task};
+use super::recovery::settle;
+use crate::base::bytes::Piece;
+use crate::base::rng::Rng;
+use crate::engine::context::request::{PlainMessage, PlainPut};
+use crate::engine::context::statistics::Path;
+use crate::engine::progress::short;
+use crate::proto::tests::seeds;
+use crate::transport::Task as Number;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// Longer than what the tasks copy.
+const LONGEST: u64 = 200;
+
+/// What a run leaves behind: the target's memory, its and the origin's counters, and the statistics of both.
+type Outcome = (Vec<u8>, [i32; 3], [[u64; 4]; 2]);
+
+/// Messages from a seed, from task 0 to task 1. With a send completion handler each of them goes the usual way.
+fn run(ends: Ends, seed: u64, handler: bool) -> Outcome {
+    let tasks = job::open(ends, &Habits::STEPPED);
+    let mut rng = Rng::new(seed);
+    let counters = [(); 3].map(|()| counter());
+    let mut everything = Vec::new();
+    for _ in 0..150 {
+        let data = forever(rng.below(LONGEST) as usize);
+        data.iter_mut().for_each(|byte| *byte = rng.below(256) as u8);
+        let to = forever(data.len());
+        let mut some = |counter: &'static AtomicI32| rng.chance(0.5).then_some(counter);
+        let extras = Extras {
+            tgt_cntr: some(counters[0]),
+            org_cntr: some(counters[1]),
+            cmpl_cntr: some(counters[2]),
+            reported: usize::from(handler),
+            ..Extras::default()
+        };
+        if rng.chance(0.5) {
+            calls::put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+        } else {
+            let header = forever(8 * (1 + rng.below(3) as usize));
+            header[..8].copy_from_slice(&to.as_mut_ptr().expose_provenance().to_ne_bytes());
+            calls::send(&tasks[0], 1, as_the_header_says, header, data, extras).expect("a message");
+        }
+        everything.push(to);
+        if rng.chance(0.1) {
+            settle(&tasks);
+        }
+        if rng.chance(0.05) {
+            fenced(&tasks);
+        }
+    }
+    settle(&tasks);
+    let values = counters.map(|counter| counter.load(Ordering::SeqCst));
+    let counts = [0, 1].map(|me| counts(&tasks[me], 1 - me as Number));
+    job::close(tasks);
+    (everything.concat(), values, counts)
+}
+
+fn counts(task: &Task, peer: Number) -> [u64; 4] {
+    let &mut Path { packets_sent, packets_received, bytes_sent, bytes_received, .. } =
+        enter(task).core().path_to(peer);
+    [packets_sent, packets_received, bytes_sent, bytes_received]
+}
+
+/// Task 0 knows that everything has arrived.
+fn fenced(tasks: &[Arc<Task>]) {
+    let mut held = enter(&tasks[0]);
+    let (outbox, mut wire) = held.core().out();
+    outbox.ask(&mut wire, |_, _| {});
+    drop(held);
+    settle(tasks);
+}
+
+#[test]
+fn both_ways_leave_the_same_behind() {
+    seeds(5, |seed| {
+        for ends in [|| job::mem(2, 8, false), || job::mem(2, 1, false), || job::boxed(job::shm(2))] {
+            assert_eq!(run(ends(), seed, false), run(ends(), seed, true), "seed {seed}");
+        }
+    });
+}
+
+/// What the short way does with a put and with a message of 8 bytes to that task.
+fn tried(task: &Task, tgt: Number, org_cntr: &AtomicI32) -> [bool; 2] {
+    let (data, to) = (forever(8), forever(8));
+    let header = to.as_mut_ptr().expose_provenance().to_ne_bytes();
+    let (data, header) = (Piece::of(data), Piece::of(&header));
+    let (local, remote) = (data.ptr.expose_provenance(), to.as_mut_ptr().expose_provenance() as u64);
+    let org_cntr = org_cntr.as_ptr().addr();
+    let handler = as_the_header_says as *const () as u64;
+    let put = PlainPut { tgt, local, remote, len: 8, tgt_cntr: 0, org_cntr, cmpl_cntr: 0 };
+    let message = PlainMessage { tgt, handler, header, data, tgt_cntr: 0, org_cntr, cmpl_cntr: 0 };
+    // SAFETY: memory and counter live for as long as the process, and the header is copied.
+    let put = unsafe { short::put(&mut enter(task), &put) };
+    // SAFETY: as for the put.
+    let message = unsafe { short::active_message(&mut enter(task), &message) };
+    [put, message]
+}
+
+#[test]
+fn only_what_nothing_hinders_goes_the_short_way() {
+    let ends: [fn() -> Ends; 2] = [|| job::mem(3, 64, false), || job::boxed(job::shm(3))];
+    for ends in ends {
+        let tasks = job::open(ends(), &Habits::STEPPED);
+        let origin = &tasks[0];
+        let org = counter();
+        let usual = || calls::put(origin, 1, forever(8).as_mut_ptr(), forever(8), Extras::default());
+        assert_eq!(tried(origin, 1, org), [false; 2], "a fence does not know of the peer");
+        usual().expect("a put");
+        settle(&tasks);
+        assert_eq!(tried(origin, 1, org), [true; 2]);
+        assert_eq!(tried(origin, 0, org), [false; 2], "this task");
+        assert_eq!(tried(origin, 3, org), [false; 2], "no task");
+        assert_eq!(org.load(Ordering::SeqCst), 2);
+        settle(&tasks);
+        fenced(&tasks);
+        assert_eq!(tried(origin, 1, org), [false; 2], "a fence has to ask the peer first");
+        // Without room one message waits, and then all.
+        usual().expect("a put");
+        let before = org.load(Ordering::SeqCst);
+        let sent = (0..1000).take_while(|_| tried(origin, 1, org) == [true; 2]).count();
+        assert!((8..1000).contains(&sent), "{sent} pairs found room");
+        usual().expect("a put");
+        assert!(enter(origin).core().outbox.waiting());
+        assert_eq!(tried(origin, 1, org), [false; 2]);
+        settle(&tasks);
+        assert!(org.load(Ordering::SeqCst) - before >= 2 * sent as i32);
+        assert_eq!(tried(origin, 1, org), [true; 2]);
+        settle(&tasks);
+        let mut held = enter(origin);
+        held.core().peers.lose(1);
+        drop(held);
+        assert_eq!(tried(origin, 1, org), [false; 2], "the peer is given up");
+        job::close(tasks);
+    }
+}
