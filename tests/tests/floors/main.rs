@@ -35,7 +35,7 @@ const FLOORS: &[&[&str]] = &[
     &["fuzz"],
 ];
 /// The rooms of the engine, from the ground up. A room uses itself and those below.
-const ROOMS: &[&str] = &["context", "transfer", "progress"];
+const ROOMS: &[&str] = &["context", "plan", "transfer", "progress"];
 /// These share a floor and do not see each other.
 const APART: &[&str] = &["proto", "transport"];
 /// These may be used from anywhere,
