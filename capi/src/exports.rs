@@ -9,7 +9,7 @@ use openlapi::abi::{
     BYTE_DGSP, PredefinedDgsp, RMW_ops_t, lapi_cntr_t, lapi_handle_t, lapi_info_t, lapi_long_t,
     lapi_msg_info_t, lapi_query_t, lapi_util_t, lapi_vec_t, lapi_xfer_t,
 };
-use openlapi::api::{LONG_CALL_HOOK, LongCallHook};
+use openlapi::api::{HANDLER_HOOK, HandlerHook, LONG_CALL_HOOK, LongCallHook};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -53,6 +53,11 @@ pub static LAPI_BYTE: &PredefinedDgsp = &BYTE_DGSP;
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "a name of the linker")]
 pub static lapi_long_call_hook: &AtomicPtr<LongCallHook> = &LONG_CALL_HOOK;
+
+/// For the profiler alone: what is called in the place of each handler of the program.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "a name of the linker")]
+pub static lapi_handler_hook: &AtomicPtr<HandlerHook> = &HANDLER_HOOK;
 
 /// For the profiler alone: LAPI_Put that ends with a hook.
 #[unsafe(no_mangle)]

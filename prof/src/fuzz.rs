@@ -73,7 +73,6 @@ fn seeds() -> Vec<Seed> {
         events_to_come: 0,
         events: vec![Event { row: 0, thread: 0, start: 10, time: 5, peer: Some(1), bytes: 100, calls: 1 }],
         thread_names: vec!["a".into()],
-        untimed: 0,
     };
     vec![seed("part", serde_json::to_vec(&part).expect("a part can be written"))]
 }

@@ -40,6 +40,7 @@ pub fn opened(task: u32, tasks: u32, sharing: impl FnOnce() -> Vec<u32>) {
         identity::set(task, tasks, sharing());
         record::reserve();
         long_calls::watch();
+        handlers::watch();
         record::repeated::watch();
         record::set_period(settings::get().sample);
         if settings::get().out.is_some() {
@@ -128,7 +129,6 @@ extern "C" fn at_exit() {
 extern "C" fn fork_child() {
     record::fork_child();
     record::EVENTS.fork_child();
-    handlers::fork_child();
     identity::fork_child();
     watcher::fork_child();
     OPEN.store(0, Ordering::Relaxed);

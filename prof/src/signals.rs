@@ -4,7 +4,8 @@
 //! the watcher write the part and then does what would have happened without it: it calls the handler that the program had
 //! installed, or lets the system's default end the process. A signal that the program ignores stays ignored. For a signal
 //! that a fault raises, the profiler installs a handler only where the program has none: a program may use such signals for
-//! memory that it maps on demand. A handler that the program installs later replaces the profiler's.
+//! memory that it maps on demand. A handler that the program installs later replaces the profiler's for good: it may call the
+//! profiler's, which it has found, and must not be called by that one.
 
 use crate::signal_sets::{FAULTS, REQUESTS};
 use crate::watcher;
@@ -12,6 +13,7 @@ use libc::{c_int, c_void, sigaction, siginfo_t};
 use std::cell::UnsafeCell;
 use std::mem::{MaybeUninit, transmute};
 use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What was installed for each signal before. An entry is written before the profiler's handler is installed, and read by that
 /// handler alone.
@@ -19,6 +21,8 @@ struct Before(UnsafeCell<[MaybeUninit<sigaction>; 32]>);
 // SAFETY: written before a reader exists, as above.
 unsafe impl Sync for Before {}
 static BEFORE: Before = Before(UnsafeCell::new([const { MaybeUninit::uninit() }; 32]));
+/// The signals for which the profiler's handler has been installed, as bits.
+static CAUGHT: AtomicU32 = AtomicU32::new(0);
 
 /// Installs the handlers. In the child of a fork, which inherits its parent's, this does nothing for those.
 pub fn catch() {
@@ -30,6 +34,7 @@ pub fn catch() {
                 continue;
             }
             (*BEFORE.0.get())[signal as usize].write(before);
+            CAUGHT.fetch_or(1 << signal, Ordering::Relaxed);
             let mut ours = before;
             ours.sa_sigaction = on_signal as *const () as usize;
             ours.sa_flags = libc::SA_SIGINFO
@@ -46,9 +51,10 @@ pub fn catch() {
 /// Whether the profiler takes the place of what is installed for this signal.
 fn wanted(signal: c_int, before: &sigaction) -> bool {
     let default = before.sa_sigaction == libc::SIG_DFL;
-    let ours = before.sa_sigaction == on_signal as *const () as usize;
     let ignored = before.sa_sigaction == libc::SIG_IGN;
-    default || of_library(before) || (REQUESTS.contains(&signal) && !ours && !ignored)
+    // Of the child of a fork: ours is there, or one that may lead to it.
+    let later = CAUGHT.load(Ordering::Relaxed) & 1 << signal != 0;
+    default || of_library(before) || (REQUESTS.contains(&signal) && !later && !ignored)
 }
 
 /// Whether LAPI has installed it: it describes a fault (LAPI_BACKTRACE), and ends the process.

@@ -23,6 +23,7 @@ pub mod udp;
 pub mod unimplemented;
 pub mod vector;
 
+pub use crate::base::handler_runs::{HOOK as HANDLER_HOOK, Hook as HandlerHook};
 pub use crate::base::long_calls::{HOOK as LONG_CALL_HOOK, Hook as LongCallHook};
 pub use crate::engine::context::{Context, Held};
 

@@ -13,6 +13,8 @@ pub mod clock;
 pub mod descriptor;
 pub mod doorbell;
 #[cfg(not(loom))]
+pub mod handler_runs;
+#[cfg(not(loom))]
 pub mod known_threads;
 #[cfg(not(loom))]
 pub mod limits;

@@ -155,6 +155,13 @@ fn a_forked_child_is_ended_by_a_signal_as_usual() {
     assert_eq!(tables(&outcome), 2, "the child prints none\n{outcome}");
 }
 
+/// The program's handler and the profiler's do not call each other in turn.
+#[test]
+fn a_handler_that_calls_the_one_before_it_stays_in_a_forked_child() {
+    let out = folder("chain");
+    passed(&job(2, "chain", &out).run(), 2);
+}
+
 #[test]
 fn without_a_folder_an_interrupted_task_prints_its_table() {
     let running = ready(job(2, "", Path::new("")), 2);

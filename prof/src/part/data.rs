@@ -59,8 +59,6 @@ pub struct Part {
     pub events: Vec<Event>,
     /// The names of the threads, by their number in the events.
     pub thread_names: Vec<String>,
-    /// How many handlers were not timed for want of room.
-    pub untimed: u64,
 }
 
 /// The calls of one kind from one place; or the runs of one handler.
@@ -168,7 +166,7 @@ impl Part {
         let part = serde_json::json!({"format": FORMAT, "job": "", "task": task, "tasks": 2, "host": "", "pid": 1, "program": "",
             "interim": null, "started": 0, "wall": 0, "processors": "", "cpu": 0, "threads": 1, "thread_names": ["main"], "sites": [], "links": [], "stretch": 1,
             "timeline": [], "timeline_bytes": [], "timeline_time": [], "events_limit": 0, "events_left_out": 0,
-            "events_to_come": 0, "events": [], "untimed": 0});
+            "events_to_come": 0, "events": []});
         serde_json::from_value(part).expect("a part")
     }
 }

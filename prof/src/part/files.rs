@@ -139,7 +139,7 @@ mod tests {
             "stretch": most, "timeline": [[most, 0, 0, 0, 0, 0, 0], [most, 0, 0, 0, 0, 0, 0]],
             "timeline_bytes": [[most, most, most, most], [most, 0, 0, 0]],
             "timeline_time": [[most, most, most, most, most, most, most], [7, 0, 0, 0, most, 0, 0]], "events_limit": most,
-            "events_left_out": most, "events_to_come": most, "events": [event], "untimed": most});
+            "events_left_out": most, "events_to_come": most, "events": [event]});
         for (name, value) in changes {
             part[*name] = value.clone();
         }

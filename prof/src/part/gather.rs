@@ -2,7 +2,6 @@
 
 use super::data::{Event, FORMAT, Link, Moved, Part, SiteRow, SizeCount};
 use crate::calls::{Call, Class};
-use crate::handlers;
 use crate::identity::{self, Span};
 use crate::record::{self, Alike, BINS, Count, EVENTS, NO_PEER, SIZES, Stay, Timeline, Traffic};
 use crate::symbols::Symbols;
@@ -43,7 +42,6 @@ pub fn gather(interim: Option<&str>) -> Part {
         events: events(&span, &rows),
         thread_names: thread_names(),
         sites,
-        untimed: handlers::untimed(),
     }
 }
 

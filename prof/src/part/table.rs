@@ -31,9 +31,6 @@ pub fn table(part: &Part) -> String {
     links(&mut text, &part.links);
     ways(&mut text, &part.links);
     sizes(&mut text, &part.links);
-    if part.untimed != 0 {
-        let _ = writeln!(text, "  {} handlers were not timed: too many at once", part.untimed);
-    }
     text
 }
 

@@ -91,8 +91,6 @@ pub struct Task {
     pub events_limit: u64,
     /// How many calls came later.
     pub events_left_out: u64,
-    /// How many handlers were not timed for want of room.
-    pub untimed: u64,
 }
 
 /// Where a task was.
@@ -204,7 +202,6 @@ impl Task {
             events: part.events.len() as u64,
             events_limit: part.events_limit,
             events_left_out: part.events_left_out,
-            untimed: part.untimed,
         }
     }
 

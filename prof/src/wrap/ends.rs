@@ -1,9 +1,9 @@
-//! LAPI_Init and LAPI_Term, and the calls of the table of addresses.
+//! LAPI_Init and LAPI_Term.
 
-use super::arguments::{Arguments, LAPI_Addr_get, LAPI_Addr_set, LAPI_Init, LAPI_Qenv, LAPI_Term};
+use super::arguments::{Arguments, LAPI_Init, LAPI_Qenv, LAPI_Term};
 use crate::record::{Before, Seen, Traffic, call_begins, record};
-use crate::{handlers, identity, process};
-use libc::{c_int, c_void};
+use crate::{identity, process};
+use libc::c_int;
 use openlapi::abi::{
     LAPI_SUCCESS, NUM_TASKS, QUERY_SHM_NUM_TASKS, QUERY_SHM_TASKS, TASK_ID, lapi_handle_t, lapi_query_t,
 };
@@ -43,34 +43,6 @@ impl LAPI_Term {
         let code = unsafe { Arguments::profiled(self, site, traffic) };
         if code == LAPI_SUCCESS {
             process::closed();
-        }
-        code
-    }
-}
-
-impl LAPI_Addr_set {
-    /// Enters the address of a wrapper in place of the header handler's own.
-    ///
-    /// # Safety
-    ///
-    /// As LAPI_Addr_set.
-    pub unsafe fn profiled(self, site: usize, traffic: Option<Traffic>) -> c_int {
-        let addr = handlers::wrapper_of(self.addr as usize) as *mut c_void;
-        // SAFETY: the caller's promise; a wrapper may be called as the handler.
-        unsafe { Arguments::profiled(Self { addr, ..self }, site, traffic) }
-    }
-}
-
-impl LAPI_Addr_get {
-    /// # Safety
-    ///
-    /// As LAPI_Addr_get.
-    pub unsafe fn profiled(self, site: usize, traffic: Option<Traffic>) -> c_int {
-        // SAFETY: the caller's promise.
-        let code = unsafe { Arguments::profiled(self, site, traffic) };
-        if code == LAPI_SUCCESS {
-            // SAFETY: the call has filled it in.
-            unsafe { *self.addr = handlers::wrapped_by(*self.addr as usize) as *mut c_void };
         }
         code
     }

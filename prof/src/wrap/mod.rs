@@ -1,7 +1,6 @@
 //! The wrappers: every call of LAPI by its own name, made from the table of calls.
 //!
-//! Each makes the call with its own arguments and records it. Arguments differ in two cases only, so that handlers can
-//! be timed: LAPI_Addr_set, and LAPI_Xfer with a handler of the origin ([`crate::handlers`]).
+//! Each makes the call with the program's arguments and records it.
 
 mod arguments;
 mod ends;

@@ -3,27 +3,16 @@
 //! Only this module records it. The thread that holds the context's lock writes it; any thread may read it, without
 //! the lock too: a report names the reason why the lock is not free.
 
+pub use crate::base::handler_runs::Kind;
 use crate::base::known_threads::this_thread;
 use crate::transport::Inbound;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// What kind of handler runs with the context's lock held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A header handler.
-    Header = 1,
-    /// A send completion handler.
-    SendCompletion = 2,
-    /// A completion handler that runs inline.
-    Completion = 3,
-    /// A data distribution function, which CONTROL in a DGSP calls.
-    Distribution = 4,
-}
+/// The kinds of handlers that run with the context's lock held; of completion handlers, those that run inline.
+const KINDS: [Kind; 4] = [Kind::Header, Kind::SendCompletion, Kind::Completion, Kind::Distribution];
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Header, Self::SendCompletion, Self::Completion, Self::Distribution];
-
     /// As a report calls it.
     pub fn name(self) -> &'static str {
         match self {
@@ -156,7 +145,7 @@ impl Activity {
     pub fn now(&self) -> Option<Run> {
         let number = self.runs.load(Ordering::Relaxed);
         let handler = self.handler.load(Ordering::Relaxed);
-        let kind = Kind::ALL.into_iter().find(|kind| *kind as u64 == handler >> KIND)?;
+        let kind = KINDS.into_iter().find(|kind| *kind as u64 == handler >> KIND)?;
         Some(Run { kind, address: (handler & ((1 << KIND) - 1)) as usize, number })
     }
 }

@@ -7,8 +7,8 @@
 //!
 //! A process with one context pays one load for this, in each call.
 
+use crate::base::handler_runs::{self, Handler};
 use crate::base::long_calls;
-use crate::engine::context::active_handler::Kind;
 use crate::engine::context::lock::Hold;
 use crate::engine::context::{Context, Held};
 use std::cell::Cell;
@@ -49,20 +49,23 @@ fn several() -> bool {
 impl Context {
     /// Calls a handler of the program, from inside of a round of the dispatcher.
     #[inline]
-    pub(in crate::engine) fn run_handler<R>(
-        &self,
-        kind: Kind,
-        address: usize,
-        handler: impl FnOnce() -> R,
-    ) -> R {
-        long_calls::begins();
+    pub(in crate::engine) fn run_handler<R>(&self, handler: Handler, run: impl FnOnce() -> R) -> R {
+        if handler_runs::watched() {
+            long_calls::begins();
+            return handler_runs::run_watched(handler, || self.run_unwatched(handler, run));
+        }
+        self.run_unwatched(handler, run)
+    }
+
+    #[inline]
+    fn run_unwatched<R>(&self, handler: Handler, run: impl FnOnce() -> R) -> R {
         if several() {
             let before = WITHIN.replace(self);
-            let result = self.activity.run(kind, address, handler);
+            let result = self.activity.run(handler.kind, handler.address, run);
             WITHIN.set(before);
             return result;
         }
-        self.activity.run(kind, address, handler)
+        self.activity.run(handler.kind, handler.address, run)
     }
 
     /// Takes the lock for a call.

@@ -2,7 +2,7 @@
 
 use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, LAPI_SEND_REPLY, compl_hndlr_t};
 use crate::base::bytes::Piece;
-use crate::engine::context::active_handler::Kind;
+use crate::base::handler_runs::{Handler, Kind};
 use crate::engine::context::completion_queue::Completion;
 use crate::engine::context::incoming::Delivery;
 use crate::engine::context::{Context, Held};
@@ -37,7 +37,8 @@ pub fn scatter<R>(held: &mut Held<'_>, sink: &Sink, copy: impl FnOnce() -> R) ->
         None => copy(),
         Some(function) => {
             held.send_held_back();
-            held.context().run_handler(Kind::Distribution, function, copy)
+            let handler = Handler { kind: Kind::Distribution, address: function, peer: 0, bytes: 0 };
+            held.context().run_handler(handler, copy)
         }
     }
 }
@@ -80,7 +81,8 @@ fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_h
         return flow::queued(held, delivery.src, queued);
     }
     held.send_held_back();
-    context.run_handler(Kind::Completion, handler as usize, || {
+    let run = Handler { kind: Kind::Completion, address: handler as usize, peer: 0, bytes: 0 };
+    context.run_handler(run, || {
         // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference
         // into the core is out.
         unsafe { handler(context.handle_ptr(), delivery.parameter as *mut c_void) }

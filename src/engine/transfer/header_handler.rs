@@ -7,11 +7,11 @@ use crate::abi::{
 };
 use crate::base::bytes::Piece;
 use crate::base::clock::since;
+use crate::base::handler_runs::{Handler, Kind};
 use crate::dgsp::Layout;
 use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::vector::{self, Vector};
 use crate::engine::context::Held;
-use crate::engine::context::active_handler::Kind;
 use crate::engine::context::addresses::is_index;
 use crate::engine::context::incoming::{ActiveMessage, Data, Delivery};
 use crate::error::{Error, Result};
@@ -92,7 +92,9 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
         held.core().outbox.set_forwarding(true);
     }
     let called = held.before_header_handler();
-    let returned = context.run_handler(Kind::Header, handler as usize, || {
+    let bytes = (header.len as u64).saturating_add(delivery.bytes);
+    let run = Handler { kind: Kind::Header, address: handler as usize, peer: message.src, bytes };
+    let returned = context.run_handler(run, || {
         // SAFETY: the program's own header handler, with pointers that live during the call; no reference into the core
         // is out. A vector header handler differs in the type that its result points to, and in nothing else.
         unsafe {

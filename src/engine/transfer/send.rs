@@ -6,7 +6,7 @@ use crate::abi::{
 };
 use crate::base::bytes::Piece;
 use crate::base::clock::moment;
-use crate::engine::context::active_handler::Kind;
+use crate::base::handler_runs::{Handler, Kind};
 use crate::engine::context::peers::Standing;
 use crate::engine::context::{Core, Held};
 use crate::error::{Error, Result};
@@ -233,7 +233,8 @@ pub fn call_send_handler(held: &mut Held<'_>, done: &SendDone) {
     // The message of which it is informed may wait for others, and the handler may take long.
     held.send_held_back();
     let context = held.context();
-    context.run_handler(Kind::SendCompletion, done.handler, || {
+    let run = Handler { kind: Kind::SendCompletion, address: done.handler, peer: done.peer, bytes: 0 };
+    context.run_handler(run, || {
         // SAFETY: the program's own function, with pointers that live during the call; no reference into the core is out.
         unsafe { handler(context.handle_ptr(), done.info as *mut c_void, &mut info) }
     });

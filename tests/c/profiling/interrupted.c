@@ -69,6 +69,38 @@ static void end_a_child(void)
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
 
+static void (*found)(int);
+
+static void on_term_chained(int signal)
+{
+    found(signal);
+}
+
+/* A handler that the program has installed after LAPI_Init, and that calls the one it has found, in a child that opens LAPI itself. */
+static void end_a_child_by_its_handler(void)
+{
+    int status;
+    found = signal(SIGTERM, on_term_chained);
+    CHECK(found != SIG_DFL && found != SIG_ERR);
+    pid_t child = fork();
+    if (child == 0) {
+        lapi_handle_t hndl;
+        lapi_info_t info = {0};
+        char partition[16];
+        snprintf(partition, sizeof partition, "%d", (int)getpid());
+        CHECK_EQ(setenv("MP_CHILD", "0", 1), 0);
+        CHECK_EQ(setenv("MP_PROCS", "1", 1), 0);
+        CHECK_EQ(setenv("MP_PARTITION", partition, 1), 0);
+        CHECK_EQ(unsetenv("MP_COMMON_TASKS"), 0);
+        OK(LAPI_Init(&hndl, &info));
+        raise(SIGTERM);
+        _exit(3);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    signal(SIGTERM, SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
@@ -86,6 +118,11 @@ int main(int argc, char **argv)
     OK(LAPI_Gfence(t_hndl));
     if (strcmp(how, "child") == 0) {
         end_a_child();
+        t_done();
+        return 0;
+    }
+    if (strcmp(how, "chain") == 0) {
+        end_a_child_by_its_handler();
         t_done();
         return 0;
     }

@@ -113,8 +113,8 @@ fn a_job_at_its_time_limit_has_a_profile_and_tables_on_request() {
 }
 
 /// Asks a job that hangs for reports, by signals, until one is as it should be.
-fn reported(how: &str, facts: impl Fn(&str) -> bool) {
-    let mut running = job("dead", 2, how).deadline(300).start();
+fn reported(job: Job, facts: impl Fn(&str) -> bool) {
+    let mut running = job.deadline(300).start();
     running.lines(2);
     let mut last = Deadline::after(Duration::from_secs(60));
     for reports in 1.. {
@@ -141,9 +141,11 @@ fn the_report_of_a_hung_job_names_source_lines() {
     let fence = line("tests/field/dead.c", "/* here */");
     let clause = format!("task 0 waits in LAPI_Gfence for task 1, called in main at dead.c:{fence}\n");
     let cause = format!("; for task 1, called in main at dead.c:{fence}\n");
-    reported("", |text| text.contains(&clause) && text.contains(&cause));
+    reported(job("dead", 2, ""), |text| text.contains(&clause) && text.contains(&cause));
     let handler = line("tests/field/dead.c", "static void *never");
     let lines =
         [handler, handler + 1].map(|line| format!("in a header handler, never at dead.c:{line}, for "));
-    reported("handler", |text| lines.iter().any(|line| text.contains(line)));
+    let named = |text: &str| lines.iter().any(|line| text.contains(line));
+    reported(job("dead", 2, "handler"), named);
+    reported(profiled(job("dead", 2, "handler"), &folder("reported")), named);
 }

@@ -58,6 +58,7 @@ const PROF: &[&str] = &[
     "openlapi::abi",
     "openlapi::for_each_call",
     "openlapi::base::clock",
+    "openlapi::base::handler_runs",
     "openlapi::base::long_calls",
     "openlapi::base::ranges",
     "openlapi::fuzz",

@@ -86,16 +86,17 @@ pub fn check(report: &Value, tasks: u64, times: u64) {
     let errors: u64 = list(report, "calls").iter().map(|row| number(row, "errors")).sum();
     assert_eq!(errors, n);
 
-    // Handlers: those that can be reached, no others.
+    // Handlers, also those that the origin names by their address.
     for (kind, name, count, bytes) in [
-        ("header handler", "on_header", 4, 4 * 32),
-        ("completion handler", "on_complete", 4, 0),
+        ("header handler", "on_header", 6, 6 * 32),
+        ("header handler", "on_vector_header", 1, 48),
+        ("completion handler", "on_complete", 7, 0),
         ("completion handler", "on_got", 1, 0),
         ("send completion handler", "on_sent", 3, 0),
     ] {
         assert_eq!(row(report, "handlers", kind, name), [n * count, n * bytes], "{name}");
     }
-    assert_eq!(list(report, "handlers").len(), 4, "{:#}", report["handlers"]);
+    assert_eq!(list(report, "handlers").len(), 5, "{:#}", report["handlers"]);
 
     let sizes = |kind: &str| -> Vec<[u64; 2]> {
         list(&report["sizes"], kind)
