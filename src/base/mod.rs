@@ -31,6 +31,8 @@ pub mod named_file;
 pub mod open_files;
 pub mod parking;
 #[cfg(not(loom))]
+pub mod patient;
+#[cfg(not(loom))]
 pub mod poll;
 #[cfg(not(loom))]
 pub mod process;

@@ -4,6 +4,5 @@
 pub mod lapi_info;
 pub mod lapi_perf;
 pub mod lapi_top;
-mod patient;
 pub mod poe;
 mod spelling;

@@ -1,6 +1,7 @@
 //! lapi_prof: makes the report of a profiled job that did not end by itself, and names places in programs.
 
 use lapiprof::symbols::Symbols;
+use openlapi::base::patient;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -22,10 +23,7 @@ fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     match &arguments[..] {
         [command, dir] if command == "merge" => match lapiprof::merge::merge(Path::new(dir)) {
-            Ok(done) => {
-                println!("lapi_prof: {done}");
-                ExitCode::SUCCESS
-            }
+            Ok(said) => done(patient::print(&format!("lapi_prof: {said}\n"))),
             Err(error) => {
                 eprintln!("lapi_prof: {error}");
                 ExitCode::FAILURE
@@ -38,15 +36,12 @@ fn main() -> ExitCode {
             done(OpenOptions::new().write(true).open(path).and_then(|mut to| locate(&places, &mut to)))
         }
         [command, places @ ..] if command == "where" && !places.is_empty() => {
-            done(locate(places, &mut io::stdout().lock()))
+            let mut found = Vec::new();
+            done(locate(places, &mut found).and_then(|()| patient::print(&String::from_utf8_lossy(&found))))
         }
-        [flag] if flag == "-h" || flag == "--help" => {
-            println!("{USAGE}");
-            ExitCode::SUCCESS
-        }
+        [flag] if flag == "-h" || flag == "--help" => done(patient::print(&format!("{USAGE}\n"))),
         [flag] if flag == "-V" || flag == "--version" => {
-            println!("lapi_prof (OpenLAPI) {}", env!("CARGO_PKG_VERSION"));
-            ExitCode::SUCCESS
+            done(patient::print(concat!("lapi_prof (OpenLAPI) ", env!("CARGO_PKG_VERSION"), "\n")))
         }
         _ => {
             eprintln!("{USAGE}");

@@ -60,6 +60,7 @@ const PROF: &[&str] = &[
     "openlapi::base::clock",
     "openlapi::base::handler_runs",
     "openlapi::base::long_calls",
+    "openlapi::base::patient",
     "openlapi::base::ranges",
     "openlapi::fuzz",
 ];

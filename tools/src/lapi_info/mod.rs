@@ -17,10 +17,10 @@ mod transports;
 mod variables;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 
 use crate::spelling::nearest;
+use openlapi::base::patient;
 use openlapi::job::key_file;
 use report::{Build, Report};
 
@@ -169,12 +169,11 @@ fn library() -> Option<String> {
 
 /// Writes to standard output. A reader that closes its end is not a failure.
 fn print(text: &str, status: ExitCode) -> ExitCode {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+    match patient::print(text) {
+        Err(error) => {
             eprintln!("lapi_info: standard output: {error}");
             ExitCode::FAILURE
         }
-        _ => status,
+        Ok(()) => status,
     }
 }

@@ -17,11 +17,11 @@ mod sizes;
 mod table;
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use openlapi::abi::{ERROR_CHK, INTERRUPT_SET};
+use openlapi::base::patient;
 use openlapi::config::process_env;
 use openlapi::job::Identity;
 
@@ -85,15 +85,8 @@ fn print_once(text: &str) -> Result<u8> {
     if is_first() { print(text).map(|()| 0) } else { Ok(0) }
 }
 
-/// A reader that has gone is no failure of the measurement.
 fn print(text: &str) -> Result<()> {
-    let mut output = std::io::stdout();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::failed(format!("standard output: {why}")))
-        }
-        _ => Ok(()),
-    }
+    patient::print(text).map_err(|why| Failure::failed(format!("standard output: {why}")))
 }
 
 /// The job: every task comes here.

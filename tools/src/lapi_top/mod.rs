@@ -15,6 +15,7 @@ use std::thread::sleep;
 use std::time::Instant;
 
 use job::{Failure, Source};
+use openlapi::base::patient::{self, Patient};
 use options::{Options, Request};
 use screen::{Key, Screen};
 use view::View;
@@ -26,8 +27,13 @@ const USAGE: u8 = 2;
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let options = match options::parse(arguments) {
         Ok(Request::Print(text)) => {
-            print!("{text}");
-            return ExitCode::SUCCESS;
+            return match patient::print(&text) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    eprintln!("lapi_top: standard output: {error}");
+                    ExitCode::FAILURE
+                }
+            };
         }
         Ok(Request::Show(options)) => options,
         Err(wrong) => {
@@ -56,7 +62,7 @@ fn batch(source: &Source, options: &Options) -> Result<(), Failure> {
     let mut left = options.times;
     loop {
         let text = view.next(source.ask()?, None);
-        let mut out = io::stdout().lock();
+        let mut out = Patient(io::stdout());
         if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
             // Nobody reads on.
             return Ok(());

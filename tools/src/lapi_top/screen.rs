@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Instant;
 
+use openlapi::base::patient::Patient;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
@@ -82,7 +83,7 @@ impl Drop for Screen {
 }
 
 fn write(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = Patient(io::stdout());
     out.write_all(text.as_bytes())?;
     out.flush()
 }

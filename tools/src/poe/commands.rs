@@ -9,7 +9,7 @@ use super::error::Error;
 use super::hosts::List;
 use super::options::Setting;
 use super::settings::Settings;
-use crate::patient::Patient;
+use openlapi::base::patient::Patient;
 
 /// A program and its arguments.
 pub(super) type Command = Vec<OsString>;

@@ -4,7 +4,7 @@ use std::io;
 
 use nix::errno::Errno;
 
-use crate::patient::Patient;
+use openlapi::base::patient::Patient;
 
 /// The exit status of a job that has reached its time limit: that of timeout(1).
 pub(super) const LATE: u8 = 124;

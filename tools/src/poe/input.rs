@@ -14,7 +14,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::error::Error;
-use crate::patient::Patient;
+use openlapi::base::patient::Patient;
 
 /// Which tasks get standard input. The others read an end of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

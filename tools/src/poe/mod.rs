@@ -68,13 +68,12 @@ use arguments::Request;
 use commands::Commands;
 use error::Error;
 use inherited::Inherited;
+use openlapi::base::patient;
 use openlapi::config::files::files;
 use profile::Profile;
 use settings::Settings;
 use signals::Signals;
 use time_limit::TimeLimit;
-
-use crate::patient::Patient;
 
 /// Runs `poe` with the arguments that follow its name, and returns the job's exit status.
 ///
@@ -153,11 +152,6 @@ fn start(settings: &Settings, program: Vec<OsString>, inherited: Inherited) -> R
 }
 
 fn print(text: &str) -> Result<u8, Error> {
-    use std::io::Write;
-    let mut stdout = Patient(std::io::stdout());
-    stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-        .map_err(|error| Error::system("cannot write to standard output", error))?;
+    patient::print(text).map_err(|error| Error::system("cannot write to standard output", error))?;
     Ok(0)
 }

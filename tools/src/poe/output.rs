@@ -10,7 +10,7 @@ use jiff::ZonedDateTime;
 use super::causes::{self, Errors};
 use super::error::{reason, say};
 use super::fold::Fold;
-use crate::patient::Patient;
+use openlapi::base::patient::Patient;
 
 /// In which order standard output appears (MP_STDOUTMODE). Standard error is always shown at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

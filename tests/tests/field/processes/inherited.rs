@@ -1,10 +1,15 @@
 //! Signals and descriptors as the parent of `poe` has left them.
 
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::side_by_side;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
-use nix::unistd::{Pid, geteuid};
+use nix::unistd::{Pid, geteuid, pipe2};
 use openlapi_tests::{Job, compile_plain, eventually, is_installed, named, skipped, stage};
 
 /// A program that is started with this in a state that parents may leave to their children.
@@ -118,4 +123,59 @@ fn input_that_does_not_block_is_read_to_its_end() {
     assert_eq!(all.stdout.matches("echo two\n").count(), 2, "{all}");
     let commands = late(r#""$1" -procs 2"#);
     assert_eq!(commands.ok().stdout, "one\none\ntwo\ntwo\n", "{commands}");
+}
+
+/// A pipe as another program may have left it: its writing end does not block, and it is full until somebody reads.
+#[test]
+fn an_output_that_does_not_block_is_waited_for() {
+    for (tool, argument) in [
+        ("poe", "-V"),
+        ("lapi_info", "--version"),
+        ("lapi_perf", "--version"),
+        ("lapi_prof", "--version"),
+        ("lapi_top", "--version"),
+    ] {
+        let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).expect("a pipe");
+        fcntl(&read, FcntlArg::F_SETFL(OFlag::empty())).expect("the reader waits");
+        let (mut read, mut write) = (File::from(read), File::from(write));
+        let mut full = 0;
+        while let Ok(length) = write.write(&[b'x'; 4096]) {
+            full += length;
+        }
+        let mut child = Command::new(stage().join("bin").join(tool))
+            .arg(argument)
+            .stdout(write)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        // Time to find the pipe full.
+        std::thread::sleep(Duration::from_millis(300));
+        let mut text = String::new();
+        read.read_to_string(&mut text).expect("it can be read");
+        let mut errors = String::new();
+        child.stderr.take().expect("a pipe").read_to_string(&mut errors).expect("it can be read");
+        assert!(child.wait().expect("it ends").success(), "{tool}: {errors}");
+        assert_eq!(errors, "", "{tool}");
+        assert!(text[full..].contains(env!("CARGO_PKG_VERSION")), "{tool}: {:?}", &text[full..]);
+    }
+}
+
+/// Such a call is not allowed (docs/api-conventions.md), and programs make it: it is carried out, or refused, and hangs nothing.
+#[test]
+fn a_signal_handler_that_calls_lapi_ends_its_task() {
+    let mut ways: Vec<(&str, Option<&str>)> = vec![("outside", None)];
+    ways.extend(["0", "auto", "1000000000"].map(|spin| ("waits", Some(spin))));
+    side_by_side(ways, |(way, spin)| {
+        let job = crate::job("at_signal", 2, way).deadline(60);
+        let job = spin.into_iter().fold(job, |job, spin| job.env("LAPI_SPIN", spin));
+        let mut running = job.start();
+        assert_eq!(running.lines(2), ["READY", "READY"]);
+        running.signal(Signal::SIGTERM);
+        let outcome = running.wait();
+        assert!(!outcome.timed_out && !outcome.stderr.contains("killing"), "{way} {spin:?}\n{outcome}");
+        let said = ["fence ok\n", "refused\n", "failed\n"].map(|said| outcome.stdout.matches(said).count());
+        assert_eq!(said.iter().sum::<usize>(), 2, "{way} {spin:?}\n{outcome}");
+        // Outside of a call it is a call like any other.
+        assert!(way != "outside" || said[0] == 2, "{outcome}");
+    });
 }

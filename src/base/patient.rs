@@ -4,11 +4,11 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 
 /// A file whose reads and writes wait, also where it is non-blocking.
 #[derive(Debug)]
-pub(crate) struct Patient<T>(pub T);
+pub struct Patient<T>(pub T);
 
 impl<T: AsFd> Patient<T> {
     /// Repeats the action until it needs not wait.
@@ -21,7 +21,7 @@ impl<T: AsFd> Patient<T> {
             match action(&mut self.0) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let _ = poll(&mut [PollFd::new(self.0.as_fd(), flags)], PollTimeout::NONE);
+                    let _ = poll(&mut [PollFd::new(&self.0, flags)], None);
                 }
                 done => return done,
             }
@@ -31,17 +31,29 @@ impl<T: AsFd> Patient<T> {
 
 impl<T: Read + AsFd> Read for Patient<T> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.until_done(PollFlags::POLLIN, |file| file.read(buffer))
+        self.until_done(PollFlags::IN, |file| file.read(buffer))
     }
 }
 
 impl<T: Write + AsFd> Write for Patient<T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.until_done(PollFlags::POLLOUT, |file| file.write(bytes))
+        self.until_done(PollFlags::OUT, |file| file.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.until_done(PollFlags::POLLOUT, |file| file.flush())
+        self.until_done(PollFlags::OUT, |file| file.flush())
+    }
+}
+
+/// Writes to standard output, whole. A reader that has gone is no failure.
+///
+/// # Errors
+/// The system's.
+pub fn print(text: &str) -> io::Result<()> {
+    let mut output = Patient(io::stdout());
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
     }
 }
 
