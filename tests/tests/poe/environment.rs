@@ -82,6 +82,13 @@ fn tasks_are_pinned_when_there_are_cores_for_all() {
     assert_eq!(places(&["-task_affinity", "no"], 2), free);
     assert_eq!(places(&["-cpu_use", "multiple"], 2), free);
     assert_eq!(places(&["-task_affinity", "yes"], mine.len() + 1), free);
+    // Each task is in one memory domain, and each domain is used that has processors.
+    let listed = |set: &str| set.split_whitespace().map(|cpu| cpu.parse().expect("a number")).collect();
+    let domains: Vec<Vec<usize>> =
+        places(&["-task_affinity", "NUMA"], mine.len()).iter().map(|set| listed(set)).collect();
+    let mut together = domains.concat();
+    together.sort_unstable();
+    assert_eq!(together, mine, "{domains:?}");
     let each = places(&["-task_affinity", "CPU"], mine.len());
     assert_eq!(each, mine.iter().map(|processor| format!("{processor} ")).collect());
 }

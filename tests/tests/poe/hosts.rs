@@ -284,11 +284,18 @@ fn a_slurm_allocation_gives_the_hosts() {
         Err(why) => return skipped(what, &why),
     };
     let poe = stage().join("bin/poe");
-    let salloc = |flags: &str, words: &[&str]| {
-        let job = cluster.client("salloc").arg("--quiet").arg("-N").arg("2").arg("-n").arg("4").arg(&poe);
+    let salloc_of = |slots: &str, flags: &str, words: &[&str]| {
+        let job = cluster.client("salloc").arg("--quiet").arg("-N").arg("2").arg("-n").arg(slots).arg(&poe);
         let job = words.iter().fold(flags.split_whitespace().fold(job, Job::arg), Job::arg);
         Marked::start(job.env("MP_NOARGLIST", "yes")).over()
     };
+    let salloc = |flags: &str, words: &[&str]| salloc_of("4", flags, words);
+    // More tasks than the allocation has places for.
+    let outcome = salloc_of("2", "-procs 4 -nodes 2", &["sh", "-c", PLACE]);
+    assert_eq!(outcome.ok().stdout.lines().count(), 4, "{outcome}");
+    outcome.says("srun starts 4 tasks on 2 hosts");
+    let outcome = salloc_of("2", "-procs 4", &["true"]);
+    outcome.ok().says("poe: hint: all tasks run on this one of the 2 hosts of the Slurm allocation");
     let outcome = salloc("-nodes 2 -tasks_per_node 2", &["sh", "-c", PLACE]);
     let expected = [
         "0 of 4 on node0 with 1:1",

@@ -1,7 +1,8 @@
 //! Which processors each task may use (MP_TASK_AFFINITY).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 use std::str::FromStr;
 
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -13,9 +14,10 @@ use super::error::{Error, say};
 /// The request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Affinity {
-    /// Tasks run where the kernel puts them. Memory domains and lists of them, which select adapters and memory
-    /// on machines that `poe` does not know, mean this too.
+    /// Tasks run where the kernel puts them. Lists of memory domains, and adapters, which IBM's machines had, mean this too.
     Free,
+    /// The processors of one memory domain for each task, domains in turn.
+    Domains,
     /// This number of cores, with all their hardware threads, for each task.
     Cores(usize),
     /// This number of processors (hardware threads) for each task.
@@ -39,7 +41,8 @@ impl FromStr for Affinity {
             "cpu" => Ok(Self::Processors(count)),
             _ if text.contains(':') => Err(()),
             "yes" => Ok(Self::Cores(1)),
-            "no" | "none" | "mcm" | "sni" | "-1" => Ok(Self::Free),
+            "numa" | "mcm" => Ok(Self::Domains),
+            "no" | "none" | "sni" | "-1" => Ok(Self::Free),
             list if list.split(',').all(|number| number.parse::<u32>().is_ok()) => Ok(Self::Free),
             _ => Err(()),
         }
@@ -104,6 +107,11 @@ pub(super) fn sets(choice: Choice<'_>, tasks: usize) -> Result<Vec<CpuSet>, Erro
     let claims = claims.unwrap_or(&mut none);
     let mut chosen = match &affinity {
         Affinity::Free => return Ok(Vec::new()),
+        // Tasks of other jobs may use the same domain.
+        Affinity::Domains => {
+            let domains = domains(Path::new("/sys/devices/system/node"), &all);
+            return Ok(domains.iter().cycle().take(tasks).map(|domain| cpu_set(domain)).collect());
+        }
         Affinity::List(list) => listed(list, &all, tasks)?,
         _ => claims.take(|claims| {
             let is_free = |core: &&Vec<usize>| !core.iter().any(|cpu| claims.are_taken(*cpu));
@@ -145,7 +153,7 @@ fn listed(list: &[Vec<usize>], cores: &[Vec<usize>], tasks: usize) -> Result<Vec
 /// Divides the processors of `cores` among the tasks; empty when there are too few.
 fn divide(cores: &[Vec<usize>], affinity: &Affinity, tasks: usize) -> Vec<Vec<usize>> {
     let (units, each): (Vec<Vec<usize>>, usize) = match *affinity {
-        Affinity::Free | Affinity::List(_) => return Vec::new(),
+        Affinity::Free | Affinity::Domains | Affinity::List(_) => return Vec::new(),
         Affinity::Cores(each) => (cores.to_vec(), each),
         Affinity::Processors(each) => {
             // First one thread of every core, so that tasks share a core only when they must.
@@ -177,6 +185,20 @@ fn cores() -> Vec<Vec<usize>> {
         cores.push(core);
     }
     cores
+}
+
+/// The memory domains (NUMA nodes) that have some of these processors, in ascending order, each with those; one of all where the kernel
+/// does not say.
+fn domains(folder: &Path, cores: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mine: BTreeSet<usize> = cores.iter().flatten().copied().collect();
+    let found = fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| {
+        let number: usize = entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()?;
+        let list = cpu_list(&fs::read_to_string(entry.path().join("cpulist")).ok()?);
+        let processors: Vec<usize> = list.into_iter().filter(|cpu| mine.contains(cpu)).collect();
+        (!processors.is_empty()).then_some((number, processors))
+    });
+    let found: BTreeMap<usize, Vec<usize>> = found.collect();
+    if found.is_empty() { vec![mine.into_iter().collect()] } else { found.into_values().collect() }
 }
 
 /// Reads the kernel's way to write a set of processors, such as `0-3,8`.
@@ -211,7 +233,8 @@ mod tests {
             ("core:4", Some(Affinity::Cores(4))),
             ("CPU:2", Some(Affinity::Processors(2))),
             ("no", Some(Affinity::Free)),
-            ("MCM", Some(Affinity::Free)),
+            ("MCM", Some(Affinity::Domains)),
+            ("numa", Some(Affinity::Domains)),
             ("SNI", Some(Affinity::Free)),
             ("-1", Some(Affinity::Free)),
             ("0,2,1", Some(Affinity::Free)),
@@ -254,6 +277,18 @@ mod tests {
         let said = |list: &[Vec<usize>]| listed(list, &cores, 2).expect_err("it is wrong").to_string();
         assert!(said(&[vec![0]]).contains("for 1 of 2 tasks"));
         assert!(said(&[vec![0], vec![1, 2]]).contains("processor 2"));
+    }
+
+    #[test]
+    fn memory_domains_have_the_processors_that_may_be_used() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        for (name, list) in [("node10", "8-11"), ("node2", "0-3,6"), ("node3", "4,5"), ("possible", "2-10")] {
+            let node = folder.path().join(name);
+            fs::create_dir(&node).and_then(|()| fs::write(node.join("cpulist"), list)).expect("written");
+        }
+        let cores = [vec![0, 6], vec![1], vec![8], vec![11]];
+        assert_eq!(domains(folder.path(), &cores), [vec![0, 1, 6], vec![8, 11]]);
+        assert_eq!(domains(&folder.path().join("none"), &cores), [vec![0, 1, 6, 8, 11]]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::commands::machines_asked;
+use super::commands::{machines_asked, tasks_asked};
 use super::error::{Error, say};
 use super::exports::Export;
 use super::options::{Setting, flags, known_variables};
@@ -17,7 +17,7 @@ const OTHERS: &[(&[&str], &str)] = &[
     (&["genv", "env", "export"], "-x VAR=VALUE"),
     (&["genvall"], "-x VAR; the tasks on this machine have all variables"),
     (&["oversubscribe", "overcommit"], "none is needed: tasks may share processors (-task_affinity no)"),
-    (&["bind-to", "map-by", "cpu-bind"], "-task_affinity WHAT"),
+    (&["bind-to", "map-by", "cpu-bind"], "-task_affinity WHAT: CORE, CPU, NUMA or LIST:…"),
     (&["tag-output", "l", "label", "prepend-rank"], "-labelio yes"),
     (&["cwd", "chdir", "D"], "-wdir DIR"),
 ];
@@ -60,6 +60,11 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
     if let Some(asked) = machines_asked(settings)?.filter(|_| !on_hosts) {
         say(&format!("warning: {asked}: this machine serves for all; all tasks run here"));
     }
+    if let Some(hosts) = unused_hosts(settings)?.filter(|_| !on_hosts) {
+        say(&format!(
+            "hint: all tasks run on this one of the {hosts} hosts of the Slurm allocation; for all: poe -nodes {hosts}"
+        ));
+    }
     settings.exports().iter().try_for_each(Export::warn)?;
     let counted = ["MP_PROCS", "MP_NODES", "MP_TASKS_PER_NODE"].map(|name| settings.given(name));
     if !on_hosts
@@ -100,6 +105,14 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
         say(&format!("hint: the variable {name} has no effect; did you mean {meant}?"));
     }
     Ok(())
+}
+
+/// How many hosts the Slurm allocation has, of which a job of several tasks uses this one without having been asked to.
+fn unused_hosts(settings: &Settings) -> Result<Option<usize>, Error> {
+    let asked = settings.given("MP_HOSTFILE")?.is_some() || settings.given("MP_NODES")?.is_some();
+    let hosts = std::env::var("SLURM_JOB_NUM_NODES").ok().and_then(|hosts| hosts.parse().ok());
+    let several = tasks_asked(settings, None)?.is_some_and(|tasks| tasks > 1);
+    Ok(hosts.filter(|hosts| *hosts > 1 && several && !asked))
 }
 
 /// The words among a program's arguments that are almost flags of `poe`, and these.

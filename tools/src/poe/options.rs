@@ -231,7 +231,7 @@ pub(super) static TABLE: &[Setting] = &[
     setting(
         &["task_affinity"],
         "MP_TASK_AFFINITY",
-        Checked("yes, no, CORE[:n], CPU[:n], LIST:0,1,4-5, MCM, SNI, -1 or numbers", |text| {
+        Checked("yes, no, CORE[:n], CPU[:n], NUMA, LIST:0,1,4-5, SNI, -1 or numbers", |text| {
             text.parse::<Affinity>().is_ok()
         }),
         "",
