@@ -1,5 +1,6 @@
 //! Limits of the system: which one a call has met, how high it is, and sizes that would end the process.
 
+use super::control_group;
 use std::os::fd::AsFd;
 
 use rustix::io::Errno;
@@ -14,7 +15,8 @@ pub fn met(reason: Errno) -> Option<String> {
         Errno::MFILE => format!("the open-file limit is{} (ulimit -n)", number(limit(Resource::Nofile))),
         Errno::NFILE => "the system's open-file limit is reached (sysctl fs.file-max)".to_owned(),
         Errno::AGAIN => {
-            format!("process limit reached (ulimit -u{}, pids.max)", number(limit(Resource::Nproc)))
+            let (user, group) = (number(limit(Resource::Nproc)), number(control_group::processes()));
+            format!("process limit reached (ulimit -u{user}, pids.max{group})")
         }
         Errno::NOMEM => match limit(Resource::As) {
             Some(limit) => format!("the limit of the address space is {limit} bytes (ulimit -v)"),

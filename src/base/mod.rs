@@ -10,6 +10,8 @@ pub mod bytes;
 pub mod call_stack;
 pub mod clock;
 #[cfg(not(loom))]
+pub mod control_group;
+#[cfg(not(loom))]
 pub mod descriptor;
 pub mod doorbell;
 #[cfg(not(loom))]

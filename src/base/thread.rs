@@ -165,7 +165,7 @@ pub fn spawn(name: &str, thread_config: ThreadConfig, run: impl FnOnce() + Send 
             let reason = limits::explained(rustix::io::Errno::from_raw_os_error(failed));
             return Err(Error::new(
                 LAPI_ERR_MEMORY_EXHAUSTED,
-                format!("the thread {name} cannot be started: {reason}"),
+                format!("the thread {name}, one of about five of each task, cannot be started: {reason}"),
             ));
         }
         while ready.load(Ordering::Acquire) == 0 {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use nix::sys::signal::Signal;
 use openlapi::wire::launcher::Stage;
 
 use super::error::say;
@@ -76,6 +77,12 @@ impl Causes {
     pub(super) fn status(&self, errors: &Errors) -> u8 {
         let highest = self.ended.iter().map(|failure| failure.status).max().unwrap_or_default();
         self.first(errors).map(|cause| cause.status).filter(|status| *status != 0).unwrap_or(highest)
+    }
+
+    /// The same of a job whose output was lost, for which tasks were ended by SIGPIPE; 0: no task has failed otherwise.
+    pub(super) fn status_after_loss(&mut self) -> u8 {
+        self.ended.retain(|failure| failure.status != 128 + Signal::SIGPIPE as u8);
+        self.status(&Errors::new())
     }
 
     /// Says the first cause, unless it was all that has been said.

@@ -82,14 +82,14 @@ impl Ends {
         }
     }
 
-    /// A signal has ended a task, by itself or because the job is being ended. `used`: the job uses LAPI.
-    pub(super) fn killed(&mut self, name: &str, signal: i32, by_itself: bool, used: bool) {
+    /// A signal has ended a task, by itself or because the job is being ended: the text says it. `used`: the job uses LAPI.
+    pub(super) fn killed(&mut self, text: &str, by_itself: bool, used: bool) {
         if by_itself || self.level >= 2 {
             if by_itself && self.level == 1 {
                 self.failed(used);
             }
             self.summarize();
-            say(&killed(name, signal));
+            say(text);
         }
     }
 

@@ -42,6 +42,7 @@ mod input;
 mod job;
 mod lanes;
 pub(crate) mod limits;
+mod memory_limit;
 mod openings;
 mod options;
 mod output;
@@ -58,6 +59,7 @@ mod streams;
 mod supervisor;
 mod time_limit;
 mod waiting;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use openlapi_tests::{Job, Outcome, compile, on_network, stage};
+use openlapi_tests::{Job, Outcome, compile, has_fabric, is_installed, on_network, skipped, stage};
 
 fn program() -> PathBuf {
     compile("field-first_contact", &["tests/field/first_contact.c"], &[])
@@ -66,6 +66,119 @@ fn a_full_table_of_descriptors_at_the_first_contact_is_named() {
     crate::side_by_side(["0", "1", "2", "3", "4", "16"], with_free);
 }
 
+/// Over libfabric, where LAPI_Init connects the tasks.
+#[test]
+fn a_full_table_of_descriptors_over_a_network_hangs_nothing() {
+    if on_network("a full table of descriptors over libfabric", "it chooses the transport itself") {
+        return;
+    }
+    if !has_fabric() {
+        return skipped("a full table of descriptors over libfabric", "libfabric is not installed");
+    }
+    crate::side_by_side(["0", "1", "4"], |free| {
+        let job = limited("ulimit -n 200", &[], &[free]).env("MP_EUILIB", "us").env("LAPI_USE_SHM", "no");
+        let outcome = job.env("LAPI_INIT_TIMEOUT", "60").deadline(120).run();
+        assert!(!outcome.timed_out, "{free} descriptors are free\n{outcome}");
+        if !works(&outcome) {
+            outcome.says("the open-file limit is 200 (ulimit -n)").says("error ");
+        }
+    });
+}
+
+#[test]
+fn the_number_of_processes_of_a_user_is_named() {
+    let what = "a limit of processes";
+    if !nix::unistd::geteuid().is_root() || !is_installed("setpriv") {
+        return skipped(what, "only root can run a job as a user who has no other process");
+    }
+    let mut worked = false;
+    for limit in ["4", "9", "12", "16", "24", "64"] {
+        // The number of a user who has no other process.
+        let user = 60_000 + std::process::id() % 5_000;
+        let words = format!("--reuid {user} --regid {user} --clear-groups");
+        let script = format!(r#"ulimit -u {limit} && exec "$0" "$@""#);
+        let job = words.split(' ').fold(Job::direct("setpriv"), Job::arg).arg("bash").arg("-c").arg(script);
+        let job = job.arg(stage().join("bin/poe")).arg("-procs").arg("2").arg(program());
+        let outcome = job.env("HOME", "/nonexistent").env("LAPI_INIT_TIMEOUT", "60").deadline(120).run();
+        let named = outcome.stderr.contains("process limit reached (ulimit -u");
+        assert!(works(&outcome) || named && !outcome.timed_out, "ulimit -u {limit}\n{outcome}");
+        worked |= works(&outcome);
+    }
+    assert!(worked, "no limit is enough");
+}
+
+/// A control group of its own, which is removed at the end.
+struct Group(PathBuf);
+
+impl Group {
+    /// With this limit, in the first of these files that there is; `None`: this machine lets nobody make one.
+    fn new(controller: &str, limit: &str, files: &[&str]) -> Option<Self> {
+        let name = format!("openlapi-test-{}-{controller}", std::process::id());
+        let tops = ["/sys/fs/cgroup".to_owned(), format!("/sys/fs/cgroup/{controller}")];
+        tops.iter().find_map(|top| {
+            let group = Self(PathBuf::from(top).join(&name));
+            std::fs::create_dir(&group.0).ok()?;
+            // A folder that is no group has none of the files, and they cannot be made there by a write alone.
+            let file = files.iter().map(|file| group.0.join(file)).find(|file| file.exists())?;
+            std::fs::write(file, limit).ok()?;
+            Some(group)
+        })
+    }
+
+    fn job(&self) -> Job {
+        let script = r#"echo $$ >"$1" && shift && exec "$0" "$@""#;
+        let job = Job::direct("bash").arg("-c").arg(script).arg(stage().join("bin/poe"));
+        job.arg(self.0.join("cgroup.procs")).arg("-procs").arg("2").deadline(120)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Its processes have just ended.
+        let mut tries = 100;
+        while std::fs::remove_dir(&self.0).is_err() && tries > 0 {
+            tries -= 1;
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn the_limits_of_a_control_group_are_named() {
+    let Some(group) = Group::new("pids", "8", &["pids.max"]) else {
+        return skipped("the limits of a control group", "none can be made");
+    };
+    let outcome = group.job().arg(program()).env("LAPI_INIT_TIMEOUT", "15").run();
+    assert!(!outcome.timed_out && !works(&outcome), "{outcome}");
+    assert!(outcome.stderr.contains("pids.max 8)"), "{outcome}");
+    drop(group);
+    let Some(group) = Group::new("memory", "20000000", &["memory.max", "memory.limit_in_bytes"]) else {
+        return skipped("the memory of a control group", "none can be made");
+    };
+    // Of task 1 alone, and of no other process of the job.
+    let script = r#"test $MP_CHILD = 0 && exec sleep 100; exec python3 -c 'a = b"x" * 200000000'"#;
+    let outcome = group.job().arg("sh").arg("-c").arg(script).run();
+    let limit = "was ended by signal 9 (SIGKILL); the memory limit of its control group was met: ";
+    outcome.exited(137).says(limit).says(" bytes (memory.max)");
+}
+
+#[test]
+fn a_job_needs_no_room_in_dev_shm() {
+    let what = "a job without room in /dev/shm";
+    let script = r#"mount -t tmpfs -o size=4k none /dev/shm && head -c 4096 /dev/zero >/dev/shm/full && exec "$0" "$@""#;
+    let inside = |script: &str| {
+        Job::direct("unshare").arg("-m").arg("bash").arg("-c").arg(script).arg(stage().join("bin/poe"))
+    };
+    if inside("mount -t tmpfs none /dev/shm").run().status != Some(0) {
+        return skipped(what, "nothing can be mounted here");
+    }
+    crate::side_by_side(["yes", "no"], |shares| {
+        let job = inside(script).arg("-procs").arg("2").arg(program()).env("LAPI_USE_SHM", shares);
+        let outcome = job.deadline(120).run();
+        assert!(works(&outcome), "LAPI_USE_SHM={shares}\n{outcome}");
+    });
+}
+
 #[test]
 fn output_that_is_held_back_needs_no_folder() {
     let script = "head -c 3000000 /dev/zero | tr '\\0' x; echo";
@@ -92,7 +205,8 @@ fn the_cause_of_lost_output_comes_first() {
         let job = Job::direct("bash").arg("-c").arg(redirected).arg(stage().join("bin/poe"));
         let job = job.arg("-procs").arg("2").arg("sh").arg("-c").arg("yes | head -c 100000; sleep 100");
         let outcome = job.env("FILE", &file).deadline(60).run();
-        assert!(!outcome.timed_out && outcome.status != Some(0), "{outcome}");
+        // The tasks are ended by SIGPIPE for it.
+        outcome.exited(1);
         assert_eq!(outcome.stderr.lines().next(), Some(cause), "{outcome}");
         assert_eq!(outcome.stderr.matches("was lost").count(), 1, "{outcome}");
         let _ = std::fs::remove_file(file);
