@@ -6,13 +6,19 @@
 //! without it. All that it calls may be called in a signal handler, but for two: `dladdr`, which takes the loader's lock, and
 //! `backtrace`, which has loaded its helper library when the handler was installed.
 
+mod line;
+mod place;
+mod registers;
+mod stack;
+
 use crate::base::loader::stay_loaded;
 use crate::engine::context::active_handler::{Activity, State};
-use crate::report::lines::{Named, Question};
 use crate::report::thread;
 use crate::transport::Inbound;
 use crate::wire::packet::{Head, RMW_WIDE};
 use libc::{c_int, c_void, siginfo_t};
+use line::Line;
+use registers::Registers;
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::fmt::{self, Write as _};
@@ -21,8 +27,6 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 const FAULTS: [c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
-/// The deepest stack that is shown.
-const FRAMES: usize = 48;
 /// For the handler, when the thread's own stack is exhausted.
 const STACK: usize = 64 << 10;
 /// A fault so near to the stack pointer is one of the stack.
@@ -188,7 +192,7 @@ fn describe(signal: c_int, address: Option<usize>, fault: bool, registers: &mut 
         }
     });
     line.end();
-    stack(registers);
+    stack::write(registers);
 }
 
 /// What the thread does in a context, with the packet that it handles.
@@ -266,277 +270,6 @@ unsafe fn operation(line: &mut Line, packet: &Inbound) -> fmt::Result {
             write!(line, "completes an operation with task {src}")
         }
         _ => write!(line, "handles a packet of task {src}"),
-    }
-}
-
-/// The frames from the interrupted one on, and how to find their lines.
-fn stack(registers: &mut Registers) {
-    let mut number = 0;
-    let left = Place::of(registers.instruction).file.is_null();
-    if left {
-        // A call to where no code is, through a pointer that is not valid. The unwinder would read there: it
-        // begins at the caller.
-        let mut line = Line::new();
-        let _ = Place::of(registers.instruction).write(&mut line, number, Named::default());
-        line.end();
-        number += 1;
-        if !registers.leave() {
-            return;
-        }
-    }
-    let mut frames = [ptr::null_mut(); FRAMES];
-    // SAFETY: the array has that room.
-    let count =
-        unsafe { libc::backtrace(frames.as_mut_ptr(), FRAMES as c_int) }.clamp(0, FRAMES as c_int) as usize;
-    let frames = &frames[..count];
-    // This handler and what called it come first.
-    let first = frames.iter().position(|frame| *frame as usize == registers.instruction).unwrap_or(0);
-    let frames = &frames[first..];
-    // What follows reads files and starts a process: with a file system that does not answer, this is all.
-    addresses(frames);
-    let question = question(frames, left);
-    let mut known = false;
-    for (at, same) in frames.chunk_by(|one, next| one == next).enumerate() {
-        let mut line = Line::new();
-        let named = question.answer(at);
-        known |= !named.line.is_empty();
-        let _ = Place::of(same[0] as usize).write(&mut line, number, named);
-        if same.len() > 1 {
-            let _ = write!(line, ", {} times", same.len());
-        }
-        line.end();
-        number += same.len();
-    }
-    if !known {
-        lines_of_program(frames, left);
-    }
-}
-
-/// The frames as addresses of files.
-fn addresses(frames: &[*mut c_void]) {
-    let begin = || {
-        let mut line = Line::new();
-        line.add(b"  stack:");
-        line
-    };
-    let (mut line, none) = (begin(), begin().length);
-    for same in frames.chunk_by(|one, next| one == next) {
-        let place = Place::of(same[0] as usize);
-        line.add(b" ");
-        if !place.file.is_null() {
-            // SAFETY: a text of the loader.
-            let file = unsafe { CStr::from_ptr(place.file) }.to_bytes();
-            line.add(file.rsplit(|byte| *byte == b'/').next().unwrap_or(file));
-            line.add(b"+");
-        }
-        let _ = write!(line, "{:#x}", place.in_file);
-        if line.length > line.bytes.len() * 3 / 4 {
-            mem::replace(&mut line, begin()).end();
-        }
-    }
-    if line.length > none {
-        line.end();
-    }
-}
-
-/// What a helper process says of these frames.
-/// `returns`: the first of them is the address of a return too.
-fn question(frames: &[*mut c_void], returns: bool) -> &'static Question {
-    /// Only the one thread that is in the handler gets here.
-    struct Once(UnsafeCell<Question>);
-    // SAFETY: as above.
-    unsafe impl Sync for Once {}
-    static QUESTION: Once = Once(UnsafeCell::new(Question::new()));
-    // SAFETY: as above: once in the life of a process.
-    let question = unsafe { &mut *QUESTION.0.get() };
-    for (number, frame) in frames.chunk_by(|one, next| one == next).map(|same| same[0]).enumerate() {
-        // The call is before the address of a return.
-        let place = Place::of(frame as usize - usize::from(returns || number > 0));
-        // SAFETY: null, or a text of the loader.
-        let file = unsafe { place.file.as_ref() }.map_or(c"", |file| unsafe { CStr::from_ptr(file) });
-        if question.add(file.to_bytes(), place.in_file).is_none() {
-            break;
-        }
-    }
-    question.ask();
-    question
-}
-
-/// The command that names the source lines of the program's own frames.
-/// `returns`: the first of them is the address of a return too.
-fn lines_of_program(frames: &[*mut c_void], returns: bool) {
-    let mut line = Line::new();
-    let mut program: *const libc::c_char = ptr::null();
-    for (number, frame) in frames.chunk_by(|one, next| one == next).map(|same| same[0]).enumerate() {
-        // The address is that of a return, usually but for the first: the call is before it.
-        let place = Place::of(frame as usize - usize::from(returns || number > 0));
-        if place.is_library || place.file.is_null() || !(program.is_null() || program == place.file) {
-            continue;
-        }
-        if program.is_null() {
-            program = place.file;
-            // SAFETY: the loader's name of the file, which ends in a zero.
-            let has_blank = unsafe { !libc::strchr(program, c_int::from(b' ')).is_null() };
-            let quote = if has_blank { "'" } else { "" };
-            let _ = write!(line, "source lines: addr2line -Cfpie {quote}");
-            line.text(program);
-            let _ = write!(line, "{quote}");
-        }
-        let _ = write!(line, " {:#x}", place.in_file);
-    }
-    if !program.is_null() {
-        line.end();
-    }
-}
-
-/// Where an address is.
-struct Place {
-    address: usize,
-    file: *const libc::c_char,
-    is_library: bool,
-    /// The address as the file has it.
-    in_file: usize,
-    function: *const libc::c_char,
-    offset: usize,
-}
-
-impl Place {
-    fn of(address: usize) -> Self {
-        // SAFETY: the structure lives during the call; the texts are the loader's, and stay.
-        let found = unsafe {
-            let mut found: libc::Dl_info = mem::zeroed();
-            (libc::dladdr(address as *const c_void, &mut found) != 0).then_some(found)
-        };
-        let Some(found) = found else {
-            return Self {
-                address,
-                file: ptr::null(),
-                is_library: true,
-                in_file: address,
-                function: ptr::null(),
-                offset: 0,
-            };
-        };
-        let base = found.dli_fbase as usize;
-        // In the header of an ELF file, which is mapped there: whether it has fixed addresses, and so is a program.
-        // SAFETY: the loader says that the file is mapped from there on.
-        let fixed = unsafe { (found.dli_fbase as *const u8).add(16).cast::<u16>().read_unaligned() } == 2;
-        // SAFETY: the text is the loader's.
-        let is_library = !fixed && !unsafe { libc::strstr(found.dli_fname, c".so".as_ptr()) }.is_null();
-        Self {
-            address,
-            file: found.dli_fname,
-            is_library,
-            in_file: if fixed { address } else { address - base },
-            function: found.dli_sname,
-            offset: address.wrapping_sub(found.dli_saddr as usize),
-        }
-    }
-
-    fn write(&self, line: &mut Line, number: usize, named: Named<'_>) -> fmt::Result {
-        write!(line, "  #{number} {:#x}", self.address)?;
-        if !self.function.is_null() {
-            write!(line, " in ")?;
-            line.text(self.function);
-            write!(line, "+{:#x}", self.offset)?;
-        } else if !named.function.is_empty() {
-            write!(line, " in {}", named.function)?;
-        }
-        if !named.line.is_empty() {
-            write!(line, " at {}", named.line)?;
-        }
-        if self.file.is_null() {
-            return Ok(());
-        }
-        write!(line, " (")?;
-        line.text(self.file);
-        write!(line, "+{:#x})", self.in_file)
-    }
-}
-
-/// What the thread was doing.
-struct Registers {
-    instruction: usize,
-    stack: usize,
-    context: *mut libc::ucontext_t,
-}
-
-#[cfg(target_arch = "x86_64")]
-const PLACES: (usize, usize) = (libc::REG_RIP as usize, libc::REG_RSP as usize);
-#[cfg(target_arch = "x86")]
-const PLACES: (usize, usize) = (libc::REG_EIP as usize, libc::REG_ESP as usize);
-
-impl Registers {
-    /// # Safety
-    /// `context` is what a handler with SA_SIGINFO gets.
-    unsafe fn of(context: *mut c_void) -> Self {
-        let context = context.cast::<libc::ucontext_t>();
-        // SAFETY: the caller's promise.
-        let registers = unsafe { &(*context).uc_mcontext.gregs };
-        Self { instruction: registers[PLACES.0] as usize, stack: registers[PLACES.1] as usize, context }
-    }
-
-    /// Returns from a function of which no instruction has run, if something has called it. For the unwinder alone:
-    /// the handler sets the registers back.
-    fn leave(&mut self) -> bool {
-        // SAFETY: a thread that called something has a stack. Of one that has none, this read is the fault that ends the process.
-        let caller = unsafe { (self.stack as *const usize).read_unaligned() };
-        if Place::of(caller).file.is_null() {
-            return false;
-        }
-        self.instruction = caller;
-        self.set(caller, self.stack + size_of::<usize>());
-        true
-    }
-
-    /// The thread's registers.
-    fn set(&mut self, instruction: usize, stack: usize) {
-        // SAFETY: what the handler got, until it returns.
-        let registers = unsafe { &mut (*self.context).uc_mcontext.gregs };
-        (registers[PLACES.0], registers[PLACES.1]) = (instruction as _, stack as _);
-    }
-}
-
-/// A line of a message, made without the heap. What is too long is cut off.
-struct Line {
-    bytes: [u8; 1024],
-    length: usize,
-}
-
-impl Line {
-    fn new() -> Self {
-        let mut line = Self { bytes: [0; 1024], length: 0 };
-        let _ = match crate::error::task() {
-            Some(task) => write!(line, "LAPI: task {task}: "),
-            None => write!(line, "LAPI: "),
-        };
-        line
-    }
-
-    fn text(&mut self, text: *const libc::c_char) {
-        // SAFETY: a text of the loader.
-        let text = unsafe { CStr::from_ptr(text) };
-        self.add(text.to_bytes());
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        // The last byte is for the end of the line.
-        let room = self.bytes.len() - 1 - self.length;
-        let bytes = &bytes[..bytes.len().min(room)];
-        self.bytes[self.length..self.length + bytes.len()].copy_from_slice(bytes);
-        self.length += bytes.len();
-    }
-
-    fn end(mut self) {
-        self.bytes[self.length] = b'\n';
-        let _ = rustix::io::write(rustix::stdio::stderr(), &self.bytes[..=self.length]);
-    }
-}
-
-impl fmt::Write for Line {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.add(text.as_bytes());
-        Ok(())
     }
 }
 
