@@ -28,7 +28,7 @@ mod transport;
 
 pub use compile::{compile, compile_plain, compile_with};
 pub use deadline::Deadline;
-pub use hosts::{Hosts, Launcher, Layout};
+pub use hosts::{Hosts, Launcher, Layout, Network};
 pub use installed::{is_installed, skipped};
 pub use job::Job;
 pub use marked::Marked;

@@ -7,7 +7,7 @@
 mod ltest;
 
 use ltest::{job, passed, program};
-use openlapi_tests::{Hosts, Job, Launcher, Layout, Outcome, has_fabric, on_network, skipped};
+use openlapi_tests::{Hosts, Job, Launcher, Layout, Network, Outcome, has_fabric, on_network, skipped};
 
 const PROVIDER: &str = "tcp;ofi_rxm";
 const NO_ENV_VAR: u32 = 510;
@@ -42,14 +42,7 @@ fn can(what: &str) -> bool {
 
 /// Two hosts, or a loud end of the test.
 fn hosts(what: &str, own_tmp: bool) -> Option<Hosts> {
-    if !can(what) {
-        return None;
-    }
-    if Launcher::Hydra.command().is_none() && Launcher::OpenMpi.command().is_none() {
-        skipped(what, "neither mpiexec.hydra nor mpirun is installed");
-        return None;
-    }
-    Hosts::with(Layout { hosts: 2, rails: 1, own_tmp }).map_err(|why| skipped(what, &why)).ok()
+    Network::Fabric.hosts_of(what, Layout { hosts: 2, rails: 1, own_tmp })
 }
 
 /// The job on the network of this machine.

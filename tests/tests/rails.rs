@@ -8,41 +8,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use ltest::{job, passed};
-use openlapi_tests::{Hosts, Job, Launcher, Layout, has_fabric, on_network, skipped};
-
-/// What carries the packets between the hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Network {
-    Fabric,
-    Udp,
-}
+use openlapi_tests::{Hosts, Job, Network, skipped};
 
 use Network::{Fabric, Udp};
-
-impl Network {
-    fn select(self, job: Job) -> Job {
-        match self {
-            Fabric => job.env("LAPI_FABRIC_PROVIDER", "tcp;ofi_rxm"),
-            Udp => job.env("MP_EUILIB", "ip"),
-        }
-    }
-}
-
-/// Two hosts with this number of links, or a loud end of the test.
-fn hosts(network: Network, what: &str, rails: usize) -> Option<Hosts> {
-    if network == Fabric && !has_fabric() {
-        skipped(what, "libfabric.so.1 is not installed");
-        return None;
-    }
-    if Launcher::Hydra.command().is_none() && Launcher::OpenMpi.command().is_none() {
-        skipped(what, "neither mpiexec.hydra nor mpirun is installed");
-        return None;
-    }
-    if on_network(what, "the test chooses the transport itself") {
-        return None;
-    }
-    Hosts::with(Layout { hosts: 2, rails, own_tmp: false }).map_err(|why| skipped(what, &why)).ok()
-}
 
 /// The job of this many tasks, half of them on each host, with the variables of chapter 14.
 fn with_rails(hosts: &Hosts, tasks: usize, job: Job) -> Job {
@@ -65,7 +33,7 @@ fn sent(hosts: &Hosts, host: usize, rail: usize) -> u64 {
 
 #[test]
 fn bulk_data_is_striped_over_all_rails() {
-    let Some(hosts) = hosts(Fabric, "striping", 2) else { return };
+    let Some(hosts) = Fabric.hosts("striping", 2) else { return };
     let outcome = with_rails(&hosts, 2, job("rails/load", 2, "2 3000000")).run();
     passed(&outcome, 2);
     for text in ["2 rails: ", "rail0 (10.77.0.0/24)", "rail1 (10.77.1.0/24)"] {
@@ -80,7 +48,7 @@ fn bulk_data_is_striped_over_all_rails() {
 
 #[test]
 fn udp_uses_one_interface_and_says_so() {
-    let Some(hosts) = hosts(Udp, "several interfaces with UDP", 2) else { return };
+    let Some(hosts) = Udp.hosts("several interfaces with UDP", 2) else { return };
     let outcome = wanting_rails(Udp, &hosts, 2, job("rails/load", 2, "1 3000000")).run();
     passed(&outcome, 2);
     outcome.says("attention: LAPI (485)");
@@ -94,7 +62,7 @@ fn udp_uses_one_interface_and_says_so() {
 /// Long pieces of vectors, each striped over both rails, while links go down and come up.
 #[test]
 fn long_pieces_survive_links_that_go_down() {
-    let Some(hosts) = hosts(Fabric, "vectors on links that fail", 2) else { return };
+    let Some(hosts) = Fabric.hosts("vectors on links that fail", 2) else { return };
     for kind in ["putv", "getv", "amv"] {
         let mut running =
             with_rails(&hosts, 2, job("vectors/bulk", 2, &format!("{kind} none any 6"))).start();
@@ -115,7 +83,7 @@ fn long_pieces_survive_links_that_go_down() {
 }
 
 fn links_go_down_and_come_up(tasks: usize) {
-    let Some(hosts) = hosts(Fabric, "links that fail under load", 2) else { return };
+    let Some(hosts) = Fabric.hosts("links that fail under load", 2) else { return };
     let mut running = with_rails(&hosts, tasks, job("rails/load", tasks, "8 3000000")).start();
     running.lines(1);
     for (host, rail) in [(1, 1), (0, 0), (1, 0), (0, 1), (0, 1), (1, 0)] {
@@ -140,7 +108,7 @@ fn links_go_down_and_come_up_under_load() {
 /// What is lost while the only link is down is sent again.
 #[test]
 fn the_link_of_udp_goes_down_and_comes_up_under_load() {
-    let Some(hosts) = hosts(Udp, "the link of UDP that fails under load", 2) else { return };
+    let Some(hosts) = Udp.hosts("the link of UDP that fails under load", 2) else { return };
     // The launcher uses the first link.
     let job = Udp.select(job("rails/load", 2, "6 3000000")).env("MP_EUIDEVICE", "rail1");
     let mut running = hosts.place(2, job.deadline(180)).start();
@@ -158,7 +126,7 @@ fn the_link_of_udp_goes_down_and_comes_up_under_load() {
 /// The network carries nothing although the link is up, as behind a switch that has failed.
 #[test]
 fn the_network_of_udp_is_silent_for_a_while() {
-    let Some(hosts) = hosts(Udp, "a silent network", 2) else { return };
+    let Some(hosts) = Udp.hosts("a silent network", 2) else { return };
     let job = Udp.select(job("rails/load", 2, "5 3000000")).env("MP_EUIDEVICE", "rail1");
     let mut running = hosts.place(2, job.deadline(180)).start();
     running.lines(1);
@@ -177,7 +145,7 @@ fn the_network_of_udp_is_silent_for_a_while() {
 /// A link that stays down from the middle of the job on: the rest goes over the other one.
 #[test]
 fn a_link_stays_down() {
-    let Some(hosts) = hosts(Fabric, "a link that stays down", 2) else { return };
+    let Some(hosts) = Fabric.hosts("a link that stays down", 2) else { return };
     let mut running = with_rails(&hosts, 2, job("rails/load", 2, "3 3000000")).start();
     running.lines(1);
     hosts.set_link(1, 1, false);
@@ -187,7 +155,7 @@ fn a_link_stays_down() {
 #[test]
 fn attention_messages_say_when_there_is_no_failover() {
     for network in [Fabric, Udp] {
-        let Some(hosts) = hosts(network, "attention messages about failover", 1) else { return };
+        let Some(hosts) = network.hosts("attention messages about failover", 1) else { return };
         let plain = || network.select(job("rails/load", 2, "0 1000"));
         let verbose = || plain().env("MP_INFOLEVEL", "1").env("MP_INSTANCES", "2");
         let outcome = hosts.place(2, verbose().env("MP_EUIDEVICE", "sn_all")).run();
@@ -206,7 +174,7 @@ fn attention_messages_say_when_there_is_no_failover() {
 #[test]
 fn the_only_link_stays_down() {
     for network in [Fabric, Udp] {
-        let Some(hosts) = hosts(network, "the loss of the only link", 2) else { return };
+        let Some(hosts) = network.hosts("the loss of the only link", 2) else { return };
         // The launcher uses the first link.
         let job = network.select(job("rails/cut", 2, "")).env("MP_EUIDEVICE", "rail1");
         let mut running = hosts.place(2, job.deadline(120)).start();
@@ -219,14 +187,14 @@ fn the_only_link_stays_down() {
 /// Purge and resume: the connections of all rails are made again.
 #[test]
 fn tasks_part_and_rejoin() {
-    let Some(hosts) = hosts(Fabric, "recovery with several rails", 2) else { return };
+    let Some(hosts) = Fabric.hosts("recovery with several rails", 2) else { return };
     passed(&with_rails(&hosts, 3, job("recovery/again", 3, "40 1")).run(), 3);
 }
 
 /// The death of a process is not the failure of a rail.
 #[test]
 fn the_death_of_a_task_is_reported() {
-    let Some(hosts) = hosts(Fabric, "a death with several rails", 2) else { return };
+    let Some(hosts) = Fabric.hosts("a death with several rails", 2) else { return };
     let job = job("failure/silence", 4, "killed").poe_arg("-on_death").poe_arg("continue");
     let outcome = with_rails(&hosts, 4, job).run();
     let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();

@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use ltest::{job, passed, program};
-use openlapi_tests::{Hosts, Job, Launcher, Layout, on_network, skipped};
+use openlapi_tests::{Hosts, Job, Network, on_network, skipped};
 
 const CSS_LOAD_FAILED: u32 = 404;
 
@@ -29,18 +29,6 @@ const SELECTION: [(&str, &str); 12] = [
     ("env/query", "defaults"),
     ("vectors/random", "5 40"),
 ];
-
-/// Two hosts, or a loud end of the test.
-fn hosts(what: &str) -> Option<Hosts> {
-    if on_network(what, "the test chooses the transport itself") {
-        return None;
-    }
-    if Launcher::Hydra.command().is_none() && Launcher::OpenMpi.command().is_none() {
-        skipped(what, "neither mpiexec.hydra nor mpirun is installed");
-        return None;
-    }
-    Hosts::with(Layout { hosts: 2, rails: 1, own_tmp: false }).map_err(|why| skipped(what, &why)).ok()
-}
 
 fn by_udp(job: Job) -> Job {
     job.env("MP_EUILIB", "ip").deadline(120)
@@ -68,7 +56,7 @@ fn a_selection_on_one_machine() {
 
 #[test]
 fn a_selection_on_two_hosts() {
-    let Some(hosts) = hosts("programs over UDP on two hosts") else { return };
+    let Some(hosts) = Network::Udp.hosts("programs over UDP on two hosts", 1) else { return };
     for (name, args) in SELECTION {
         passed(&hybrid(&hosts, 4, job(name, 4, args)).run(), 4);
     }
@@ -187,7 +175,7 @@ fn a_refused_call_reports_the_death_that_it_has_found() {
 /// Packets that are as short as they may be, so that user headers of 1,024 bytes have several; and those as long as a datagram.
 #[test]
 fn packets_of_every_size() {
-    let Some(hosts) = hosts("packets of UDP") else { return };
+    let Some(hosts) = Network::Udp.hosts("packets of UDP", 1) else { return };
     for size in ["1024", "65536"] {
         for (name, args) in
             [("data/sizes", "am 30000"), ("data/sizes", "put 30000"), ("handlers/headers", "bytes")]
@@ -201,7 +189,7 @@ fn packets_of_every_size() {
 
 #[test]
 fn every_protection() {
-    let Some(hosts) = hosts("LAPI_NET_SECURITY") else { return };
+    let Some(hosts) = Network::Udp.hosts("LAPI_NET_SECURITY", 1) else { return };
     for security in ["auth", "encrypt", "none"] {
         let job = job("stress/storm", 4, "3 400 400 1 65536").env("LAPI_NET_SECURITY", security);
         passed(&hybrid(&hosts, 4, job).run(), 4);
@@ -211,7 +199,7 @@ fn every_protection() {
 /// Datagrams are lost in both directions, and some arrive twice.
 #[test]
 fn what_is_lost_is_sent_again() {
-    let Some(hosts) = hosts("lost datagrams") else { return };
+    let Some(hosts) = Network::Udp.hosts("lost datagrams", 1) else { return };
     hosts.lose(5).expect("nft refuses the rule, or is not installed (nftables)");
     for (name, args) in [
         ("data/sizes", "put 262144"),
@@ -242,7 +230,7 @@ fn every_peer_is_served_whichever_has_most_of_the_traffic() {
     for case in cases {
         passed(&here(job("progress/traffic", 4, case)).run(), 4);
     }
-    let Some(hosts) = hosts("traffic of several peers") else { return };
+    let Some(hosts) = Network::Udp.hosts("traffic of several peers", 1) else { return };
     for case in cases {
         passed(&hybrid(&hosts, 4, job("progress/traffic", 4, case)).run(), 4);
         passed(&hybrid(&hosts, 4, job("progress/traffic", 4, case).env("LAPI_USE_SHM", "no")).run(), 4);
@@ -252,7 +240,7 @@ fn every_peer_is_served_whichever_has_most_of_the_traffic() {
 /// A link on the way takes less than those at its ends, and says nothing.
 #[test]
 fn datagrams_fit_the_path() {
-    let Some(hosts) = hosts("a narrow path") else { return };
+    let Some(hosts) = Network::Udp.hosts("a narrow path", 1) else { return };
     if let Err(why) = hosts.narrow(1300) {
         return skipped("a narrow path", &why);
     }
@@ -266,7 +254,7 @@ fn datagrams_fit_the_path() {
 /// Links take less in the middle of a job, and later more again: what was cut before arrives, too.
 #[test]
 fn datagrams_follow_a_path_that_changes() {
-    let Some(hosts) = hosts("a path that changes") else { return };
+    let Some(hosts) = Network::Udp.hosts("a path that changes", 1) else { return };
     hosts.set_mtu(0, 9000);
     let mut running = hybrid(&hosts, 2, job("rails/load", 2, "5 3000000")).start();
     running.lines(1);
@@ -280,7 +268,7 @@ fn datagrams_follow_a_path_that_changes() {
 
 #[test]
 fn statistics_of_both_sides_fit() {
-    let Some(hosts) = hosts("statistics of UDP") else { return };
+    let Some(hosts) = Network::Udp.hosts("statistics of UDP", 1) else { return };
     passed(&hybrid(&hosts, 2, job("env/query", 2, "udp")).run(), 2);
     if let Err(why) = hosts.lose(15) {
         return skipped("statistics of UDP that loses datagrams", &why);
@@ -290,7 +278,7 @@ fn statistics_of_both_sides_fit() {
 
 #[test]
 fn tasks_part_and_rejoin() {
-    let Some(hosts) = hosts("recovery over UDP") else { return };
+    let Some(hosts) = Network::Udp.hosts("recovery over UDP", 1) else { return };
     passed(&hybrid(&hosts, 3, job("recovery/again", 3, "40 1")).run(), 3);
     for case in ["waits", "sends", "quiet"] {
         passed(&hybrid(&hosts, 3, job("recovery/parted", 3, &format!("2 0 {case}"))).run(), 3);
@@ -300,7 +288,7 @@ fn tasks_part_and_rejoin() {
 /// poe knows of the end, and the tasks of the other host learn of it.
 #[test]
 fn the_death_of_a_task_is_reported() {
-    let Some(hosts) = hosts("a death over UDP") else { return };
+    let Some(hosts) = Network::Udp.hosts("a death over UDP", 1) else { return };
     let job = job("failure/silence", 4, "killed").poe_arg("-on_death").poe_arg("continue");
     let outcome = hybrid(&hosts, 4, job).run();
     let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
@@ -321,7 +309,7 @@ fn the_death_of_a_neighbour_without_shared_memory_is_reported() {
 
 #[test]
 fn tasks_with_different_protection_are_refused() {
-    let Some(hosts) = hosts("different LAPI_NET_SECURITY") else { return };
+    let Some(hosts) = Network::Udp.hosts("different LAPI_NET_SECURITY", 1) else { return };
     let script = "test $MP_CHILD = 0 && export LAPI_NET_SECURITY=encrypt; exec \"$@\"";
     let shell = Job::new("/bin/sh").procs(2).arg("-c").arg(script).arg("sh").arg(program("init/init"));
     let refused = shell.arg("code").arg(CSS_LOAD_FAILED.to_string()).env("MP_INFOLEVEL", "1");
@@ -332,7 +320,7 @@ fn tasks_with_different_protection_are_refused() {
 
 #[test]
 fn an_interface_that_is_not_there_is_refused() {
-    let Some(hosts) = hosts("MP_EUIDEVICE with MP_EUILIB=ip") else { return };
+    let Some(hosts) = Network::Udp.hosts("MP_EUIDEVICE with MP_EUILIB=ip", 1) else { return };
     let refused = |name: &str| {
         let code = format!("code {CSS_LOAD_FAILED}");
         let job = job("init/init", 2, &code).env("MP_INFOLEVEL", "1").env("MP_EUIDEVICE", name);

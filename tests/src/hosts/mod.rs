@@ -8,6 +8,7 @@
 //! Root makes the namespaces directly; other users make them inside of a user namespace, where the system allows it.
 
 mod launch;
+mod network;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -21,6 +22,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getuid};
 
 pub use launch::Launcher;
+pub use network::Network;
 
 use crate::job::Job;
 use crate::processes::{alive, all, eventually};

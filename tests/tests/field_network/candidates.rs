@@ -5,34 +5,12 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use openlapi_tests::{
-    Hosts, Job, Launcher, Layout, Outcome, compile, has_fabric, on_network, skipped, stage,
-};
+use openlapi_tests::{Hosts, Job, Network, Outcome, compile, skipped, stage};
 
 /// LAPI_ERR_CSS_LOAD_FAILED
 const CSS_LOAD_FAILED: &str = "404";
 
-/// What carries the packets between the hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Network {
-    Fabric,
-    Udp,
-}
-
 const BOTH: [Network; 2] = [Network::Fabric, Network::Udp];
-
-impl Network {
-    /// A job with this transport; libfabric's connections arrive at ports that a filter can name.
-    fn select(self, job: Job) -> Job {
-        match self {
-            Self::Fabric => job
-                .env("LAPI_FABRIC_PROVIDER", "tcp;ofi_rxm")
-                .env("FI_TCP_PORT_LOW_RANGE", "20000")
-                .env("FI_TCP_PORT_HIGH_RANGE", "20099"),
-            Self::Udp => job.env("MP_EUILIB", "ip"),
-        }
-    }
-}
 
 /// Rules for nft: what this host gets over these interfaces for LAPI, of either transport, is dropped.
 fn dropped(interfaces: &str) -> String {
@@ -44,30 +22,21 @@ fn dropped(interfaces: &str) -> String {
 
 /// Two hosts with this number of links, after this script has run on both, with `$N` for 1 and 2; or a loud end of the test.
 fn hosts(what: &str, rails: usize, script: &str) -> Option<Hosts> {
-    if !has_fabric() {
-        skipped(what, "libfabric.so.1 is not installed");
-        return None;
-    }
-    if Launcher::Hydra.command().is_none() && Launcher::OpenMpi.command().is_none() {
-        skipped(what, "neither mpiexec.hydra nor mpirun is installed");
-        return None;
-    }
-    if on_network(what, "the test chooses the transport itself") {
-        return None;
-    }
-    let made = || {
-        let hosts = Hosts::with(Layout { hosts: 2, rails, own_tmp: false })?;
+    // Tests use both transports.
+    let hosts = Network::Fabric.hosts(what, rails)?;
+    let set_up = || {
         (0..2).try_for_each(|host| hosts.set_up(host, &format!("N={}; {script}", host + 1)))?;
-        (0..2).try_for_each(|host| hosts.set_up(host, UNTIL_BRIDGES_RUN))?;
-        Ok::<_, String>(hosts)
+        (0..2).try_for_each(|host| hosts.set_up(host, UNTIL_BRIDGES_RUN))
     };
-    made().map_err(|why| skipped(what, &why)).ok()
+    set_up().map_err(|why| skipped(what, &why)).ok().map(|()| hosts)
 }
 
 /// The late first contact of two tasks, one on each host. `args`: what LAPI_Init is to return, if it is to fail.
 fn first_put(hosts: &Hosts, network: Network, args: &[&str]) -> Job {
     let program = compile("field-first_put", &["tests/field/first_put.c"], &[]);
     let job = args.iter().fold(Job::new(program).procs(2), Job::arg).env("MP_INFOLEVEL", "2");
+    // libfabric's connections arrive at ports that a filter can name.
+    let job = job.env("FI_TCP_PORT_LOW_RANGE", "20000").env("FI_TCP_PORT_HIGH_RANGE", "20099");
     hosts.place(2, network.select(job))
 }
 

@@ -160,7 +160,8 @@ fn an_output_that_does_not_block_is_waited_for() {
     }
 }
 
-/// Such a call is not allowed (docs/api-conventions.md), and programs make it: it is carried out, or refused, and hangs nothing.
+/// LAPI calls in a signal handler are not allowed (docs/api-conventions.md), and programs make them: they are carried out, or refused, and
+/// hang nothing.
 #[test]
 fn a_signal_handler_that_calls_lapi_ends_its_task() {
     let mut ways: Vec<(&str, Option<&str>)> = vec![("outside", None)];
