@@ -3,7 +3,7 @@
 
 pub mod catalog;
 
-use catalog::Found;
+use crate::abi::LAPI_ERR_UNKNOWN;
 use libc::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -25,24 +25,17 @@ impl Error {
     pub fn new(code: c_int, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into() }
     }
-
-    /// The text of [`Self`], as far as the table has it, in the language that the environment asks for.
-    #[cold]
-    pub fn translated(&self, env: &catalog::Env<'_>) -> String {
-        match (lookup(self.code), catalog::look_up(self.code, env)) {
-            (Some(entry), Found::Translated(text)) => {
-                let colon = if self.detail.is_empty() { "" } else { ": " };
-                format!("{}{colon}{}", entry.with(&text), self.detail)
-            }
-            _ => self.to_string(),
-        }
-    }
 }
 
+/// In English, as details are.
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let colon = if self.detail.is_empty() { "" } else { ": " };
-        write!(f, "{}{colon}{}", describe(self.code), self.detail)
+        match (self.code, &*self.detail) {
+            (code, "") => f.write_str(&describe(code)),
+            // Its text says nothing.
+            (LAPI_ERR_UNKNOWN, detail) => write!(f, "LAPI_ERR_UNKNOWN ({LAPI_ERR_UNKNOWN}): {detail}"),
+            (code, detail) => write!(f, "{}: {detail}", describe(code)),
+        }
     }
 }
 
@@ -157,7 +150,7 @@ pub static TABLE: &[Entry] = &[
     error(420, "LAPI_ERR_ADDR_TBL_NULL", "the address table is null"),
     error(421, "LAPI_ERR_TGT_PURGED", "the target task has been purged"),
     error(422, "LAPI_ERR_MULTIPLE_WAITERS", "another thread waits for this counter already"),
-    error(423, "LAPI_ERR_MEMORY_EXHAUSTED", "memory is exhausted"),
+    error(423, "LAPI_ERR_MEMORY_EXHAUSTED", "memory or another resource is exhausted"),
     error(424, "LAPI_ERR_INFO_NONZERO", "a field of lapi_info_t that must be zero is not"),
     error(425, "LAPI_ERR_ORG_ADDR_NULL", "the origin address is null, but the length is not 0"),
     error(426, "LAPI_ERR_TGT_ADDR_NULL", "the target address is null, but the length is not 0"),
@@ -242,7 +235,7 @@ pub static TABLE: &[Entry] = &[
     attention(507, "shared memory cannot be mapped"),
     attention(508, "address space for shared memory cannot be reserved"),
     attention(509, "the tasks make first contact over a port"),
-    error(510, "LAPI_ERR_NO_ENV_VAR", "an environment variable that must be set is not"),
+    error(510, "LAPI_ERR_NO_ENV_VAR", "an environment variable is missing or has a wrong value"),
     error(511, "LAPI_ERR_CODE_UNKNOWN", "LAPI knows no such code"),
     error(513, "LAPI_ERR_XLATE_FAILED", "memory cannot be registered for RDMA"),
     error(514, "LAPI_ERR_RDMA_RESOURCES", "RDMA resources are not available"),

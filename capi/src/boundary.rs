@@ -2,8 +2,8 @@
 
 use crate::handles::{self, find};
 use libc::c_int;
-use openlapi::abi::{LAPI_ERR_HNDL_INVALID, LAPI_SUCCESS, lapi_handle_t};
-use openlapi::api::env::{self, environment};
+use openlapi::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UTIL_CMD, LAPI_SUCCESS, lapi_handle_t};
+use openlapi::api::env;
 use openlapi::api::{Held, init};
 use openlapi::error::{self, Error, Result};
 
@@ -36,12 +36,14 @@ fn log(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
     let level = find(handle).map_or_else(|_| env::info_level(), |context| context.info_level());
     // A thread that calls while another one ends the handle has made no mistake.
     let race = error.code == LAPI_ERR_HNDL_INVALID && handles::ended_a_moment_ago(handle);
-    if level >= if race { 2 } else { 1 } {
+    // A program that asks what there is has a way without it.
+    let probe = error.code == LAPI_ERR_UTIL_CMD;
+    if level >= if race || probe { 2 } else { 1 } {
         if error::task().is_none() {
             // Then the message does not name it.
             let _ = init::identify();
         }
-        error::log(format_args!("{name}: {}", error.translated(&environment)));
+        error::log(format_args!("{name}: {error}"));
     }
     error.code
 }

@@ -120,8 +120,9 @@ fn size(text: &str) -> Option<u64> {
 }
 
 fn wrong(variable: &Variable, text: &str) -> Error {
-    let value = if variable.secret { "(hidden)" } else { text };
-    Error::new(variable.code, format!("{} is \"{value}\"; allowed: {}", variable.name, variable.kind))
+    let is =
+        if variable.secret { "has a wrong value (not shown)".to_owned() } else { format!("is \"{text}\"") };
+    Error::new(variable.code, format!("{} {is}; allowed: {}", variable.name, variable.kind))
 }
 
 fn known(name: &str) -> &'static Variable {

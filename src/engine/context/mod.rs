@@ -238,7 +238,6 @@ impl Context {
     pub fn report(&self, held: &mut Held<'_>, kind: lapi_err_t, src: Task, error: &Error) {
         let (me, handler) = (held.core().options.me, held.core().options.error_handler);
         let Some(handler) = handler else {
-            let error = error.translated(&crate::config::process_env);
             crate::error::log(format_args!("{error}; no error handler is registered: this task ends"));
             last_notices(held.core());
             // A code of 128 and above makes the launcher end the job. `exit` would run the program's own exit
@@ -264,7 +263,7 @@ impl Context {
     /// Prints an error on standard error when MP_INFOLEVEL asks for messages of this level.
     pub fn say(&self, level: i32, error: &Error) {
         if self.info_level() >= level {
-            crate::error::log(format_args!("{}", error.translated(&crate::config::process_env)));
+            crate::error::log(format_args!("{error}"));
         }
     }
 }

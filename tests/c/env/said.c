@@ -4,6 +4,7 @@
  *   ended       calls with a handle that this process has ended a moment ago, and with one that never was
  *   unhandled   an error that no call can return, in a program without an error handler
  *   nothing     LAPI_Init and LAPI_Term
+ *   probe       LAPI_Util with a type that it does not have
  */
 #include <lapi.h>
 #include <stdio.h>
@@ -33,6 +34,12 @@ int main(int argc, char **argv) {
         is(LAPI_Qenv(hndl, TASK_ID, &me), LAPI_SUCCESS, "LAPI_Qenv");
         is(LAPI_Amsend(hndl, (uint)me, (void *)9, NULL, 0, NULL, 0, NULL, NULL, NULL), LAPI_SUCCESS, "LAPI_Amsend");
         return 2; /* not reached */
+    }
+    if (strcmp(which, "probe") == 0) {
+        lapi_util_t util;
+        memset(&util, 0, sizeof util);
+        util.Util_type = (lapi_util_type_t)9999;
+        is(LAPI_Util(hndl, &util), LAPI_ERR_UTIL_CMD, "LAPI_Util");
     }
     is(LAPI_Term(hndl), LAPI_SUCCESS, "LAPI_Term");
     if (strcmp(which, "ended") == 0) {
