@@ -79,7 +79,7 @@ impl Causes {
         self.first(errors).map(|cause| cause.status).filter(|status| *status != 0).unwrap_or(highest)
     }
 
-    /// The same of a job whose output was lost, for which tasks were ended by SIGPIPE; 0: no task has failed otherwise.
+    /// The status of a job whose output was lost, for which tasks were ended by SIGPIPE; 0: no task has failed otherwise.
     pub(super) fn status_after_loss(&mut self) -> u8 {
         self.ended.retain(|failure| failure.status != 128 + Signal::SIGPIPE as u8);
         self.status(&Errors::new())

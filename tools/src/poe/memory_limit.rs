@@ -8,12 +8,12 @@ pub(super) struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Those from now on are of interest.
+    /// Begins to look: ends from now on are of interest.
     pub(super) fn watch() -> Self {
         Self { known: ends() }
     }
 
-    /// That there was one more than known, in words.
+    /// The limit that was met, in words, if there was one end more than known.
     pub(super) fn met(&mut self) -> Option<String> {
         if ends() <= self.known {
             return None;

@@ -40,7 +40,7 @@ const ONE_SIGNAL: Duration = Duration::from_millis(500);
 /// How a job ended.
 pub(super) struct End {
     pub status: u8,
-    /// It was ended before its tasks were done: by a task's death or by the user.
+    /// The job was ended before its tasks were done: by a task's death or by the user.
     pub early: bool,
 }
 
@@ -354,7 +354,7 @@ impl Job<'_> {
         }
     }
 
-    /// That the tasks that have not ended still run, and the pronoun for them.
+    /// The clause that the tasks that have not ended still run, and the pronoun for them.
     fn left(&self) -> (String, &'static str) {
         let left: Vec<usize> = (0..self.pids.len()).filter(|task| self.pids[*task] != 0).collect();
         match left.len() {
