@@ -7,19 +7,23 @@ use openlapi::api::env;
 use openlapi::api::{Held, init};
 use openlapi::error::{self, Error, Result};
 
-/// Makes a call: finds the context, takes its lock, and turns the outcome into a return code. In the caller's frame, so that a short
-/// call passes its arguments on in registers.
-#[inline(always)]
+/// Makes a call: finds the context, takes its lock, and turns the outcome into a return code.
+#[inline]
 pub fn call(name: &str, handle: lapi_handle_t, run: impl FnOnce(&mut Held<'_>) -> Result<()>) -> c_int {
-    let outcome = find(handle).and_then(|context| {
-        let mut held = context.enter()?;
-        // The context may have been ended, and opened again, since it was found.
-        if context.handle() != handle {
-            return Err(handles::invalid(handle));
-        }
-        run(&mut held)
-    });
+    let outcome = match enter(handle) {
+        Ok(mut held) => run(&mut held),
+        Err(error) => Err(error),
+    };
     code(name, handle, outcome)
+}
+
+/// Finds the context and takes its lock. A short call does so in its own frame: [`call`] passes its arguments on in memory.
+#[inline(always)]
+pub fn enter(handle: lapi_handle_t) -> Result<Held<'static>> {
+    let context = find(handle)?;
+    let held = context.enter()?;
+    // The context may have been ended, and opened again, since it was found.
+    if context.handle() == handle { Ok(held) } else { Err(handles::invalid(handle)) }
 }
 
 /// The return code of an outcome. From MP_INFOLEVEL 1 on, an error is written to standard error too.

@@ -27,6 +27,10 @@ pub(crate) unsafe fn amsend(
         org_cntr: org_cntr as usize,
         cmpl_cntr: cmpl_cntr as usize,
     };
-    // SAFETY: what the man page asks of the program is what the core asks.
-    boundary::call("LAPI_Amsend", hndl, |held| unsafe { active_message::plain_amsend(held, message) })
+    let outcome = match boundary::enter(hndl) {
+        // SAFETY: what the man page asks of the program is what the core asks.
+        Ok(mut held) => unsafe { active_message::plain_amsend(&mut held, message) },
+        Err(error) => Err(error),
+    };
+    boundary::code("LAPI_Amsend", hndl, outcome)
 }

@@ -42,8 +42,12 @@ pub(crate) unsafe fn put_in<const FRAME: u8>(
         org_cntr: org_cntr as usize,
         cmpl_cntr: cmpl_cntr as usize,
     };
-    // SAFETY: what the man page asks of the program is what the core asks.
-    boundary::call("LAPI_Put", hndl, |held| unsafe { put_get::plain_put(held, put) })
+    let outcome = match boundary::enter(hndl) {
+        // SAFETY: what the man page asks of the program is what the core asks.
+        Ok(mut held) => unsafe { put_get::plain_put(&mut held, put) },
+        Err(error) => Err(error),
+    };
+    boundary::code("LAPI_Put", hndl, outcome)
 }
 
 #[inline]

@@ -122,7 +122,7 @@ pub struct Wire<'a> {
 }
 
 impl Link for Wire<'_> {
-    #[inline]
+    #[inline(always)]
     unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         // SAFETY: the caller's promise.
         let sent = unsafe { self.transport.try_send(peer, packet) };

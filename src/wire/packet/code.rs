@@ -53,7 +53,7 @@ pub struct Encoded {
 
 impl Encoded {
     /// Its bytes.
-    #[inline]
+    #[inline(always)]
     pub fn as_bytes(&self) -> &[u8] {
         &bytemuck::bytes_of(&self.words)[..self.len * 8]
     }
