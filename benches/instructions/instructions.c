@@ -1,20 +1,36 @@
 /*
  * instructions: one call, many times, for counting instructions under callgrind.
  *
- *     instructions put|amsend|self|probe CALLS
+ *     instructions put|amsend|self|probe|getcntr|satisfied|put-arrives|amsend-arrives CALLS FILE
  *
  * Task 0 calls measured(), in which each iteration is one call of 8 bytes to task 1 (self: to itself, with the wait for its
- * origin counter; probe: LAPI_Probe, when nothing has arrived). Task 1 polls. run.sh counts what measured() costs.
+ * origin counter; probe, getcntr: LAPI_Probe, LAPI_Getcntr when nothing has arrived). Task 1 polls. run.sh counts what
+ * measured() costs.
+ *
+ * satisfied: each iteration is LAPI_Waitcntr for a counter that has its value already. put-arrives, amsend-arrives: each
+ * iteration is LAPI_Waitcntr when one message of task 1 is in the ring that raises the counter. The tasks know from FILE,
+ * which both map, when it is there.
  */
+#include <fcntl.h>
 #include <lapi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static lapi_handle_t hndl;
 static long long cell, value;
 static lapi_cntr_t done;
 static int tasks, me;
+
+/* What the two tasks tell each other beside LAPI. */
+static volatile struct turns {
+    void *cell;
+    lapi_cntr_t *counter;
+    int sent, taken;
+} *turns;
 
 static void check(int rc, const char *what)
 {
@@ -47,6 +63,9 @@ __attribute__((noinline)) void measured(const char *what, int calls)
     else if (!strcmp(what, "probe"))
         for (i = 0; i < calls; i++)
             check(LAPI_Probe(hndl), "LAPI_Probe");
+    else if (!strcmp(what, "getcntr"))
+        for (i = 0; i < calls; i++)
+            check(LAPI_Getcntr(hndl, &done, &left), "LAPI_Getcntr");
     else
         for (i = 0; i < calls; i++) {
             check(LAPI_Put(hndl, me, sizeof value, &cell, &value, NULL, &done, NULL), "LAPI_Put");
@@ -54,12 +73,67 @@ __attribute__((noinline)) void measured(const char *what, int calls)
         }
 }
 
+__attribute__((noinline)) void measured_wait(void)
+{
+    check(LAPI_Waitcntr(hndl, &done, 1, NULL), "LAPI_Waitcntr");
+}
+
+static void wait_often(int calls)
+{
+    int i;
+    for (i = 0; i < calls; i++) {
+        check(LAPI_Setcntr(hndl, &done, 1), "LAPI_Setcntr");
+        measured_wait();
+    }
+}
+
+static void map_turns(const char *name)
+{
+    int file = open(name, O_RDWR | O_CREAT, 0600);
+    if (file < 0 || ftruncate(file, sizeof *turns) != 0) {
+        perror(name);
+        exit(1);
+    }
+    turns = mmap(NULL, sizeof *turns, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (turns == MAP_FAILED) {
+        perror("mmap");
+        exit(1);
+    }
+    close(file);
+    if (me == 0) {
+        turns->cell = &cell;
+        turns->counter = &done;
+    }
+}
+
+static void take_turns(const char *what, int calls)
+{
+    int i;
+    for (i = 0; i < calls; i++) {
+        if (me == 0) {
+            while (turns->sent == i)
+                sched_yield();
+            measured_wait();
+            turns->taken = i + 1;
+            continue;
+        }
+        while (turns->taken != i)
+            sched_yield();
+        if (!strcmp(what, "put-arrives"))
+            check(LAPI_Put(hndl, 0, sizeof value, turns->cell, &value, turns->counter, NULL, NULL), "LAPI_Put");
+        else
+            check(LAPI_Amsend(hndl, 0, (void *)1, NULL, 0, &value, sizeof value, turns->counter, NULL, NULL), "LAPI_Amsend");
+        turns->sent = i + 1;
+    }
+}
+
 int main(int argc, char **argv)
 {
     lapi_info_t info;
-    int calls = argc > 2 ? atoi(argv[2]) : 0;
+    int calls = argc > 3 ? atoi(argv[2]) : 0;
     if (calls < 1) {
-        fprintf(stderr, "usage: instructions put|amsend|self|probe CALLS\n");
+        fprintf(stderr,
+                "usage: instructions put|amsend|self|probe|getcntr|satisfied|put-arrives|amsend-arrives CALLS FILE\n");
         return 2;
     }
     memset(&info, 0, sizeof info);
@@ -68,8 +142,13 @@ int main(int argc, char **argv)
     check(LAPI_Qenv(hndl, NUM_TASKS, &tasks), "LAPI_Qenv");
     check(LAPI_Senv(hndl, INTERRUPT_SET, 0), "LAPI_Senv");
     check(LAPI_Addr_set(hndl, (void *)header_handler, 1), "LAPI_Addr_set");
+    map_turns(argv[3]);
     check(LAPI_Gfence(hndl), "LAPI_Gfence");
-    if (me == 0) {
+    if (strstr(argv[1], "-arrives"))
+        take_turns(argv[1], calls + 100);
+    else if (me == 0 && !strcmp(argv[1], "satisfied"))
+        wait_often(calls + 100);
+    else if (me == 0) {
         measured(argv[1], 100);
         check(LAPI_Fence(hndl), "LAPI_Fence");
         measured(argv[1], calls);

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Counts the instructions of an 8-byte LAPI_Put and LAPI_Amsend at their origin, and of a LAPI_Probe that finds nothing, with
-# callgrind, which repeats its counts where times do not. CALLS (2000) is the number of calls; the other variables are described
+# Counts the instructions of an 8-byte LAPI_Put and LAPI_Amsend at their origin, of a LAPI_Probe and a LAPI_Getcntr that find
+# nothing, of a LAPI_Waitcntr that is satisfied, and of one that takes one put or active message, with callgrind, which repeats
+# its counts where times do not. CALLS (2000) is the number of calls; the other variables are described
 # in ../common.sh.
 set -eu
 
@@ -13,16 +14,16 @@ command -v valgrind >/dev/null || { say "no valgrind; ci/deps.sh instructions in
 # Only task 0 runs under valgrind; the warm-up of 100 calls is part of the count.
 cat >"$build/task.sh" <<SCRIPT
 if [ "\$MP_CHILD" = 0 ]; then
-    exec valgrind --tool=callgrind --toggle-collect=measured --callgrind-out-file="$build/out.\$1" "$build/instructions" "\$@"
+    exec valgrind --tool=callgrind --toggle-collect='measured*' --callgrind-out-file="$build/out.\$1" "$build/instructions" "\$@"
 fi
 exec "$build/instructions" "\$@"
 SCRIPT
 # The least of several runs: a target that was not running meanwhile lets messages wait, which costs more.
-for what in put amsend self probe; do
+for what in put amsend self probe getcntr satisfied put-arrives amsend-arrives; do
     least=
     for _ in 1 2 3 4 5; do
-        rm -f "$build/out.$what"
-        MP_INFOLEVEL=0 LAPI_SPIN=100000000 timeout 300 "$stage/bin/poe" sh "$build/task.sh" "$what" "$calls" -procs 2 \
+        rm -f "$build/out.$what" "$build/turns"
+        MP_INFOLEVEL=0 LAPI_SPIN=100000000 timeout 300 "$stage/bin/poe" sh "$build/task.sh" "$what" "$calls" "$build/turns" -procs 2 \
             >"$build/log.$what" 2>&1 || { cat "$build/log.$what" >&2; exit 1; }
         total=$(sed -n 's/^summary: *\([0-9]*\).*/\1/p;s/^totals: *\([0-9]*\).*/\1/p' "$build/out.$what" | head -n 1)
         each=$((total / (calls + 100)))
