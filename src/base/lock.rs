@@ -99,13 +99,19 @@ impl RawLock {
         }
     }
 
+    /// For the thread that holds the lock: whether another one may sleep for it. May be out of date when it is read.
+    #[inline]
+    pub fn is_wanted(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != HELD
+    }
+
     /// Lets another thread have the lock for a moment, if one sleeps for it; costs one load otherwise.
     ///
     /// # Safety
     /// The calling thread must hold it.
     #[inline]
     pub unsafe fn bump(&self) {
-        if self.0.load(Ordering::Relaxed) != HELD {
+        if self.is_wanted() {
             self.hand_on();
             self.lock_slowly(true, None);
         }

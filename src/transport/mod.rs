@@ -149,6 +149,11 @@ pub trait Endpoint: Send {
         true
     }
 
+    /// Whether the next [`Self::recv`] would find nothing and have nothing else to do; `false` where that is not known without it.
+    fn is_idle(&mut self) -> bool {
+        false
+    }
+
     /// Takes no packets from `peer` from now on, or takes them again: they stay where they are, and the peer finds no room once
     /// its ring is full. A packet that is held back does not keep [`Wakeup::arm`] from arming. A peer that rejoins is not held.
     fn hold(&mut self, peer: Task, held: bool);

@@ -72,13 +72,13 @@ impl Activity {
         }
     }
 
-    /// The calling thread begins a round of the dispatcher. `false`: a round is under way already, in this thread or in another
+    /// The calling thread, which is `me`, begins a round of the dispatcher. `false`: a round is under way already, in this thread or in another
     /// one, and nothing has changed.
     #[inline]
-    pub(crate) fn begin(&self) -> bool {
+    pub(crate) fn begin(&self, me: usize) -> bool {
         let free = self.thread.load(Ordering::Relaxed) == 0;
         if free {
-            self.thread.store(this_thread(), Ordering::Relaxed);
+            self.thread.store(me, Ordering::Relaxed);
         }
         free
     }
@@ -132,7 +132,8 @@ impl Activity {
     /// The same, and the calling thread runs the dispatcher: a call that it makes now comes from a handler.
     #[inline]
     pub fn here(&self) -> bool {
-        self.thread() == this_thread()
+        let thread = self.thread();
+        thread != 0 && thread == this_thread()
     }
 
     /// The thread that runs the dispatcher; 0: none.
@@ -158,8 +159,8 @@ mod tests {
     fn a_round_is_entered_once_and_knows_its_handler() {
         let activity = Activity::new();
         assert_eq!((activity.state(), activity.here()), (State::Outside, false));
-        assert!(activity.begin());
-        assert!(!activity.begin(), "a round is under way");
+        assert!(activity.begin(this_thread()));
+        assert!(!activity.begin(this_thread()), "a round is under way");
         assert_eq!((activity.state(), activity.here()), (State::Dispatching, true));
         activity.run(Kind::Header, 0x1234, || {
             assert_eq!(activity.state(), State::Handler(Kind::Header));
@@ -171,7 +172,7 @@ mod tests {
         });
         assert_eq!(activity.state(), State::Dispatching);
         std::thread::scope(|scope| {
-            scope.spawn(|| assert!(activity.busy() && !activity.here() && !activity.begin()));
+            scope.spawn(|| assert!(activity.busy() && !activity.here() && !activity.begin(this_thread())));
         });
         activity.end();
         assert_eq!((activity.state(), activity.now()), (State::Outside, None));

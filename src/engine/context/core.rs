@@ -289,13 +289,27 @@ impl Core {
     }
 
     /// Whether there is work to be done at once.
+    #[inline]
     pub fn has_ready_work(&self) -> bool {
         self.direct_copies.len() != self.pending || !self.to_self.is_empty() || !self.finished.is_empty()
     }
 
     /// Whether there is work, to be done at once or when the transport has reported a remote access.
+    #[inline]
     pub fn has_work(&self) -> bool {
         !self.direct_copies.is_empty() || !self.to_self.is_empty() || !self.finished.is_empty()
+    }
+
+    /// Whether a round of the dispatcher would do nothing now.
+    #[inline]
+    pub fn is_idle(&mut self) -> bool {
+        !self.awaits_more_than_packets() && self.transport.is_idle()
+    }
+
+    /// Whether a round of the dispatcher has something to do, or to look at, when no packet has arrived.
+    #[inline]
+    pub fn awaits_more_than_packets(&self) -> bool {
+        self.outbox.waiting() || self.has_work() || self.has_deferred() || self.acts_alone
     }
 
     /// Whether the transport still needs this task for what was sent: messages, their reports, acknowledgements; or a peer does,

@@ -156,6 +156,12 @@ impl OwnedLock {
         self.programs.store(true, Ordering::Relaxed);
     }
 
+    /// For the owner: whether another thread waits for the lock. May be out of date when it is read.
+    #[inline]
+    pub fn is_wanted(&self) -> bool {
+        self.raw.is_wanted()
+    }
+
     /// Lets another thread have the lock for a moment, if one waits for it; costs one load otherwise. Threads that wait
     /// get it in the order in which they came, this one last.
     ///
@@ -205,6 +211,7 @@ impl OwnedLock {
     }
 
     /// The thread that holds the lock, for the program or for LAPI.
+    #[inline]
     pub fn owner(&self) -> Option<usize> {
         Some(self.owner.load(Ordering::Relaxed)).filter(|&owner| owner != 0)
     }

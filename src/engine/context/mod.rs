@@ -223,6 +223,7 @@ impl Context {
     }
 
     /// The thread that holds the lock, 0 for none: may be out of date when it is read.
+    #[inline]
     pub fn lock_owner(&self) -> usize {
         self.lock.owner().unwrap_or(0)
     }
@@ -323,11 +324,18 @@ impl<'a> Held<'a> {
         self.context.activity.busy()
     }
 
+    /// Whether another thread waits for the lock. May be out of date when it is read.
+    #[inline]
+    pub(in crate::engine) fn is_lock_wanted(&self) -> bool {
+        self.context.lock.is_wanted()
+    }
+
     /// Begins a round of the dispatcher, which ends by [`Self::end_round`]. `false`: a round is under way already, or this
     /// thread is in a handler of another context; nothing has changed.
     #[inline]
     pub(in crate::engine) fn begin_round(&self) -> bool {
-        self.hold != Hold::Within && self.context.activity.begin()
+        // The lock knows the calling thread, which holds it.
+        self.hold != Hold::Within && self.context.activity.begin(self.context.lock_owner())
     }
 
     /// The end of what [`Self::begin_round`] began.
@@ -346,7 +354,7 @@ impl<'a> Held<'a> {
     /// Lets another thread have the lock for a moment, if one waits.
     #[inline]
     pub fn yield_lock(&mut self) {
-        if self.hold != Hold::Nested {
+        if self.hold != Hold::Nested && self.is_lock_wanted() {
             self.step_out();
             // SAFETY: this thread holds the lock.
             unsafe { self.context.lock.yield_to_others() }

@@ -1,6 +1,7 @@
 //! How a thread waits.
 //!
-//! It polls the dispatcher: for a while in a tight loop, then yielding the processor between polls, and at last it
+//! At first it only looks: at what it waits for, and whether a packet has arrived. Most of what is awaited comes soon, and such a wait
+//! should cost little. Then it polls the dispatcher: for a while in a tight loop, then yielding the processor between polls, and at last it
 //! sleeps. One thread of a context sleeps on the transport's descriptor; other threads that wait are
 //! parked, and are woken when something has happened. Where the machine has more tasks than processors the first phase
 //! is nearly omitted: the peer needs this processor to produce what the thread waits for.
@@ -34,6 +35,10 @@ const DEFERRED_RETRY: Duration = Duration::from_millis(1);
 
 /// With something to be sent to a task that is to rejoin, it wakes after this.
 const EXPECTANT: Duration = Duration::from_millis(20);
+
+/// How often a thread looks before it counts as one that waits: a few microseconds, for which peers take a task that has polled as one
+/// that polls.
+const LOOKS: u32 = 64;
 
 /// A thread that polls by itself and never sleeps checks once in this many polls whether a check of its peers is due.
 const POLLS_BETWEEN_LOOKS: u64 = 1 << 6;
@@ -91,6 +96,9 @@ pub(in crate::engine) fn wait_with<T>(
         let detail = format!("{call} would wait in a handler that the dispatcher runs, and never return");
         return Err(Error::new(LAPI_ERR_UNKNOWN, detail));
     }
+    if let Some(value) = look(held, &policy, &mut ready) {
+        return Ok(value);
+    }
     begin(held);
     let mut listed = None;
     let value = poll_until(held, &what, policy, &mut listed, &mut ready);
@@ -103,6 +111,45 @@ pub(in crate::engine) fn wait_with<T>(
     }
     end(held);
     value
+}
+
+/// The first stage of a wait: nothing but looks, and a round of the dispatcher where they find something. `None`: the wait
+/// goes on.
+#[inline]
+fn look<T>(
+    held: &mut Held<'_>,
+    policy: &WaitPolicy,
+    ready: &mut impl FnMut(&mut Core) -> Option<T>,
+) -> Option<T> {
+    if !may_look(held, policy) {
+        return None;
+    }
+    let core = held.core();
+    core.activity += 1;
+    core.set_polling(false);
+    for _ in 0..LOOKS {
+        let idle = held.core().transport.is_idle();
+        let value = if idle { None } else { dispatcher::turn_until(held, ready).1 };
+        if let Some(value) = value.or_else(|| ready(held.core())) {
+            return Some(value);
+        }
+        // All else stays as it is while this thread keeps the lock and runs no round.
+        if held.is_lock_wanted() || !idle && !may_look(held, policy) {
+            return None;
+        }
+        std::hint::spin_loop();
+    }
+    None
+}
+
+/// Whether a thread that waits may do no more than look, and keep the lock meanwhile: it is the only one, nothing else is to be
+/// done, and there is a processor for each task.
+#[inline]
+fn may_look(held: &mut Held<'_>, policy: &WaitPolicy) -> bool {
+    let alone = held.is_alone() && !held.dispatching() && policy.spin >= LOOKS;
+    let core = held.core();
+    let others = core.waiters.waiting != 0 || core.waiters.notifier_armed || core.closing;
+    alone && !others && !core.awaits_more_than_packets() && !core.keeps_time
 }
 
 /// This thread is about to sleep: from now on a report shows that it waits, and for what. Threads that are served sooner cost
@@ -155,7 +202,7 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
     if core.activity.is_multiple_of(POLLS_BETWEEN_LOOKS) {
         lost_peers::look_when_due(held);
     }
-    let moved = dispatcher::turn(held);
+    let moved = !held.core().is_idle() && dispatcher::turn(held);
     let core = held.core();
     if moved {
         core.waiters.idle_polls = 0;
@@ -170,17 +217,23 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
 }
 
 /// One round of the dispatcher in a call that neither sends nor waits. In polling mode messages are served by calls only, so
-/// every call does its part; the round costs no more than a check of the rings when nothing has arrived.
+/// every call does its part; it costs no more than a check of the rings when nothing has arrived.
 #[inline]
 pub fn make_progress(held: &mut Held<'_>) {
-    if held.context().activity.thread() == 0 {
-        dispatcher::turn(held);
-        if held.core().next_look == 0 {
-            // A death is to be reported.
-            lost_peers::look_after_peers(held);
-        }
-        held.wake_waiters();
+    if held.context().activity.thread() != 0 {
+        return;
     }
+    let idle = held.core().is_idle();
+    if !idle {
+        dispatcher::turn(held);
+    }
+    if held.core().next_look == 0 {
+        // A death is to be reported.
+        lost_peers::look_after_peers(held);
+    } else if idle {
+        return;
+    }
+    held.wake_waiters();
 }
 
 /// Too many bytes wait for room at `tgt`: gives it time to make room. The call always returns, whatever the peer does, but
@@ -260,8 +313,9 @@ fn poll_until<T>(
     let mut by_descriptor = false;
     let mut noted = false;
     loop {
-        held.core().activity += 1;
-        let (moved, value) = dispatcher::turn_until(held, ready);
+        let core = held.core();
+        core.activity += 1;
+        let (moved, value) = if core.is_idle() { (false, None) } else { dispatcher::turn_until(held, ready) };
         let core = held.core();
         if let Some(value) = value.or_else(|| ready(core)) {
             return Ok(value);

@@ -202,7 +202,11 @@ fn delivers_each_packet_once<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
                         sent[task][peer] += 1;
                     }
                 }
-            } else if let Some(packet) = ends[task].recv() {
+                continue;
+            }
+            let idle = ends[task].is_idle();
+            if let Some(packet) = ends[task].recv() {
+                assert!(!idle, "a packet has come, and the end was idle");
                 ledgers[task].enter(&packet, &ends[task]);
                 ends[task].release(packet);
             }

@@ -2,7 +2,7 @@
 
 use super::wakeup::ring_bell;
 use super::{Absent, ShmTransport, segment};
-use crate::base::ring::{Corrupt, Room};
+use crate::base::ring::{Corrupt, Packet, Room};
 use crate::transport::{Endpoint, Inbound, Limits, Outgoing, Peers, RemoteAccess, SendOutcome, Task};
 
 /// Packets taken before this task looks at what it does not poll, and from one peer before the next one's turn.
@@ -53,19 +53,29 @@ impl Endpoint for ShmTransport {
 
     #[inline]
     fn recv(&mut self) -> Option<Inbound> {
-        if let Some(packet) = self.take() {
-            return Some(packet);
+        // The same peer as before, mostly.
+        if self.polled.streak < STREAK
+            && let Some(src) = self.polled.current()
+            && let Some(peer) = self.peers.get(src)
+            && let Ok(Some(packet)) = peer.inward.peek()
+        {
+            self.polled.streak += 1;
+            return Some(inbound(src, &packet));
         }
-        self.polled.streak = 0;
-        self.forget_left();
-        if self.arrivals.has_first_contacts() {
-            self.fetch_first_contacts();
-            return self.take();
+        self.recv_in_turn()
+    }
+
+    #[inline]
+    fn is_idle(&mut self) -> bool {
+        let ready = |&task: &Task| self.peers.get(task).is_some_and(|peer| peer.inward.ready());
+        let idle = !self.polled.tasks().iter().any(ready)
+            && self.left.is_empty()
+            && !self.arrivals.has_first_contacts()
+            && !self.polled.selective();
+        if idle {
+            self.polled.streak = 0;
         }
-        if self.polled.selective() && self.select() {
-            return self.take();
-        }
-        None
+        idle
     }
 
     #[inline]
@@ -118,6 +128,24 @@ impl Endpoint for ShmTransport {
 }
 
 impl ShmTransport {
+    /// The next packet of any peer.
+    #[inline(never)]
+    fn recv_in_turn(&mut self) -> Option<Inbound> {
+        if let Some(packet) = self.take() {
+            return Some(packet);
+        }
+        self.polled.streak = 0;
+        self.forget_left();
+        if self.arrivals.has_first_contacts() {
+            self.fetch_first_contacts();
+            return self.take();
+        }
+        if self.polled.selective() && self.select() {
+            return self.take();
+        }
+        None
+    }
+
     #[inline]
     fn take(&mut self) -> Option<Inbound> {
         let mut looks = self.polled.tasks().len();
@@ -128,14 +156,7 @@ impl ShmTransport {
                 match self.peers.get(src).map_or(Ok(None), |peer| peer.inward.peek()) {
                     Ok(Some(packet)) => {
                         self.polled.streak += 1;
-                        return Some(Inbound {
-                            src,
-                            head: packet.head.as_ptr(),
-                            head_len: packet.head_len,
-                            body: packet.body.as_ptr(),
-                            body_len: packet.body_len,
-                            token: 0,
-                        });
+                        return Some(inbound(src, &packet));
                     }
                     Ok(None) => {}
                     Err(Corrupt) => {
@@ -198,5 +219,17 @@ impl ShmTransport {
         if peer.stuck_at.replace(peer.out.shortage()).is_none() {
             self.stuck.push(task);
         }
+    }
+}
+
+#[inline]
+fn inbound(src: Task, packet: &Packet) -> Inbound {
+    Inbound {
+        src,
+        head: packet.head.as_ptr(),
+        head_len: packet.head_len,
+        body: packet.body.as_ptr(),
+        body_len: packet.body_len,
+        token: 0,
     }
 }

@@ -76,6 +76,29 @@ fn a_peer_whose_ring_is_corrupt_is_lost_and_no_other() {
     }
 }
 
+/// What a round would do when no packet has arrived counts, too.
+#[test]
+fn a_task_is_idle_while_it_has_no_packet_and_nothing_else_to_do() {
+    let mut ends = ends(3);
+    let head = [7_u8; 8];
+    let packet =
+        Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+    assert!(ends.iter_mut().all(Endpoint::is_idle));
+    for src in [1, 2] {
+        // SAFETY: the head lives during the call.
+        unsafe { assert_eq!(ends[src].try_send(0, &packet), SendOutcome::Sent) };
+        assert!(!ends[0].is_idle() && ends[1].is_idle());
+        let packet = ends[0].recv().expect("a packet");
+        assert!(!ends[0].is_idle(), "it is not released");
+        ends[0].release(packet);
+        assert!(ends[0].is_idle());
+    }
+    ends[0].part(2);
+    assert!(!ends[0].is_idle(), "memory is to be given back");
+    assert!(ends[0].recv().is_none() && ends[0].is_idle());
+    assert!(!selective_ends(2)[0].is_idle(), "one that does not poll every ring counts its rounds");
+}
+
 /// A task that has parted from a peer gives its memory back although packets of another peer never cease.
 #[test]
 fn the_memory_of_a_lost_peer_is_unmapped_under_constant_load() {
