@@ -15,7 +15,7 @@ use crate::engine::transfer::{bulk, direct, flow, loopback, one_sided, parts, re
 use crate::error::Error;
 use crate::proto::collective::{Failure, Part};
 use crate::proto::content::Content;
-use crate::transport::{Inbound, PeerState};
+use crate::transport::{Inbound, PeerState, Task};
 use crate::wire::packet::Head;
 use std::ptr;
 
@@ -162,7 +162,10 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
     // SAFETY: the transport vouches for the head until the packet is released.
     let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
     let body = Piece { ptr: packet.body, len: packet.body_len };
-    match Head::decode(head) {
+    match Head::decode_frequent(head) {
+        Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
+            receive::put(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
+        }
         Some(Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total, atoms }) => {
             let message = ActiveMessage { src, id: Some(id), handler, shape: None, atoms, tgt_cntr, cookie };
             match Data::in_packet(body, uhdr_len, total) {
@@ -170,6 +173,15 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
                 None => refuse(held, src, id),
             }
         }
+        Some(Head::Done { cookie }) => reply::take_done(held, src, cookie),
+        _ => handle_other(held, src, head, body),
+    }
+}
+
+/// Handles a packet that is none of the most frequent ones ([`Head::decode_frequent`]).
+#[inline(never)]
+fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
+    match Head::decode(head) {
         Some(Head::RequestToSend { id, uhdr_len, handler, addr, total, cookie, tgt_cntr }) => {
             let message =
                 ActiveMessage { src, id: Some(id), handler, shape: None, atoms: false, tgt_cntr, cookie };
@@ -200,9 +212,6 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         Some(Head::NextParts { cookie }) => parts::next_wanted(held, src, cookie),
         Some(Head::MoreParts { cookie, more }) => parts::more_parts(held, src, cookie, more, body),
         Some(head @ Head::Vector { .. }) => parts::vector_arrived(held, src, &head, body),
-        Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
-            receive::put(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
-        }
         Some(Head::Placed { id, bytes, tgt_cntr, cookie }) => {
             receive::placed(held, src, id, bytes, tgt_cntr, cookie);
         }
@@ -231,7 +240,6 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             send_control(held.core(), src, &Head::RmwReply { cookie, value: outcome.unwrap_or(0) });
         }
         Some(Head::RmwReply { cookie, value }) => reply::take_rmw_reply(held, src, cookie, value),
-        Some(Head::Done { cookie }) => reply::take_done(held, src, cookie),
         Some(Head::Fetched { cookie, refused }) => reply::fetched_by_target(held, src, cookie, refused),
         Some(Head::Fence { count }) => {
             let core = held.core();
@@ -268,7 +276,8 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             core.collectives.peer_failed(src, sequence, failure);
             advance_collective(core);
         }
-        None => broken(held, src),
+        // Of these kinds `decode_frequent` has seen no head: the sender has changed it since.
+        Some(Head::Am { .. } | Head::Put { .. } | Head::Done { .. }) | None => broken(held, src),
     }
 }
 

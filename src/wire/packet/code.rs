@@ -198,6 +198,36 @@ impl Head {
         }
     }
 
+    /// Reads a head if it is one of those that small messages have: [`Head::Am`], [`Head::Put`], [`Head::Done`]. `None` for all
+    /// others, and when the bytes are no head. Inlined, so that no head is built where its fields are used.
+    #[inline(always)]
+    pub fn decode_frequent(bytes: &[u8]) -> Option<Self> {
+        let mut words = Words { bytes };
+        let first = words.next()?;
+        let (kind, flags) = (first as u8, (first >> 8) as u8);
+        let (small, id) = ((first >> 16) as u16, (first >> 32) as u32);
+        match kind {
+            kind::PUT => Some(Head::Put {
+                id,
+                addr: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+                cookie: words.optional(flags & COOKIE)?,
+                total: words.optional(flags & TOTAL)?,
+            }),
+            kind::AM => Some(Head::Am {
+                id,
+                uhdr_len: small,
+                handler: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+                cookie: words.optional(flags & COOKIE)?,
+                total: words.optional(flags & TOTAL)?,
+                atoms: flags & ATOMS != 0,
+            }),
+            kind::DONE => Some(Head::Done { cookie: words.next()? }),
+            _ => None,
+        }
+    }
+
     /// Reads a head. `None` when the bytes are not one: nothing in them is believed before this.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
@@ -206,15 +236,7 @@ impl Head {
         let (kind, flags) = (first as u8, (first >> 8) as u8);
         let (small, id) = ((first >> 16) as u16, (first >> 32) as u32);
         Some(match kind {
-            kind::AM => Head::Am {
-                id,
-                uhdr_len: small,
-                handler: words.next()?,
-                tgt_cntr: words.optional(flags & TGT_CNTR)?,
-                cookie: words.optional(flags & COOKIE)?,
-                total: words.optional(flags & TOTAL)?,
-                atoms: flags & ATOMS != 0,
-            },
+            kind::AM | kind::PUT | kind::DONE => Head::decode_frequent(bytes)?,
             kind::AMV => Head::Amv {
                 id,
                 uhdr_len: small,
@@ -231,13 +253,6 @@ impl Head {
                 let (count, data) = (counts as u32, (counts >> 32) as u32);
                 Head::Vector { id, op: small, words: count, data, total, tgt_cntr, cookie }
             }
-            kind::PUT => Head::Put {
-                id,
-                addr: words.next()?,
-                tgt_cntr: words.optional(flags & TGT_CNTR)?,
-                cookie: words.optional(flags & COOKIE)?,
-                total: words.optional(flags & TOTAL)?,
-            },
             kind::PLACED => Head::Placed {
                 id,
                 bytes: words.next()?,
@@ -269,7 +284,6 @@ impl Head {
                 cookie: words.next()?,
             },
             kind::RMW_REPLY => Head::RmwReply { cookie: words.next()?, value: words.next()? },
-            kind::DONE => Head::Done { cookie: words.next()? },
             kind::AM_ATTACH => Head::RequestToSend {
                 id,
                 uhdr_len: small,

@@ -16,11 +16,21 @@ fn every_head_comes_back_as_it_was_sent_and_fits() {
 }
 
 #[test]
+fn the_frequent_heads_are_read_alike_in_both_ways() {
+    for head in samples() {
+        let frequent = matches!(head, Head::Am { .. } | Head::Put { .. } | Head::Done { .. });
+        let read = Head::decode_frequent(head.encode().as_bytes());
+        assert_eq!(read, frequent.then_some(head), "{head:?}");
+    }
+}
+
+#[test]
 fn a_head_cut_short_is_refused() {
     for head in samples() {
         let bytes = head.encode();
         for len in 0..bytes.as_bytes().len() {
             assert_eq!(Head::decode(&bytes.as_bytes()[..len]), None, "{head:?} cut to {len} bytes");
+            assert_eq!(Head::decode_frequent(&bytes.as_bytes()[..len]), None, "{head:?} cut to {len} bytes");
         }
     }
 }
