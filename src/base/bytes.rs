@@ -146,9 +146,13 @@ pub const fn pad8(len: usize) -> usize {
 /// onto itself gets an undefined content by the manual, but nothing else may happen.
 #[inline]
 pub unsafe fn copy(piece: Piece, to: *mut u8) {
-    if piece.len != 0 {
-        // SAFETY: the caller vouches for both regions; `copy` allows overlap.
-        unsafe { std::ptr::copy(piece.ptr, to, piece.len) }
+    match piece.len {
+        0 => {}
+        // The most frequent length, without the call of a function.
+        // SAFETY: the caller vouches for both regions.
+        8 => unsafe { to.cast::<u64>().write_unaligned(piece.ptr.cast::<u64>().read_unaligned()) },
+        // SAFETY: as above; `copy` allows overlap.
+        len => unsafe { std::ptr::copy(piece.ptr, to, len) },
     }
 }
 

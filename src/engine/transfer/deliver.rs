@@ -20,7 +20,7 @@ const LONG: usize = 4096;
 ///
 /// # Safety
 /// The body must be readable, and its places in `sink` writable.
-#[inline]
+#[inline(always)]
 pub unsafe fn take(held: &mut Held<'_>, sink: &Sink, offset: u64, body: Piece) {
     if body.len >= LONG {
         held.core().note_copying();
@@ -31,7 +31,7 @@ pub unsafe fn take(held: &mut Held<'_>, sink: &Sink, offset: u64, body: Piece) {
 
 /// Runs `copy`, which writes to `sink`. A data distribution function of the program may run in it and call LAPI, so no
 /// reference into the core may be out.
-#[inline]
+#[inline(always)]
 pub fn scatter<R>(held: &mut Held<'_>, sink: &Sink, copy: impl FnOnce() -> R) -> R {
     match sink.function() {
         None => copy(),
@@ -44,7 +44,7 @@ pub fn scatter<R>(held: &mut Held<'_>, sink: &Sink, copy: impl FnOnce() -> R) ->
 }
 
 /// A message needs nothing more: the sender's fence may have waited for it.
-#[inline]
+#[inline(always)]
 pub fn confirm(held: &mut Held<'_>, src: Task, id: u32) {
     let core = held.core();
     if let Some(count) = core.inbox.deliver(src, id) {
@@ -53,7 +53,7 @@ pub fn confirm(held: &mut Held<'_>, src: Task, id: u32) {
 }
 
 /// All data of a message is where it belongs.
-#[inline]
+#[inline(always)]
 pub fn delivered(held: &mut Held<'_>, delivery: Delivery) {
     let core = held.core();
     core.unreported |= LAPI_RECV_COMPLETE;
@@ -70,6 +70,7 @@ pub fn delivered(held: &mut Held<'_>, delivery: Delivery) {
     }
 }
 
+#[inline(never)]
 fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_hndlr_t) {
     let context: &Context = held.context();
     let incarnation = held.core().incarnation(delivery.src);
@@ -98,7 +99,7 @@ pub fn conclude_since(held: &mut Held<'_>, delivery: Delivery, incarnation: u32)
 }
 
 /// The message is complete, its completion handler has returned: target counter first, then the report to the origin.
-#[inline]
+#[inline(always)]
 pub fn conclude(held: &mut Held<'_>, delivery: &Delivery) {
     // SAFETY: a counter of this task, by the contract of the call that sent the message.
     unsafe { held.core().raise(delivery.tgt_cntr as usize, delivery.src) };

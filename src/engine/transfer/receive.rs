@@ -33,10 +33,16 @@ fn offer(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data
         return;
     }
     flow::handled(held.core(), message.src);
-    match verdict {
-        Verdict::Deliver { sink, delivery } => deliver(held, message, sink, delivery, data),
+    match (verdict, data) {
+        // The most frequent case, without copies of what describes it.
+        (Verdict::Deliver { sink: sink @ Sink::Buffer(_), delivery }, Data::Here(piece)) => {
+            // SAFETY: the header handler has given this place for the message; the data is here.
+            unsafe { take(held, &sink, 0, piece) };
+            delivered(held, delivery);
+        }
+        (Verdict::Deliver { sink, delivery }, data) => deliver(held, message, sink, delivery, data),
         // SAFETY: header and data are here, in the packet or in the program's memory.
-        Verdict::Drop => unsafe { keep(held, message, header, data, kept) },
+        (Verdict::Drop, data) => unsafe { keep(held, message, header, data, kept) },
     }
 }
 
