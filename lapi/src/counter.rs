@@ -1,6 +1,6 @@
 //! Counters that other tasks increment.
 
-use crate::port::{Kind, Port, purged};
+use crate::port::{CollectiveKind, Port, purged};
 use openlapi::abi::{LAPI_ERR_CNTR_VAL, lapi_cntr_t};
 use openlapi::api::progress;
 use openlapi::error::{Error, Result};
@@ -25,8 +25,9 @@ impl TargetCounter {
     pub fn new(port: &Arc<Port>) -> Result<Self> {
         let own = Box::into_raw(Box::new(lapi_cntr_t::new(0))) as usize;
         // The lives before the addresses: what is purged after this is refused.
-        let (lives, addresses) =
-            port.collectively(Kind::Counter, 0, |step| Ok((port.lives(), step.exchange(own as u64)?)))?;
+        let (lives, addresses) = port.collectively(CollectiveKind::Counter, 0, |step| {
+            Ok((port.lives(), step.exchange(own as u64)?))
+        })?;
         Ok(Self { port: port.clone(), own, remote: addresses.into_iter().zip(lives).collect() })
     }
 

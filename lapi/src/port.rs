@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-pub(crate) use collective::Kind;
+pub(crate) use collective::CollectiveKind;
 
 /// The number of header handlers that a context may have; their indices are 1 up to this, exclusive.
 pub const HANDLERS: usize = 64;
@@ -121,7 +121,7 @@ impl Port {
     /// # Errors
     /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task is in another collective call.
     pub fn exchange(&self, value: u64) -> Result<Vec<u64>> {
-        self.collectively(Kind::Exchange, 0, |step| step.exchange(value))
+        self.collectively(CollectiveKind::Exchange, 0, |step| step.exchange(value))
     }
 
     /// One round of the dispatcher: takes in what has arrived (LAPI_Probe).

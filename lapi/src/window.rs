@@ -3,7 +3,7 @@
 use crate::cells;
 use crate::counter::TargetCounter;
 use crate::owned::{drop_owned, into_raw, kept_if_started};
-use crate::port::{Counters, Kind, Port, Until, purged};
+use crate::port::{CollectiveKind, Counters, Port, Until, purged};
 use bytemuck::Pod;
 use openlapi::abi::*;
 use openlapi::api::{Held, put_get, request};
@@ -54,7 +54,7 @@ impl<T: Pod + Send + Sync> Window<T> {
     pub fn new(port: &Arc<Port>, len: usize) -> Result<Self> {
         let memory = allocate::<T>(len);
         let known = Cell::new(false);
-        let made = port.collectively(Kind::Window, size_of::<T>() as u64, |step| {
+        let made = port.collectively(CollectiveKind::Window, size_of::<T>() as u64, |step| {
             // Before the others' addresses: what is purged after this is refused.
             let lives = port.lives();
             let number = step.number()?;
@@ -257,10 +257,10 @@ impl<T: Pod + Send + Sync> Window<T> {
         let (port, number) = (self.port.clone(), self.number);
         self.exclusive = true;
         // Every task has begun and borrows its window mutably, and after the fence nothing that was sent before is under way.
-        port.collectively(Kind::Begin, number, |step| step.gfence())?;
+        port.collectively(CollectiveKind::Begin, number, |step| step.gfence())?;
         // SAFETY: zeroed or written by tasks, within the memory; no other access exists until all tasks have reached the end.
         let result = access(unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) });
-        port.collectively(Kind::End, number, |_| Ok(()))?;
+        port.collectively(CollectiveKind::End, number, |_| Ok(()))?;
         self.exclusive = false;
         Ok(result)
     }
@@ -271,7 +271,7 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective call; the memory is kept then.
     pub fn free(self) -> Result<()> {
         self.check_usable()?;
-        self.port.collectively(Kind::Free, self.number, |step| step.gfence())?;
+        self.port.collectively(CollectiveKind::Free, self.number, |step| step.gfence())?;
         // SAFETY: from `allocate`. Every task has given its window away, and nothing is under way.
         unsafe { release(self.base, self.len) };
         Ok(())

@@ -31,15 +31,16 @@ pub fn here() -> Stack {
 }
 
 /// The first return address that lies in none of the libraries of LAPI: the program has called from there.
-pub fn call_of_program(stack: &Stack) -> Option<Place> {
-    let own = Place::of(here as *const () as usize)?;
-    let mut places = stack.iter().take_while(|address| **address != 0).map(|address| Place::of(*address - 1));
+pub fn call_of_program(stack: &Stack) -> Option<CodeLocation> {
+    let own = CodeLocation::of(here as *const () as usize)?;
+    let mut places =
+        stack.iter().take_while(|address| **address != 0).map(|address| CodeLocation::of(*address - 1));
     places.find_map(|place| place.filter(|place| place.base != own.base && !place.is_profiler()))
 }
 
 /// Where an address is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct CodeLocation {
     base: usize,
     /// The file; the program itself by a name that leads to it from any folder.
     pub file: String,
@@ -47,7 +48,7 @@ pub struct Place {
     pub address: usize,
 }
 
-impl Place {
+impl CodeLocation {
     /// The place of an address; `None` when no file is mapped there.
     pub fn of(address: usize) -> Option<Self> {
         // SAFETY: the structure lives during the call; the text is the loader's, and stays.
@@ -88,16 +89,16 @@ unsafe extern "C" {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, call_of_program, here};
+    use super::{CodeLocation, call_of_program, here};
 
     #[test]
     fn the_stack_leads_out_of_this_file() {
         let stack = here();
-        let own = Place::of(here as *const () as usize).expect("this program");
-        assert!(Place::of(stack[0] - 1).is_some_and(|place| place.file == own.file), "{stack:x?}");
+        let own = CodeLocation::of(here as *const () as usize).expect("this program");
+        assert!(CodeLocation::of(stack[0] - 1).is_some_and(|place| place.file == own.file), "{stack:x?}");
         // The test program has no library of LAPI: its caller is the C library.
         let caller = call_of_program(&stack);
         assert!(caller.is_none_or(|place| place.file != own.file), "{stack:x?}");
-        assert_eq!(Place::of(0x10), None);
+        assert_eq!(CodeLocation::of(0x10), None);
     }
 }

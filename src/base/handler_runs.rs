@@ -24,7 +24,7 @@ pub enum Kind {
 pub struct Handler {
     /// Which kind.
     pub kind: Kind,
-    /// Its address.
+    /// The handler's address.
     pub address: usize,
     /// The other task, of a header handler and of a send completion handler; otherwise 0.
     pub peer: u32,

@@ -63,7 +63,7 @@ impl Owner {
 
 /// Where a setting stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FileLine {
     /// Whose file it is.
     pub owner: Owner,
     /// The file.
@@ -72,7 +72,7 @@ pub struct Place {
     pub line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.path, self.line)
     }
@@ -86,7 +86,7 @@ pub struct Line {
     /// The variable's value; empty: the default holds.
     pub value: String,
     /// Where it stands.
-    pub place: Place,
+    pub place: FileLine,
 }
 
 /// The settings of all files.
@@ -214,7 +214,7 @@ impl Files {
             } else if let (Some((owner, path)), Ok(line), Some((name, value))) =
                 (file, first.parse(), rest.split_once('='))
             {
-                let place = Place { owner, path: path.to_owned(), line };
+                let place = FileLine { owner, path: path.to_owned(), line };
                 self.lines.push(Line { name: name.to_owned(), value: value.to_owned(), place });
             }
         }
@@ -237,7 +237,7 @@ impl Files {
         let start = self.lines.len();
         let mut faults = 0;
         for (at, text) in text.lines().enumerate() {
-            let place = Place { owner, path: path.to_owned(), line: at + 1 };
+            let place = FileLine { owner, path: path.to_owned(), line: at + 1 };
             let fault = match split(text) {
                 Ok(None) => continue,
                 Ok(Some((name, value))) => {

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 
 pub(crate) use form::common_tasks;
 pub use form::secret;
-pub use table::{Kind, MAX_TASKS, VARIABLES, Variable, variable};
+pub use table::{MAX_TASKS, VARIABLES, ValueKind, Variable, variable};
 pub(crate) use value::{given, number};
 
 /// How the environment is looked up: the value of a variable, or `None` when it is not set.
@@ -386,7 +386,7 @@ pub enum Origin {
     /// The environment.
     Environment,
     /// A file of settings.
-    File(files::Place),
+    File(files::FileLine),
 }
 
 /// Every variable of [`VARIABLES`] with its current value in the environment or else in files, wrong values included.

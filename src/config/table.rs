@@ -24,7 +24,7 @@ pub struct Variable {
     /// What holds when it is not set, written as a user would write it. Empty: nothing holds.
     pub default: &'static str,
     /// Which values it takes.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// The LAPI error code of a value that it does not take.
     pub code: c_int,
     /// Whether its value must not be shown.
@@ -34,7 +34,7 @@ pub struct Variable {
 impl Variable {
     /// Whether a file of settings cannot have it: it says which task of which job a process is, or which files there are.
     pub(super) fn only_in_environment(&self) -> bool {
-        matches!(self.kind, Kind::LauncherNumber | Kind::LauncherText)
+        matches!(self.kind, ValueKind::LauncherNumber | ValueKind::LauncherText)
             || self.name == "LAPI_CONFIG"
             || self.code == LAPI_ERR_NO_ENV_VAR
             || self.name == "MP_COMMON_TASKS"
@@ -43,7 +43,7 @@ impl Variable {
 
 /// Which values a variable takes.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum ValueKind {
     /// One of some words, in capitals or not.
     Word(&'static [&'static str]),
     /// One of some words, spelled exactly so.
@@ -52,7 +52,7 @@ pub enum Kind {
     Integer(u64, u64),
     /// A number of bytes in a range; K, M and G after it multiply by 1024, 1024², 1024³.
     Size(u64, u64),
-    /// A number of bytes, as [`Kind::Size`], of any sign. Less than the first of these counts as it; the second is the most.
+    /// A number of bytes, as [`ValueKind::Size`], of any sign. Less than the first of these counts as it; the second is the most.
     SizeFrom(u64, u64),
     /// A word, or a whole number in a range.
     WordOrInteger(&'static str, u64, u64),
@@ -68,7 +68,7 @@ pub enum Kind {
     LauncherText,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Word(words) | Self::ExactWord(words) => f.write_str(&words.join(" | ")),
@@ -94,9 +94,9 @@ pub fn variable(name: &str) -> Option<&'static Variable> {
     VARIABLES.iter().find(|variable| variable.name == name)
 }
 
-const YES_NO: Kind = Kind::Word(&["yes", "no"]);
-const NUMBER: Kind = Kind::LauncherNumber;
-const TEXT: Kind = Kind::LauncherText;
+const YES_NO: ValueKind = ValueKind::Word(&["yes", "no"]);
+const NUMBER: ValueKind = ValueKind::LauncherNumber;
+const TEXT: ValueKind = ValueKind::LauncherText;
 
 /// Every environment variable that the library reads.
 ///
@@ -110,50 +110,56 @@ pub const VARIABLES: &[Variable] = &[
         "MP_MSG_API",
         "Which message-passing interfaces the program uses; LAPI must be among them.",
         "lapi",
-        Kind::Word(&["lapi", "lapi,mpi", "mpi,lapi", "mpi_lapi"]),
+        ValueKind::Word(&["lapi", "lapi,mpi", "mpi,lapi", "mpi_lapi"]),
         LAPI_ERR_MSG_API,
     ),
     var(
         "MP_EUILIB",
         "The way to tasks on other machines: UDP, or libfabric.",
         "",
-        Kind::ExactWord(&["ip", "us"]),
+        ValueKind::ExactWord(&["ip", "us"]),
         LAPI_ERR_CSS_LOAD_FAILED,
     ),
     var(
         "MP_EUIDEVICE",
         "The network interface to use, or the domain as libfabric names it; sn_all: all networks, over libfabric; sn_single: the best one.",
         "",
-        Kind::Text,
+        ValueKind::Text,
         LAPI_ERR_CSS_LOAD_FAILED,
     ),
     var(
         "LAPI_FABRIC_PROVIDER",
         "The provider of libfabric to use, by its full name, such as tcp;ofi_rxm.",
         "",
-        Kind::Text,
+        ValueKind::Text,
         LAPI_ERR_CSS_LOAD_FAILED,
     ),
-    var("LAPI_FABRIC_DOMAIN", "The domain of the provider to use.", "", Kind::Text, LAPI_ERR_CSS_LOAD_FAILED),
+    var(
+        "LAPI_FABRIC_DOMAIN",
+        "The domain of the provider to use.",
+        "",
+        ValueKind::Text,
+        LAPI_ERR_CSS_LOAD_FAILED,
+    ),
     var(
         "LAPI_COALESCE",
         "Whether small packets of a stream to one task go together, where each packet is a system call.",
         "yes",
-        Kind::Word(&["yes", "no"]),
+        ValueKind::Word(&["yes", "no"]),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "LAPI_FABRIC_WAIT",
         "Whether waiting threads sleep until the network wakes them, or look once a millisecond.",
         "sleep",
-        Kind::Word(&["sleep", "poll"]),
+        ValueKind::Word(&["sleep", "poll"]),
         LAPI_ERR_CSS_LOAD_FAILED,
     ),
     var(
         "LAPI_USE_SHM",
         "Whether tasks on one machine use shared memory; with `only`, nothing else will do.",
         "yes",
-        Kind::Word(&["yes", "no", "only"]),
+        ValueKind::Word(&["yes", "no", "only"]),
         LAPI_ERR_SHM_SETUP,
     ),
     var(
@@ -167,7 +173,7 @@ pub const VARIABLES: &[Variable] = &[
         "MP_BULK_MIN_MSG_SIZE",
         "The smallest message, in bytes, for bulk transfer; less than 4K counts as 4K.",
         "150K",
-        Kind::SizeFrom(4096, i64::MAX as u64),
+        ValueKind::SizeFrom(4096, i64::MAX as u64),
         LAPI_ERR_UNKNOWN,
     ),
     var("MP_USE_BULK_XFER", "Whether bulk transfer is wanted.", "no", YES_NO, LAPI_ERR_UNKNOWN),
@@ -175,36 +181,36 @@ pub const VARIABLES: &[Variable] = &[
         "MP_DEBUG_NOTIMEOUT",
         "Wait for a silent task for ever, so that a debugger may hold it.",
         "no",
-        Kind::Switch,
+        ValueKind::Switch,
         LAPI_ERR_UNKNOWN,
     ),
-    var("MP_LAPI_TRACE_LEVEL", "How much to trace.", "0", Kind::Integer(0, 5), LAPI_ERR_UNKNOWN),
+    var("MP_LAPI_TRACE_LEVEL", "How much to trace.", "0", ValueKind::Integer(0, 5), LAPI_ERR_UNKNOWN),
     var(
         "MP_ACK_THRESH",
         "How many datagrams of UDP are received before they are acknowledged together.",
         "30",
-        Kind::Integer(1, 31),
+        ValueKind::Integer(1, 31),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_POLLING_INTERVAL",
         "Microseconds after which something that UDP has lost is sent again, at the latest.",
         "400000",
-        Kind::Integer(10_001, INT_MAX),
+        ValueKind::Integer(10_001, INT_MAX),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_RETRANSMIT_INTERVAL",
         "Polling loops between two checks of what must be sent again; it has no effect.",
         "1000000",
-        Kind::Integer(1000, INT_MAX),
+        ValueKind::Integer(1000, INT_MAX),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_REXMIT_BUF_CNT",
         "How many retransmission buffers a task has; when this or the size is set, also the largest number of messages that are copied at a time.",
         "128",
-        Kind::Integer(1, INT_MAX),
+        ValueKind::Integer(1, INT_MAX),
         LAPI_ERR_UNKNOWN,
     ),
     var(
@@ -212,119 +218,121 @@ pub const VARIABLES: &[Variable] = &[
         "Bytes in a retransmission buffer; when set, also the largest message that is copied as it is sent \
          (128 bytes otherwise).",
         "16384",
-        Kind::Size(1, INT_MAX),
+        ValueKind::Size(1, INT_MAX),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "LAPI_NET_SECURITY",
         "What protects datagrams of UDP: auth, no stranger makes or changes one; encrypt, none reads one; none.",
         "auth",
-        Kind::Word(&["auth", "encrypt", "none"]),
+        ValueKind::Word(&["auth", "encrypt", "none"]),
         LAPI_ERR_CSS_LOAD_FAILED,
     ),
     var(
         "MP_UDP_PACKET_SIZE",
         "Bytes in a datagram of UDP; fewer where an interface of the tasks takes fewer.",
         "8192",
-        Kind::Size(1024, 65_536),
+        ValueKind::Size(1024, 65_536),
         LAPI_ERR_UDP_PKT_SZ,
     ),
     var(
         "MP_INFOLEVEL",
         "Which messages are written: 0 errors, 1 also warnings, 2 also information, 3 to 6 also what each task has, and has moved.",
         "1",
-        Kind::Integer(0, 6),
+        ValueKind::Integer(0, 6),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_INSTANCES",
         "How many interfaces a task uses on a network; bulk transfer is striped over them, and one that fails is replaced.",
         "1",
-        Kind::WordOrInteger("max", 1, INT_MAX),
+        ValueKind::WordOrInteger("max", 1, INT_MAX),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_LAPI_NETWORK",
         "The adapter windows of this task, for user-space communication without a launcher.",
         "",
-        Kind::Form("@COUNT:WINDOW,ADAPTER[:WINDOW,ADAPTER...]", form::is_network_statement),
+        ValueKind::Form("@COUNT:WINDOW,ADAPTER[:WINDOW,ADAPTER...]", form::is_network_statement),
         LAPI_ERR_NO_NETSTR_SET,
     ),
     var(
         "MP_LAPI_INET_ADDR",
         "The internet addresses at which tasks may receive; unset: all.",
         "",
-        Kind::Form("@COUNT:ADDRESS,ADAPTER[:ADDRESS,ADAPTER...]", form::is_network_statement),
+        ValueKind::Form("@COUNT:ADDRESS,ADAPTER[:ADDRESS,ADAPTER...]", form::is_network_statement),
         LAPI_ERR_NO_NETSTR_SET,
     ),
     var(
         "MP_CHILD",
         "Which task of the job this is.",
         "",
-        Kind::Integer(0, MAX_TASKS as u64 - 1),
+        ValueKind::Integer(0, MAX_TASKS as u64 - 1),
         LAPI_ERR_NO_ENV_VAR,
     ),
     var(
         "MP_PROCS",
         "How many tasks the job has.",
         "",
-        Kind::Integer(1, MAX_TASKS as u64),
+        ValueKind::Integer(1, MAX_TASKS as u64),
         LAPI_ERR_NO_ENV_VAR,
     ),
     var(
         "MP_PARTITION",
         "The job's key: the same in all tasks of a job and in no other job.",
         "",
-        Kind::Text,
+        ValueKind::Text,
         LAPI_ERR_NO_ENV_VAR,
     ),
     var(
         "MP_COMMON_TASKS",
         "How many other tasks are on this machine, and which.",
         "",
-        Kind::Form("COUNT[:TASK...]", |text| form::common_tasks(text).is_some()),
+        ValueKind::Form("COUNT[:TASK...]", |text| form::common_tasks(text).is_some()),
         LAPI_ERR_SHM_SETUP,
     ),
     var(
         "LAPI_SHM_ATTACH",
         "Whether to copy across address spaces: if the kernel allows it, not at all, or as if it did not.",
         "yes",
-        Kind::Word(&["yes", "no", "deny"]),
+        ValueKind::Word(&["yes", "no", "deny"]),
         LAPI_ERR_SHM_SETUP,
     ),
     var(
         "LAPI_SHM_BULK",
         "How large messages go through shared memory: by what the target does, through buffers, or across address spaces.",
         "auto",
-        Kind::Word(&["auto", "pipeline", "attach"]),
+        ValueKind::Word(&["auto", "pipeline", "attach"]),
         LAPI_ERR_SHM_SETUP,
     ),
     var(
         "LAPI_SPIN",
         "How many times a waiting call polls before it sleeps.",
         "auto",
-        Kind::WordOrInteger("auto", 0, INT_MAX),
+        ValueKind::WordOrInteger("auto", 0, INT_MAX),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "LAPI_INIT_TIMEOUT",
         "After how many seconds a task that has not called LAPI_Init counts as dead.",
         "300",
-        Kind::Integer(1, 86_400),
+        ValueKind::Integer(1, 86_400),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "LAPI_STALL_SECONDS",
         "After how many seconds without progress a call that waits makes its task report why; 0: never.",
         "300",
-        Kind::Integer(0, 31_536_000),
+        ValueKind::Integer(0, 31_536_000),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "LAPI_REPORT_SIGNAL",
         "The signal that makes a task report what each of its threads waits for.",
         "USR2",
-        Kind::Form("none, or the name or number of a signal", |text| form::report_signal(text).is_some()),
+        ValueKind::Form("none, or the name or number of a signal", |text| {
+            form::report_signal(text).is_some()
+        }),
         LAPI_ERR_UNKNOWN,
     ),
     var(
@@ -338,14 +346,16 @@ pub const VARIABLES: &[Variable] = &[
         "MP_ATTACH",
         "The tasks in which LAPI_Init waits until a debugger is attached.",
         "",
-        Kind::Form("all, or numbers of tasks with commas between them", |text| form::tasks(text).is_some()),
+        ValueKind::Form("all, or numbers of tasks with commas between them", |text| {
+            form::tasks(text).is_some()
+        }),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "LAPI_CONFIG",
         "The files of settings, by colons; the first one that has a variable counts; none: no file.",
         "",
-        Kind::Text,
+        ValueKind::Text,
         LAPI_ERR_UNKNOWN,
     ),
     launcher("LAPI_CONFIG_READ", TEXT, "poe: the settings that it has read from files, with file and line."),
@@ -361,7 +371,7 @@ pub const VARIABLES: &[Variable] = &[
             "LAPI_JOB_SECRET",
             "The secret of this job's tasks; made by poe, and without a launcher by the user.",
             "",
-            Kind::Form("32 hexadecimal digits", |text| form::secret(text).is_some()),
+            ValueKind::Form("32 hexadecimal digits", |text| form::secret(text).is_some()),
             LAPI_ERR_NO_ENV_VAR,
         )
     },
@@ -394,12 +404,12 @@ const fn var(
     name: &'static str,
     meaning: &'static str,
     default: &'static str,
-    kind: Kind,
+    kind: ValueKind,
     code: c_int,
 ) -> Variable {
     Variable { name, meaning, default, kind, code, secret: false }
 }
 
-const fn launcher(name: &'static str, kind: Kind, meaning: &'static str) -> Variable {
+const fn launcher(name: &'static str, kind: ValueKind, meaning: &'static str) -> Variable {
     var(name, meaning, "", kind, LAPI_ERR_NO_ENV_VAR)
 }

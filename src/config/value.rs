@@ -2,7 +2,7 @@
 
 use super::Env;
 use super::form::digits;
-use super::table::{Kind, Variable, variable};
+use super::table::{ValueKind, Variable, variable};
 use crate::error::{Error, Result};
 
 /// The value of `name` without blanks around it; `None` when it is unset or blank.
@@ -47,7 +47,7 @@ pub(super) fn small_or_word(env: &Env<'_>, name: &str) -> Result<Option<u32>> {
     let variable = known(name);
     let text = given(env, name).unwrap_or_else(|| variable.default.to_owned());
     match variable.kind {
-        Kind::WordOrInteger(word, ..) if text.eq_ignore_ascii_case(word) => Ok(None),
+        ValueKind::WordOrInteger(word, ..) if text.eq_ignore_ascii_case(word) => Ok(None),
         _ => small(env, name).map(Some),
     }
 }
@@ -76,34 +76,38 @@ pub(super) fn switched_on(env: &Env<'_>, name: &str) -> bool {
     given(env, name).is_some_and(|text| !text.eq_ignore_ascii_case("no"))
 }
 
-fn accepts(kind: Kind, text: &str) -> bool {
+fn accepts(kind: ValueKind, text: &str) -> bool {
     match kind {
-        Kind::Word(_) | Kind::ExactWord(_) => find_word(kind, text).is_some(),
-        Kind::Integer(..) | Kind::Size(..) | Kind::SizeFrom(..) => in_range(kind, text).is_some(),
-        Kind::WordOrInteger(word, ..) => text.eq_ignore_ascii_case(word) || in_range(kind, text).is_some(),
-        Kind::Form(_, is_form) => is_form(text),
-        Kind::Switch | Kind::Text | Kind::LauncherNumber | Kind::LauncherText => true,
+        ValueKind::Word(_) | ValueKind::ExactWord(_) => find_word(kind, text).is_some(),
+        ValueKind::Integer(..) | ValueKind::Size(..) | ValueKind::SizeFrom(..) => {
+            in_range(kind, text).is_some()
+        }
+        ValueKind::WordOrInteger(word, ..) => {
+            text.eq_ignore_ascii_case(word) || in_range(kind, text).is_some()
+        }
+        ValueKind::Form(_, is_form) => is_form(text),
+        ValueKind::Switch | ValueKind::Text | ValueKind::LauncherNumber | ValueKind::LauncherText => true,
     }
 }
 
-fn find_word(kind: Kind, text: &str) -> Option<&'static str> {
+fn find_word(kind: ValueKind, text: &str) -> Option<&'static str> {
     match kind {
-        Kind::Word(words) => words.iter().find(|word| word.eq_ignore_ascii_case(text)).copied(),
-        Kind::ExactWord(words) => words.iter().find(|word| **word == text).copied(),
+        ValueKind::Word(words) => words.iter().find(|word| word.eq_ignore_ascii_case(text)).copied(),
+        ValueKind::ExactWord(words) => words.iter().find(|word| **word == text).copied(),
         _ => None,
     }
 }
 
-fn in_range(kind: Kind, text: &str) -> Option<u64> {
+fn in_range(kind: ValueKind, text: &str) -> Option<u64> {
     let (number, min, max) = match kind {
-        Kind::Integer(min, max) | Kind::WordOrInteger(_, min, max) => (digits(text)?, min, max),
-        Kind::Size(min, max) => (size(text)?, min, max),
-        Kind::SizeFrom(min, max) => match text.strip_prefix('-') {
+        ValueKind::Integer(min, max) | ValueKind::WordOrInteger(_, min, max) => (digits(text)?, min, max),
+        ValueKind::Size(min, max) => (size(text)?, min, max),
+        ValueKind::SizeFrom(min, max) => match text.strip_prefix('-') {
             Some(number) => (size(number).map(|_| min)?, min, max),
             None => (size(text)?.max(min), min, max),
         },
         // What it may be, only the other variables of that launcher can say.
-        Kind::LauncherNumber => (digits(text)?, 0, u64::from(u32::MAX)),
+        ValueKind::LauncherNumber => (digits(text)?, 0, u64::from(u32::MAX)),
         _ => return None,
     };
     (min..=max).contains(&number).then_some(number)

@@ -87,7 +87,7 @@ pub struct Collectives {
     /// An operation has failed here: so do all that follow.
     failed: Option<Failure>,
     /// Tasks that were missing and may rejoin: failures of operations before this one, for want of them, are over.
-    forgiven: HashMap<Task, u32>,
+    may_rejoin_from: HashMap<Task, u32>,
 }
 
 impl Round {
@@ -128,7 +128,7 @@ impl Collectives {
             arrived: Vec::new(),
             missing: HashMap::new(),
             failed: None,
-            forgiven: HashMap::new(),
+            may_rejoin_from: HashMap::new(),
         }
     }
 
@@ -312,7 +312,7 @@ impl Collectives {
 
     /// `peer` has failed in operation `sequence`, and takes part in no later one.
     pub fn peer_failed(&mut self, peer: Task, sequence: u32, failure: Failure) {
-        if self.forgiven.get(&failure.task).is_some_and(|&from| before(sequence, from)) {
+        if self.may_rejoin_from.get(&failure.task).is_some_and(|&from| before(sequence, from)) {
             return;
         }
         self.missing.entry(peer).or_insert((sequence, failure));
@@ -320,7 +320,7 @@ impl Collectives {
 
     /// `task`, which was missing, may rejoin: operations from the next one on wait for it, and for those that had failed
     /// for want of it.
-    pub fn forgive(&mut self, task: Task) {
+    pub fn allow_rejoin(&mut self, task: Task) {
         self.missing.retain(|_, (_, failure)| failure.task != task);
         // Another process may have its place: what the former one has sent ahead counts no more.
         for ((_, round), arrived) in &mut self.arrived {
@@ -330,7 +330,7 @@ impl Collectives {
         }
         self.arrived.retain(|(_, arrived)| arrived.there != 0);
         self.failed = self.failed.filter(|failure| failure.task != task);
-        self.forgiven.insert(task, self.next);
+        self.may_rejoin_from.insert(task, self.next);
     }
 
     /// This task takes part in no operation from `sequence` on: notifies the tasks that would await its packets.

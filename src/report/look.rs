@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// An open context.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct OpenContext {
     pub(super) instance: usize,
     pub(super) context: Weak<Context>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Watched {
 
 /// Checks, without any lock, which threads hold the locks and which handlers run. Returns whether a handler has run for so
 /// long that it is to be reported.
-pub(super) fn look(places: &[Place], watched: &mut Vec<Watched>, stall: Duration) -> bool {
+pub(super) fn look(places: &[OpenContext], watched: &mut Vec<Watched>, stall: Duration) -> bool {
     let mut due = false;
     watched.retain(|watched| places.iter().any(|place| place.instance == watched.instance));
     for place in places {

@@ -1,7 +1,7 @@
 //! The report of this process: gathered from its contexts, and sent to the launcher or printed.
 
 use super::lines::with_lines;
-use super::look::{Place, Watched};
+use super::look::{OpenContext, Watched};
 use super::process;
 use super::{Handlers, Locked};
 use crate::abi::LAPI_VOID_HANDLE;
@@ -40,7 +40,7 @@ pub(super) struct Summary {
 
 impl Summary {
     /// `looked`: for somebody who looks on; the stall of a task is still to be reported.
-    pub(super) fn of(places: &[Place], watched: &[Watched], looked: bool) -> Self {
+    pub(super) fn of(places: &[OpenContext], watched: &[Watched], looked: bool) -> Self {
         let mut summary = Self::default();
         for place in places {
             let Some(context) = place.context.upgrade() else { continue };

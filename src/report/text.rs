@@ -2,7 +2,7 @@
 
 use super::lines::mark;
 use super::{Handlers, Locked};
-use crate::base::call_stack::{Place, call_of_program};
+use crate::base::call_stack::{CodeLocation, call_of_program};
 use crate::base::clock::since;
 use crate::base::known_threads::thread_number;
 use crate::engine::context::snapshot::{Few, Kind, LISTED, Operation, Peer, Snapshot, Wait};
@@ -229,7 +229,7 @@ fn peer(peer: &Peer) -> String {
 
 /// A function of the program: its mark, or the address alone where no file is.
 fn function(address: usize) -> String {
-    match Place::of(address) {
+    match CodeLocation::of(address) {
         Some(place) => mark(&place.file, place.address),
         None => format!("{address:#x}"),
     }

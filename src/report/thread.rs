@@ -12,7 +12,7 @@ use crate::config::Env;
 use crate::engine::context::Context;
 use crate::job::ended;
 use crate::job::reporter::LauncherSocket;
-use crate::report::look::{Place, look};
+use crate::report::look::{OpenContext, look};
 use crate::report::message::{Summary, print};
 use crate::transport::Task;
 use crate::wire::launcher::{self, FromLauncher, FromTask};
@@ -39,7 +39,7 @@ pub struct ReportConfig {
 
 #[derive(Default)]
 struct State {
-    places: Vec<Place>,
+    places: Vec<OpenContext>,
     thread: Option<(Arc<Reporter>, Thread)>,
     /// The socket to the launcher, from the first LAPI_Init to the last LAPI_Term.
     socket: Option<Arc<LauncherSocket>>,
@@ -88,7 +88,7 @@ pub fn enlist(
 ) {
     note_thread();
     let mut state = state().lock();
-    state.places.push(Place { instance, context: Arc::downgrade(context) });
+    state.places.push(OpenContext { instance, context: Arc::downgrade(context) });
     if state.thread.is_some() {
         return;
     }

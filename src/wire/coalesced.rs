@@ -12,7 +12,7 @@ pub const HEAD: [u8; 8] = *b"\xc0oalesce";
 
 /// Where a packet is, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PacketPlace {
     /// The first word of its head.
     pub head: usize,
     /// Bytes of its head.
@@ -39,7 +39,7 @@ pub fn words(head_len: usize, body_len: usize) -> usize {
 
 /// The packet that begins at this word; `None` if there is none, or not all of it.
 #[inline]
-pub fn place(words: &[u64], at: usize) -> Option<Place> {
+pub fn place(words: &[u64], at: usize) -> Option<PacketPlace> {
     let lengths = u64::from_le(*words.get(at)?);
     let (head_len, body_len) = (lengths as u32 as usize, (lengths >> 32) as usize);
     if head_len == 0 || head_len > HEAD_MAX || !head_len.is_multiple_of(8) {
@@ -48,7 +48,7 @@ pub fn place(words: &[u64], at: usize) -> Option<Place> {
     let head = at + 1;
     let body = head + head_len / 8;
     let end = body.checked_add(body_len.div_ceil(8))?;
-    (end <= words.len()).then_some(Place { head, head_len, body, body_len, end })
+    (end <= words.len()).then_some(PacketPlace { head, head_len, body, body_len, end })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 /// What a collective call is about.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum CollectiveKind {
     Exchange = 1,
     Window,
     Counter,
@@ -18,7 +18,7 @@ pub enum Kind {
     End,
 }
 
-impl Kind {
+impl CollectiveKind {
     fn name(self) -> &'static str {
         match self {
             Self::Exchange => "an exchange",
@@ -63,7 +63,7 @@ impl Port {
     /// A collective call of several steps. It begins only when all tasks make the same one: of this kind, with this number.
     pub(crate) fn collectively<R>(
         &self,
-        kind: Kind,
+        kind: CollectiveKind,
         number: u64,
         steps: impl FnOnce(&Step<'_>) -> Result<R>,
     ) -> Result<R> {

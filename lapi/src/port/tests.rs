@@ -22,7 +22,7 @@ fn lives_and_operations_of_a_task() {
     context.list(Vec::clear);
     assert_eq!(counters.map(AtomicI32::into_inner), [LOST, LOST, 0]);
     // A window that a purge has met in the middle of its making is refused.
-    let purged_meanwhile = context.collectively(Kind::Exchange, 0, |step| {
+    let purged_meanwhile = context.collectively(CollectiveKind::Exchange, 0, |step| {
         let lives = context.lives();
         context.end_life(0);
         step.exchange(0)?;

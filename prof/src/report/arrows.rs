@@ -11,9 +11,9 @@ use std::collections::HashMap;
 /// More than that are no picture any more.
 const MOST: usize = 20_000;
 
-/// An event by its place.
+/// An event by its part, and its place there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct EventIndex {
     pub part: usize,
     pub event: usize,
 }
@@ -22,8 +22,8 @@ pub struct Place {
 pub struct Arrow {
     /// `am` or `put`.
     pub class: &'static str,
-    pub from: Place,
-    pub to: Place,
+    pub from: EventIndex,
+    pub to: EventIndex,
     /// The arrow does not end before: the time at which the origin's call began, in ns since 1970.
     pub earliest: u64,
 }
@@ -39,11 +39,11 @@ pub fn arrows(parts: &[Part]) -> Vec<Arrow> {
         for event in by_time(part, |event| matches!(class(part, event), "am" | "put")) {
             let (class, began) = (class(part, &part.events[event]), start(part, &part.events[event]));
             let Some(peer) = part.events[event].peer else { continue };
-            let from = Place { part: at, event };
+            let from = EventIndex { part: at, event };
             let to = if class == "am" {
                 handlers.get(&(peer, part.task)).and_then(|runs| {
                     let next = counts.entry(peer).or_default();
-                    let ends = |run: &Place| end(&parts[run.part], &parts[run.part].events[run.event]);
+                    let ends = |run: &EventIndex| end(&parts[run.part], &parts[run.part].events[run.event]);
                     *next += runs[*next..].iter().take_while(|run| ends(run) < began).count();
                     let run = runs.get(*next).copied()?;
                     *next += 1;
@@ -56,7 +56,7 @@ pub fn arrows(parts: &[Part]) -> Vec<Arrow> {
                     let event = *list.get(next)?;
                     let wait = &of.events[event];
                     let certain = wait.calls == 1 || start(of, wait) <= began;
-                    certain.then_some(Place { part: *target, event })
+                    certain.then_some(EventIndex { part: *target, event })
                 })
             };
             let class = if class == "am" { "am" } else { "put" };
@@ -69,12 +69,12 @@ pub fn arrows(parts: &[Part]) -> Vec<Arrow> {
 }
 
 /// The runs of header handlers by target and origin, in the order of time.
-fn handlers(parts: &[Part]) -> HashMap<(u32, u32), Vec<Place>> {
-    let mut runs: HashMap<(u32, u32), Vec<Place>> = HashMap::new();
+fn handlers(parts: &[Part]) -> HashMap<(u32, u32), Vec<EventIndex>> {
+    let mut runs: HashMap<(u32, u32), Vec<EventIndex>> = HashMap::new();
     for (at, part) in parts.iter().enumerate() {
         for event in by_time(part, |event| row(part, event).is_some_and(|call| call == "header handler")) {
             if let Some(peer) = part.events[event].peer {
-                runs.entry((part.task, peer)).or_default().push(Place { part: at, event });
+                runs.entry((part.task, peer)).or_default().push(EventIndex { part: at, event });
             }
         }
     }
@@ -112,7 +112,7 @@ fn end(part: &Part, event: &Event) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, arrows};
+    use super::{EventIndex, arrows};
     use crate::part::{Event, Part, SiteRow};
 
     fn part(task: u32, events: &[(&str, u64, u64, u32)]) -> Part {
@@ -130,9 +130,9 @@ mod tests {
     fn a_put_has_no_arrow_to_a_wait_that_stands_for_others_and_began_later() {
         let origin = part(0, &[("put", 10, 2, 1), ("put", 30, 2, 61), ("put", 50, 2, 61), ("put", 99, 2, 1)]);
         let target = part(1, &[("wait", 5, 10, 1), ("wait", 40, 5, 61), ("wait", 45, 20, 61)]);
-        let found: Vec<(Place, Place)> =
+        let found: Vec<(EventIndex, EventIndex)> =
             arrows(&[origin, target]).into_iter().map(|arrow| (arrow.from, arrow.to)).collect();
-        let arrow = |put, wait| (Place { part: 0, event: put }, Place { part: 1, event: wait });
+        let arrow = |put, wait| (EventIndex { part: 0, event: put }, EventIndex { part: 1, event: wait });
         assert_eq!(found, [arrow(0, 0), arrow(2, 2)]);
     }
 }

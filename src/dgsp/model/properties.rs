@@ -135,7 +135,8 @@ pub fn keeps_its_word(
         // A run that touches the next application's may belong to both.
         let (first, last) = ((start / size) as i64, ((start + len - 1) / size) as i64);
         let ends = [first, last].map(|n| Some((n.checked_mul(extent)?.checked_add(lext)?, n * extent)));
-        let [Some(first), Some(last)] = ends else { return }; // Addresses wrap: they cannot be checked.
+        // Where addresses wrap they cannot be checked.
+        let [Some(first), Some(last)] = ends else { return };
         let Some(high) = first.1.max(last.1).checked_add(rext) else { return };
         assert!(offset >= first.0.min(last.0), "{what}");
         assert!(offset.checked_add_unsigned(len).is_some_and(|end| end <= high), "{what}");

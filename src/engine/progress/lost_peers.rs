@@ -141,7 +141,7 @@ pub fn let_rejoin(core: &mut Core, task: Task, epoch: u64) -> Result<()> {
     core.peers.resume(task);
     core.outbox.renew(task);
     core.inbox.forget(task);
-    core.collectives.forgive(task);
+    core.collectives.allow_rejoin(task);
     welcome(core);
     Ok(())
 }

@@ -121,7 +121,7 @@ impl Connections {
             secret,
             ..settings.hello
         };
-        let driver = Driver::new(driver::Place {
+        let driver = Driver::new(driver::DriverParts {
             key,
             hello,
             site,

@@ -309,7 +309,7 @@ impl World {
 
     /// The program of a process that has taken another one's place does not know that a peer has given the former one up, and this one
     /// with it: the library makes the connection again.
-    fn readmit(&mut self, task: Task) {
+    fn reconnect_replaced(&mut self, task: Task) {
         let Some(process) = self.processes[task as usize].as_ref().filter(|process| process.replaces) else {
             return;
         };
@@ -346,7 +346,7 @@ impl World {
         self.now += Duration::from_micros(self.rng.below(100_000));
         for task in 0..self.tasks() {
             self.act(task, |machine, now| machine.tick(now));
-            self.readmit(task);
+            self.reconnect_replaced(task);
         }
     }
 

@@ -1,6 +1,6 @@
 //! libfabric as the network of a job: one endpoint of each task, or one for each rail.
 
-use super::Place;
+use super::Joining;
 use super::agreed::{Agreed, groups, join};
 use super::rails::{self, process};
 use crate::base::process::Process;
@@ -12,8 +12,12 @@ use crate::transport::rails::Rails;
 use crate::wire::card::{Candidate, Card};
 
 /// The endpoints of this task on these networks.
-pub(super) fn open(place: &Place<'_>, choice: &Choice, networks: &[(String, Candidate)]) -> Result<Vec<Own>> {
-    let Place { config, identity, .. } = *place;
+pub(super) fn open(
+    place: &Joining<'_>,
+    choice: &Choice,
+    networks: &[(String, Candidate)],
+) -> Result<Vec<Own>> {
+    let Joining { config, identity, .. } = *place;
     let preferences = network_preferences(config, identity.is_on_one_machine());
     let settings = FabricSettings { me: identity.task, tasks: identity.tasks, preferences };
     let reach = |(name, candidate): &(String, Candidate)| {
@@ -65,8 +69,8 @@ fn notes(own: &[Own], exchange: &str) -> Vec<String> {
 }
 
 /// Who wants encryption learns that there is none here.
-fn warn(place: &Place<'_>) {
-    let Place { config, identity, .. } = *place;
+fn warn(place: &Joining<'_>) {
+    let Joining { config, identity, .. } = *place;
     if config.net_security == NetSecurity::Encrypt && identity.task == 0 && config.info_level > 0 {
         log(format_args!(
             "attention: LAPI_NET_SECURITY=encrypt: libfabric's packets are not encrypted; those of MP_EUILIB=ip are"
@@ -87,10 +91,10 @@ pub(super) fn publish(own: &[Own], card: Card) -> Card {
 /// The transport over the endpoints, and lines about it for MP_INFOLEVEL 2.
 pub(super) fn join_all(
     own: Vec<Own>,
-    place: &Place<'_>,
+    place: &Joining<'_>,
     agreed: Agreed,
 ) -> Result<(Box<dyn Transport>, Vec<String>)> {
-    let Place { identity, .. } = *place;
+    let Joining { identity, .. } = *place;
     let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
     let network = own.first().map_or("", |own| own.network());
     rails::warn(place, own.len(), network, "the tasks have one rail in common");

@@ -47,7 +47,7 @@ pub struct Joined {
 
 /// What joining needs to know.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Joining<'a> {
     config: &'a Config,
     identity: &'a Identity,
     instance: u32,
@@ -95,7 +95,7 @@ pub fn join(
     let given = listing.as_ref().is_some_and(|listing| listing.way(tasks) != Way::Nothing);
     let ignores_addresses = given && config.euilib == Some(Euilib::Us);
     let place =
-        Place { config, identity, instance, thread_config, openings, opening, replaces, ignores_addresses };
+        Joining { config, identity, instance, thread_config, openings, opening, replaces, ignores_addresses };
     let listing = listing.filter(|_| standalone::is_meant(config, identity));
     let joined = if let Some(listing) = listing {
         standalone::open(&place, listing)
@@ -110,7 +110,7 @@ pub fn join(
     joined
 }
 
-fn on_one_machine(place: &Place<'_>) -> Result<Joined> {
+fn on_one_machine(place: &Joining<'_>) -> Result<Joined> {
     let Identity { task, tasks, .. } = *place.identity;
     let secret = place.config.job_secret.as_ref().map(|secret| secret.as_bytes());
     let transport = Box::new(shared_memory::open(place, tasks, secret, Box::default())?);
@@ -119,7 +119,7 @@ fn on_one_machine(place: &Place<'_>) -> Result<Joined> {
 }
 
 /// What a job has that uses no network.
-fn on_one_host(place: &Place<'_>, transport: Box<dyn Transport>, hosts: Hosts) -> Joined {
+fn on_one_host(place: &Joining<'_>, transport: Box<dyn Transport>, hosts: Hosts) -> Joined {
     Joined {
         transport,
         device: LAPI_SHM_DEV,

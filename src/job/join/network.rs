@@ -4,7 +4,7 @@ use super::agreed::{Agreed, failed, groups};
 use super::fabric::network_preferences;
 use super::networks::{self, Carrier, Chosen, Listed, Meeting, Sockets, Wish, fabric_candidates};
 use super::rails::{CARD, process};
-use super::{Joined, Place, fabric, shared_memory, udp};
+use super::{Joined, Joining, fabric, shared_memory, udp};
 use crate::abi::{LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, UDP_DEV};
 use crate::base::process::Process;
 use crate::config::{self, Euilib, UseShm};
@@ -29,8 +29,8 @@ const OFFER: &str = "offer";
 /// `LAPI_ERR_CSS_LOAD_FAILED`: no launcher that can exchange cards, no provider, no network that carries packets between all hosts, a task
 /// that cannot take part; the detail says which. `LAPI_ERR_NO_UDP_HNDLR`: no launcher, and UDP is wanted. `LAPI_ERR_SHM_SETUP`:
 /// LAPI_USE_SHM is `only`, and there is more than one host.
-pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
-    let Place { config, identity, instance, opening, .. } = *place;
+pub(super) fn open(place: &Joining<'_>) -> Result<Joined> {
+    let Joining { config, identity, instance, opening, .. } = *place;
     let deadline = Instant::now() + config.init_timeout;
     let turn = exchange::Turn { instance, opening };
     let mut exchange =
@@ -99,8 +99,8 @@ struct Agreement {
     networks: Vec<String>,
 }
 
-fn join_all(place: &Place<'_>, agreement: Agreement) -> Result<Joined> {
-    let Place { config, identity, .. } = *place;
+fn join_all(place: &Joining<'_>, agreement: Agreement) -> Result<Joined> {
+    let Joining { config, identity, .. } = *place;
     let Agreement { exchange, secret, cards, own, networks } = agreement;
     let hosts = Hosts::new(identity.task, cards.iter().map(|card| card.host));
     let here = hosts.here().len() as u32;
@@ -141,8 +141,8 @@ struct Offered {
 }
 
 impl Offered {
-    fn of(place: &Place<'_>) -> Result<Self> {
-        let Place { config, identity, .. } = *place;
+    fn of(place: &Joining<'_>) -> Result<Self> {
+        let Joining { config, identity, .. } = *place;
         if config.euilib == Some(Euilib::Ip) {
             return Ok(Self {
                 provider: udp::provider(config),
@@ -177,7 +177,7 @@ enum Own {
 
 impl Own {
     /// Those of the network that MP_EUILIB names.
-    fn open(place: &Place<'_>, offered: &Offered, networks: &[(String, Candidate)]) -> Result<Self> {
+    fn open(place: &Joining<'_>, offered: &Offered, networks: &[(String, Candidate)]) -> Result<Self> {
         match place.config.euilib {
             Some(Euilib::Ip) => udp::Own::open(place, networks).map(|own| Self::Udp(Box::new(own))),
             Some(Euilib::Us) | None => fabric::open(place, &offered.choice, networks).map(Self::Fabric),
@@ -191,7 +191,7 @@ fn card_before(exchange: &mut dyn Exchange, me: Task) -> Option<Card> {
 }
 
 /// Opens the endpoints that the process before this one has had: the other tasks on its host watch it, and all use these networks.
-fn open_again(place: &Place<'_>, offered: &Result<Offered>, before: &Card) -> Result<(Option<Own>, Card)> {
+fn open_again(place: &Joining<'_>, offered: &Result<Offered>, before: &Card) -> Result<(Option<Own>, Card)> {
     let card = own_card(offered, [0; 2]);
     if before.host != card.host {
         let detail = format!("the task was on {}: it can be replaced on that host only", before.host_name);
@@ -211,8 +211,8 @@ fn open_again(place: &Place<'_>, offered: &Result<Offered>, before: &Card) -> Re
     Ok((Some(own), card))
 }
 
-fn no_exchange(place: &Place<'_>) -> Error {
-    let Place { config, identity, .. } = *place;
+fn no_exchange(place: &Joining<'_>) -> Error {
+    let Joining { config, identity, .. } = *place;
     let detail = match (config.use_shm, identity.is_on_one_machine()) {
         (UseShm::No, true) => "LAPI_USE_SHM=no needs a launcher: poe, PMI, PMIx or Slurm".to_owned(),
         (UseShm::Only, _) => {
@@ -285,7 +285,7 @@ fn publish(exchange: &mut dyn Exchange, key: &str, card: &Card) -> Result<()> {
 /// The processes of the tasks that no launcher watches and this task sees, by task; see [`connect::Settings`].
 ///
 /// [`connect::Settings`]: crate::job::connect::Settings
-fn visible(place: &Place<'_>, cards: &[Card]) -> Box<[Process]> {
+fn visible(place: &Joining<'_>, cards: &[Card]) -> Box<[Process]> {
     if place.openings.has_launcher() {
         return Box::default();
     }

@@ -1,6 +1,6 @@
 //! Several rails: how many are wanted, which of them all tasks have, and their links.
 
-use super::Place;
+use super::Joining;
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::process::Process;
 use crate::base::sync::Mutex;
@@ -38,8 +38,8 @@ pub(super) fn listed(rails: &[(String, String)]) -> String {
 }
 
 /// Attention messages, when failover was asked for and is not possible: `why`, unless a device is named.
-pub(super) fn warn(place: &Place<'_>, rails: usize, network: &str, why: &str) {
-    let Place { config, identity, .. } = *place;
+pub(super) fn warn(place: &Joining<'_>, rails: usize, network: &str, why: &str) {
+    let Joining { config, identity, .. } = *place;
     let on_all = config.euidevice.as_deref() == Some("sn_all");
     let several = config.instances != Instances::Count(1) || on_all;
     if !several || rails > 1 || identity.task != 0 || config.info_level < 1 {
@@ -59,7 +59,7 @@ fn attention(code: i32, what: &str) {
 }
 
 /// The state of the links of these networks and interfaces, and the names of the rails for messages.
-pub(super) fn links(place: &Place<'_>, rails: Vec<(String, String)>) -> (Box<dyn Links>, Vec<String>) {
+pub(super) fn links(place: &Joining<'_>, rails: Vec<(String, String)>) -> (Box<dyn Links>, Vec<String>) {
     let verbose = place.config.info_level >= 1;
     let interfaces = rails.iter().map(|(_, interface)| Some(interface_of(interface))).collect();
     let names = rails.into_iter().map(|(network, interface)| format!("{interface} ({network})"));

@@ -1,6 +1,6 @@
 //! Shared memory between the tasks of one host: the listener, and what this task sends about itself.
 
-use super::Place;
+use super::Joining;
 use crate::base::asymmetric_barrier;
 use crate::base::loader;
 use crate::base::open_files;
@@ -22,12 +22,12 @@ use std::sync::Arc;
 /// # Errors
 /// `LAPI_ERR_SHM_SETUP`: the system lacks something, or another user has this task's name.
 pub(super) fn open(
-    place: &Place<'_>,
+    place: &Joining<'_>,
     here: u32,
     secret: Option<&[u8]>,
     processes: Box<[Process]>,
 ) -> Result<ShmTransport> {
-    let Place { config, identity, instance, thread_config, openings, opening, .. } = *place;
+    let Joining { config, identity, instance, thread_config, openings, opening, .. } = *place;
     // Each task that this one connects with takes two descriptors, and more for a moment. If there are not enough, connecting reports that.
     let _ = open_files::allow(4 * u64::from(here) + 64);
     let hello = hello(here);
@@ -77,7 +77,7 @@ fn listen(service: connect::Service, thread_config: ThreadConfig) -> Result<Box<
 }
 
 /// The possible mistake when another task is not found.
-fn hint(place: &Place<'_>) -> Option<String> {
+fn hint(place: &Joining<'_>) -> Option<String> {
     let identity = place.identity;
     if place.ignores_addresses {
         let detail = "with MP_EUILIB=us the addresses in add_info of lapi_info_t are not used, and all tasks without a launcher are \

@@ -4,7 +4,7 @@
 
 use super::agreed::{failed, join};
 use super::port::Port;
-use super::{Joined, Place, networks, on_one_machine, shared_memory, udp};
+use super::{Joined, Joining, networks, on_one_machine, shared_memory, udp};
 use crate::abi::{
     LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP,
     LAPI_ERR_UDP_PORT_INFO, LAPI_ERR_UDP_SOCKET, UDP_DEV,
@@ -59,8 +59,8 @@ pub(super) fn is_meant(config: &Config, identity: &Identity) -> bool {
 /// `LAPI_ERR_NO_UDP_HNDLR`, `LAPI_ERR_USER_UDP_HNDLR_FAIL`, `LAPI_ERR_UDP_PORT_INFO`: there are no addresses, or wrong ones.
 /// `LAPI_ERR_UDP_SOCKET`: this task cannot receive at its own. `LAPI_ERR_NO_ENV_VAR`: there is no secret. `LAPI_ERR_SHM_SETUP`:
 /// LAPI_USE_SHM is `only`, and there is another host. The detail says what to set.
-pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joined> {
-    let Place { config, identity, .. } = *place;
+pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joined> {
+    let Joining { config, identity, .. } = *place;
     let all = interfaces().map_err(|reason| failed(format!("udp: no list of interfaces: {reason}")))?;
     let early = match listing.way(identity.tasks) {
         Way::Nothing => {
@@ -211,8 +211,8 @@ fn own_secret(config: &Config, one_host: bool) -> Result<Secret> {
 }
 
 /// The job's secret: tasks that do not agree upon what follows have different ones.
-fn derived(place: &Place<'_>, secret: &Secret, hosts: &[u32]) -> Secret {
-    let Place { config, identity, instance, .. } = *place;
+fn derived(place: &Joining<'_>, secret: &Secret, hosts: &[u32]) -> Secret {
+    let Joining { config, identity, instance, .. } = *place;
     let partition = config::given(&config::process_env, "MP_PARTITION").unwrap_or_default();
     let shares = config.use_shm != UseShm::No;
     let hosts: Vec<u8> = hosts.iter().flat_map(|host| host.to_le_bytes()).collect();

@@ -1,6 +1,6 @@
 //! UDP as the network of a job: one socket of each task, on the network that the tasks have chosen.
 
-use super::Place;
+use super::Joining;
 use super::agreed::{Agreed, failed, groups, join};
 use super::networks::{all_interfaces, listed};
 use super::rails;
@@ -30,7 +30,7 @@ pub(super) struct Own {
 
 impl Own {
     /// Opens the socket for the first of these networks: there is one.
-    pub(super) fn open(place: &Place<'_>, networks: &[(String, Candidate)]) -> Result<Self> {
+    pub(super) fn open(place: &Joining<'_>, networks: &[(String, Candidate)]) -> Result<Self> {
         let security = place.config.net_security;
         let all = listed(place.config, all_interfaces()?)?;
         let [(network, candidate), ..] = networks else { return Err(failed("udp: no network")) };
@@ -56,8 +56,12 @@ impl Own {
     }
 
     /// The transport, and lines about it for MP_INFOLEVEL 2.
-    pub(super) fn join(self, place: &Place<'_>, agreed: Agreed) -> Result<(Box<dyn Transport>, Vec<String>)> {
-        let Place { config, identity, replaces, .. } = *place;
+    pub(super) fn join(
+        self,
+        place: &Joining<'_>,
+        agreed: Agreed,
+    ) -> Result<(Box<dyn Transport>, Vec<String>)> {
+        let Joining { config, identity, replaces, .. } = *place;
         let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
         rails::warn(place, 1, &self.network, "UDP uses one interface");
         let datagram = longest(&cards, &self.network);
@@ -228,7 +232,7 @@ mod tests {
         fn task(&self, me: Task, other: SocketAddr) -> (Box<dyn Transport>, SocketAddr) {
             let (config, identity) = (config(&[]), identity(me));
             let openings = Openings::from_env(&|_| None, "notices", 2, 0);
-            let place = Place {
+            let place = Joining {
                 config: &config,
                 identity: &identity,
                 instance: 0,

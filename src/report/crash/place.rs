@@ -7,8 +7,8 @@ use std::fmt::{self, Write as _};
 use std::mem;
 use std::ptr;
 
-/// Where an address is.
-pub(super) struct Place {
+/// What the loader knows of an address: its file, and the function there.
+pub(super) struct Symbol {
     address: usize,
     pub(super) file: *const libc::c_char,
     pub(super) is_library: bool,
@@ -18,7 +18,7 @@ pub(super) struct Place {
     offset: usize,
 }
 
-impl Place {
+impl Symbol {
     pub(super) fn of(address: usize) -> Self {
         // SAFETY: the structure lives during the call; the texts are the loader's, and stay.
         let found = unsafe {

@@ -1,6 +1,6 @@
 //! The registers of a thread that a signal has interrupted.
 
-use super::place::Place;
+use super::place::Symbol;
 use libc::c_void;
 
 /// What the thread was doing.
@@ -30,7 +30,7 @@ impl Registers {
     pub(super) fn leave(&mut self) -> bool {
         // SAFETY: a thread that called something has a stack. Of one that has none, this read is the fault that ends the process.
         let caller = unsafe { (self.stack as *const usize).read_unaligned() };
-        if Place::of(caller).file.is_null() {
+        if Symbol::of(caller).file.is_null() {
             return false;
         }
         self.instruction = caller;

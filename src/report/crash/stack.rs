@@ -1,7 +1,7 @@
 //! The stack of a thread that a signal has interrupted, with the names of its places.
 
 use super::line::Line;
-use super::place::Place;
+use super::place::Symbol;
 use super::registers::Registers;
 use crate::report::lines::{Named, Question};
 use libc::{c_int, c_void};
@@ -17,12 +17,12 @@ const FRAMES: usize = 48;
 /// The frames from the interrupted one on, and how to find their lines.
 pub(super) fn write(registers: &mut Registers) {
     let mut number = 0;
-    let left = Place::of(registers.instruction).file.is_null();
+    let left = Symbol::of(registers.instruction).file.is_null();
     if left {
         // A call to where no code is, through a pointer that is not valid. The unwinder would read there: it
         // begins at the caller.
         let mut line = Line::new();
-        let _ = Place::of(registers.instruction).write(&mut line, number, Named::default());
+        let _ = Symbol::of(registers.instruction).write(&mut line, number, Named::default());
         line.end();
         number += 1;
         if !registers.leave() {
@@ -45,7 +45,7 @@ pub(super) fn write(registers: &mut Registers) {
         let mut line = Line::new();
         let named = question.answer(at);
         known |= !named.line.is_empty();
-        let _ = Place::of(same[0] as usize).write(&mut line, number, named);
+        let _ = Symbol::of(same[0] as usize).write(&mut line, number, named);
         if same.len() > 1 {
             let _ = write!(line, ", {} times", same.len());
         }
@@ -66,7 +66,7 @@ fn addresses(frames: &[*mut c_void]) {
     };
     let (mut line, none) = (begin(), begin().length());
     for same in frames.chunk_by(|one, next| one == next) {
-        let place = Place::of(same[0] as usize);
+        let place = Symbol::of(same[0] as usize);
         line.add(b" ");
         if !place.file.is_null() {
             // SAFETY: a text of the loader.
@@ -96,7 +96,7 @@ fn question(frames: &[*mut c_void], returns: bool) -> &'static Question {
     let question = unsafe { &mut *QUESTION.0.get() };
     for (number, frame) in frames.chunk_by(|one, next| one == next).map(|same| same[0]).enumerate() {
         // The call is before the address of a return.
-        let place = Place::of(frame as usize - usize::from(returns || number > 0));
+        let place = Symbol::of(frame as usize - usize::from(returns || number > 0));
         // SAFETY: null, or a text of the loader.
         let file = unsafe { place.file.as_ref() }.map_or(c"", |file| unsafe { CStr::from_ptr(file) });
         if question.add(file.to_bytes(), place.in_file).is_none() {
@@ -114,7 +114,7 @@ fn lines_of_program(frames: &[*mut c_void], returns: bool) {
     let mut program: *const libc::c_char = ptr::null();
     for (number, frame) in frames.chunk_by(|one, next| one == next).map(|same| same[0]).enumerate() {
         // The address is that of a return, usually but for the first: the call is before it.
-        let place = Place::of(frame as usize - usize::from(returns || number > 0));
+        let place = Symbol::of(frame as usize - usize::from(returns || number > 0));
         if place.is_library || place.file.is_null() || !(program.is_null() || program == place.file) {
             continue;
         }

@@ -15,7 +15,7 @@ mod kind {
     pub const RMW: u8 = 6;
     pub const RMW_REPLY: u8 = 7;
     pub const DONE: u8 = 8;
-    pub const AM_ATTACH: u8 = 9;
+    pub const REQUEST_TO_SEND: u8 = 9;
     pub const FETCHED: u8 = 10;
     pub const FENCE: u8 = 11;
     pub const FENCE_ACK: u8 = 12;
@@ -52,7 +52,7 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// Its bytes.
+    /// The packet's first bytes, as they are sent.
     #[inline(always)]
     pub fn as_bytes(&self) -> &[u8] {
         &bytemuck::bytes_of(&self.words)[..self.len * 8]
@@ -157,7 +157,7 @@ impl Head {
             }
             Head::Done { cookie } => Encoded::new(kind::DONE, 0, 0, 0).word(cookie),
             Head::RequestToSend { id, uhdr_len, handler, addr, total, cookie, tgt_cntr } => {
-                Encoded::new(kind::AM_ATTACH, flags(tgt_cntr, 0, 0), uhdr_len, id)
+                Encoded::new(kind::REQUEST_TO_SEND, flags(tgt_cntr, 0, 0), uhdr_len, id)
                     .word(handler)
                     .word(addr)
                     .word(total)
@@ -284,7 +284,7 @@ impl Head {
                 cookie: words.next()?,
             },
             kind::RMW_REPLY => Head::RmwReply { cookie: words.next()?, value: words.next()? },
-            kind::AM_ATTACH => Head::RequestToSend {
+            kind::REQUEST_TO_SEND => Head::RequestToSend {
                 id,
                 uhdr_len: small,
                 handler: words.next()?,

@@ -278,7 +278,7 @@ static void call_together(int exchange) {
 }
 
 /* All call as often as the one that has called most, and some times more. */
-static void fall_into_step(void) {
+static void catch_up_collectives(void) {
     int task, most = calls;
     counts[t_me] = calls;
     for (task = 0; task < t_tasks; task++)
@@ -352,7 +352,7 @@ static void be_a_survivor(const char *which) {
         while (!failed) call_together(*which == 'e');
     see_it_gone(len);
     if (strcmp(which, "exit") != 0) work_together();
-    fall_into_step();
+    catch_up_collectives();
     meet();
     /* For a task that has called LAPI_Term a survivor may only get the return code of a call. The report of any other
      * death can be on its way in another thread of the library when calls fail already. */

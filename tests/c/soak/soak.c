@@ -213,7 +213,7 @@ static int gfence(void) {
     return collective(LAPI_Gfence(t_hndl));
 }
 
-static void fall_into_step(void) {
+static void catch_up_collectives(void) {
     uint64_t most = calls;
     int task;
     at_phase(MEETING);
@@ -263,7 +263,7 @@ static void end_era(void) {
     while (failures == 0) gfence();
     claim(1);
     compare(1);
-    fall_into_step();
+    catch_up_collectives();
 }
 
 /* Waits until all tasks are ready for the next era; they may die meanwhile. */

@@ -64,7 +64,7 @@ fn converse(child: &mut Child) -> io::Result<Outcome> {
     writeln!(to, "{} {} {} {}", std::process::id(), own.address, own.mark, buffer.address())?;
     let mut lines = BufReader::new(from).lines();
     let mut line = || lines.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()));
-    let there = Place::read(&line()?)?;
+    let there = CopyTarget::read(&line()?)?;
     let theirs = line()?;
     let ours = copy_to(&there, FROM_PARENT);
     writeln!(to, "copied")?;
@@ -101,7 +101,7 @@ fn reply() -> io::Result<()> {
     let buffer = Buffer::new();
     let mut lines = io::stdin().lock().lines();
     let mut line = || lines.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()));
-    let there = Place::read(&line()?)?;
+    let there = CopyTarget::read(&line()?)?;
     let (mut out, own) = (io::stdout(), remote::landmark());
     writeln!(out, "{} {} {} {}", std::process::id(), own.address, own.mark, buffer.address())?;
     match copy_to(&there, FROM_CHILD) {
@@ -113,13 +113,13 @@ fn reply() -> io::Result<()> {
 }
 
 /// Where to copy: in which process, and at which addresses.
-struct Place {
+struct CopyTarget {
     pid: i32,
     landmark: Landmark,
     buffer: u64,
 }
 
-impl Place {
+impl CopyTarget {
     fn read(line: &str) -> io::Result<Self> {
         let mut words = line.split(' ').map(str::parse::<u64>);
         let mut next = || words.next();
@@ -133,7 +133,7 @@ impl Place {
 }
 
 /// Reads the other process's landmark, and fills its buffer.
-fn copy_to(there: &Place, seed: u64) -> io::Result<()> {
+fn copy_to(there: &CopyTarget, seed: u64) -> io::Result<()> {
     there.landmark.look_up(there.pid)?;
     let mut memory = CrossMemory::new(1, false, false);
     memory.moved(0, Some((there.pid, there.landmark)));

@@ -31,8 +31,8 @@ const LISTENER: u64 = 1 << 63;
 /// Channels are numbered above this.
 const WAKE: ChannelId = super::WAKE;
 
-/// Where this task is, and what it has.
-pub(super) struct Place {
+/// What a driver is made of.
+pub(super) struct DriverParts {
     pub(super) key: Key,
     pub(super) hello: Hello,
     pub(super) site: Site,
@@ -46,7 +46,7 @@ pub(super) struct Place {
 
 /// See the module's documentation.
 pub(super) struct Driver {
-    place: Place,
+    place: DriverParts,
     machine: Machine,
     /// By generation.
     listeners: BTreeMap<u32, Option<Listener>>,
@@ -79,7 +79,7 @@ struct Handshake {
 }
 
 impl Driver {
-    pub(super) fn new(place: Place) -> Result<Self> {
+    pub(super) fn new(place: DriverParts) -> Result<Self> {
         let generation = place.hello.generation;
         let mut driver = Self {
             machine: Machine::new(place.hello.clone()),

@@ -41,13 +41,13 @@ struct Findings {
     provider: Option<String>,
     /// The addresses of all hosts, and what has become of each.
     networks: Vec<String>,
-    hosts: Vec<Place>,
+    hosts: Vec<HostTask>,
     pairs: Vec<Pair>,
 }
 
 /// A host, and the task that took part for it.
 #[derive(Clone, Debug, Serialize)]
-struct Place {
+struct HostTask {
     name: String,
     task: u32,
 }
@@ -108,7 +108,7 @@ fn check() -> Result<Option<Findings>> {
 
 /// The hosts of the job, in the order of their first tasks; where all tasks are on one, the tasks that use the network with each
 /// other.
-fn hosts(lapi: &Lapi) -> Result<Vec<Place>> {
+fn hosts(lapi: &Lapi) -> Result<Vec<HostTask>> {
     let host = Host::of_this_task();
     let ids = lapi.exchange(host.id as u64)?;
     let mut names = vec![Vec::new(); ids.len()];
@@ -130,16 +130,16 @@ fn hosts(lapi: &Lapi) -> Result<Vec<Place>> {
 }
 
 /// The first task of each group, with its name.
-fn first_of_each(groups: &[u64], names: impl Iterator<Item = String>) -> Vec<Place> {
+fn first_of_each(groups: &[u64], names: impl Iterator<Item = String>) -> Vec<HostTask> {
     let firsts = groups.iter().zip(names).enumerate();
     firsts
         .filter(|(task, (group, _))| !groups[..*task].contains(group))
-        .map(|(task, (_, name))| Place { name, task: task as u32 })
+        .map(|(task, (_, name))| HostTask { name, task: task as u32 })
         .collect()
 }
 
 /// Every pair, in task 0. Each task must call it.
-fn measure_all(lapi: &mut Lapi, hosts: &[Place]) -> Result<Vec<Pair>> {
+fn measure_all(lapi: &mut Lapi, hosts: &[HostTask]) -> Result<Vec<Pair>> {
     let count = hosts.len();
     let target = vec![0_u64; WORDS].into_boxed_slice();
     let results = vec![0_u64; if lapi.me == 0 { count * count * 3 } else { 0 }].into_boxed_slice();

@@ -68,11 +68,11 @@ pub(super) fn write(findings: &Findings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Place;
+    use super::super::HostTask;
     use super::*;
 
     fn findings(names: &[&str], pairs: &[(u32, u32, f64, f64)]) -> Findings {
-        let place = |(task, name): (usize, &&str)| Place { name: (*name).to_owned(), task: task as u32 };
+        let place = |(task, name): (usize, &&str)| HostTask { name: (*name).to_owned(), task: task as u32 };
         let pair = |&(from, to, round_trip, bandwidth): &(u32, u32, f64, f64)| Pair {
             from,
             to,

@@ -15,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use openlapi::job::secret::Secret;
 
 use super::super::error::Error;
-use super::greeting::{Called, HELLO, Heard, KINDS, Kind};
+use super::greeting::{Called, ConnectionKind, HELLO, Heard, KINDS};
 use super::link::{Connection, Listener, prepare};
 
 /// How long a connection may take to prove that it is a task's.
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// The connections of tasks, in the order in which they are made. The port is closed when this is dropped.
 pub(super) struct Arrivals {
-    pub connections: Receiver<(usize, Kind, Connection)>,
+    pub connections: Receiver<(usize, ConnectionKind, Connection)>,
     _open: Arc<()>,
 }
 
@@ -59,7 +59,7 @@ struct Stranger {
 /// Whose a connection is.
 enum Whose {
     NotKnown,
-    Task(usize, Kind),
+    Task(usize, ConnectionKind),
     Nobodys,
 }
 
@@ -68,7 +68,7 @@ fn serve(
     socket: &TcpListener,
     token: &Secret,
     tasks: usize,
-    admit: &Sender<(usize, Kind, Connection)>,
+    admit: &Sender<(usize, ConnectionKind, Connection)>,
     open: &Weak<()>,
 ) {
     if socket.set_nonblocking(true).is_err() {
@@ -183,7 +183,7 @@ mod tests {
         link.addresses = vec![Ipv4Addr::LOCALHOST.into()];
         let port = link.port;
         let arrived = listener.listen(1).expect("a thread can be started");
-        let wrong = [&hello(0, Kind::Control, [7; 16])[..], &[7; 16]].concat();
+        let wrong = [&hello(0, ConnectionKind::Control, [7; 16])[..], &[7; 16]].concat();
         let mut kept = Vec::new();
         for number in 0..600 {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the port is open");

@@ -8,7 +8,7 @@ use openlapi::wire::board::{CARD, INSTANCES, RECORD, Word, card_at, size};
 
 use super::super::openings::Openings;
 use super::super::supervisor::Note;
-use super::greeting::{Called, HELLO, Heard, KINDS, Kind, claimed, hello};
+use super::greeting::{Called, ConnectionKind, HELLO, Heard, KINDS, claimed, hello};
 use super::link::{Link, read_list, write_list};
 use super::mirror::{Mirror, put_end};
 use super::task::Order;
@@ -69,7 +69,7 @@ fn first_bytes() -> Vec<Seed> {
     const { assert!(KINDS.len() == 4) };
     vec![
         seed("variable", format!("192.0.2.1,fe80::1;4711;{SECRET};PMI_RANK")),
-        seed("greeting", [&hello(3, Kind::Output, [9; 16])[..], &[5; 16]].concat()),
+        seed("greeting", [&hello(3, ConnectionKind::Output, [9; 16])[..], &[5; 16]].concat()),
         seed("order", order),
         seed("note", note),
     ]

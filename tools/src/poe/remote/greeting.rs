@@ -24,7 +24,7 @@ const CHALLENGE: usize = NONCE + PROOF;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ConnectionKind {
     Control,
     Input,
     Output,
@@ -32,10 +32,11 @@ pub(super) enum Kind {
 }
 
 /// The kinds in the order of their numbers.
-pub(super) const KINDS: [Kind; 4] = [Kind::Control, Kind::Input, Kind::Output, Kind::Error];
+pub(super) const KINDS: [ConnectionKind; 4] =
+    [ConnectionKind::Control, ConnectionKind::Input, ConnectionKind::Output, ConnectionKind::Error];
 
 /// A task's first message.
-pub(super) fn hello(task: usize, kind: Kind, nonce: [u8; NONCE]) -> [u8; HELLO] {
+pub(super) fn hello(task: usize, kind: ConnectionKind, nonce: [u8; NONCE]) -> [u8; HELLO] {
     let mut bytes = [0; HELLO];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..12].copy_from_slice(&(task as u32).to_le_bytes());
@@ -45,7 +46,7 @@ pub(super) fn hello(task: usize, kind: Kind, nonce: [u8; NONCE]) -> [u8; HELLO] 
 }
 
 /// The task and the kind of the connection, as a message claims.
-pub(super) fn claimed(hello: &[u8; HELLO]) -> Option<(usize, Kind)> {
+pub(super) fn claimed(hello: &[u8; HELLO]) -> Option<(usize, ConnectionKind)> {
     let task = u32::from_le_bytes(hello[8..12].try_into().ok()?);
     let kind = *KINDS.get(usize::from(hello[12]))?;
     (hello[..8] == *MAGIC).then_some((task as usize, kind))
@@ -70,7 +71,7 @@ pub(super) struct Caller {
 
 impl Caller {
     /// A connection that begins, and the bytes to write first.
-    pub(super) fn new(token: Secret, task: usize, kind: Kind) -> (Self, Vec<u8>) {
+    pub(super) fn new(token: Secret, task: usize, kind: ConnectionKind) -> (Self, Vec<u8>) {
         let hello = hello(task, kind, random());
         (Self { token, hello, input: Vec::new() }, hello.to_vec())
     }
@@ -108,7 +109,7 @@ pub(super) enum Heard {
     /// These bytes are to be written: it may be a task.
     Reply(Vec<u8>),
     /// The other side is this task, and this is its connection of this kind.
-    Task(usize, Kind),
+    Task(usize, ConnectionKind),
     /// The other side does not know the token, or is something else.
     Stranger,
 }
@@ -148,7 +149,7 @@ mod tests {
         called: Secret,
         change: impl Fn(usize, &mut Vec<u8>),
     ) -> (Option<Heard>, Vec<u8>) {
-        let (mut task, mut sent) = Caller::new(caller, 70_000, Kind::Output);
+        let (mut task, mut sent) = Caller::new(caller, 70_000, ConnectionKind::Output);
         let mut poe = Called::default();
         change(0, &mut sent);
         let mut travelled = sent.clone();
@@ -172,7 +173,7 @@ mod tests {
     fn each_proves_that_it_knows_the_token() {
         let token = *b"0123456789abcdef";
         let (heard, travelled) = between(token, token, |_, _| ());
-        assert_eq!(heard, Some(Heard::Task(70_000, Kind::Output)));
+        assert_eq!(heard, Some(Heard::Task(70_000, ConnectionKind::Output)));
         assert!(!travelled.windows(4).any(|part| part == &token[..4]), "the token does not travel");
         assert_eq!(between(token, [7; 16], |_, _| ()).0, None, "the task does not reply to another poe");
         for message in 0..3 {
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn a_recorded_connection_is_of_no_use() {
         let token = [7; 16];
-        let (mut task, hello) = Caller::new(token, 1, Kind::Control);
+        let (mut task, hello) = Caller::new(token, 1, ConnectionKind::Control);
         let [mut one, mut other] = [Called::default(), Called::default()];
         let (Heard::Reply(reply), Heard::Reply(_)) = (one.read(&token, &hello), other.read(&token, &hello))
         else {
@@ -195,7 +196,7 @@ mod tests {
         };
         let Answer::Proved(last) = task.read(&reply) else { panic!("poe has proved itself") };
         assert_eq!(other.read(&token, &last), Heard::Stranger);
-        let (mut later, _) = Caller::new(token, 1, Kind::Control);
+        let (mut later, _) = Caller::new(token, 1, ConnectionKind::Control);
         assert!(matches!(later.read(&reply), Answer::Stranger));
     }
 }

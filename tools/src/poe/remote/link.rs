@@ -15,7 +15,7 @@ use openlapi::job::secret::Secret;
 use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::super::error::Error;
-use super::greeting::{Caller, KINDS, Kind};
+use super::greeting::{Caller, ConnectionKind, KINDS};
 
 /// What the launcher passes to each `poe --task`: a [`Link`].
 pub(super) const VARIABLE: &str = "POE_LINK";
@@ -85,10 +85,10 @@ impl Link {
 
 /// Notes leave at once, and the end of the other machine is noticed. The data of the tasks may wait for as long as nobody reads them: their
 /// connections end with the control connection.
-pub(super) fn prepare(stream: &TcpStream, kind: Kind) {
+pub(super) fn prepare(stream: &TcpStream, kind: ConnectionKind) {
     let _ = stream.set_nodelay(true);
     watch_over(stream);
-    if kind != Kind::Control {
+    if kind != ConnectionKind::Control {
         let _ = set_tcp_user_timeout(stream, 0);
     }
 }
@@ -185,7 +185,7 @@ mod tests {
             let stream = TcpStream::connect(address).expect("it listens");
             prepare(&stream, kind);
             let timeout = rustix::net::sockopt::tcp_user_timeout(&stream);
-            assert_eq!(timeout, Ok(if kind == Kind::Control { 30_000 } else { 0 }), "{kind:?}");
+            assert_eq!(timeout, Ok(if kind == ConnectionKind::Control { 30_000 } else { 0 }), "{kind:?}");
             assert_eq!(rustix::net::sockopt::socket_keepalive(&stream), Ok(true));
         }
     }
