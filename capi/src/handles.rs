@@ -70,7 +70,7 @@ impl Place {
     /// The context is open now: the place stays taken.
     pub fn keep(mut self) {
         self.kept = true;
-        exit::prepare(self.context(), leave);
+        exit::prepare(leave);
     }
 }
 

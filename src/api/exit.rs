@@ -6,16 +6,14 @@ use crate::engine::progress::closing;
 
 static SENDS: Registered = Registered::by_none();
 
-/// Runs `function` when the process exits, if packets of this context can wait for others. It calls [`leave`] for every context.
-pub fn prepare(context: &Context, function: extern "C" fn()) {
-    if context.coalesces() {
-        run(&SENDS, function);
-    }
+/// Runs `function` when the process exits. It calls [`leave`] for every context.
+pub fn prepare(function: extern "C" fn()) {
+    run(&SENDS, function);
 }
 
 /// Sends what waits in a context of this process.
 pub fn leave(context: &Context) {
-    if context.coalesces() && SENDS.is_this_process() {
+    if SENDS.is_this_process() {
         closing::leave(context);
     }
 }

@@ -159,8 +159,9 @@ impl Outbox {
         // SAFETY: the caller's promise.
         let sent = unsafe { link.send(peer, &packet) };
         debug_assert!(!matches!(sent, SendOutcome::Taken(_)), "it is to be copied");
-        lane.next += u64::from(sent == SendOutcome::Sent);
-        sent == SendOutcome::Sent
+        let is_sent = matches!(sent, SendOutcome::Sent | SendOutcome::Held);
+        lane.next += u64::from(is_sent);
+        is_sent
     }
 
     /// Sends one packet, or parks it. With data of at most `copy_limit` bytes (header included) a parked packet keeps
@@ -193,7 +194,7 @@ impl Outbox {
             };
             // SAFETY: the caller's promise.
             match unsafe { link.send(peer, &packet) } {
-                SendOutcome::Sent => return Sent::Free,
+                SendOutcome::Sent | SendOutcome::Held => return Sent::Free,
                 SendOutcome::NoRoom => {}
                 SendOutcome::Gone => {
                     lane.gone = true;

@@ -211,20 +211,7 @@ impl<T: Transport> Faulty<T> {
 }
 
 impl<T: Transport> Endpoint for Faulty<T> {
-    forward!(
-        name,
-        completed,
-        recall,
-        hold,
-        keeps_time,
-        coalesces,
-        holds_back_since,
-        send_held_back,
-        hold_back_no_more,
-        due,
-        settled,
-        remote
-    );
+    forward!(name, completed, recall, hold, keeps_time, flush, due, settled, remote);
 
     fn limits(&self, peer: Task) -> Limits {
         let inner = self.inner.limits(peer);

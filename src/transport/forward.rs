@@ -43,24 +43,9 @@ macro_rules! forward {
             self.inner().keeps_time()
         }
     };
-    (coalesces) => {
-        fn coalesces(&self) -> bool {
-            self.inner().coalesces()
-        }
-    };
-    (holds_back_since) => {
-        fn holds_back_since(&self) -> Option<u64> {
-            self.inner().holds_back_since()
-        }
-    };
-    (send_held_back) => {
-        fn send_held_back(&mut self) {
-            self.inner_mut().send_held_back()
-        }
-    };
-    (hold_back_no_more) => {
-        fn hold_back_no_more(&mut self) {
-            self.inner_mut().hold_back_no_more()
+    (flush) => {
+        fn flush(&mut self) {
+            self.inner_mut().flush()
         }
     };
     (due) => {

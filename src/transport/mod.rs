@@ -21,7 +21,10 @@
 //! * **Time.** [`Endpoint::due`] names the next moment at which something must be sent again or acknowledged. A thread that waits
 //!   wakes by then; and where the program computes with INTERRUPT_SET off, the library's own thread serves the endpoint
 //!   without running the program's handlers. It looks every few milliseconds, so that a deadline nearer than that may be
-//!   served as much late; mostly after one or two while packets wait for others ([`Endpoint::holds_back_since`]).
+//!   served as much late.
+//! * **Waiting for others.** A packet that was accepted may wait, to be sent with those that follow ([`SendOutcome::Held`]). It is sent by
+//!   [`Endpoint::flush`], by [`Endpoint::serve`], which is due then, and by [`Wakeup::arm`]. Without room it stays: then it is sent when
+//!   there is some, in any of the endpoint's methods, and [`Endpoint::due`] names no deadline for it.
 //! * **Ending.** LAPI_Term waits, as long as it waits for anything, until the endpoint has [`Endpoint::settled`].
 //!   [`Endpoint::close`] lingers for what is left.
 //! * **Sleeping.** Between [`Wakeup::arm`] (which returned `true`) and [`Wakeup::disarm`], an arriving packet, room after
@@ -166,24 +169,8 @@ pub trait Endpoint: Send {
         false
     }
 
-    /// Whether packets that were accepted can ever wait here for others ([`Self::holds_back_since`]). Changes by
-    /// [`Self::hold_back_no_more`] alone.
-    fn coalesces(&self) -> bool {
-        false
-    }
-
-    /// Since when, in ticks, packets that were accepted wait for others, to be sent with them. Without these they are sent by the second of
-    /// two calls of [`Self::recv`] that look at the network and between which nothing is sent, by [`Self::send_held_back`], by
-    /// [`Self::serve`], which is due then, or by [`Wakeup::arm`].
-    fn holds_back_since(&self) -> Option<u64> {
-        None
-    }
-
-    /// Sends what waits for others now, if there is room.
-    fn send_held_back(&mut self) {}
-
-    /// The same; from now on no packet waits for others, unless there was no room.
-    fn hold_back_no_more(&mut self) {}
+    /// Sends the packets that wait for others ([`SendOutcome::Held`]).
+    fn flush(&mut self) {}
 
     /// When the endpoint must be served next, at the latest: something must be sent again or acknowledged then.
     fn due(&self) -> Option<Instant> {
@@ -194,7 +181,7 @@ pub trait Endpoint: Send {
     fn serve(&mut self) {}
 
     /// Whether the peers have everything that was sent to them. While it is false, [`Self::due`] names a deadline, or a
-    /// packet that was taken is not reported yet.
+    /// packet that was taken is not reported yet, or packets that wait for others have found no room.
     fn settled(&self) -> bool {
         true
     }

@@ -135,22 +135,9 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         self.near.keeps_time() || self.far.keeps_time()
     }
 
-    fn coalesces(&self) -> bool {
-        self.near.coalesces() || self.far.coalesces()
-    }
-
-    fn send_held_back(&mut self) {
-        self.near.send_held_back();
-        self.far.send_held_back();
-    }
-
-    fn hold_back_no_more(&mut self) {
-        self.near.hold_back_no_more();
-        self.far.hold_back_no_more();
-    }
-
-    fn holds_back_since(&self) -> Option<u64> {
-        self.near.holds_back_since().into_iter().chain(self.far.holds_back_since()).min()
+    fn flush(&mut self) {
+        self.near.flush();
+        self.far.flush();
     }
 
     fn due(&self) -> Option<Instant> {

@@ -47,6 +47,8 @@ pub struct Ticket(pub u64);
 pub enum SendOutcome {
     /// The packet was accepted, and its memory is free.
     Sent,
+    /// The packet was accepted, its memory is free, and it waits here for others, to be sent with them.
+    Held,
     /// The packet was accepted, but its second piece is read until the ticket is reported. Head and first piece were copied.
     Taken(Ticket),
     /// No room now; nothing was changed. Try again after the peer has made progress.
@@ -63,7 +65,7 @@ impl SendOutcome {
     #[inline]
     pub fn accepted(self) -> Result<Option<Ticket>, SendError> {
         match self {
-            Self::Sent => Ok(None),
+            Self::Sent | Self::Held => Ok(None),
             Self::Taken(ticket) => Ok(Some(ticket)),
             Self::NoRoom => Err(SendError::NoRoom),
             Self::Gone => Err(SendError::PeerGone),

@@ -144,7 +144,7 @@ fn small_messages_before_the_exit_of_a_task_arrive() {
     }
 }
 
-/// What a header handler sends does not wait until it returns, when one before it has taken long.
+/// What a header handler sends does not wait until it returns.
 #[test]
 fn header_handlers_that_send_and_compute() {
     if on_network("header handlers that compute", "the test chooses the transport itself") {

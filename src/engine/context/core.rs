@@ -49,14 +49,8 @@ pub struct Core {
     pub pending: usize,
     /// This task may have keys of all memory of others.
     pub acts_alone: bool,
-    /// The transport may send packets later, together with others.
-    pub coalesces: bool,
-    /// Error handlers of the program that run: the notifier may be in one, and send nothing that waits.
-    pub error_handlers: u32,
-    /// A header handler has taken long: as many of the next ones send at once.
-    pub long_handlers: u32,
-    /// The notifier leaves the lock, and has a plan for what waits.
-    pub notifier_plans: bool,
+    /// Packets may wait in the transport for others: see [`Core::flush`].
+    pub held: bool,
     /// Puts that this task makes alone, by one write each, which the transport will report.
     pub one_sided: usize,
     /// Copies whose peer was asked for more parts. Nothing is to be done for them until it sends these.
@@ -119,6 +113,7 @@ pub struct Wire<'a> {
     transport: &'a mut dyn Transport,
     stats: &'a mut Stats,
     hosts: &'a Hosts,
+    held: &'a mut bool,
 }
 
 impl Link for Wire<'_> {
@@ -126,8 +121,8 @@ impl Link for Wire<'_> {
     unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         // SAFETY: the caller's promise.
         let sent = unsafe { self.transport.try_send(peer, packet) };
-        let accepted = matches!(sent, SendOutcome::Sent | SendOutcome::Taken(_));
-        self.stats.path(self.hosts, peer).packets_sent += u64::from(accepted);
+        self.stats.path(self.hosts, peer).packets_sent += u64::from(sent.accepted().is_ok());
+        *self.held |= sent == SendOutcome::Held;
         sent
     }
 
@@ -163,10 +158,7 @@ impl Core {
             direct_copies: VecDeque::new(),
             pending: 0,
             acts_alone,
-            coalesces: transport.coalesces(),
-            error_handlers: 0,
-            long_handlers: 0,
-            notifier_plans: false,
+            held: false,
             one_sided: 0,
             awaiting_parts: Vec::new(),
             accessed: Accessed::default(),
@@ -202,17 +194,33 @@ impl Core {
     /// The outbox and its way out.
     #[inline]
     pub fn out(&mut self) -> (&mut Outbox, Wire<'_>) {
-        (
-            &mut self.outbox,
-            Wire { transport: &mut *self.transport, stats: &mut self.stats, hosts: &self.options.hosts },
-        )
+        let wire = Wire {
+            transport: &mut *self.transport,
+            stats: &mut self.stats,
+            hosts: &self.options.hosts,
+            held: &mut self.held,
+        };
+        (&mut self.outbox, wire)
     }
 
     /// The collective operations, the outbox and its way out.
     pub fn collective(&mut self) -> (&mut Collectives, &mut Outbox, Wire<'_>) {
-        let wire =
-            Wire { transport: &mut *self.transport, stats: &mut self.stats, hosts: &self.options.hosts };
+        let wire = Wire {
+            transport: &mut *self.transport,
+            stats: &mut self.stats,
+            hosts: &self.options.hosts,
+            held: &mut self.held,
+        };
         (&mut self.collectives, &mut self.outbox, wire)
+    }
+
+    /// Sends what waits in the transport for other packets.
+    #[inline]
+    pub fn flush(&mut self) {
+        if self.held {
+            self.held = false;
+            self.transport.flush();
+        }
     }
 
     /// The statistics of the path to and from `peer`, another task.

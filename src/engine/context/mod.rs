@@ -14,7 +14,6 @@ pub mod core;
 pub mod counter;
 pub mod counter_status;
 pub mod direct_copy;
-mod held_back;
 pub mod holds;
 pub mod incoming;
 pub mod lock;
@@ -70,8 +69,6 @@ pub struct Context {
     pub notifier: Notifier,
     /// Some counters are watched: see [`Core::watched`].
     pub(in crate::engine) watching: AtomicBool,
-    /// The same as [`Core::coalesces`], for a thread without the lock.
-    coalesces: AtomicBool,
     /// Where threads wait that do not sleep on the transport's descriptor.
     pub(in crate::engine) parking: Parking,
     /// Where threads of the program wait that share the lock.
@@ -96,7 +93,6 @@ impl Context {
             completions: Completions::new(),
             notifier: Notifier::new(),
             watching: AtomicBool::new(false),
-            coalesces: AtomicBool::new(false),
             parking: Parking::new(),
             conditions: Conditions::default(),
         }
@@ -109,7 +105,7 @@ impl Context {
     /// LAPI_ERR_ALL_HNDL_IN_USE: a handler that has ended the former context has not returned yet.
     pub fn open(&self, handle: lapi_handle_t, options: Options, transport: Box<dyn Transport>) -> Result<()> {
         let until = clock::now() + RETURN;
-        let mut held = Held { context: self, hold: self.lock.enter() };
+        let mut held = Held::by(self, self.lock.enter());
         while held.try_core().is_some_and(|old| self.activity.busy() || !old.inside.is_empty()) {
             if held.nested() || clock::now() >= until {
                 let detail =
@@ -118,9 +114,8 @@ impl Context {
             }
             drop(held);
             clock::sleep(Duration::from_micros(50));
-            held = Held { context: self, hold: self.lock.enter() };
+            held = Held::by(self, self.lock.enter());
         }
-        self.coalesces.store(transport.coalesces(), Ordering::Relaxed);
         // SAFETY: the lock is held, and no thread uses the former core, as was just checked.
         unsafe { *self.core.get() = Some(Box::new(Core::new(options, transport))) };
         self.conditions.begin();
@@ -169,6 +164,17 @@ impl Context {
         core.is_some_and(|core| !core.closing) && self.handle() == handle
     }
 
+    /// The program keeps the lock from now on, perhaps for long, and the notifier cannot have it: sends what waits for other packets.
+    ///
+    /// # Safety
+    /// The calling thread must hold the lock, and no reference into the core may be out.
+    pub(in crate::engine) unsafe fn keep_for_program(&self) {
+        // SAFETY: the caller's promise.
+        if let Some(core) = unsafe { (*self.core.get()).as_deref_mut() } {
+            core.flush();
+        }
+    }
+
     /// Ends the waiting for conditions. The context is closing, and the lock is held: no thread begins to wait any more.
     pub(in crate::engine) fn end_conditions(&self, _held: &mut Held<'_>) {
         self.conditions.end();
@@ -177,7 +183,7 @@ impl Context {
     /// Takes the lock. An error when the context is closed, or being closed.
     #[inline]
     pub fn enter(&self) -> Result<Held<'_>> {
-        let mut held = Held { context: self, hold: self.enter_lock() };
+        let mut held = Held::by(self, self.enter_lock());
         match held.try_core() {
             Some(core) if !core.closing => Ok(held),
             _ => Err(ended()),
@@ -188,13 +194,13 @@ impl Context {
     /// context.
     #[inline]
     pub fn try_enter(&self) -> Option<Held<'_>> {
-        let mut held = Held { context: self, hold: self.try_enter_lock()? };
+        let mut held = Held::by(self, self.try_enter_lock()?);
         held.try_core().is_some_and(|core| !core.closing).then_some(held)
     }
 
     /// Takes the lock of a context that may be closing: for its own threads and its end.
     pub fn enter_closing(&self) -> Option<Held<'_>> {
-        let mut held = Held { context: self, hold: self.lock.enter() };
+        let mut held = Held::by(self, self.lock.enter());
         held.try_core().is_some().then_some(held)
     }
 
@@ -202,7 +208,7 @@ impl Context {
     /// held it all that time.
     pub fn enter_within(&self, at_most: Duration) -> std::result::Result<Option<Held<'_>>, usize> {
         let hold = self.lock.enter_within(at_most).ok_or_else(|| self.lock.owner().unwrap_or(0))?;
-        let mut held = Held { context: self, hold };
+        let mut held = Held::by(self, hold);
         Ok(held.try_core().is_some().then_some(held))
     }
 
@@ -215,11 +221,6 @@ impl Context {
     /// Whether this thread runs the dispatcher, which has called a handler.
     fn in_own_handler(&self) -> bool {
         self.activity.here() && matches!(self.activity.state(), State::Handler(_))
-    }
-
-    /// Whether small packets may wait for others.
-    pub fn coalesces(&self) -> bool {
-        self.coalesces.load(Ordering::Relaxed)
     }
 
     /// The thread that holds the lock, 0 for none: may be out of date when it is read.
@@ -248,12 +249,10 @@ impl Context {
         };
         self.say(1, error);
         let (mut code, mut kind, mut task, mut src) = (error.code, kind, me as i32, src as i32);
-        held.core().error_handlers += 1;
         held.without_lock(|| {
             // SAFETY: the program's own function, with pointers that live during the call.
             unsafe { handler(self.handle_ptr(), &mut code, &mut kind, &mut task, &mut src) }
         });
-        held.core().error_handlers -= 1;
     }
 
     /// MP_INFOLEVEL, as it was when the context was opened.
@@ -284,9 +283,21 @@ fn ended() -> Error {
 pub struct Held<'a> {
     context: &'a Context,
     hold: Hold,
+    /// The call sends: see [`Held::has_sent`].
+    sends: bool,
 }
 
 impl<'a> Held<'a> {
+    fn by(context: &'a Context, hold: Hold) -> Self {
+        Self { context, hold, sends: false }
+    }
+
+    /// The end of a call that sends, which others may follow at once: when it leaves the lock, packets may wait for those of the next ones.
+    #[inline]
+    pub(in crate::engine) fn has_sent(&mut self) {
+        self.sends = true;
+    }
+
     /// The context.
     #[inline]
     pub fn context(&self) -> &'a Context {
@@ -354,6 +365,7 @@ impl<'a> Held<'a> {
     /// Lets another thread have the lock for a moment, if one waits.
     #[inline]
     pub fn yield_lock(&mut self) {
+        self.core().flush();
         if self.hold != Hold::Nested && self.is_lock_wanted() {
             self.step_out();
             // SAFETY: this thread holds the lock.
@@ -402,7 +414,7 @@ impl<'a> Held<'a> {
     /// Runs something without the lock in any case. Calls further up the stack have no reference into the core out, since
     /// only handlers lead from them to here.
     fn without_lock<R>(&mut self, run: impl FnOnce() -> R) -> R {
-        self.prepare_to_leave();
+        self.prepare_to_leave(false);
         self.step_out();
         // SAFETY: this thread holds the lock, and takes it again before this value can be used.
         let calls = unsafe { self.context.lock.leave_calls() };
@@ -418,10 +430,12 @@ impl<'a> Held<'a> {
     #[inline(never)]
     fn give_back(&mut self) {
         if self.hold == Hold::Nested {
-            self.after_nested_call();
+            if let Some(core) = self.try_core() {
+                core.flush();
+            }
             return self.context.lock.leave_nested();
         }
-        self.prepare_to_leave();
+        self.prepare_to_leave(false);
         if self.hold == Hold::Within {
             // SAFETY: this value took the lock.
             unsafe { self.context.lock.leave() }
@@ -440,14 +454,14 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// What is to be done before another thread can have the lock.
+    /// What is to be done before another thread can have the lock. With `sends`, packets may wait for others.
     #[inline]
-    fn prepare_to_leave(&mut self) {
+    fn prepare_to_leave(&mut self, sends: bool) {
         let context = self.context;
         if let Some(core) = self.try_core()
-            && (core.news | core.coalesces)
+            && (core.news | core.held)
         {
-            hand_over(context, core);
+            hand_over(context, core, sends);
         }
     }
 }
@@ -458,20 +472,22 @@ impl Drop for Held<'_> {
         if self.hold != Hold::Taken {
             return self.give_back();
         }
-        self.prepare_to_leave();
+        self.prepare_to_leave(self.sends);
         // SAFETY: this value took the lock.
         unsafe { self.context.lock.leave() }
     }
 }
 
-/// Wakes the sleeping threads, if something has changed, and lets the notifier send what waits for other packets: the program may compute
-/// from now on.
+/// Wakes the sleeping threads, if something has changed, and sends what waits for other packets. A call that sends leaves that to the
+/// next one, or to the notifier if the program computes from now on (`docs/design/0025-coalescing.md`).
 #[cold]
-fn hand_over(context: &Context, core: &mut Core) {
+fn hand_over(context: &Context, core: &mut Core, sends: bool) {
     if core.news {
         wake_sleepers(context, core);
     }
-    held_back::leave_to_notifier(context, core);
+    if core.held && !(sends && context.notifier.looks_soon()) {
+        core.flush();
+    }
 }
 
 fn wake_sleepers(context: &Context, core: &mut Core) {

@@ -2,7 +2,6 @@
 //! to check the program or to end. What it does is in [`crate::engine::progress::interrupt_thread`].
 
 use crate::abi::LAPI_ERR_MEMORY_EXHAUSTED;
-use crate::base::clock::ticks;
 use crate::base::sync::Mutex;
 use crate::base::thread::{self, Thread, ThreadConfig};
 use crate::error::{Error, Result};
@@ -11,19 +10,24 @@ use rustix::time::{
 };
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long the program may be silent before the notifier arms the transport, at first.
 pub(in crate::engine) const WATCH_FIRST: Duration = Duration::from_micros(200);
 
-/// How soon the notifier sends what a program has left that waits for others.
+/// How soon the notifier sends what a call has left that waits for other packets.
 const SOON: Duration = Duration::from_millis(1);
-/// Its timer is set for that again after this many ticks at the earliest, 0.2 to 1 milliseconds: while a stream lasts, it is not woken.
-const SOON_TICKS: u64 = 1_000_000;
 
 const RESTING: u8 = 0;
 const WATCHING: u8 = 1;
+
+/// No thread waits for the timer: there is none, or it is at work, perhaps in a handler of the program.
+const AWAKE: u8 = 0;
+/// The thread waits.
+const ASLEEP: u8 = 1;
+/// The thread waits, and wakes in [`SOON`] at the latest.
+const CALLED: u8 = 2;
 
 /// The notifier of one context.
 pub struct Notifier {
@@ -33,8 +37,10 @@ pub struct Notifier {
     state: AtomicU8,
     /// A thread of an earlier generation ends.
     generation: AtomicU64,
-    /// When its timer was set for [`SOON`], in ticks, if its thread has not looked since.
-    soon_set: AtomicU64,
+    /// [`AWAKE`], [`ASLEEP`] or [`CALLED`]. Written with the context's lock held.
+    sleep: AtomicU8,
+    /// The process exits, and this thread with it.
+    exits: AtomicBool,
 }
 
 impl Notifier {
@@ -44,7 +50,8 @@ impl Notifier {
             timer: AtomicI32::new(-1),
             state: AtomicU8::new(RESTING),
             generation: AtomicU64::new(0),
-            soon_set: AtomicU64::new(0),
+            sleep: AtomicU8::new(AWAKE),
+            exits: AtomicBool::new(false),
         }
     }
 
@@ -103,31 +110,36 @@ impl Notifier {
         }
     }
 
-    /// Makes the notifier look at the program in [`SOON`], or before, because packets have waited since then, in ticks. It costs a system
-    /// call for the first packets that wait, and for others now and then. The lock must be held.
-    pub(in crate::engine) fn look_soon(&self, since: u64) {
-        let (timer, set) = (self.timer.load(Ordering::Relaxed), self.soon_set.load(Ordering::Relaxed));
-        // A timer that was set afterwards is not moved: then these packets would wait for longer.
-        if timer < 0 || set >= since {
-            return;
+    /// Whether the thread takes the lock in [`SOON`] at the latest: a call may leave packets to it. It costs a system call once in that
+    /// time. The lock must be held.
+    pub(in crate::engine) fn looks_soon(&self) -> bool {
+        let (timer, sleep) = (self.timer.load(Ordering::Relaxed), self.sleep.load(Ordering::Relaxed));
+        if timer < 0 || sleep == AWAKE || self.exits.load(Ordering::Relaxed) {
+            return false;
         }
-        let now = ticks();
-        if now.wrapping_sub(set) > SOON_TICKS {
-            self.soon_set.store(now, Ordering::Relaxed);
+        if sleep == ASLEEP {
+            self.sleep.store(CALLED, Ordering::Relaxed);
             // SAFETY: as in `watch`.
             set_timer(unsafe { BorrowedFd::borrow_raw(timer) }, SOON);
         }
+        true
     }
 
-    /// The notifier's thread sets its timer. The lock must be held.
-    pub(in crate::engine) fn look_in(&self, timer: BorrowedFd<'_>, after: Duration) {
-        self.soon_set.store(if after == SOON { ticks() } else { 0 }, Ordering::Relaxed);
-        set_timer(timer, after);
+    /// The process exits, and no packets are left to the thread from now on. Whether some may have been.
+    pub(in crate::engine) fn look_no_more(&self) -> bool {
+        self.exits.store(true, Ordering::Relaxed);
+        self.sleep.load(Ordering::Relaxed) == CALLED
     }
 
-    /// The notifier's thread sleeps without its timer. The lock must be held.
-    pub(in crate::engine) fn look_not(&self) {
-        self.soon_set.store(0, Ordering::Relaxed);
+    /// The thread has the lock.
+    pub(in crate::engine) fn note_wake(&self) {
+        self.sleep.store(AWAKE, Ordering::Relaxed);
+    }
+
+    /// The thread leaves the lock and waits for its timer, which is set for this time if there is one. The lock must be held.
+    pub(in crate::engine) fn note_sleep(&self, timer: BorrowedFd<'_>, after: Option<Duration>) {
+        self.sleep.store(ASLEEP, Ordering::Relaxed);
+        after.into_iter().for_each(|after| set_timer(timer, after));
     }
 
     /// The same as [`Self::watch`], if it rests.
@@ -192,26 +204,37 @@ mod tests {
         set_timer(timer.as_fd(), Duration::ZERO);
     }
 
-    /// Whatever the thread has done just before, packets that wait from now on have a timer.
+    /// Whatever the thread has done just before, what is left to it has a timer; while it does not wait, nothing is left to it.
     #[test]
-    fn packets_have_a_timer_after_the_thread_has_gone_to_sleep() {
+    fn what_is_left_has_a_timer_whenever_the_thread_sleeps() {
         let (notifier, timer) = with_timer();
-        for before in [Duration::from_micros(1), WATCH_FIRST, 2 * WATCH_FIRST, SOON] {
-            notifier.look_in(timer.as_fd(), before);
+        assert!(!notifier.looks_soon(), "it has not begun to wait");
+        for before in [None, Some(Duration::from_micros(1)), Some(2 * WATCH_FIRST)] {
+            notifier.note_sleep(timer.as_fd(), before);
             stop(&timer);
-            notifier.look_not();
-            notifier.look_soon(ticks());
+            assert!(notifier.looks_soon());
             assert!(left(&timer) > Duration::ZERO, "after {before:?}");
+            notifier.note_wake();
+            assert!(!notifier.looks_soon());
         }
     }
 
     #[test]
-    fn the_timer_is_not_moved_while_the_same_packets_wait() {
+    fn the_timer_is_not_moved_while_packets_follow() {
         let (notifier, timer) = with_timer();
-        let since = ticks();
-        notifier.look_soon(since);
+        notifier.note_sleep(timer.as_fd(), None);
+        assert!(notifier.looks_soon());
         stop(&timer);
-        notifier.look_soon(since);
+        assert!(notifier.looks_soon());
         assert_eq!(left(&timer), Duration::ZERO);
+    }
+
+    #[test]
+    fn nothing_is_left_to_the_thread_when_the_process_exits() {
+        let (notifier, timer) = with_timer();
+        notifier.note_sleep(timer.as_fd(), None);
+        assert!(notifier.looks_soon());
+        assert!(notifier.look_no_more(), "some may wait");
+        assert!(!notifier.looks_soon());
     }
 }

@@ -46,17 +46,22 @@ fn several() -> bool {
     OPEN.load(Ordering::Relaxed) > 1
 }
 
-impl Context {
-    /// Calls a handler of the program, from inside of a round of the dispatcher.
+impl Held<'_> {
+    /// Calls a handler of the program, from inside of a round of the dispatcher. What waits for other packets is sent before: the
+    /// handler may take long.
     #[inline]
-    pub(in crate::engine) fn run_handler<R>(&self, handler: Handler, run: impl FnOnce() -> R) -> R {
+    pub(in crate::engine) fn run_handler<R>(&mut self, handler: Handler, run: impl FnOnce() -> R) -> R {
+        self.core().flush();
+        let context = self.context;
         if handler_runs::watched() {
             long_calls::begins();
-            return handler_runs::run_watched(handler, || self.run_unwatched(handler, run));
+            return handler_runs::run_watched(handler, || context.run_unwatched(handler, run));
         }
-        self.run_unwatched(handler, run)
+        context.run_unwatched(handler, run)
     }
+}
 
+impl Context {
     #[inline]
     fn run_unwatched<R>(&self, handler: Handler, run: impl FnOnce() -> R) -> R {
         if several() {
@@ -102,8 +107,8 @@ fn let_go(context: *const Context) {
     // SAFETY: the frame that has called the handler is further up this thread's stack, and uses the context.
     let context = unsafe { &*context };
     if context.lock.mine() && !LET_GO.replace(true) {
-        let mut held = std::mem::ManuallyDrop::new(Held { context, hold: Hold::Nested });
-        held.prepare_to_leave();
+        let mut held = std::mem::ManuallyDrop::new(Held::by(context, Hold::Nested));
+        held.prepare_to_leave(false);
         held.step_out();
         // SAFETY: this thread holds the lock. No frame further up has a reference into the core: only a handler leads here.
         unsafe { context.lock.leave() };
@@ -118,6 +123,6 @@ pub(super) fn take_again() {
         // SAFETY: as in `let_go`.
         let context = unsafe { context.as_ref() };
         context.lock.enter();
-        std::mem::ManuallyDrop::new(Held { context, hold: Hold::Nested }).step_in();
+        std::mem::ManuallyDrop::new(Held::by(context, Hold::Nested)).step_in();
     }
 }

@@ -83,14 +83,13 @@ pub fn stop(context: &Context, end_reports: EndReports) {
     drop(core);
 }
 
-/// The process exits without LAPI_Term: sends what waits for other packets, which no thread will do any more, and lets none wait from now on.
+/// The process exits without LAPI_Term: what waits for other packets is sent, which no thread will do any more, and none waits from now on.
 /// Another thread may keep the lock; and when this one has been interrupted in the middle of a call, by a signal whose function exits, what waits
 /// is lost.
 pub fn leave(context: &Context) {
-    if !context.is_in_call()
-        && let Ok(Some(mut held)) = context.enter_within(LOCK)
-    {
-        held.core().transport.hold_back_no_more();
+    if context.notifier.look_no_more() && !context.is_in_call() {
+        // It leaves the lock as a call that does not send.
+        drop(context.enter_within(LOCK));
     }
 }
 
@@ -114,8 +113,6 @@ fn finish_sending(held: &mut Held<'_>) {
     held.core().waiters.settling = None;
     flow::release_all(held.core());
     serve_last(held);
-    // A peer may wait for it, and other threads of this task may yet take a while to end.
-    held.core().transport.send_held_back();
 }
 
 /// Whether something is to be sent to a task that has not called LAPI_Init yet: as long as it may come, nothing of it is lost.

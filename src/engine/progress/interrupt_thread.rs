@@ -67,14 +67,17 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
     let mut called = false;
     while !ended() {
         let Some(mut held) = context.enter_closing() else { return };
+        context.notifier.note_wake();
         let plan = decide(&mut held, &mut interval, &mut seen, called);
         let descriptor = held.core().transport.event_fd().as_raw_fd();
-        // A thread that leaves packets sets the timer, too, and not before this one has: it needs the lock.
-        match plan {
-            Plan::Watch(interval) => context.notifier.look_in(timer, interval),
-            Plan::Sleep { .. } | Plan::Rest { .. } => context.notifier.look_not(),
-        }
-        held.core().notifier_plans = held.core().coalesces;
+        // A call that leaves packets sets the timer, too, and not before this thread has: it needs the lock.
+        context.notifier.note_sleep(
+            timer,
+            match plan {
+                Plan::Watch(interval) => Some(interval),
+                Plan::Sleep { .. } | Plan::Rest { .. } => None,
+            },
+        );
         drop(held);
         if ended() {
             // Possibly by a handler that this thread itself ran: the core may be taken out now.
@@ -100,10 +103,7 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
 fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: bool) -> Plan {
     let context = held.context();
     let notifier = &context.notifier;
-    // The thread that has left it may compute, in the program or in an error handler, whatever this thread may do otherwise.
-    if held.core().coalesces {
-        held.core().transport.send_held_back();
-    }
+    held.core().flush();
     if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
         if held.core().waiters.notifier_armed {
             disarm(held);

@@ -72,4 +72,5 @@ pub(super) fn finish(held: &mut Held<'_>, tgt: Task) {
         wait::throttle(held, tgt);
     }
     held.wake_waiters();
+    held.has_sent();
 }

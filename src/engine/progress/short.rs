@@ -83,7 +83,7 @@ fn unhindered<'a>(held: &'a mut Held<'_>, tgt: Task) -> Option<&'a mut Core> {
     let core = held.core();
     let goes = tgt < core.options.tasks && tgt != core.options.me && !core.peers.is_down(tgt);
     let waits = core.outbox.waiting() || core.has_work() || core.has_deferred();
-    let hindered = !goes || waits || core.acts_alone || core.coalesces || !core.transport.is_open(tgt);
+    let hindered = !goes || waits || core.acts_alone || !core.transport.is_open(tgt);
     if hindered { None } else { Some(core) }
 }
 
@@ -120,7 +120,10 @@ unsafe fn send(
     }
     let bytes = data.len as u64;
     account(core, &SendDone { org_cntr, bytes, user: true, ..SendDone::nothing(tgt) });
-    if core.path_to(tgt).packets_sent.is_multiple_of(PACKETS_PER_ROUND) || core.transport.may_receive() {
+    let round_is_due =
+        core.path_to(tgt).packets_sent.is_multiple_of(PACKETS_PER_ROUND) || core.transport.may_receive();
+    held.has_sent();
+    if round_is_due {
         operations::finish(held, tgt);
     }
     true

@@ -264,30 +264,55 @@ fn those_that_packets_wake_look_after_their_peers_only_now_and_then() {
     }
 }
 
-/// A program sends a burst of which the end waits for more packets, and computes on; its notifier had gone to sleep before.
+/// A program sends a burst of which the end waits for more packets, and computes on; its notifier had gone to sleep before, or it has none.
 #[test]
-fn what_waits_for_more_packets_leaves_though_the_program_computes_and_the_notifier_sleeps() {
-    let options = MemOptions { remote: false, ..job::SHORT };
-    let ends = network(2, options).into_iter().map(Coalescing::always).collect();
-    let tasks = job::open(job::boxed(ends), &Habits { wait_policy: ASLEEP, ..Habits::THREADED });
-    let [came, through] = [counter(), counter()];
+fn what_waits_for_more_packets_leaves_though_the_program_computes() {
+    for notifier in [true, false] {
+        let options = MemOptions { remote: false, ..job::SHORT };
+        let ends = network(2, options).into_iter().map(Coalescing::always).collect();
+        let habits = Habits { wait_policy: ASLEEP, notifier, ..Habits::THREADED };
+        let tasks = job::open(job::boxed(ends), &habits);
+        let [came, through] = [counter(), counter()];
+        in_threads(&tasks, 1, move |task, _| {
+            for round in 1..=ROUNDS as i32 {
+                task.stage(format!("round {round}"));
+                if task.me == 1 {
+                    wait(task, came, 3).expect("a burst");
+                    through.store(round, Ordering::Release);
+                    continue;
+                }
+                while notifier && !enter(task).core().waiters.notifier_armed {
+                    std::thread::sleep(std::time::Duration::from_micros(50));
+                }
+                for _ in 0..3 {
+                    put(task, 1, forever(8).as_mut_ptr(), &*forever(8), extras(came)).expect("a put");
+                }
+                while through.load(Ordering::Acquire) != round {
+                    std::thread::sleep(std::time::Duration::from_micros(50));
+                }
+            }
+        });
+        job::close(tasks);
+    }
+}
+
+/// Also where a thread could send it a moment later.
+#[test]
+fn nothing_waits_for_more_packets_after_a_call_that_does_not_send() {
+    let ends = network(2, MemOptions { remote: false, ..job::SHORT });
+    let tasks = job::open(job::boxed(ends.into_iter().map(Coalescing::always).collect()), &Habits::THREADED);
+    let came = counter();
     in_threads(&tasks, 1, move |task, _| {
-        for round in 1..=ROUNDS as i32 {
-            task.stage(format!("round {round}"));
+        for _ in 0..ROUNDS {
             if task.me == 1 {
                 wait(task, came, 3).expect("a burst");
-                through.store(round, Ordering::Release);
                 continue;
-            }
-            while !enter(task).core().waiters.notifier_armed {
-                std::thread::sleep(std::time::Duration::from_micros(50));
             }
             for _ in 0..3 {
                 put(task, 1, forever(8).as_mut_ptr(), &*forever(8), extras(came)).expect("a put");
             }
-            while through.load(Ordering::Acquire) != round {
-                std::thread::sleep(std::time::Duration::from_micros(50));
-            }
+            progress::probe(&mut enter(task));
+            assert!(!enter(task).core().held);
         }
     });
     job::close(tasks);

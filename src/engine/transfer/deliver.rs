@@ -36,9 +36,8 @@ pub fn scatter<R>(held: &mut Held<'_>, sink: &Sink, copy: impl FnOnce() -> R) ->
     match sink.function() {
         None => copy(),
         Some(function) => {
-            held.send_held_back();
             let handler = Handler { kind: Kind::Distribution, address: function, peer: 0, bytes: 0 };
-            held.context().run_handler(handler, copy)
+            held.run_handler(handler, copy)
         }
     }
 }
@@ -81,9 +80,8 @@ fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_h
         let queued = context.completions.push(completion);
         return flow::queued(held, delivery.src, queued);
     }
-    held.send_held_back();
     let run = Handler { kind: Kind::Completion, address: handler as usize, peer: 0, bytes: 0 };
-    context.run_handler(run, || {
+    held.run_handler(run, || {
         // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference
         // into the core is out.
         unsafe { handler(context.handle_ptr(), delivery.parameter as *mut c_void) }

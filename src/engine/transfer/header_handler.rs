@@ -91,10 +91,9 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     if counted {
         held.core().outbox.set_forwarding(true);
     }
-    let called = held.before_header_handler();
     let bytes = (header.len as u64).saturating_add(delivery.bytes);
     let run = Handler { kind: Kind::Header, address: handler as usize, peer: message.src, bytes };
-    let returned = context.run_handler(run, || {
+    let returned = held.run_handler(run, || {
         // SAFETY: the program's own header handler, with pointers that live during the call; no reference into the core
         // is out. A vector header handler differs in the type that its result points to, and in nothing else.
         unsafe {
@@ -108,7 +107,6 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
             )
         }
     });
-    held.after_header_handler(called);
     if counted {
         held.core().outbox.set_forwarding(false);
     }

@@ -230,11 +230,9 @@ pub fn call_send_handler(held: &mut Held<'_>, done: &SendDone) {
     // SAFETY: the address of the program's send completion handler, which was a function pointer when it came in.
     let handler = unsafe { std::mem::transmute::<usize, scompl_hndlr_t>(done.handler) };
     let mut info = lapi_sh_info_t { src: done.peer, reason: done.error as u32, reserve: [0; 6] };
-    // The message of which it is informed may wait for others, and the handler may take long.
-    held.send_held_back();
     let context = held.context();
     let run = Handler { kind: Kind::SendCompletion, address: done.handler, peer: done.peer, bytes: 0 };
-    context.run_handler(run, || {
+    held.run_handler(run, || {
         // SAFETY: the program's own function, with pointers that live during the call; no reference into the core is out.
         unsafe { handler(context.handle_ptr(), done.info as *mut c_void, &mut info) }
     });

@@ -21,19 +21,20 @@ impl<T: Transport> Endpoint for Coalescing<T> {
             return unsafe { inner.try_send(peer, packet) };
         }
         let now = ticks();
-        let streams = outgoing.streams_to(peer, now);
+        let follows = outgoing.follows(peer, now);
         // SAFETY: the caller's promise.
-        if streams && unsafe { outgoing.add(inner, peer, packet, now) } {
-            if outgoing.is_full(now) {
-                outgoing.send_between(inner);
+        if follows && unsafe { outgoing.add(inner, peer, packet, now) } {
+            if outgoing.is_full(now) && outgoing.send(inner) {
+                outgoing.note_sent(peer, ticks());
+                return SendOutcome::Sent;
             }
-            return SendOutcome::Sent;
+            return SendOutcome::Held;
         }
         if outgoing.is_before(peer) {
-            let none_waits = outgoing.send_between(inner);
+            outgoing.send(inner);
             // SAFETY: the caller's promise.
-            if none_waits && streams && unsafe { outgoing.add(inner, peer, packet, ticks()) } {
-                return SendOutcome::Sent;
+            if follows && !outgoing.some_wait() && unsafe { outgoing.add(inner, peer, packet, ticks()) } {
+                return SendOutcome::Held;
             }
             if outgoing.waits_for(peer) {
                 return SendOutcome::NoRoom;
@@ -41,8 +42,14 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         }
         // SAFETY: the caller's promise.
         let outcome = unsafe { inner.try_send(peer, packet) };
-        outgoing.note_sent(outcome.accepted().is_ok());
+        if outcome.accepted().is_ok() {
+            outgoing.note_sent(peer, ticks());
+        }
         outcome
+    }
+
+    fn flush(&mut self) {
+        self.outgoing.send(&mut self.inner);
     }
 
     /// What waits leaves before: to recall may take long, and what was sent to the peer before has left. Without room it is given up: it would
@@ -56,16 +63,13 @@ impl<T: Transport> Endpoint for Coalescing<T> {
     #[inline]
     fn recv(&mut self) -> Option<Inbound> {
         loop {
-            let is_at_hand = self.incoming.has_some();
-            if self.outgoing.look(is_at_hand) {
-                self.outgoing.send(&mut self.inner);
-            }
-            if is_at_hand {
+            if self.incoming.has_some() {
                 return self.incoming.next();
             }
-            let packet = self.inner.recv();
-            self.outgoing.note_look(packet.is_some());
-            let packet = packet?;
+            let Some(packet) = self.inner.recv() else {
+                self.outgoing.try_again(&mut self.inner);
+                return None;
+            };
             if !Incoming::is_bundle(&packet) {
                 return Some(packet);
             }
@@ -86,26 +90,6 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         }
     }
 
-    fn coalesces(&self) -> bool {
-        self.outgoing.coalesces()
-    }
-
-    #[inline]
-    fn holds_back_since(&self) -> Option<u64> {
-        self.outgoing.waits_since()
-    }
-
-    fn send_held_back(&mut self) {
-        self.outgoing.judge();
-        self.outgoing.send(&mut self.inner);
-    }
-
-    fn hold_back_no_more(&mut self) {
-        if self.outgoing.send(&mut self.inner) {
-            self.outgoing.end();
-        }
-    }
-
     fn keeps_time(&self) -> bool {
         self.outgoing.coalesces() || self.inner.keeps_time()
     }
@@ -115,7 +99,6 @@ impl<T: Transport> Endpoint for Coalescing<T> {
     }
 
     fn serve(&mut self) {
-        self.outgoing.judge();
         self.outgoing.send(&mut self.inner);
         self.inner.serve();
     }

@@ -1,10 +1,9 @@
 //! What leaves this task, and the bundle of the packets that wait.
 
-use super::stream::{NEVER, Rule, Stream, Waiting};
-use crate::base::clock::{now, ticks};
+use crate::base::clock::now;
 use crate::transport::{HEAD_MAX, Outgoing, Piece, SendOutcome, Task, Transport, parcel};
 use crate::wire::coalesced;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Words of a bundle, at most: 64 KiB. It is a packet of the network, and mostly has to be shorter for that.
 const WORDS: usize = 8192;
@@ -18,14 +17,33 @@ pub(super) const LONGEST: usize = 8192;
 /// A bundle with less room than this, in words, is full.
 const LITTLE: usize = 16;
 
-/// When a bundle without room is tried again at the latest. The packet by which the peer makes room wakes this task before.
-const RETRY: Duration = Duration::from_millis(10);
+/// Which packets wait, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    /// How soon a packet that waits follows the one before to the same peer, in ticks. 0: none waits.
+    gap: u64,
+    /// How long packets wait while others follow, in ticks.
+    age: u64,
+}
+
+/// A packet that waits follows within at most 10 microseconds, and waits for at most 50: at least a fifth of that, as ticks differ.
+pub(super) const STREAMS: Rule = Rule { gap: 10_000, age: 50_000 };
+
+/// No packet waits.
+pub(super) const NEVER: Rule = Rule { gap: 0, age: 0 };
+
+/// Each packet waits that follows another one to the same peer.
+#[cfg(test)]
+pub(super) const ALWAYS: Rule = Rule { gap: u64::MAX, age: u64::MAX };
 
 /// What leaves this task.
 pub(super) struct Outbound {
-    stream: Stream,
+    rule: Rule,
+    /// To which peer something was last sent, and when, in ticks.
+    last: Task,
+    sent: u64,
     bundle: Bundle,
-    /// The bundle found no room.
+    /// The bundle has found no room.
     blocked: bool,
 }
 
@@ -41,36 +59,30 @@ struct Bundle {
     words: Box<[u64]>,
 }
 
+/// Ticks from one moment to another. None when the second one seems to be before the first: the counters of two processors may differ.
+#[inline]
+fn passed(from: u64, to: u64) -> u64 {
+    let ticks = to.wrapping_sub(from);
+    if ticks > i64::MAX as u64 { 0 } else { ticks }
+}
+
 impl Outbound {
     pub(super) fn new(rule: Rule) -> Self {
-        let stream = Stream::new(rule);
-        let words = if stream.coalesces() { WORDS } else { 0 };
-        let words = vec![0; words].into_boxed_slice();
+        let words = vec![0; if rule.gap == 0 { 0 } else { WORDS }].into_boxed_slice();
         let bundle = Bundle { peer: 0, packets: 0, begun: 0, used: 0, room: 0, words };
-        Self { stream, bundle, blocked: false }
+        Self { rule, last: Task::MAX, sent: 0, bundle, blocked: false }
     }
 
     /// Whether packets can ever wait.
     #[inline]
     pub(super) fn coalesces(&self) -> bool {
-        self.stream.coalesces()
+        self.rule.gap != 0
     }
 
     /// Whether some wait.
     #[inline]
     pub(super) fn some_wait(&self) -> bool {
         self.bundle.packets != 0
-    }
-
-    #[inline]
-    fn waiting(&self) -> Option<Waiting> {
-        self.some_wait().then_some(Waiting { begun: self.bundle.begun, blocked: self.blocked })
-    }
-
-    /// Since when, in ticks.
-    #[inline]
-    pub(super) fn waits_since(&self) -> Option<u64> {
-        self.some_wait().then_some(self.bundle.begun)
     }
 
     /// Whether some wait for this peer.
@@ -85,60 +97,16 @@ impl Outbound {
         self.some_wait() && (!self.blocked || self.bundle.peer == peer)
     }
 
-    /// An operation begins that is sent to this peer: whether it belongs to a stream whose packets wait for each other.
+    /// Whether what is sent to this peer now follows something else at once.
     #[inline]
-    pub(super) fn streams_to(&mut self, peer: Task, now: u64) -> bool {
-        self.judge_at(now);
-        self.stream.has(peer, now)
+    pub(super) fn follows(&self, peer: Task, now: u64) -> bool {
+        peer == self.last && passed(self.sent, now) < self.rule.gap
     }
 
-    /// A write was refused, so that a packet is sent instead: it is counted then.
+    /// Something was sent to this peer, or waits.
     #[inline]
-    pub(super) fn count_later(&mut self) {
-        self.stream.count_later();
-    }
-
-    /// It was sent alone: whether it was accepted.
-    #[inline]
-    pub(super) fn note_sent(&mut self, accepted: bool) {
-        if accepted { self.stream.note_sent() } else { self.stream.end() }
-    }
-
-    /// The task is at work on its transport again. To be called before anything else is done.
-    #[inline]
-    pub(super) fn judge(&mut self) {
-        if self.some_wait() {
-            self.judge_at(ticks());
-        }
-    }
-
-    #[inline]
-    fn judge_at(&mut self, now: u64) {
-        if let Some(waiting) = self.waiting() {
-            self.stream.judge(waiting, now);
-        }
-    }
-
-    /// The task was at work on its transport, which may have taken long.
-    #[inline]
-    pub(super) fn touch(&mut self) {
-        if self.some_wait() {
-            self.stream.touch();
-        }
-    }
-
-    /// The task looks for packets: whether what waits is to be sent first.
-    #[inline]
-    pub(super) fn look(&mut self, at_hand: bool) -> bool {
-        let waiting = self.waiting();
-        self.stream.look(at_hand, waiting)
-    }
-
-    /// A look at the network has ended.
-    #[inline]
-    pub(super) fn note_look(&mut self, found: bool) {
-        self.stream.note_look(found);
-        self.touch();
+    pub(super) fn note_sent(&mut self, peer: Task, now: u64) {
+        (self.last, self.sent) = (peer, now);
     }
 
     /// Puts a packet into the bundle, if it has a place there.
@@ -174,7 +142,7 @@ impl Outbound {
         unsafe { parcel::write(&mut to[1..], packet, false) };
         bundle.used += words;
         bundle.packets += 1;
-        self.stream.note_held_back(now);
+        self.note_sent(peer, now);
         true
     }
 
@@ -182,17 +150,7 @@ impl Outbound {
     #[inline]
     pub(super) fn is_full(&self, now: u64) -> bool {
         let Bundle { packets, begun, used, room, .. } = self.bundle;
-        packets >= PACKETS || used + LITTLE > room || self.stream.rule().is_old(begun, now)
-    }
-
-    /// Sends what waits, in the middle of a stream.
-    #[inline]
-    pub(super) fn send_between(&mut self, inner: &mut impl Transport) -> bool {
-        let none_waits = self.send(inner);
-        if none_waits {
-            self.stream.note_bundle();
-        }
-        none_waits
+        packets >= PACKETS || used + LITTLE > room || passed(begun, now) > self.rule.age
     }
 
     /// Sends what waits: whether nothing waits any more.
@@ -213,36 +171,37 @@ impl Outbound {
         let first = Piece { ptr: body.as_ptr().cast(), len };
         let packet = Outgoing { head, first, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
         // SAFETY: the bundle lives, and is not changed meanwhile.
-        match unsafe { inner.try_send(peer, &packet) } {
-            SendOutcome::NoRoom => {
-                self.blocked = true;
-                self.stream.end();
-                false
-            }
-            SendOutcome::Sent | SendOutcome::Taken(_) | SendOutcome::Gone => {
-                (self.bundle.packets, self.blocked) = (0, false);
-                true
-            }
+        let outcome = unsafe { inner.try_send(peer, &packet) };
+        self.blocked = outcome == SendOutcome::NoRoom;
+        if !self.blocked {
+            self.bundle.packets = 0;
+        }
+        !self.blocked
+    }
+
+    /// Sends what has found no room before, if there is some now.
+    #[inline]
+    pub(super) fn try_again(&mut self, inner: &mut impl Transport) {
+        if self.blocked {
+            self.send(inner);
         }
     }
 
-    /// When what waits is to be sent, if something does: now, or, if it has found no room, when it is tried again at the latest.
+    /// When what waits is to be sent: now, unless it waits for room.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.some_wait().then(|| if self.blocked { now() + RETRY } else { now() })
-    }
-
-    /// Nothing waits any more, now and later.
-    pub(super) fn end(&mut self) {
-        self.stream = Stream::new(NEVER);
-        (self.bundle.packets, self.blocked) = (0, false);
+        (self.some_wait() && !self.blocked).then(now)
     }
 
     /// What waits for this peer is not sent any more.
     pub(super) fn forget(&mut self, peer: Task) {
         if self.bundle.peer == peer {
-            (self.bundle.packets, self.blocked) = (0, false);
+            self.end();
         }
-        self.stream.end();
+    }
+
+    /// Nothing waits any more.
+    pub(super) fn end(&mut self) {
+        (self.bundle.packets, self.blocked) = (0, false);
     }
 }
 

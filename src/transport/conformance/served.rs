@@ -91,23 +91,7 @@ impl<T: Transport> Drop for Served<T> {
 }
 
 impl<T: Transport> Endpoint for Served<T> {
-    forward!(
-        name,
-        limits,
-        completed,
-        recall,
-        recv,
-        hold,
-        release,
-        keeps_time,
-        coalesces,
-        holds_back_since,
-        send_held_back,
-        hold_back_no_more,
-        due,
-        settled,
-        close
-    );
+    forward!(name, limits, completed, recall, recv, hold, release, keeps_time, flush, due, settled, close);
 
     /// A test that waits for acknowledgements does not wait for the thread.
     fn serve(&mut self) {

@@ -206,9 +206,6 @@ pub(super) fn catch_up<T: Transport>(end: &mut T) {
         // An endpoint may be served earlier; most then have nothing left to do.
         std::thread::sleep(due.saturating_duration_since(Instant::now()).min(Duration::from_micros(50)));
         end.serve();
-        if end.holds_back_since().is_some() {
-            break;
-        }
     }
 }
 

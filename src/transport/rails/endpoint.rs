@@ -45,7 +45,7 @@ impl<T: Rail> Endpoint for Rails<T> {
             let rail = peer.agreement.live_from(home).filter(|_| !peer.flow.has_unsent());
             let number = peer.flow.next_number();
             match rail.map(|rail| (rail, self.transmit(rail, task, number, &kept))) {
-                Some((rail, SendOutcome::Sent | SendOutcome::Taken(_))) => {
+                Some((rail, SendOutcome::Sent | SendOutcome::Held | SendOutcome::Taken(_))) => {
                     if let Some(peer) = self.peers[task as usize].as_deref_mut() {
                         peer.flow.push(kept, Some(rail));
                         if !peer.touched {
@@ -251,7 +251,9 @@ impl<T: Rail> Rails<T> {
                 peer.flow.put_back(number, kept, (sent == SendOutcome::Sent).then_some(rail));
             }
             match sent {
-                SendOutcome::Sent | SendOutcome::Taken(_) => self.expect_acknowledgement(task),
+                SendOutcome::Sent | SendOutcome::Held | SendOutcome::Taken(_) => {
+                    self.expect_acknowledgement(task)
+                }
                 SendOutcome::NoRoom => return,
                 SendOutcome::Gone => self.note_refused(rail, task),
             }
