@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::forward::forward;
 use super::parcel::Parcel;
 use super::{
-    Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, Piece, SendOutcome, Task, Transport, Wakeup,
+    Endpoint, Inbound, Limits, Outgoing, PeerStanding, PeerState, Peers, Piece, SendOutcome, Task, Transport,
+    Wakeup, Want,
 };
 use crate::base::rng::Rng;
 
@@ -183,7 +184,7 @@ impl<T: Transport> Faulty<T> {
         self.held.clear();
         self.inner.wake();
         for peer in (0..self.tasks).filter(|&peer| peer != self.task) {
-            self.inner.kick(peer);
+            self.inner.want(peer, Want::Attention);
         }
     }
 
@@ -194,7 +195,7 @@ impl<T: Transport> Faulty<T> {
         let delay = self.rng.chance(self.plan.delay);
         let behind = self.held.iter().rev().find(|held| held.parcel.src == src).map(|held| held.due);
         let in_order = self.limits(src).ordered;
-        if (reorder || delay) && self.inner.state(src) == PeerState::Up {
+        if (reorder || delay) && self.inner.standing(src).state == PeerState::Up {
             let span = if reorder { REORDER_POLLS } else { self.plan.delay_polls.max(1) };
             let due = self.polls + 1 + self.rng.below(span.into());
             self.counts.reordered += u64::from(reorder);
@@ -313,16 +314,21 @@ impl<T: Transport> Wakeup for Faulty<T> {
 }
 
 impl<T: Transport> Peers for Faulty<T> {
-    forward!(absence, parted, connect, progress, kick, set_polling, polls, view, rejoined);
+    forward!(want, set_polling, polls, view, rejoined);
 
-    fn state(&self, peer: Task) -> PeerState {
-        if self.held.iter().any(|held| held.parcel.src == peer) {
+    fn standing(&self, peer: Task) -> PeerStanding {
+        let state = if self.held.iter().any(|held| held.parcel.src == peer) {
             PeerState::Up
         } else if self.is_dead(self.task) || self.is_dead(peer) {
             PeerState::Dead
         } else {
-            self.inner.state(peer)
-        }
+            return self.inner.standing(peer);
+        };
+        PeerStanding { state, ..self.inner.standing(peer) }
+    }
+
+    fn is_open(&self, peer: Task) -> bool {
+        self.standing(peer).state == PeerState::Up
     }
 
     fn part(&mut self, peer: Task) {

@@ -98,40 +98,20 @@ macro_rules! forward {
             self.inner().wake()
         }
     };
-    (state) => {
-        fn state(&self, peer: $crate::transport::Task) -> $crate::transport::PeerState {
-            self.inner().state(peer)
+    (standing) => {
+        fn standing(&self, peer: $crate::transport::Task) -> $crate::transport::PeerStanding {
+            self.inner().standing(peer)
+        }
+    };
+    (want) => {
+        fn want(&mut self, peer: $crate::transport::Task, what: $crate::transport::Want) {
+            self.inner_mut().want(peer, what)
         }
     };
     (is_open) => {
         #[inline]
         fn is_open(&self, peer: $crate::transport::Task) -> bool {
             self.inner().is_open(peer)
-        }
-    };
-    (absence) => {
-        fn absence(&self, peer: $crate::transport::Task) -> Option<String> {
-            self.inner().absence(peer)
-        }
-    };
-    (parted) => {
-        fn parted(&self) -> Vec<$crate::transport::Task> {
-            self.inner().parted()
-        }
-    };
-    (connect) => {
-        fn connect(&mut self, peer: $crate::transport::Task) {
-            self.inner_mut().connect(peer)
-        }
-    };
-    (progress) => {
-        fn progress(&self, peer: $crate::transport::Task) -> u64 {
-            self.inner().progress(peer)
-        }
-    };
-    (kick) => {
-        fn kick(&self, peer: $crate::transport::Task) {
-            self.inner().kick(peer)
         }
     };
     (set_polling) => {
@@ -145,7 +125,7 @@ macro_rules! forward {
         }
     };
     (view) => {
-        fn view(&self, peer: $crate::transport::Task) -> Option<$crate::transport::ConnectionView> {
+        fn view(&self, peer: $crate::transport::Task) -> $crate::transport::View {
             self.inner().view(peer)
         }
     };

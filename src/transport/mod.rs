@@ -252,11 +252,11 @@ pub enum PeerState {
     Closed,
     /// It died, or cannot be reached any more, or one of the two has parted from the other.
     Dead,
-    /// This task is not connected with it yet: packets to it find no room. See [`Peers::absence`].
+    /// This task is not connected with it yet: packets to it find no room. See [`PeerStanding::absence`].
     Connecting,
 }
 
-/// What can be seen of the connection with a peer without a system call, for reports about a job that hangs.
+/// What can be seen of the connection with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionView {
     /// Packets on their way to the peer: it has not acknowledged them yet.
@@ -277,53 +277,64 @@ pub const NO_EPOCH: u64 = 0;
 /// What has happened to a peer that has parted from this task, as a clause that follows the peer's name.
 pub(crate) const HAS_PURGED: &str = "has purged this task (LAPI_Purge_totask)";
 
+/// Where a peer stands, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerStanding {
+    /// Whether it takes packets, and whether that can change.
+    pub state: PeerState,
+    /// Why this task is not connected with the peer: a clause that follows the peer's name. `None` when it is.
+    pub absence: Option<String>,
+    /// The peer has parted from this task, and lets it rejoin ([`Peers::rejoin`]), while this task has not parted from the peer. What was
+    /// sent to it is lost, nothing arrives from it, and it counts as dead until this task has done the same.
+    pub has_parted: bool,
+}
+
+impl PeerStanding {
+    /// That of a peer that is connected, or will be as soon as it is needed.
+    pub(crate) const UP: Self = Self { state: PeerState::Up, absence: None, has_parted: false };
+}
+
+/// What this task wants of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// A connection, if that has not begun: this task awaits something from the peer.
+    Connection,
+    /// That the peer looks for packets soon, although it may be computing or may have stopped looking, as far as the transport can do that:
+    /// a hint.
+    Attention,
+}
+
+/// What can be seen of a peer without a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// A count that changes when the peer makes progress: whenever a packet from it is taken here, and sooner or later when it takes
+    /// packets from here.
+    pub progress: u64,
+    /// The state of the connection, where there is one that the transport can observe.
+    pub connection: Option<ConnectionView>,
+}
+
 /// The peers and the connections with them.
 pub trait Peers {
-    /// The state of the peer. May make a system call: not for hot paths.
-    fn state(&self, peer: Task) -> PeerState;
+    /// Where the peer stands. May make a system call: not for hot paths.
+    fn standing(&self, peer: Task) -> PeerStanding;
 
-    /// Why this task is not connected with the peer: a clause that follows the peer's name. `None` when it is.
-    fn absence(&self, _peer: Task) -> Option<String> {
-        None
-    }
+    /// Asks the peer for this, or sees to it.
+    fn want(&mut self, peer: Task, what: Want);
 
-    /// The peers that have parted from this task, and let it rejoin ([`Peers::rejoin`]), while this task has not parted from them.
-    /// What was sent to them is lost, nothing arrives from them, and they count as dead until this task has done the same. May
-    /// make a system call: not for hot paths.
-    fn parted(&self) -> Vec<Task> {
-        Vec::new()
-    }
+    /// Whether the peer takes packets, or will, as far as is known without a system call.
+    fn is_open(&self, peer: Task) -> bool;
 
-    /// Connects with the peer, if that has not begun: this task awaits something from it.
-    fn connect(&mut self, _peer: Task) {}
-
-    /// Whether the peer takes packets, as far as is known without a system call.
-    fn is_open(&self, peer: Task) -> bool {
-        self.state(peer) == PeerState::Up
-    }
-
-    /// A count that changes when the peer makes progress: whenever a packet from it is taken here, and sooner or later when
-    /// it takes packets from here. Makes no system call.
-    fn progress(&self, peer: Task) -> u64;
-
-    /// Makes the peer look for packets soon, although it may be computing or may have stopped looking, as far as the
-    /// transport can do that: a hint.
-    fn kick(&self, peer: Task);
+    /// The progress of the peer, and the state of the connection with it.
+    fn view(&self, peer: Task) -> View;
 
     /// Informs the peers whether this task polls from now on: a hint. `now` is the time in ticks; with `false`, this task
     /// has polled until now.
-    fn set_polling(&mut self, _polling: bool, _now: u64) {}
+    fn set_polling(&mut self, polling: bool, now: u64);
 
     /// Whether the peer polls, as far as is known here. A transport that polled recently may count as polling; a transport
     /// that has no such knowledge returns `true`.
-    fn polls(&self, _peer: Task) -> bool {
-        true
-    }
-
-    /// The state of the connection with the peer, where the transport can observe it.
-    fn view(&self, _peer: Task) -> Option<ConnectionView> {
-        None
-    }
+    fn polls(&self, peer: Task) -> bool;
 
     /// Recalls what is under way with `peer` ([`Endpoint::recall`]) and cuts the connection: nothing more is received from
     /// it, and to send to it returns [`SendOutcome::Gone`]. May be called while a packet of the peer's is not released yet.

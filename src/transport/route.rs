@@ -4,8 +4,8 @@
 //! The two sides share nothing but the descriptor to sleep on, which is readable when either side's is.
 
 use super::{
-    Access, AccessId, ConnectionView, Copy, EndedWrite, Endpoint, Inbound, Key, Limits, Outgoing, PeerState,
-    Peers, Piece, Reach, RemoteAccess, SendOutcome, Started, Tally, Task, Ticket, Transport, Wakeup,
+    Access, AccessId, Copy, EndedWrite, Endpoint, Inbound, Key, Limits, Outgoing, PeerStanding, Peers, Piece,
+    Reach, RemoteAccess, SendOutcome, Started, Tally, Task, Ticket, Transport, View, Wakeup, Want,
 };
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};
@@ -202,34 +202,16 @@ impl<N: Transport, F: Transport> Wakeup for Route<N, F> {
 }
 
 impl<N: Transport, F: Transport> Peers for Route<N, F> {
-    fn state(&self, peer: Task) -> PeerState {
-        self.side(peer).state(peer)
+    fn standing(&self, peer: Task) -> PeerStanding {
+        self.side(peer).standing(peer)
     }
 
-    fn absence(&self, peer: Task) -> Option<String> {
-        self.side(peer).absence(peer)
-    }
-
-    fn parted(&self) -> Vec<Task> {
-        let mut parted = self.near.parted();
-        parted.extend(self.far.parted());
-        parted
-    }
-
-    fn connect(&mut self, peer: Task) {
-        self.side_mut(peer).connect(peer);
+    fn want(&mut self, peer: Task, what: Want) {
+        self.side_mut(peer).want(peer, what);
     }
 
     fn is_open(&self, peer: Task) -> bool {
         self.side(peer).is_open(peer)
-    }
-
-    fn progress(&self, peer: Task) -> u64 {
-        self.side(peer).progress(peer)
-    }
-
-    fn kick(&self, peer: Task) {
-        self.side(peer).kick(peer);
     }
 
     fn set_polling(&mut self, polling: bool, now: u64) {
@@ -241,7 +223,7 @@ impl<N: Transport, F: Transport> Peers for Route<N, F> {
         self.side(peer).polls(peer)
     }
 
-    fn view(&self, peer: Task) -> Option<ConnectionView> {
+    fn view(&self, peer: Task) -> View {
         self.side(peer).view(peer)
     }
 

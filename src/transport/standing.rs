@@ -1,6 +1,6 @@
 //! Where a peer stands, for a transport that keeps connections over a network.
 
-use super::{HAS_PURGED, PeerState};
+use super::{HAS_PURGED, PeerStanding, PeerState};
 
 /// The state of the connection with a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,12 @@ pub(super) enum Standing {
 }
 
 impl Standing {
-    /// What [`super::Peers::state`] returns for it.
+    /// What [`super::Peers::standing`] returns for it.
+    pub(super) fn seen(&self) -> PeerStanding {
+        PeerStanding { state: self.state(), absence: self.absence(), has_parted: *self == Self::HasParted }
+    }
+
+    /// What it shows to those who only want to know whether the peer takes packets.
     pub(super) fn state(&self) -> PeerState {
         match self {
             Self::Up | Self::Rejoining => PeerState::Up,
@@ -33,7 +38,7 @@ impl Standing {
     }
 
     /// Why nothing can be expected of the peer; none while it is up.
-    pub(super) fn absence(&self) -> Option<String> {
+    fn absence(&self) -> Option<String> {
         match self {
             Self::Up => None,
             Self::Meeting => Some("has not replied yet".to_owned()),

@@ -323,7 +323,7 @@ impl Core {
     /// Whether the transport still needs this task for what was sent: messages, their reports, acknowledgements; or a peer does,
     /// which was asked for more parts of a message, or is to hear of what was done in its memory. One that has left sends none.
     pub fn is_sending(&self) -> bool {
-        let is_up = |copy: &DirectCopy| self.transport.state(copy.peer) == PeerState::Up;
+        let is_up = |copy: &DirectCopy| self.transport.standing(copy.peer).state == PeerState::Up;
         self.outbox.waiting()
             || self.has_work()
             || !self.transport.settled()

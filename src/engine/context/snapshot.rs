@@ -7,7 +7,7 @@ use crate::engine::context::waiters::Waiter;
 use crate::engine::context::{Core, Held, counter};
 use crate::proto::ops::{Op, Pending};
 use crate::proto::outbox::Traffic;
-use crate::transport::{ConnectionView, PeerState, Task};
+use crate::transport::{ConnectionView, PeerStanding, PeerState, Task};
 
 /// How many of one kind are listed; the rest is counted.
 pub const LISTED: usize = 16;
@@ -203,7 +203,7 @@ fn wait(core: &Core, waiter: &Waiter) -> Wait {
     let value = waiter.awaited.counter.map(|(address, _)| unsafe { counter::get(address) });
     let awaited = awaited(core, waiter);
     let absence = match awaited[..] {
-        [one] => core.transport.absence(one),
+        [one] => core.transport.standing(one).absence,
         _ => None,
     };
     Wait { waiter: *waiter, value, awaited, absence }
@@ -268,15 +268,15 @@ fn peers(core: &Core, waits: &[Wait]) -> Vec<Peer> {
     let others = (0..core.options.tasks).filter(|&peer| peer != core.options.me);
     others
         .filter_map(|peer| {
-            let view = core.transport.view(peer);
+            let view = core.transport.view(peer).connection;
             let busy = view.is_some_and(|view| view.no_room || view.arrived);
             if !busy && wanted.binary_search(&peer).is_err() {
                 return None;
             }
             let lane = lanes.binary_search_by_key(&peer, |lane| lane.peer).ok().map(|at| lanes[at].clone());
             let traffic = lane.unwrap_or(Traffic { peer, ..Traffic::default() });
-            let (state, polls) = (core.transport.state(peer), core.transport.polls(peer));
-            let absence = core.transport.absence(peer);
+            let PeerStanding { state, absence, .. } = core.transport.standing(peer);
+            let polls = core.transport.polls(peer);
             Some(Peer { traffic, state, polls, view, absence })
         })
         .take(LISTED * 64)

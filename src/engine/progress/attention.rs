@@ -2,6 +2,7 @@
 
 use crate::base::clock::ticks;
 use crate::engine::context::Core;
+use crate::transport::Want;
 
 /// Ticks between two kicks, about a millisecond: a peer that was woken is on its way.
 const BETWEEN_KICKS: u64 = 2_000_000;
@@ -14,15 +15,15 @@ pub fn kick_inattentive_peers(core: &mut Core) {
         return;
     }
     core.last_kick = now;
-    let (me, transport) = (core.options.me, &core.transport);
+    let (me, transport) = (core.options.me, &mut core.transport);
     let listed = core.outbox.waiting_for().chain(core.outbox.unconfirmed().iter().copied());
     for peer in core.ops.peers().chain(listed).chain(core.collectives.awaited()) {
         // A peer that stands in several lists is woken once: the next kick is not due then.
         if peer != me
             && !transport.polls(peer)
-            && core.peers.kick_is_due(peer, transport.progress(peer), now, BETWEEN_KICKS)
+            && core.peers.kick_is_due(peer, transport.view(peer).progress, now, BETWEEN_KICKS)
         {
-            transport.kick(peer);
+            transport.want(peer, Want::Attention);
         }
     }
 }

@@ -117,7 +117,7 @@ fn finish_sending(held: &mut Held<'_>) {
 
 /// Whether something is to be sent to a task that has not called LAPI_Init yet: as long as it may come, nothing of it is lost.
 fn awaits_a_late_task(core: &Core) -> bool {
-    core.outbox.waiting_for().any(|peer| core.transport.state(peer) == PeerState::Connecting)
+    core.outbox.waiting_for().any(|peer| core.transport.standing(peer).state == PeerState::Connecting)
 }
 
 /// Data for tasks that have not connected is not waited for.

@@ -119,7 +119,7 @@ fn report_finished(held: &mut Held<'_>) -> bool {
         if !lost || !core.outbox.is_gone(done.peer) || core.peers.is_down(done.peer) {
             continue;
         }
-        match core.transport.state(done.peer) {
+        match core.transport.standing(done.peer).state {
             PeerState::Up | PeerState::Connecting => {
                 core.peers.lose(done.peer);
                 let detail = format!(

@@ -16,7 +16,7 @@ use crate::job::ended;
 use crate::proto::before;
 use crate::proto::liveness::Verdict;
 use crate::proto::ops::Op;
-use crate::transport::{HAS_PURGED, NO_EPOCH, PeerState, Task};
+use crate::transport::{HAS_PURGED, NO_EPOCH, PeerState, Task, Want};
 use crate::wire::packet::Head;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -68,9 +68,9 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     let concerned = awaited(core);
     let mut silent = Vec::with_capacity(concerned.len());
     for &peer in &concerned {
-        match held.core().transport.state(peer) {
+        match held.core().transport.standing(peer).state {
             PeerState::Up => silent.push(peer),
-            PeerState::Connecting => held.core().transport.connect(peer),
+            PeerState::Connecting => held.core().transport.want(peer, Want::Connection),
             gone => lose(held, peer, gone),
         }
     }
@@ -81,9 +81,9 @@ pub fn look_after_peers(held: &mut Held<'_>) {
         let next = held.core().collectives.awaited().find(|peer| !checked.contains(peer));
         let Some(peer) = next else { break };
         checked.push(peer);
-        match held.core().transport.state(peer) {
+        match held.core().transport.standing(peer).state {
             PeerState::Up => {}
-            PeerState::Connecting => held.core().transport.connect(peer),
+            PeerState::Connecting => held.core().transport.want(peer, Want::Connection),
             gone => lose(held, peer, gone),
         }
     }
@@ -94,7 +94,11 @@ pub fn look_after_peers(held: &mut Held<'_>) {
 /// again without it, and a collective operation continues. A program that has purged the peer itself does its part itself.
 #[cold]
 fn readmit(held: &mut Held<'_>) {
-    for peer in held.core().transport.parted() {
+    for peer in 0..held.core().options.tasks {
+        let core = held.core();
+        if peer == core.options.me || !core.transport.standing(peer).has_parted {
+            continue;
+        }
         let incarnation = held.core().incarnation(peer);
         let purged = |held: &mut Held<'_>| {
             let core = held.core();
@@ -211,7 +215,7 @@ fn check_liveness(held: &mut Held<'_>, awaited: &[Task]) {
     }
     let timeout = Duration::from_secs(seconds.max(1) as u64);
     let (liveness, transport) = (&mut core.liveness, &core.transport);
-    let progress = awaited.iter().map(|&peer| (peer, transport.progress(peer)));
+    let progress = awaited.iter().map(|&peer| (peer, transport.view(peer).progress));
     for (peer, verdict) in liveness.look(elapsed(core.opened), timeout, progress) {
         if held.core().closing {
             return;
@@ -234,7 +238,8 @@ fn drain(held: &mut Held<'_>, peer: Task) -> bool {
     held.core().holds.drain(Some(peer));
     for _ in 0..DRAIN.saturating_mul(held.core().options.tasks) {
         // Others may send all the time: what they send now is not waited for.
-        let left = held.core().transport.view(peer).is_none_or(|view| view.arrived);
+        let connection = held.core().transport.view(peer).connection;
+        let left = connection.is_none_or(|connection| connection.arrived);
         if !turn(held) || !left {
             break;
         }
@@ -273,7 +278,7 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
     if closed && !core.ending && since(core.peers.leaves(peer, moment())) < LEAVE {
         return;
     }
-    let how = match (core.transport.absence(peer), ended::of(peer)) {
+    let how = match (core.transport.standing(peer).absence, ended::of(peer)) {
         _ if closed => "has left the job".to_owned(),
         (_, Some(end)) => end.to_string(),
         (Some(absence), None) => absence,
@@ -287,7 +292,8 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
 /// The peer has been silent for too long: as if it had left, and what it may still send is dropped.
 #[cold]
 fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
-    let sign = |held: &mut Held<'_>| (held.core().transport.progress(peer), held.core().incarnation(peer));
+    let sign =
+        |held: &mut Held<'_>| (held.core().transport.view(peer).progress, held.core().incarnation(peer));
     let before = sign(held);
     // Its reply may just have arrived.
     if !drain(held, peer) || sign(held) != before {

@@ -83,7 +83,7 @@ impl<T: Transport> Wakeup for Refusing<T> {
 }
 
 impl<T: Transport> Peers for Refusing<T> {
-    forward!(state, absence, parted, connect, progress, kick, set_polling, polls, part, rejoin, rejoined);
+    forward!(standing, want, is_open, view, set_polling, polls, part, rejoin, rejoined);
 }
 
 /// Two tasks whose copies are refused after the first `allowed`, with or without faults.

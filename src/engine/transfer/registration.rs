@@ -97,7 +97,7 @@ pub fn give_up(core: &mut Core, tgt: Task, cookie: u64) {
 #[cold]
 pub fn failed(core: &mut Core, peer: Task, what: &str, len: usize, reason: &io::Error) {
     static REPORTED: AtomicBool = AtomicBool::new(false);
-    if core.transport.state(peer) != PeerState::Up || REPORTED.swap(true, Ordering::Relaxed) {
+    if core.transport.standing(peer).state != PeerState::Up || REPORTED.swap(true, Ordering::Relaxed) {
         return;
     }
     let exposed: u64 = core.ops.iter().map(|pending| pending.op.registered()).sum();

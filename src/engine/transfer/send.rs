@@ -81,7 +81,7 @@ fn refusal(core: &mut Core, tgt: Task) -> Error {
 /// The next thread that may do so reports a death: a program whose calls fail may wait for nothing from that task any more.
 #[cold]
 fn note_death(core: &mut Core, tgt: Task) {
-    if !core.peers.is_down(tgt) && core.transport.state(tgt) == PeerState::Dead {
+    if !core.peers.is_down(tgt) && core.transport.standing(tgt).state == PeerState::Dead {
         core.peers.note_dropped(tgt, moment());
         core.next_look = 0;
     }

@@ -174,11 +174,6 @@ impl Machine {
         })
     }
 
-    /// The tasks of which that is true.
-    pub fn parted(&self) -> Vec<Task> {
-        self.peers.keys().copied().filter(|&task| self.has_parted(task)).collect()
-    }
-
     /// This task has something for the peer, or awaits something from it.
     pub fn want(&mut self, task: Task) {
         let Some(peer) = self.peer(task) else { return };

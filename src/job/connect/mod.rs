@@ -169,10 +169,6 @@ impl Connector for Connections {
         self.shared.driver.lock().has_parted(peer)
     }
 
-    fn parted(&self) -> Vec<Task> {
-        self.shared.driver.lock().parted()
-    }
-
     fn part(&self, peer: Task) {
         self.with(|driver| driver.part(peer));
     }

@@ -313,8 +313,8 @@ impl World {
         let Some(process) = self.processes[task as usize].as_ref().filter(|process| process.replaces) else {
             return;
         };
-        let mut parted = process.machine.parted();
-        parted.retain(|peer| !process.purged.contains(peer));
+        let has_parted = |&peer: &Task| process.machine.has_parted(peer) && !process.purged.contains(&peer);
+        let parted: Vec<Task> = (0..self.tasks()).filter(has_parted).collect();
         for peer in parted {
             self.say(|| format!("task {task} connects with task {peer} again"));
             self.part(task, peer);

@@ -284,7 +284,7 @@ fn packets_of_a_peer_that_has_left_arrive() {
     }
     ends[1].close();
     let packet = ends[0].recv().expect("the first one");
-    assert_eq!((ends[0].state(1), ends[0].is_open(1)), (PeerState::Closed, false));
+    assert_eq!((ends[0].standing(1).state, ends[0].is_open(1)), (PeerState::Closed, false));
     ends[0].release(packet);
     assert_eq!(all(&mut ends[0]), [1, 2]);
 }

@@ -3,7 +3,7 @@
 use super::Coalescing;
 use crate::error::Result;
 use crate::transport::forward::forward;
-use crate::transport::{ConnectionView, Peers, Task, Transport, Wakeup};
+use crate::transport::{ConnectionView, Peers, Task, Transport, View, Wakeup};
 
 impl<T: Transport> Wakeup for Coalescing<T> {
     forward!(disarm, event_fd, wake);
@@ -15,16 +15,16 @@ impl<T: Transport> Wakeup for Coalescing<T> {
 }
 
 impl<T: Transport> Peers for Coalescing<T> {
-    forward!(state, absence, parted, connect, is_open, kick, set_polling, polls, rejoined);
+    forward!(standing, want, is_open, set_polling, polls, rejoined);
 
     /// Packets of a bundle count one by one: the handlers of a long one may take a while.
-    fn progress(&self, peer: Task) -> u64 {
-        self.inner.progress(peer).wrapping_add(self.incoming.handed_out_of(peer))
-    }
-
-    fn view(&self, peer: Task) -> Option<ConnectionView> {
-        let view = self.inner.view(peer)?;
-        Some(ConnectionView { arrived: view.arrived || self.incoming.has_from(peer), ..view })
+    fn view(&self, peer: Task) -> View {
+        let View { progress, connection } = self.inner.view(peer);
+        let arrived = self.incoming.has_from(peer);
+        View {
+            progress: progress.wrapping_add(self.incoming.handed_out_of(peer)),
+            connection: connection.map(|seen| ConnectionView { arrived: seen.arrived || arrived, ..seen }),
+        }
     }
 
     fn part(&mut self, peer: Task) {

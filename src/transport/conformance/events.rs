@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::support::{Deadline, Sample, expect, in_threads, readable, sleep, try_send};
 use super::{nothing_more, send_now};
 use crate::base::rng::Rng;
-use crate::transport::{SendError, Task, Transport};
+use crate::transport::{SendError, Task, Transport, Want};
 
 pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     lets_the_idle_sleep(make);
@@ -138,13 +138,16 @@ fn wakes_on_demand<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     for round in 0..20 {
         // Not one of these disturbs the others.
         let by_kick = round % 2 == 0;
-        let call = |ends: &[T]| if by_kick { ends[1].kick(0) } else { ends[0].wake() };
+        let call = |ends: &mut [T]| match by_kick {
+            true => ends[1].want(0, Want::Attention),
+            false => ends[0].wake(),
+        };
 
         let armed = arm_firmly(&mut ends[0]);
-        call(&ends);
+        call(&mut ends);
         armed.must_wake(&mut ends[0], "a wake or kick after arm");
 
-        call(&ends);
+        call(&mut ends);
         sleep(&mut ends[0], "a wake or kick before arm", &AtomicBool::new(false));
 
         becomes_quiet(&mut ends[0]);
@@ -152,7 +155,7 @@ fn wakes_on_demand<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         becomes_quiet(&mut ends[2]);
     }
     // A kick is for a peer that is not even armed.
-    ends[2].kick(1);
+    ends[2].want(1, Want::Attention);
     let deadline = Deadline::new("a kick of a peer that is not armed");
     while !readable(&ends[1]) {
         deadline.check();
@@ -171,7 +174,7 @@ fn wakes_each_time_from_a_thread<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
             if task == 1 {
                 dawdle(&mut rng);
                 posted.store(round, Ordering::Release);
-                end.kick(0);
+                end.want(0, Want::Attention);
                 let deadline = Deadline::new("the sleeper's reaction to a kick");
                 while seen.load(Ordering::Acquire) < round {
                     assert!(!failed.load(Ordering::Relaxed), "the sleeper has failed");

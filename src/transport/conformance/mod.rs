@@ -84,7 +84,7 @@ fn says_what_it_is<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         for end in &ends {
             assert!(!end.name().is_empty());
             for peer in 0..tasks {
-                assert_eq!(end.state(peer), PeerState::Up);
+                assert_eq!(end.standing(peer).state, PeerState::Up);
             }
         }
         for (a, b) in (0..tasks).flat_map(|a| (0..tasks).map(move |b| (a, b))).filter(|(a, b)| a != b) {
@@ -270,29 +270,29 @@ fn reports_polling<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 /// Packets in either direction are progress, and nothing else is.
 fn shows_progress<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
-    let silent = ends[0].progress(2);
+    let silent = ends[0].view(2).progress;
     let mut id = 0;
     for _ in 0..3 {
-        let before = ends[0].progress(1);
+        let before = ends[0].view(1).progress;
         id += 1;
         pass(&mut ends, 1, 0, &Sample::exact(id, 8, 0, None));
-        assert_ne!(ends[0].progress(1), before, "a packet has come");
+        assert_ne!(ends[0].view(1).progress, before, "a packet has come");
         // A peer that takes packets may report many together.
-        let before = ends[0].progress(1);
-        while ends[0].progress(1) == before {
+        let before = ends[0].view(1).progress;
+        while ends[0].view(1).progress == before {
             id += 1;
             assert!(id < 100_000, "the peer has taken {id} packets without a change of its progress count");
             pass(&mut ends, 0, 1, &Sample::exact(id, 8, 0, None));
         }
         // The peer may still report packets of before.
         let changes = |ends: &mut [T]| {
-            let before = ends[0].progress(1);
+            let before = ends[0].view(1).progress;
             let _ = try_send(&mut ends[0], 2, &Sample::exact(id, 8, 0, None).outgoing());
-            ends[0].progress(1) != before
+            ends[0].view(1).progress != before
         };
         let changed = (0..100).take_while(|_| changes(&mut ends)).count();
         assert!(changed < 100, "packets to task 2 are counted as progress of task 1");
-        assert_eq!(ends[0].progress(2), silent, "task 2 has made no progress");
+        assert_eq!(ends[0].view(2).progress, silent, "task 2 has made no progress");
     }
 }
 
@@ -317,21 +317,21 @@ fn closes<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     }
     for task in [1, 2] {
         let deadline = Deadline::new("the report that a peer has closed");
-        while ends[task].state(0) != PeerState::Closed {
+        while ends[task].standing(0).state != PeerState::Closed {
             deadline.check();
         }
         while try_send(&mut ends[task], 0, &Sample::random(1, max).outgoing()) != Err(SendError::PeerGone) {
             deadline.check();
         }
-        assert_eq!(ends[task].state(0), PeerState::Closed);
+        assert_eq!(ends[task].standing(0).state, PeerState::Closed);
     }
-    assert_eq!(ends[1].state(2), PeerState::Up);
+    assert_eq!(ends[1].standing(2).state, PeerState::Up);
     pass(&mut ends, 1, 2, &Sample::random(2, max));
     pass(&mut ends, 2, 1, &Sample::random(3, max));
     // Ending twice is ending once, and an end that is simply dropped ends no other.
     ends[0].close();
     drop(ends.remove(0));
-    assert_eq!(ends[0].state(0), PeerState::Closed);
+    assert_eq!(ends[0].standing(0).state, PeerState::Closed);
 }
 
 /// A task that drops its end without closing it has left as well: no peer may wait for it for ever.
@@ -343,7 +343,7 @@ pub(crate) fn has_left_when_dropped<T: Transport>(make: &impl Fn(u32) -> Vec<T>)
     drop(ends.pop());
     for end in &mut ends {
         let deadline = Deadline::new("the report that a peer has dropped its end");
-        while end.state(2) == PeerState::Up {
+        while end.standing(2).state == PeerState::Up {
             deadline.check();
         }
         while try_send(end, 2, &Sample::random(1, 1000).outgoing()) != Err(SendError::PeerGone) {
@@ -351,7 +351,7 @@ pub(crate) fn has_left_when_dropped<T: Transport>(make: &impl Fn(u32) -> Vec<T>)
         }
         assert!(!end.is_open(2));
     }
-    assert_eq!(ends[0].state(1), PeerState::Up);
+    assert_eq!(ends[0].standing(1).state, PeerState::Up);
 }
 
 /// Sends one packet and takes it at the other side.

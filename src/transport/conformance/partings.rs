@@ -2,7 +2,7 @@
 
 use super::support::{Deadline, Sample, expect, try_send};
 use super::{PeerState, SendError, pass};
-use crate::transport::{Task, Transport};
+use crate::transport::{PeerStanding, Task, Transport};
 
 pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     cuts_one_connection(make);
@@ -17,7 +17,7 @@ fn cuts_one_connection<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
     pass(&mut ends, 0, 1, &Sample::exact(1, 8, 100, None));
     ends[0].part(1);
-    assert_eq!(ends[0].state(1), PeerState::Dead);
+    assert_eq!(ends[0].standing(1).state, PeerState::Dead);
     assert!(!ends[0].is_open(1));
     let sample = Sample::exact(2, 8, 10, None);
     assert_eq!(try_send(&mut ends[0], 1, &sample.outgoing()), Err(SendError::PeerGone));
@@ -49,7 +49,7 @@ fn reconnects_in_either_order<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         ends[second].part(first as Task);
         ends[first].rejoin(second as Task, 7).expect("can rejoin");
         // It counts as up, packets wait, and that alone connects nothing.
-        assert_eq!(ends[first].state(second as Task), PeerState::Up);
+        assert_eq!(ends[first].standing(second as Task).state, PeerState::Up);
         assert!(ends[first].is_open(second as Task));
         let sample = Sample::exact(1, 8, 100, None);
         assert_eq!(try_send(&mut ends[first], second as Task, &sample.outgoing()), Err(SendError::NoRoom));
@@ -113,22 +113,25 @@ fn shows_that_a_peer_has_parted<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     for round in 0..3_u64 {
         let (first, second) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
         both_ways(&mut ends, 1000 * (round + 1));
-        assert_eq!((ends[second].absence(first as Task), ends[second].parted()), (None, Vec::new()));
+        assert_eq!(ends[second].standing(first as Task), PeerStanding::UP);
         ends[first].part(second as Task);
         ends[first].rejoin(second as Task, 40 + first as u64).expect("can rejoin");
         let deadline = Deadline::new("the peer has parted");
-        while ends[second].state(first as Task) != PeerState::Dead {
+        while ends[second].standing(first as Task).state != PeerState::Dead {
             deadline.check();
             assert!(ends.iter_mut().all(|end| end.recv().is_none()), "a packet");
         }
-        let why = ends[second].absence(first as Task).expect("a reason");
-        assert!(why.contains("has purged this task"), "{why}");
-        assert_eq!(ends[second].parted(), [first as Task]);
+        let standing = ends[second].standing(first as Task);
+        let why = standing.absence.expect("a reason");
+        assert!(why.contains("has purged this task") && standing.has_parted, "{why}");
         assert!(ends[second].rejoined().is_none() && ends[first].rejoined().is_none());
-        assert_eq!((ends[first].state(second as Task), ends[2].state(1)), (PeerState::Up, PeerState::Up));
+        assert_eq!(
+            (ends[first].standing(second as Task).state, ends[2].standing(1).state),
+            (PeerState::Up, PeerState::Up)
+        );
         pass(&mut ends, 2, first as Task, &Sample::exact(round, 8, 100, None));
         ends[second].part(first as Task);
-        assert!(ends[second].parted().is_empty());
+        assert!(!ends[second].standing(first as Task).has_parted);
         ends[second].rejoin(first as Task, 40 + second as u64).expect("can rejoin");
         both_are_back(&mut ends, [41, 40]);
     }
@@ -167,7 +170,7 @@ fn both_ways<T: Transport>(ends: &mut [T], id: u64) {
     }
     for end in 0..2 {
         let peer = 1 - end;
-        assert_eq!(ends[end].state(peer as Task), PeerState::Up);
+        assert_eq!(ends[end].standing(peer as Task).state, PeerState::Up);
         let sample = Sample::exact(id + 99, 8, 64, None);
         let deadline = Deadline::new("a packet arrives");
         while try_send(&mut ends[end], peer as Task, &sample.outgoing()).is_err() {

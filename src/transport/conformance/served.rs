@@ -180,18 +180,5 @@ impl<T: Transport> Wakeup for Served<T> {
 }
 
 impl<T: Transport> Peers for Served<T> {
-    forward!(
-        state,
-        absence,
-        parted,
-        connect,
-        progress,
-        kick,
-        set_polling,
-        polls,
-        view,
-        part,
-        rejoin,
-        rejoined
-    );
+    forward!(standing, want, is_open, view, set_polling, polls, part, rejoin, rejoined);
 }

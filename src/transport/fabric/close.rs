@@ -39,7 +39,7 @@ impl FabricTransport {
             }
         }
         for &task in &peers {
-            self.want(task, Wants::DEPARTURE);
+            self.owe(task, Wants::DEPARTURE);
             self.send_own(task);
         }
         self.linger(|end| {

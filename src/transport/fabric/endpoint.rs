@@ -126,7 +126,7 @@ impl Endpoint for FabricTransport {
         }
         peer.owed.set(peer.owed.get() + 1);
         if u32::from(peer.owed.get()) >= WINDOW / 2 {
-            self.want(src, Wants::CREDITS);
+            self.owe(src, Wants::CREDITS);
             self.send_own(src);
         }
     }

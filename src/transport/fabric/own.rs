@@ -35,8 +35,8 @@ impl Wants {
 }
 
 impl FabricTransport {
-    /// The peer is to be sent one of the transport's own messages.
-    pub(super) fn want(&self, task: Task, what: u8) {
+    /// The peer is owed one of the transport's own messages.
+    pub(super) fn owe(&self, task: Task, what: u8) {
         let Some(peer) = self.peer(task) else { return };
         let before = peer.wants.replace(peer.wants.get() | what);
         if before == 0 {

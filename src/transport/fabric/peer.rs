@@ -13,7 +13,9 @@ use crate::base::process::Process;
 use crate::error::Result;
 use crate::transport::rails::RailEvent;
 use crate::transport::standing::Standing;
-use crate::transport::{ConnectionView, Endpoint, NO_EPOCH, PeerState, Peers, Task};
+use crate::transport::{
+    ConnectionView, Endpoint, NO_EPOCH, PeerStanding, PeerState, Peers, Task, View, Want,
+};
 use crate::wire::network::Rejoin;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -22,52 +24,50 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const REJOIN_AGAIN: Duration = Duration::from_millis(100);
 
 impl Peers for FabricTransport {
-    fn state(&self, peer: Task) -> PeerState {
-        self.state_of(peer)
+    fn standing(&self, task: Task) -> PeerStanding {
+        self.peer(task).map_or(PeerStanding::UP, |peer| peer.standing.seen())
     }
 
-    fn absence(&self, task: Task) -> Option<String> {
-        self.peer(task)?.standing.absence()
-    }
-
-    fn parted(&self) -> Vec<Task> {
-        let has_parted =
-            |task: &Task| self.peer(*task).is_some_and(|peer| peer.standing == Standing::HasParted);
-        (0..self.peers.len() as Task).filter(has_parted).collect()
-    }
-
-    /// A peer from which something is awaited must know of this task, so that it reports its end.
-    fn connect(&mut self, task: Task) {
-        if task != self.me && !self.closed && self.meet(task) {
-            let Some(peer) = self.peer(task) else { return };
-            if !peer.has_met() && peer.is_up() {
-                self.want(task, Wants::HELLO);
-                self.send_own(task);
-                self.settle();
+    fn want(&mut self, task: Task, what: Want) {
+        match what {
+            // A peer from which something is awaited must know of this task, so that it reports its end.
+            Want::Connection if task != self.me && !self.closed && self.meet(task) => {
+                if self.peer(task).is_some_and(|peer| !peer.has_met() && peer.is_up()) {
+                    self.owe(task, Wants::HELLO);
+                    self.send_own(task);
+                    self.settle();
+                }
             }
+            Want::Attention if self.peer(task).is_some_and(Peer::is_up) && !self.closed => {
+                self.owe(task, Wants::KICK);
+                self.try_send_own(task);
+            }
+            Want::Connection | Want::Attention => {}
         }
     }
 
-    fn progress(&self, task: Task) -> u64 {
-        self.peer(task).map_or(0, |peer| peer.progress)
+    fn is_open(&self, task: Task) -> bool {
+        self.peer(task).is_none_or(|peer| peer.standing.state() == PeerState::Up)
     }
 
-    fn kick(&self, task: Task) {
-        if self.peer(task).is_some_and(Peer::is_up) && !self.closed {
-            self.want(task, Wants::KICK);
-            self.try_send_own(task);
+    fn view(&self, task: Task) -> View {
+        let Some(peer) = self.peer(task) else { return View { progress: 0, connection: None } };
+        View {
+            progress: peer.progress,
+            connection: Some(ConnectionView {
+                in_flight: peer.in_flight.into(),
+                window: WINDOW.into(),
+                no_room: peer.no_room,
+                asleep: false,
+                arrived: peer.waiting != 0,
+            }),
         }
     }
 
-    fn view(&self, task: Task) -> Option<ConnectionView> {
-        let peer = self.peer(task)?;
-        Some(ConnectionView {
-            in_flight: peer.in_flight.into(),
-            window: WINDOW.into(),
-            no_room: peer.no_room,
-            asleep: false,
-            arrived: peer.waiting != 0,
-        })
+    fn set_polling(&mut self, _polling: bool, _now: u64) {}
+
+    fn polls(&self, _task: Task) -> bool {
+        true
     }
 
     fn part(&mut self, task: Task) {
@@ -100,7 +100,7 @@ impl Peers for FabricTransport {
         peer.epoch = epoch;
         self.open_memory(task);
         self.awaited.push(task);
-        self.want(task, Wants::REJOIN);
+        self.owe(task, Wants::REJOIN);
         if let Some(hello) = self.peers[task as usize].as_ref().and_then(|peer| peer.hello) {
             self.accept(task, hello);
         }
@@ -132,10 +132,6 @@ impl FabricTransport {
         self.peers.get_mut(task as usize)?.as_deref_mut()
     }
 
-    pub(super) fn state_of(&self, task: Task) -> PeerState {
-        self.peer(task).map_or(PeerState::Up, |peer| peer.standing.state())
-    }
-
     /// First contact: enters the peer's address. Whether the peer is known now; one without an address is dead.
     pub(super) fn meet(&mut self, task: Task) -> bool {
         if self.peer(task).is_some() {
@@ -149,7 +145,7 @@ impl FabricTransport {
             self.lose(task, why);
         }
         if self.peer(task).is_some_and(|peer| peer.standing == Standing::Rejoining) {
-            self.want(task, Wants::REJOIN);
+            self.owe(task, Wants::REJOIN);
             self.send_own(task);
         }
         true
@@ -199,7 +195,7 @@ impl FabricTransport {
             let _ = self.look_up(task);
             let address = self.peer(task).and_then(|peer| peer.address);
             if address != before || again && self.sends.of(task).next().is_none() {
-                self.want(task, Wants::REJOIN);
+                self.owe(task, Wants::REJOIN);
                 self.send_own(task);
             }
         }
@@ -329,7 +325,7 @@ impl FabricTransport {
     pub(super) fn look_at_departure(&mut self, task: Task) {
         let Some(peer) = self.peer_mut(task) else { return };
         if peer.departs_after == Some(peer.received) {
-            self.want(task, Wants::SEEN);
+            self.owe(task, Wants::SEEN);
             let _ = self.try_send_own(task);
             self.leave(task, Standing::Closed);
         }
@@ -349,7 +345,7 @@ impl FabricTransport {
         if peer.is_up() && hello.tag == peer.theirs {
             // It is connected already: this is the proof that this task waited for, or the proof for the peer was lost.
             if hello.waits {
-                self.want(task, Wants::REJOIN);
+                self.owe(task, Wants::REJOIN);
                 self.send_own(task);
             }
             return;
@@ -442,7 +438,7 @@ impl FabricTransport {
             self.note_process(task, Process { pid, started });
         }
         // The peer waits for the proof that this task has its tag.
-        self.want(task, Wants::REJOIN);
+        self.owe(task, Wants::REJOIN);
         self.send_own(task);
     }
 }

@@ -118,7 +118,7 @@ impl FabricTransport {
         if frame.tag != peer.mine || !(peer.is_up() || early) {
             if frame.kind == Kind::Departure {
                 self.note_closed(src);
-                self.want(src, super::own::Wants::SEEN);
+                self.owe(src, super::own::Wants::SEEN);
                 self.send_own(src);
             }
             if frame.kind == Kind::DepartureSeen {

@@ -45,7 +45,7 @@ impl Rail for FabricTransport {
             return;
         }
         self.await_first(task);
-        self.want(task, Wants::REJOIN);
+        self.owe(task, Wants::REJOIN);
         self.send_own(task);
     }
 

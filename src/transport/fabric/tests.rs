@@ -18,7 +18,7 @@ use crate::transport::link_state::Links;
 use crate::transport::rails::{Rail, RailEvent, Rails};
 use crate::transport::{
     Access, Copy, Endpoint, NO_EPOCH, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome, Started,
-    Task, Wakeup,
+    Task, Wakeup, Want,
 };
 use crate::wire::network::{Content, Notice, Rejoin};
 use network::{Published, network, network_as, preferring};
@@ -220,7 +220,7 @@ fn a_death_that_the_launcher_knows_of_is_reported_by_a_rail_that_was_left() {
             end
         })
         .collect();
-    ends[0].connect(1);
+    ends[0].want(1, Want::Connection);
     Rail::leave(&mut ends[0], 1, false);
     while let Some(event) = ends[0].event() {
         assert_ne!(event, RailEvent::Ended(1));
@@ -266,7 +266,7 @@ fn a_death_of_a_process_that_is_not_known_yet() {
     end.note_notice(2, &died(process(6)));
     // A little later, since the other host has not confirmed that it knows.
     let deadline = Instant::now() + test_deadline();
-    while end.state(1) != PeerState::Dead {
+    while end.standing(1).state != PeerState::Dead {
         assert!(Instant::now() < deadline, "the process that was known has ended, too");
         end.serve();
     }
@@ -312,16 +312,16 @@ fn a_death_of_which_no_notice_comes_is_seen_on_the_card_of_the_successor() {
             end
         })
         .collect();
-    ends[0].connect(1);
+    ends[0].want(1, Want::Connection);
     let deadline = Instant::now() + test_deadline();
     while !ends[0].peer(1).is_some_and(|peer| peer.has_met()) {
         assert!(Instant::now() < deadline, "the two do not meet");
         ends.iter_mut().for_each(Endpoint::serve);
     }
     (0..5).for_each(|_| ends[0].look_at_others_now());
-    assert_eq!(ends[0].state(1), PeerState::Up, "it is the process that was known");
+    assert_eq!(ends[0].standing(1).state, PeerState::Up, "it is the process that was known");
     replaced.store(true, Ordering::Relaxed);
-    while ends[0].state(1) != PeerState::Dead {
+    while ends[0].standing(1).state != PeerState::Dead {
         assert!(Instant::now() < deadline, "the process that was known has been replaced");
         ends[0].serve();
     }
@@ -345,8 +345,9 @@ fn a_peer_has_parted_when_its_own_process_sends_a_later_tag() {
     let process = (own.pid, own.started);
     let rejoin = |tag, epoch| Rejoin { tag, echo: 0, epoch, process, waits: true };
     let parted = |ends: &[FabricTransport]| {
-        assert_eq!(ends[1].parted().len(), usize::from(ends[1].state(0) == PeerState::Dead));
-        ends[1].state(0) == PeerState::Dead
+        let standing = ends[1].standing(0);
+        assert_eq!(standing.has_parted, standing.state == PeerState::Dead);
+        standing.has_parted
     };
     ends[1].watch_others(vec![0, 1], vec![own; 2]);
     rejoins(&mut ends, rejoin(101, NO_EPOCH));
@@ -370,7 +371,7 @@ fn a_peer_has_parted_when_its_own_process_sends_a_later_tag() {
     let mine = ends[1].peer(0).expect("a peer").mine;
     rejoins(&mut ends, Rejoin { echo: mine, ..rejoin(103, 10) });
     rejoins(&mut ends, Rejoin { process: (own.pid, own.started + 1), ..rejoin(205, 11) });
-    assert_eq!(ends[1].parted(), []);
+    assert!(!ends[1].standing(0).has_parted);
 }
 
 /// Latency of 8 bytes and bandwidth of long accesses, of this transport and of libfabric alone: `MEASURE_FABRIC=tcp;ofi_rxm`.

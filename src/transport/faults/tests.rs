@@ -84,7 +84,7 @@ fn a_held_packet_comes_out_by_itself_and_is_not_slept_over() {
             needed += 1;
             assert!(!ends[1].arm(), "a packet is held");
             // Nor is its sender reported gone.
-            assert_eq!(ends[1].state(0), PeerState::Up);
+            assert_eq!(ends[1].standing(0).state, PeerState::Up);
         }
         polls.push(needed);
         assert!(ends[1].arm());
@@ -128,13 +128,13 @@ fn the_end_of_a_peer_is_reported_after_its_packets() {
         }
         let mut got: Vec<u64> = (0..2).filter_map(|_| take(&mut ends[1])).collect();
         ends[0].close();
-        while ends[1].state(0) == PeerState::Up {
+        while ends[1].standing(0).state == PeerState::Up {
             got.extend(take(&mut ends[1]));
         }
         // Now everything comes at once: what takes until `None` to be the end is right.
         got.extend(std::iter::from_fn(|| take(&mut ends[1])));
         assert_eq!(got, Vec::from_iter(0..10), "seed {seed}");
-        assert_eq!(ends[1].state(0), PeerState::Closed);
+        assert_eq!(ends[1].standing(0).state, PeerState::Closed);
     }
 }
 
@@ -148,13 +148,13 @@ fn a_task_dies_after_a_number_of_packets() {
     assert_eq!(take(&mut ends[1]), Some(1));
     send(&mut ends[1], 2, 4).unwrap();
     assert!(ends[0].arm());
-    assert_eq!(ends[0].state(1), PeerState::Up);
+    assert_eq!(ends[0].standing(1).state, PeerState::Up);
     // The third packet of task 1 is its last.
     assert_eq!(take(&mut ends[1]), Some(2));
     assert!(conformance::readable(&ends[0]), "its peers wake");
     ends[0].disarm();
     for peer in [0, 2] {
-        assert_eq!(ends[peer].state(1), PeerState::Dead);
+        assert_eq!(ends[peer].standing(1).state, PeerState::Dead);
         assert_eq!(send(&mut ends[peer], 1, 5), Err(SendError::PeerGone));
     }
     assert_eq!(take(&mut ends[2]), Some(4), "sent before its end");
@@ -165,8 +165,8 @@ fn a_task_dies_after_a_number_of_packets() {
     assert!(conformance::readable(&ends[1]));
     ends[1].disarm();
     ends[1].close();
-    assert_eq!(ends[0].state(1), PeerState::Dead);
-    assert_eq!(ends[0].inner().state(1), PeerState::Up);
+    assert_eq!(ends[0].standing(1).state, PeerState::Dead);
+    assert_eq!(ends[0].inner().standing(1).state, PeerState::Up);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn alone_death_is_silence() {
     assert_eq!(take(&mut ends[1]), None);
     assert_eq!(send(&mut ends[1], 0, 3), Err(SendError::PeerGone));
     // Unknown yet.
-    assert_eq!(ends[0].state(1), PeerState::Up);
+    assert_eq!(ends[0].standing(1).state, PeerState::Up);
     send(&mut ends[0], 1, 4).unwrap();
 }
 

@@ -4,36 +4,37 @@ use super::MemTransport;
 use super::network::Rejoin;
 use crate::error::Result;
 use crate::transport::rails::OF_RAIL;
-use crate::transport::{Endpoint, HAS_PURGED, PeerState, Peers, Task};
+use crate::transport::{Endpoint, HAS_PURGED, PeerStanding, PeerState, Peers, Task, View, Want};
 use std::sync::atomic::Ordering;
 
 impl Peers for MemTransport {
-    fn state(&self, peer: Task) -> PeerState {
-        match self.absent.get(&peer) {
+    fn standing(&self, peer: Task) -> PeerStanding {
+        let has_parted = self.was_purged_by(peer);
+        let state = match self.absent.get(&peer) {
             Some(true) => PeerState::Up,
             Some(false) => PeerState::Dead,
-            None if !self.knows(peer) || self.was_purged_by(peer) => PeerState::Dead,
+            None if !self.knows(peer) || has_parted => PeerState::Dead,
             None => self.network.end(peer).state(),
+        };
+        PeerStanding { state, absence: has_parted.then(|| HAS_PURGED.to_owned()), has_parted }
+    }
+
+    fn want(&mut self, peer: Task, what: Want) {
+        if what == Want::Attention {
+            self.network.end(peer).signal();
         }
     }
 
-    fn absence(&self, peer: Task) -> Option<String> {
-        self.was_purged_by(peer).then(|| HAS_PURGED.to_owned())
+    fn is_open(&self, peer: Task) -> bool {
+        self.standing(peer).state == PeerState::Up
     }
 
-    fn parted(&self) -> Vec<Task> {
-        (0..self.network.ends.len() as Task).filter(|&peer| self.was_purged_by(peer)).collect()
-    }
-
-    fn progress(&self, peer: Task) -> u64 {
+    fn view(&self, peer: Task) -> View {
         let released = |at: Task, from: Task| {
             self.network.end(at).inbox.lock().lanes.get(&from).map_or(0, |lane| lane.released)
         };
-        released(self.task, peer).wrapping_add(released(peer, self.task))
-    }
-
-    fn kick(&self, peer: Task) {
-        self.network.end(peer).signal();
+        let progress = released(self.task, peer).wrapping_add(released(peer, self.task));
+        View { progress, connection: None }
     }
 
     fn set_polling(&mut self, polling: bool, _now: u64) {

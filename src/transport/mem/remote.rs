@@ -58,7 +58,7 @@ impl RemoteAccess for MemTransport {
     }
 
     fn standing_key(&mut self, peer: Task) -> Option<Key> {
-        let there = self.network.options.standing && self.state(peer) == PeerState::Up;
+        let there = self.network.options.standing && self.standing(peer).state == PeerState::Up;
         (there && self.reach(peer) == Reach::Keyed).then_some(Key { key: ALL, offset: 0 })
     }
 

@@ -88,7 +88,7 @@ fn a_killed_task_is_dead_for_all() {
     // Its peers wake, and see it.
     assert!(readable(&ends[0]));
     ends[0].disarm();
-    assert_eq!(ends[0].state(1), PeerState::Dead);
+    assert_eq!(ends[0].standing(1).state, PeerState::Dead);
     assert_eq!(send(&mut ends, 0, 1), Err(SendError::PeerGone));
     let mut word = 0u64;
     let mut local = [0u8; 8];
@@ -103,7 +103,7 @@ fn a_killed_task_is_dead_for_all() {
     assert_eq!(take(&mut ends[1]), None);
     assert_eq!(send(&mut ends, 1, 0), Err(SendError::PeerGone));
     ends[1].close();
-    assert_eq!(ends[0].state(1), PeerState::Dead);
+    assert_eq!(ends[0].standing(1).state, PeerState::Dead);
     for _ in 0..3 {
         ends[1].arm();
         assert!(readable(&ends[1]));
@@ -128,7 +128,7 @@ fn a_task_may_be_killed_with_a_packet_in_hand() {
 fn dropped_without_close_is_dead() {
     let mut ends = network(2, MemOptions::default());
     drop(ends.pop());
-    assert_eq!(ends[0].state(1), PeerState::Dead);
+    assert_eq!(ends[0].standing(1).state, PeerState::Dead);
     assert_eq!(send(&mut ends, 0, 1), Err(SendError::PeerGone));
 }
 

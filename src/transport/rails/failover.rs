@@ -87,7 +87,7 @@ impl<T: Rail> Rails<T> {
             RailEvent::Note(task, bytes) => self.note_note(task, &bytes),
             RailEvent::Lost(task) => self.note_lost(rail, task),
             RailEvent::Ended(task) => {
-                let why = self.rails[rail].absence(task).unwrap_or_else(|| "has ended".to_owned());
+                let why = self.rails[rail].standing(task).absence.unwrap_or_else(|| "has ended".to_owned());
                 self.lose(task, State::Dead(why));
             }
             RailEvent::Parted(task, epoch) => self.note_parted(rail, task, epoch),
@@ -98,7 +98,7 @@ impl<T: Rail> Rails<T> {
     #[cold]
     pub(super) fn note_lost(&mut self, rail: usize, task: Task) {
         self.meet(task);
-        match self.rails[rail].state(task) {
+        match self.rails[rail].standing(task).state {
             PeerState::Up | PeerState::Connecting => {}
             PeerState::Closed => self.lose(task, State::Closed),
             PeerState::Dead => self.fail(rail, task, Why::Failure),
@@ -108,7 +108,7 @@ impl<T: Rail> Rails<T> {
     /// A rail has refused a packet for good, whatever it says of the peer.
     #[cold]
     pub(super) fn note_refused(&mut self, rail: usize, task: Task) {
-        match self.rails[rail].state(task) {
+        match self.rails[rail].standing(task).state {
             PeerState::Closed => self.lose(task, State::Closed),
             _ => self.fail(rail, task, Why::Failure),
         }
@@ -138,7 +138,7 @@ impl<T: Rail> Rails<T> {
             self.act(task, Action::Leave(rail));
         }
         if self.peer(task).is_some_and(|peer| peer.agreement.has_failed()) {
-            let why = self.rails[rail].absence(task);
+            let why = self.rails[rail].standing(task).absence;
             let why = why.unwrap_or_else(|| "cannot be reached by any rail".to_owned());
             self.lose(task, State::Dead(why));
         }

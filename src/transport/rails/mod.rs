@@ -46,7 +46,7 @@ pub trait Rail: Transport {
     /// It is one of several from now on: it names its events.
     fn become_rail(&mut self);
 
-    /// Whether this process has taken the place of another one: the peers let it rejoin on each rail ([`super::Peers::connect`]).
+    /// Whether this process has taken the place of another one: the peers let it rejoin on each rail ([`super::Want::Connection`]).
     fn replaces(&self) -> bool {
         false
     }

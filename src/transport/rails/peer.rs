@@ -6,7 +6,9 @@ use super::{Kept, OF_RAIL, Rail, Rails};
 use crate::base::random::random;
 use crate::error::Result;
 use crate::transport::parcel::Parcel;
-use crate::transport::{ConnectionView, Endpoint, HAS_PURGED, Key, NO_EPOCH, PeerState, Peers, Task};
+use crate::transport::{
+    ConnectionView, Endpoint, HAS_PURGED, Key, NO_EPOCH, PeerStanding, PeerState, Peers, Task, View, Want,
+};
 use crate::wire::rails::RAILS;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -103,50 +105,41 @@ impl Peer {
 }
 
 impl<T: Rail> Peers for Rails<T> {
-    fn state(&self, peer: Task) -> PeerState {
-        match self.peer(peer).map(|peer| &peer.state) {
-            None | Some(State::Up | State::Rejoining(_)) => PeerState::Up,
-            Some(State::Closed) => PeerState::Closed,
-            Some(State::Dead(_) | State::HasParted | State::Parted) => PeerState::Dead,
-        }
-    }
-
-    fn absence(&self, task: Task) -> Option<String> {
-        let peer = self.peer(task)?;
-        match &peer.state {
+    fn standing(&self, task: Task) -> PeerStanding {
+        let Some(peer) = self.peer(task) else { return PeerStanding::UP };
+        let (state, absence) = match &peer.state {
             State::Up if peer.agreement.live_from(0).is_none() => {
-                Some("cannot be reached: no rail works".to_owned())
+                (PeerState::Up, Some("cannot be reached: no rail works"))
             }
-            State::Up => None,
-            State::Closed => Some("has ended LAPI".to_owned()),
-            State::Dead(why) => Some(why.clone()),
-            State::HasParted => Some(HAS_PURGED.to_owned()),
-            State::Parted => Some("has left the job".to_owned()),
-            State::Rejoining(_) => Some("has not rejoined yet".to_owned()),
+            State::Up => (PeerState::Up, None),
+            State::Closed => (PeerState::Closed, Some("has ended LAPI")),
+            State::Dead(why) => (PeerState::Dead, Some(&**why)),
+            State::HasParted => (PeerState::Dead, Some(HAS_PURGED)),
+            State::Parted => (PeerState::Dead, Some("has left the job")),
+            State::Rejoining(_) => (PeerState::Up, Some("has not rejoined yet")),
+        };
+        let has_parted = peer.state == State::HasParted;
+        PeerStanding { state, absence: absence.map(str::to_owned), has_parted }
+    }
+
+    fn want(&mut self, task: Task, what: Want) {
+        match what {
+            Want::Connection if task != self.me && !self.closed && self.meet(task).is_up() => {
+                self.rails.iter_mut().for_each(|rail| rail.want(task, what));
+                self.note_contact(task);
+                self.advance();
+            }
+            Want::Connection => {}
+            Want::Attention => {
+                let home = self.home(task);
+                let rail = self.peer(task).and_then(|peer| peer.agreement.live_from(home));
+                self.rails[rail.unwrap_or(home)].want(task, what);
+            }
         }
     }
 
-    fn parted(&self) -> Vec<Task> {
-        let has_parted = |task: &Task| self.peer(*task).is_some_and(|peer| peer.state == State::HasParted);
-        (0..self.peers.len() as Task).filter(has_parted).collect()
-    }
-
-    fn connect(&mut self, task: Task) {
-        if task != self.me && !self.closed && self.meet(task).is_up() {
-            self.rails.iter_mut().for_each(|rail| rail.connect(task));
-            self.note_contact(task);
-            self.advance();
-        }
-    }
-
-    fn progress(&self, task: Task) -> u64 {
-        self.peer(task).map_or(0, |peer| peer.progress)
-    }
-
-    fn kick(&self, task: Task) {
-        let home = self.home(task);
-        let rail = self.peer(task).and_then(|peer| peer.agreement.live_from(home));
-        self.rails[rail.unwrap_or(home)].kick(task);
+    fn is_open(&self, task: Task) -> bool {
+        self.peer(task).is_none_or(|peer| matches!(peer.state, State::Up | State::Rejoining(_)))
     }
 
     fn set_polling(&mut self, polling: bool, now: u64) {
@@ -157,15 +150,18 @@ impl<T: Rail> Peers for Rails<T> {
         self.rails[0].polls(peer)
     }
 
-    fn view(&self, task: Task) -> Option<ConnectionView> {
-        let peer = self.peer(task)?;
-        Some(ConnectionView {
-            in_flight: peer.flow.unacknowledged() as u64,
-            window: WINDOW.into(),
-            no_room: peer.no_room,
-            asleep: false,
-            arrived: !peer.aside.is_empty(),
-        })
+    fn view(&self, task: Task) -> View {
+        let Some(peer) = self.peer(task) else { return View { progress: 0, connection: None } };
+        View {
+            progress: peer.progress,
+            connection: Some(ConnectionView {
+                in_flight: peer.flow.unacknowledged() as u64,
+                window: WINDOW.into(),
+                no_room: peer.no_room,
+                asleep: false,
+                arrived: !peer.aside.is_empty(),
+            }),
+        }
     }
 
     fn part(&mut self, task: Task) {
@@ -177,7 +173,7 @@ impl<T: Rail> Peers for Rails<T> {
         self.ready.retain(|parcel| parcel.src != task);
         self.back.retain(|(back, _)| *back != task);
         self.active.retain(|active| *active != task);
-        let progress = self.progress(task);
+        let progress = self.view(task).progress;
         let peer = Peer::new(self.rails.len(), false, self.now());
         let peer = Peer { state: State::Parted, progress, ..peer };
         self.peers[task as usize] = Some(Box::new(peer));
@@ -229,7 +225,7 @@ impl<T: Rail> Rails<T> {
             }
             self.peers[task as usize] = Some(Box::new(peer));
             if self.replaces {
-                self.rails.iter_mut().for_each(|rail| rail.connect(task));
+                self.rails.iter_mut().for_each(|rail| rail.want(task, Want::Connection));
             } else if self.up & self.all() != self.all() {
                 self.look_after(task);
             }

@@ -13,7 +13,7 @@ use crate::transport::link_state::Links;
 use crate::transport::mem::{self, MemOptions, MemTransport};
 use crate::transport::parcel::Parcel;
 use crate::transport::{
-    Endpoint, Inbound, NO_EPOCH, Outgoing, PeerState, Peers, Piece, SendOutcome, Task, Wakeup,
+    Endpoint, Inbound, NO_EPOCH, Outgoing, PeerState, Peers, Piece, SendOutcome, Task, Wakeup, Want,
 };
 use crate::wire::rails::NOTE;
 use rustix::event::{EventfdFlags, eventfd};
@@ -152,20 +152,26 @@ impl Rail for TestRail {
         for _ in 0..copies {
             notes.arrived.push_back((self.me, *note));
         }
-        if notes.armed {
-            self.inner.kick(peer);
+        let armed = notes.armed;
+        drop(notes);
+        if armed {
+            self.inner.want(peer, Want::Attention);
         }
         true
     }
 
     fn event(&mut self) -> Option<RailEvent> {
         for peer in (0..self.tasks).filter(|peer| *peer != self.me) {
-            let away = matches!(self.inner.state(peer), PeerState::Closed | PeerState::Dead);
+            let standing = self.inner.standing(peer);
+            let away = matches!(standing.state, PeerState::Closed | PeerState::Dead);
             if !away {
                 self.lost.remove(&peer);
             } else if self.lost.insert(peer) {
-                let parted = self.inner.parted().contains(&peer);
-                return Some(if parted { RailEvent::Parted(peer, NO_EPOCH) } else { RailEvent::Lost(peer) });
+                return Some(if standing.has_parted {
+                    RailEvent::Parted(peer, NO_EPOCH)
+                } else {
+                    RailEvent::Lost(peer)
+                });
             }
             let ended = self.network.ended.load(Ordering::Acquire) & 1 << peer != 0;
             if ended && self.buried.insert(peer) {
@@ -192,7 +198,7 @@ impl Endpoint for TestRail {
             return SendOutcome::Gone;
         }
         self.send_held();
-        if self.held.is_empty() && self.is_up() || self.inner.state(peer) != PeerState::Up {
+        if self.held.is_empty() && self.is_up() || !self.inner.is_open(peer) {
             // SAFETY: the caller's promise.
             return unsafe { self.inner.try_send(peer, packet) };
         }
@@ -252,7 +258,7 @@ impl Wakeup for TestRail {
 }
 
 impl Peers for TestRail {
-    forward!(state, progress, kick, set_polling, polls, view);
+    forward!(standing, want, is_open, set_polling, polls, view);
 
     fn part(&mut self, peer: Task) {
         self.held.retain(|(to, _)| *to != peer);
@@ -414,6 +420,6 @@ fn a_rail_that_refuses_packets_is_replaced() {
         network.refusing.store(refusing, Ordering::Release);
         // SAFETY: the pieces are readable during the call.
         assert_eq!(unsafe { ends[0].try_send(1, &packet) }, outcome, "{refusing:b}");
-        assert_eq!(ends[0].state(1), state, "{refusing:b}");
+        assert_eq!(ends[0].standing(1).state, state, "{refusing:b}");
     }
 }

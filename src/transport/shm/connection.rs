@@ -31,9 +31,6 @@ pub trait Connector: Send {
     /// gets when this task has parted from it, too, and lets it rejoin.
     fn has_parted(&self, peer: Task) -> bool;
 
-    /// The peers of which that is true.
-    fn parted(&self) -> Vec<Task>;
-
     /// The peer is given up: a connection that waits among the arrivals is dropped, and none is made.
     fn part(&self, peer: Task);
 

@@ -106,11 +106,6 @@ impl Connector for Hub {
         self.exchange.waiting.lock().contains_key(&(peer, self.task))
     }
 
-    fn parted(&self) -> Vec<Task> {
-        let waiting = self.exchange.waiting.lock();
-        waiting.keys().filter(|(_, to)| *to == self.task).map(|(from, _)| *from).collect()
-    }
-
     fn part(&self, peer: Task) {
         self.exchange.waiting.lock().remove(&(self.task, peer));
         self.exchange.sites[self.task as usize].take_back(peer);

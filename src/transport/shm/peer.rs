@@ -1,13 +1,14 @@
 //! The peers. While this task is connected with a peer it has that peer's segment, the rings between the two, and the channel
 //! by which they have connected, whose other end is open for as long as the peer's process lives and runs the same program.
 
+use super::connection::Absence;
 use super::remote::Landmark;
 use super::segment::{RingMemory, Segment};
 use super::wakeup::ring_bell;
 use super::{Absent, ShmTransport};
 use crate::base::ring::{Consumer, Producer, Shortage};
 use crate::error::Result;
-use crate::transport::{ConnectionView, HAS_PURGED, PeerState, Peers, Task};
+use crate::transport::{ConnectionView, HAS_PURGED, PeerStanding, PeerState, Peers, Task, View, Want};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -30,47 +31,43 @@ pub(super) struct Peer {
 
 impl Peer {
     /// `has_parted` is asked when the channel is cut, which a process that lives has done itself.
-    fn state(&self, has_parted: impl FnOnce() -> bool) -> PeerState {
-        if self.segment.closed() {
-            return PeerState::Closed;
-        }
-        let gone = self.process.is_cut() && (has_parted() || !self.process.stands());
-        if gone { PeerState::Dead } else { PeerState::Up }
+    fn standing(&self, has_parted: impl FnOnce() -> bool) -> PeerStanding {
+        let has_parted = self.process.is_cut() && has_parted();
+        let state = match () {
+            () if self.segment.closed() => PeerState::Closed,
+            () if has_parted || self.process.is_cut() && !self.process.stands() => PeerState::Dead,
+            () => PeerState::Up,
+        };
+        PeerStanding { state, absence: has_parted.then(|| HAS_PURGED.to_owned()), has_parted }
     }
 }
 
 impl Peers for ShmTransport {
-    fn state(&self, task: Task) -> PeerState {
+    fn standing(&self, task: Task) -> PeerStanding {
         match self.peer(task) {
-            Some(peer) => peer.state(|| self.connector.has_parted(task)),
-            None if task == self.me => PeerState::Up,
-            None => match self.absent.get(&task) {
-                Some(Absent::Parted) => PeerState::Dead,
-                Some(Absent::Rejoining) => PeerState::Up,
-                None => self.connector.absence(task).state,
-            },
-        }
-    }
-
-    fn absence(&self, task: Task) -> Option<String> {
-        match self.peer(task) {
-            Some(peer) => {
-                let purged = peer.process.is_cut() && self.connector.has_parted(task);
-                purged.then(|| HAS_PURGED.to_owned())
+            Some(peer) => peer.standing(|| self.connector.has_parted(task)),
+            None if task == self.me => PeerStanding::UP,
+            None => {
+                let Absence { state, why } = self.connector.absence(task);
+                let state = match self.absent.get(&task) {
+                    Some(Absent::Parted) => PeerState::Dead,
+                    Some(Absent::Rejoining) => PeerState::Up,
+                    None => state,
+                };
+                PeerStanding { state, absence: Some(why), has_parted: false }
             }
-            None => (task != self.me).then(|| self.connector.absence(task).why),
         }
     }
 
-    fn parted(&self) -> Vec<Task> {
-        let mut parted = self.connector.parted();
-        parted.retain(|&task| self.peer(task).is_some());
-        parted
-    }
-
-    fn connect(&mut self, task: Task) {
-        if self.peer(task).is_none() && task != self.me && !self.closed && !self.absent.contains_key(&task) {
-            self.ask_to_connect(task);
+    fn want(&mut self, task: Task, what: Want) {
+        match (what, self.peer(task)) {
+            (Want::Attention, Some(peer)) => ring_bell(&peer.event),
+            (Want::Connection, None)
+                if task != self.me && !self.closed && !self.absent.contains_key(&task) =>
+            {
+                self.ask_to_connect(task);
+            }
+            _ => {}
         }
     }
 
@@ -79,16 +76,6 @@ impl Peers for ShmTransport {
         match self.peer(task) {
             Some(peer) => peer.segment.running(),
             None => self.absent.get(&task) != Some(&Absent::Parted),
-        }
-    }
-
-    fn progress(&self, task: Task) -> u64 {
-        self.peer(task).map_or(0, |peer| peer.inward.taken().wrapping_add(peer.out.given_back()))
-    }
-
-    fn kick(&self, task: Task) {
-        if let Some(peer) = self.peer(task) {
-            ring_bell(&peer.event);
         }
     }
 
@@ -102,16 +89,19 @@ impl Peers for ShmTransport {
         self.peer(task).is_none_or(|peer| peer.segment.polls())
     }
 
-    fn view(&self, task: Task) -> Option<ConnectionView> {
-        let peer = self.peers.get(task)?;
+    fn view(&self, task: Task) -> View {
+        let Some(peer) = self.peers.get(task) else { return View { progress: 0, connection: None } };
         let (in_flight, window) = peer.out.filled();
-        Some(ConnectionView {
-            in_flight,
-            window,
-            no_room: peer.stuck_at.is_some_and(|then| !peer.out.room_since(then)),
-            asleep: peer.segment.doorbell().asleep(),
-            arrived: peer.inward.ready(),
-        })
+        View {
+            progress: peer.inward.taken().wrapping_add(peer.out.given_back()),
+            connection: Some(ConnectionView {
+                in_flight,
+                window,
+                no_room: peer.stuck_at.is_some_and(|then| !peer.out.room_since(then)),
+                asleep: peer.segment.doorbell().asleep(),
+                arrived: peer.inward.ready(),
+            }),
+        }
     }
 
     fn part(&mut self, task: Task) {

@@ -70,7 +70,7 @@ fn a_peer_whose_ring_is_corrupt_is_lost_and_no_other() {
         let from_2 = (0..10).find_map(|_| ends[0].recv()).expect("the packet of task 2");
         assert_eq!(from_2.src, 2);
         ends[0].release(from_2);
-        assert_eq!((ends[0].state(1), ends[0].state(2)), (PeerState::Dead, PeerState::Up));
+        assert_eq!((ends[0].standing(1).state, ends[0].standing(2).state), (PeerState::Dead, PeerState::Up));
         assert_eq!(ends[0].try_send(1, &packet), SendOutcome::Gone);
         assert_eq!(ends[0].try_send(2, &packet), SendOutcome::Sent);
     }
@@ -127,7 +127,7 @@ fn memory_of_a_task_that_has_parted_is_not_accessed() {
     let (mut there, mut here) = ([1_u8; 64], [2_u8; 64]);
     let copy = Copy { remote: there.as_mut_ptr() as u64, local: here.as_mut_ptr(), len: 64 };
     ends[0].part(1);
-    assert_eq!(ends[1].state(0), PeerState::Up, "nothing has reached it");
+    assert_eq!(ends[1].standing(0).state, PeerState::Up, "nothing has reached it");
     for (access, expected) in [(Access::Write, 2), (Access::Read, 3)] {
         // SAFETY: both places live during the call.
         let refused = unsafe { ends[1].start(access, 0, None, &[copy]) }.expect_err("refused");
@@ -177,7 +177,7 @@ fn peers_memory_is_mapped_where_room_was_kept() {
     all[0].part(1);
     all[1].part(0);
     assert!(all.iter_mut().all(|end| crate::transport::Endpoint::recv(end).is_none()));
-    assert_eq!(all[0].state(1), PeerState::Dead);
+    assert_eq!(all[0].standing(1).state, PeerState::Dead);
 }
 
 fn maps() -> impl Iterator<Item = String> {

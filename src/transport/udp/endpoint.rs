@@ -85,7 +85,7 @@ impl Endpoint for UdpTransport {
 
     fn due(&self) -> Option<Instant> {
         self.device.as_ref()?;
-        if !self.kicks.borrow().is_empty() || !self.touched.is_empty() {
+        if !self.kicks.is_empty() || !self.touched.is_empty() {
             return Some(now());
         }
         let retry = self.batch.is_blocked().then(|| now() + RETRY);

@@ -50,7 +50,6 @@ use outgoing::Batch;
 use preferred_peer::PreferredPeer;
 use reliable::{Arrived, Buffers, Nanos, Parameters};
 use seal::{ENVELOPE, GREETING, JobKey, Security};
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -165,7 +164,7 @@ pub struct UdpTransport {
     /// Peers that have rejoined and were not named yet.
     back: VecDeque<(Task, u64)>,
     /// Peers that are to look for packets.
-    kicks: RefCell<Vec<Task>>,
+    kicks: Vec<Task>,
     /// Peers from which something has arrived that was not acted upon.
     touched: Vec<Task>,
     /// Peers that may be owed an acknowledgement.
@@ -242,7 +241,7 @@ impl UdpTransport {
             ready: VecDeque::new(),
             out: None,
             back: VecDeque::new(),
-            kicks: RefCell::default(),
+            kicks: Vec::new(),
             touched: Vec::new(),
             owed: Vec::new(),
             greetings: Vec::new(),

@@ -5,68 +5,64 @@ use super::whereabouts::Whereabouts;
 use super::{UdpTransport, contact::Session};
 use crate::error::Result;
 use crate::transport::standing::Standing;
-use crate::transport::{ConnectionView, PeerState, Peers, Task};
+use crate::transport::{ConnectionView, PeerStanding, PeerState, Peers, Task, View, Want};
 
 impl Peers for UdpTransport {
-    fn state(&self, task: Task) -> PeerState {
-        self.peer(task).map_or(PeerState::Up, |peer| peer.standing.state())
+    fn standing(&self, task: Task) -> PeerStanding {
+        let Some(peer) = self.peer(task) else { return PeerStanding::UP };
+        let mut seen = peer.standing.seen();
+        if seen.absence.is_none() && peer.session.as_ref().is_some_and(Session::is_opening) {
+            seen.absence = Some("has not replied yet".to_owned());
+        }
+        seen
     }
 
-    fn absence(&self, task: Task) -> Option<String> {
-        let peer = self.peer(task)?;
-        peer.standing.absence().or_else(|| {
-            let opening = peer.session.as_ref().is_some_and(Session::is_opening);
-            opening.then(|| "has not replied yet".to_owned())
-        })
-    }
-
-    fn parted(&self) -> Vec<Task> {
-        let has_parted =
-            |task: &Task| self.peer(*task).is_some_and(|peer| peer.standing == Standing::HasParted);
-        self.met.iter().copied().filter(has_parted).collect()
-    }
-
-    /// A peer from which something is awaited must know of this task, so that it reports its end.
-    fn connect(&mut self, task: Task) {
-        let is_new = self.peer(task).is_none();
-        if !self.closed && self.meet(task) && is_new {
-            let now = self.now();
-            self.transmit(task, now);
+    fn want(&mut self, task: Task, what: Want) {
+        match what {
+            // A peer from which something is awaited must know of this task, so that it reports its end.
+            Want::Connection if self.peer(task).is_none() && !self.closed && self.meet(task) => {
+                let now = self.now();
+                self.transmit(task, now);
+            }
+            Want::Attention => {
+                let is_up = self.peer(task).is_some_and(|peer| peer.standing == Standing::Up);
+                if is_up && !self.kicks.contains(&task) {
+                    self.kicks.push(task);
+                }
+            }
+            Want::Connection => {}
         }
     }
 
     /// Packets to a peer that has not come yet wait for it.
     fn is_open(&self, task: Task) -> bool {
-        matches!(self.state(task), PeerState::Up | PeerState::Connecting)
+        let state = self.peer(task).map_or(PeerState::Up, |peer| peer.standing.state());
+        matches!(state, PeerState::Up | PeerState::Connecting)
     }
 
-    fn progress(&self, task: Task) -> u64 {
-        self.peer(task).map_or(0, |peer| {
-            let granted = peer.session.as_ref().map_or(0, |session| session.connection.granted());
+    fn view(&self, task: Task) -> View {
+        let Some(peer) = self.peer(task) else { return View { progress: 0, connection: None } };
+        let connection = peer.session.as_ref().map(|session| &session.connection);
+        #[cfg(test)]
+        connection.inspect(|connection| connection.check(&self.parameters));
+        let granted = connection.map_or(0, |connection| connection.granted());
+        View {
             // The first window is no sign of life.
-            peer.taken + granted.saturating_sub(self.parameters.window.into())
-        })
-    }
-
-    fn kick(&self, task: Task) {
-        let mut kicks = self.kicks.borrow_mut();
-        if !kicks.contains(&task) && self.peer(task).is_some_and(|peer| peer.standing == Standing::Up) {
-            kicks.push(task);
+            progress: peer.taken + granted.saturating_sub(self.parameters.window.into()),
+            connection: connection.map(|connection| ConnectionView {
+                in_flight: connection.unacknowledged(),
+                window: self.parameters.window.into(),
+                no_room: peer.no_room,
+                asleep: false,
+                arrived: connection.waiting() != 0,
+            }),
         }
     }
 
-    fn view(&self, task: Task) -> Option<ConnectionView> {
-        let peer = self.peer(task)?;
-        let connection = &peer.session.as_ref()?.connection;
-        #[cfg(test)]
-        connection.check(&self.parameters);
-        Some(ConnectionView {
-            in_flight: connection.unacknowledged(),
-            window: self.parameters.window.into(),
-            no_room: peer.no_room,
-            asleep: false,
-            arrived: connection.waiting() != 0,
-        })
+    fn set_polling(&mut self, _polling: bool, _now: u64) {}
+
+    fn polls(&self, _task: Task) -> bool {
+        true
     }
 
     fn part(&mut self, task: Task) {

@@ -194,7 +194,7 @@ impl UdpTransport {
     }
 
     fn send_kicks(&mut self, now: Nanos) {
-        let kicks = self.kicks.take();
+        let kicks = std::mem::take(&mut self.kicks);
         for task in kicks {
             if let Some(session) = self.peer_mut(task).and_then(Peer::live) {
                 session.connection.kick(now);

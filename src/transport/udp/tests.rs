@@ -8,7 +8,7 @@ use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::clock::test_deadline;
 use crate::error::{Error, Result};
 use crate::transport::conformance::{self, Served, served};
-use crate::transport::{Endpoint, Outgoing, Peers, Piece, SendOutcome, Task};
+use crate::transport::{Endpoint, Outgoing, Peers, Piece, SendOutcome, Task, Want};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,11 +63,11 @@ fn met(mut ends: Vec<UdpTransport>) -> Vec<UdpTransport> {
     let tasks = ends.len() as Task;
     let others = |me: usize| (0..tasks).filter(move |peer| *peer != me as Task);
     for (me, end) in ends.iter_mut().enumerate() {
-        others(me).for_each(|peer| end.connect(peer));
+        others(me).for_each(|peer| end.want(peer, Want::Connection));
     }
     let deadline = Instant::now() + test_deadline();
     let meets = |(me, end): (usize, &UdpTransport)| {
-        end.due().is_some() || others(me).any(|peer| end.absence(peer).is_some())
+        end.due().is_some() || others(me).any(|peer| end.standing(peer).absence.is_some())
     };
     while ends.iter().enumerate().any(meets) {
         ends.iter_mut().for_each(Endpoint::serve);

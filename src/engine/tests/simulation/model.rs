@@ -7,7 +7,7 @@ use super::scenario::Scenario;
 use crate::base::rng::Rng;
 use crate::base::simulation::World;
 use crate::engine::context::Context;
-use crate::transport::{PeerState, Task};
+use crate::transport::{PeerStanding, PeerState, Task};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -205,9 +205,9 @@ impl Model {
         let Some(context) = context.and_then(|context| context.upgrade()) else { return (true, false) };
         let Some(mut held) = context.try_enter() else { return (true, false) };
         let transport = &held.core().transport;
-        let absence = transport.absence(peer);
-        let connected = transport.state(peer) == PeerState::Up && absence.is_none();
-        let has_met = transport.view(peer).is_some();
+        let PeerStanding { state, absence, .. } = transport.standing(peer);
+        let connected = state == PeerState::Up && absence.is_none();
+        let has_met = transport.view(peer).connection.is_some();
         (connected && has_met, !has_met || absence.is_some_and(|absence| absence.contains("not rejoined")))
     }
 
@@ -336,7 +336,7 @@ impl Model {
             let core = context.as_ref().and_then(|context| context.try_enter()).map(|mut held| {
                 let peers = (0..state.tasks.len() as Task).filter(|peer| *peer != task as Task);
                 let core = held.core();
-                let seen = peers.map(|peer| format!("{peer}: {:?}, {:?}, {:?}", core.transport.state(peer), core.transport.absence(peer), core.transport.view(peer)));
+                let seen = peers.map(|peer| format!("{peer}: {:?}, {:?}", core.transport.standing(peer), core.transport.view(peer)));
                 let seen = seen.collect::<Vec<_>>().join("; ");
                 format!("{}; due {:?}; {seen}", describe(core), core.transport.due())
             });

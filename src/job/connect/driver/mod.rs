@@ -117,11 +117,6 @@ impl Driver {
         self.machine.has_parted(task)
     }
 
-    /// See [`Machine::parted`].
-    pub(super) fn parted(&self) -> Vec<Task> {
-        self.machine.parted()
-    }
-
     /// The task was purged: it may not connect until it rejoins.
     pub(super) fn part(&mut self, task: Task) {
         self.wanted.remove(&task);

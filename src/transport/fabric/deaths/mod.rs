@@ -11,7 +11,7 @@ use crate::transport::deaths::ring::{self, Action, Ring};
 use crate::transport::deaths::{Look, Watched};
 use crate::transport::rails::RailEvent;
 use crate::transport::standing::Standing;
-use crate::transport::{PeerState, Task};
+use crate::transport::{Peers, Task};
 use crate::wire::network::{Content, Frame, Kind, NOTICE, Notice};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -299,7 +299,7 @@ impl FabricTransport {
             failed => {
                 self.watch = Some(watch);
                 if failed.is_some() {
-                    self.want(task, Wants::NOTICE);
+                    self.owe(task, Wants::NOTICE);
                 } else {
                     self.want_no_more(task, Wants::NOTICE);
                 }
@@ -337,7 +337,7 @@ impl FabricTransport {
                 if !closed {
                     self.send_notice(from, Notice { content: Content::Watched, ..notice });
                 } else if self.meet(from) {
-                    self.want(from, Wants::DEPARTURE);
+                    self.owe(from, Wants::DEPARTURE);
                     self.send_own(from);
                 }
             }
@@ -393,7 +393,7 @@ impl FabricTransport {
             return;
         }
         self.note_event(RailEvent::Ended(peer));
-        if self.state_of(peer) != PeerState::Up || self.peer(peer).is_some_and(|peer| !peer.is_up()) {
+        if !self.is_open(peer) || self.peer(peer).is_some_and(|peer| !peer.is_up()) {
             return;
         }
         if self.meet(peer) {

@@ -4,7 +4,7 @@ use crate::base::clock::test_deadline;
 use crate::error::Result;
 use crate::transport::conformance::{Served, served};
 use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Preferences};
-use crate::transport::{Endpoint, Peers, Task};
+use crate::transport::{Endpoint, Peers, Task, Want};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -44,7 +44,7 @@ pub(super) fn network_as(tasks: u32, preferences: &Preferences) -> Vec<Served<Fa
 pub(super) fn unserved(tasks: u32, preferences: &Preferences) -> Vec<FabricTransport> {
     let mut ends = strangers(tasks, preferences);
     for (task, end) in ends.iter_mut().enumerate() {
-        (0..tasks).filter(|peer| *peer != task as Task).for_each(|peer| end.connect(peer));
+        (0..tasks).filter(|peer| *peer != task as Task).for_each(|peer| end.want(peer, Want::Connection));
     }
     let deadline = Instant::now() + test_deadline();
     while ends.iter().any(|end| end.has_pending()) {

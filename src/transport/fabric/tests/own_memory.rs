@@ -7,7 +7,9 @@ use crate::base::process::Process;
 use crate::transport::fabric::FabricTransport;
 use crate::transport::fabric::single::SINGLES;
 use crate::transport::standing::Standing;
-use crate::transport::{Access, COPIED_MAX, Copy, Endpoint, Key, PeerState, Peers, RemoteAccess, Started};
+use crate::transport::{
+    Access, COPIED_MAX, Copy, Endpoint, Key, PeerState, Peers, RemoteAccess, Started, Want,
+};
 use std::collections::BTreeSet;
 use std::io;
 use std::ptr::with_exposed_provenance;
@@ -72,7 +74,7 @@ fn a_stranger_has_no_key() {
     if is_there("tcp;ofi_rxm") {
         let mut ends = strangers(2, &preferring("tcp;ofi_rxm"));
         assert_eq!(ends[0].standing_key(1), None);
-        ends[0].connect(1);
+        ends[0].want(1, Want::Connection);
         assert_eq!(ends[0].standing_key(1), None, "nothing has come from it");
         assert_eq!(ends[0].standing_key(0), None, "itself");
     }
@@ -270,10 +272,10 @@ fn rejoin(ends: &mut [FabricTransport]) {
     }
     await_that(ends, "they rejoin", |ends| {
         ends.iter_mut().for_each(|end| _ = end.rejoined());
-        (0..2).all(|me| ends[me as usize].state(1 - me) == PeerState::Up)
+        (0..2).all(|me| ends[me as usize].standing(1 - me).state == PeerState::Up)
     });
     await_that(ends, "one hears of the other", |ends| {
-        ends[1].kick(0);
+        ends[1].want(0, Want::Attention);
         ends[0].standing_key(1).is_some()
     });
 }

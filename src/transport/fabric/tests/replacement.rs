@@ -7,7 +7,7 @@ use crate::base::process::Process;
 use crate::error::Result;
 use crate::transport::fabric::{Directory, FabricTransport, Own};
 use crate::transport::rails::{Rail, RailEvent, Rails};
-use crate::transport::{Endpoint, NO_EPOCH, Outgoing, Peers, Piece, SendOutcome, Task};
+use crate::transport::{Endpoint, NO_EPOCH, Outgoing, Peers, Piece, SendOutcome, Task, Want};
 use crate::wire::network::Rejoin;
 use crate::wire::rails::NOTE;
 use std::sync::{Arc, Mutex};
@@ -160,7 +160,7 @@ fn a_successor_connects_on_both_rails_with_tasks_that_knew_the_process_before_an
             rail.0.lock().expect("a lock")[1] = other.0.lock().expect("a lock")[1].clone();
         }
         let mut successor = end(std::mem::take(&mut own[1]), 1, &directories, true);
-        successor.connect(0);
+        successor.want(0, Want::Connection);
         let mut ends = [survivor, successor];
         let expected = if contact { [Some((1, NO_EPOCH)), Some((0, 9))] } else { [None; 2] };
         let mut named = [None; 2];

@@ -5,7 +5,7 @@ use super::network::{preferring, strangers, unserved};
 use crate::base::clock::test_deadline;
 use crate::transport::fabric::FabricTransport;
 use crate::transport::fabric::control::ControlKey;
-use crate::transport::{Endpoint, PeerState, Peers, Task};
+use crate::transport::{Endpoint, PeerState, Peers, Task, Want};
 use crate::wire::network::{Content, Frame, Kind, NOTICE, Notice};
 use std::time::Instant;
 
@@ -51,12 +51,12 @@ fn messages_of_the_transport_without_the_secret_change_nothing() {
         pretend(&ends, Kind::RailNote, &[7; 48]);
     }
     serve_until(&mut ends, "what was sent", |ends| ends[0].tally().refused == 120);
-    let states = [1, 2].map(|task: Task| ends[0].state(task));
+    let states = [1, 2].map(|task: Task| ends[0].standing(task).state);
     assert_eq!(states, [PeerState::Up; 2]);
     // With the secret, the first one is a departure.
     ends[2].control = ControlKey::new(&[7; 16]);
     pretend(&ends, Kind::Departure, &[]);
-    serve_until(&mut ends, "a departure", |ends| ends[0].state(1) == PeerState::Closed);
+    serve_until(&mut ends, "a departure", |ends| ends[0].standing(1).state == PeerState::Closed);
     assert_eq!(ends[0].tally().refused, 120);
 }
 
@@ -68,7 +68,7 @@ fn another_job_is_refused() {
     }
     let mut ends = strangers(2, &preferring("tcp;ofi_rxm"));
     ends[1].control = ControlKey::new(&[8; 16]);
-    ends[1].connect(0);
+    ends[1].want(0, Want::Connection);
     serve_until(&mut ends, "a greeting", |ends| ends[0].tally().refused != 0);
     assert!(ends[0].peer(1).is_none());
 }

@@ -5,7 +5,7 @@ use crate::base::clock::test_deadline;
 use crate::base::process::Process;
 use crate::job::connect::{Connections, Service, Settings};
 use crate::job::{Common, Identity, Openings};
-use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome};
+use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome, Want};
 use crate::wire::hello::Hello;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -115,7 +115,7 @@ fn meet(one: &mut ShmTransport, other: &mut ShmTransport) -> [Option<(Task, u64)
 fn tasks_connect_when_they_first_need_each_other() {
     let mut ends: Vec<_> = (0..3).map(|task| begin(task, 3, "first")).collect();
     let [one, two, three] = &mut ends[..] else { panic!("three tasks") };
-    assert_eq!(one.state(2), PeerState::Connecting);
+    assert_eq!(one.standing(2).state, PeerState::Connecting);
     pass(one, two, 5);
     pass(two, one, 6);
     // Both at once.
@@ -126,17 +126,20 @@ fn tasks_connect_when_they_first_need_each_other() {
     }
     pass(three, two, 9);
     pass(two, three, 10);
-    assert!(one.absence(1).is_none() && one.absence(2).is_some(), "tasks 0 and 2 have not needed each other");
+    assert!(
+        one.standing(1).absence.is_none() && one.standing(2).absence.is_some(),
+        "tasks 0 and 2 have not needed each other"
+    );
     assert_eq!(three.polled.tasks(), [1]);
 }
 
 #[test]
 fn a_task_that_does_not_come_counts_as_dead_after_a_while() {
     let mut one = begin_within(0, 2, "never", Duration::from_millis(300));
-    assert_eq!(one.absence(1).as_deref(), Some("has not called LAPI_Init, or has died since"));
+    assert_eq!(one.standing(1).absence.as_deref(), Some("has not called LAPI_Init, or has died since"));
     assert_eq!(try_pass(&mut one, 1, 1), SendOutcome::NoRoom);
-    until("it counts as dead", || one.state(1) == PeerState::Dead);
-    let why = one.absence(1).expect("a reason");
+    until("it counts as dead", || one.standing(1).state == PeerState::Dead);
+    let why = one.standing(1).absence.expect("a reason");
     assert!(why.contains("LAPI_INIT_TIMEOUT"), "{why}");
 }
 
@@ -146,12 +149,15 @@ fn a_task_whose_process_has_ended_is_dead_before_the_timeout() {
     let processes = [Process::own(), Process::of(child.id()), Process::default()];
     let mut one = begin_among(0, "ended", &processes, Duration::MAX);
     assert_eq!(try_pass(&mut one, 1, 1), SendOutcome::NoRoom);
-    assert_eq!((one.state(1), one.state(2)), (PeerState::Connecting, PeerState::Connecting));
+    assert_eq!(
+        (one.standing(1).state, one.standing(2).state),
+        (PeerState::Connecting, PeerState::Connecting)
+    );
     drop(child.stdin.take());
     child.wait().expect("its status");
-    until("it counts as dead", || one.state(1) == PeerState::Dead);
-    assert_eq!(one.state(2), PeerState::Connecting, "a process that is not known");
-    let why = one.absence(1).expect("a reason");
+    until("it counts as dead", || one.standing(1).state == PeerState::Dead);
+    assert_eq!(one.standing(2).state, PeerState::Connecting, "a process that is not known");
+    let why = one.standing(1).absence.expect("a reason");
     assert!(why.ends_with("has ended") && why.contains(&child.id().to_string()), "{why}");
 }
 
@@ -171,10 +177,6 @@ impl Connector for Counting {
         false
     }
 
-    fn parted(&self) -> Vec<Task> {
-        Vec::new()
-    }
-
     fn part(&self, _peer: Task) {}
 
     fn rejoin(&self, _peer: Task, _epoch: u64) {}
@@ -190,10 +192,10 @@ fn a_connection_is_asked_for_once() {
     let mut end = ShmTransport::new(own, false, None, Box::new(Counting(asked.clone())));
     for _ in 0..1000 {
         assert_eq!(try_pass(&mut end, 1, 1), SendOutcome::NoRoom);
-        Peers::connect(&mut end, 1);
+        end.want(1, Want::Connection);
     }
     assert_eq!(asked.load(Ordering::Relaxed), 1);
-    Peers::connect(&mut end, 2);
+    end.want(2, Want::Connection);
     assert_eq!(asked.load(Ordering::Relaxed), 2);
 }
 
@@ -212,7 +214,7 @@ fn a_task_that_drops_its_end_is_seen_to_have_left() {
     let (mut one, mut two) = (begin(0, 2, "drop"), begin(1, 2, "drop"));
     pass(&mut one, &mut two, 1);
     drop(two);
-    assert_eq!(one.state(1), PeerState::Closed);
+    assert_eq!(one.standing(1).state, PeerState::Closed);
 }
 
 fn in_use() -> (usize, usize) {
@@ -239,7 +241,7 @@ fn two_hundred_restarts_leave_nothing_behind() {
         let mut other = begin(1, 2, "restarts");
         if round != 0 {
             one.rejoin(1, 7).expect("a listener");
-            Peers::connect(&mut other, 0);
+            other.want(0, Want::Connection);
             assert_eq!(meet(&mut one, &mut other), [Some((1, NO_EPOCH)), Some((0, 7))]);
         }
         pass(&mut one, &mut other, round);

@@ -7,7 +7,7 @@ use crate::transport::udp::device::{Datagram, Device};
 use crate::transport::udp::seal::{ENVELOPE, JobKey, Security};
 use crate::transport::udp::socket::Socket;
 use crate::transport::udp::{Directory, UdpTransport};
-use crate::transport::{Endpoint, NO_EPOCH, PeerState, Peers, SendOutcome, Task, Wakeup};
+use crate::transport::{Endpoint, NO_EPOCH, PeerState, Peers, SendOutcome, Task, Wakeup, Want};
 use crate::wire::datagram::Hello;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -104,9 +104,11 @@ fn a_peer_that_is_known_by_a_useless_hello_is_greeted() {
     let mut ends = two();
     let old = Hello { mine: 3, yours: 9, epoch: CHALLENGE, process: (1, 1), longest: 0, opening: 0 };
     inject(&mut ends[0], &recorded(1, 0, &old));
-    ends[0].connect(1);
+    ends[0].want(1, Want::Connection);
     serve_until(&mut ends, "a connection", |ends| {
-        ends.iter().zip([1, 0]).all(|(end, peer)| end.met.contains(&peer) && end.absence(peer).is_none())
+        ends.iter()
+            .zip([1, 0])
+            .all(|(end, peer)| end.met.contains(&peer) && end.standing(peer).absence.is_none())
     });
 }
 
@@ -121,9 +123,9 @@ fn packets_of_first_contact_arrive_when_the_sender_ends() {
         let deadline = Instant::now() + test_deadline();
         let mut found = None;
         runs.send(()).expect("it is awaited");
-        while found.is_none() || last.state(0) != PeerState::Closed {
+        while found.is_none() || last.standing(0).state != PeerState::Closed {
             found = take(&mut last).or(found);
-            assert!(Instant::now() < deadline, "found {found:?}, {:?}", last.state(0));
+            assert!(Instant::now() < deadline, "found {found:?}, {:?}", last.standing(0).state);
             std::thread::yield_now();
         }
         found
@@ -137,8 +139,8 @@ fn packets_of_first_contact_arrive_when_the_sender_ends() {
 #[test]
 fn a_peer_that_is_connected_learns_of_an_end_before_the_connection_is_made_here() {
     let mut ends = two();
-    ends[1].connect(0);
-    ends[0].connect(1);
+    ends[1].want(0, Want::Connection);
+    ends[0].want(1, Want::Connection);
     // Both have the other's number.
     serve_until(&mut ends, "the numbers", |ends| {
         let theirs = |end: &UdpTransport, peer| {
@@ -151,9 +153,9 @@ fn a_peer_that_is_connected_learns_of_an_end_before_the_connection_is_made_here(
     let mut last = ends.pop().expect("two ends");
     let receiver = std::thread::spawn(move || {
         let deadline = Instant::now() + test_deadline();
-        while last.state(0) != PeerState::Closed {
+        while last.standing(0).state != PeerState::Closed {
             last.serve();
-            assert!(Instant::now() < deadline, "{:?}", last.absence(0));
+            assert!(Instant::now() < deadline, "{:?}", last.standing(0).absence);
             std::thread::yield_now();
         }
     });
@@ -167,12 +169,12 @@ fn a_peer_that_waits_for_a_task_to_rejoin_learns_of_its_end() {
     let mut ends = met(two());
     ends[1].part(0);
     ends[1].rejoin(0, 1).expect("it lives");
-    serve_until(&mut ends, "the parting", |ends| ends[0].parted() == [1]);
+    serve_until(&mut ends, "the parting", |ends| ends[0].standing(1).has_parted);
     let mut other = ends.pop().expect("two ends");
     let mut one = ends.pop().expect("two ends");
     let end = std::thread::spawn(move || one.close());
     let others = std::slice::from_mut(&mut other);
-    serve_until(others, "the end", |others| others[0].state(0) == PeerState::Closed);
+    serve_until(others, "the end", |others| others[0].standing(0).state == PeerState::Closed);
     end.join().expect("the end of the other one");
 }
 
@@ -187,7 +189,7 @@ fn packets_of_first_contact_are_not_sent_to_a_task_that_has_purged_this_one() {
     ends[1].rejoin(0, 8).expect("can rejoin");
     serve_until(&mut ends, "the report that the peer has parted", |ends| {
         assert_eq!(take(&mut ends[1]), None, "a packet for another incarnation");
-        ends[0].parted() == [1]
+        ends[0].standing(1).has_parted
     });
 }
 
@@ -196,24 +198,24 @@ fn packets_of_first_contact_are_not_sent_to_a_task_that_has_purged_this_one() {
 #[test]
 fn an_old_hello_does_not_part_two_tasks_that_connect() {
     let mut ends = two();
-    ends[1].connect(0);
-    ends[0].connect(1);
+    ends[1].want(0, Want::Connection);
+    ends[0].want(1, Want::Connection);
     ends[0].serve();
     let deadline = Instant::now() + test_deadline();
-    while ends[1].absence(0).is_some() {
+    while ends[1].standing(0).absence.is_some() {
         ends[1].serve();
         assert!(Instant::now() < deadline, "the other side is never connected");
     }
     let old = Hello { mine: 3, yours: 0, epoch: NO_EPOCH, process: (1, 1), longest: 0, opening: 0 };
-    assert!(ends[0].absence(1).is_some(), "its hello is not received yet");
+    assert!(ends[0].standing(1).absence.is_some(), "its hello is not received yet");
     inject(&mut ends[0], &recorded(1, 0, &old));
     serve_until(&mut ends, "a connection", |ends| {
-        assert_eq!((ends[0].state(1), ends[1].state(0)), (PeerState::Up, PeerState::Up));
-        ends[0].absence(1).is_none() && ends[0].due().is_none() && ends[1].due().is_none()
+        assert_eq!((ends[0].standing(1).state, ends[1].standing(0).state), (PeerState::Up, PeerState::Up));
+        ends[0].standing(1).absence.is_none() && ends[0].due().is_none() && ends[1].due().is_none()
     });
     assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::Sent));
     serve_until(&mut ends, "a packet", |ends| {
-        assert_eq!(ends[1].state(0), PeerState::Up);
+        assert_eq!(ends[1].standing(0).state, PeerState::Up);
         take(&mut ends[1]) == Some((0, 5))
     });
 }
@@ -238,9 +240,9 @@ fn a_hello_that_was_overtaken_makes_no_connection() {
     say(&mut ends[1], 9, 0);
     say(&mut ends[1], 8, own);
     assert_eq!(mine(&ends[1]), (own, number(9)));
-    assert!(ends[1].absence(0).is_some());
+    assert!(ends[1].standing(0).absence.is_some());
     say(&mut ends[1], 9, own);
-    assert_eq!((mine(&ends[1]), ends[1].absence(0)), ((own, number(9)), None));
+    assert_eq!((mine(&ends[1]), ends[1].standing(0).absence), ((own, number(9)), None));
 }
 
 struct WithDead(Listed);
@@ -264,16 +266,19 @@ fn a_death_before_a_task_rejoins_is_no_news() {
     let mut end = UdpTransport::new(&own, Box::new(device), Box::new(WithDead(listed))).expect("an end");
     end.rejoin(1, 8).expect("can rejoin");
     end.look_for_deaths();
-    assert_eq!((end.state(1), end.absence(1)), (PeerState::Up, Some("has not rejoined yet".to_owned())));
+    assert_eq!(
+        (end.standing(1).state, end.standing(1).absence),
+        (PeerState::Up, Some("has not rejoined yet".to_owned()))
+    );
     end.part(1);
     // A process that has taken the place of another one awaits those that began with the job.
     end.peers[1] = None;
     end.met.clear();
     end.replaces_another();
-    end.connect(1);
+    end.want(1, Want::Connection);
     end.next_look = 0;
     end.look_for_deaths();
-    assert_eq!(end.state(1), PeerState::Dead);
+    assert_eq!(end.standing(1).state, PeerState::Dead);
 }
 
 /// Takes nothing.
@@ -315,7 +320,7 @@ fn a_peer_that_waits_to_be_named_keeps_no_thread_from_sleeping() {
         end.rejoin(peer, 5).expect("can rejoin");
     }
     serve_until(&mut ends, "a connection", |ends| {
-        ends.iter().zip([1, 0]).all(|(end, peer)| end.absence(peer).is_none())
+        ends.iter().zip([1, 0]).all(|(end, peer)| end.standing(peer).absence.is_none())
     });
     let armed = (0..100).any(|_| ends[0].arm());
     assert!(armed, "it may never sleep");

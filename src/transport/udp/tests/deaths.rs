@@ -8,7 +8,7 @@ use crate::base::sync::Mutex;
 use crate::error::Result;
 use crate::transport::udp::seal::{Announcement, JobKey, Security};
 use crate::transport::udp::{Directory, UdpTransport};
-use crate::transport::{Endpoint, PeerState, Peers, Task};
+use crate::transport::{Endpoint, PeerState, Peers, Task, Want};
 use crate::wire::network::{Content, Notice};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
@@ -62,7 +62,7 @@ fn two_hosts(seed: u64) -> (Vec<UdpTransport>, Living) {
 }
 
 fn knows(end: &UdpTransport, task: Task) -> bool {
-    end.state(task) == PeerState::Dead
+    end.standing(task).state == PeerState::Dead
 }
 
 /// Tasks that have had no contact with the one that has died learn of it, as those that have.
@@ -70,13 +70,17 @@ fn knows(end: &UdpTransport, task: Task) -> bool {
 fn a_death_is_known_to_the_tasks_of_every_host() {
     for seed in 0..4 {
         let (mut ends, mut one) = two_hosts(100 * seed);
-        ends[2].connect(1);
-        serve_until(&mut ends, "contact", |ends| ends[2].absence(1).is_none());
+        ends[2].want(1, Want::Connection);
+        serve_until(&mut ends, "contact", |ends| ends[2].standing(1).absence.is_none());
         one.end();
         let mut dead = ends.remove(1);
         dead.device = None;
         serve_until(&mut ends, "the news", |ends| ends.iter().all(|end| knows(end, 1)));
-        assert_eq!(ends[1].absence(1).as_deref(), Some("has ended without calling LAPI_Term"), "seed {seed}");
+        assert_eq!(
+            ends[1].standing(1).absence.as_deref(),
+            Some("has ended without calling LAPI_Term"),
+            "seed {seed}"
+        );
         assert!(ends.iter().all(|end| [0, 2, 3].iter().all(|task| !knows(end, *task))));
     }
 }
@@ -120,7 +124,7 @@ fn a_process_that_replaces_another_awaits_the_successor_of_a_dead_task() {
         ends.iter_mut().for_each(Endpoint::serve);
     }
     assert!(!knows(&ends[1], 1));
-    assert_eq!(ends[1].absence(1).as_deref(), Some("has not rejoined yet"));
+    assert_eq!(ends[1].standing(1).absence.as_deref(), Some("has not rejoined yet"));
 }
 
 /// Addresses, and the cards of processes that take the places of others.
@@ -153,8 +157,10 @@ fn a_death_is_reported_before_another_process_takes_the_place() {
     ends[0].directory = Box::new(Cards { listed, one: one.clone() });
     ends[0].watch_others(vec![0, 1], vec![Process::own(), former.process()]);
     ends[1].process = former.process();
-    ends[1].connect(0);
-    serve_until(&mut ends, "contact", |ends| ends[0].absence(1).is_none() && ends[0].met.contains(&1));
+    ends[1].want(0, Want::Connection);
+    serve_until(&mut ends, "contact", |ends| {
+        ends[0].standing(1).absence.is_none() && ends[0].met.contains(&1)
+    });
     former.end();
     // The successor may greet before its card is seen.
     let now = ends[0].now();

@@ -138,11 +138,9 @@ impl One {
             assert_eq!((task, self.theirs), (peer, None), "named twice");
             self.theirs = Some(epoch);
         }
-        match end.state(peer) {
-            PeerState::Up => {}
-            _ => assert_eq!(end.parted(), [peer], "{:?}", end.absence(peer)),
-        }
-        let answers = end.parted() == [peer] && rng.chance(0.05);
+        let standing = end.standing(peer);
+        assert!(standing.state == PeerState::Up || standing.has_parted, "{standing:?}");
+        let answers = standing.has_parted && rng.chance(0.05);
         if answers || parts && rng.chance(0.002) {
             self.part(end, peer, rng);
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::poll::await_readable;
-use crate::transport::Wakeup;
+use crate::transport::{Wakeup, Want};
 
 /// A packet from each of the two ends to the other one, and their arrival.
 fn exchange(ends: &mut [UdpTransport], one: usize, other: usize, number: u64) {
@@ -119,13 +119,13 @@ fn the_successor_of_the_preferred_peer_is_heard() {
     let mut next = UdpTransport::new(&settings(1, 2, Security::Auth, 1472), Box::new(socket), directory)
         .expect("an end");
     next.replaces_another();
-    next.connect(0);
+    next.want(0, Want::Connection);
     ends.push(next);
     ends[0].rejoin(1, 5).expect("can rejoin");
     serve_until(&mut ends, "a connection", |ends| {
         ends[0].rejoined();
         ends[1].rejoined();
-        ends[0].absence(1).is_none() && ends[1].absence(0).is_none()
+        ends[0].standing(1).absence.is_none() && ends[1].standing(0).absence.is_none()
     });
     (0..200).for_each(|number| exchange(&mut ends, 0, 1, 1000 + number));
     assert_eq!(ends[0].preferred_peer.preferred(), Some(address));

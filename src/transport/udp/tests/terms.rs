@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::transport::udp::seal::Security;
 use crate::transport::udp::socket::Socket;
 use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
-use crate::transport::{Endpoint, Outgoing, PeerState, Peers, Piece, SendOutcome, Task};
+use crate::transport::{Endpoint, Outgoing, PeerState, Peers, Piece, SendOutcome, Task, Want};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -73,7 +73,7 @@ fn datagrams_are_as_long_as_both_sides_take_them() {
 #[test]
 fn first_contact_is_made_within_one_opening() {
     let mut ends = two(|own| own.opening = 2 - own.me);
-    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.connect(peer));
+    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.want(peer, Want::Connection));
     let hellos = |end: &UdpTransport, peer| {
         let session = end.peer(peer).and_then(|peer| peer.session.as_ref()).expect("a session");
         session.connection.theirs()
@@ -88,7 +88,7 @@ fn first_contact_is_made_within_one_opening() {
     // The one that is slower is now in the same opening.
     ends[1].opening = 2;
     serve_until(&mut ends, "a connection", |ends| {
-        ends.iter().zip([1, 0]).all(|(end, peer)| end.absence(peer).is_none())
+        ends.iter().zip([1, 0]).all(|(end, peer)| end.standing(peer).absence.is_none())
     });
 }
 
@@ -136,7 +136,7 @@ fn a_process_that_rejoins_is_in_the_opening_of_the_others() {
     let mut ends: Vec<_> = ends.collect();
     // It may be the successor of a process that the peer knows: nothing is accepted for that one.
     assert!(matches!(send(&mut ends[1], 0, 5), SendOutcome::NoRoom));
-    assert_eq!((ends[1].state(0), ends[1].is_open(0)), (PeerState::Connecting, true));
+    assert_eq!((ends[1].standing(0).state, ends[1].is_open(0)), (PeerState::Connecting, true));
     ends[0].part(1);
     ends[0].rejoin(1, 8).expect("can rejoin");
     serve_until(&mut ends, "the peer that rejoins", |ends| ends[0].rejoined().is_some());
@@ -154,17 +154,17 @@ fn a_peer_that_never_replies_is_given_up_when_it_is_wanted() {
     // What a stranger sends in its name gives no reason to wait for it.
     ends[0].add(1);
     serve_until(&mut ends, "the end of its patience", |ends| ends[0].now() > 200_000_000);
-    assert_eq!(ends[0].state(1), PeerState::Connecting);
+    assert_eq!(ends[0].standing(1).state, PeerState::Connecting);
     ends.push(last);
     be_patient(&mut ends);
-    ends[1].connect(0);
+    ends[1].want(0, Want::Connection);
     assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::NoRoom));
     serve_until(&mut ends, "the other secret", |ends| ends[0].peer(1).is_some_and(|peer| peer.other_key));
     lose_patience(&mut ends);
     serve_until(&mut ends, "the end of both", |ends| {
-        ends[0].state(1) == PeerState::Dead && ends[1].state(0) == PeerState::Dead
+        ends[0].standing(1).state == PeerState::Dead && ends[1].standing(0).state == PeerState::Dead
     });
-    let why = ends[0].absence(1).expect("a reason");
+    let why = ends[0].standing(1).absence.expect("a reason");
     assert!(why.contains("127.0.0.1:") && why.contains("another secret"), "{why}");
     assert_eq!(ends[1].refusals().replayed, 0);
 }
@@ -197,27 +197,27 @@ fn impatient(change: impl Fn(&mut UdpSettings)) -> Vec<UdpTransport> {
 fn the_error_names_openings_that_differ() {
     let mut ends = two(|own| own.opening = 2 - own.me);
     be_patient(&mut ends);
-    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.connect(peer));
+    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.want(peer, Want::Connection));
     serve_until(&mut ends, "a hello", |ends| both_differ(ends));
     lose_patience(&mut ends);
     serve_until(&mut ends, "the end of their patience", |ends| {
-        ends[0].state(1) == PeerState::Dead && ends[1].state(0) == PeerState::Dead
+        ends[0].standing(1).state == PeerState::Dead && ends[1].standing(0).state == PeerState::Dead
     });
     for (end, peer, text) in [
         (&ends[0], 1, "number 1, and this task in number 2"),
         (&ends[1], 0, "number 2, and this task in number 1"),
     ] {
-        let why = end.absence(peer).expect("a reason");
+        let why = end.standing(peer).absence.expect("a reason");
         assert!(why.contains(text) && why.contains("LAPI_INIT_TIMEOUT"), "{why}");
     }
     // One that was slower is no reason any more.
     let mut ends = two(|own| own.opening = 2 - own.me);
     be_patient(&mut ends);
-    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.connect(peer));
+    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.want(peer, Want::Connection));
     serve_until(&mut ends, "a hello", |ends| both_differ(ends));
     ends[1].opening = 2;
     serve_until(&mut ends, "a connection", |ends| {
-        ends.iter().zip([1, 0]).all(|(end, peer)| end.absence(peer).is_none())
+        ends.iter().zip([1, 0]).all(|(end, peer)| end.standing(peer).absence.is_none())
     });
 }
 
@@ -227,17 +227,21 @@ fn a_peer_that_comes_after_it_was_given_up_joins_when_it_is_resumed() {
     let mut ends = impatient(|_| ());
     let mut last = ends.pop().expect("two ends");
     last.patience = Some(Duration::from_secs(60));
-    ends[0].connect(1);
-    serve_until(&mut ends, "the end of its patience", |ends| ends[0].state(1) == PeerState::Dead);
-    let why = ends[0].absence(1).expect("a reason");
+    ends[0].want(1, Want::Connection);
+    serve_until(&mut ends, "the end of its patience", |ends| ends[0].standing(1).state == PeerState::Dead);
+    let why = ends[0].standing(1).absence.expect("a reason");
     assert!(why.contains("is it started") && !why.contains("LAPI_Resume_totask"), "{why}");
     assert!(matches!(send(&mut last, 0, 5), SendOutcome::NoRoom));
     ends.push(last);
-    let reported = |end: &UdpTransport| end.absence(1).is_some_and(|why| why.contains("it has come since"));
+    let reported =
+        |end: &UdpTransport| end.standing(1).absence.is_some_and(|why| why.contains("it has come since"));
     serve_until(&mut ends, "its hello", |ends| reported(&ends[0]));
     (0..100).for_each(|_| ends.iter_mut().for_each(Endpoint::serve));
-    assert_eq!((ends[0].state(1), ends[1].state(0)), (PeerState::Dead, PeerState::Connecting));
-    let why = ends[0].absence(1).expect("a reason");
+    assert_eq!(
+        (ends[0].standing(1).state, ends[1].standing(0).state),
+        (PeerState::Dead, PeerState::Connecting)
+    );
+    let why = ends[0].standing(1).absence.expect("a reason");
     assert_eq!(why.matches("LAPI_Resume_totask").count(), 1, "{why}");
     ends[0].part(1);
     ends[0].rejoin(1, 8).expect("can rejoin");
