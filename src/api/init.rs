@@ -124,7 +124,7 @@ fn open(
             "OpenLAPI {}: {} tasks, transport {}, found by {}",
             config::build::identity(),
             identity.tasks,
-            transport.name(),
+            transport.properties().name,
             identity.source
         ));
         notes.iter().for_each(|note| crate::error::log(format_args!("{note}")));

@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::forward::forward;
 use super::parcel::Parcel;
 use super::{
-    Endpoint, Inbound, Limits, Outgoing, PeerStanding, PeerState, Peers, Piece, SendOutcome, Task, Transport,
-    Wakeup, Want,
+    Endpoint, Inbound, Limits, Outgoing, PeerStanding, PeerState, Peers, Piece, RemoteAccess, SendOutcome,
+    Task, Transport, Wakeup, Want,
 };
 use crate::base::rng::Rng;
 
@@ -212,7 +212,7 @@ impl<T: Transport> Faulty<T> {
 }
 
 impl<T: Transport> Endpoint for Faulty<T> {
-    forward!(name, completed, recall, hold, keeps_time, flush, due, settled, remote);
+    forward!(properties, completed, recall, hold, flush, due, settled, acknowledge_every, tally);
 
     fn limits(&self, peer: Task) -> Limits {
         let inner = self.inner.limits(peer);
@@ -289,6 +289,21 @@ impl<T: Transport> Endpoint for Faulty<T> {
             self.inner.close();
         }
     }
+}
+
+impl<T: Transport> RemoteAccess for Faulty<T> {
+    forward!(
+        reach,
+        expose,
+        standing_key,
+        withdraw,
+        start,
+        write,
+        ended_write,
+        unreported_writes,
+        poll,
+        count_fetched
+    );
 }
 
 impl<T: Transport> Wakeup for Faulty<T> {

@@ -3,9 +3,9 @@
 /// Writes these methods of [`super::Endpoint`], [`super::Wakeup`] or [`super::Peers`], as calls of the same methods of
 /// `self.inner()` or, where they change something, `self.inner_mut()`.
 macro_rules! forward {
-    (name) => {
-        fn name(&self) -> &'static str {
-            self.inner().name()
+    (properties) => {
+        fn properties(&self) -> $crate::transport::Properties {
+            self.inner().properties()
         }
     };
     (limits) => {
@@ -38,11 +38,6 @@ macro_rules! forward {
             self.inner_mut().release(packet)
         }
     };
-    (keeps_time) => {
-        fn keeps_time(&self) -> bool {
-            self.inner().keeps_time()
-        }
-    };
     (flush) => {
         fn flush(&mut self) {
             self.inner_mut().flush()
@@ -68,9 +63,9 @@ macro_rules! forward {
             self.inner_mut().acknowledge_every(datagrams)
         }
     };
-    (remote) => {
-        fn remote(&mut self) -> Option<&mut dyn $crate::transport::RemoteAccess> {
-            self.inner_mut().remote()
+    (tally) => {
+        fn tally(&self) -> $crate::transport::Tally {
+            self.inner().tally()
         }
     };
     (close) => {
@@ -142,6 +137,76 @@ macro_rules! forward {
     (rejoined) => {
         fn rejoined(&mut self) -> Option<($crate::transport::Task, u64)> {
             self.inner_mut().rejoined()
+        }
+    };
+    (reach) => {
+        fn reach(&mut self, peer: $crate::transport::Task) -> $crate::transport::Reach {
+            self.inner_mut().reach(peer)
+        }
+    };
+    (expose) => {
+        unsafe fn expose(
+            &mut self,
+            peer: $crate::transport::Task,
+            memory: $crate::transport::Piece,
+            exposure: $crate::transport::Exposure,
+        ) -> std::io::Result<$crate::transport::Key> {
+            // SAFETY: the caller's promise.
+            unsafe { self.inner_mut().expose(peer, memory, exposure) }
+        }
+    };
+    (standing_key) => {
+        fn standing_key(&mut self, peer: $crate::transport::Task) -> Option<$crate::transport::Key> {
+            self.inner_mut().standing_key(peer)
+        }
+    };
+    (withdraw) => {
+        fn withdraw(&mut self, peer: $crate::transport::Task, key: $crate::transport::Key) {
+            self.inner_mut().withdraw(peer, key)
+        }
+    };
+    (start) => {
+        unsafe fn start(
+            &mut self,
+            access: $crate::transport::Access,
+            peer: $crate::transport::Task,
+            key: Option<$crate::transport::Key>,
+            copies: &[$crate::transport::Copy],
+        ) -> std::io::Result<$crate::transport::Started> {
+            // SAFETY: the caller's promise.
+            unsafe { self.inner_mut().start(access, peer, key, copies) }
+        }
+    };
+    (write) => {
+        unsafe fn write(
+            &mut self,
+            peer: $crate::transport::Task,
+            copy: $crate::transport::Copy,
+            cookie: u64,
+            copied: bool,
+        ) -> bool {
+            // SAFETY: the caller's promise.
+            unsafe { self.inner_mut().write(peer, copy, cookie, copied) }
+        }
+    };
+    (ended_write) => {
+        fn ended_write(&mut self) -> Option<$crate::transport::EndedWrite> {
+            self.inner_mut().ended_write()
+        }
+    };
+    (unreported_writes) => {
+        fn unreported_writes(&mut self) -> usize {
+            self.inner_mut().unreported_writes()
+        }
+    };
+    (poll) => {
+        fn poll(&mut self) -> Option<($crate::transport::AccessId, std::io::Result<()>)> {
+            self.inner_mut().poll()
+        }
+    };
+    (count_fetched) => {
+        fn count_fetched(&mut self, peer: $crate::transport::Task, bytes: u64) {
+            self.inner_mut().count_fetched(peer, bytes)
         }
     };
     ($first:ident, $($others:ident),+) => {

@@ -4,7 +4,7 @@
 //! always present) and a *body* (possibly empty). The protocol above decides what they contain; it never sees a transport,
 //! and the engine joins the two. What a task holds of a transport has four sides: [`Endpoint`] moves packets, [`Wakeup`]
 //! lets a thread sleep until something happens, [`Peers`] knows the state of the connections, and [`RemoteAccess`], where
-//! the transport has it, reads and writes a peer's memory without the peer's help.
+//! the transport can, reads and writes a peer's memory without the peer's help.
 //!
 //! The contract of every transport, which the conformance suite tests on each of them:
 //!
@@ -77,9 +77,9 @@ pub use crate::wire::frame::{HEAD_MAX, Outgoing, SendError, SendOutcome, Task, T
 pub use crate::wire::key::Key;
 
 /// One task's end of a transport: all sides of it behind one table of functions.
-pub trait Transport: Endpoint + Wakeup + Peers {}
+pub trait Transport: Endpoint + Wakeup + Peers + RemoteAccess {}
 
-impl<T: Endpoint + Wakeup + Peers + ?Sized> Transport for T {}
+impl<T: Endpoint + Wakeup + Peers + RemoteAccess + ?Sized> Transport for T {}
 
 /// The least that [`Limits::max_body`] may be: the longest user header.
 pub const MIN_BODY: usize = 1024;
@@ -116,10 +116,21 @@ pub struct Limits {
     pub receive_buffer: usize,
 }
 
+/// What never changes of a transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Properties {
+    /// A short name, for messages and statistics.
+    pub name: &'static str,
+    /// Whether [`Endpoint::due`] can ever name a deadline.
+    pub keeps_time: bool,
+    /// Whether [`RemoteAccess::standing_key`] can ever return one.
+    pub standing_keys: bool,
+}
+
 /// Moves packets. See the module's documentation for the contract.
 pub trait Endpoint: Send {
-    /// A short name, for messages and statistics.
-    fn name(&self) -> &'static str;
+    /// What never changes of it.
+    fn properties(&self) -> Properties;
 
     /// What it carries to and from `peer`.
     fn limits(&self, peer: Task) -> Limits;
@@ -132,16 +143,14 @@ pub trait Endpoint: Send {
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome;
 
     /// The next of the packets that were taken ([`SendOutcome::Taken`]) whose memory is free; each is named once.
-    fn completed(&mut self) -> Option<Ticket> {
-        None
-    }
+    fn completed(&mut self) -> Option<Ticket>;
 
     /// Gives up what was taken for `peer`, and the remote accesses under way with it, and withdraws the registrations made for
     /// it: after this call no memory of the program is read or written for them, and none is reported. The packets may
     /// arrive or not, and the accesses may have been made or not. A network without a card cannot end what has begun with a peer that is
     /// silent: a packet that was taken, and parts of at most 1 MiB of accesses that [`RemoteAccess::start`] has started, may still be
     /// read or written if the peer continues later.
-    fn recall(&mut self, _peer: Task) {}
+    fn recall(&mut self, peer: Task);
 
     /// The next packet that has arrived, if any. It must be released before the next call.
     fn recv(&mut self) -> Option<Inbound>;
@@ -164,38 +173,24 @@ pub trait Endpoint: Send {
     /// Gives a packet back.
     fn release(&mut self, packet: Inbound);
 
-    /// Whether [`Self::due`] can ever name a deadline. Never changes.
-    fn keeps_time(&self) -> bool {
-        false
-    }
-
     /// Sends the packets that wait for others ([`SendOutcome::Held`]).
-    fn flush(&mut self) {}
+    fn flush(&mut self);
 
     /// When the endpoint must be served next, at the latest: something must be sent again or acknowledged then.
-    fn due(&self) -> Option<Instant> {
-        None
-    }
+    fn due(&self) -> Option<Instant>;
 
     /// Does what is due, and hands out no packet. [`Self::recv`] does it, too.
-    fn serve(&mut self) {}
+    fn serve(&mut self);
 
     /// Whether the peers have everything that was sent to them. While it is false, [`Self::due`] names a deadline, or a
     /// packet that was taken is not reported yet, or packets that wait for others have found no room.
-    fn settled(&self) -> bool {
-        true
-    }
+    fn settled(&self) -> bool;
 
     /// From now on a transport with acknowledgements of its own sends one for this number of datagrams, at most (ACK_THRESHOLD).
-    fn acknowledge_every(&mut self, _datagrams: u16) {}
+    fn acknowledge_every(&mut self, datagrams: u16);
 
     /// What the transport has counted below the packets.
-    fn tally(&self) -> Tally {
-        Tally::default()
-    }
-
-    /// Reads and writes of peers' memory without their help, where the transport has that and the system allows it.
-    fn remote(&mut self) -> Option<&mut dyn RemoteAccess>;
+    fn tally(&self) -> Tally;
 
     /// Ends LAPI for this task and notifies the peers. What was sent before still arrives; nothing is sent after it. What
     /// was taken is not read any more when this returns, and every registration is withdrawn. Called again, it has no effect.
@@ -215,6 +210,8 @@ pub struct Tally {
     pub acknowledgements_sent: u64,
     /// Acknowledgements that have arrived alone.
     pub acknowledgements_received: u64,
+    /// Bytes that peers have read out of this task's memory, as they have counted them ([`RemoteAccess::count_fetched`]).
+    pub fetched: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -224,6 +221,7 @@ impl std::ops::AddAssign for Tally {
         self.refused += other.refused;
         self.acknowledgements_sent += other.acknowledgements_sent;
         self.acknowledgements_received += other.acknowledgements_received;
+        self.fetched += other.fetched;
     }
 }
 
@@ -386,7 +384,7 @@ pub enum Started {
     Pending(AccessId),
 }
 
-/// A write that [`RemoteAccess::start_write`] has started, and that has ended.
+/// A write that [`RemoteAccess::write`] has started, and that has ended.
 #[derive(Debug)]
 pub struct EndedWrite {
     /// Whose memory was at the other end.
@@ -401,7 +399,7 @@ pub struct EndedWrite {
     pub data: Option<Box<[u8]>>,
 }
 
-/// Bytes that [`RemoteAccess::write_copied`] writes, at most.
+/// Bytes that [`RemoteAccess::write`] copies, at most.
 pub const COPIED_MAX: usize = 128;
 
 /// How the memory of a peer is reached.
@@ -415,51 +413,38 @@ pub enum Reach {
     Keyed,
 }
 
+/// What a peer may do with memory that is exposed to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exposure {
+    /// What the peer will do: [`Access::Read`] takes bytes from here.
+    pub access: Access,
+    /// Its accesses are not to be striped: where it has several ways to this memory, it uses one of them.
+    pub one_rail: bool,
+}
+
 /// Reads and writes the memory of peers without their help.
 pub trait RemoteAccess {
     /// How the peer's memory can be reached, as far as is known. Between two tasks with one transport both find the same, or
     /// one of them finds [`Reach::None`].
     fn reach(&mut self, peer: Task) -> Reach;
 
-    /// Lets `peer` access this memory of the program, until it is deregistered, recalled ([`Endpoint::recall`]), or the
-    /// endpoint is closed. `access` is what the peer will do: [`Access::Read`] takes bytes from here. Makes no
-    /// system call that waits for the peer. Two registrations may have equal keys: each is withdrawn on its own.
+    /// Lets `peer` access this memory of the program, until it is withdrawn, recalled ([`Endpoint::recall`]), or the endpoint is closed.
+    /// Makes no system call that waits for the peer. Two registrations may have equal keys: each is withdrawn on its own.
     ///
     /// # Errors
     /// The system or the network refuses it; nothing is registered. Always where the memory of this task is not reached by keys.
     ///
     /// # Safety
     /// The memory must be readable and, for [`Access::Write`], writable until the registration is withdrawn.
-    unsafe fn register(&mut self, _peer: Task, _memory: Piece, _access: Access) -> io::Result<Key> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    /// The same for accesses that are not striped: where `peer` has several ways to this memory, it uses one of them.
-    ///
-    /// # Errors
-    /// As for [`Self::register`].
-    ///
-    /// # Safety
-    /// As for [`Self::register`].
-    unsafe fn register_for_one_rail(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
-        // SAFETY: the caller's promise.
-        unsafe { self.register(peer, memory, access) }
-    }
-
-    /// Whether [`Self::standing_key`] can ever return one. Never changes.
-    fn has_standing_keys(&mut self) -> bool {
-        false
-    }
+    unsafe fn expose(&mut self, peer: Task, memory: Piece, exposure: Exposure) -> io::Result<Key>;
 
     /// The key of all memory of the peer, by its addresses there, where the peer needs to register nothing for an access. `None`: the
     /// peer's memory is not reached in that way, or not yet, or not any more.
-    fn standing_key(&mut self, _peer: Task) -> Option<Key> {
-        None
-    }
+    fn standing_key(&mut self, peer: Task) -> Option<Key>;
 
     /// Withdraws one registration made for `peer`: after this call the memory is not accessed. Has no effect when
     /// there is none with this key.
-    fn deregister(&mut self, _peer: Task, _key: Key) {}
+    fn withdraw(&mut self, peer: Task, key: Key);
 
     /// Starts the copies. An access that is done, now or when it is reported, has placed all bytes where they belong: the
     /// program at the other end may get a report of them. `key` is that of the peer's memory, in which all remote places
@@ -484,45 +469,24 @@ pub trait RemoteAccess {
     ) -> io::Result<Started>;
 
     /// Starts a write by the peer's standing key, without memory of its own; [`Self::ended_write`] reports it, with this cookie. What is said
-    /// of [`Self::start`] holds for it. `false`: it was not started, because there is no such key, or no room now, or it is too long, or
-    /// a packet is better now.
+    /// of [`Self::start`] holds for it. With `copied` it writes a copy of at most [`COPIED_MAX`] bytes: they may be changed at once. `false`:
+    /// it was not started, because there is no such key, or no room now, or it is too long, or a packet is better now.
     ///
     /// # Safety
-    /// As for [`Self::start`].
-    unsafe fn start_write(&mut self, _peer: Task, _copy: Copy, _cookie: u64) -> bool {
-        false
-    }
-
-    /// The same for at most [`COPIED_MAX`] bytes, of which it writes a copy: they may be changed at once.
-    ///
-    /// # Safety
-    /// The local place must be readable now.
-    unsafe fn write_copied(&mut self, _peer: Task, _copy: Copy, _cookie: u64) -> bool {
-        false
-    }
+    /// As for [`Self::start`]; with `copied` the local place must be readable now.
+    unsafe fn write(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool;
 
     /// The next of those writes that has ended; each is named once, unless it is recalled.
-    fn ended_write(&mut self) -> Option<EndedWrite> {
-        None
-    }
+    fn ended_write(&mut self) -> Option<EndedWrite>;
 
     /// How many of them were started and neither reported nor recalled.
-    fn unreported_writes(&mut self) -> usize {
-        0
-    }
+    fn unreported_writes(&mut self) -> usize;
 
     /// The next pending access that is done, and how it went; each is named once, unless it is recalled. An access that has failed
     /// reads and writes nothing more. One whose peer has closed or died fails, if it was not done before.
-    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
-        None
-    }
+    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)>;
 
     /// Counts, for the peer's statistics, bytes that were read out of its memory. Counts nothing where the peer cannot see
     /// it.
-    fn count_fetched(&mut self, _peer: Task, _bytes: u64) {}
-
-    /// What peers have counted here by [`Self::count_fetched`].
-    fn fetched(&mut self) -> u64 {
-        0
-    }
+    fn count_fetched(&mut self, peer: Task, bytes: u64);
 }

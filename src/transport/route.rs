@@ -4,8 +4,9 @@
 //! The two sides share nothing but the descriptor to sleep on, which is readable when either side's is.
 
 use super::{
-    Access, AccessId, Copy, EndedWrite, Endpoint, Inbound, Key, Limits, Outgoing, PeerStanding, Peers, Piece,
-    Reach, RemoteAccess, SendOutcome, Started, Tally, Task, Ticket, Transport, View, Wakeup, Want,
+    Access, AccessId, Copy, EndedWrite, Endpoint, Exposure, Inbound, Key, Limits, Outgoing, PeerStanding,
+    Peers, Piece, Properties, Reach, RemoteAccess, SendOutcome, Started, Tally, Task, Ticket, Transport,
+    View, Wakeup, Want,
 };
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};
@@ -73,8 +74,13 @@ impl<N: Transport, F: Transport> Route<N, F> {
 }
 
 impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
-    fn name(&self) -> &'static str {
-        self.far.name()
+    fn properties(&self) -> Properties {
+        let (near, far) = (self.near.properties(), self.far.properties());
+        Properties {
+            name: far.name,
+            keeps_time: near.keeps_time || far.keeps_time,
+            standing_keys: near.standing_keys || far.standing_keys,
+        }
     }
 
     fn limits(&self, peer: Task) -> Limits {
@@ -131,10 +137,6 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         if self.is_here(packet.src) { self.near.release(packet) } else { self.far.release(packet) }
     }
 
-    fn keeps_time(&self) -> bool {
-        self.near.keeps_time() || self.far.keeps_time()
-    }
-
     fn flush(&mut self) {
         self.near.flush();
         self.far.flush();
@@ -161,12 +163,11 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         self.far.acknowledge_every(datagrams);
     }
 
+    /// Packets within a host are not lost: only the far side counts more than what was fetched.
     fn tally(&self) -> Tally {
-        self.far.tally()
-    }
-
-    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        Some(self)
+        let mut sum = self.near.tally();
+        sum += self.far.tally();
+        sum
     }
 
     fn close(&mut self) {
@@ -240,50 +241,22 @@ impl<N: Transport, F: Transport> Peers for Route<N, F> {
     }
 }
 
-impl<N: Transport, F: Transport> Route<N, F> {
-    fn remote_of(&mut self, peer: Task) -> Option<(Side, &mut dyn RemoteAccess)> {
-        let (side, remote) = match self.is_here(peer) {
-            true => (Side::Near, self.near.remote()),
-            false => (Side::Far, self.far.remote()),
-        };
-        remote.map(|remote| (side, remote))
-    }
-}
-
 impl<N: Transport, F: Transport> RemoteAccess for Route<N, F> {
     fn reach(&mut self, peer: Task) -> Reach {
-        self.remote_of(peer).map_or(Reach::None, |(_, remote)| remote.reach(peer))
+        self.side_mut(peer).reach(peer)
     }
 
-    unsafe fn register(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
-        match self.remote_of(peer) {
-            // SAFETY: the caller's promise.
-            Some((_, remote)) => unsafe { remote.register(peer, memory, access) },
-            None => Err(io::ErrorKind::Unsupported.into()),
-        }
-    }
-
-    unsafe fn register_for_one_rail(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
-        match self.remote_of(peer) {
-            // SAFETY: the caller's promise.
-            Some((_, remote)) => unsafe { remote.register_for_one_rail(peer, memory, access) },
-            None => Err(io::ErrorKind::Unsupported.into()),
-        }
-    }
-
-    fn has_standing_keys(&mut self) -> bool {
-        self.near.remote().is_some_and(|remote| remote.has_standing_keys())
-            | self.far.remote().is_some_and(|remote| remote.has_standing_keys())
+    unsafe fn expose(&mut self, peer: Task, memory: Piece, exposure: Exposure) -> io::Result<Key> {
+        // SAFETY: the caller's promise.
+        unsafe { self.side_mut(peer).expose(peer, memory, exposure) }
     }
 
     fn standing_key(&mut self, peer: Task) -> Option<Key> {
-        self.remote_of(peer)?.1.standing_key(peer)
+        self.side_mut(peer).standing_key(peer)
     }
 
-    fn deregister(&mut self, peer: Task, key: Key) {
-        if let Some((_, remote)) = self.remote_of(peer) {
-            remote.deregister(peer, key);
-        }
+    fn withdraw(&mut self, peer: Task, key: Key) {
+        self.side_mut(peer).withdraw(peer, key);
     }
 
     unsafe fn start(
@@ -293,53 +266,36 @@ impl<N: Transport, F: Transport> RemoteAccess for Route<N, F> {
         key: Option<Key>,
         copies: &[Copy],
     ) -> io::Result<Started> {
-        let Some((side, remote)) = self.remote_of(peer) else {
-            return Err(io::ErrorKind::Unsupported.into());
-        };
+        let side = if self.is_here(peer) { Side::Near } else { Side::Far };
         // SAFETY: the caller's promise.
-        match unsafe { remote.start(access, peer, key, copies)? } {
+        match unsafe { self.side_mut(peer).start(access, peer, key, copies)? } {
             Started::Pending(AccessId(own)) => Ok(Started::Pending(AccessId(side.number(own)))),
             Started::Done => Ok(Started::Done),
         }
     }
 
-    unsafe fn start_write(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
+    unsafe fn write(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
         // SAFETY: the caller's promise.
-        self.remote_of(peer).is_some_and(|(_, remote)| unsafe { remote.start_write(peer, copy, cookie) })
-    }
-
-    unsafe fn write_copied(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
-        // SAFETY: the caller's promise.
-        self.remote_of(peer).is_some_and(|(_, remote)| unsafe { remote.write_copied(peer, copy, cookie) })
+        unsafe { self.side_mut(peer).write(peer, copy, cookie, copied) }
     }
 
     fn ended_write(&mut self) -> Option<EndedWrite> {
-        let far = self.far.remote().and_then(|remote| remote.ended_write());
-        far.or_else(|| self.near.remote()?.ended_write())
+        self.far.ended_write().or_else(|| self.near.ended_write())
     }
 
     fn unreported_writes(&mut self) -> usize {
-        let near = self.near.remote().map_or(0, |remote| remote.unreported_writes());
-        near + self.far.remote().map_or(0, |remote| remote.unreported_writes())
+        self.near.unreported_writes() + self.far.unreported_writes()
     }
 
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
-        let near = self.near.remote().and_then(|remote| remote.poll()).map(|report| (Side::Near, report));
-        let (side, (AccessId(own), outcome)) = near.or_else(|| {
-            self.far.remote().and_then(|remote| remote.poll()).map(|report| (Side::Far, report))
-        })?;
+        let near = self.near.poll().map(|report| (Side::Near, report));
+        let (side, (AccessId(own), outcome)) =
+            near.or_else(|| self.far.poll().map(|report| (Side::Far, report)))?;
         Some((AccessId(side.number(own)), outcome))
     }
 
     fn count_fetched(&mut self, peer: Task, bytes: u64) {
-        if let Some((_, remote)) = self.remote_of(peer) {
-            remote.count_fetched(peer, bytes);
-        }
-    }
-
-    fn fetched(&mut self) -> u64 {
-        let near = self.near.remote().map_or(0, |remote| remote.fetched());
-        near + self.far.remote().map_or(0, |remote| remote.fetched())
+        self.side_mut(peer).count_fetched(peer, bytes);
     }
 }
 

@@ -133,11 +133,11 @@ impl Link for Wire<'_> {
 
 impl Core {
     /// A core that moves nothing yet.
-    pub fn new(options: Options, mut transport: Box<dyn Transport>) -> Self {
+    pub fn new(options: Options, transport: Box<dyn Transport>) -> Self {
         let (me, tasks) = (options.me, options.tasks);
         // A message that is one packet is one between any two tasks of the job, too; long ones are cut for their peer. A
         // job of one task sends none.
-        let acts_alone = transport.remote().is_some_and(|remote| remote.has_standing_keys());
+        let properties = transport.properties();
         let others = (0..tasks).filter(|&peer| peer != me || tasks == 1);
         let limits = others.map(|peer| transport.limits(peer));
         let shortest = limits.clone().map(|limits| limits.job_body).min().unwrap_or(0);
@@ -157,12 +157,12 @@ impl Core {
             collective_turn: false,
             direct_copies: VecDeque::new(),
             pending: 0,
-            acts_alone,
+            acts_alone: properties.standing_keys,
             held: false,
             one_sided: 0,
             awaiting_parts: Vec::new(),
             accessed: Accessed::default(),
-            keeps_time: transport.keeps_time(),
+            keeps_time: properties.keeps_time,
             to_self: VecDeque::new(),
             dropped: VecDeque::new(),
             offers: Offers::default(),
@@ -258,7 +258,7 @@ impl Core {
 
     /// How the memory of `peer` can be read and written without its help.
     pub fn reach(&mut self, peer: Task) -> Reach {
-        self.transport.remote().map_or(Reach::None, |remote| remote.reach(peer))
+        self.transport.reach(peer)
     }
 
     /// How often a peer was purged.

@@ -506,7 +506,7 @@ const LAST_NOTICES: (Duration, Duration) = (Duration::from_millis(150), Duration
 /// The error may be the death of a task of which other hosts learn by this task only.
 fn last_notices(core: &mut Core) {
     let start = clock::now();
-    while core.transport.keeps_time()
+    while core.transport.properties().keeps_time
         && (elapsed(start) < LAST_NOTICES.0 || !core.transport.settled() && elapsed(start) < LAST_NOTICES.1)
     {
         core.transport.serve();

@@ -45,9 +45,9 @@ impl Held<'_> {
     /// The statistics until now.
     pub fn statistics(&mut self) -> Statistics {
         let core = self.core();
-        let fetched = core.transport.remote().map_or(0, |remote| remote.fetched());
-        let peers = Path { bytes_sent: core.stats.peers.bytes_sent + fetched, ..core.stats.peers };
-        let network = Path { tally: core.transport.tally(), ..core.stats.network };
+        let tally = core.transport.tally();
+        let peers = Path { bytes_sent: core.stats.peers.bytes_sent + tally.fetched, ..core.stats.peers };
+        let network = Path { tally, ..core.stats.network };
         Statistics { network, peers, local: core.stats.local }
     }
 

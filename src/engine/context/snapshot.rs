@@ -157,7 +157,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
     let snapshot = Snapshot {
         me: core.options.me,
         tasks: core.options.tasks,
-        transport: core.transport.name(),
+        transport: core.transport.properties().name,
         polling: core.waiters.waiting.saturating_sub(listed as u32),
         waits,
         dispatcher,

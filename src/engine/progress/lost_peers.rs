@@ -380,7 +380,7 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     finished[from..].iter_mut().for_each(|done| done.error = code);
     core.direct_copies.retain(|transfer| transfer.peer != peer);
     core.awaiting_parts.retain(|transfer| transfer.peer != peer);
-    core.one_sided = core.transport.remote().map_or(0, |remote| remote.unreported_writes());
+    core.one_sided = core.transport.unreported_writes();
     core.pending = core.direct_copies.iter().filter(|transfer| transfer.waits()).count();
     core.finished = finished;
     core.news = true;

@@ -10,7 +10,7 @@ use crate::base::bytes::Piece;
 use crate::engine::transfer::vector_wire;
 use crate::proto::outbox::Sent;
 use crate::transport::mem::MemOptions;
-use crate::transport::{Access, Outgoing, SendOutcome};
+use crate::transport::{Access, Exposure, Outgoing, SendOutcome};
 use crate::wire::key::{Exposed, Key, Part};
 use crate::wire::packet::{Head, RMW_WIDE, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_MORE, VECTOR_PUT};
 use std::sync::Arc;
@@ -210,9 +210,11 @@ fn malformed_parts_that_follow_are_dropped() {
         (here.as_ptr().expose_provenance() as u64, there.as_mut_ptr().expose_provenance() as u64);
     let mut held = enter(&tasks[0]);
     let core = held.core();
-    let remote = core.transport.remote().expect("remote access");
     // SAFETY: the memory lives for ever.
-    let key = unsafe { remote.register(1, Piece::of(here), Access::Read) }.expect("a key");
+    let key = unsafe {
+        core.transport.expose(1, Piece::of(here), Exposure { access: Access::Read, one_rail: false })
+    }
+    .expect("a key");
     let numbers = [(); 2].map(|()| core.outbox.number(1));
     drop(held);
     let send = |head: &Head, words: &[u64]| {
@@ -271,7 +273,7 @@ fn malformed_parts_that_follow_are_dropped() {
     // No batch follows these any more.
     send(&Head::MoreParts { cookie: COOKIE, more: false }, &parts(&[(24, 4)]));
     assert_eq!((reports(1), copies()), (8, 0));
-    enter(&tasks[0]).core().transport.remote().expect("remote access").deregister(1, key);
+    enter(&tasks[0]).core().transport.withdraw(1, key);
     purge(&tasks[0], 1);
     purge(&tasks[1], 0);
     job::close(tasks);

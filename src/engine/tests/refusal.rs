@@ -31,30 +31,6 @@ struct RefusingCopies {
     left: u64,
 }
 
-impl RemoteAccess for RefusingCopies {
-    fn reach(&mut self, _peer: Task) -> Reach {
-        Reach::Open
-    }
-
-    unsafe fn start(
-        &mut self,
-        access: Access,
-        peer: Task,
-        key: Option<Key>,
-        copies: &[Copy],
-    ) -> io::Result<Started> {
-        match self.left.checked_sub(1) {
-            None => Err(io::Error::from_raw_os_error(libc::EPERM)),
-            Some(left) => {
-                self.left = left;
-                let remote = self.ends[0].remote().expect("a transport that can copy");
-                // SAFETY: the caller's promise.
-                unsafe { remote.start(access, peer, key, copies) }
-            }
-        }
-    }
-}
-
 impl<T: Transport> Refusing<T> {
     fn inner(&self) -> &T {
         &self.inner
@@ -66,15 +42,50 @@ impl<T: Transport> Refusing<T> {
 }
 
 impl<T: Transport> Endpoint for Refusing<T> {
-    forward!(name, limits, recv, hold, release, close);
+    forward!(
+        flush,
+        properties,
+        limits,
+        completed,
+        recall,
+        recv,
+        hold,
+        release,
+        due,
+        serve,
+        settled,
+        acknowledge_every,
+        tally,
+        close
+    );
 
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         // SAFETY: the caller's promise.
         unsafe { self.inner.try_send(peer, packet) }
     }
+}
 
-    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        Some(&mut self.copies)
+impl<T: Transport> RemoteAccess for Refusing<T> {
+    forward!(expose, standing_key, withdraw, write, ended_write, unreported_writes, poll, count_fetched);
+
+    fn reach(&mut self, _peer: Task) -> Reach {
+        Reach::Open
+    }
+
+    unsafe fn start(
+        &mut self,
+        access: Access,
+        peer: Task,
+        key: Option<Key>,
+        copies: &[Copy],
+    ) -> io::Result<Started> {
+        let copying = &mut self.copies;
+        let Some(left) = copying.left.checked_sub(1) else {
+            return Err(io::Error::from_raw_os_error(libc::EPERM));
+        };
+        copying.left = left;
+        // SAFETY: the caller's promise.
+        unsafe { copying.ends[0].start(access, peer, key, copies) }
     }
 }
 

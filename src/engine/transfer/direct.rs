@@ -37,7 +37,7 @@ fn take_reports(held: &mut Held<'_>) -> bool {
     let mut some = false;
     while held.core().pending != 0 {
         let core = held.core();
-        let Some((id, outcome)) = core.transport.remote().and_then(|remote| remote.poll()) else { break };
+        let Some((id, outcome)) = core.transport.poll() else { break };
         let waits = |transfer: &DirectCopy| transfer.waits.iter().position(|(access, _)| *access == id);
         let found = core.direct_copies.iter().enumerate().find_map(|(at, copy)| Some((at, waits(copy)?)));
         let Some((at, access)) = found else { continue };
@@ -61,12 +61,9 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     core.note_copying();
     long_calls::begins();
     let slice = transfer.slice();
-    let Some(remote) = core.transport.remote() else {
-        return refused(held, transfer, &io::ErrorKind::Unsupported.into());
-    };
     // SAFETY: the program leaves the data of a put alone until the put is done; it, or its header handler, has given the
     // places for what is read.
-    let outcome = unsafe { remote.start(transfer.access(), transfer.peer, None, &slice) };
+    let outcome = unsafe { core.transport.start(transfer.access(), transfer.peer, None, &slice) };
     let bytes = slice.iter().map(|copy| copy.len).sum::<usize>();
     match outcome {
         Ok(Started::Done) => copied(held, transfer, bytes),
@@ -92,12 +89,8 @@ fn start_accesses(held: &mut Held<'_>, mut transfer: DirectCopy) {
             transfer.copied += part.len as usize;
             continue;
         }
-        let Some(remote) = core.transport.remote() else {
-            keyed.failed = Some(io::ErrorKind::Unsupported.into());
-            break;
-        };
         // SAFETY: as for a slice; until the access is reported or recalled.
-        match unsafe { remote.start(access, peer, Some(part.exposed.key), &copies) } {
+        match unsafe { core.transport.start(access, peer, Some(part.exposed.key), &copies) } {
             Ok(Started::Done) => {
                 count_access(core, peer, access);
                 transfer.copied += part.len as usize;
@@ -189,9 +182,7 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             }
         }
         Kind::Fetch { cookie, tgt_cntr } => {
-            if let Some(remote) = held.core().transport.remote() {
-                remote.count_fetched(transfer.peer, transfer.len() as u64);
-            }
+            held.core().transport.count_fetched(transfer.peer, transfer.len() as u64);
             if tgt_cntr != 0 {
                 let id = held.core().outbox.number(transfer.peer);
                 announce(held, transfer.peer, Marks { id, tgt_cntr, cookie: 0 }, 0);

@@ -17,7 +17,7 @@ use crate::engine::transfer::{accessed, direct};
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, SendDone, Sent};
-use crate::transport::{Copy, EndedWrite, RemoteAccess, Task};
+use crate::transport::{Copy, EndedWrite, Task, Transport};
 use crate::wire::packet::Head;
 
 /// Starts a put of contiguous data whose completion the program waits for, as one write: whether it was started. Data that is copied is
@@ -32,23 +32,23 @@ pub fn put(held: &mut Held<'_>, put: &Put, copied: bool) -> bool {
         let op = Op::Completion { cmpl_cntr };
         // SAFETY: the caller's data is readable now.
         let started =
-            start(core, put.tgt, op, |remote, cookie| unsafe { remote.write_copied(put.tgt, copy, cookie) });
+            start(core, put.tgt, op, |network, cookie| unsafe { network.write(put.tgt, copy, cookie, true) });
         if started {
             send::finish(held, &done);
         }
         return started;
     }
     // SAFETY: the program leaves its memory alone until the put is complete, or was given up, and the write recalled.
-    start(core, put.tgt, Op::Write { done, cmpl_cntr }, |remote, cookie| unsafe {
-        remote.start_write(put.tgt, copy, cookie)
+    start(core, put.tgt, Op::Write { done, cmpl_cntr }, |network, cookie| unsafe {
+        network.write(put.tgt, copy, cookie, false)
     })
 }
 
 /// Starts the write of an operation, which a fence waits for here.
 #[inline]
-fn start(core: &mut Core, tgt: Task, op: Op, write: impl FnOnce(&mut dyn RemoteAccess, u64) -> bool) -> bool {
+fn start(core: &mut Core, tgt: Task, op: Op, write: impl FnOnce(&mut dyn Transport, u64) -> bool) -> bool {
     let cookie = core.ops.insert(tgt, op, true);
-    let started = core.transport.remote().is_some_and(|remote| write(remote, cookie));
+    let started = write(&mut *core.transport, cookie);
     if started {
         core.one_sided += 1;
     } else {
@@ -73,7 +73,7 @@ fn take_ended(held: &mut Held<'_>) -> bool {
     let mut some = false;
     while held.core().one_sided != 0 && !held.core().closing {
         let core = held.core();
-        let Some(ended) = core.transport.remote().and_then(|remote| remote.ended_write()) else { break };
+        let Some(ended) = core.transport.ended_write() else { break };
         core.one_sided -= 1;
         some = true;
         match ended.outcome {

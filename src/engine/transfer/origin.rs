@@ -69,8 +69,7 @@ pub(in crate::engine) fn means(core: &Core) -> Means {
 fn peer(core: &mut Core, peer: Task) -> Peer {
     Peer {
         reach: core.reach(peer),
-        key: core.acts_alone
-            && core.transport.remote().is_some_and(|remote| remote.standing_key(peer).is_some()),
+        key: core.acts_alone && core.transport.standing_key(peer).is_some(),
         polls: core.transport.polls(peer),
         room: core.outbox.max_body_to(peer),
     }
@@ -104,7 +103,7 @@ unsafe fn put_by(held: &mut Held<'_>, put: &Put, marks: Marks, way: Way) -> Opti
 /// Writes contiguous data of a put into the target's memory, by the key of all of it. `None`: the target has withdrawn it.
 fn write_all(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> {
     let (tgt, core) = (put.tgt, held.core());
-    let key = core.transport.remote()?.standing_key(tgt)?;
+    let key = core.transport.standing_key(tgt)?;
     // It has no number at the target: a fence waits for the operation here.
     core.outbox.take_back(tgt);
     core.ops.remove(tgt, marks.cookie);

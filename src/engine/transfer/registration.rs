@@ -5,7 +5,7 @@ use crate::engine::context::Core;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::request::Hint;
 use crate::proto::ops::{Op, Registered};
-use crate::transport::{Access, Key, PeerState, Task};
+use crate::transport::{Access, Exposure, Key, PeerState, Task};
 use crate::wire::key::{Exposed, Part};
 use rustix::process::{Resource, getrlimit};
 use std::io;
@@ -51,15 +51,9 @@ pub fn register_parts(
 }
 
 fn register_one(core: &mut Core, peer: Task, memory: Piece, access: Access, one_rail: bool) -> Option<Key> {
-    let remote = core.transport.remote()?;
     // SAFETY: the program leaves this memory alone until the operation is done. The registration is withdrawn before the
     // program gets a report of that, and by a recall when the operation ends without one.
-    let registered = unsafe {
-        match one_rail {
-            true => remote.register_for_one_rail(peer, memory, access),
-            false => remote.register(peer, memory, access),
-        }
-    };
+    let registered = unsafe { core.transport.expose(peer, memory, Exposure { access, one_rail }) };
     match registered {
         Ok(key) => Some(key),
         Err(reason) => {
@@ -79,9 +73,7 @@ pub fn withdraw(core: &mut Core, peer: Task, registered: Option<Box<Registered>>
 
 /// Withdraws what these keys name.
 pub fn withdraw_keys(core: &mut Core, peer: Task, keys: &[Key]) {
-    if let Some(remote) = core.transport.remote() {
-        keys.iter().for_each(|&key| remote.deregister(peer, key));
-    }
+    keys.iter().for_each(|&key| core.transport.withdraw(peer, key));
 }
 
 /// Ends an operation that could not be asked for.

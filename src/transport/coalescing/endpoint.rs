@@ -4,14 +4,19 @@ use super::Coalescing;
 use super::incoming::Incoming;
 use crate::base::clock::{now, ticks, yield_now};
 use crate::transport::forward::forward;
-use crate::transport::{Endpoint, Inbound, Outgoing, RemoteAccess, SendOutcome, Tally, Task, Transport};
+use crate::transport::{Endpoint, Inbound, Outgoing, Properties, SendOutcome, Tally, Task, Transport};
 use std::time::{Duration, Instant};
 
 /// How long the end waits for room for what was not sent.
 const LINGER: Duration = Duration::from_millis(200);
 
 impl<T: Transport> Endpoint for Coalescing<T> {
-    forward!(name, limits, completed, acknowledge_every);
+    forward!(limits, completed, acknowledge_every);
+
+    fn properties(&self) -> Properties {
+        let inner = self.inner.properties();
+        Properties { keeps_time: self.outgoing.coalesces() || inner.keeps_time, ..inner }
+    }
 
     #[inline]
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
@@ -90,10 +95,6 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         }
     }
 
-    fn keeps_time(&self) -> bool {
-        self.outgoing.coalesces() || self.inner.keeps_time()
-    }
-
     fn due(&self) -> Option<Instant> {
         self.outgoing.due().into_iter().chain(self.inner.due()).min()
     }
@@ -111,10 +112,6 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         let mut tally = self.inner.tally();
         tally.refused += self.incoming.malformed;
         tally
-    }
-
-    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        if self.inner.remote().is_some() { Some(self) } else { None }
     }
 
     fn close(&mut self) {

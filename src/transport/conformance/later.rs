@@ -164,7 +164,7 @@ fn is_served_by_its_deadlines<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         pass(&mut ends, 0, 1, &sample);
         let deadline = Deadline::new("an end of all deadlines");
         while ends[0].due().is_some() {
-            assert!(ends[0].keeps_time(), "it has said that it has no deadlines");
+            assert!(ends[0].properties().keeps_time, "it has said that it has no deadlines");
             catch_up(&mut ends[0]);
             deadline.check();
         }

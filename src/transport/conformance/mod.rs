@@ -82,7 +82,7 @@ fn says_what_it_is<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         let ends = make(tasks);
         assert_eq!(ends.len(), tasks as usize);
         for end in &ends {
-            assert!(!end.name().is_empty());
+            assert!(!end.properties().name.is_empty());
             for peer in 0..tasks {
                 assert_eq!(end.standing(peer).state, PeerState::Up);
             }

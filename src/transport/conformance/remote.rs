@@ -5,7 +5,7 @@
 
 use super::support::{Deadline, catch_up, in_threads, pattern, sleep};
 use crate::base::rng::Rng;
-use crate::transport::{Access, AccessId, Copy, Key, Piece, Reach, Started, Transport};
+use crate::transport::{Access, AccessId, Copy, Exposure, Key, Piece, Reach, Started, Transport};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -42,8 +42,8 @@ pub(crate) fn checks_keys<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     assert!(access(&mut ends, Access::Read, read, before).is_err(), "before the start");
     access(&mut ends, Access::Read, read, whole).expect("the key of this memory");
     let gone = withdrawn.expect("memory is reached by keys");
-    remote(&mut ends[1]).deregister(0, gone);
-    remote(&mut ends[1]).deregister(0, gone);
+    ends[1].withdraw(0, gone);
+    ends[1].withdraw(0, gone);
     if read != withdrawn {
         assert!(
             access(&mut ends, Access::Read, withdrawn, whole).is_err(),
@@ -60,10 +60,9 @@ pub(crate) fn checks_keys<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
 
 fn reaches_across_address_spaces<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
-    if ends[0].remote().is_none() {
+    if reach(&mut ends) == Reach::None {
         return;
     }
-    assert_ne!(reach(&mut ends), Reach::None);
     let mut rng = Rng::new(3);
     let mut there_all = vec![0u8; 1 << 20];
     let mut local = vec![0u8; 1 << 20];
@@ -108,7 +107,7 @@ fn reaches_across_address_spaces<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 fn copies_many_places_in_one_access<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     const EACH: usize = 700;
     let mut ends = make(2);
-    if ends[0].remote().is_none() {
+    if reach(&mut ends) == Reach::None {
         return;
     }
     let (mut there, mut here) = (pattern()[..200 * EACH].to_vec(), vec![0_u8; 200 * EACH]);
@@ -135,7 +134,7 @@ fn copies_many_places_in_one_access<T: Transport>(make: &impl Fn(u32) -> Vec<T>)
 /// Accesses that are reported later are reported once, and their bytes are in place then.
 fn places_what_it_reports<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
-    if ends[0].remote().is_none() {
+    if reach(&mut ends) == Reach::None {
         return;
     }
     for access in [Access::Read, Access::Write] {
@@ -187,7 +186,7 @@ fn start_and_await_all<T: Transport>(
             len,
         };
         // SAFETY: both buffers live until all accesses are reported.
-        match unsafe { remote(end).start(access, 1, key, &[copy]) }.expect("an access") {
+        match unsafe { end.start(access, 1, key, &[copy]) }.expect("an access") {
             Started::Done => assert!(in_place(at, len)),
             Started::Pending(id) => {
                 assert!(started.iter().all(|(other, ..)| *other != id), "{id:?} names two accesses");
@@ -200,21 +199,21 @@ fn start_and_await_all<T: Transport>(
         deadline.check();
         sleep(end, "the report of a remote access", failed);
         assert!(end.recv().is_none(), "nothing was sent");
-        while let Some((id, outcome)) = end.remote().and_then(|remote| remote.poll()) {
+        while let Some((id, outcome)) = end.poll() {
             outcome.expect("an access that works");
             let at = started.iter().position(|(started, ..)| *started == id);
             let (_, at, len) = started.remove(at.expect("an access that was started, and once"));
             assert!(in_place(at, len), "it is reported, but not in place");
         }
     }
-    assert!(remote(end).poll().is_none());
+    assert!(end.poll().is_none());
 }
 
 /// Memory that is unmapped and mapped again at the same address is other memory.
 fn reaches_memory_that_was_mapped_again<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     const LEN: usize = 3 * 4096;
     let mut ends = make(2);
-    if ends[0].remote().is_none() {
+    if reach(&mut ends) == Reach::None {
         return;
     }
     // SAFETY: a mapping of its own, which replaces nothing but itself.
@@ -247,7 +246,7 @@ fn reaches_memory_that_was_mapped_again<T: Transport>(make: &impl Fn(u32) -> Vec
 pub(crate) fn reports_what_is_under_way_when_the_peer_leaves<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     const LEN: usize = 16 << 20;
     let mut ends = make(2);
-    if ends[0].remote().is_none() {
+    if reach(&mut ends) == Reach::None {
         return;
     }
     let (mut there, mut here) = (vec![7_u8; 3 * LEN], vec![0_u8; 3 * LEN]);
@@ -258,7 +257,7 @@ pub(crate) fn reports_what_is_under_way_when_the_peer_leaves<T: Transport>(make:
         let local = std::ptr::with_exposed_provenance_mut(here_at + at);
         let copy = Copy { local, remote: (there_at + at) as u64, len: LEN };
         // SAFETY: both buffers live until the ends are gone.
-        if let Started::Pending(id) = unsafe { remote(&mut ends[0]).start(Access::Read, 1, key, &[copy]) }
+        if let Started::Pending(id) = unsafe { ends[0].start(Access::Read, 1, key, &[copy]) }
             .expect("an access to a task that is there")
         {
             started.push((id, at));
@@ -273,7 +272,7 @@ pub(crate) fn reports_what_is_under_way_when_the_peer_leaves<T: Transport>(make:
             deadline.check();
             sleep(end, "the report of an access to a peer that has left", &AtomicBool::new(false));
             assert!(end.recv().is_none(), "nothing was sent");
-            while let Some((id, outcome)) = end.remote().and_then(|remote| remote.poll()) {
+            while let Some((id, outcome)) = end.poll() {
                 let at = started.iter().position(|(started, _)| *started == id);
                 let (_, at) = started.remove(at.expect("an access that was started, and once"));
                 // SAFETY: inside of `here`, of which this part is not written any more.
@@ -284,12 +283,12 @@ pub(crate) fn reports_what_is_under_way_when_the_peer_leaves<T: Transport>(make:
     });
     for _ in 0..100 {
         end.serve();
-        assert!(remote(end).poll().is_none(), "an access is reported twice");
+        assert!(end.poll().is_none(), "an access is reported twice");
     }
 }
 
 fn reach<T: Transport>(ends: &mut [T]) -> Reach {
-    remote(&mut ends[0]).reach(1)
+    ends[0].reach(1)
 }
 
 /// What task 0 needs for accesses to this memory of task 1.
@@ -299,17 +298,13 @@ fn register<T: Transport>(ends: &mut [T], memory: &mut [u8], access: Access) -> 
     }
     let piece = Piece { ptr: memory.as_mut_ptr(), len: memory.len() };
     // SAFETY: the callers keep the memory until they withdraw the registration, or until the end of the transport.
-    Some(unsafe { remote(&mut ends[1]).register(0, piece, access) }.expect("a registration"))
+    Some(unsafe { ends[1].expose(0, piece, Exposure { access, one_rail: false }) }.expect("a registration"))
 }
 
 fn deregister<T: Transport>(ends: &mut [T], key: Option<Key>) {
     if let Some(key) = key {
-        remote(&mut ends[1]).deregister(0, key);
+        ends[1].withdraw(0, key);
     }
-}
-
-fn remote<T: Transport>(end: &mut T) -> &mut dyn crate::transport::RemoteAccess {
-    end.remote().expect("it was there before")
 }
 
 /// Makes copies between task 0 and task 1, and serves both until they are made.
@@ -323,7 +318,7 @@ unsafe fn finish<T: Transport>(
     copies: &[Copy],
 ) -> io::Result<()> {
     // SAFETY: the caller's promise; this waits until the access is reported.
-    let Started::Pending(id) = (unsafe { remote(&mut ends[0]).start(access, 1, key, copies) })? else {
+    let Started::Pending(id) = (unsafe { ends[0].start(access, 1, key, copies) })? else {
         return Ok(());
     };
     let deadline = Deadline::new("the report of a remote access");
@@ -331,7 +326,7 @@ unsafe fn finish<T: Transport>(
         for end in &mut *ends {
             assert!(end.recv().is_none(), "nothing was sent");
         }
-        if let Some((reported, outcome)) = remote(&mut ends[0]).poll() {
+        if let Some((reported, outcome)) = ends[0].poll() {
             assert_eq!(reported, id);
             return outcome;
         }

@@ -2,13 +2,8 @@
 //! looks at another task, keeps no peer waiting.
 
 use crate::transport::forward::forward;
-use crate::transport::{
-    Access, AccessId, Copy, EndedWrite, Endpoint, Key, Outgoing, Peers, Piece, Reach, RemoteAccess,
-    SendOutcome, Started, Task, Transport, Wakeup,
-};
+use crate::transport::{Endpoint, Outgoing, Peers, RemoteAccess, SendOutcome, Task, Transport, Wakeup};
 use parking_lot::{Mutex, MutexGuard};
-use rustix::io::Errno;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,7 +86,21 @@ impl<T: Transport> Drop for Served<T> {
 }
 
 impl<T: Transport> Endpoint for Served<T> {
-    forward!(name, limits, completed, recall, recv, hold, release, keeps_time, flush, due, settled, close);
+    forward!(
+        properties,
+        limits,
+        completed,
+        recall,
+        recv,
+        hold,
+        release,
+        flush,
+        due,
+        settled,
+        acknowledge_every,
+        tally,
+        close
+    );
 
     /// A test that waits for acknowledgements does not wait for the thread.
     fn serve(&mut self) {
@@ -103,72 +112,21 @@ impl<T: Transport> Endpoint for Served<T> {
         // SAFETY: the caller's promise.
         unsafe { self.lock().try_send(peer, packet) }
     }
-
-    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        if self.lock().remote().is_some() { Some(self) } else { None }
-    }
 }
 
 impl<T: Transport> RemoteAccess for Served<T> {
-    fn reach(&mut self, peer: Task) -> Reach {
-        self.lock().remote().map_or(Reach::None, |remote| remote.reach(peer))
-    }
-
-    unsafe fn register(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
-        let mut end = self.lock();
-        let remote = end.remote().ok_or_else(|| io::Error::from(Errno::OPNOTSUPP))?;
-        // SAFETY: the caller's promise.
-        unsafe { remote.register(peer, memory, access) }
-    }
-
-    fn has_standing_keys(&mut self) -> bool {
-        self.lock().remote().is_some_and(|remote| remote.has_standing_keys())
-    }
-
-    fn standing_key(&mut self, peer: Task) -> Option<Key> {
-        self.lock().remote()?.standing_key(peer)
-    }
-
-    fn deregister(&mut self, peer: Task, key: Key) {
-        if let Some(remote) = self.lock().remote() {
-            remote.deregister(peer, key);
-        }
-    }
-
-    unsafe fn start(
-        &mut self,
-        access: Access,
-        peer: Task,
-        key: Option<Key>,
-        copies: &[Copy],
-    ) -> io::Result<Started> {
-        let mut end = self.lock();
-        let remote = end.remote().ok_or_else(|| io::Error::from(Errno::OPNOTSUPP))?;
-        // SAFETY: the caller's promise.
-        unsafe { remote.start(access, peer, key, copies) }
-    }
-
-    unsafe fn start_write(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
-        // SAFETY: the caller's promise.
-        self.lock().remote().is_some_and(|remote| unsafe { remote.start_write(peer, copy, cookie) })
-    }
-
-    unsafe fn write_copied(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
-        // SAFETY: the caller's promise.
-        self.lock().remote().is_some_and(|remote| unsafe { remote.write_copied(peer, copy, cookie) })
-    }
-
-    fn ended_write(&mut self) -> Option<EndedWrite> {
-        self.lock().remote()?.ended_write()
-    }
-
-    fn unreported_writes(&mut self) -> usize {
-        self.lock().remote().map_or(0, |remote| remote.unreported_writes())
-    }
-
-    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
-        self.lock().remote()?.poll()
-    }
+    forward!(
+        reach,
+        expose,
+        standing_key,
+        withdraw,
+        start,
+        write,
+        ended_write,
+        unreported_writes,
+        poll,
+        count_fetched
+    );
 }
 
 impl<T: Transport> Wakeup for Served<T> {

@@ -9,7 +9,7 @@ use super::{COPY, FabricTransport, INJECT, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
 use crate::transport::parcel::bytes_of;
 use crate::transport::standing::Standing;
-use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Tally, Task, Ticket};
+use crate::transport::{Endpoint, Inbound, Limits, Outgoing, Properties, SendOutcome, Tally, Task, Ticket};
 use crate::wire::network::{FRAME, Frame, Kind};
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,9 @@ const RETRY: Duration = Duration::from_millis(1);
 const RECALL: Duration = Duration::from_millis(200);
 
 impl Endpoint for FabricTransport {
-    fn name(&self) -> &'static str {
-        "fabric"
+    fn properties(&self) -> Properties {
+        let standing_keys = self.device.info().registers_any_address() && self.rail.is_none();
+        Properties { name: "fabric", keeps_time: true, standing_keys }
     }
 
     fn limits(&self, _peer: Task) -> Limits {
@@ -131,10 +132,6 @@ impl Endpoint for FabricTransport {
         }
     }
 
-    fn keeps_time(&self) -> bool {
-        true
-    }
-
     fn due(&self) -> Option<Instant> {
         let waits =
             !self.queued.is_empty() || self.has_pending() || self.sends.copies() != 0 || self.accesses.wait();
@@ -159,12 +156,12 @@ impl Endpoint for FabricTransport {
                 && !self.has_pending())
     }
 
+    fn flush(&mut self) {}
+
+    fn acknowledge_every(&mut self, _datagrams: u16) {}
+
     fn tally(&self) -> Tally {
         Tally { refused: self.foreign, ..Tally::default() }
-    }
-
-    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        Some(self)
     }
 
     fn close(&mut self) {

@@ -37,7 +37,7 @@ impl FabricTransport {
     /// The peer may not do so any more.
     pub(super) fn close_memory(&mut self, task: Task) {
         if let Some(key) = self.peer_mut(task).and_then(|peer| peer.own_key.take()) {
-            self.deregister(task, key);
+            self.withdraw(task, key);
         }
     }
 

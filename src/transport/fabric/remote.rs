@@ -4,7 +4,9 @@ use super::FabricTransport;
 use super::contact::Peer;
 use super::ofi::{Device, Errno, Region, Slot};
 use super::single::Singles;
-use crate::transport::{Access, AccessId, Copy, EndedWrite, Key, Piece, Reach, RemoteAccess, Started, Task};
+use crate::transport::{
+    Access, AccessId, Copy, EndedWrite, Exposure, Key, Piece, Reach, RemoteAccess, Started, Task,
+};
 use rustix::io::Errno as System;
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -195,15 +197,16 @@ impl RemoteAccess for FabricTransport {
         if peer == self.me || self.closed { Reach::None } else { Reach::Keyed }
     }
 
-    unsafe fn register(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
+    unsafe fn expose(&mut self, peer: Task, memory: Piece, exposure: Exposure) -> io::Result<Key> {
         if self.closed {
             return Err(System::SHUTDOWN.into());
         }
+        let is_written = exposure.access == Access::Write;
         // SAFETY: the caller's promise.
-        unsafe { touch(memory, access == Access::Write) };
-        let remote = Some(access == Access::Write);
+        unsafe { touch(memory, is_written) };
         // SAFETY: the caller's promise; the registration is withdrawn before the memory is the program's again.
-        let region = unsafe { self.device.register(memory.ptr, memory.len, remote) }.map_err(system)?;
+        let region =
+            unsafe { self.device.register(memory.ptr, memory.len, Some(is_written)) }.map_err(system)?;
         let offset = if self.device.info().has_virtual_addresses() {
             0
         } else {
@@ -214,16 +217,12 @@ impl RemoteAccess for FabricTransport {
         Ok(key)
     }
 
-    fn has_standing_keys(&mut self) -> bool {
-        self.device.info().registers_any_address() && self.rail.is_none()
-    }
-
     #[inline]
     fn standing_key(&mut self, peer: Task) -> Option<Key> {
         self.key_of_all(peer)
     }
 
-    fn deregister(&mut self, peer: Task, key: Key) {
+    fn withdraw(&mut self, peer: Task, key: Key) {
         let registrations = &mut self.accesses.registrations;
         let found = registrations.range((peer, key, Region::FIRST)..).next();
         if let Some(&one) = found.filter(|(to, own, _)| (*to, *own) == (peer, key)) {
@@ -284,15 +283,9 @@ impl RemoteAccess for FabricTransport {
     }
 
     #[inline]
-    unsafe fn start_write(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
+    unsafe fn write(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { self.start_single(peer, copy, cookie, false) }
-    }
-
-    #[inline]
-    unsafe fn write_copied(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.start_single(peer, copy, cookie, true) }
+        unsafe { self.start_single(peer, copy, cookie, copied) }
     }
 
     #[inline]
@@ -307,6 +300,8 @@ impl RemoteAccess for FabricTransport {
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
         self.accesses.done.pop_front().map(|(_, id, outcome)| (id, outcome))
     }
+
+    fn count_fetched(&mut self, _peer: Task, _bytes: u64) {}
 }
 
 impl FabricTransport {

@@ -171,7 +171,7 @@ impl FabricTransport {
     /// Starts a write, of data that is copied if `copied`: whether it was started.
     ///
     /// # Safety
-    /// As for [`crate::transport::RemoteAccess::start_write`], or for [`crate::transport::RemoteAccess::write_copied`] if `copied`.
+    /// As for [`crate::transport::RemoteAccess::write`].
     #[inline]
     pub(super) unsafe fn start_single(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
         if copy.len > if copied { COPIED_MAX } else { LONGEST } || self.closed {

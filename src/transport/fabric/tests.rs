@@ -17,8 +17,8 @@ use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::link_state::Links;
 use crate::transport::rails::{Rail, RailEvent, Rails};
 use crate::transport::{
-    Access, Copy, Endpoint, NO_EPOCH, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome, Started,
-    Task, Wakeup, Want,
+    Access, Copy, Endpoint, Exposure, NO_EPOCH, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome,
+    Started, Task, Wakeup, Want,
 };
 use crate::wire::network::{Content, Notice, Rejoin};
 use network::{Published, network, network_as, preferring};
@@ -164,7 +164,8 @@ fn nothing_is_placed_after_both_sides_have_left_a_rail() {
     let (local, remote) = (here.as_mut_ptr(), there.as_mut_ptr().expose_provenance());
     let memory = Piece { ptr: with_exposed_provenance(remote), len: there.len() };
     // SAFETY: both places live until the endpoints are closed.
-    let key = unsafe { ends[1].register(0, memory, Access::Write) }.expect("a key");
+    let key = unsafe { ends[1].expose(0, memory, Exposure { access: Access::Write, one_rail: false }) }
+        .expect("a key");
     let copy = Copy { local, remote: remote as u64, len: here.len() };
     // SAFETY: as above.
     let started = unsafe { ends[0].start(Access::Write, 1, Some(key), &[copy]) };

@@ -4,13 +4,14 @@ use super::network::Inbox;
 use super::{MemOptions, MemTransport, RESEND};
 use crate::transport::parcel::Parcel;
 use crate::transport::{
-    Endpoint, Inbound, Limits, Outgoing, PeerState, RemoteAccess, SendOutcome, Task, Ticket,
+    Endpoint, Inbound, Limits, Outgoing, PeerState, Properties, SendOutcome, Tally, Task, Ticket,
 };
 use std::time::Instant;
 
 impl Endpoint for MemTransport {
-    fn name(&self) -> &'static str {
-        "mem"
+    fn properties(&self) -> Properties {
+        let MemOptions { lose, standing, .. } = self.network.options;
+        Properties { name: "mem", keeps_time: lose != 0, standing_keys: standing }
     }
 
     fn limits(&self, _peer: Task) -> Limits {
@@ -92,10 +93,6 @@ impl Endpoint for MemTransport {
         self.network.close_memory(me, Some(peer));
     }
 
-    fn keeps_time(&self) -> bool {
-        self.network.options.lose != 0
-    }
-
     fn due(&self) -> Option<Instant> {
         self.unsent.front().map(|(due, ..)| *due)
     }
@@ -169,8 +166,12 @@ impl Endpoint for MemTransport {
         }
     }
 
-    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        if self.network.options.remote { Some(self) } else { None }
+    fn flush(&mut self) {}
+
+    fn acknowledge_every(&mut self, _datagrams: u16) {}
+
+    fn tally(&self) -> Tally {
+        Tally::default()
     }
 
     fn close(&mut self) {

@@ -2,8 +2,8 @@
 
 use super::MemTransport;
 use crate::transport::{
-    Access, AccessId, COPIED_MAX, Copy, EndedWrite, Key, PeerState, Peers, Piece, Reach, RemoteAccess,
-    Started, Task,
+    Access, AccessId, COPIED_MAX, Copy, EndedWrite, Exposure, Key, PeerState, Peers, Piece, Reach,
+    RemoteAccess, Started, Task,
 };
 use rustix::io::Errno;
 use std::io;
@@ -24,7 +24,7 @@ impl RemoteAccess for MemTransport {
         }
     }
 
-    unsafe fn register(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
+    unsafe fn expose(&mut self, peer: Task, memory: Piece, exposure: Exposure) -> io::Result<Key> {
         if self.reach(peer) != Reach::Keyed {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -37,24 +37,11 @@ impl RemoteAccess for MemTransport {
         }
         let start = memory.ptr.expose_provenance() as u64;
         let key = self.network.next_ticket();
-        let (len, one_rail) = (memory.len as u64, false);
+        let (len, Exposure { access, one_rail }) = (memory.len as u64, exposure);
         let registration = Registration { owner: self.task, peer, start, len, access, one_rail };
         self.network.registrations.lock().insert(key, registration);
         // Accesses count from the start of the memory, as on networks without virtual addresses.
         Ok(Key { key, offset: 0_u64.wrapping_sub(start) })
-    }
-
-    unsafe fn register_for_one_rail(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
-        // SAFETY: the caller's promise.
-        let key = unsafe { self.register(peer, memory, access) }?;
-        if let Some(registration) = self.network.registrations.lock().get_mut(&key.key) {
-            registration.one_rail = true;
-        }
-        Ok(key)
-    }
-
-    fn has_standing_keys(&mut self) -> bool {
-        self.network.options.standing
     }
 
     fn standing_key(&mut self, peer: Task) -> Option<Key> {
@@ -62,7 +49,7 @@ impl RemoteAccess for MemTransport {
         (there && self.reach(peer) == Reach::Keyed).then_some(Key { key: ALL, offset: 0 })
     }
 
-    fn deregister(&mut self, peer: Task, key: Key) {
+    fn withdraw(&mut self, peer: Task, key: Key) {
         let mut registrations = self.network.registrations.lock();
         if registrations.get(&key.key).is_some_and(|found| (found.owner, found.peer) == (self.task, peer)) {
             registrations.remove(&key.key);
@@ -86,14 +73,13 @@ impl RemoteAccess for MemTransport {
         unsafe { self.make(access, peer, key, copies) }.map(|()| Started::Done)
     }
 
-    unsafe fn start_write(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
-        self.start_single(peer, copy, Single { cookie, data: None })
-    }
-
-    unsafe fn write_copied(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
+    unsafe fn write(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
+        if copied && copy.len > COPIED_MAX {
+            return false;
+        }
         // SAFETY: the caller's promise.
-        let data: Box<[u8]> = unsafe { std::slice::from_raw_parts(copy.local, copy.len) }.into();
-        copy.len <= COPIED_MAX && self.start_single(peer, copy, Single { cookie, data: Some(data) })
+        let data = copied.then(|| unsafe { std::slice::from_raw_parts(copy.local, copy.len) }.into());
+        self.start_single(peer, copy, Single { cookie, data })
     }
 
     fn ended_write(&mut self) -> Option<EndedWrite> {
@@ -113,6 +99,8 @@ impl RemoteAccess for MemTransport {
         let at = self.made.iter().position(|made| made.single.is_none())?;
         self.made.remove(at).map(|access| (access.id, access.outcome))
     }
+
+    fn count_fetched(&mut self, _peer: Task, _bytes: u64) {}
 }
 
 /// Memory of one task that a peer may access.
@@ -196,6 +184,9 @@ impl MemTransport {
         key: Option<Key>,
         copies: &[Copy],
     ) -> io::Result<()> {
+        if !self.network.options.remote {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         if self.network.end(peer).state() == PeerState::Dead {
             return Err(Errno::SRCH.into());
         }

@@ -1,5 +1,7 @@
 use super::*;
-use crate::transport::{Access, Copy, Endpoint, Outgoing, Piece, SendError, conformance};
+use crate::transport::{
+    Access, Copy, Endpoint, Exposure, Outgoing, Piece, RemoteAccess, SendError, conformance,
+};
 
 #[test]
 fn conforms() {
@@ -29,8 +31,9 @@ fn registrations_fail_after_a_number_of_them() {
     for end in &mut ends {
         let peer = 1 - end.task;
         // SAFETY: a constant.
-        let mut register =
-            || unsafe { end.remote().unwrap().register(peer, Piece::of(b"data"), Access::Read) };
+        let mut register = || unsafe {
+            end.expose(peer, Piece::of(b"data"), Exposure { access: Access::Read, one_rail: false })
+        };
         assert_ne!(register().unwrap(), register().unwrap());
         assert_eq!(register().unwrap_err().raw_os_error(), Some(libc::ENOMEM));
     }
@@ -95,7 +98,7 @@ fn a_killed_task_is_dead_for_all() {
     let remote = (&raw mut word).expose_provenance() as u64;
     let copy = Copy { local: local.as_mut_ptr(), remote, len: 8 };
     // SAFETY: 8 bytes are readable there.
-    assert!(unsafe { ends[0].remote().unwrap().start(Access::Write, 1, None, &[copy]) }.is_err());
+    assert!(unsafe { ends[0].start(Access::Write, 1, None, &[copy]) }.is_err());
     // It was not armed, and yet does not sleep over it.
     assert!(!ends[2].arm());
     assert_eq!(take(&mut ends[2]), Some(1), "what it sent before");

@@ -5,7 +5,7 @@ use super::peer::{Peer, State};
 use super::{Kept, Out, Rail, Rails};
 use crate::transport::parcel::Parcel;
 use crate::transport::{
-    Endpoint, HEAD_MAX, Inbound, Limits, Outgoing, Piece, RemoteAccess, SendOutcome, Tally, Task,
+    Endpoint, HEAD_MAX, Inbound, Limits, Outgoing, Piece, Properties, SendOutcome, Tally, Task, Ticket,
 };
 use crate::wire::rails::{HEAD, Head, Kind};
 use std::time::{Duration, Instant};
@@ -20,8 +20,8 @@ const LINGER: Duration = Duration::from_secs(1);
 const SPARE: usize = WINDOW as usize;
 
 impl<T: Rail> Endpoint for Rails<T> {
-    fn name(&self) -> &'static str {
-        self.rails[0].name()
+    fn properties(&self) -> Properties {
+        Properties { keeps_time: true, standing_keys: false, ..self.rails[0].properties() }
     }
 
     fn limits(&self, _peer: Task) -> Limits {
@@ -66,6 +66,10 @@ impl<T: Rail> Endpoint for Rails<T> {
                 }
             }
         }
+    }
+
+    fn completed(&mut self) -> Option<Ticket> {
+        None
     }
 
     fn recall(&mut self, task: Task) {
@@ -118,10 +122,6 @@ impl<T: Rail> Endpoint for Rails<T> {
         }
     }
 
-    fn keeps_time(&self) -> bool {
-        true
-    }
-
     fn due(&self) -> Option<Instant> {
         if self.closed {
             return None;
@@ -147,14 +147,16 @@ impl<T: Rail> Endpoint for Rails<T> {
         self.closed || !self.active.iter().any(waits) && self.rails.iter().all(Endpoint::settled)
     }
 
+    fn flush(&mut self) {}
+
+    fn acknowledge_every(&mut self, datagrams: u16) {
+        self.rails.iter_mut().for_each(|rail| rail.acknowledge_every(datagrams));
+    }
+
     fn tally(&self) -> Tally {
         let mut sum = self.tally;
         self.rails.iter().for_each(|rail| sum += rail.tally());
         sum
-    }
-
-    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        if self.rails[0].remote().is_some() { Some(self) } else { None }
     }
 
     fn close(&mut self) {

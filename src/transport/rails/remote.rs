@@ -7,7 +7,9 @@ use super::agreement::Why;
 use super::peer::Peer;
 use super::striping::Usable;
 use super::{Rail, Rails};
-use crate::transport::{Access, AccessId, Copy, Key, Piece, Reach, RemoteAccess, Started, Task};
+use crate::transport::{
+    Access, AccessId, Copy, EndedWrite, Exposure, Key, Piece, Reach, RemoteAccess, Started, Task,
+};
 use crate::wire::rails::{Keys, Kind, RAILS};
 use rustix::io::Errno;
 use std::io;
@@ -17,24 +19,28 @@ impl<T: Rail> RemoteAccess for Rails<T> {
         if peer == self.me || self.closed {
             return Reach::None;
         }
-        self.rails[0].remote().map_or(Reach::None, |remote| remote.reach(peer))
+        self.rails[0].reach(peer)
     }
 
-    unsafe fn register(&mut self, task: Task, memory: Piece, access: Access) -> io::Result<Key> {
-        // SAFETY: the caller's promise.
-        unsafe { self.register_on(task, memory, access, self.all()) }
-    }
-
-    /// The peer gets a key of one rail only: that which packets use. When the rail is left, accesses by the key fail.
-    unsafe fn register_for_one_rail(&mut self, task: Task, memory: Piece, access: Access) -> io::Result<Key> {
+    /// For accesses that are not striped the peer gets a key of one rail only: that which packets use. When the rail is left, accesses by the
+    /// key fail.
+    unsafe fn expose(&mut self, task: Task, memory: Piece, exposure: Exposure) -> io::Result<Key> {
         let home = self.home(task);
-        let rail = self.peer(task).map_or(Some(home), |peer| peer.agreement.live_from(home));
-        let rail = rail.ok_or_else(|| io::Error::from(Errno::HOSTUNREACH))?;
+        let among = match self.peer(task).map(|peer| peer.agreement.live_from(home)) {
+            _ if !exposure.one_rail => self.all(),
+            None => 1 << home,
+            Some(Some(rail)) => 1 << rail,
+            Some(None) => return Err(Errno::HOSTUNREACH.into()),
+        };
         // SAFETY: the caller's promise.
-        unsafe { self.register_on(task, memory, access, 1 << rail) }
+        unsafe { self.expose_on(task, memory, exposure, among) }
     }
 
-    fn deregister(&mut self, task: Task, key: Key) {
+    fn standing_key(&mut self, _task: Task) -> Option<Key> {
+        None
+    }
+
+    fn withdraw(&mut self, task: Task, key: Key) {
         let Self { peers, rails, .. } = self;
         let Some(peer) = peers[task as usize].as_deref_mut() else { return };
         if key != key_of(key.key, peer.session) {
@@ -46,10 +52,8 @@ impl<T: Rail> RemoteAccess for Rails<T> {
             let present = |(generation, _): &(u32, Key)| {
                 peer.agreement.is_live(at) && peer.agreement.generation(at) == *generation
             };
-            if let Some((_, key)) = key.filter(present)
-                && let Some(remote) = rails[at].remote()
-            {
-                remote.deregister(task, key);
+            if let Some((_, key)) = key.filter(present) {
+                rails[at].withdraw(task, key);
             }
         }
         self.send_control(task, Kind::Withdrawn, &key.key.to_le_bytes());
@@ -82,6 +86,18 @@ impl<T: Rail> RemoteAccess for Rails<T> {
         Ok(Started::Pending(access))
     }
 
+    unsafe fn write(&mut self, _peer: Task, _copy: Copy, _cookie: u64, _copied: bool) -> bool {
+        false
+    }
+
+    fn ended_write(&mut self) -> Option<EndedWrite> {
+        None
+    }
+
+    fn unreported_writes(&mut self) -> usize {
+        0
+    }
+
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
         if !self.striping.has_reports() && self.striping.is_busy() {
             // The keys may be on their way.
@@ -92,13 +108,7 @@ impl<T: Rail> RemoteAccess for Rails<T> {
     }
 
     fn count_fetched(&mut self, peer: Task, bytes: u64) {
-        if let Some(remote) = self.rails[0].remote() {
-            remote.count_fetched(peer, bytes);
-        }
-    }
-
-    fn fetched(&mut self) -> u64 {
-        self.rails[0].remote().map_or(0, |remote| remote.fetched())
+        self.rails[0].count_fetched(peer, bytes);
     }
 }
 
@@ -106,12 +116,12 @@ impl<T: Rail> Rails<T> {
     /// Registers memory on those of the rails `among` that are in use, bit by bit.
     ///
     /// # Safety
-    /// As for [`RemoteAccess::register`].
-    unsafe fn register_on(
+    /// As for [`RemoteAccess::expose`].
+    unsafe fn expose_on(
         &mut self,
         task: Task,
         memory: Piece,
-        access: Access,
+        exposure: Exposure,
         among: u8,
     ) -> io::Result<Key> {
         if self.closed {
@@ -126,9 +136,8 @@ impl<T: Rail> Rails<T> {
         let mut refusal = io::Error::from(Errno::HOSTUNREACH);
         let usable = |at: usize| among & 1 << at != 0 && agreement.is_live(at);
         for (at, rail) in self.rails.iter_mut().enumerate().filter(|(at, _)| usable(*at)) {
-            let Some(remote) = rail.remote() else { continue };
             // SAFETY: the caller's promise; the registration is withdrawn on all rails.
-            match unsafe { remote.register(task, memory, access) } {
+            match unsafe { rail.expose(task, memory, exposure) } {
                 Ok(key) => keys[at] = Some((agreement.generation(at), key)),
                 Err(why) => refusal = why,
             }
@@ -219,7 +228,7 @@ impl<T: Rail> Rails<T> {
     fn take_reports(&mut self) -> Vec<(Task, u8)> {
         let mut suspects = Vec::new();
         for at in 0..self.rails.len() {
-            while let Some((id, outcome)) = self.rails[at].remote().and_then(|remote| remote.poll()) {
+            while let Some((id, outcome)) = self.rails[at].poll() {
                 suspects.extend(self.striping.finished(at, id, outcome));
             }
         }
@@ -246,11 +255,8 @@ impl<T: Rail> Rails<T> {
             let key = start.key.and_then(|id| peer(start.peer)?.keys.get(&id)?[start.rail]);
             let key = key.map(|(_, key)| key);
             let copy = start.stripe.copy;
-            let outcome = match rails[start.rail].remote() {
-                // SAFETY: the promise of the caller of `start`, which holds until the access is reported or recalled.
-                Some(remote) => unsafe { remote.start(start.access, start.peer, key, &[copy]) },
-                None => Err(io::ErrorKind::Unsupported.into()),
-            };
+            // SAFETY: the promise of the caller of `start`, which holds until the access is reported or recalled.
+            let outcome = unsafe { rails[start.rail].start(start.access, start.peer, key, &[copy]) };
             match outcome {
                 Ok(Started::Pending(id)) => striping.started(start, id),
                 Ok(Started::Done) => suspects.extend(striping.ended(start, Ok(()))),

@@ -13,7 +13,8 @@ use crate::transport::link_state::Links;
 use crate::transport::mem::{self, MemOptions, MemTransport};
 use crate::transport::parcel::Parcel;
 use crate::transport::{
-    Endpoint, Inbound, NO_EPOCH, Outgoing, PeerState, Peers, Piece, SendOutcome, Task, Wakeup, Want,
+    Endpoint, Inbound, NO_EPOCH, Outgoing, PeerState, Peers, Piece, Properties, RemoteAccess, SendOutcome,
+    Task, Wakeup, Want,
 };
 use crate::wire::rails::NOTE;
 use rustix::event::{EventfdFlags, eventfd};
@@ -191,7 +192,11 @@ impl Rail for TestRail {
 }
 
 impl Endpoint for TestRail {
-    forward!(name, limits, completed, recall, hold, release, remote);
+    forward!(limits, completed, recall, hold, release, flush, acknowledge_every, tally);
+
+    fn properties(&self) -> Properties {
+        Properties { keeps_time: true, ..self.inner.properties() }
+    }
 
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         if self.network.refusing.load(Ordering::Acquire) & 1 << self.number != 0 {
@@ -215,10 +220,6 @@ impl Endpoint for TestRail {
         if self.is_up() { self.inner.recv() } else { None }
     }
 
-    fn keeps_time(&self) -> bool {
-        true
-    }
-
     fn due(&self) -> Option<Instant> {
         (!self.held.is_empty()).then(|| Instant::now() + Duration::from_millis(1))
     }
@@ -236,6 +237,21 @@ impl Endpoint for TestRail {
         self.send_held();
         self.inner.close();
     }
+}
+
+impl RemoteAccess for TestRail {
+    forward!(
+        reach,
+        expose,
+        standing_key,
+        withdraw,
+        start,
+        write,
+        ended_write,
+        unreported_writes,
+        poll,
+        count_fetched
+    );
 }
 
 impl Wakeup for TestRail {

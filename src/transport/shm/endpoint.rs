@@ -3,14 +3,17 @@
 use super::wakeup::ring_bell;
 use super::{Absent, ShmTransport, segment};
 use crate::base::ring::{Corrupt, Packet, Room};
-use crate::transport::{Endpoint, Inbound, Limits, Outgoing, Peers, RemoteAccess, SendOutcome, Task};
+use crate::transport::{
+    Endpoint, Inbound, Limits, Outgoing, Peers, Properties, SendOutcome, Tally, Task, Ticket,
+};
+use std::time::Instant;
 
 /// Packets taken before this task looks at what it does not poll, and from one peer before the next one's turn.
 const STREAK: u32 = 8;
 
 impl Endpoint for ShmTransport {
-    fn name(&self) -> &'static str {
-        "shm"
+    fn properties(&self) -> Properties {
+        Properties { name: "shm", keeps_time: false, standing_keys: false }
     }
 
     fn limits(&self, _peer: Task) -> Limits {
@@ -109,8 +112,28 @@ impl Endpoint for ShmTransport {
         }
     }
 
-    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        if self.memory.is_some() { Some(self) } else { None }
+    fn completed(&mut self) -> Option<Ticket> {
+        None
+    }
+
+    fn recall(&mut self, _peer: Task) {}
+
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    fn serve(&mut self) {}
+
+    fn settled(&self) -> bool {
+        true
+    }
+
+    fn flush(&mut self) {}
+
+    fn acknowledge_every(&mut self, _datagrams: u16) {}
+
+    fn tally(&self) -> Tally {
+        Tally { fetched: self.segment.fetched(), ..Tally::default() }
     }
 
     fn close(&mut self) {

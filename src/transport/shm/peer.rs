@@ -1,7 +1,6 @@
 //! The peers. While this task is connected with a peer it has that peer's segment, the rings between the two, and the channel
 //! by which they have connected, whose other end is open for as long as the peer's process lives and runs the same program.
 
-use super::connection::Absence;
 use super::remote::Landmark;
 use super::segment::{RingMemory, Segment};
 use super::wakeup::ring_bell;
@@ -48,13 +47,13 @@ impl Peers for ShmTransport {
             Some(peer) => peer.standing(|| self.connector.has_parted(task)),
             None if task == self.me => PeerStanding::UP,
             None => {
-                let Absence { state, why } = self.connector.absence(task);
+                let known = self.connector.absence(task);
                 let state = match self.absent.get(&task) {
                     Some(Absent::Parted) => PeerState::Dead,
                     Some(Absent::Rejoining) => PeerState::Up,
-                    None => state,
+                    None => known.state,
                 };
-                PeerStanding { state, absence: Some(why), has_parted: false }
+                PeerStanding { state, absence: Some(known.why), has_parted: false }
             }
         }
     }

@@ -13,7 +13,9 @@ mod tests;
 
 use super::ShmTransport;
 use crate::base::random::random;
-use crate::transport::{Access, Copy, Key, Reach, RemoteAccess, Started, Task};
+use crate::transport::{
+    Access, AccessId, Copy, EndedWrite, Exposure, Key, Piece, Reach, RemoteAccess, Started, Task,
+};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -156,6 +158,16 @@ impl RemoteAccess for ShmTransport {
         }
     }
 
+    unsafe fn expose(&mut self, _peer: Task, _memory: Piece, _exposure: Exposure) -> io::Result<Key> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn standing_key(&mut self, _peer: Task) -> Option<Key> {
+        None
+    }
+
+    fn withdraw(&mut self, _peer: Task, _key: Key) {}
+
     unsafe fn start(
         &mut self,
         access: Access,
@@ -172,14 +184,26 @@ impl RemoteAccess for ShmTransport {
         unsafe { memory.copy(access, peer, copies) }.map(|()| Started::Done)
     }
 
+    unsafe fn write(&mut self, _peer: Task, _copy: Copy, _cookie: u64, _copied: bool) -> bool {
+        false
+    }
+
+    fn ended_write(&mut self) -> Option<EndedWrite> {
+        None
+    }
+
+    fn unreported_writes(&mut self) -> usize {
+        0
+    }
+
+    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
+        None
+    }
+
     fn count_fetched(&mut self, peer: Task, bytes: u64) {
         if let Some(peer) = self.peer(peer) {
             peer.segment.count_fetched(bytes);
         }
-    }
-
-    fn fetched(&mut self) -> u64 {
-        self.segment.fetched()
     }
 }
 

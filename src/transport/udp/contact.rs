@@ -148,6 +148,7 @@ impl Session {
             refused,
             acknowledgements_sent: acknowledgements,
             acknowledgements_received: acknowledged,
+            fetched: 0,
         }
     }
 }

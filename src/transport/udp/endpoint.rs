@@ -3,15 +3,19 @@
 use super::{Out, Refusals, UdpTransport};
 use crate::base::clock::now;
 use crate::transport::standing::Standing;
-use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Tally, Task, parcel};
+use crate::transport::{
+    Access, AccessId, Copy, EndedWrite, Endpoint, Exposure, Inbound, Key, Limits, Outgoing, Piece,
+    Properties, Reach, RemoteAccess, SendOutcome, Started, Tally, Task, Ticket, parcel,
+};
+use std::io;
 use std::time::{Duration, Instant};
 
 /// When something that had no room in the device is tried again.
 pub(super) const RETRY: Duration = Duration::from_millis(1);
 
 impl Endpoint for UdpTransport {
-    fn name(&self) -> &'static str {
-        "udp"
+    fn properties(&self) -> Properties {
+        Properties { name: "udp", keeps_time: true, standing_keys: false }
     }
 
     fn limits(&self, _peer: Task) -> Limits {
@@ -79,9 +83,11 @@ impl Endpoint for UdpTransport {
         self.buffers.give(packet.buffer);
     }
 
-    fn keeps_time(&self) -> bool {
-        true
+    fn completed(&mut self) -> Option<Ticket> {
+        None
     }
+
+    fn recall(&mut self, _task: Task) {}
 
     fn due(&self) -> Option<Instant> {
         self.device.as_ref()?;
@@ -105,6 +111,8 @@ impl Endpoint for UdpTransport {
         self.device.is_none() || self.met.iter().all(|&task| self.has_everything(task))
     }
 
+    fn flush(&mut self) {}
+
     /// Goes through all peers that were met: no call that moves data does this.
     fn acknowledge_every(&mut self, datagrams: u16) {
         self.parameters.acknowledge_every = datagrams.max(1);
@@ -125,13 +133,54 @@ impl Endpoint for UdpTransport {
         sum
     }
 
-    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        None
-    }
-
     fn close(&mut self) {
         self.end();
     }
+}
+
+/// The memory of peers is not reached.
+impl RemoteAccess for UdpTransport {
+    fn reach(&mut self, _peer: Task) -> Reach {
+        Reach::None
+    }
+
+    unsafe fn expose(&mut self, _peer: Task, _memory: Piece, _exposure: Exposure) -> io::Result<Key> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn standing_key(&mut self, _peer: Task) -> Option<Key> {
+        None
+    }
+
+    fn withdraw(&mut self, _peer: Task, _key: Key) {}
+
+    unsafe fn start(
+        &mut self,
+        _access: Access,
+        _peer: Task,
+        _key: Option<Key>,
+        _copies: &[Copy],
+    ) -> io::Result<Started> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    unsafe fn write(&mut self, _peer: Task, _copy: Copy, _cookie: u64, _copied: bool) -> bool {
+        false
+    }
+
+    fn ended_write(&mut self) -> Option<EndedWrite> {
+        None
+    }
+
+    fn unreported_writes(&mut self) -> usize {
+        0
+    }
+
+    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
+        None
+    }
+
+    fn count_fetched(&mut self, _peer: Task, _bytes: u64) {}
 }
 
 impl UdpTransport {

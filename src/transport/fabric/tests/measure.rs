@@ -4,7 +4,7 @@ use super::network::open;
 use crate::transport::fabric::ofi::{Device, Slot};
 use crate::transport::fabric::{BUFFERS, FabricTransport, SHORTER, longest, provider};
 use crate::transport::{
-    Access, Copy, Endpoint, Key, Outgoing, Piece, RemoteAccess, SendOutcome, Started, Task,
+    Access, Copy, Endpoint, Exposure, Key, Outgoing, Piece, RemoteAccess, SendOutcome, Started, Task,
 };
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -169,8 +169,9 @@ fn reads(provider: &str, len: usize) -> f64 {
     let mut ends = pair(provider);
     let (mut second, mut first) = (ends.pop().expect("two"), ends.pop().expect("two"));
     let (there, mut here) = (vec![3_u8; len], vec![0_u8; len]);
+    let exposure = Exposure { access: Access::Read, one_rail: false };
     // SAFETY: the memory lives until both are closed.
-    let key: Key = unsafe { second.register(0, Piece::of(&there), Access::Read) }.expect("a registration");
+    let key: Key = unsafe { second.expose(0, Piece::of(&there), exposure) }.expect("a registration");
     let remote = there.as_ptr().expose_provenance() as u64;
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -169,7 +169,7 @@ fn writes_are_reported_once() {
         let copy = |at: usize, len| Copy { local: local.wrapping_add(at), remote: remote + at as u64, len };
         // SAFETY: both places live until the writes are reported.
         let start = |ends: &mut [FabricTransport], at, len, cookie| unsafe {
-            ends[0].start_write(1, copy(at, len), cookie)
+            ends[0].write(1, copy(at, len), cookie, false)
         };
         assert!(!start(&mut ends, 0, LEN, 0), "it is too long");
         for (round, len) in [1, 7, 64, 300, 4096, 16 << 10].into_iter().enumerate() {
@@ -209,7 +209,7 @@ fn writes_that_were_given_up_are_not_awaited_again() {
         let copy = Copy { local: here.as_mut_ptr(), remote, len };
         for cookie in 0..3 {
             // SAFETY: both places live until the endpoints are closed.
-            assert!(unsafe { ends[0].start_write(1, copy, cookie) });
+            assert!(unsafe { ends[0].write(1, copy, cookie, false) });
         }
         let chunks = Copy { remote: remote + len as u64, local: here.as_mut_ptr().wrapping_add(len), len };
         let key = ends[0].standing_key(1);
@@ -227,7 +227,7 @@ fn writes_that_were_given_up_are_not_awaited_again() {
         rejoin(&mut ends);
         assert!(ends[0].standing_key(1).is_some());
         // SAFETY: as above.
-        assert!(unsafe { ends[0].start_write(1, copy, 9) });
+        assert!(unsafe { ends[0].write(1, copy, 9, false) });
         let mut ended = None;
         await_that(&mut ends, "it is reported", |ends| {
             ended = ends[0].ended_write();
@@ -252,11 +252,11 @@ fn tasks_rejoin_although_a_late_write_ends_their_connection() {
         let remote = there.as_mut_ptr().expose_provenance() as u64;
         let copy = Copy { local: here.as_mut_ptr(), remote, len };
         // SAFETY: both places live until the endpoints are closed.
-        assert!(unsafe { ends[0].start_write(1, copy, 5) });
+        assert!(unsafe { ends[0].write(1, copy, 5, false) });
         ends[0].part(1);
         ends[0].rejoin(1, 5).expect("can rejoin");
         let key = ends[1].peer_mut(0).and_then(|peer| peer.own_key.take()).expect("a key");
-        ends[1].deregister(0, key);
+        ends[1].withdraw(0, key);
         ends[1].part(0);
         rejoin(&mut ends);
         assert!(there.iter().all(|byte| *byte == 9));
@@ -293,7 +293,7 @@ fn single_copies_end_with_the_connection() {
         let copy = Copy { local: here.as_mut_ptr(), remote, len: 100 };
         ends[1].part(0);
         // SAFETY: both places live until the copy is reported, or recalled.
-        assert!(unsafe { ends[0].start_write(1, copy, 5) });
+        assert!(unsafe { ends[0].write(1, copy, 5, false) });
         if recalls {
             ends[0].part(1);
             (0..1000).for_each(|_| ends.iter_mut().for_each(Endpoint::serve));
@@ -308,7 +308,7 @@ fn single_copies_end_with_the_connection() {
             assert!(ended.outcome.is_err() && ended.cookie == 5 && ended.copy.len == 100);
         }
         // SAFETY: as above.
-        assert!(!unsafe { ends[0].start_write(1, copy, 6) });
+        assert!(!unsafe { ends[0].write(1, copy, 6, false) });
         assert!(there.iter().all(|byte| *byte == 9));
     }
 }
@@ -324,7 +324,7 @@ fn data_that_is_copied_may_be_changed_at_once() {
     let (local, remote) = (here.as_mut_ptr(), there.as_ptr().expose_provenance());
     let copy = |at: usize, len| Copy { local, remote: (remote + at) as u64, len };
     // SAFETY: the place here is readable, the one there lives until the endpoints are closed.
-    let write = |ends: &mut [FabricTransport], copy, cookie| unsafe { ends[0].write_copied(1, copy, cookie) };
+    let write = |ends: &mut [FabricTransport], copy, cookie| unsafe { ends[0].write(1, copy, cookie, true) };
     assert!(!write(&mut ends, copy(0, COPIED_MAX + 1), 0), "it is too long");
     for number in 0..SINGLES {
         here.fill(number as u8);

@@ -1,7 +1,7 @@
 //! Which rails make the accesses, and what becomes of those to a peer that leaves.
 
 use super::*;
-use crate::transport::{Access, AccessId, Copy, Started};
+use crate::transport::{Access, AccessId, Copy, Exposure, Started};
 
 /// Task 0 reads this memory of a peer over all rails: none of it was read yet.
 fn begin_reading(end: &mut Rails<TestRail>, peer: Task, there: &[u8], here: &mut [u8]) -> AccessId {
@@ -10,9 +10,8 @@ fn begin_reading(end: &mut Rails<TestRail>, peer: Task, there: &[u8], here: &mut
         remote: there.as_ptr().expose_provenance() as u64,
         len: there.len().min(here.len()),
     };
-    let remote = end.remote().expect("remote access");
     // SAFETY: the callers keep the memory until the end of the rails.
-    match unsafe { remote.start(Access::Read, peer, None, &[copy]) } {
+    match unsafe { end.start(Access::Read, peer, None, &[copy]) } {
         Ok(Started::Pending(id)) => id,
         other => panic!("{other:?}"),
     }
@@ -45,14 +44,14 @@ fn accesses_to_a_peer_that_has_left_are_reported_once_and_load_no_rail() {
         while reported.is_none() {
             assert!(Instant::now() < deadline, "no report; closes: {closes}, links fail: {links_fail}");
             ends[0].advance();
-            reported = ends[0].remote().expect("remote access").poll();
+            reported = ends[0].poll();
         }
         let (reported, outcome) = reported.expect("a report");
         assert!(reported == id && outcome.is_err(), "closes: {closes}, links fail: {links_fail}");
         assert_eq!(ends[0].striping.load(), [0, 0], "closes: {closes}, links fail: {links_fail}");
         network.set(u8::MAX);
         ends[0].serve();
-        assert!(ends[0].remote().expect("remote access").poll().is_none(), "a second report");
+        assert!(ends[0].poll().is_none(), "a second report");
         assert!(here.iter().all(|&byte| byte == 0), "it reads after its report");
         // Later accesses use all rails.
         if !links_fail {
@@ -71,23 +70,17 @@ fn accesses_to_memory_that_is_registered_for_one_rail_are_not_striped() {
         let (mut ends, network) = unserved(tasks, 2, keyed);
         let (peer, there, mut here) = (tasks as usize - 1, vec![7_u8; LEN], vec![0_u8; LEN]);
         let memory = Piece { ptr: there.as_ptr(), len: LEN };
-        let remote = ends[peer].remote().expect("remote access");
+        let exposure = Exposure { access: Access::Read, one_rail };
         // SAFETY: the memory lives until the end of the rails.
-        let key = unsafe {
-            match one_rail {
-                true => remote.register_for_one_rail(0, memory, Access::Read),
-                false => remote.register(0, memory, Access::Read),
-            }
-        };
+        let key = unsafe { ends[peer].expose(0, memory, exposure) };
         let key = key.expect("a registration");
         ends[0].serve();
         let mut read = |ends: &mut [Rails<TestRail>], links: Option<u8>| {
             here.fill(0);
             let copy =
                 Copy { local: here.as_mut_ptr(), remote: memory.ptr.expose_provenance() as u64, len: LEN };
-            let remote = ends[0].remote().expect("remote access");
             // SAFETY: as above.
-            let started = unsafe { remote.start(Access::Read, peer as Task, Some(key), &[copy]) };
+            let started = unsafe { ends[0].start(Access::Read, peer as Task, Some(key), &[copy]) };
             assert!(matches!(started, Ok(Started::Pending(_))), "{started:?}");
             assert_eq!(ends[0].striping.load(), loads, "of {tasks} tasks");
             links.into_iter().for_each(|up| network.set(up));
@@ -95,7 +88,7 @@ fn accesses_to_memory_that_is_registered_for_one_rail_are_not_striped() {
             loop {
                 assert!(Instant::now() < deadline, "no report");
                 assert!(ends.iter_mut().all(|end| end.recv().is_none()));
-                if let Some((_, outcome)) = ends[0].remote().expect("remote access").poll() {
+                if let Some((_, outcome)) = ends[0].poll() {
                     return outcome.map(|()| here.iter().all(|&byte| byte == 7));
                 }
             }
