@@ -44,6 +44,7 @@ pub mod random;
 pub mod ranges;
 pub mod ring;
 pub mod rng;
+pub mod signals;
 #[cfg(all(test, not(loom)))]
 pub(crate) mod simulation;
 pub mod slots;

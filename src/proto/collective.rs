@@ -5,6 +5,12 @@
 //! the packets of all its senders have arrived. A barrier is an exchange of nothing. Each task counts its collective operations;
 //! packets carry that count, so one that arrives before its task has entered the operation is kept.
 //!
+//! Where the link can do that, a *signal* takes the place of a packet that says nothing but that its sender is there: the count of
+//! the operation. It need not say the round, because a task sends to each other one in at most one round of an operation. A signal
+//! stays where it is until the task looks for it. The link keeps one of an even and one of an odd operation, and that is enough: no
+//! task completes an operation before all have entered it, so none is more than one ahead of another. Tasks that leave that order,
+//! because they have failed or rejoined, continue together at a later operation ([`Collectives::catch_up`]).
+//!
 //! A task that is missing for ever *fails* the operation at a task that awaits its packet. That task ends the operation at
 //! once, and every later one too, and sends a packet about it to all that would await a packet of its own: from this operation
 //! on they fail at their turn. So a failure spreads along the ways of the values, in as many steps; no task waits for one that
@@ -66,6 +72,8 @@ struct Round {
 struct Current {
     sequence: u32,
     round: u16,
+    /// The senders of this round whose signal was seen: one bit for each place.
+    signalled: u32,
     /// Values of this task, its subtree, its group and the groups above it, as far as known; empty in a barrier.
     values: Vec<u64>,
     /// What the values were before those of all tasks replaced them, and in which round that was.
@@ -143,7 +151,8 @@ impl Collectives {
         let current = Current {
             sequence: self.next,
             round: 0,
-            values: value.into_iter().collect(),
+            signalled: 0,
+            values: value.map_or_else(Vec::new, |value| vec![value]),
             gathered: None,
             exchange: value.is_some(),
             other: None,
@@ -170,7 +179,7 @@ impl Collectives {
         self.arrived.retain(|((sequence, _), _)| !before(*sequence, position));
         if let Some(current) = &mut self.current {
             self.next = position.wrapping_add(1);
-            (current.sequence, current.round, current.other) = (position, 0, None);
+            (current.sequence, current.round, current.signalled, current.other) = (position, 0, 0, None);
             if let Some((_, gathered)) = current.gathered.take() {
                 current.values = gathered;
             }
@@ -262,32 +271,61 @@ impl Collectives {
             }
             let all = self.rounds.all(current.round);
             if all != 0 {
-                let key = (current.sequence, current.round);
-                let at = self.arrived.iter().position(|(known, round)| *known == key && round.there == all);
-                let (rounds, exchange) = (&self.rounds, current.exchange);
-                let complete = |round: &Round| {
-                    (0..all.count_ones() as usize).all(|at| round.is_complete(at, rounds.values(key.1, at).1))
-                };
-                let Some(at) = at.filter(|&at| !exchange || complete(&self.arrived[at].1)) else {
+                self.look(link);
+                let Some((other, values)) = self.take_round(all) else {
                     let failure = self.failure()?;
-                    self.fail(key.0, failure, outbox, link);
+                    self.fail(self.turn(), failure, outbox, link);
                     continue;
                 };
-                let (_, round) = self.arrived.swap_remove(at);
-                let differs = |at: &usize| (round.counts[*at] != 0) != exchange;
-                let other = match (0..all.count_ones() as usize).find(differs) {
-                    Some(at) => rounds.senders(key.1).get(at).copied(),
-                    None => round.other.checked_sub(1),
-                };
+                let current = self.current.as_mut()?;
                 current.other = current.other.or(other);
-                if rounds.replaces(key.1) {
-                    current.gathered = Some((key.1, std::mem::take(&mut current.values)));
+                if self.rounds.replaces(current.round) {
+                    current.gathered = Some((current.round, std::mem::take(&mut current.values)));
                 }
-                current.values.extend(round.values);
+                if !values.is_empty() {
+                    current.values.extend(values);
+                }
             }
-            current.round += 1;
+            let current = self.current.as_mut()?;
+            (current.round, current.signalled) = (current.round + 1, 0);
             self.send_round(outbox, link);
         }
+    }
+
+    /// Looks for the signals of the present round that were not seen yet. Returns whether there are any.
+    #[inline]
+    pub fn look(&mut self, link: &mut impl Link) -> bool {
+        let Some(current) = self.current.as_mut().filter(|_| self.failed.is_none()) else { return false };
+        let before = current.signalled;
+        for (at, &sender) in self.rounds.senders(current.round).iter().enumerate() {
+            if before & 1 << at == 0 && link.signalled(sender, current.sequence) {
+                current.signalled |= 1 << at;
+            }
+        }
+        current.signalled != before
+    }
+
+    /// When the present round is over, takes what has arrived of it: a task whose call is another one, and values. It has senders at
+    /// these places.
+    fn take_round(&mut self, all: u32) -> Option<(Option<Task>, Vec<u64>)> {
+        let (rounds, current) = (&self.rounds, self.current.as_ref()?);
+        let (key, exchange) = ((current.sequence, current.round), current.exchange);
+        let found = self.arrived.iter().position(|(known, _)| *known == key);
+        if !exchange && found.is_none() {
+            return (current.signalled == all).then_some((None, Vec::new()));
+        }
+        let nothing = Round::default();
+        let round = found.map_or(&nothing, |at| &self.arrived[at].1);
+        let values = |at| if exchange { rounds.values(key.1, at).1 } else { 0 };
+        let places = 0..all.count_ones() as usize;
+        if !places.clone().all(|at| current.signalled & 1 << at != 0 || round.is_complete(at, values(at))) {
+            return None;
+        }
+        let other = match { places }.find(|&at| (round.counts[at] != 0) != exchange) {
+            Some(at) => rounds.senders(key.1).get(at).copied(),
+            None => round.other.checked_sub(1),
+        };
+        Some((other, found.map_or_else(Vec::new, |at| self.arrived.swap_remove(at).1.values)))
     }
 
     /// Why the present round cannot be completed, if it cannot: one of the tasks that it awaits sends no more packets.
@@ -329,6 +367,11 @@ impl Collectives {
             }
         }
         self.arrived.retain(|(_, arrived)| arrived.there != 0);
+        if let Some(current) = &mut self.current
+            && let Some(at) = self.rounds.place(current.round, task)
+        {
+            current.signalled &= !(1 << at);
+        }
         self.failed = self.failed.filter(|failure| failure.task != task);
         self.may_rejoin_from.insert(task, self.next);
     }
@@ -352,9 +395,11 @@ impl Collectives {
             let arrived = self.arrived.iter().find(|(known, _)| *known == key).map(|(_, round)| round);
             let values = move |at| if current.exchange { self.rounds.values(key.1, at).1 } else { 0 };
             let senders = self.rounds.senders(key.1).iter().copied().enumerate();
-            senders
-                .filter(move |&(at, _)| !arrived.is_some_and(|round| round.is_complete(at, values(at))))
-                .map(|(_, task)| task)
+            let is_here = move |at: usize| {
+                current.signalled & (1 << at) != 0
+                    || arrived.is_some_and(|round| round.is_complete(at, values(at)))
+            };
+            senders.filter(move |&(at, _)| !is_here(at)).map(|(_, task)| task)
         })
     }
 
@@ -372,9 +417,11 @@ impl Collectives {
         let Some(current) = &self.current else { return };
         let round = current.round;
         for (at, &peer) in self.rounds.receivers(round).iter().enumerate() {
-            // Where the tasks have made different calls, values are missing.
-            let known = self.rounds.sent(round, at).min(current.values.len());
-            let values = if current.exchange { &current.values[..known] } else { &[] };
+            let values = match current.exchange {
+                // Where the tasks have made different calls, values are missing.
+                true => &current.values[..self.rounds.sent(round, at).min(current.values.len())],
+                false => &[],
+            };
             current.send(round, values, peer, outbox, link);
         }
     }
@@ -399,9 +446,12 @@ impl Collectives {
 }
 
 impl Current {
-    /// Sends the packets of a round to one task.
+    /// Tells one task that this one is in a round, by a signal or by packets with these values.
     fn send(&self, round: u16, values: &[u64], peer: Task, outbox: &mut Outbox, link: &mut impl Link) {
         let sequence = self.sequence;
+        if !self.exchange && self.other.is_none() && link.signal(peer, sequence) {
+            return;
+        }
         let other = self.other.map_or(0, |task| task + 1);
         let per_packet = outbox.max_body() / VALUE;
         let mut offset = 0;

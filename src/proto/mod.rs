@@ -40,6 +40,17 @@ pub trait Link {
 
     /// The next of the taken packets whose memory is free; each is named once.
     fn completed(&mut self) -> Option<Ticket>;
+
+    /// Gives `peer` a number without a packet, if there is a way for that now: otherwise nothing has changed. The number takes the
+    /// place of the last one that was even or odd as this one is.
+    fn signal(&mut self, _peer: Task, _number: u32) -> bool {
+        false
+    }
+
+    /// Whether `peer` has given this task the number, and no later one has its place.
+    fn signalled(&mut self, _peer: Task, _number: u32) -> bool {
+        false
+    }
 }
 
 /// Numbers of messages between two tasks, compared as they wrap around.

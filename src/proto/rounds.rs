@@ -217,6 +217,21 @@ mod tests {
         }
     }
 
+    /// A signal need not say the round, because a task sends to another one in one round at most.
+    #[test]
+    fn a_task_sends_to_each_other_one_at_most_once() {
+        for (hosts, placement) in jobs() {
+            for rounds in rounds(&hosts, &placement) {
+                let receivers = (0..rounds.count()).flat_map(|round| rounds.receivers(round));
+                let mut receivers: Vec<_> = receivers.copied().collect();
+                let sent = receivers.len();
+                receivers.sort_unstable();
+                receivers.dedup();
+                assert_eq!(receivers.len(), sent, "{rounds:?}");
+            }
+        }
+    }
+
     /// What the senders of a round bring lies side by side, and in the end every task has a value of each task.
     #[test]
     fn the_values_of_all_tasks_are_complete() {

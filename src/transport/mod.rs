@@ -27,8 +27,8 @@
 //!   there is some, in any of the endpoint's methods, and [`Endpoint::due`] names no deadline for it.
 //! * **Ending.** LAPI_Term waits, as long as it waits for anything, until the endpoint has [`Endpoint::settled`].
 //!   [`Endpoint::close`] lingers for what is left.
-//! * **Sleeping.** Between [`Wakeup::arm`] (which returned `true`) and [`Wakeup::disarm`], an arriving packet, room after
-//!   `NoRoom`, a report of a taken packet or of a remote access, or a [`Wakeup::wake`] makes the event descriptor readable.
+//! * **Sleeping.** Between [`Wakeup::arm`] (which returned `true`) and [`Wakeup::disarm`], an arriving packet or number
+//!   ([`Peers::signal`]), room after `NoRoom`, a report of a taken packet or of a remote access, or a [`Wakeup::wake`] makes the event descriptor readable.
 //!   No wake-up is lost. The descriptor is readable only when it was armed, woken or kicked since the last `disarm`.
 //! * **Remote access** may be asynchronous. An access that is done has *placed* its bytes: what the engine announces to the
 //!   peer is there ([`RemoteAccess::start`]). An access is given to the transport whole, however long it is: the transport
@@ -333,6 +333,19 @@ pub trait Peers {
     /// Whether the peer polls, as far as is known here. A transport that polled recently may count as polling; a transport
     /// that has no such knowledge returns `true`.
     fn polls(&self, peer: Task) -> bool;
+
+    /// Gives the peer a number without a packet, in place of the last one that was even or odd as this one is, and wakes the peer
+    /// as a packet would. `false`: there is no way for that, or not now; nothing has changed. What was written before is seen by a
+    /// peer that has found the number. It may pass packets.
+    fn signal(&mut self, _peer: Task, _number: u32) -> bool {
+        false
+    }
+
+    /// Whether the peer has given this task the number since they were connected, and no later one has its place. It stays until
+    /// then, so that it keeps no thread awake: one that waits for a number looks for it between [`Wakeup::arm`] and its sleep.
+    fn signalled(&self, _peer: Task, _number: u32) -> bool {
+        false
+    }
 
     /// Recalls what is under way with `peer` ([`Endpoint::recall`]) and cuts the connection: nothing more is received from
     /// it, and to send to it returns [`SendOutcome::Gone`]. May be called while a packet of the peer's is not released yet.

@@ -4,7 +4,7 @@
 use super::frame::Task;
 
 /// Changes whenever a message changes.
-const VERSION: u32 = 0x4c41_0012;
+const VERSION: u32 = 0x4c41_0013;
 
 /// The longest message, in bytes.
 pub const LONGEST: usize = 1024;

@@ -35,6 +35,13 @@ fn global_fences_by_the_thousand() {
 }
 
 #[test]
+fn global_fences_of_tasks_that_sleep() {
+    for (procs, rounds) in [(2, 30), (4, 20), (5, 20), (16, 32)] {
+        passed(&job("fence/fence", procs, &format!("late {rounds}")).env("LAPI_SPIN", "0").run(), procs);
+    }
+}
+
+#[test]
 fn a_global_fence_orders_everything() {
     for (procs, rounds) in [(1, 20), (2, 60), (3, 20)] {
         run("fence/fence", procs, &format!("mixed {rounds}"));
@@ -43,7 +50,7 @@ fn a_global_fence_orders_everything() {
 
 #[test]
 fn collective_calls_that_do_not_match_fail_in_every_task() {
-    for procs in [2, 3, 5] {
+    for procs in [2, 3, 5, 16] {
         let outcome = job("fence/mismatch", procs, "").env("MP_INFOLEVEL", "1").run();
         passed(&outcome, procs);
         for text in [

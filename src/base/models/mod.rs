@@ -9,6 +9,7 @@ mod doorbell;
 mod lock;
 mod parking;
 mod ring;
+mod signals;
 mod work_queue;
 
 use super::sync::{Condvar, Mutex};

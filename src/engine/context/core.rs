@@ -114,6 +114,7 @@ pub struct Wire<'a> {
     stats: &'a mut Stats,
     hosts: &'a Hosts,
     held: &'a mut bool,
+    peers: &'a Peers,
 }
 
 impl Link for Wire<'_> {
@@ -128,6 +129,15 @@ impl Link for Wire<'_> {
 
     fn completed(&mut self) -> Option<Ticket> {
         self.transport.completed()
+    }
+
+    fn signal(&mut self, peer: Task, number: u32) -> bool {
+        self.transport.signal(peer, number)
+    }
+
+    /// Nothing counts of a peer that was given up.
+    fn signalled(&mut self, peer: Task, number: u32) -> bool {
+        self.transport.signalled(peer, number) && !self.peers.is_quarantined(peer)
     }
 }
 
@@ -194,22 +204,19 @@ impl Core {
     /// The outbox and its way out.
     #[inline]
     pub fn out(&mut self) -> (&mut Outbox, Wire<'_>) {
-        let wire = Wire {
-            transport: &mut *self.transport,
-            stats: &mut self.stats,
-            hosts: &self.options.hosts,
-            held: &mut self.held,
-        };
-        (&mut self.outbox, wire)
+        let (_, outbox, wire) = self.collective();
+        (outbox, wire)
     }
 
     /// The collective operations, the outbox and its way out.
+    #[inline]
     pub fn collective(&mut self) -> (&mut Collectives, &mut Outbox, Wire<'_>) {
         let wire = Wire {
             transport: &mut *self.transport,
             stats: &mut self.stats,
             hosts: &self.options.hosts,
             held: &mut self.held,
+            peers: &self.peers,
         };
         (&mut self.collectives, &mut self.outbox, wire)
     }
@@ -308,10 +315,10 @@ impl Core {
         !self.direct_copies.is_empty() || !self.to_self.is_empty() || !self.finished.is_empty()
     }
 
-    /// Whether a round of the dispatcher would do nothing now.
+    /// Whether a round of the dispatcher would do nothing now. In a collective operation it looks for signals.
     #[inline]
     pub fn is_idle(&mut self) -> bool {
-        !self.awaits_more_than_packets() && self.transport.is_idle()
+        !self.awaits_more_than_packets() && !self.collectives.busy() && self.transport.is_idle()
     }
 
     /// Whether a round of the dispatcher has something to do, or to look at, when no packet has arrived.

@@ -36,7 +36,11 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     let (collectives, outbox, mut wire) = core.collective();
     collectives.enter(value, outbox, &mut wire);
     dispatcher::advance_collective(core);
-    let outcome = wait_until(held, call, |core| core.collected.take());
+    let outcome = wait_until(held, call, |core| {
+        // A wait looks before it polls, and not by rounds of the dispatcher.
+        dispatcher::look_for_signals(core);
+        core.collected.take()
+    });
     if held.core().outbox.waiting() {
         // This task's part of the operation has found no room yet. Other tasks wait for it, and this task may not call
         // LAPI again soon.
@@ -45,7 +49,8 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     }
     let core = held.core();
     core.collective_turn = false;
-    core.news = true;
+    // Another thread may wait for its turn.
+    core.news |= core.waiters.waiting != 0;
     let me = core.options.me;
     outcome?.map_err(|failure| {
         let Failure { task, code } = failure;

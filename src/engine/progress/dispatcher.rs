@@ -47,8 +47,11 @@ pub fn turn_until<T>(
         moved |= one_sided::advance(held);
     }
     let core = held.core();
-    if (core.outbox.waiting() || core.has_work() || core.has_deferred()) && !core.closing {
-        moved |= keep_going(held);
+    if !core.closing {
+        moved |= look_for_signals(core);
+        if core.outbox.waiting() || core.has_work() || core.has_deferred() {
+            moved |= keep_going(held);
+        }
     }
     held.end_round();
     if moved {
@@ -279,6 +282,21 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
         // Of these kinds `decode_frequent` has seen no head: the sender has changed it since.
         Some(Head::Am { .. } | Head::Put { .. } | Head::Done { .. }) | None => broken(held, src),
     }
+}
+
+/// Advances the collective operation, if one is under way and another task has given a signal that it waits for. Returns whether that
+/// is so.
+#[inline]
+pub fn look_for_signals(core: &mut Core) -> bool {
+    if !core.collectives.busy() {
+        return false;
+    }
+    let (collectives, _, mut wire) = core.collective();
+    let seen = collectives.look(&mut wire);
+    if seen {
+        advance_collective(core);
+    }
+    seen
 }
 
 /// Advances the collective operation, if one is under way.

@@ -441,6 +441,12 @@ fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
         take_over(held);
         return Woken::Otherwise;
     }
+    if dispatcher::look_for_signals(core) {
+        core.transport.disarm();
+        // Another thread may wait for it.
+        core.news = true;
+        return Woken::Otherwise;
+    }
     let longest = look_around(core);
     let at_most = match () {
         () if core.has_deferred() => DEFERRED_RETRY,

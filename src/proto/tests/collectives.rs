@@ -1,4 +1,4 @@
-//! Barriers and exchanges of jobs of all sizes, while packets overtake each other and tasks run ahead.
+//! Barriers and exchanges of jobs of all sizes, while packets and signals overtake each other and tasks run ahead.
 
 use super::network::Network;
 use super::{placement, random_hosts, seeds};
@@ -85,6 +85,9 @@ impl Job {
     }
 
     fn deliver_one(&mut self) {
+        if let Some(task) = self.network.signal_arrives() {
+            return self.advance(task);
+        }
         let Some(packet) = self.network.arrival() else { return };
         let Head::Collective { round, sequence, offset, other } = packet.head else {
             panic!("unexpected packet {:?}", packet.head);
@@ -141,6 +144,7 @@ fn small_on(seed: u64, hosts: Vec<u32>, rounds: usize) {
     let tasks = hosts.len();
     let mut rng = Rng::stream(seed, tasks as u64);
     let network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.2));
+    let network = network.with_signals([0.0, 0.5, 1.0][rng.below(3) as usize]);
     let max_body = [64, 1024][rng.below(2) as usize];
     Job::new(hosts, rounds, max_body, network, tasks).run(&mut rng);
 }
@@ -221,7 +225,11 @@ fn mixed(
     }
     let mut steps = 0;
     while outcomes.iter().any(Option::is_none) {
-        if let Some(packet) = network.arrival() {
+        if let Some(task) = network.signal_arrives() {
+            let at = task as usize;
+            let outcome = job[at].advance(&mut outboxes[at], &mut network.link(task));
+            outcomes[at] = outcomes[at].take().or(outcome);
+        } else if let Some(packet) = network.arrival() {
             let Head::Collective { round, sequence, offset, other } = packet.head else {
                 panic!("an unexpected {:?}", packet.head);
             };
@@ -247,7 +255,8 @@ fn a_barrier_that_meets_an_exchange_fails_in_every_task() {
     seeds(4, |seed| {
         for tasks in 2..=17 {
             let mut rng = Rng::stream(seed, 1000 + u64::from(tasks));
-            let mut network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.2));
+            let mut network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.2))
+                .with_signals([0.0, 0.5, 1.0][rng.below(3) as usize]);
             let hosts = if seed % 2 == 0 { random_hosts(&mut rng, tasks) } else { vec![0; tasks as usize] };
             let placement = placement(&hosts);
             let mut job: Vec<_> =
@@ -275,6 +284,44 @@ fn a_barrier_that_meets_an_exchange_fails_in_every_task() {
             }
         }
     });
+}
+
+/// Signals are all that a barrier needs, and a task that is one operation ahead is not taken for one that has made another call.
+#[test]
+fn a_signal_of_the_next_operation_is_none_of_this_one() {
+    let mut network = Network::new(1, 4, 0.0, true).with_signals(1.0);
+    let mut outboxes = [Outbox::new(2, 64), Outbox::new(2, 64)];
+    let mut job = [Collectives::new(0, 2, None), Collectives::new(1, 2, None)];
+    let mut enter = |job: &mut [Collectives; 2], network: &mut Network, task: Task, value| {
+        let (at, mut link) = (task as usize, network.link(task));
+        job[at].enter(value, &mut outboxes[at], &mut link);
+        let outcome = job[at].advance(&mut outboxes[at], &mut link);
+        while network.signal_arrives().is_some() {}
+        outcome
+    };
+    for _ in 0..5 {
+        assert_eq!(enter(&mut job, &mut network, 0, None), None);
+        assert!(job[0].awaits(1));
+        assert_eq!(enter(&mut job, &mut network, 1, None), Some(Ok(Vec::new())));
+        // Task 1 is in the next operation already.
+        assert_eq!(enter(&mut job, &mut network, 1, None), None);
+        assert!(job[0].look(&mut network.link(0)) && !job[0].awaits(1) && !job[0].look(&mut network.link(0)));
+        let mut outbox = Outbox::new(2, 64);
+        assert_eq!(job[0].advance(&mut outbox, &mut network.link(0)), Some(Ok(Vec::new())));
+        assert_eq!(enter(&mut job, &mut network, 0, None), Some(Ok(Vec::new())));
+        assert_eq!(job[1].advance(&mut outbox, &mut network.link(1)), Some(Ok(Vec::new())));
+        // An exchange that meets the signal of a barrier is another call.
+        assert_eq!(enter(&mut job, &mut network, 0, None), None);
+        let other = |task| Some(Err(Failure { task, code: crate::abi::LAPI_ERR_UNKNOWN }));
+        assert_eq!(enter(&mut job, &mut network, 1, Some(9)), other(0));
+        let packet = network.arrival().expect("the values of task 1");
+        let Head::Collective { round, sequence, offset, other: named } = packet.head else { panic!() };
+        let (body, part) = (packet.body(), Part { sequence, round, offset, other: named });
+        // SAFETY: the body is in the packet.
+        assert!(unsafe { job[0].arrive(1, &part, body.ptr, body.len) });
+        assert_eq!(job[0].advance(&mut outbox, &mut network.link(0)), other(1));
+        assert_eq!(network.flying(), 0);
+    }
 }
 
 /// Whatever a packet says, it asks for no memory that it has not the right to, and what is right still counts.

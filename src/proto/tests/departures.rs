@@ -1,4 +1,5 @@
-//! Barriers and exchanges of jobs in which tasks die: each remaining task completes each of them, in step with the others.
+//! Barriers and exchanges of jobs in which tasks die: each remaining task completes each of them, in step with the others. And
+//! barriers after a task has rejoined.
 
 use super::network::Network;
 use super::{placement, random_hosts, seeds};
@@ -28,6 +29,8 @@ struct Job {
     network: Network,
     members: Vec<Member>,
     code: i32,
+    /// All operations are barriers.
+    barriers: bool,
 }
 
 impl Job {
@@ -44,7 +47,7 @@ impl Job {
             outcomes: Vec::new(),
             alive: true,
         };
-        Self { tasks, network, members: (0..tasks).map(member).collect(), code }
+        Self { tasks, network, members: (0..tasks).map(member).collect(), code, barriers: false }
     }
 
     fn enter(&mut self, task: Task) {
@@ -57,7 +60,9 @@ impl Job {
         let Member { collectives, outbox, outcomes, .. } = &mut self.members[task as usize];
         let Some(outcome) = collectives.advance(outbox, &mut self.network.link(task)) else { return };
         assert!(!collectives.busy() && collectives.awaited().next().is_none());
-        if let Ok(values) = &outcome {
+        if let Ok(values) = &outcome
+            && !self.barriers
+        {
             let right = (0..self.tasks).filter_map(|task| value(outcomes.len(), task));
             assert!(values.iter().copied().eq(right), "task {task}, operation {}", outcomes.len());
         }
@@ -66,6 +71,12 @@ impl Job {
 
     /// Delivers a packet, unless its target is dead.
     fn deliver_one(&mut self) {
+        if let Some(task) = self.network.signal_arrives() {
+            if self.members[task as usize].alive {
+                self.advance(task);
+            }
+            return;
+        }
         let Some(packet) = self.network.arrival() else { return };
         let member = &mut self.members[packet.dst as usize];
         if !member.alive {
@@ -154,6 +165,7 @@ fn survive(seed: u64, hosts: &[u32]) {
     let tasks = hosts.len() as u32;
     let mut rng = Rng::stream(seed, tasks.into());
     let network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.3));
+    let network = network.with_signals([0.0, 0.5, 1.0][rng.below(3) as usize]);
     let max_body = [64, 1024][rng.below(2) as usize];
     let mut job = Job::on(hosts, network, max_body, CODES[rng.below(2) as usize]);
     let mut dead: Vec<Task> =
@@ -192,7 +204,7 @@ fn no_task_completes_what_a_dead_task_has_not_entered() {
             let missing = rng.below(tasks.into()) as Task;
             // Of every second seed on several hosts.
             let hosts = if seed % 2 == 0 { random_hosts(&mut rng, tasks) } else { vec![0; tasks as usize] };
-            let mut job = Job::on(&hosts, Network::new(seed, 4, 0.1, false), 64, CODES[0]);
+            let mut job = Job::on(&hosts, Network::new(seed, 4, 0.1, false).with_signals(0.5), 64, CODES[0]);
             job.run(3, vec![(0, missing)], &mut rng);
             job.check(&[missing]);
             for member in job.members.iter().filter(|member| member.alive) {
@@ -210,7 +222,7 @@ fn no_task_waits_for_a_task_that_has_given_up() {
             let mut rng = Rng::stream(seed, tasks.into());
             let missing = rng.below(tasks.into()) as Task;
             let hosts = if seed % 2 == 0 { random_hosts(&mut rng, tasks) } else { vec![0; tasks as usize] };
-            let mut job = Job::on(&hosts, Network::new(seed, 4, 0.1, false), 64, CODES[0]);
+            let mut job = Job::on(&hosts, Network::new(seed, 4, 0.1, false).with_signals(0.5), 64, CODES[0]);
             job.kill(missing);
             // One after the other enters, alone, as often as it likes, and the first ones never again.
             let mut order: Vec<Task> = (0..tasks).filter(|&task| task != missing).collect();
@@ -243,13 +255,18 @@ fn no_task_waits_for_a_task_that_has_given_up() {
 /// What a task sent before it died counts: of two, the other one completes what it has entered.
 #[test]
 fn the_last_packets_of_a_dead_task_count() {
-    let mut rng = Rng::new(1);
-    let mut job = Job::new(2, Network::new(1, 4, 0.0, true), 64, CODES[0]);
-    job.enter(1);
-    job.kill(1);
-    job.run(2, Vec::new(), &mut rng);
-    let missing = Failure { task: 1, code: CODES[0] };
-    assert_eq!(job.members[0].outcomes, [Ok(()), Err(missing)]);
+    // By a packet of values; then a barrier, by a packet and by a signal.
+    for (before, signal) in [(0, 0.0), (2, 0.0), (2, 1.0)] {
+        let mut rng = Rng::new(1);
+        let network = Network::new(1, 4, 0.0, true).with_signals(signal);
+        let mut job = Job::new(2, network, 64, CODES[0]);
+        job.run(before, Vec::new(), &mut rng);
+        job.enter(1);
+        job.kill(1);
+        job.run(before + 2, Vec::new(), &mut rng);
+        let missing = Failure { task: 1, code: CODES[0] };
+        assert_eq!(job.members[0].outcomes[before..], [Ok(()), Err(missing)], "{before}, {signal}");
+    }
 }
 
 /// The failure of a task in a later operation says nothing of this one, for which its packet may still be under way.
@@ -275,4 +292,95 @@ fn a_task_that_fails_later_may_still_complete_this_operation() {
     member.peer_failed(1, 1, missing);
     member.lose(1, CODES[0]);
     assert_eq!(member.advance(&mut outbox, &mut network.link(0)), Some(Err(missing)));
+}
+
+/// A task dies, and another process takes its place. The others have failed in more or fewer operations; each lets it rejoin when it
+/// likes, and goes on with barriers. All of them meet again, in step.
+fn rejoin(seed: u64, tasks: u32) {
+    let mut rng = Rng::stream(seed, tasks.into());
+    let network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.3));
+    let network = network.with_signals([0.0, 0.5, 1.0][rng.below(3) as usize]);
+    let mut job = Job::new(tasks, network, 64, CODES[0]);
+    let back = rng.below(tasks.into()) as Task;
+    let until = 1 + rng.below(5) as usize;
+    job.run(until, vec![(rng.below(u64::from(tasks) * 30), back)], &mut rng);
+    let fails = |member: &Member| !member.alive || member.outcomes.last().is_some_and(Result::is_err);
+    while !job.members.iter().all(fails) {
+        job.run(
+            job.members.iter().map(|member| member.outcomes.len()).max().unwrap_or(0) + 1,
+            vec![(0, back)],
+            &mut rng,
+        );
+    }
+    (0..tasks).filter(|&task| task != back).for_each(|task| job.network.part(back, task));
+    job.barriers = true;
+    let me = &mut job.members[back as usize];
+    *me = Member {
+        collectives: Collectives::new(back, tasks, None),
+        outbox: Outbox::new(tasks, 64),
+        outcomes: Vec::new(),
+        alive: true,
+    };
+    job.members.iter_mut().for_each(|member| member.outcomes.clear());
+    // The position of each task when it lets the other one rejoin, as they arrive there; and what that one reports to each.
+    let (mut joined, mut positions, mut reports) = (vec![false; tasks as usize], Vec::new(), Vec::new());
+    joined[back as usize] = true;
+    let (mut highest, mut steps) = (0, 0);
+    let goal = job.members.iter().map(|member| member.collectives.position()).max().unwrap_or(0) + 6;
+    let done = |member: &Member| member.collectives.position() >= goal && !member.collectives.busy();
+    while !job.members.iter().all(done) {
+        let task = rng.below(tasks.into()) as Task;
+        let member = &mut job.members[task as usize];
+        member.outbox.pump(&mut job.network.link(task), &mut Vec::new());
+        if !joined[task as usize] {
+            if rng.chance(0.1) {
+                joined[task as usize] = true;
+                job.network.join(back, task);
+                member.outbox.renew(back);
+                member.collectives.allow_rejoin(back);
+                positions.push((task, member.collectives.position()));
+            }
+        } else if !member.collectives.busy() && member.collectives.position() < goal && rng.chance(0.3) {
+            member.collectives.enter(None, &mut member.outbox, &mut job.network.link(task));
+            job.advance(task);
+        }
+        if !positions.is_empty() && rng.chance(0.2) {
+            let (task, position) = positions.swap_remove(rng.below(positions.len() as u64) as usize);
+            if position > highest {
+                highest = position;
+                reports.extend((0..tasks).map(|task| (task, position)));
+            } else {
+                reports.push((task, highest));
+            }
+        }
+        let at = rng.below(reports.len().max(1) as u64) as usize;
+        if let Some(&(task, position)) = reports.get(at).filter(|(task, _)| joined[*task as usize]) {
+            reports.swap_remove(at);
+            let Member { collectives, outbox, .. } = &mut job.members[task as usize];
+            collectives.catch_up(position, outbox, &mut job.network.link(task));
+            job.advance(task);
+        }
+        (0..rng.below(4)).for_each(|_| job.deliver_one());
+        steps += 1;
+        let standing = |member: &Member| {
+            (member.collectives.entered(), member.collectives.awaited().collect::<Vec<_>>())
+        };
+        assert!(
+            steps < 200_000,
+            "they never meet: {:?}",
+            job.members.iter().map(standing).collect::<Vec<_>>()
+        );
+    }
+    for member in &job.members {
+        assert!(
+            member.outcomes.len() >= 6 && member.outcomes.iter().all(Result::is_ok),
+            "{:?}",
+            member.outcomes
+        );
+    }
+}
+
+#[test]
+fn all_meet_again_after_a_task_has_rejoined() {
+    seeds(40, |seed| [2, 3, 4, 5, 8, 16, 17, 21].into_iter().for_each(|tasks| rejoin(seed, tasks)));
 }

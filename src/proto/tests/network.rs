@@ -1,11 +1,11 @@
-//! A network in which packets overtake each other and links have no room.
+//! A network in which packets and signals overtake each other and links have no room.
 
 use crate::base::bytes::{self, Piece, pad8};
 use crate::base::rng::Rng;
 use crate::proto::Link;
 use crate::wire::frame::{Outgoing, SendOutcome, Task, Ticket};
 use crate::wire::packet::Head;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A packet on its way.
 #[derive(Debug)]
@@ -48,6 +48,14 @@ pub struct Network {
     take: f64,
     /// Taken packets that have arrived, by their senders.
     completed: Vec<(Task, Ticket)>,
+    /// The probability that a link can give a signal.
+    signal: f64,
+    /// Signals on their way: from, to and number.
+    signals: Vec<(Task, Task, u32)>,
+    /// The last even and the last odd number that have arrived, by sender and receiver.
+    given: HashMap<(Task, Task), [Option<u32>; 2]>,
+    /// Pairs of tasks that have parted, in both orders.
+    apart: HashSet<(Task, Task)>,
     rng: Rng,
     serial: u64,
 }
@@ -63,9 +71,49 @@ impl Network {
             ordered,
             take: 0.5,
             completed: Vec::new(),
+            signal: 0.0,
+            signals: Vec::new(),
+            given: HashMap::new(),
+            apart: HashSet::new(),
             rng: Rng::stream(seed, 0x006e_6574),
             serial: 0,
         }
+    }
+
+    /// The same, whose links can give signals with this probability; 1: whenever they want.
+    pub fn with_signals(self, signal: f64) -> Self {
+        Self { signal, ..self }
+    }
+
+    /// A signal arrives now, if there is any, and if it is not a packet's turn. Returns the task that it is for.
+    pub fn signal_arrives(&mut self) -> Option<Task> {
+        if self.signals.is_empty() || !self.flying.is_empty() && self.rng.chance(0.5) {
+            return None;
+        }
+        let (src, dst, number) = self.signals[self.rng.below(self.signals.len() as u64) as usize];
+        // Of those in one place the first one comes first.
+        let same = |&(from, to, other): &(Task, Task, u32)| (from, to, other & 1) == (src, dst, number & 1);
+        let at = self.signals.iter().position(same)?;
+        let (.., number) = self.signals.remove(at);
+        self.given.entry((src, dst)).or_default()[number as usize & 1] = Some(number);
+        Some(dst)
+    }
+
+    /// Two tasks part: what is under way between them, and the numbers that they have given each other, are gone. Until they join again
+    /// nothing finds room.
+    pub fn part(&mut self, one: Task, other: Task) {
+        let concerns = |src: Task, dst: Task| (src, dst) == (one, other) || (dst, src) == (one, other);
+        self.flying.retain(|packet| !concerns(packet.src, packet.dst));
+        self.between.retain(|&(src, dst), _| !concerns(src, dst));
+        self.signals.retain(|&(src, dst, _)| !concerns(src, dst));
+        self.given.retain(|&(src, dst), _| !concerns(src, dst));
+        self.apart.extend([(one, other), (other, one)]);
+    }
+
+    /// Two tasks that have parted are connected again.
+    pub fn join(&mut self, one: Task, other: Task) {
+        self.apart.remove(&(one, other));
+        self.apart.remove(&(other, one));
     }
 
     /// The way out of a task.
@@ -73,14 +121,15 @@ impl Network {
         NetworkLink { network: self, src }
     }
 
-    /// How many packets are on their way.
+    /// How many packets and signals are on their way.
     pub fn flying(&self) -> usize {
-        self.flying.len()
+        self.flying.len() + self.signals.len()
     }
 
-    /// Whether a packet from `src` is on its way to `dst`.
+    /// Whether a packet or a signal from `src` is on its way to `dst`.
     pub fn flies(&self, src: Task, dst: Task) -> bool {
         self.flying.iter().any(|packet| (packet.src, packet.dst) == (src, dst))
+            || self.signals.iter().any(|&(from, to, _)| (from, to) == (src, dst))
     }
 
     /// A packet that arrives now: any of them or, with order, the first between its two tasks.
@@ -118,7 +167,7 @@ pub struct NetworkLink<'a> {
 impl Link for NetworkLink<'_> {
     unsafe fn send(&mut self, dst: Task, packet: &Outgoing<'_>) -> SendOutcome {
         let network = &mut *self.network;
-        if network.rng.chance(network.refuse) {
+        if network.rng.chance(network.refuse) || network.apart.contains(&(self.src, dst)) {
             return SendOutcome::NoRoom;
         }
         if network.capacity != usize::MAX {
@@ -153,6 +202,20 @@ impl Link for NetworkLink<'_> {
         let mine = |(src, _): &(Task, Ticket)| *src == self.src;
         let at = self.network.completed.iter().position(mine)?;
         Some(self.network.completed.swap_remove(at).1)
+    }
+
+    fn signal(&mut self, dst: Task, number: u32) -> bool {
+        let network = &mut *self.network;
+        let can = network.rng.chance(network.signal) && !network.apart.contains(&(self.src, dst));
+        if can {
+            network.signals.push((self.src, dst, number));
+        }
+        can
+    }
+
+    fn signalled(&mut self, from: Task, number: u32) -> bool {
+        let given = self.network.given.get(&(from, self.src));
+        given.is_some_and(|given| given[number as usize & 1] == Some(number))
     }
 }
 

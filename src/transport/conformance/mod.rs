@@ -10,8 +10,8 @@
 //! }
 //! ```
 //!
-//! Six files by theme: here what packets carry, in `partings` tasks that leave and rejoin, in `events` sleeping and waking,
-//! in `later` what is reported later,
+//! Seven files by theme: here what packets carry, in `partings` tasks that leave and rejoin, in `events` sleeping and waking,
+//! in `later` what is reported later, in `signals` numbers that are given without a packet,
 //! in `remote` remote access, in `storm` many threads at once.
 //! Every wait has a deadline, and none of the checks depends on how fast anything runs. A transport may
 //! refuse a packet without a reason visible here, hold packets back, or reorder them where its limits allow it.
@@ -21,6 +21,7 @@ mod later;
 mod partings;
 mod remote;
 mod served;
+mod signals;
 mod storm;
 mod support;
 
@@ -63,6 +64,7 @@ fn connected_until_closed<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     closes(make);
     events::suite(make);
     later::suite(make);
+    signals::suite(make);
     remote::suite(make);
     storm::suite(make);
 }

@@ -1,7 +1,7 @@
 //! Tasks that part, and come together again.
 
 use super::support::{Deadline, Sample, expect, try_send};
-use super::{PeerState, SendError, pass};
+use super::{PeerState, SendError, pass, signals};
 use crate::transport::{PeerStanding, Task, Transport};
 
 pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
@@ -11,6 +11,7 @@ pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     parts_again_and_again(make);
     survives_parting_in_the_middle_of_a_packet(make);
     shows_that_a_peer_has_parted(make);
+    signals::are_forgotten(make);
 }
 
 fn cuts_one_connection<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
@@ -139,7 +140,7 @@ fn shows_that_a_peer_has_parted<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 }
 
 /// Both let the other rejoin, and this is reported to each once.
-fn reconnect<T: Transport>(ends: &mut [T], first: usize, second: usize) {
+pub(super) fn reconnect<T: Transport>(ends: &mut [T], first: usize, second: usize) {
     ends[first].rejoin(second as Task, 40 + first as u64).expect("can rejoin");
     ends[second].rejoin(first as Task, 40 + second as u64).expect("can rejoin");
     both_are_back(ends, [41, 40]);

@@ -35,6 +35,8 @@ pub struct MemOptions {
     pub take: bool,
     /// One packet in this number is lost at first, and sent again after [`RESEND`]; 0: none.
     pub lose: u32,
+    /// Tasks can give each other numbers ([`Peers::signal`]).
+    pub signals: bool,
     /// Offer [`RemoteAccess`](super::RemoteAccess). It copies inside the process, so the addresses given to it must be valid
     /// here: it cannot check them, except that it refuses a null address.
     pub remote: bool,
@@ -60,6 +62,7 @@ impl Default for MemOptions {
             capacity: 64,
             take: false,
             lose: 0,
+            signals: false,
             remote: false,
             pending: false,
             keyed: false,
@@ -160,6 +163,7 @@ impl NetworkHandle {
         assert_ne!(end.state(), PeerState::Up, "a task that has not left");
         inbox.lanes.clear();
         inbox.ready.clear();
+        inbox.signals.clear();
         // A peer that has not noticed the death is not connected with the new process.
         end.life.fetch_add(1, Ordering::AcqRel);
         end.state.store(PeerState::Up as u8, Ordering::Release);

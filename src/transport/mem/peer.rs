@@ -45,6 +45,27 @@ impl Peers for MemTransport {
         self.network.end(peer).polling.load(Ordering::Relaxed)
     }
 
+    fn signal(&mut self, peer: Task, number: u32) -> bool {
+        let end = self.network.end(peer);
+        let mut inbox = end.inbox.lock();
+        let connected = self.network.options.signals
+            && !self.absent.contains_key(&peer)
+            && self.knows(peer)
+            && [end, self.network.end(self.task)].iter().all(|end| end.state() == PeerState::Up)
+            && !self.network.rejoins.lock().contains_key(&(self.task, peer));
+        if connected {
+            inbox.signals.entry(self.task).or_default()[number as usize & 1] = Some(number);
+            end.call(&mut inbox);
+        }
+        connected
+    }
+
+    fn signalled(&self, peer: Task, number: u32) -> bool {
+        let inbox = self.network.end(self.task).inbox.lock();
+        let given = inbox.signals.get(&peer).filter(|_| !self.absent.contains_key(&peer));
+        given.is_some_and(|given| given[number as usize & 1] == Some(number))
+    }
+
     fn part(&mut self, peer: Task) {
         self.recall(peer);
         self.held.remove(&peer);

@@ -3,7 +3,7 @@
 //! A [`Connector`] works beside the transport, possibly on its own thread: it makes [`Offer`]s, maps what peers offer, and
 //! leaves connections in [`Arrivals`], where the transport fetches them.
 
-use super::peer::{Life, Peer, Process};
+use super::peer::{Life, Memory, Peer, Process};
 use super::remote::Landmark;
 use super::segment::{self, RingMemory, Segment};
 use super::window::{Part, Window};
@@ -163,7 +163,7 @@ impl Site {
             out: accepted.producer,
             inward: offer.consumer,
             segment: accepted.segment,
-            _rings: [accepted.ring, offer.ring],
+            memory: Memory { send: accepted.ring, receive: offer.ring },
             event: accepted.event,
             process: Process { life: Some(life), pid: about.pid, landmark: about.landmark },
             stuck_at: None,

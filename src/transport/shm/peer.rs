@@ -16,8 +16,7 @@ pub(super) struct Peer {
     pub(super) out: Producer,
     pub(super) inward: Consumer,
     pub(super) segment: Segment,
-    /// The rings' memory.
-    pub(super) _rings: [RingMemory; 2],
+    pub(super) memory: Memory,
     pub(super) event: OwnedFd,
     pub(super) process: Process,
     /// The last packet found no room there.
@@ -26,6 +25,12 @@ pub(super) struct Peer {
     pub(super) quiet: bool,
     /// How many packets had been taken from it when that was last compared.
     pub(super) taken_before: u64,
+}
+
+/// The memory of the two rings: into which this task writes, and into which the peer writes.
+pub(super) struct Memory {
+    pub(super) send: RingMemory,
+    pub(super) receive: RingMemory,
 }
 
 impl Peer {
@@ -86,6 +91,21 @@ impl Peers for ShmTransport {
     /// A peer that is absent is to be sent packets: they wait for it.
     fn polls(&self, task: Task) -> bool {
         self.peer(task).is_none_or(|peer| peer.segment.polls())
+    }
+
+    #[inline]
+    fn signal(&mut self, task: Task, number: u32) -> bool {
+        let Some(peer) = self.peer(task).filter(|peer| peer.segment.running()) else { return false };
+        peer.memory.send.signals().give(number);
+        if peer.segment.doorbell().needs_wake(self.light) {
+            ring_bell(&peer.event);
+        }
+        true
+    }
+
+    #[inline]
+    fn signalled(&self, task: Task, number: u32) -> bool {
+        self.peer(task).is_some_and(|peer| peer.memory.receive.signals().given(number))
     }
 
     fn view(&self, task: Task) -> View {

@@ -12,6 +12,7 @@ use crate::base::doorbell::Doorbell;
 use crate::base::limits;
 use crate::base::line::Line;
 use crate::base::ring::{Consumer, Geometry, Producer};
+use crate::base::signals::Signals;
 use crate::error::{Error, Result};
 use crate::transport::Task;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
@@ -71,7 +72,8 @@ pub struct Segment {
     memory: Mapping,
 }
 
-/// The memory of one ring, made for one connection: nothing of a former one can be in it.
+/// The memory of what one task sends another one, made for one connection: nothing of a former one can be in it. It has a ring, and
+/// before it numbers.
 pub(super) struct RingMemory {
     memory: Mapping,
     geometry: Geometry,
@@ -101,10 +103,13 @@ pub fn bytes(tasks: u32) -> usize {
 /// The bytes of a segment.
 pub(super) const SEGMENT: usize = CONTROL;
 
-/// The bytes of a ring in a job of `tasks` tasks.
+/// The bytes of a ring's memory in a job of `tasks` tasks.
 pub(super) fn ring_bytes(tasks: u32) -> usize {
-    geometry(tasks).bytes().next_multiple_of(4096)
+    (RING + geometry(tasks).bytes()).next_multiple_of(4096)
 }
+
+/// Where the ring begins in its memory: behind the numbers that its producer gives the consumer without a packet.
+const RING: usize = size_of::<Signals>();
 
 impl Segment {
     /// Makes a segment for a task in a job of `tasks`: the file and its mapping.
@@ -207,14 +212,27 @@ impl RingMemory {
 
     /// The end that writes. The ring's memory must outlive it; only one task, and only once, makes it.
     pub(super) fn producer(&self) -> Producer {
-        // SAFETY: page-aligned, as long as a ring, zeroed when it was made; one producer by the rule above.
-        unsafe { Producer::new(self.memory.base, self.geometry) }
+        // SAFETY: aligned, as long as a ring, zeroed when it was made; one producer by the rule above.
+        unsafe { Producer::new(self.ring(), self.geometry) }
     }
 
     /// The other end, for the task that made it, once.
     pub(super) fn consumer(&self) -> Consumer {
         // SAFETY: as for `producer`.
-        unsafe { Consumer::new(self.memory.base, self.geometry) }
+        unsafe { Consumer::new(self.ring(), self.geometry) }
+    }
+
+    fn ring(&self) -> NonNull<u8> {
+        const { assert!(RING.is_multiple_of(128)) };
+        // SAFETY: inside of the mapping, see `ring_bytes`.
+        unsafe { self.memory.base.add(RING) }
+    }
+
+    /// The numbers that are given without a packet.
+    #[inline]
+    pub(super) fn signals(&self) -> &Signals {
+        // SAFETY: the mapping begins with them, page-aligned, and they are all atomics.
+        unsafe { self.memory.base.cast::<Signals>().as_ref() }
     }
 
     /// Writes a word anywhere in the ring, as a task does whose memory is corrupt.
@@ -223,7 +241,7 @@ impl RingMemory {
         assert!(at.is_multiple_of(8) && at + 8 <= self.geometry.bytes());
         // SAFETY: inside of the mapping, and aligned; both ends use atomic operations on it.
         unsafe {
-            let place = self.memory.base.as_ptr().cast::<u8>().add(at).cast::<u64>();
+            let place = self.ring().as_ptr().add(at).cast::<u64>();
             std::sync::atomic::AtomicU64::from_ptr(place).store(word, std::sync::atomic::Ordering::Relaxed);
         }
     }

@@ -5,6 +5,7 @@
  *   am        that of active messages too, whether or not their completion handlers have returned
  *   get       after LAPI_Fence the data of gets and read-modify-writes has arrived
  *   gfence    no task leaves LAPI_Gfence before all have entered it, and all data is in place
+ *   late      the same, and one task after the other comes so late that the others sleep
  *   mixed     LAPI_Gfence with everything under way
  */
 #include "../common/ltest.h"
@@ -121,7 +122,7 @@ static void get(int rounds) {
     CHECK_EQ(variable, rounds * t_tasks);
 }
 
-static void gfence(int rounds) {
+static void gfence(int rounds, int late) {
     static volatile int entered[16];
     void **entereds = t_addresses((void *)entered);
     int round, tgt;
@@ -129,6 +130,7 @@ static void gfence(int rounds) {
         /* Without a fence in between, a task may be a round ahead of another one, and not more. */
         for (tgt = 0; tgt < t_tasks; tgt++)
             OK(LAPI_Put(t_hndl, (uint)tgt, sizeof round, (int *)entereds[tgt] + t_me, &round, NULL, NULL, NULL));
+        if (late && round % t_tasks == t_me) usleep(20000);
         t_fence();
         for (tgt = 0; tgt < t_tasks; tgt++) {
             int now = entered[tgt];
@@ -176,7 +178,8 @@ int main(int argc, char **argv) {
     if (strcmp(which, "put") == 0) put(rounds);
     else if (strcmp(which, "am") == 0) am(rounds);
     else if (strcmp(which, "get") == 0) get(rounds);
-    else if (strcmp(which, "gfence") == 0) gfence(rounds);
+    else if (strcmp(which, "gfence") == 0) gfence(rounds, 0);
+    else if (strcmp(which, "late") == 0) gfence(rounds, 1);
     else if (strcmp(which, "mixed") == 0) mixed(rounds);
     else T_FAIL("there is no case \"%s\"", which);
     t_done();
