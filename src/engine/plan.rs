@@ -27,11 +27,11 @@ pub enum Way {
         /// The data is copied.
         copied: bool,
     },
-    /// The same for data of any length, in as many writes as it takes.
+    /// Writes by the key of all the peer's memory, of data of any length, in as many as it takes.
     WriteLong,
     /// A key of the program's memory is sent; the peer makes the access.
     Offer,
-    /// As [`Way::Offer`] for the long parts of data; the rest goes in packets.
+    /// Keys of the long parts of data are sent, as in [`Way::Offer`]; the rest goes in packets.
     OfferParts,
 }
 
@@ -98,9 +98,9 @@ pub struct Means {
 pub struct Peer {
     /// How its memory is reached.
     pub reach: Reach,
-    /// It has given a key of all its memory.
+    /// The peer has given a key of all its memory.
     pub key: bool,
-    /// It looks for packets.
+    /// The peer looks for packets.
     pub polls: bool,
     /// The longest body of a packet to it.
     pub room: usize,

@@ -244,11 +244,11 @@ pub trait Wakeup {
 /// The state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerState {
-    /// It takes packets.
+    /// The peer takes packets.
     Up,
-    /// It ended LAPI in an orderly way.
+    /// The peer ended LAPI in an orderly way.
     Closed,
-    /// It died, or cannot be reached any more, or one of the two has parted from the other.
+    /// The peer died, or cannot be reached any more, or one of the two has parted from the other.
     Dead,
     /// This task is not connected with it yet: packets to it find no room. See [`PeerStanding::absence`].
     Connecting,
@@ -288,7 +288,7 @@ pub struct PeerStanding {
 }
 
 impl PeerStanding {
-    /// That of a peer that is connected, or will be as soon as it is needed.
+    /// The standing of a peer that is connected, or will be as soon as it is needed.
     pub(crate) const UP: Self = Self { state: PeerState::Up, absence: None, has_parted: false };
 }
 
@@ -297,7 +297,7 @@ impl PeerStanding {
 pub enum Want {
     /// A connection, if that has not begun: this task awaits something from the peer.
     Connection,
-    /// That the peer looks for packets soon, although it may be computing or may have stopped looking, as far as the transport can do that:
+    /// The peer is to look for packets soon, although it may be computing or may have stopped looking, as far as the transport can do that:
     /// a hint.
     Attention,
 }
@@ -431,7 +431,7 @@ pub enum Reach {
 pub struct Exposure {
     /// What the peer will do: [`Access::Read`] takes bytes from here.
     pub access: Access,
-    /// Its accesses are not to be striped: where it has several ways to this memory, it uses one of them.
+    /// The peer's accesses are not to be striped: where it has several ways to this memory, it uses one of them.
     pub one_rail: bool,
 }
 
@@ -486,7 +486,7 @@ pub trait RemoteAccess {
     /// it was not started, because there is no such key, or no room now, or it is too long, or a packet is better now.
     ///
     /// # Safety
-    /// As for [`Self::start`]; with `copied` the local place must be readable now.
+    /// The conditions of [`Self::start`] hold; with `copied` the local place must be readable now.
     unsafe fn write(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool;
 
     /// The next of those writes that has ended; each is named once, unless it is recalled.

@@ -29,10 +29,10 @@ impl Parcel {
         unsafe { Self::gather_or_lend(src, packet, words, None) }
     }
 
-    /// The same, but with a `ticket` the second piece stays where it is until [`Self::fetch`].
+    /// Gathers a packet; with a `ticket` the second piece stays where it is until [`Self::fetch`].
     ///
     /// # Safety
-    /// As for [`Self::gather`]; a lent piece must be readable until then.
+    /// The conditions of [`Self::gather`] hold; a lent piece must be readable until then.
     pub(super) unsafe fn gather_or_lend(
         src: Task,
         packet: &Outgoing<'_>,

@@ -6,18 +6,18 @@ use super::{HAS_PURGED, PeerStanding, PeerState};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Up,
-    /// It may not have called LAPI_Init yet, or this task may have taken the place of a process that it knows: packets find no room before
+    /// The peer may not have called LAPI_Init yet, or this task may have taken the place of a process that it knows: packets find no room before
     /// the connection is made. With UDP and no launcher only.
     Meeting,
-    /// It has ended LAPI.
+    /// The peer has ended LAPI.
     Closed,
-    /// It cannot be reached: why.
+    /// The peer cannot be reached: why.
     Dead(String),
-    /// It has parted from this task, and lets it rejoin.
+    /// The peer has parted from this task, and lets it rejoin.
     HasParted,
     /// This task has parted from it.
     Parted,
-    /// It may rejoin.
+    /// The peer may rejoin.
     Rejoining,
 }
 

@@ -56,7 +56,7 @@ pub struct Activity {
 pub struct Run {
     /// What kind of handler.
     pub kind: Kind,
-    /// Its address.
+    /// The handler's address.
     pub address: usize,
     /// Which run it is.
     pub number: u64,
@@ -129,7 +129,7 @@ impl Activity {
         self.thread() != 0
     }
 
-    /// The same, and the calling thread runs the dispatcher: a call that it makes now comes from a handler.
+    /// Whether the calling thread runs the dispatcher: a call that it makes now comes from a handler.
     #[inline]
     pub fn here(&self) -> bool {
         let thread = self.thread();

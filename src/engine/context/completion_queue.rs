@@ -22,7 +22,7 @@ const ROOM: usize = 512;
 pub struct Completion {
     /// The handler.
     pub handler: compl_hndlr_t,
-    /// Its parameter.
+    /// The handler's parameter.
     pub parameter: usize,
     /// What follows when it has returned, and how often the sender had been given up when its message was complete.
     pub then: Option<(Delivery, u32)>,
@@ -165,7 +165,7 @@ impl Completions {
         all
     }
 
-    /// The same without waiting for them.
+    /// Ends the threads without waiting for them.
     pub fn dismiss(&self) {
         self.end().into_iter().for_each(Thread::detach);
     }

@@ -113,7 +113,7 @@ impl Watched {
         self.waiters.iter().any(|waiter| waiter.cntr == cntr && waiter.purged)
     }
 
-    /// It waits no more.
+    /// The thread waits for the counter no more.
     pub fn wait_no_more(&mut self, cntr: usize) {
         self.waiters.retain(|waiter| waiter.cntr != cntr);
     }

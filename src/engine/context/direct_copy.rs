@@ -173,7 +173,7 @@ impl DirectCopy {
         Self::new(peer, Places::Contiguous { local: buffer, remote, len }, Kind::Pull { id, cookie })
     }
 
-    /// The same by keys.
+    /// The data of message `id` of `peer`, pulled by keys.
     pub(crate) fn pull_by_keys(peer: Task, id: u32, cookie: u64, keyed: Box<Keyed>) -> Self {
         Self { keyed: Some(keyed), ..Self::new(peer, Places::EMPTY, Kind::Pull { id, cookie }) }
     }

@@ -33,7 +33,7 @@ pub enum Reason {
 /// The state of what is kept for one reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Level {
-    /// It is still more than half of the bound.
+    /// The amount is still more than half of the bound.
     pub high: bool,
     /// A number that changes when something of it is done, and not while nothing is.
     pub progress: u64,

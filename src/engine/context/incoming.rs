@@ -13,14 +13,14 @@ use crate::wire::key::Part;
 pub struct ActiveMessage {
     /// The task that sent it.
     pub src: Task,
-    /// Its number; `None` when it comes from this task itself.
+    /// The message's number; `None` when it comes from this task itself.
     pub id: Option<u32>,
     /// Address or index of its header handler.
     pub handler: u64,
     /// Type (upper half) and number of pieces (lower half) of the origin's vector, when the handler returns a
     /// vector.
     pub shape: Option<u64>,
-    /// Its packets hold whole atoms of a DGSP.
+    /// The packets hold whole atoms of a DGSP.
     pub atoms: bool,
     /// Target counter, or 0.
     pub tgt_cntr: u64,
@@ -35,7 +35,7 @@ pub enum Data {
     Here(Piece),
     /// All of it here, too long for what counts as one packet. The number is that of the bytes of an atom.
     Local(Content, usize),
-    /// Its beginning here, the rest to come.
+    /// The beginning is here, the rest is to come.
     Begun {
         /// What is here.
         first: Piece,
@@ -44,11 +44,11 @@ pub enum Data {
     },
     /// In the origin's memory.
     Remote {
-        /// Its address there.
+        /// The data's address there.
         addr: u64,
-        /// Its length.
+        /// The data's length.
         total: u64,
-        /// Its key, where one is needed.
+        /// The key of the memory, where one is needed.
         key: Option<Key>,
     },
     /// In the origin's memory, in parts: what is in none of them will be sent.
@@ -70,7 +70,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// This one alone.
+    /// A list of one part.
     pub fn one(part: Part) -> Self {
         Self { list: [part].into(), more: false }
     }
@@ -113,14 +113,14 @@ impl Data {
         Key::decode(unsafe { std::slice::from_raw_parts(piece.ptr, piece.len) })
     }
 
-    /// The same as data of `total` bytes at `addr` in the origin's memory, with its key, where one is needed. `None` when no memory has
+    /// The body as data of `total` bytes at `addr` in the origin's memory, with its key, where one is needed. `None` when no memory has
     /// these bytes.
     pub fn as_remote(&self, addr: u64, total: u64) -> Option<Self> {
         let exists = addr.checked_add(total).is_some() && usize::try_from(total).is_ok();
         exists.then(|| Self::Remote { addr, total, key: self.as_key() })
     }
 
-    /// The same as the parts of data of `total` bytes that the origin has exposed. `None` when they are malformed.
+    /// The body as the parts of data of `total` bytes that the origin has exposed. `None` when they are malformed.
     pub fn as_parts(&self, more: bool, total: u64) -> Option<Self> {
         let Self::Here(piece) = self else { return None };
         let parts = if more && piece.len == 0 {
@@ -154,7 +154,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// That of the data of a put, of `bytes` bytes in all: no handler runs.
+    /// The delivery of the data of a put, of `bytes` bytes in all: no handler runs.
     #[inline(always)]
     pub(crate) fn without_handler(src: Task, id: u32, tgt_cntr: u64, cookie: u64, bytes: u64) -> Self {
         Self {
@@ -194,7 +194,7 @@ pub struct Incoming {
 pub struct IncomingPut {
     /// The task that sent it.
     pub src: Task,
-    /// Its number.
+    /// The message's number.
     pub id: u32,
     /// Where the data goes.
     pub addr: u64,

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub enum Hold {
     /// The lock was taken: to be left at the end.
     Taken,
-    /// It was the program's: to be given back at the end.
+    /// The lock was the program's: to be given back at the end.
     Lent,
     /// A call further up this thread's stack has it.
     Nested,
@@ -32,7 +32,7 @@ pub struct OwnedLock {
     /// looks for another owner learns a value that may be out of date already. So no order between threads is needed.
     /// While the lock changes hands in [`Self::yield_to_others`], the former owner may still be here.
     owner: AtomicUsize,
-    /// It is the program's. Written by the owner alone, and read only by it and by the reports.
+    /// The lock is the program's. Written by the owner alone, and read only by it and by the reports.
     programs: AtomicBool,
     /// Calls that are [`Hold::Nested`]. Written and read by the owner alone.
     nested: AtomicU32,
@@ -65,7 +65,7 @@ impl OwnedLock {
         Hold::Taken
     }
 
-    /// The same for a call that can do without the lock: `None` when another thread holds it.
+    /// Enters for a call that can do without the lock: `None` when another thread holds it.
     #[inline]
     pub fn try_enter(&self) -> Option<Hold> {
         let me = this_thread();
@@ -105,7 +105,7 @@ impl OwnedLock {
         self.nested.load(Ordering::Relaxed) != 0
     }
 
-    /// The same as [`Self::enter`] for a thread that never shares the lock with the program, waiting no longer than that:
+    /// [`Self::enter`] for a thread that never shares the lock with the program, waiting no longer than that:
     /// `None` when others have kept it all the time.
     pub fn enter_within(&self, at_most: Duration) -> Option<Hold> {
         let me = this_thread();

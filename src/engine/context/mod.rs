@@ -190,7 +190,7 @@ impl Context {
         }
     }
 
-    /// The same for a call that can do without the lock: `None` when another thread holds it, which makes progress for the
+    /// Enters for a call that can do without the lock: `None` when another thread holds it, which makes progress for the
     /// context.
     #[inline]
     pub fn try_enter(&self) -> Option<Held<'_>> {
@@ -204,7 +204,7 @@ impl Context {
         held.try_core().is_some().then_some(held)
     }
 
-    /// The same for a thread that may not wait: `Err` has the thread that holds the lock (see [`this_thread`]), and has
+    /// Enters for a thread that may not wait: `Err` has the thread that holds the lock (see [`this_thread`]), and has
     /// held it all that time.
     pub fn enter_within(&self, at_most: Duration) -> std::result::Result<Option<Held<'_>>, usize> {
         let hold = self.lock.enter_within(at_most).ok_or_else(|| self.lock.owner().unwrap_or(0))?;

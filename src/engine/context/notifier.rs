@@ -142,7 +142,7 @@ impl Notifier {
         after.into_iter().for_each(|after| set_timer(timer, after));
     }
 
-    /// The same as [`Self::watch`], if it rests.
+    /// [`Self::watch`], if the notifier rests.
     pub(in crate::engine) fn watch_if_idle(&self) {
         if self.state.load(Ordering::Relaxed) == RESTING {
             self.watch();

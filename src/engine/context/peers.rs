@@ -149,7 +149,7 @@ impl Peers {
         entry.left
     }
 
-    /// The same, and something was dropped, which is to be reported to the program.
+    /// The peer has left, and something was dropped, which is to be reported to the program.
     pub fn note_dropped(&mut self, peer: Task, now: u32) {
         if !self.is_down(peer) {
             self.leaves(peer, now);
@@ -283,7 +283,7 @@ mod tests {
     use crate::base::rng::Rng;
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// The same as sets, as simple as can be.
+    /// A model of the peers: sets, as simple as can be.
     #[derive(Default)]
     struct Model {
         lost: BTreeSet<Task>,

@@ -13,11 +13,11 @@ use std::sync::Arc;
 pub enum Places {
     /// Contiguous at both.
     Contiguous {
-        /// Its address at this task.
+        /// The data's address at this task.
         local: usize,
-        /// Its address at the other task.
+        /// The data's address at the other task.
         remote: u64,
-        /// Its length in bytes.
+        /// The data's length in bytes.
         len: usize,
     },
     /// A layout at each.
@@ -120,7 +120,7 @@ pub struct Put {
 }
 
 impl Put {
-    /// The same put of other data.
+    /// This put with other data.
     pub fn with(self, places: Places) -> Self {
         let done = SendDone { bytes: places.len() as u64, ..self.done };
         Self { places, done, ..self }
@@ -136,7 +136,7 @@ pub struct PlainPut {
     pub local: usize,
     /// Where it goes at the target.
     pub remote: u64,
-    /// Its length in bytes.
+    /// The memory's length in bytes.
     pub len: usize,
     /// The target's counter, or 0.
     pub tgt_cntr: u64,
@@ -178,7 +178,7 @@ impl From<PlainPut> for Put {
 /// By what the target of a put knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks {
-    /// Its number.
+    /// The message's number.
     pub id: u32,
     /// The target's counter, or 0.
     pub tgt_cntr: u64,
@@ -279,7 +279,7 @@ pub struct Get {
     pub org_cntr: usize,
     /// The completion handler.
     pub handler: compl_hndlr_p,
-    /// Its parameter.
+    /// The completion handler's parameter.
     pub parameter: usize,
     /// The program's hint.
     pub hint: Hint,
@@ -318,7 +318,7 @@ pub enum Hint {
     Packets,
     /// What goes by bulk transfer goes over one rail.
     OneRail,
-    /// The same, and one copy, if that is possible.
+    /// Bulk transfer over one rail, and one copy, if that is possible.
     BulkOneRail,
 }
 

@@ -115,9 +115,9 @@ pub enum Kind {
 /// A message being assembled.
 #[derive(Clone, Debug)]
 pub struct Assembling {
-    /// Its sender.
+    /// The message's sender.
     pub src: Task,
-    /// Its number.
+    /// The message's number.
     pub id: u32,
     /// Bytes that have arrived.
     pub arrived: u64,

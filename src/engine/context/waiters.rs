@@ -23,7 +23,7 @@ pub struct WaitPolicy {
 
 /// Polls in a tight loop where more threads of a task wait than there are processors for them.
 const LITTLE: u32 = 40;
-/// The same where there are more tasks than processors: what a thread waits for rarely arrives before the thread yields.
+/// Polls where there are more tasks than processors: what a thread waits for rarely arrives before the thread yields.
 const CROWDED: u32 = 2;
 /// How long a thread polls in a tight loop: as long as its polls take where all peers share memory.
 const SPIN_TIME: Duration = Duration::from_millis(1);
@@ -190,7 +190,7 @@ pub struct StallDetector {
     /// Packets in and out at the last check.
     moved: u64,
     since: u32,
-    /// It was reported.
+    /// The stall was reported.
     reported: bool,
 }
 

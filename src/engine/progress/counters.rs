@@ -77,7 +77,7 @@ pub unsafe fn wait(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> 
     wait_until(held, awaited, |_| unsafe { counter::take(cntr, value) })
 }
 
-/// The same, asleep all the time (LAPI_Nopoll_wait).
+/// Waits for a counter asleep all the time (LAPI_Nopoll_wait).
 ///
 /// # Errors
 /// LAPI_ERR_MULTIPLE_WAITERS: another thread waits for the counter in this call. LAPI_ERR_TGT_PURGED: a task was purged that is

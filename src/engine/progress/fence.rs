@@ -16,7 +16,7 @@ pub fn fence(held: &mut Held<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The same for all tasks: each of them has called, and no message that was sent before is under way.
+/// Waits until each of all tasks has called, and no message that was sent before is under way.
 pub fn gfence(held: &mut Held<'_>) -> Result<()> {
     quiesce(held, "LAPI_Gfence")?;
     // This is done before the other tasks can know that this one is here, because what they send after the fence may arrive

@@ -36,7 +36,7 @@ const COMPUTING: u64 = 2_500_000;
 const DOUBT: Duration = Duration::from_millis(1);
 /// With work that nothing announces, the armed notifier wakes after this.
 const DEFERRED_RETRY: Duration = Duration::from_millis(1);
-/// It wakes at least this often: peers may have died or fallen silent, and one that is killed between taking the bell and
+/// The notifier wakes at least this often: peers may have died or fallen silent, and one that is killed between taking the bell and
 /// ringing it leaves a message unannounced.
 const LOOK_AROUND: Duration = Duration::from_millis(500);
 /// While it rests it looks this often whether the transport has a deadline.

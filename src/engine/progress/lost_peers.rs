@@ -32,7 +32,7 @@ pub const FIRST_POSITION: u64 = NO_EPOCH + 1;
 const LEAVE: Duration = Duration::from_secs(1);
 /// A thread that never sleeps looks after its peers about this often, in ticks: some tenths of a second.
 const BETWEEN_LOOKS: u64 = 300_000_000;
-/// The same as [`look_after_peers`], unless that was done a moment ago: for threads that never sleep.
+/// [`look_after_peers`], unless that was done a moment ago: for threads that never sleep.
 #[cold]
 pub fn look_when_due(held: &mut Held<'_>) {
     if has_come(held.core().next_look, BETWEEN_LOOKS, ticks()) {

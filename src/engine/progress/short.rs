@@ -97,7 +97,7 @@ fn goes_in_packets(core: &Core, kind: Kind, len: usize) -> bool {
 /// Sends the message, and accounts for it.
 ///
 /// # Safety
-/// As for [`crate::proto::outbox::Outbox::send_at_once`]; `org_cntr` must be 0 or the address of a counter of the program.
+/// The conditions of [`crate::proto::outbox::Outbox::send_at_once`] hold; `org_cntr` must be 0 or the address of a counter of the program.
 #[inline(always)]
 unsafe fn send(
     held: &mut Held<'_>,

@@ -44,7 +44,7 @@ const LOOKS: u32 = 64;
 const POLLS_BETWEEN_LOOKS: u64 = 1 << 6;
 /// A thread that waits and is kept awake by arriving packets checks its peers once in this many polls.
 const BUSY_POLLS: u32 = 1 << 12;
-/// Its call is long after this many of them.
+/// The thread's call is long after this many of them.
 const BUSY_WHILE: u32 = 4;
 
 /// How long a call pauses when what waits for room exceeds its bound, once more for each [`EXCESS`] bytes above it.
@@ -80,7 +80,7 @@ pub(in crate::engine) fn wait_until<T>(
     wait_with(held, what, policy, ready)
 }
 
-/// The same with another policy than the context's.
+/// [`wait_until`] with another policy than the context's.
 pub(in crate::engine) fn wait_with<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
@@ -384,7 +384,7 @@ fn poll_until<T>(
 
 /// How a sleep ended.
 enum Woken<T> {
-    /// It did not begin: what is waited for came just before. `ready` returns it once only.
+    /// The sleep did not begin: what is waited for came just before. `ready` returns it once only.
     Ready(T),
     /// The transport's descriptor became readable.
     ByDescriptor,

@@ -100,9 +100,9 @@ pub struct Report {
 
 /// A task: its context, and what its handlers know of it.
 pub struct Task {
-    /// Its number.
+    /// The task's number.
     pub me: Number,
-    /// Its context.
+    /// The task's context.
     pub context: Arc<Context>,
     /// The state of its handlers.
     pub play: OnceLock<Arc<dyn Any + Send + Sync>>,
@@ -350,7 +350,7 @@ pub const SHORT: MemOptions = MemOptions {
 /// Memory is reached by keys, and accesses are reported later.
 pub const KEYED: MemOptions = MemOptions { keyed: true, pending: true, take: true, ..SHORT };
 
-/// The same, and each task has a key of all memory of each peer.
+/// Memory that is reached by keys, where each task has a key of all memory of each peer.
 pub const STANDING: MemOptions = MemOptions { standing: true, ..KEYED };
 
 /// A transport inside of the process with these options.
@@ -358,7 +358,7 @@ pub fn asynchronous(tasks: u32, options: MemOptions) -> Ends {
     boxed(network(tasks, options))
 }
 
-/// The same with faults.
+/// A transport inside of the process with these options, and with faults.
 pub fn faulty(tasks: u32, options: MemOptions, plan: &FaultPlan) -> Ends {
     boxed(Faulty::join(network(tasks, options), plan))
 }
@@ -373,7 +373,7 @@ pub fn mortal_mem(tasks: u32, capacity: usize, attach: bool) -> (Ends, NetworkHa
     (boxed(ends), handle)
 }
 
-/// The same with faults.
+/// A transport inside of the process with faults.
 pub fn faulty_mem(tasks: u32, attach: bool, plan: &FaultPlan) -> Ends {
     boxed(Faulty::join(
         network(

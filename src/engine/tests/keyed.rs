@@ -12,7 +12,7 @@ pub fn two(options: MemOptions, preference: Preference) -> (Vec<Arc<Task>>, Netw
     two_with(options, &Habits { preference, ..Habits::STEPPED })
 }
 
-/// The same, which register no more parts of a message than this at a time.
+/// Two tasks which register no more parts of a message than this at a time.
 pub fn two_in_batches(options: MemOptions, batch: usize) -> (Vec<Arc<Task>>, NetworkHandle) {
     two_with(options, &Habits { batch, ..Habits::STEPPED })
 }

@@ -14,7 +14,7 @@ pub struct Memory {
     words: Box<[UnsafeCell<u64>]>,
     /// Where its bytes are, one after the other.
     places: Vec<Range<usize>>,
-    /// Its length in bytes.
+    /// The memory's length in bytes.
     pub len: usize,
     vector: Option<Arrays>,
 }
@@ -133,7 +133,7 @@ impl Memory {
         self.words.as_ptr().cast::<u8>().cast_mut().wrapping_add(offset)
     }
 
-    /// Its first byte.
+    /// The first byte.
     pub fn ptr(&self) -> *mut u8 {
         self.at(self.places[0].start)
     }
@@ -143,7 +143,7 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.words.len() * 8) }
     }
 
-    /// Its places, and what belongs there.
+    /// The places, and what belongs there.
     fn wanted(&self, number: usize) -> impl Iterator<Item = (&Range<usize>, &'static [u8])> {
         let mut rest = bytes_of(number, self.len);
         self.places.iter().map(move |place| {
@@ -161,7 +161,7 @@ impl Memory {
         }
     }
 
-    /// The same after a first word that holds the number.
+    /// Fills the memory after a first word that holds the number.
     pub fn fill_header(&self, number: usize) {
         self.fill(number);
         // SAFETY: a header has at least 8 contiguous bytes.

@@ -135,7 +135,7 @@ impl Trial {
         Self::with(seed, cut_here, cut_there, [false; 2], rng)
     }
 
-    /// The same with pieces that may touch at either end.
+    /// A trial with pieces that may touch at either end.
     fn with(
         seed: usize,
         cut_here: &[usize],

@@ -28,11 +28,11 @@ pub struct Shape {
 
 /// One operation.
 pub struct Op {
-    /// Its place in the plan.
+    /// The operation's index in the plan.
     pub number: usize,
     /// The task that starts it.
     pub from: Task,
-    /// Its target.
+    /// The operation's target.
     pub to: Task,
     /// The thread that starts it, or whose operation led to it: its counters are those of that thread's number.
     pub thread: usize,
@@ -70,9 +70,9 @@ pub enum What {
         /// What the header handler returns when it accepts the message.
         ctl: lapi_ctl_flags_t,
         ret: lapi_ret_flags_t,
-        /// It gives no buffer.
+        /// The header handler gives no buffer.
         null: bool,
-        /// It names a completion handler.
+        /// The header handler names a completion handler.
         handler: bool,
         /// How many times it refuses the message.
         drops: u32,

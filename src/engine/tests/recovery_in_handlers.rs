@@ -156,7 +156,7 @@ unsafe extern "C" fn completes_at_once(
     ptr::null_mut()
 }
 
-/// The same in a completion handler that the dispatcher runs: the message has come, and no task gets a notice.
+/// A purge in a completion handler that the dispatcher runs: the message has come, and no task gets a notice.
 #[test]
 fn a_completion_handler_gives_up_the_sender_of_its_message() {
     let tasks = job::open(job::mem(2, 8, false), &Habits::STEPPED);

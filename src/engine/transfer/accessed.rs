@@ -21,7 +21,7 @@ pub fn announce(core: &mut Core) {
     }
 }
 
-/// The same; those to which packets wait for room are informed later, of more puts together.
+/// Announces accesses to the targets to which there is room; those to which packets wait for room are informed later, of more puts together.
 pub fn announce_where_room(core: &mut Core) {
     for Access { target, written } in core.accessed.take() {
         if core.outbox.bytes(target) != 0 {

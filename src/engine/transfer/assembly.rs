@@ -34,7 +34,7 @@ pub fn begin(
     complete
 }
 
-/// The same for a message that is delivered when it is complete, as number `id` of its sender.
+/// Begins a message that is delivered when it is complete, as number `id` of its sender.
 pub fn begin_delivery(
     held: &mut Held<'_>,
     id: u32,

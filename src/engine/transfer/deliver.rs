@@ -89,7 +89,7 @@ fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_h
     conclude_since(held, delivery, incarnation);
 }
 
-/// The same as [`conclude`] after a completion handler has run: the sender may have been given up meanwhile, and the task
+/// [`conclude`] after a completion handler has run: the sender may have been given up meanwhile, and the task
 /// that has its place now did not send this.
 pub fn conclude_since(held: &mut Held<'_>, delivery: Delivery, incarnation: u32) {
     let same = held.core().incarnation(delivery.src) == incarnation;

@@ -78,7 +78,7 @@ fn peer(core: &mut Core, peer: Task) -> Peer {
 /// Starts a put by one of its ways. `None`: that is refused.
 ///
 /// # Safety
-/// As for [`put`].
+/// The conditions of [`put`] hold.
 #[inline]
 unsafe fn put_by(held: &mut Held<'_>, put: &Put, marks: Marks, way: Way) -> Option<Sent> {
     match way {
@@ -171,7 +171,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
 /// registered.
 ///
 /// # Safety
-/// As for [`active_message`].
+/// The conditions of [`active_message`] hold.
 unsafe fn offer(held: &mut Held<'_>, message: &Message) -> Option<Result<()>> {
     let (tgt, core) = (message.tgt, held.core());
     let piece = message.data.as_piece()?;

@@ -23,7 +23,7 @@ pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piec
     offer(held, message, header, data, 0);
 }
 
-/// The same for a message that is kept since this moment; 0: it has just arrived.
+/// Offers a message that is kept since this moment to its header handler; 0: it has just arrived.
 #[inline(always)]
 fn offer(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data, kept: u32) {
     let incarnation = held.core().incarnation(message.src);

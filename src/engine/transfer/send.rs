@@ -25,7 +25,7 @@ pub fn send_request(core: &mut Core, peer: Task, head: &Head) -> Sent {
     unsafe { outbox.send(&mut wire, peer, head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) }
 }
 
-/// The same for a control packet that another task waits for: no call of the program can return that memory is exhausted.
+/// Sends a control packet that another task waits for: no call of the program can return that memory is exhausted.
 #[inline]
 pub fn send_control(core: &mut Core, peer: Task, head: &Head) {
     if send_request(core, peer, head) == Sent::NoMemory {
@@ -123,7 +123,7 @@ pub(in crate::engine) fn completion(held: &mut Held<'_>, tgt: Task, cmpl_cntr: u
 /// Sends a message of one packet, or lets it wait for room.
 ///
 /// # Safety
-/// As for [`crate::proto::outbox::Outbox::send`].
+/// The conditions of [`crate::proto::outbox::Outbox::send`] hold.
 #[inline]
 pub(in crate::engine) unsafe fn send(
     held: &mut Held<'_>,
@@ -143,7 +143,7 @@ pub(in crate::engine) unsafe fn send(
 /// Queues a message of several packets, and sends as much of it as there is room for.
 ///
 /// # Safety
-/// As for [`crate::proto::outbox::Outbox::send_stream`].
+/// The conditions of [`crate::proto::outbox::Outbox::send_stream`] hold.
 pub unsafe fn stream(
     held: &mut Held<'_>,
     tgt: Task,

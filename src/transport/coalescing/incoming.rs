@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 pub(super) struct Incoming {
     /// Those with packets that were not handed out, in the order of their arrival.
     bundles: VecDeque<Bundle>,
-    /// That of the packet that was handed out and not released yet.
+    /// The bundle of the packet that was handed out and not released yet.
     out: Option<Bundle>,
     /// The peers whose packets are not taken now.
     held: Vec<Task>,

@@ -40,13 +40,13 @@ pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     partings::suite(&make);
 }
 
-/// The same for ends that a thread serves ([`served`]), and which so are not dropped: [`has_left_when_dropped`] is left out.
+/// The suite for ends that a thread serves ([`served`]), and which so are not dropped: [`has_left_when_dropped`] is left out.
 pub(crate) fn served_suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     connected_until_closed(&make);
     partings::suite(&make);
 }
 
-/// The same as [`suite`] without tasks that part, for a transport whose ends cannot do that inside one process.
+/// The suite without tasks that part, for a transport whose ends cannot do that inside one process.
 pub(crate) fn connected<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     has_left_when_dropped(&make);
     connected_until_closed(&make);

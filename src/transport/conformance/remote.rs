@@ -310,7 +310,7 @@ fn deregister<T: Transport>(ends: &mut [T], key: Option<Key>) {
 /// Makes copies between task 0 and task 1, and serves both until they are made.
 ///
 /// # Safety
-/// As for [`crate::transport::RemoteAccess::start`].
+/// The conditions of [`crate::transport::RemoteAccess::start`] hold.
 unsafe fn finish<T: Transport>(
     ends: &mut [T],
     access: Access,

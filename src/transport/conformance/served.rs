@@ -35,7 +35,7 @@ impl Drop for Server {
     }
 }
 
-/// The same ends, served by one thread.
+/// Ends that are served by one thread.
 pub(crate) fn served<T: Transport + 'static>(ends: Vec<T>) -> Vec<Served<T>> {
     let ends: Arc<[_]> = ends.into_iter().map(|end| Arc::new(Mutex::new(end))).collect();
     let ended = Arc::new(AtomicBool::new(false));

@@ -18,7 +18,7 @@ pub(in crate::transport) struct Watched(Option<(Task, Handle)>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::transport) enum Look {
     Runs,
-    /// It runs, and was not watched before.
+    /// The process runs, and was not watched before.
     Begun,
     Ended,
 }

@@ -47,7 +47,7 @@ pub(in crate::transport) enum Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Lives,
-    /// It has ended LAPI.
+    /// The process has ended LAPI.
     Closed,
     Died,
 }

@@ -46,24 +46,24 @@ pub(super) struct Peer {
     pub(super) known: bool,
     /// Nothing is taken from it now.
     pub(super) held: bool,
-    /// Its packets that are not to be taken yet: it is held, or this task does not know yet that it has rejoined.
+    /// The peer's packets that are not to be taken yet: it is held, or this task does not know yet that it has rejoined.
     pub(super) aside: VecDeque<Arrived>,
-    /// Its packets that have arrived and were not taken.
+    /// The peer's packets that have arrived and were not taken.
     pub(super) waiting: u32,
     pub(super) progress: u64,
     /// The transport's own messages that are to be sent: bits of [`super::own::Wants`].
     pub(super) wants: Cell<u8>,
-    /// It was sent a [`Hello`](crate::wire::network::Kind::Hello) in this connection.
+    /// The peer was sent a [`Hello`](crate::wire::network::Kind::Hello) in this connection.
     pub(super) hello_sent: Cell<bool>,
-    /// It departs when this number of packets has been received.
+    /// The peer departs when this number of packets has been received.
     pub(super) departs_after: Option<u32>,
-    /// It has everything that this task sent, and knows that this task has ended LAPI.
+    /// The peer has everything that this task sent, and knows that this task has ended LAPI.
     pub(super) knows_departure: bool,
     /// The epoch that it is sent.
     pub(super) epoch: u64,
-    /// It wants to rejoin.
+    /// The peer wants to rejoin.
     pub(super) hello: Option<Rejoin>,
-    /// It has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet: what is known of the connection before is still
+    /// The peer has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet: what is known of the connection before is still
     /// in use, so its packets wait.
     pub(super) unnamed: bool,
 }
@@ -121,7 +121,7 @@ impl Peer {
         self.hello_sent.set(false);
     }
 
-    /// It has ended LAPI or died.
+    /// Whether the peer has ended LAPI or died.
     pub(super) fn has_left(&self) -> bool {
         matches!(self.standing, Standing::Closed | Standing::Dead(_))
     }

@@ -19,7 +19,7 @@ pub(super) struct Filled {
 }
 
 impl Filled {
-    /// That of a buffer that was not posted yet.
+    /// The filling of a buffer that was not posted yet.
     pub(super) const UNUSED: Self = Self { end: 0, holes: Vec::new(), ended: Some(0), failed: false };
 
     /// A message of `len` bytes at `offset` was reported.

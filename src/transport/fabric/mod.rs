@@ -52,7 +52,7 @@ pub use provider::{Carrier, Choice, Preferences, Reach, preview, reaches, versio
 
 /// The longest message: 32 KiB of data, and 1 KiB for frame, head and user header.
 const LONGEST: usize = 33 << 10;
-/// The same where the provider has buffers for less than that.
+/// The longest message where the provider has buffers for less than that.
 const SHORTER: usize = 16 << 10;
 /// Packets on their way to a peer, at most.
 const WINDOW: u32 = 64;
@@ -123,7 +123,7 @@ impl Fabric {
     /// Opens endpoints of one provider at these addresses, each with the name of its network.
     ///
     /// # Errors
-    /// As for [`Fabric::open`].
+    /// The errors of [`Fabric::open`].
     pub fn open_at(settings: FabricSettings, choice: &Choice, at: Vec<(Reach, String)>) -> Result<Vec<Own>> {
         let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, why);
         let (reaches, networks): (Vec<Reach>, Vec<String>) = at.into_iter().unzip();

@@ -44,7 +44,7 @@ impl FabricTransport {
         }
     }
 
-    /// That was sent, or is not to be sent after all.
+    /// The message was sent, or is not to be sent after all.
     pub(super) fn want_no_more(&self, task: Task, what: u8) {
         if let Some(peer) = self.peer(task) {
             peer.wants.set(peer.wants.get() & !what);
@@ -63,7 +63,7 @@ impl FabricTransport {
         self.notify();
     }
 
-    /// The same; returns why the peer is lost, if it is.
+    /// Sends the transport's own messages; returns why the peer is lost, if it is.
     pub(super) fn try_send_own(&self, task: Task) -> Option<Errno> {
         let peer = self.peer(task)?;
         for (bit, kind) in Wants::FRAMES {

@@ -241,7 +241,7 @@ impl FabricTransport {
         self.leave(task, Standing::Dead(why));
     }
 
-    /// The same, because libfabric has failed with this error.
+    /// The peer cannot be reached any more, because libfabric has failed with this error.
     #[cold]
     pub(super) fn lose_by(&mut self, task: Task, errno: Errno, text: &str) {
         let cause = match errno.0 {

@@ -24,7 +24,7 @@ pub struct Choice {
     pub provider: String,
     /// Provider, domain and fabric.
     pub chosen: String,
-    /// The same of each that was passed over, in the order of preference, and why.
+    /// Provider, domain and fabric of each that was passed over, in the order of preference, and why.
     pub passed_over: Vec<(String, &'static str)>,
 }
 
@@ -155,7 +155,7 @@ impl Traits {
         matches!(self.address(), Some(IpAddr::V6(address)) if address.is_unicast_link_local())
     }
 
-    /// Its address of the internet, where it has one: a `sockaddr_in` or `sockaddr_in6`.
+    /// The address of the internet, where there is one: a `sockaddr_in` or `sockaddr_in6`.
     fn address(&self) -> Option<IpAddr> {
         let part = |at: usize, len: usize| self.source.get(at..at + len);
         match self.format {
@@ -205,7 +205,7 @@ pub fn preview(preferences: &Preferences) -> Result<Choice, String> {
 /// The provider that a task would use, and all addresses that it has here.
 ///
 /// # Errors
-/// As for [`preview`].
+/// The errors of [`preview`].
 pub fn reaches(preferences: &Preferences) -> Result<(Choice, Vec<Reach>), String> {
     let traits: Vec<Traits> = ofi::list(None)?.iter().map(Traits::of).collect();
     let anywhere = Preferences { one_machine: true, ..preferences.clone() };
@@ -252,7 +252,7 @@ pub(super) fn choose(preferences: &Preferences, least: usize) -> Result<(Info, C
     Ok((injecting(infos.swap_remove(best))?, choice))
 }
 
-/// The same, for longer messages that are injected where that is possible.
+/// The provider for longer messages that are injected where that is possible.
 fn injecting(info: Info) -> Result<Info, String> {
     let traits = Traits::of(&info);
     // Some providers inject longer messages than they say, when they are asked.

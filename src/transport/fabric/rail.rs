@@ -49,7 +49,7 @@ impl Rail for FabricTransport {
         self.send_own(task);
     }
 
-    /// It has the first tag always: tasks that have parted here send it, too.
+    /// A note has the first tag always: tasks that have parted here send it, too.
     fn send_note(&mut self, task: Task, note: &[u8; NOTE]) -> bool {
         if self.closed || !self.meet(task) {
             return false;

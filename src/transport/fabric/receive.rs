@@ -29,9 +29,9 @@ pub(super) struct Arrived {
 }
 
 enum Place {
-    /// Its head, in a buffer.
+    /// The packet's head, in a buffer.
     Buffer(Slot, *const u8),
-    /// Its head and body, apart.
+    /// The packet's head and body, apart.
     Own(Box<[u64]>),
 }
 
@@ -79,7 +79,7 @@ struct Buffer {
     filled: Filled,
     /// Packets in it that were not released.
     users: u32,
-    /// It is in the list of those that may be posted.
+    /// The buffer is in the list of those that may be posted.
     spare: bool,
 }
 

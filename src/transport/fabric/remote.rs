@@ -43,7 +43,7 @@ struct Running {
     regions: Vec<Region>,
     under_way: usize,
     failed: Option<io::Error>,
-    /// It is not reported.
+    /// The access is not reported.
     recalled: bool,
     /// The provider has not ended it in time: it is not awaited any more.
     given_up: bool,

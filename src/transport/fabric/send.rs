@@ -19,7 +19,7 @@ pub(super) struct Send {
     copied: usize,
     /// The bytes behind these that are still in the program's memory.
     lent: Piece,
-    /// Its name, when it was taken and is to be reported.
+    /// The message's name, when it was taken and is to be reported.
     pub(super) ticket: Option<Ticket>,
     /// The endpoint has it.
     pub(super) posted: bool,

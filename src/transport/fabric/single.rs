@@ -40,7 +40,7 @@ enum State {
     UnderWay,
     /// Under way, and not to be reported.
     Recalled,
-    /// The same, and the provider has not ended it in time: it ends with the connection, or when the peer runs again.
+    /// Recalled, and the provider has not ended it in time: it ends with the connection, or when the peer runs again.
     GivenUp,
 }
 
@@ -93,7 +93,7 @@ impl Singles {
         Some((self.first + at, if copied { self.copied[at].as_mut_ptr() } else { copy.local }))
     }
 
-    /// It was not started.
+    /// Takes back an access that was not started.
     #[cold]
     fn take_back(&mut self, slot: Slot) {
         let at = slot - self.first;
@@ -171,7 +171,7 @@ impl FabricTransport {
     /// Starts a write, of data that is copied if `copied`: whether it was started.
     ///
     /// # Safety
-    /// As for [`crate::transport::RemoteAccess::write`].
+    /// The conditions of [`crate::transport::RemoteAccess::write`] hold.
     #[inline]
     pub(super) unsafe fn start_single(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
         if copy.len > if copied { COPIED_MAX } else { LONGEST } || self.closed {

@@ -85,7 +85,7 @@ impl Network {
         }
     }
 
-    /// The same for all tasks that `from` has sent to.
+    /// Frees what all tasks that `from` has sent to hold of its memory.
     pub(super) fn free_memory_of(&self, from: Task) {
         if self.options.take {
             (0..self.ends.len() as Task).for_each(|to| self.recall(from, to));

@@ -176,7 +176,7 @@ impl MemTransport {
     }
 
     /// # Safety
-    /// As for [`RemoteAccess::start`].
+    /// The conditions of [`RemoteAccess::start`] hold.
     unsafe fn make(
         &mut self,
         access: Access,

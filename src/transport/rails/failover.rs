@@ -373,6 +373,6 @@ impl<T: Rail> Rails<T> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Dues {
     any: Option<Duration>,
-    /// The same without what only matters when something was lost.
+    /// When something is due, without what only matters when something was lost.
     pressing: Option<Duration>,
 }

@@ -11,11 +11,11 @@ pub(super) const WINDOW: u32 = 64;
 /// What to do with a packet that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// It is the next one: it was accepted.
+    /// The packet is the next one: it was accepted.
     Next,
-    /// It is to be kept ([`Flow::keep`]) until those before it have arrived.
+    /// The packet is to be kept ([`Flow::keep`]) until those before it have arrived.
     Early,
-    /// It has arrived before.
+    /// The packet has arrived before.
     Duplicate,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Flow<P> {
     early: BTreeMap<u32, P>,
     /// What the peer was last sent as acknowledgement.
     acknowledged: u32,
-    /// It has sent again what was acknowledged before.
+    /// The peer has sent again what was acknowledged before.
     again: bool,
 }
 

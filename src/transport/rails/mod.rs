@@ -43,7 +43,7 @@ pub enum RailEvent {
 
 /// A transport that can be one of several rails.
 pub trait Rail: Transport {
-    /// It is one of several from now on: it names its events.
+    /// The transport is one of several rails from now on: it names its events.
     fn become_rail(&mut self);
 
     /// Whether this process has taken the place of another one: the peers let it rejoin on each rail ([`super::Want::Connection`]).
@@ -85,7 +85,7 @@ struct Kept {
 
 /// The packet that was handed out.
 enum Out {
-    /// It is in place.
+    /// The packet is in place.
     Rail(usize, Inbound),
     Kept(Parcel),
 }

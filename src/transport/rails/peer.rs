@@ -25,7 +25,7 @@ pub(super) struct Peer {
     pub(super) backlog: VecDeque<Kept>,
     /// Nothing is taken from it now. What was accepted meanwhile is in `aside`, and not acknowledged.
     pub(super) held: bool,
-    /// It has rejoined, and [`Peers::rejoined`] has not named it yet: its packets wait in `aside`, too, since what is known of the
+    /// The peer has rejoined, and [`Peers::rejoined`] has not named it yet: its packets wait in `aside`, too, since what is known of the
     /// connection before is still in use.
     pub(super) unnamed: bool,
     pub(super) aside: VecDeque<Parcel>,
@@ -38,7 +38,7 @@ pub(super) struct Peer {
     pub(super) epochs: [u64; 2],
     /// Something was sent to it or came from it, or is awaited from it.
     pub(super) touched: bool,
-    /// It is among those that are looked at from time to time.
+    /// The peer is among those that are looked at from time to time.
     pub(super) active: bool,
     /// When the peer was last asked to acknowledge, or did.
     pub(super) asked: Duration,
@@ -54,15 +54,15 @@ pub(super) struct Peer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Up,
-    /// It has ended LAPI.
+    /// The peer has ended LAPI.
     Closed,
-    /// It has died or cannot be reached: why.
+    /// The peer has died or cannot be reached: why.
     Dead(String),
-    /// It has parted from this task, and lets it rejoin.
+    /// The peer has parted from this task, and lets it rejoin.
     HasParted,
     /// This task has parted from it.
     Parted,
-    /// It may rejoin; it is sent this epoch.
+    /// The peer may rejoin; it is sent this epoch.
     Rejoining(u64),
 }
 

@@ -116,7 +116,7 @@ impl<T: Rail> Rails<T> {
     /// Registers memory on those of the rails `among` that are in use, bit by bit.
     ///
     /// # Safety
-    /// As for [`RemoteAccess::expose`].
+    /// The conditions of [`RemoteAccess::expose`] hold.
     unsafe fn expose_on(
         &mut self,
         task: Task,

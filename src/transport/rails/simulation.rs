@@ -32,7 +32,7 @@ enum End {
     /// Connected: the number of the connection, and the generation.
     Up(u64, u32),
     Parted,
-    /// It lets the other side rejoin. `Some`: the connection that it will have.
+    /// The end lets the other side rejoin. `Some`: the connection that it will have.
     Joining(u32, Option<u64>),
 }
 

@@ -75,7 +75,7 @@ struct TestRail {
     me: Task,
     tasks: u32,
     number: usize,
-    /// Its process has taken the place of another one.
+    /// The rail's process has taken the place of another one.
     replaces: bool,
     network: Arc<Network>,
     held: VecDeque<(Task, Parcel)>,
@@ -317,7 +317,7 @@ fn network(tasks: u32, rails: usize, options: MemOptions) -> (Vec<End>, Arc<Netw
     (served(ends), network)
 }
 
-/// The same without a thread that serves them.
+/// The ends of a network without a thread that serves them.
 fn unserved(tasks: u32, rails: usize, options: MemOptions) -> (Vec<Rails<TestRail>>, Arc<Network>) {
     let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
     let network = Arc::new(Network {

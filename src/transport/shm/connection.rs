@@ -89,11 +89,11 @@ pub struct Accepted {
 pub struct Particulars {
     /// Which task.
     pub task: Task,
-    /// Its process; 0 when it cannot be seen from here.
+    /// The task's process; 0 when it cannot be seen from here.
     pub pid: i32,
     /// Where its landmark is, and what it holds.
     pub landmark: Landmark,
-    /// It takes part in asymmetric barriers.
+    /// The task takes part in asymmetric barriers.
     pub asymmetric: bool,
     /// The epoch that it has sent, where it has let this task rejoin.
     pub epoch: u64,

@@ -220,7 +220,7 @@ impl ShmTransport {
     /// Sends to a peer that this task is not connected with: it connects, and the packet finds no room until then.
     ///
     /// # Safety
-    /// As for [`Endpoint::try_send`].
+    /// The conditions of [`Endpoint::try_send`] hold.
     #[cold]
     unsafe fn send_first(&mut self, task: Task, packet: &Outgoing<'_>) -> SendOutcome {
         if self.arrivals.has_first_contacts() {

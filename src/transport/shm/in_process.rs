@@ -16,7 +16,7 @@ pub(crate) fn ends(tasks: u32) -> Vec<ShmTransport> {
     connected(tasks, |task| 0..task)
 }
 
-/// The same, but each task is connected with task 0 only.
+/// The ends of a job of `tasks` tasks, each connected with task 0 only.
 pub(crate) fn star(tasks: u32) -> Vec<ShmTransport> {
     connected(tasks, |task| 0..task.min(1))
 }
@@ -40,7 +40,7 @@ fn connected(tasks: u32, before: impl Fn(Task) -> Range<Task>) -> Vec<ShmTranspo
     owns.into_iter().enumerate().map(end).collect()
 }
 
-/// The same, and every task stops polling each ring that it finds empty.
+/// The ends of a job, where every task stops polling each ring that it finds empty.
 pub(crate) fn selective_ends(tasks: u32) -> Vec<ShmTransport> {
     let mut ends = ends(tasks);
     ends.iter_mut().for_each(|end| end.set_bounds(polled::Bounds::NONE));
@@ -95,7 +95,7 @@ impl Exchange {
 }
 
 impl Connector for Hub {
-    /// It is connected, or to rejoin.
+    /// The peer is connected, or to rejoin.
     fn want(&self, _peer: Task) {}
 
     fn absence(&self, _peer: Task) -> Absence {

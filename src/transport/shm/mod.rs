@@ -66,9 +66,9 @@ pub struct ShmTransport {
 /// A peer that this task has parted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Absent {
-    /// It may not rejoin.
+    /// The peer may not rejoin.
     Parted,
-    /// It may rejoin.
+    /// The peer may rejoin.
     Rejoining,
 }
 

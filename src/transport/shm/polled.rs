@@ -15,7 +15,7 @@ use crate::transport::Task;
 /// When a task stops polling rings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// It polls all rings while there are no more than these.
+    /// The task polls all rings while there are no more than these.
     most: usize,
     /// When there are more, it keeps polling at least these.
     least: usize,

@@ -29,7 +29,7 @@ fn conforms_under_faults() {
     }
 }
 
-/// The same of tasks that stop polling each ring that they find empty.
+/// The conformance of tasks that stop polling each ring that they find empty.
 #[test]
 fn conforms_by_announcements() {
     conformance::suite(selective_ends);

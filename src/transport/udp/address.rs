@@ -12,7 +12,7 @@ pub struct UdpAddress {
 }
 
 impl UdpAddress {
-    /// Its bytes: the port, the longest datagram (both little-endian), and 4 or 16 bytes of the address.
+    /// The address's bytes: the port, the longest datagram (both little-endian), and 4 or 16 bytes of the address.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = [self.at.port().to_le_bytes(), self.longest.to_le_bytes()].concat();
         match self.at.ip() {

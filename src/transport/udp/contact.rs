@@ -28,7 +28,7 @@ pub(super) struct Peer {
     pub(super) heard_at: Option<SocketAddr>,
     /// Nothing is taken from it now.
     pub(super) held: bool,
-    /// It has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet: its packets wait.
+    /// The peer has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet: its packets wait.
     pub(super) unnamed: bool,
     /// A packet found no room.
     pub(super) no_room: bool,
@@ -36,9 +36,9 @@ pub(super) struct Peer {
     pub(super) taken: u64,
     /// When it is served next, at the latest.
     pub(super) alarm: Option<Nanos>,
-    /// It is among those that are served after what has arrived was noted.
+    /// The peer is among those that are served after what has arrived was noted.
     pub(super) touched: bool,
-    /// It may be owed an acknowledgement.
+    /// The peer may be owed an acknowledgement.
     pub(super) owed: bool,
     /// When this task has first wanted something of it.
     pub(super) wanted: Option<Nanos>,
@@ -46,7 +46,7 @@ pub(super) struct Peer {
     pub(super) other_key: bool,
     /// In which other opening of LAPI it is, as its last hello says.
     pub(super) other_opening: Option<u16>,
-    /// It was given up, since it had not replied for too long, and has not been heard of since.
+    /// The peer was given up, since it had not replied for too long, and nothing has come from it since.
     pub(super) given_up: bool,
 }
 

@@ -97,7 +97,7 @@ impl UdpTransport {
         self.elsewhere.get(task as usize).is_some_and(|elsewhere| *elsewhere)
     }
 
-    /// The same as [`Self::look_at_others`], and at once.
+    /// [`Self::look_at_others`] at once.
     pub(super) fn look_at_others_now(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.next_look = 0;

@@ -12,7 +12,7 @@ pub const TRAIN: usize = 64;
 pub struct Datagram<'a> {
     /// The address of the device that should receive it.
     pub to: SocketAddr,
-    /// Its bytes. Those of datagrams that are sent together best follow each other in memory.
+    /// The datagram's bytes. Those of datagrams that are sent together best follow each other in memory.
     pub bytes: &'a [u8],
 }
 
@@ -45,7 +45,7 @@ pub trait Device: Send {
     /// change them, and start at any address.
     fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize;
 
-    /// The same for one that is going to call again: it may leave out in some calls where little arrives.
+    /// [`Self::receive`] for one that is going to call again: it may leave out in some calls where little arrives.
     #[inline]
     fn poll(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
         self.receive(take)

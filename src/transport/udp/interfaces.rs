@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// One address of an interface that is up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name, such as `eth0`.
+    /// The interface's name, such as `eth0`.
     pub name: String,
     /// The address.
     pub address: IpAddr,
@@ -18,7 +18,7 @@ pub struct Interface {
     pub network: String,
     /// The bytes of the longest datagram that it takes whole, without the headers of UDP and IP.
     pub longest: u16,
-    /// It reaches this host alone.
+    /// The interface reaches this host alone.
     pub is_loopback: bool,
 }
 

@@ -314,7 +314,7 @@ fn parameters(settings: &UdpSettings, longest: u16) -> Parameters {
     with_datagrams(common, longest)
 }
 
-/// The same for datagrams of another length.
+/// The parameters for datagrams of another length.
 fn with_datagrams(parameters: Parameters, longest: u16) -> Parameters {
     let unit = usize::from(longest).max(SHORTEST) - ENVELOPE - HEADER;
     let base = unit.min(BASE - ENVELOPE - HEADER);

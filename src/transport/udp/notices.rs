@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Notices {
     /// When each is sent next, and how often it was sent.
     all: BTreeMap<(Task, Notice), (Nanos, u32)>,
-    /// The same, in the order of time.
+    /// When each is sent next, in the order of time.
     due: BTreeSet<(Nanos, Task, Notice)>,
 }
 
@@ -36,12 +36,12 @@ impl Notices {
         Some((to, notice, attempts))
     }
 
-    /// It was sent this number of times, and is to be sent again then.
+    /// The notice was sent this number of times, and is to be sent again then.
     pub(super) fn again(&mut self, to: Task, notice: Notice, attempts: u32, next: Nanos) {
         self.set(to, notice, attempts, next);
     }
 
-    /// It is not to be sent any more.
+    /// The notice is not to be sent any more.
     pub(super) fn forget(&mut self, to: Task, notice: Notice) {
         if let Some((next, _)) = self.all.remove(&(to, notice)) {
             self.due.remove(&(next, to, notice));

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-/// This many more datagrams of one address than of all others make it the preferred one, and it stays so until as many more have come from
+/// How many more datagrams of one address than of all others make it the preferred one, which it stays until as many more have come from
 /// others.
 const ENOUGH: u8 = 64;
 

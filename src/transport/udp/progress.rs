@@ -16,7 +16,7 @@ const LOOKED_AT: usize = 64;
 /// Calls of the device for what has arrived, at a time: a flood does not keep the caller here.
 const ROUNDS: u32 = 16;
 
-/// The same for all that has arrived: a flood does not hide a death for ever.
+/// Calls of the device for all that has arrived: a flood does not hide a death for ever.
 const ALL_ROUNDS: u32 = 4096;
 
 /// With fewer datagrams than this, a call of the device has probably taken all that were there.
@@ -28,7 +28,7 @@ impl UdpTransport {
         self.advance_some(false);
     }
 
-    /// The same where the next look may be long after: nothing that is there is left for it.
+    /// Advances where the next look may be long after: nothing that is there is left for it.
     pub(super) fn advance_all(&mut self) {
         self.advance_some(true);
     }

@@ -53,9 +53,9 @@ pub enum Security {
 /// Why a datagram was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It is too short to be sealed, is of another task or connection, or its tag is wrong: a stranger's, or changed on the way.
+    /// The datagram is too short to be sealed, is of another task or connection, or its tag is wrong: a stranger's, or changed on the way.
     Forged,
-    /// It was accepted before, or it is so old that this is not known any more.
+    /// The datagram was accepted before, or it is so old that this is not known any more.
     Replayed,
 }
 

@@ -24,7 +24,7 @@ pub const LONGEST: usize = 65_535 - HEADERS_V4;
 
 /// The bytes of the headers of IPv4 without options, and UDP.
 const HEADERS_V4: usize = 20 + 8;
-/// The same for IPv6.
+/// The bytes of the headers of IPv6 without options, and UDP.
 const HEADERS_V6: usize = 40 + 8;
 
 /// Errors in a row that have waited in the socket, after which a call gives up until the next one.
@@ -35,7 +35,7 @@ const PATIENCE: usize = 16;
 pub struct Options {
     /// Bytes of received datagrams that the kernel should keep. Less is granted where the system allows less.
     pub receive_buffer: usize,
-    /// The same for datagrams that were sent and have not left the host.
+    /// Bytes that the kernel should keep of datagrams that were sent and have not left the host.
     pub send_buffer: usize,
     /// Use trains where the kernel has them.
     pub trains: bool,
@@ -54,7 +54,7 @@ impl Default for Options {
 pub struct Granted {
     /// Bytes that the kernel keeps of received datagrams. It counts its own records, too: of short datagrams it keeps less.
     pub receive_buffer: usize,
-    /// The same for datagrams that were sent and have not left the host.
+    /// Bytes that the kernel keeps of datagrams that were sent and have not left the host.
     pub send_buffer: usize,
     /// The kernel cuts trains (UDP_SEGMENT).
     pub cuts: bool,
@@ -98,7 +98,7 @@ enum Refusal {
     Again,
     /// Offer its datagrams one by one.
     Singly,
-    /// Its datagrams are lost.
+    /// The message's datagrams are lost.
     Lost,
 }
 

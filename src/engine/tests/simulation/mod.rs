@@ -203,7 +203,7 @@ fn whole_jobs_on_failing_links() {
     simulate_all(seeds(100).1, Scenario::on_failing_links);
 }
 
-/// The same jobs with tasks that send small packets together.
+/// Whole jobs with tasks that send small packets together.
 #[test]
 fn whole_jobs_that_coalesce() {
     simulate_all(seeds(100).1, Scenario::coalescing);

@@ -21,7 +21,7 @@ pub struct TaskState {
     /// Global fences that it has entered.
     pub entered: u32,
     pub finished: bool,
-    /// Its program has ended after an error in a global fence: others may still wait for it there.
+    /// The task's program has ended after an error in a global fence: others may still wait for it there.
     pub gave_up: bool,
     /// Peers that it is to purge without a reason.
     pub wishes: Vec<Task>,
@@ -272,7 +272,7 @@ impl Model {
         own.known[peer as usize] = life;
     }
 
-    /// It has purged the peer: what is void does not change here any more.
+    /// The task has purged the peer: what is void does not change here any more.
     pub fn has_purged(&self, task: Task, peer: Task) {
         let state = self.state();
         for op in state.open.iter().map(|&number| &state.ops[number]) {

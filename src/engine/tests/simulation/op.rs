@@ -17,11 +17,11 @@ pub enum What {
     Put,
     Get,
     Am {
-        /// It has a completion handler, which runs so (LAPI_NORMAL, …).
+        /// The message has a completion handler, which runs so (LAPI_NORMAL, …).
         handler: Option<u32>,
         /// How many times its header handler refuses it.
         drops: u32,
-        /// Its completion handler starts another operation.
+        /// The completion handler starts another operation.
         goes_on: bool,
     },
     Rmw,
@@ -63,9 +63,9 @@ pub struct Op {
     pub accepted: AtomicU32,
     pub completed: AtomicU32,
     pub void: AtomicBool,
-    /// It was under way in a connection that has ended.
+    /// The operation was under way in a connection that has ended.
     pub lost: AtomicBool,
-    /// Its call has failed: nothing of it happens.
+    /// The call of the operation has failed: nothing of it happens.
     withdrawn: AtomicBool,
     /// What was seen last of it.
     seen: Mutex<Seen>,
@@ -153,7 +153,7 @@ impl Op {
         }
     }
 
-    /// Its call has failed.
+    /// The call of the operation has failed.
     pub fn withdraw(&self) {
         self.void.store(true, Ordering::Relaxed);
         self.withdrawn.store(true, Ordering::Relaxed);

@@ -255,7 +255,7 @@ impl Program {
             .expect(late.is_empty(), || format!("after a global fence, {} is under way", late[0].name()));
     }
 
-    /// The same when nothing is under way, and tasks have died or parted before.
+    /// A fence of all tasks when nothing is under way, and tasks have died or parted before.
     fn fence_of_all_again(&mut self) {
         self.model.of(self.me, |own| own.entered += 1);
         let own = self.model.of(self.me, |own| own.entered);

@@ -96,7 +96,7 @@ impl FabricTransport {
         self.look_at_others();
     }
 
-    /// The same as [`Self::look_at_others`], and at once.
+    /// [`Self::look_at_others`] at once.
     pub(super) fn look_at_others_now(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.next_look = Instant::now();

@@ -219,7 +219,7 @@ impl Device {
         })
     }
 
-    /// That room, if the provider reports it. With `shm` this is the room that counts; others may report what was set, whatever counts.
+    /// The room in a buffer, if the provider reports it. With `shm` this is the room that counts; others may report what was set, whatever counts.
     ///
     /// # Safety
     /// The endpoint is open.

@@ -35,12 +35,12 @@ pub(super) fn network(tasks: u32, provider: &str) -> Vec<Served<FabricTransport>
     network_as(tasks, &preferring(provider))
 }
 
-/// The same with other preferences.
+/// Joined tasks with other preferences.
 pub(super) fn network_as(tasks: u32, preferences: &Preferences) -> Vec<Served<FabricTransport>> {
     served(unserved(tasks, preferences))
 }
 
-/// The same without a thread that serves them.
+/// Joined tasks without a thread that serves them.
 pub(super) fn unserved(tasks: u32, preferences: &Preferences) -> Vec<FabricTransport> {
     let mut ends = strangers(tasks, preferences);
     for (task, end) in ends.iter_mut().enumerate() {

@@ -313,7 +313,7 @@ fn single_copies_end_with_the_connection() {
     }
 }
 
-/// It is what was there when the write began that is stored, and returned when the write fails.
+/// What was there when the write began is stored, and returned when the write fails.
 #[test]
 fn data_that_is_copied_may_be_changed_at_once() {
     if !is_there("tcp;ofi_rxm") {

@@ -49,7 +49,7 @@ const LAST_CLOSE: Nanos = 100 * MILLISECOND;
 pub struct Parameters {
     /// Bytes of a packet in one datagram, at most.
     pub unit: usize,
-    /// The same in a datagram that every link takes: `unit`, if that is less.
+    /// Bytes of a packet in one datagram that every link takes: `unit`, if that is less.
     pub base: usize,
     /// Fragments that the receiver has room for: at most 64 times [`MAP`], and at least as many as the longest packet has.
     pub window: u16,
@@ -85,9 +85,9 @@ pub struct Statistics {
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is not known yet which incarnation of the peer this one is connected with.
+    /// The incarnation of the peer that this one is connected with is not known yet.
     Opening,
-    /// It is.
+    /// The incarnation of the peer is known.
     Up,
     /// The peer has ended LAPI, and all that it has sent has arrived.
     Closed,
@@ -98,9 +98,9 @@ pub enum State {
 pub struct Sending {
     /// The number that its seal must give to it. A hello has none: 0.
     pub transmission: u64,
-    /// Its content.
+    /// The datagram's content.
     pub content: Content,
-    /// It may be longer than a link on the way takes: the system is to send it in parts if it must.
+    /// The datagram may be longer than a link on the way takes: the system is to send it in parts if it must.
     pub in_parts: bool,
 }
 

@@ -7,7 +7,7 @@ use crate::wire::datagram::{Fragment, MAP, NO_DELAY};
 /// A packet that has arrived.
 #[derive(Debug)]
 pub struct Arrived {
-    /// Its head, and behind it its body.
+    /// The packet's head, and behind it its body.
     pub buffer: Buffer,
     /// The length of the head in bytes.
     pub head_len: usize,
@@ -20,13 +20,13 @@ pub struct Arrived {
 /// What became of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// It is kept.
+    /// The fragment is kept.
     Kept,
-    /// It completes a packet.
+    /// The fragment completes a packet.
     Complete,
-    /// It is a kick.
+    /// The fragment is a kick.
     Kick,
-    /// It had arrived before.
+    /// The fragment had arrived before.
     Duplicate,
     /// There is no room for it, or it does not fit to others of its packet: it has no effect.
     Refused,

@@ -30,10 +30,10 @@ pub struct Report<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It was not sent yet.
+    /// The fragment was not sent yet.
     Waiting,
     InFlight,
-    /// It is to be sent again.
+    /// The fragment is to be sent again.
     Lost,
     Arrived,
 }
@@ -45,7 +45,7 @@ struct Piece {
     index: u16,
     len: u16,
     fate: Fate,
-    /// It was sent more than once.
+    /// The fragment was sent more than once.
     again: bool,
     transmission: u64,
     sent: Nanos,
@@ -59,7 +59,7 @@ struct Packet {
     /// Bytes of each of its fragments.
     unit: usize,
     count: u16,
-    /// Its fragments that were not acknowledged.
+    /// The packet's fragments that were not acknowledged.
     missing: u16,
 }
 
@@ -77,7 +77,7 @@ struct News {
 /// What the sender wants to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It may be longer than the path takes, if the last part says so.
+    /// A fragment, by this path; it may be longer than the path takes, if the last part says so.
     Fragment(Fragment, bool),
     /// The peer is to say whether it has room now.
     Ping,

@@ -25,7 +25,7 @@ pub struct JobKey {
 pub struct End {
     /// Which task.
     pub task: Task,
-    /// Its incarnation.
+    /// The task's incarnation.
     pub epoch: u64,
     /// Random bytes that this end has drawn for this connection.
     pub nonce: [u8; 16],
@@ -57,7 +57,7 @@ impl std::fmt::Debug for JobKey {
 }
 
 impl JobKey {
-    /// That of a job with this secret.
+    /// The key of a job with this secret.
     pub fn new(secret: &[u8; 16], security: Security) -> Self {
         Self::of_version(VERSION, secret, security)
     }

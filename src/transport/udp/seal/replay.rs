@@ -10,11 +10,11 @@ const BITS: u64 = u64::BITS as u64;
 /// What a window knows of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// It was not accepted before.
+    /// The number was not accepted before.
     New,
-    /// It was accepted before.
+    /// The number was accepted before.
     Before,
-    /// It is older than the window: it may have been accepted before.
+    /// The number is older than the window: it may have been accepted before.
     TooOld,
 }
 
@@ -97,7 +97,7 @@ mod tests {
     use crate::base::rng::Rng;
     use std::collections::BTreeSet;
 
-    /// The same, without bound: what was accepted is never forgotten.
+    /// A model of the window without bound: what was accepted is never forgotten.
     #[derive(Default)]
     struct Model {
         highest: u64,

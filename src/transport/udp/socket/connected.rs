@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 
 /// The socket on which less arrives is polled once in this many polls of the other one, at most.
 const SELDOM: u8 = 8;
-/// The same while this socket is connected to itself.
+/// How seldom the socket is polled on which less arrives while this one is connected to itself.
 const HARDLY_EVER: u8 = 64;
 
 /// Calls in a row that the connected socket refuses, after which it is used no more until another peer is preferred.
@@ -108,7 +108,7 @@ impl Connected {
 pub(super) struct Turns {
     /// Polls that have left it out, one after another.
     left_out: u8,
-    /// It is looked at once in this many polls.
+    /// The socket is looked at once in this many polls.
     interval: u8,
 }
 
@@ -124,7 +124,7 @@ impl Turns {
         next
     }
 
-    /// It was looked at, and something was there or not. It is looked at once in `seldom` polls at least.
+    /// The socket was looked at, and something was there or not. It is looked at once in `seldom` polls at least.
     #[inline]
     pub(super) fn note(&mut self, found: bool, seldom: u8) {
         self.interval = if found { 1 } else { (2 * self.interval).clamp(1, seldom) };

@@ -127,7 +127,7 @@ impl Outgoing {
     /// Sends the datagrams that follow each other in `bytes`, of `segment` bytes each, as one train, by a socket that is connected. Does not block.
     ///
     /// # Errors
-    /// As for [`Self::send`].
+    /// The errors of [`Self::send`].
     #[inline]
     pub(super) fn send_train(
         &mut self,
@@ -153,7 +153,7 @@ impl Outgoing {
 pub(super) struct Message<'a> {
     /// The address that it names as its origin.
     pub(super) from: SocketAddr,
-    /// Its bytes.
+    /// The message's bytes.
     pub(super) bytes: &'a mut [u8],
     /// The length of its datagrams, except the last one: 0 for a single datagram.
     pub(super) segment: usize,

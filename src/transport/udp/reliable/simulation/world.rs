@@ -32,7 +32,7 @@ pub struct Task {
     taken: Vec<(u32, u128, Arrived)>,
     /// The task does nothing before this moment.
     pub paused: Nanos,
-    /// It takes packets of no peer.
+    /// The task takes packets of no peer.
     pub holds: bool,
     buffers: Buffers,
     life: u64,
