@@ -4,7 +4,7 @@ use crate::calls::Call;
 use crate::record::{Seen, Traffic, handler_begins, record_handler};
 use libc::c_void;
 use openlapi::base::clock::ticks;
-use openlapi::base::handler_runs::{Hook, Kind};
+use openlapi::base::handler_runs::{HandlerKind, Hook};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 static TIMED: Hook = timed;
@@ -37,9 +37,9 @@ extern "C" fn timed(
 
 /// How a handler is counted, and with what it has to do; `None`: not by itself.
 fn of_kind(kind: u32, traffic: Traffic) -> Option<(Call, Option<Traffic>)> {
-    const HEADER: u32 = Kind::Header as u32;
-    const SEND_COMPLETION: u32 = Kind::SendCompletion as u32;
-    const COMPLETION: u32 = Kind::Completion as u32;
+    const HEADER: u32 = HandlerKind::Header as u32;
+    const SEND_COMPLETION: u32 = HandlerKind::SendCompletion as u32;
+    const COMPLETION: u32 = HandlerKind::Completion as u32;
     match kind {
         HEADER => Some((Call::HeaderHandler, Some(traffic))),
         SEND_COMPLETION => Some((Call::SendHandler, Some(traffic))),

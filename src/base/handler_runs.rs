@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// What kind of handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum HandlerKind {
     /// A header handler.
     Header = 1,
     /// A send completion handler.
@@ -23,7 +23,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Handler {
     /// Which kind.
-    pub kind: Kind,
+    pub kind: HandlerKind,
     /// The handler's address.
     pub address: usize,
     /// The other task, of a header handler and of a send completion handler; otherwise 0.
@@ -81,7 +81,7 @@ fn runner<R, F: FnOnce() -> R>(_: &State<F, R>) -> extern "C" fn(*mut c_void) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Handler, Kind, runner};
+    use super::{Handler, HandlerKind, runner};
     use std::ptr;
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(state.1.take().as_deref(), Some("done"));
         assert!(state.0.is_none());
         assert_eq!(runs, 1);
-        let handler = Handler { kind: Kind::Header, address: 1, peer: 0, bytes: 0 };
+        let handler = Handler { kind: HandlerKind::Header, address: 1, peer: 0, bytes: 0 };
         assert_eq!(super::run_watched(handler, || 5), 5, "without a hook");
     }
 }

@@ -42,7 +42,7 @@ pub type Plan = [Option<Way>; 3];
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
     /// Which operation.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// Bytes of data.
     pub len: usize,
     /// Bytes of a piece of the data, on average; 0 for contiguous data.
@@ -53,7 +53,7 @@ pub struct Operation {
 
 /// The operations that have more than one way.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum OperationKind {
     /// A put.
     Put {
         /// The program waits for its completion here.
@@ -118,15 +118,15 @@ impl Means {
 #[inline]
 pub fn plan(op: &Operation, means: &Means, peer: impl FnOnce() -> Peer) -> Plan {
     match op.kind {
-        Kind::Put { completion, target_counter, reports } => {
+        OperationKind::Put { completion, target_counter, reports } => {
             let alone = means.keys && !target_counter;
             if op.is_short(means) && !(alone && completion) {
                 return [Some(Way::Packets { copied: means.copies(op.len) }), None, None];
             }
             put(op, (completion, target_counter, reports), means, &peer())
         }
-        Kind::Get => get(op, means, &peer()),
-        Kind::Am { header, plain, copied } => {
+        OperationKind::Get => get(op, means, &peer()),
+        OperationKind::Am { header, plain, copied } => {
             let short = header + op.len <= means.packet;
             let copied = copied || header + op.len <= means.copy_limit && (short || means.buffer);
             let packets = Some(Way::Packets { copied });
@@ -248,13 +248,13 @@ mod tests {
     };
     const OPEN: Peer = Peer { reach: Reach::Open, key: false, polls: true, room: ROOM };
     const KEYED: Peer = Peer { reach: Reach::Keyed, key: true, ..OPEN };
-    const PUT: Kind = Kind::Put { completion: true, target_counter: false, reports: false };
-    const AM: Kind = Kind::Am { header: 8, plain: true, copied: false };
+    const PUT: OperationKind = OperationKind::Put { completion: true, target_counter: false, reports: false };
+    const AM: OperationKind = OperationKind::Am { header: 8, plain: true, copied: false };
 
     const COPIED: Way = Way::Packets { copied: true };
     const PACKETS: Way = Way::Packets { copied: false };
 
-    fn ways(kind: Kind, len: usize, piece: u32, hint: Hint, means: &Means, peer: Peer) -> Vec<Way> {
+    fn ways(kind: OperationKind, len: usize, piece: u32, hint: Hint, means: &Means, peer: Peer) -> Vec<Way> {
         plan(&Operation { kind, len, piece, hint }, means, || peer).into_iter().flatten().collect()
     }
 
@@ -265,12 +265,12 @@ mod tests {
         let lengths = [0, 1, COPIED_MAX, 129, 4096, 4097, ROOM - 16, ROOM, ROOM + 1, 1 << 16, 1 << 30];
         let puts = truth.iter().flat_map(|&completion| truth.map(|reports| (completion, reports)));
         let puts = puts.flat_map(|(completion, reports)| {
-            truth.map(|target_counter| Kind::Put { completion, target_counter, reports })
+            truth.map(|target_counter| OperationKind::Put { completion, target_counter, reports })
         });
-        let messages = [0, 8, 1024]
-            .into_iter()
-            .flat_map(|header| truth.map(|plain| truth.map(|copied| Kind::Am { header, plain, copied })));
-        let kinds: Vec<Kind> = puts.chain(messages.flatten()).chain([Kind::Get]).collect();
+        let messages = [0, 8, 1024].into_iter().flat_map(|header| {
+            truth.map(|plain| truth.map(|copied| OperationKind::Am { header, plain, copied }))
+        });
+        let kinds: Vec<OperationKind> = puts.chain(messages.flatten()).chain([OperationKind::Get]).collect();
         let hints = [Hint::None, Hint::Bulk, Hint::Packets, Hint::OneRail, Hint::BulkOneRail];
         let preferences = [Preference::Auto, Preference::Packets, Preference::Attach];
         let mut seen = 0;
@@ -288,11 +288,13 @@ mod tests {
                         let ways = ways(kind, len, piece, hint, &means, peer);
                         let known = |way: &Way| match way {
                             Way::Packets { .. } => true,
-                            Way::Copy => reach == Reach::Open && !matches!(kind, Kind::Am { .. }) && len != 0,
+                            Way::Copy => {
+                                reach == Reach::Open && !matches!(kind, OperationKind::Am { .. }) && len != 0
+                            }
                             Way::Write { .. } | Way::WriteLong => {
                                 peer.key
                                     && piece == 0
-                                    && matches!(kind, Kind::Put { target_counter: false, .. })
+                                    && matches!(kind, OperationKind::Put { target_counter: false, .. })
                             }
                             Way::Offer => reach != Reach::None && piece == 0,
                             Way::OfferParts => reach == Reach::Keyed,
@@ -318,8 +320,9 @@ mod tests {
     #[test]
     fn puts() {
         use Way::*;
-        let waited = |reports, target_counter| Kind::Put { completion: true, target_counter, reports };
-        let unwaited = Kind::Put { completion: false, target_counter: false, reports: true };
+        let waited =
+            |reports, target_counter| OperationKind::Put { completion: true, target_counter, reports };
+        let unwaited = OperationKind::Put { completion: false, target_counter: false, reports: true };
         for (kind, len, piece, peer, expected) in [
             // What fits a packet goes in one, whatever the peer does.
             (unwaited, 8, 0, OPEN, vec![COPIED]),
@@ -353,16 +356,16 @@ mod tests {
     #[test]
     fn gets_and_active_messages() {
         use Way::*;
-        let scattered = Kind::Am { header: 8, plain: false, copied: false };
-        let headed = Kind::Am { header: ROOM - 8, plain: true, copied: false };
+        let scattered = OperationKind::Am { header: 8, plain: false, copied: false };
+        let headed = OperationKind::Am { header: ROOM - 8, plain: true, copied: false };
         let computing = Peer { polls: false, ..OPEN };
         for (kind, len, piece, peer, expected) in [
-            (Kind::Get, 8, 0, OPEN, vec![PACKETS]),
-            (Kind::Get, 8, 0, computing, vec![Copy, PACKETS]),
-            (Kind::Get, 0, 0, computing, vec![PACKETS]),
-            (Kind::Get, 1 << 20, 0, OPEN, vec![PACKETS]),
-            (Kind::Get, 1 << 20, 0, KEYED, vec![Offer, PACKETS]),
-            (Kind::Get, 1 << 20, 64, KEYED, vec![OfferParts, PACKETS]),
+            (OperationKind::Get, 8, 0, OPEN, vec![PACKETS]),
+            (OperationKind::Get, 8, 0, computing, vec![Copy, PACKETS]),
+            (OperationKind::Get, 0, 0, computing, vec![PACKETS]),
+            (OperationKind::Get, 1 << 20, 0, OPEN, vec![PACKETS]),
+            (OperationKind::Get, 1 << 20, 0, KEYED, vec![Offer, PACKETS]),
+            (OperationKind::Get, 1 << 20, 64, KEYED, vec![OfferParts, PACKETS]),
             (AM, 8, 0, KEYED, vec![COPIED]),
             (AM, ROOM - 16, 0, computing, vec![PACKETS]),
             (AM, 1 << 20, 0, OPEN, vec![PACKETS]),
@@ -372,7 +375,7 @@ mod tests {
             (AM, 1 << 20, 0, KEYED, vec![Offer, PACKETS]),
             (headed, 1 << 20, 0, KEYED, vec![OfferParts, PACKETS]),
             (scattered, 1 << 20, 0, KEYED, vec![OfferParts, PACKETS]),
-            (Kind::Am { header: 8, plain: true, copied: true }, 1 << 20, 0, KEYED, vec![COPIED]),
+            (OperationKind::Am { header: 8, plain: true, copied: true }, 1 << 20, 0, KEYED, vec![COPIED]),
         ] {
             assert_eq!(
                 ways(kind, len, piece, Hint::None, &MEANS, peer),
@@ -400,7 +403,7 @@ mod tests {
             (ROOM, 1 << 12, true, true, false),
         ] {
             let means = Means { policy: Policy { crowded, ..MEANS.policy }, ..MEANS };
-            let first = ways(Kind::Get, len, piece, Hint::None, &means, Peer { polls, ..OPEN })[0];
+            let first = ways(OperationKind::Get, len, piece, Hint::None, &means, Peer { polls, ..OPEN })[0];
             assert_eq!(
                 first == Way::Copy,
                 copied,
@@ -415,7 +418,7 @@ mod tests {
         for (polls, crowded) in [(false, false), (false, true), (true, false), (true, true)] {
             let first = |preference, hint| {
                 let means = Means { policy: Policy { crowded, preference, ..MEANS.policy }, ..MEANS };
-                ways(Kind::Get, 1 << 20, 0, hint, &means, Peer { polls, ..OPEN })[0]
+                ways(OperationKind::Get, 1 << 20, 0, hint, &means, Peer { polls, ..OPEN })[0]
             };
             assert_eq!(first(Preference::Attach, Hint::None), Way::Copy);
             assert_eq!(first(Preference::Attach, Hint::Packets), Way::Copy);

@@ -6,7 +6,7 @@ use crate::wire::frame::HEAD_MAX;
 use crate::wire::hello;
 use crate::wire::key::Key;
 use crate::wire::network::{self, Content, FRAME, Frame, NOTICE, Notice, Rejoin, TAG};
-use crate::wire::rails::{self, Keys, NOTE, Note, RAILS, Standing};
+use crate::wire::rails::{self, Keys, NOTE, Note, RAILS, RailState};
 
 /// The frames of a network, and the transport's own messages.
 pub const NETWORK: Target = Target { name: "network", feed: network, seeds: frames };
@@ -23,11 +23,11 @@ fn network(message: &[u8]) -> bool {
     assert_eq!(frame.encode(), bytes);
     let after = if frame.kind.has_tag() { &after[..after.len() - TAG] } else { after };
     match frame.kind {
-        network::Kind::Packet => {
+        network::FrameKind::Packet => {
             assert!(frame.head_len <= HEAD_MAX && frame.head_len % 8 == 0);
             assert_eq!(after.len(), frame.head_len + pad8(frame.body_len as usize));
         }
-        network::Kind::Rejoin => {
+        network::FrameKind::Rejoin => {
             // As the transport takes it: the address ends with the body.
             let Some((rejoin, address)) = after.get(..frame.body_len as usize).and_then(Rejoin::decode)
             else {
@@ -36,18 +36,20 @@ fn network(message: &[u8]) -> bool {
             assert_eq!(Rejoin::decode(&rejoin.encode()), Some((rejoin, &[][..])));
             assert!(address.len() <= frame.body_len as usize);
         }
-        network::Kind::Notice => {
+        network::FrameKind::Notice => {
             let Some(notice) = Notice::decode(after) else { return false };
             assert_eq!(Notice::decode(&notice.encode()), Some(notice));
         }
-        network::Kind::RailNote => note(after.try_into().expect("the frame fits")),
+        network::FrameKind::RailNote => note(after.try_into().expect("the frame fits")),
         _ => assert!(after.is_empty()),
     }
     true
 }
 
 fn frames() -> Vec<Seed> {
-    use network::Kind::{Credits, Departure, DepartureSeen, Hello, Kick, Notice as Death, Packet, RailNote};
+    use network::FrameKind::{
+        Credits, Departure, DepartureSeen, Hello, Kick, Notice as Death, Packet, RailNote,
+    };
     let frame = |kind, head_len, body_len| {
         let frame = Frame { kind, src: 3, tag: 0x1234, credits: 9, head_len, body_len };
         frame.encode().to_vec()
@@ -61,7 +63,7 @@ fn frames() -> Vec<Seed> {
         .into();
     seeds.push(seed("Credits", frame(Credits, 0, 5)));
     seeds.push(seed("Packet", [frame(Packet, 24, 5), vec![1; 24 + 8]].concat()));
-    seeds.push(seed("Rejoin", [frame(network::Kind::Rejoin, 0, 39), rejoining, tag.into()].concat()));
+    seeds.push(seed("Rejoin", [frame(network::FrameKind::Rejoin, 0, 39), rejoining, tag.into()].concat()));
     seeds.push(seed("Notice", [&frame(Death, 0, NOTICE as u32)[..], &notice.encode(), &tag].concat()));
     seeds.push(seed("RailNote", [&frame(RailNote, 0, NOTE as u32)[..], &a_note().encode(), &tag].concat()));
     seeds
@@ -88,7 +90,8 @@ fn rails(bytes: &[u8]) -> bool {
 }
 
 fn rail_messages() -> Vec<Seed> {
-    let head = rails::Head { kind: rails::Kind::Packet, number: 1, accepted: 2, session: 3, head_len: 48 };
+    let head =
+        rails::Head { kind: rails::RailFrameKind::Packet, number: 1, accepted: 2, session: 3, head_len: 48 };
     let mut keys = Keys { id: 5, rails: [None; RAILS] };
     keys.rails[1] = Some((3, Key { key: 1, offset: 2 }));
     keys.rails[7] = Some((0, Key { key: 3, offset: u64::MAX }));
@@ -101,8 +104,8 @@ fn rail_messages() -> Vec<Seed> {
 }
 
 fn a_note() -> Note {
-    let mut rails = [(0, Standing::Live); RAILS];
-    (rails[1], rails[2], rails[3]) = ((1, Standing::Left), (2, Standing::Ready), (3, Standing::Joining));
+    let mut rails = [(0, RailState::Live); RAILS];
+    (rails[1], rails[2], rails[3]) = ((1, RailState::Left), (2, RailState::Ready), (3, RailState::Joining));
     Note { session: 1, to: 2, accepted: 3, wants_reply: true, rails }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Reader, Seed, Target, seed};
 use crate::transport::udp::reliable::{Arrived, Buffers, Connection, Content, Parameters, Sending, State};
-use crate::wire::datagram::{Fragment, HEADER, Header, Hello, Kind, MAP, NO_DELAY};
+use crate::wire::datagram::{DatagramKind, Fragment, HEADER, Header, Hello, MAP, NO_DELAY};
 use crate::wire::frame::HEAD_MAX;
 
 /// The headers of datagrams, and the hellos.
@@ -21,16 +21,18 @@ fn datagram(content: &[u8]) -> bool {
     let again = [&header.encode()[..], after].concat();
     assert_eq!(Header::decode(&again), Some((header, after)));
     match header.kind {
-        Kind::Data(fragment) => {
+        DatagramKind::Data(fragment) => {
             assert!(usize::from(fragment.head_len) <= HEAD_MAX.min(fragment.packet_len as usize));
             let range = fragment.place(after.len()).expect("it was looked at");
             // Its bytes lie in the packet, and no two fragments share any.
             assert!(range.start <= range.end && range.end <= fragment.packet_len as usize);
             assert!(range.start == usize::from(fragment.index) * after.len() && range.len() <= after.len());
         }
-        Kind::Acknowledgement(words) => assert_eq!(after.len(), 8 * usize::from(words)),
-        Kind::Probe(_) => {}
-        Kind::Ping | Kind::Close(_) | Kind::Closed | Kind::Reply(_) => assert!(after.is_empty()),
+        DatagramKind::Acknowledgement(words) => assert_eq!(after.len(), 8 * usize::from(words)),
+        DatagramKind::Probe(_) => {}
+        DatagramKind::Ping | DatagramKind::Close(_) | DatagramKind::Closed | DatagramKind::Reply(_) => {
+            assert!(after.is_empty())
+        }
     }
     true
 }
@@ -40,13 +42,13 @@ fn headers() -> Vec<Seed> {
     let fragment = Fragment { number: 7, index: 1, count: 3, head_len: 48, packet_len: 70, urgent: true };
     let hello = Hello { mine: 1, yours: 2, epoch: 3, process: (4, 5), longest: 0, opening: 0 };
     vec![
-        seed("data", [&header(Kind::Data(fragment))[..], &[1; 24]].concat()),
-        seed("acknowledgement", [&header(Kind::Acknowledgement(2))[..], &[5; 16]].concat()),
-        seed("ping", header(Kind::Ping)),
-        seed("close", header(Kind::Close(9))),
-        seed("closed", header(Kind::Closed)),
-        seed("probe", [&header(Kind::Probe(9))[..], &[6; 20]].concat()),
-        seed("reply", header(Kind::Reply(9))),
+        seed("data", [&header(DatagramKind::Data(fragment))[..], &[1; 24]].concat()),
+        seed("acknowledgement", [&header(DatagramKind::Acknowledgement(2))[..], &[5; 16]].concat()),
+        seed("ping", header(DatagramKind::Ping)),
+        seed("close", header(DatagramKind::Close(9))),
+        seed("closed", header(DatagramKind::Closed)),
+        seed("probe", [&header(DatagramKind::Probe(9))[..], &[6; 20]].concat()),
+        seed("reply", header(DatagramKind::Reply(9))),
         seed("hello", hello.encode()),
     ]
 }
@@ -227,25 +229,28 @@ fn a_fragment(reader: &mut Reader<'_>) -> (Vec<u8>, u64) {
         packet_len: packet_len as u32,
         urgent: report & 0x80 != 0,
     };
-    (with_report(Kind::Data(fragment), report, &vec![number; len]), u64::from(number))
+    (with_report(DatagramKind::Data(fragment), report, &vec![number; len]), u64::from(number))
 }
 
 fn a_header(reader: &mut Reader<'_>) -> (Vec<u8>, u64) {
     let [kind, number, report] = [(); 3].map(|()| reader.byte());
     let words = kind >> 4 & 1;
     let kind = match kind % 4 {
-        0 => Kind::Acknowledgement(words),
-        1 => Kind::Ping,
-        2 => Kind::Close(number.into()),
-        _ => Kind::Closed,
+        0 => DatagramKind::Acknowledgement(words),
+        1 => DatagramKind::Ping,
+        2 => DatagramKind::Close(number.into()),
+        _ => DatagramKind::Closed,
     };
-    let map =
-        if kind == Kind::Acknowledgement(1) { reader.long().to_le_bytes().to_vec() } else { Vec::new() };
+    let map = if kind == DatagramKind::Acknowledgement(1) {
+        reader.long().to_le_bytes().to_vec()
+    } else {
+        Vec::new()
+    };
     const { assert!(MAP >= 1) };
     (with_report(kind, report, &map), u64::from(number))
 }
 
-fn with_report(kind: Kind, report: u8, after: &[u8]) -> Vec<u8> {
+fn with_report(kind: DatagramKind, report: u8, after: &[u8]) -> Vec<u8> {
     let report = u64::from(report);
     let header = Header {
         kind,

@@ -5,7 +5,7 @@ use super::{Handlers, Locked};
 use crate::base::call_stack::{CodeLocation, call_of_program};
 use crate::base::clock::since;
 use crate::base::known_threads::thread_number;
-use crate::engine::context::snapshot::{Few, Kind, LISTED, Operation, Peer, Snapshot, Wait};
+use crate::engine::context::snapshot::{Few, LISTED, Operation, Peer, PendingKind, Snapshot, Wait};
 use crate::transport::{PeerState, Task};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -176,16 +176,16 @@ fn list<T>(add: &mut impl FnMut(String), what: &str, few: &Few<T>, one: impl Fn(
 
 fn operation(operation: &Operation) -> String {
     let what = match operation.kind {
-        Kind::Completion(0) => "put or message, to be confirmed".to_owned(),
-        Kind::Completion(counter) => {
+        PendingKind::Completion(0) => "put or message, to be confirmed".to_owned(),
+        PendingKind::Completion(counter) => {
             format!("put or message, to raise the completion counter at {counter:#x}")
         }
-        Kind::Rendezvous(len, false) => format!("message of {len} bytes that the target fetches"),
-        Kind::Rendezvous(len, true) => {
+        PendingKind::Rendezvous(len, false) => format!("message of {len} bytes that the target fetches"),
+        PendingKind::Rendezvous(len, true) => {
             format!("message of {len} bytes that the target has fetched, to be confirmed")
         }
-        Kind::Get(arrived, len) => format!("get: {arrived} of {len} bytes have arrived"),
-        Kind::Rmw => "read-modify-write".to_owned(),
+        PendingKind::Get(arrived, len) => format!("get: {arrived} of {len} bytes have arrived"),
+        PendingKind::Rmw => "read-modify-write".to_owned(),
     };
     format!("with task {}: {what}; {}", operation.peer, age(operation.seen))
 }
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn why_the_lock_cannot_be_had() {
         let run = Some(Run {
-            kind: crate::engine::context::active_handler::Kind::Header,
+            kind: crate::engine::context::active_handler::HandlerKind::Header,
             address: 0x10,
             number: 3,
         });

@@ -59,12 +59,12 @@ pub(crate) mod forward;
 pub mod link_state;
 pub mod mem;
 mod parcel;
+mod poll_pause;
+mod presence;
 pub mod rails;
-mod rest;
 pub mod route;
 pub mod shm;
 mod sleeper;
-mod standing;
 pub mod udp;
 
 use crate::error::Result;

@@ -21,7 +21,7 @@ pub const NO_DELAY: u16 = u16::MAX;
 
 /// What follows a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DatagramKind {
     /// A part of a packet.
     Data(Fragment),
     /// A map of what has arrived behind [`Header::acknowledged`]: this number of words of 64 bits. The lowest bit of the first word is that
@@ -75,7 +75,7 @@ impl Fragment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// What follows.
-    pub kind: Kind,
+    pub kind: DatagramKind,
     /// All fragments before this number have arrived at the sender of this datagram.
     pub acknowledged: u64,
     /// The highest number of a datagram that has arrived there.
@@ -99,17 +99,17 @@ impl Header {
     #[inline]
     pub fn encode(&self) -> [u8; HEADER] {
         let (number, packet_len, parts, kind) = match self.kind {
-            Kind::Data(fragment) => {
+            DatagramKind::Data(fragment) => {
                 let Fragment { number, index, count, head_len, packet_len, urgent } = fragment;
                 let parts = u32::from(index) | u32::from(count) << 16;
                 (number, packet_len, parts, [DATA, urgent.into(), head_len / 8, 0])
             }
-            Kind::Acknowledgement(words) => (0, 0, 0, [ACKNOWLEDGEMENT, 0, 0, words]),
-            Kind::Ping => (0, 0, 0, [PING, 0, 0, 0]),
-            Kind::Close(number) => (number, 0, 0, [CLOSE, 0, 0, 0]),
-            Kind::Closed => (0, 0, 0, [CLOSED, 0, 0, 0]),
-            Kind::Probe(number) => (number, 0, 0, [PROBE, 0, 0, 0]),
-            Kind::Reply(number) => (number, 0, 0, [REPLY, 0, 0, 0]),
+            DatagramKind::Acknowledgement(words) => (0, 0, 0, [ACKNOWLEDGEMENT, 0, 0, words]),
+            DatagramKind::Ping => (0, 0, 0, [PING, 0, 0, 0]),
+            DatagramKind::Close(number) => (number, 0, 0, [CLOSE, 0, 0, 0]),
+            DatagramKind::Closed => (0, 0, 0, [CLOSED, 0, 0, 0]),
+            DatagramKind::Probe(number) => (number, 0, 0, [PROBE, 0, 0, 0]),
+            DatagramKind::Reply(number) => (number, 0, 0, [REPLY, 0, 0, 0]),
         };
         let room = u64::from(self.room) << 32 | u64::from(self.delay) << 48;
         let kind = u64::from(u32::from_le_bytes(kind)) << 32;
@@ -130,7 +130,7 @@ impl Header {
         let [number, acknowledged, echo, lengths, parts] = words.map(u64::from_le);
         let [code, flags, head_words, map_words] = ((parts >> 32) as u32).to_le_bytes();
         let kind = match code {
-            DATA => Kind::Data(Fragment {
+            DATA => DatagramKind::Data(Fragment {
                 number,
                 index: parts as u16,
                 count: (parts >> 16) as u16,
@@ -138,16 +138,16 @@ impl Header {
                 packet_len: lengths as u32,
                 urgent: flags == 1,
             }),
-            ACKNOWLEDGEMENT => Kind::Acknowledgement(map_words),
-            PING => Kind::Ping,
-            CLOSE => Kind::Close(number),
-            CLOSED => Kind::Closed,
-            PROBE => Kind::Probe(number),
-            REPLY => Kind::Reply(number),
+            ACKNOWLEDGEMENT => DatagramKind::Acknowledgement(map_words),
+            PING => DatagramKind::Ping,
+            CLOSE => DatagramKind::Close(number),
+            CLOSED => DatagramKind::Closed,
+            PROBE => DatagramKind::Probe(number),
+            REPLY => DatagramKind::Reply(number),
             _ => return None,
         };
         let fits = match kind {
-            Kind::Data(fragment) => {
+            DatagramKind::Data(fragment) => {
                 flags <= 1
                     && map_words == 0
                     && usize::from(fragment.head_len) <= HEAD_MAX
@@ -156,11 +156,13 @@ impl Header {
                     && fragment.number < 1 << 63
                     && fragment.place(after.len()).is_some()
             }
-            Kind::Acknowledgement(words) => {
+            DatagramKind::Acknowledgement(words) => {
                 usize::from(words) <= MAP && after.len() == 8 * usize::from(words)
             }
-            Kind::Probe(_) => true,
-            Kind::Ping | Kind::Close(_) | Kind::Closed | Kind::Reply(_) => after.is_empty(),
+            DatagramKind::Probe(_) => true,
+            DatagramKind::Ping | DatagramKind::Close(_) | DatagramKind::Closed | DatagramKind::Reply(_) => {
+                after.is_empty()
+            }
         };
         let (room, delay) = ((lengths >> 32) as u16, (lengths >> 48) as u16);
         let header = Self { kind, acknowledged, echo, room, delay };
@@ -238,25 +240,25 @@ mod tests {
         Fragment { number: 1 << 40 | 9, index, count, head_len: 48, packet_len, urgent: true }
     }
 
-    fn header(kind: Kind) -> Header {
+    fn header(kind: DatagramKind) -> Header {
         Header { kind, acknowledged: 0x0102_0304_0506, echo: u64::MAX - 5, room: 0xfffe, delay: 0xa1b2 }
     }
 
     #[test]
     fn headers_are_decoded_as_encoded() {
         for (kind, after) in [
-            (Kind::Data(fragment(0, 1, 100)), 100),
-            (Kind::Data(fragment(0, 2, 1001)), 501),
-            (Kind::Data(fragment(1, 2, 1001)), 501),
-            (Kind::Data(fragment(2, 3, 2001)), 667),
-            (Kind::Data(fragment(2, 3, 3000)), 1000),
-            (Kind::Data(Fragment { head_len: 0, urgent: false, ..fragment(0, 1, 0) }), 0),
-            (Kind::Acknowledgement(0), 0),
-            (Kind::Acknowledgement(8), 64),
-            (Kind::Ping, 0),
-            (Kind::Close(u64::MAX), 0),
-            (Kind::Closed, 0),
-            (Kind::Reply(1 << 60 | 3), 0),
+            (DatagramKind::Data(fragment(0, 1, 100)), 100),
+            (DatagramKind::Data(fragment(0, 2, 1001)), 501),
+            (DatagramKind::Data(fragment(1, 2, 1001)), 501),
+            (DatagramKind::Data(fragment(2, 3, 2001)), 667),
+            (DatagramKind::Data(fragment(2, 3, 3000)), 1000),
+            (DatagramKind::Data(Fragment { head_len: 0, urgent: false, ..fragment(0, 1, 0) }), 0),
+            (DatagramKind::Acknowledgement(0), 0),
+            (DatagramKind::Acknowledgement(8), 64),
+            (DatagramKind::Ping, 0),
+            (DatagramKind::Close(u64::MAX), 0),
+            (DatagramKind::Closed, 0),
+            (DatagramKind::Reply(1 << 60 | 3), 0),
         ] {
             let header = header(kind);
             let mut bytes = header.encode().to_vec();
@@ -267,12 +269,12 @@ mod tests {
             bytes.truncate(HEADER - 1);
             assert_eq!(Header::decode(&bytes), None);
         }
-        let probe = header(Kind::Probe(1 << 50 | 7));
+        let probe = header(DatagramKind::Probe(1 << 50 | 7));
         for after in [0, 1, 1400] {
             let bytes = [&probe.encode()[..], &vec![9; after]].concat();
             assert_eq!(Header::decode(&bytes), Some((probe, &bytes[HEADER..])), "{after} bytes behind it");
         }
-        let bytes = header(Kind::Data(fragment(1, 2, 1001))).encode();
+        let bytes = header(DatagramKind::Data(fragment(1, 2, 1001))).encode();
         assert_eq!(bytes[..16], [9, 0, 0, 0, 0, 1, 0, 0, 6, 5, 4, 3, 2, 1, 0, 0]);
         assert_eq!(bytes[24..], [0xe9, 3, 0, 0, 0xfe, 0xff, 0xb2, 0xa1, 1, 0, 2, 0, 1, 1, 6, 0]);
         assert_eq!(Header::decode(&[0; HEADER]), None, "no kind");
@@ -280,35 +282,35 @@ mod tests {
 
     #[test]
     fn what_no_task_sends_is_refused() {
-        let refuses = |kind: Kind, after: usize| {
+        let refuses = |kind: DatagramKind, after: usize| {
             let mut bytes = header(kind).encode().to_vec();
             bytes.resize(HEADER + after, 0);
             assert_eq!(Header::decode(&bytes), None, "{kind:?} with {after} bytes");
         };
-        refuses(Kind::Data(fragment(0, 0, 100)), 100);
-        refuses(Kind::Data(fragment(1, 1, 100)), 100);
-        refuses(Kind::Data(fragment(2, 2, 1001)), 501);
+        refuses(DatagramKind::Data(fragment(0, 0, 100)), 100);
+        refuses(DatagramKind::Data(fragment(1, 1, 100)), 100);
+        refuses(DatagramKind::Data(fragment(2, 2, 1001)), 501);
         // A last fragment that is cut short, one that is filled up further than the others are long, and longer ones.
-        refuses(Kind::Data(fragment(1, 2, 1001)), 500);
-        refuses(Kind::Data(fragment(1, 2, 1001)), 502);
-        refuses(Kind::Data(fragment(0, 2, 1001)), 1000);
+        refuses(DatagramKind::Data(fragment(1, 2, 1001)), 500);
+        refuses(DatagramKind::Data(fragment(1, 2, 1001)), 502);
+        refuses(DatagramKind::Data(fragment(0, 2, 1001)), 1000);
         // Three fragments of two bytes have six: the third would have none of four, and the fourth less than none of five.
-        refuses(Kind::Data(Fragment { head_len: 0, ..fragment(2, 3, 4) }), 2);
-        refuses(Kind::Data(Fragment { head_len: 0, ..fragment(3, 4, 5) }), 2);
-        refuses(Kind::Data(fragment(0, 2, 100)), 100);
-        refuses(Kind::Data(fragment(0, 3, 100)), 99);
-        refuses(Kind::Data(fragment(0, 2, 100)), 0);
-        refuses(Kind::Data(fragment(1, 2, 100)), 0);
-        refuses(Kind::Data(fragment(1, 2, 100)), 51);
-        refuses(Kind::Data(fragment(1, 2, 100)), 101);
-        refuses(Kind::Data(fragment(0, 1, 40)), 40);
-        refuses(Kind::Data(Fragment { head_len: 56, ..fragment(0, 1, 100) }), 100);
-        refuses(Kind::Data(Fragment { number: 0, ..fragment(1, 2, 1001) }), 501);
-        refuses(Kind::Data(Fragment { number: 1 << 63, ..fragment(0, 1, 100) }), 100);
-        refuses(Kind::Acknowledgement(9), 72);
-        let mut bytes = Header { acknowledged: 1 << 63, ..header(Kind::Ping) }.encode();
+        refuses(DatagramKind::Data(Fragment { head_len: 0, ..fragment(2, 3, 4) }), 2);
+        refuses(DatagramKind::Data(Fragment { head_len: 0, ..fragment(3, 4, 5) }), 2);
+        refuses(DatagramKind::Data(fragment(0, 2, 100)), 100);
+        refuses(DatagramKind::Data(fragment(0, 3, 100)), 99);
+        refuses(DatagramKind::Data(fragment(0, 2, 100)), 0);
+        refuses(DatagramKind::Data(fragment(1, 2, 100)), 0);
+        refuses(DatagramKind::Data(fragment(1, 2, 100)), 51);
+        refuses(DatagramKind::Data(fragment(1, 2, 100)), 101);
+        refuses(DatagramKind::Data(fragment(0, 1, 40)), 40);
+        refuses(DatagramKind::Data(Fragment { head_len: 56, ..fragment(0, 1, 100) }), 100);
+        refuses(DatagramKind::Data(Fragment { number: 0, ..fragment(1, 2, 1001) }), 501);
+        refuses(DatagramKind::Data(Fragment { number: 1 << 63, ..fragment(0, 1, 100) }), 100);
+        refuses(DatagramKind::Acknowledgement(9), 72);
+        let mut bytes = Header { acknowledged: 1 << 63, ..header(DatagramKind::Ping) }.encode();
         assert_eq!(Header::decode(&bytes), None);
-        bytes = header(Kind::Data(Fragment { head_len: 0, ..fragment(0, 1, 0) })).encode();
+        bytes = header(DatagramKind::Data(Fragment { head_len: 0, ..fragment(0, 1, 0) })).encode();
         bytes[37] = 2;
         assert_eq!(Header::decode(&bytes), None, "no such flag");
         bytes[37] = 0;
@@ -341,7 +343,7 @@ mod tests {
             bytes[15] &= 0x7f;
             let Some((header, after)) = Header::decode(&bytes) else { continue };
             accepted += 1;
-            if let Kind::Data(fragment) = header.kind {
+            if let DatagramKind::Data(fragment) = header.kind {
                 let range = fragment.place(after.len()).expect("a place");
                 assert!(range.start <= range.end && range.end <= fragment.packet_len as usize);
                 assert!(

@@ -6,7 +6,7 @@
 use super::frame::{HEAD_MAX, Task};
 use super::rails::NOTE;
 
-/// The length in bytes of the tag behind each of the transport's own messages ([`Kind::has_tag`]).
+/// The length in bytes of the tag behind each of the transport's own messages ([`FrameKind::has_tag`]).
 pub const TAG: usize = 16;
 
 /// The length of a frame in bytes.
@@ -15,7 +15,7 @@ pub const FRAME: usize = 16;
 /// What follows a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FrameKind {
     /// A head and a body.
     Packet = 1,
     /// Nothing: the frame returns credits.
@@ -36,7 +36,7 @@ pub enum Kind {
     RailNote = 9,
 }
 
-impl Kind {
+impl FrameKind {
     /// Whether a tag of [`TAG`] bytes is the end of the message: of the transport's own messages all but credits, which packets carry, too.
     #[inline]
     pub fn has_tag(self) -> bool {
@@ -44,7 +44,7 @@ impl Kind {
     }
 
     fn of(number: u8) -> Option<Self> {
-        use Kind::{Credits, Departure, DepartureSeen, Hello, Kick, Notice, Packet, RailNote, Rejoin};
+        use FrameKind::{Credits, Departure, DepartureSeen, Hello, Kick, Notice, Packet, RailNote, Rejoin};
         [Packet, Credits, Hello, Rejoin, Departure, DepartureSeen, Kick, Notice, RailNote]
             .into_iter()
             .find(|kind| *kind as u8 == number)
@@ -55,7 +55,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// What follows.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// The sender.
     pub src: Task,
     /// The receiver's number of this connection: what has another one belongs to a former connection.
@@ -90,7 +90,7 @@ impl Frame {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         let (from, lens) = (word(0), word(8));
         let frame = Self {
-            kind: Kind::of((lens >> 56) as u8)?,
+            kind: FrameKind::of((lens >> 56) as u8)?,
             src: from as u32,
             tag: (from >> 32) as u32,
             credits: (lens >> 32) as u16,
@@ -101,12 +101,14 @@ impl Frame {
         let (len, body) = (after.len() as u64, u64::from(frame.body_len).next_multiple_of(8));
         let (notice, note, tag) = (NOTICE as u64, NOTE as u64, TAG as u64);
         let fits = match frame.kind {
-            Kind::Packet => frame.head_len <= HEAD_MAX && len == frame.head_len as u64 + body,
-            Kind::Rejoin => len >= REJOIN as u64 + tag && len == body + tag,
-            Kind::Notice => len == notice + tag && u64::from(frame.body_len) == notice,
-            Kind::RailNote => len == note + tag && u64::from(frame.body_len) == note,
-            Kind::Credits => len == 0,
-            Kind::Hello | Kind::Departure | Kind::DepartureSeen | Kind::Kick => len == tag,
+            FrameKind::Packet => frame.head_len <= HEAD_MAX && len == frame.head_len as u64 + body,
+            FrameKind::Rejoin => len >= REJOIN as u64 + tag && len == body + tag,
+            FrameKind::Notice => len == notice + tag && u64::from(frame.body_len) == notice,
+            FrameKind::RailNote => len == note + tag && u64::from(frame.body_len) == note,
+            FrameKind::Credits => len == 0,
+            FrameKind::Hello | FrameKind::Departure | FrameKind::DepartureSeen | FrameKind::Kick => {
+                len == tag
+            }
         };
         fits.then_some(frame)
     }
@@ -143,7 +145,7 @@ impl Rejoin {
         bytes
     }
 
-    /// What follows a frame of the kind [`Kind::Rejoin`], and the address after it.
+    /// What follows a frame of the kind [`FrameKind::Rejoin`], and the address after it.
     pub fn decode(after: &[u8]) -> Option<(Self, &[u8])> {
         let (bytes, address) = after.split_first_chunk::<REJOIN>()?;
         let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
@@ -171,7 +173,7 @@ pub enum Content {
     Watches = 4,
     /// The sender is this task, and knows that the receiver watches it.
     Watched = 5,
-    /// The sender is this task, and has ended LAPI. Over UDP only: other networks have [`Kind::Departure`].
+    /// The sender is this task, and has ended LAPI. Over UDP only: other networks have [`FrameKind::Departure`].
     Closed = 6,
 }
 
@@ -196,7 +198,7 @@ impl Notice {
         bytes
     }
 
-    /// What follows a frame of the kind [`Kind::Notice`].
+    /// What follows a frame of the kind [`FrameKind::Notice`].
     pub fn decode(after: &[u8]) -> Option<Self> {
         use Content::{Closed, Confirmed, Died, DiedConfirm, Watched, Watches};
         let bytes: &[u8; NOTICE] = after.first_chunk()?;
@@ -214,13 +216,13 @@ mod tests {
     #[test]
     fn frames_are_decoded_as_encoded() {
         for (kind, head_len, body_len, after) in [
-            (Kind::Packet, 48, 65_535, 48 + 65_536),
-            (Kind::Packet, 8, 0, 8),
-            (Kind::Credits, 0, 0, 0),
-            (Kind::Departure, 0, u32::MAX, TAG),
-            (Kind::Rejoin, 0, 36, 40 + TAG),
-            (Kind::Notice, 0, 16, 16 + TAG),
-            (Kind::RailNote, 0, 48, 48 + TAG),
+            (FrameKind::Packet, 48, 65_535, 48 + 65_536),
+            (FrameKind::Packet, 8, 0, 8),
+            (FrameKind::Credits, 0, 0, 0),
+            (FrameKind::Departure, 0, u32::MAX, TAG),
+            (FrameKind::Rejoin, 0, 36, 40 + TAG),
+            (FrameKind::Notice, 0, 16, 16 + TAG),
+            (FrameKind::RailNote, 0, 48, 48 + TAG),
         ] {
             let frame =
                 Frame { kind, src: 0x0102_0304, tag: 0xa1b2_c3d4, credits: 0xfffe, head_len, body_len };
@@ -232,7 +234,8 @@ mod tests {
             bytes.truncate(FRAME - 1);
             assert_eq!(Frame::decode(&bytes), None);
         }
-        let bytes = Frame { kind: Kind::Kick, src: 1, tag: 2, credits: 3, head_len: 0, body_len: 0 }.encode();
+        let bytes =
+            Frame { kind: FrameKind::Kick, src: 1, tag: 2, credits: 3, head_len: 0, body_len: 0 }.encode();
         assert_eq!(bytes, [1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 7]);
         assert_eq!(Frame::decode(&[0; FRAME]), None, "no kind");
     }
@@ -240,7 +243,7 @@ mod tests {
     /// Also where a length has 32 bits, in which the padded one is 0.
     #[test]
     fn the_longest_body_is_not_taken_for_none() {
-        for (kind, after) in [(Kind::Packet, 8), (Kind::Rejoin, 0)] {
+        for (kind, after) in [(FrameKind::Packet, 8), (FrameKind::Rejoin, 0)] {
             let frame = Frame { kind, src: 1, tag: 2, credits: 3, head_len: after, body_len: u32::MAX };
             assert_eq!(Frame::decode(&[&frame.encode()[..], &[0; 8][..after]].concat()), None);
         }

@@ -14,7 +14,7 @@ pub const HEAD: usize = 16;
 /// What follows a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum RailFrameKind {
     /// The head and the body of a packet.
     Packet = 1,
     /// [`Keys`]: memory was registered.
@@ -27,7 +27,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// What follows.
-    pub kind: Kind,
+    pub kind: RailFrameKind,
     /// The number of the packet: packets of one sender to one receiver are numbered one after the other.
     pub number: u32,
     /// The sender has accepted all packets of the receiver before this number.
@@ -55,7 +55,7 @@ impl Head {
     #[inline]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; HEAD] = bytes.try_into().ok()?;
-        let kind = [Kind::Packet, Kind::Keys, Kind::Withdrawn];
+        let kind = [RailFrameKind::Packet, RailFrameKind::Keys, RailFrameKind::Withdrawn];
         let kind = kind.into_iter().find(|kind| *kind as u8 == bytes[12])?;
         let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         Some(Self { kind, number: number(0), accepted: number(4), session: number(8), head_len: bytes[13] })
@@ -68,7 +68,7 @@ pub const NOTE: usize = 16 + 4 * RAILS;
 /// The state of one rail between two tasks, as one of them sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Standing {
+pub enum RailState {
     /// Packets go over it.
     Live = 0,
     /// The rail was left: nothing from before arrives or is accessed any more.
@@ -79,7 +79,7 @@ pub enum Standing {
     Joining = 3,
 }
 
-impl Standing {
+impl RailState {
     fn of(bits: u32) -> Self {
         [Self::Live, Self::Left, Self::Ready, Self::Joining][(bits & 3) as usize]
     }
@@ -97,7 +97,7 @@ pub struct Note {
     /// The receiver is to send a note, too.
     pub wants_reply: bool,
     /// How often each rail was joined (modulo 2^30), and its state.
-    pub rails: [(u32, Standing); RAILS],
+    pub rails: [(u32, RailState); RAILS],
 }
 
 impl Note {
@@ -122,7 +122,7 @@ impl Note {
             wants_reply: word(3) != 0,
             rails: std::array::from_fn(|rail| {
                 let word = word(4 + rail);
-                (word >> 2, Standing::of(word))
+                (word >> 2, RailState::of(word))
             }),
         }
     }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn heads_are_decoded_as_encoded() {
-        for kind in [Kind::Packet, Kind::Keys, Kind::Withdrawn] {
+        for kind in [RailFrameKind::Packet, RailFrameKind::Keys, RailFrameKind::Withdrawn] {
             let head = Head { kind, number: u32::MAX, accepted: 0x0102_0304, session: 7, head_len: 48 };
             assert_eq!(Head::decode(&head.encode()), Some(head));
             assert_eq!(Head::decode(&head.encode()[..15]), None);
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn notes_are_decoded_as_encoded() {
-        use Standing::{Joining, Left, Live, Ready};
+        use RailState::{Joining, Left, Live, Ready};
         let mut rails = [(0, Live); RAILS];
         rails[1] = (5, Left);
         rails[2] = ((1 << 30) - 1, Ready);

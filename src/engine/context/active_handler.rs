@@ -3,16 +3,17 @@
 //! Only this module records it. The thread that holds the context's lock writes it; any thread may read it, without
 //! the lock too: a report names the reason why the lock is not free.
 
-pub use crate::base::handler_runs::Kind;
+pub use crate::base::handler_runs::HandlerKind;
 use crate::base::known_threads::this_thread;
 use crate::transport::Inbound;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// The kinds of handlers that run with the context's lock held; of completion handlers, those that run inline.
-const KINDS: [Kind; 4] = [Kind::Header, Kind::SendCompletion, Kind::Completion, Kind::Distribution];
+const KINDS: [HandlerKind; 4] =
+    [HandlerKind::Header, HandlerKind::SendCompletion, HandlerKind::Completion, HandlerKind::Distribution];
 
-impl Kind {
+impl HandlerKind {
     /// As a report calls it.
     pub fn name(self) -> &'static str {
         match self {
@@ -32,7 +33,7 @@ pub enum State {
     /// A thread runs the dispatcher, and is in no handler.
     Dispatching,
     /// A thread runs the dispatcher, which has called a handler of this kind.
-    Handler(Kind),
+    Handler(HandlerKind),
 }
 
 /// The upper byte of a word has the kind, the others the handler's address.
@@ -55,7 +56,7 @@ pub struct Activity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// What kind of handler.
-    pub kind: Kind,
+    pub kind: HandlerKind,
     /// The handler's address.
     pub address: usize,
     /// Which run it is.
@@ -103,7 +104,7 @@ impl Activity {
 
     /// Calls a handler of the program, from inside of a round.
     #[inline]
-    pub(crate) fn run<R>(&self, kind: Kind, address: usize, handler: impl FnOnce() -> R) -> R {
+    pub(crate) fn run<R>(&self, kind: HandlerKind, address: usize, handler: impl FnOnce() -> R) -> R {
         debug_assert!(self.here(), "handlers run in a round of the dispatcher only");
         // A handler may scatter data by a data distribution function.
         let before = self.handler.load(Ordering::Relaxed);
@@ -162,13 +163,13 @@ mod tests {
         assert!(activity.begin(this_thread()));
         assert!(!activity.begin(this_thread()), "a round is under way");
         assert_eq!((activity.state(), activity.here()), (State::Dispatching, true));
-        activity.run(Kind::Header, 0x1234, || {
-            assert_eq!(activity.state(), State::Handler(Kind::Header));
+        activity.run(HandlerKind::Header, 0x1234, || {
+            assert_eq!(activity.state(), State::Handler(HandlerKind::Header));
             assert_eq!(activity.now().map(|run| run.address), Some(0x1234));
-            activity.run(Kind::Distribution, 0x10, || {
-                assert_eq!(activity.state(), State::Handler(Kind::Distribution));
+            activity.run(HandlerKind::Distribution, 0x10, || {
+                assert_eq!(activity.state(), State::Handler(HandlerKind::Distribution));
             });
-            assert_eq!(activity.state(), State::Handler(Kind::Header));
+            assert_eq!(activity.state(), State::Handler(HandlerKind::Header));
         });
         assert_eq!(activity.state(), State::Dispatching);
         std::thread::scope(|scope| {

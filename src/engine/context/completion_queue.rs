@@ -6,7 +6,7 @@
 
 use crate::abi::{compl_hndlr_t, lapi_handle_t};
 use crate::base::clock::moment;
-use crate::base::handler_runs::{self, Handler, Kind};
+use crate::base::handler_runs::{self, Handler, HandlerKind};
 use crate::base::known_threads::this_thread;
 use crate::base::sync::{AtomicU64, Deadline, Mutex, Ordering};
 use crate::base::thread::{self, Thread, ThreadConfig};
@@ -198,7 +198,10 @@ impl Completion {
         let run = || unsafe { (self.handler)(handle, self.parameter as *mut libc::c_void) };
         if handler_runs::watched() {
             let address = self.handler as usize;
-            handler_runs::run_watched(Handler { kind: Kind::Completion, address, peer: 0, bytes: 0 }, run);
+            handler_runs::run_watched(
+                Handler { kind: HandlerKind::Completion, address, peer: 0, bytes: 0 },
+                run,
+            );
         } else {
             run();
         }

@@ -30,7 +30,7 @@ pub struct DirectCopy {
     pub peer: Task,
     pub(crate) places: Places,
     pub(crate) copied: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CopyKind,
     /// The remote accesses that the transport will report, and their bytes.
     pub(crate) waits: Vec<(AccessId, usize)>,
     /// What is accessed, where the peer's memory is reached by keys.
@@ -133,7 +133,7 @@ impl Keyed {
 
 /// Whose operation it is.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum CopyKind {
     /// Our put.
     Push { marks: Marks, done: SendDone },
     /// Our put, by the key of all memory of the target: operation `cookie`.
@@ -149,7 +149,7 @@ pub(crate) enum Kind {
 impl DirectCopy {
     /// A put.
     pub fn push(put: &Put, marks: Marks) -> Self {
-        Self::new(put.tgt, put.places.clone(), Kind::Push { marks, done: put.done })
+        Self::new(put.tgt, put.places.clone(), CopyKind::Push { marks, done: put.done })
     }
 
     /// A put of contiguous data, as operation `cookie`, by the key of all memory of the target.
@@ -159,39 +159,39 @@ impl DirectCopy {
         };
         let done = SendDone { bytes: len as u64, ..put.done };
         let keyed = Keyed::contiguous(Exposed { addr, key }, local, len as u64);
-        let copy = Self::new(put.tgt, put.places.clone(), Kind::Write { cookie, done });
+        let copy = Self::new(put.tgt, put.places.clone(), CopyKind::Write { cookie, done });
         Self { keyed: Some(keyed), ..copy }
     }
 
     /// A get, as operation `cookie`.
     pub fn fetch(get: &Get, cookie: u64) -> Self {
-        Self::new(get.tgt, get.places.clone(), Kind::Fetch { cookie, tgt_cntr: get.tgt_cntr })
+        Self::new(get.tgt, get.places.clone(), CopyKind::Fetch { cookie, tgt_cntr: get.tgt_cntr })
     }
 
     /// The data of message `id` of `peer`, exposed as its operation `cookie`.
     pub fn pull(peer: Task, id: u32, cookie: u64, remote: u64, buffer: usize, len: usize) -> Self {
-        Self::new(peer, Places::Contiguous { local: buffer, remote, len }, Kind::Pull { id, cookie })
+        Self::new(peer, Places::Contiguous { local: buffer, remote, len }, CopyKind::Pull { id, cookie })
     }
 
     /// The data of message `id` of `peer`, pulled by keys.
     pub(crate) fn pull_by_keys(peer: Task, id: u32, cookie: u64, keyed: Box<Keyed>) -> Self {
-        Self { keyed: Some(keyed), ..Self::new(peer, Places::EMPTY, Kind::Pull { id, cookie }) }
+        Self { keyed: Some(keyed), ..Self::new(peer, Places::EMPTY, CopyKind::Pull { id, cookie }) }
     }
 
     /// The data of a get of `peer`, its operation `cookie`, to memory there that it has registered.
     pub(crate) fn serve(peer: Task, cookie: u64, tgt_cntr: u64, keyed: Box<Keyed>) -> Self {
-        Self { keyed: Some(keyed), ..Self::new(peer, Places::EMPTY, Kind::Serve { cookie, tgt_cntr }) }
+        Self { keyed: Some(keyed), ..Self::new(peer, Places::EMPTY, CopyKind::Serve { cookie, tgt_cntr }) }
     }
 
-    fn new(peer: Task, places: Places, kind: Kind) -> Self {
+    fn new(peer: Task, places: Places, kind: CopyKind) -> Self {
         Self { peer, places, copied: 0, kind, waits: Vec::new(), keyed: None }
     }
 
     /// What this task does in the peer's memory.
     pub(crate) fn access(&self) -> Access {
         match self.kind {
-            Kind::Push { .. } | Kind::Write { .. } | Kind::Serve { .. } => Access::Write,
-            Kind::Fetch { .. } | Kind::Pull { .. } => Access::Read,
+            CopyKind::Push { .. } | CopyKind::Write { .. } | CopyKind::Serve { .. } => Access::Write,
+            CopyKind::Fetch { .. } | CopyKind::Pull { .. } => Access::Read,
         }
     }
 
@@ -203,10 +203,10 @@ impl DirectCopy {
     /// Whether it belongs to the peer's operation `cookie`.
     pub(crate) fn is_of(&self, peer: Task, cookie: u64) -> bool {
         match self.kind {
-            Kind::Pull { cookie: its, .. } | Kind::Serve { cookie: its, .. } => {
+            CopyKind::Pull { cookie: its, .. } | CopyKind::Serve { cookie: its, .. } => {
                 (self.peer, its) == (peer, cookie)
             }
-            Kind::Push { .. } | Kind::Write { .. } | Kind::Fetch { .. } => false,
+            CopyKind::Push { .. } | CopyKind::Write { .. } | CopyKind::Fetch { .. } => false,
         }
     }
 
@@ -218,8 +218,8 @@ impl DirectCopy {
     /// What follows at this task when the copy is given up.
     pub fn abandoned(&self) -> Option<SendDone> {
         match self.kind {
-            Kind::Push { done, .. } | Kind::Write { done, .. } => Some(done),
-            Kind::Fetch { .. } | Kind::Pull { .. } | Kind::Serve { .. } => None,
+            CopyKind::Push { done, .. } | CopyKind::Write { done, .. } => Some(done),
+            CopyKind::Fetch { .. } | CopyKind::Pull { .. } | CopyKind::Serve { .. } => None,
         }
     }
 

@@ -461,7 +461,7 @@ impl<'a> Held<'a> {
         if let Some(core) = self.try_core()
             && (core.news | core.held)
         {
-            hand_over(context, core, sends);
+            wake_others(context, core, sends);
         }
     }
 }
@@ -481,7 +481,7 @@ impl Drop for Held<'_> {
 /// Wakes the sleeping threads, if something has changed, and sends what waits for other packets. A call that sends leaves that to the
 /// next one, or to the notifier if the program computes from now on (`docs/design/0025-coalescing.md`).
 #[cold]
-fn hand_over(context: &Context, core: &mut Core, sends: bool) {
+fn wake_others(context: &Context, core: &mut Core, sends: bool) {
     if core.news {
         wake_sleepers(context, core);
     }
@@ -495,7 +495,7 @@ fn wake_sleepers(context: &Context, core: &mut Core) {
     if core.waiters.on_descriptor {
         core.transport.wake();
     }
-    if core.waiters.in_room != 0 {
+    if core.waiters.parked != 0 {
         context.parking.wake_all();
     }
 }

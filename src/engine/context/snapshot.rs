@@ -94,14 +94,14 @@ pub struct Operation {
     /// The task that must reply.
     pub peer: Task,
     /// What it is.
-    pub kind: Kind,
+    pub kind: PendingKind,
     /// When it was first seen; 0: just now.
     pub seen: u32,
 }
 
 /// The kind of an operation, and its progress.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum PendingKind {
     /// A put or active message that is out; its completion counter.
     Completion(usize),
     /// An active message whose data the target fetches: its bytes, and whether the target has fetched them.
@@ -193,7 +193,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
 pub fn note_reported(held: &mut Held<'_>) {
     let core = held.core();
     if !core.waiters.list.is_empty() {
-        core.waiters.stillness.note_reported(core.stats.moved(), moment());
+        core.waiters.stall_detector.note_reported(core.stats.moved(), moment());
     }
 }
 
@@ -248,10 +248,10 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
 
 fn operation(pending: &Pending, seen: u32) -> Operation {
     let kind = match &pending.op {
-        Op::Completion { cmpl_cntr } | Op::Write { cmpl_cntr, .. } => Kind::Completion(*cmpl_cntr),
-        Op::Rendezvous { done, fetched, .. } => Kind::Rendezvous(done.bytes as usize, *fetched),
-        Op::Get { len, arrived, .. } => Kind::Get(*arrived, *len),
-        Op::Rmw { .. } => Kind::Rmw,
+        Op::Completion { cmpl_cntr } | Op::Write { cmpl_cntr, .. } => PendingKind::Completion(*cmpl_cntr),
+        Op::Rendezvous { done, fetched, .. } => PendingKind::Rendezvous(done.bytes as usize, *fetched),
+        Op::Get { len, arrived, .. } => PendingKind::Get(*arrived, *len),
+        Op::Rmw { .. } => PendingKind::Rmw,
     };
     Operation { peer: pending.peer, kind, seen }
 }

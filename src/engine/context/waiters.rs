@@ -235,9 +235,9 @@ pub struct Waiters {
     /// messages.
     pub settling: Option<Waiter>,
     /// Since when no packet has gone in or out.
-    pub stillness: StallDetector,
+    pub stall_detector: StallDetector,
     /// How many sleep in the [`crate::base::parking`].
-    pub in_room: u32,
+    pub parked: u32,
     /// The notifier has armed the transport.
     pub notifier_armed: bool,
 }

@@ -58,7 +58,7 @@ pub fn turn_until<T>(
         let core = held.core();
         // Other threads that wait may have been waiting for this.
         let waiters = &core.waiters;
-        core.news |= waiters.waiting > 1 || waiters.on_descriptor || waiters.in_room != 0;
+        core.news |= waiters.waiting > 1 || waiters.on_descriptor || waiters.parked != 0;
     }
     (moved, value)
 }

@@ -57,7 +57,7 @@ enum Plan {
     /// Sleep on the transport's descriptor.
     Sleep { at_most: Duration },
     /// Sleep until another thread sets the timer. With a limit: serve the transport then.
-    Rest { at_most: Option<Duration> },
+    Idle { at_most: Option<Duration> },
 }
 
 fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
@@ -75,7 +75,7 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
             timer,
             match plan {
                 Plan::Watch(interval) => Some(interval),
-                Plan::Sleep { .. } | Plan::Rest { .. } => None,
+                Plan::Sleep { .. } | Plan::Idle { .. } => None,
             },
         );
         drop(held);
@@ -88,7 +88,7 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
         let ready = match plan {
             Plan::Watch(_) => await_events([timer, descriptor], None),
             Plan::Sleep { at_most } => await_events([timer, descriptor], Some(at_most)),
-            Plan::Rest { at_most } => [await_events([timer], at_most)[0], false],
+            Plan::Idle { at_most } => [await_events([timer], at_most)[0], false],
         };
         // The program may have closed it during the wait, and opened a file.
         if ready[0] && is_event(timer) {
@@ -155,15 +155,15 @@ fn rest(held: &mut Held<'_>) -> Plan {
     held.context().notifier.note_rest();
     let core = held.core();
     if !core.keeps_time || core.closing {
-        return Plan::Rest { at_most: None };
+        return Plan::Idle { at_most: None };
     }
     let waits = core.waiters.waiting != 0 && !core.waiters.on_descriptor;
     if waits || ticks().wrapping_sub(core.last_poll) < LOOKING {
-        return Plan::Rest { at_most: Some(DOUBT) };
+        return Plan::Idle { at_most: Some(DOUBT) };
     }
     core.transport.serve();
     accessed::announce(core);
-    Plan::Rest { at_most: Some(core.until_due(BETWEEN_SERVICES)) }
+    Plan::Idle { at_most: Some(core.until_due(BETWEEN_SERVICES)) }
 }
 
 /// When to look at the program again, if it polls by itself. It has not polled since when `activity` is still `seen`.
@@ -204,6 +204,6 @@ fn serve(held: &mut Held<'_>, called: bool) {
         held.yield_lock();
     }
     // What has arrived shows that the peers run. All of them are checked when nothing has arrived, and from time to time.
-    lost_peers::welcome(held.core());
+    lost_peers::note_rejoined(held.core());
     if called && any { lost_peers::look_when_due(held) } else { lost_peers::look_after_peers(held) }
 }

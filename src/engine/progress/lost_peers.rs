@@ -48,7 +48,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     let core = held.core();
     // The tasks of a host watch each other by their transport.
     core.transport.serve();
-    welcome(core);
+    note_rejoined(core);
     if held.dispatching() {
         // Another thread is in a handler that the dispatcher runs: what has arrived cannot be handled now.
         return;
@@ -56,7 +56,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     let core = held.core();
     core.next_look = ticks() + BETWEEN_LOOKS;
     if core.peers.joined_at.is_some() {
-        readmit(held);
+        reconnect_parted(held);
     }
     let core = held.core();
     if core.closing {
@@ -93,7 +93,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
 /// then it has purged this task, and let it rejoin. This program is a new one, and does not know of that: the connection is made
 /// again without it, and a collective operation continues. A program that has purged the peer itself does its part itself.
 #[cold]
-fn readmit(held: &mut Held<'_>) {
+fn reconnect_parted(held: &mut Held<'_>) {
     for peer in 0..held.core().options.tasks {
         let core = held.core();
         if peer == core.options.me || !core.transport.standing(peer).has_parted {
@@ -146,7 +146,7 @@ pub fn let_rejoin(core: &mut Core, task: Task, epoch: u64) -> Result<()> {
     core.outbox.renew(task);
     core.inbox.forget(task);
     core.collectives.allow_rejoin(task);
-    welcome(core);
+    note_rejoined(core);
     Ok(())
 }
 
@@ -165,7 +165,7 @@ fn awaited(core: &Core) -> Vec<Task> {
 }
 
 /// Takes note of tasks that have rejoined, and of those that have let this task rejoin.
-pub fn welcome(core: &mut Core) {
+pub fn note_rejoined(core: &mut Core) {
     while let Some((task, epoch)) = core.transport.rejoined() {
         if core.peers.standing(task) == Standing::Rejoining {
             core.peers.rejoined(task);
@@ -177,13 +177,13 @@ pub fn welcome(core: &mut Core) {
         }
         core.news = true;
         if let Some(position) = epoch.checked_sub(FIRST_POSITION) {
-            fall_into_step(core, task, position as u32);
+            catch_up_collectives(core, task, position as u32);
         }
     }
 }
 
 /// `task` had entered `position` collective operations when it let this task rejoin.
-fn fall_into_step(core: &mut Core, task: Task, position: u32) {
+fn catch_up_collectives(core: &mut Core, task: Task, position: u32) {
     let (collectives, outbox, mut wire) = core.collective();
     collectives.catch_up(position, outbox, &mut wire);
     advance_collective(core);

@@ -10,7 +10,7 @@
 use crate::base::bytes::Piece;
 use crate::engine::context::request::{Hint, PlainMessage, PlainPut};
 use crate::engine::context::{Core, Held};
-use crate::engine::plan::{Kind, Operation, Way, plan};
+use crate::engine::plan::{Operation, OperationKind, Way, plan};
 use crate::engine::progress::operations;
 use crate::engine::transfer::origin::means;
 use crate::engine::transfer::send::account;
@@ -35,7 +35,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &PlainPut) -> bool {
     }
     debug_assert!(goes_in_packets(
         core,
-        Kind::Put {
+        OperationKind::Put {
             completion: put.cmpl_cntr != 0,
             target_counter: tgt_cntr != 0,
             reports: put.org_cntr != 0
@@ -65,7 +65,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &PlainMessage) -> boo
     }
     debug_assert!(goes_in_packets(
         core,
-        Kind::Am { header: header.len, plain: true, copied: false },
+        OperationKind::Am { header: header.len, plain: true, copied: false },
         data.len
     ));
     let uhdr_len = header.len as u16;
@@ -88,7 +88,7 @@ fn unhindered<'a>(held: &'a mut Held<'_>, tgt: Task) -> Option<&'a mut Core> {
 }
 
 /// Whether the usual way sends this in packets and in no other way, whatever the state of the peer.
-fn goes_in_packets(core: &Core, kind: Kind, len: usize) -> bool {
+fn goes_in_packets(core: &Core, kind: OperationKind, len: usize) -> bool {
     let op = Operation { kind, len, piece: 0, hint: Hint::None };
     let ways = plan(&op, &means(core), || panic!("the way depends on the peer"));
     matches!(ways, [Some(Way::Packets { .. }), None, None])

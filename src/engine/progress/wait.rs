@@ -181,7 +181,7 @@ fn note_stack(held: &mut Held<'_>, since: u32) {
 fn look_for_stall(held: &mut Held<'_>, since: u32) {
     let core = held.core();
     let moved = core.stats.moved();
-    if core.waiters.stillness.look(moved, moment(), since, bell::stall()) {
+    if core.waiters.stall_detector.look(moved, moment(), since, bell::stall()) {
         bell::ring(Cause::Stall);
     }
 }
@@ -404,8 +404,8 @@ fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>)
     // or this thread sees the change.
     let woken = match ready(held.core()) {
         Some(value) => Woken::Ready(value),
-        None if must_wait_in_room(held) => {
-            sleep_in_room(held);
+        None if must_park(held) => {
+            park(held);
             Woken::Otherwise
         }
         None => sleep_on_descriptor(held),
@@ -416,17 +416,17 @@ fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>)
 
 /// Another thread sleeps on the descriptor already, or is in a handler that the dispatcher runs without the lock: then no
 /// other thread can take the packets that have come, so they do not keep this thread awake.
-fn must_wait_in_room(held: &mut Held<'_>) -> bool {
+fn must_park(held: &mut Held<'_>) -> bool {
     held.context().activity.thread() != 0 || held.core().waiters.on_descriptor
 }
 
-fn sleep_in_room(held: &mut Held<'_>) {
+fn park(held: &mut Held<'_>) {
     let parking = &held.context().parking;
-    held.core().waiters.in_room += 1;
+    held.core().waiters.parked += 1;
     let before = parking.last_wake();
     let at_most = look_around(held.core());
     held.unlocked(|| parking.sleep(before, at_most));
-    held.core().waiters.in_room -= 1;
+    held.core().waiters.parked -= 1;
 }
 
 /// When a thread that sleeps checks its peers, if nothing wakes it.
@@ -472,7 +472,7 @@ fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
     core.transport.disarm();
     core.waiters.on_descriptor = false;
     core.activity += 1;
-    if core.waiters.in_room != 0 {
+    if core.waiters.parked != 0 {
         core.news = true;
     }
     if !woken && at_most >= longest {
@@ -480,7 +480,7 @@ fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
         return Woken::ByTimeout;
     }
     // A wake-up costs what has come in, not what this task waits for.
-    lost_peers::welcome(held.core());
+    lost_peers::note_rejoined(held.core());
     lost_peers::look_when_due(held);
     if woken { Woken::ByDescriptor } else { Woken::Otherwise }
 }

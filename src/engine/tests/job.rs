@@ -132,7 +132,7 @@ pub fn open_again(me: Number, tasks: u32, transport: Box<dyn Transport>, habits:
     let mut held = task.context.enter().expect("an open context");
     let core = held.core();
     core.peers.await_all(me);
-    lost_peers::welcome(core);
+    lost_peers::note_rejoined(core);
     drop(held);
     task
 }
@@ -293,7 +293,7 @@ pub fn describe(core: &mut Core) -> String {
         core.dropped.len(),
         core.finished.len(),
         core.waiters.waiting,
-        core.waiters.in_room,
+        core.waiters.parked,
         if core.waiters.on_descriptor { ", one on the descriptor" } else { "" },
         if core.waiters.notifier_armed { ", the notifier is armed" } else { "" },
     )

@@ -27,7 +27,7 @@ pub(in crate::engine) fn resume(task: &Task, peer: u32) {
 
 /// Both take note that the other is back.
 pub(in crate::engine) fn look(tasks: &[Arc<Task>]) {
-    tasks.iter().for_each(|task| lost_peers::welcome(enter(task).core()));
+    tasks.iter().for_each(|task| lost_peers::note_rejoined(enter(task).core()));
 }
 
 pub(in crate::engine) fn settle(tasks: &[Arc<Task>]) {
@@ -229,12 +229,12 @@ fn a_task_that_dies_is_restarted() {
             job::close(vec![dead]);
             // The survivors do their part before the new one has connected, or after.
             let before = rng.below(3);
-            let forgive = |task: &Arc<Task>| {
+            let purge_and_resume = |task: &Arc<Task>| {
                 purge(task, 1);
                 resume(task, 1);
             };
             if before > 0 {
-                forgive(&tasks[0]);
+                purge_and_resume(&tasks[0]);
             }
             let end = fabric.restart(1, 0);
             let end: Box<dyn Transport> = match &plan {
@@ -246,9 +246,9 @@ fn a_task_that_dies_is_restarted() {
             let new = job::open_again(1, 3, end, &habits);
             tasks.insert(1, new);
             if before == 0 {
-                forgive(&tasks[0]);
+                purge_and_resume(&tasks[0]);
             }
-            forgive(&tasks[2]);
+            purge_and_resume(&tasks[2]);
             look(&tasks);
             look(&tasks);
             settle(&tasks);

@@ -4,7 +4,7 @@ use super::calls::{Extras, counter, enter, forever, put, wait};
 use super::job::{self, Habits, Task, in_threads};
 use crate::api::fence;
 use crate::engine::context::request::Preference;
-use crate::engine::context::snapshot::{Kind, Snapshot, snapshot};
+use crate::engine::context::snapshot::{PendingKind, Snapshot, snapshot};
 use crate::engine::context::waiters::WaitPolicy;
 use crate::transport::PeerState;
 use std::sync::Arc;
@@ -58,7 +58,9 @@ fn what_waits_for_room_and_for_a_reply_is_reported() {
     let report = look(&tasks[0]);
     assert_eq!(report.operations.count, 5);
     assert!(report.operations.list.iter().all(|operation| operation.peer == 1 && operation.seen == 0));
-    assert!(matches!(report.operations.list[0].kind, Kind::Completion(at) if at == done.as_ptr().addr()));
+    assert!(
+        matches!(report.operations.list[0].kind, PendingKind::Completion(at) if at == done.as_ptr().addr())
+    );
     let [peer] = &report.peers.list[..] else { panic!("one peer: {:#?}", report.peers) };
     assert_eq!((peer.traffic.peer, peer.state, peer.traffic.parked), (1, PeerState::Up, 2));
     assert_eq!((peer.traffic.parked_bytes, &peer.traffic.streams[..]), (48, &[(0, 9000)][..]));

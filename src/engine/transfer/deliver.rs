@@ -2,7 +2,7 @@
 
 use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, LAPI_SEND_REPLY, compl_hndlr_t};
 use crate::base::bytes::Piece;
-use crate::base::handler_runs::{Handler, Kind};
+use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::engine::context::completion_queue::Completion;
 use crate::engine::context::incoming::Delivery;
 use crate::engine::context::{Context, Held};
@@ -36,7 +36,7 @@ pub fn scatter<R>(held: &mut Held<'_>, sink: &Sink, copy: impl FnOnce() -> R) ->
     match sink.function() {
         None => copy(),
         Some(function) => {
-            let handler = Handler { kind: Kind::Distribution, address: function, peer: 0, bytes: 0 };
+            let handler = Handler { kind: HandlerKind::Distribution, address: function, peer: 0, bytes: 0 };
             held.run_handler(handler, copy)
         }
     }
@@ -80,7 +80,7 @@ fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_h
         let queued = context.completions.push(completion);
         return flow::queued(held, delivery.src, queued);
     }
-    let run = Handler { kind: Kind::Completion, address: handler as usize, peer: 0, bytes: 0 };
+    let run = Handler { kind: HandlerKind::Completion, address: handler as usize, peer: 0, bytes: 0 };
     held.run_handler(run, || {
         // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference
         // into the core is out.

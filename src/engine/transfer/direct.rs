@@ -3,7 +3,7 @@
 
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::long_calls;
-use crate::engine::context::direct_copy::{ACCESSES, DirectCopy, Kind};
+use crate::engine::context::direct_copy::{ACCESSES, CopyKind, DirectCopy};
 use crate::engine::context::incoming::Then;
 use crate::engine::context::request::{Marks, Places};
 use crate::engine::context::{Core, Held};
@@ -114,7 +114,7 @@ fn start_accesses(held: &mut Held<'_>, mut transfer: DirectCopy) {
 /// The accesses to the parts of this batch are over: the peer may withdraw them, and sends the next ones.
 fn ask_for_parts(held: &mut Held<'_>, transfer: DirectCopy) {
     let core = held.core();
-    let (Kind::Pull { cookie, .. } | Kind::Serve { cookie, .. }) = transfer.kind else {
+    let (CopyKind::Pull { cookie, .. } | CopyKind::Serve { cookie, .. }) = transfer.kind else {
         unreachable!("only the peer's operations are divided")
     };
     let peer = transfer.peer;
@@ -169,11 +169,11 @@ fn copied(held: &mut Held<'_>, mut transfer: DirectCopy, bytes: usize) {
 
 fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
     match transfer.kind {
-        Kind::Push { marks, done } => {
+        CopyKind::Push { marks, done } => {
             announce(held, transfer.peer, marks, transfer.len() as u64);
             send::finish(held, &done);
         }
-        Kind::Write { cookie, done } => {
+        CopyKind::Write { cookie, done } => {
             accessed::note(held.core(), transfer.peer, done.bytes);
             send::finish(held, &done);
             // The program may have given the target up in its handler, and the operation with it.
@@ -181,7 +181,7 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
                 reply::take_done(held, transfer.peer, cookie);
             }
         }
-        Kind::Fetch { cookie, tgt_cntr } => {
+        CopyKind::Fetch { cookie, tgt_cntr } => {
             held.core().transport.count_fetched(transfer.peer, transfer.len() as u64);
             if tgt_cntr != 0 {
                 let id = held.core().outbox.number(transfer.peer);
@@ -189,7 +189,7 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             }
             reply::got(held, transfer.peer, cookie);
         }
-        Kind::Pull { id, cookie } => {
+        CopyKind::Pull { id, cookie } => {
             let core = held.core();
             if let Some(keyed) = transfer.keyed.as_ref().filter(|keyed| keyed.rest() != 0) {
                 // The message is complete when its remaining bytes have arrived in packets.
@@ -206,7 +206,7 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
                 deliver::delivered(held, delivery);
             }
         }
-        Kind::Serve { cookie, tgt_cntr } => {
+        CopyKind::Serve { cookie, tgt_cntr } => {
             send_control(held.core(), transfer.peer, &Head::Written { cookie });
             // The target's counter shows that the target's data may be changed.
             let bytes = transfer.len() as u64;
@@ -232,27 +232,27 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
     let core = held.core();
     core.path_to(transfer.peer).refused += 1;
     // Without a registration of its own, a failure says only that the peer has given this task up, or has not registered its memory.
-    if transfer.keyed.is_some() && !matches!(transfer.kind, Kind::Write { .. }) {
+    if transfer.keyed.is_some() && !matches!(transfer.kind, CopyKind::Write { .. }) {
         registration::failed(core, transfer.peer, "access", transfer.len(), reason);
     }
     let peer = transfer.peer;
     match transfer.kind {
-        Kind::Push { marks, done } => put_in_packets(held, peer, marks, &transfer.places, done),
-        Kind::Write { cookie, done } => {
+        CopyKind::Push { marks, done } => put_in_packets(held, peer, marks, &transfer.places, done),
+        CopyKind::Write { cookie, done } => {
             let marks = Marks { id: core.outbox.number(peer), tgt_cntr: 0, cookie };
             put_in_packets(held, peer, marks, &transfer.places, done);
         }
-        Kind::Fetch { cookie, tgt_cntr } => {
+        CopyKind::Fetch { cookie, tgt_cntr } => {
             // A peer that has gone meanwhile is reported when a call waits for the reply.
             if packets::get(held, peer, tgt_cntr, cookie, &transfer.places) == Sent::NoMemory {
                 send::out_of_memory(peer);
             }
         }
         // The message stays in assembly, and its data will come as that of any other.
-        Kind::Pull { cookie, .. } => {
+        CopyKind::Pull { cookie, .. } => {
             send_control(core, peer, &Head::Fetched { cookie, refused: transfer.len() as u64 });
         }
-        Kind::Serve { cookie, tgt_cntr } => {
+        CopyKind::Serve { cookie, tgt_cntr } => {
             let data = transfer.keyed.as_ref().map_or(Content::EMPTY, |keyed| keyed.reply());
             reply::serve_get(held, peer, &data, cookie, tgt_cntr);
         }

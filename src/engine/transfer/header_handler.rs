@@ -7,7 +7,7 @@ use crate::abi::{
 };
 use crate::base::bytes::Piece;
 use crate::base::clock::since;
-use crate::base::handler_runs::{Handler, Kind};
+use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::dgsp::Layout;
 use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::vector::{self, Vector};
@@ -86,13 +86,13 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     let mut uhdr_len = header.len as libc::c_uint;
     let uhdr = if header.len == 0 { ptr::null_mut() } else { header.ptr as *mut c_void };
     let (mut completion, mut parameter): (compl_hndlr_p, *mut c_void) = (None, ptr::null_mut());
-    // What it sends while nothing waits is not counted as forwarded: that is the affair of a single handler.
+    // What it sends while nothing waits is not counted as forwarded: that concerns a single handler.
     let counted = held.core().outbox.waiting();
     if counted {
         held.core().outbox.set_forwarding(true);
     }
     let bytes = (header.len as u64).saturating_add(delivery.bytes);
-    let run = Handler { kind: Kind::Header, address: handler as usize, peer: message.src, bytes };
+    let run = Handler { kind: HandlerKind::Header, address: handler as usize, peer: message.src, bytes };
     let returned = held.run_handler(run, || {
         // SAFETY: the program's own header handler, with pointers that live during the call; no reference into the core
         // is out. A vector header handler differs in the type that its result points to, and in nothing else.

@@ -1,5 +1,5 @@
 //! Puts that the origin makes alone, where it has a key of all memory of the target: a put is one write. The target need not be asked, and
-//! has nothing to do for it; it hears of it in time ([`Accessed`](crate::engine::context::accessed)).
+//! has nothing to do for it; it learns of it in time ([`Accessed`](crate::engine::context::accessed)).
 //!
 //! What is too long for one write of the transport goes by [`direct`]. When a write fails, the put goes in packets.
 //!
@@ -9,7 +9,7 @@
 
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
-use crate::engine::context::direct_copy::{DirectCopy, Kind};
+use crate::engine::context::direct_copy::{CopyKind, DirectCopy};
 use crate::engine::context::request::{Marks, Places, Put};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, completion};
@@ -133,6 +133,6 @@ fn refused(held: &mut Held<'_>, ended: &EndedWrite) {
 
 /// Whether such operations are under way, or their targets do not know of them yet.
 pub fn is_active(core: &Core) -> bool {
-    let alone = |copy: &DirectCopy| matches!(copy.kind, Kind::Write { .. });
+    let alone = |copy: &DirectCopy| matches!(copy.kind, CopyKind::Write { .. });
     core.one_sided != 0 || !core.accessed.is_empty() || core.direct_copies.iter().any(alone)
 }

@@ -4,7 +4,7 @@ use crate::base::bytes::Piece;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::request::{Get, Marks, Message, Places, Put, Rmw};
 use crate::engine::context::{Core, Held};
-use crate::engine::plan::{Kind, Means, Operation, Peer, Way, plan};
+use crate::engine::plan::{Means, Operation, OperationKind, Peer, Way, plan};
 use crate::engine::transfer::send::{
     completion, finish, not_sent, reachable, send, send_request, started, stream,
 };
@@ -31,7 +31,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     }
     reachable(held, tgt)?;
     let core = held.core();
-    let kind = Kind::Put {
+    let kind = OperationKind::Put {
         completion: put.cmpl_cntr != 0,
         target_counter: put.tgt_cntr != 0,
         reports: put.done.org_cntr != 0 || put.done.handler != 0,
@@ -127,7 +127,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     let (header, data) = (message.header, &message.data);
     let (len, core) = (data.len(), held.core());
     let plain = message.shape.is_none() && message.atom == 0;
-    let kind = Kind::Am { header: header.len, plain, copied: message.copied };
+    let kind = OperationKind::Am { header: header.len, plain, copied: message.copied };
     let op = Operation { kind, len, piece: data.piece(), hint: message.hint };
     let mut copied = message.copied;
     for way in plan(&op, &means(core), || peer(core, tgt)).into_iter().flatten() {
@@ -219,7 +219,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     }
     reachable(held, tgt)?;
     let core = held.core();
-    let op = Operation { kind: Kind::Get, len: places.len(), piece: places.piece(), hint: get.hint };
+    let op = Operation { kind: OperationKind::Get, len: places.len(), piece: places.piece(), hint: get.hint };
     let ways = plan(&op, &means(core), || peer(core, tgt));
     let (cookie, sent) =
         ways.into_iter().flatten().find_map(|way| get_by(held, get, way)).expect("a last way, never refused");

@@ -6,7 +6,7 @@ use crate::abi::{
 };
 use crate::base::bytes::Piece;
 use crate::base::clock::moment;
-use crate::base::handler_runs::{Handler, Kind};
+use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::engine::context::peers::Standing;
 use crate::engine::context::{Core, Held};
 use crate::error::{Error, Result};
@@ -231,7 +231,7 @@ pub fn call_send_handler(held: &mut Held<'_>, done: &SendDone) {
     let handler = unsafe { std::mem::transmute::<usize, scompl_hndlr_t>(done.handler) };
     let mut info = lapi_sh_info_t { src: done.peer, reason: done.error as u32, reserve: [0; 6] };
     let context = held.context();
-    let run = Handler { kind: Kind::SendCompletion, address: done.handler, peer: done.peer, bytes: 0 };
+    let run = Handler { kind: HandlerKind::SendCompletion, address: done.handler, peer: done.peer, bytes: 0 };
     held.run_handler(run, || {
         // SAFETY: the program's own function, with pointers that live during the call; no reference into the core is out.
         unsafe { handler(context.handle_ptr(), done.info as *mut c_void, &mut info) }

@@ -2,7 +2,7 @@
 //! notices, and looks at the process of the task that is watched ([`Watched`]) when it is served, which a thread that waits, polls or
 //! serves does several times in a second.
 
-mod errands;
+mod group_notices;
 pub(in crate::transport) mod ring;
 #[cfg(test)]
 mod simulation;

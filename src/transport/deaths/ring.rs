@@ -12,7 +12,7 @@
 //!
 //! A task that ends LAPI in an orderly way sends its departure to the task that watches it. Its process may end later, unnoticed.
 
-use super::errands::{Errand, Errands, Key};
+use super::group_notices::{GroupNotice, GroupNotices, Key};
 use crate::transport::Task;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub(in crate::transport) struct Ring {
     watched: Option<Task>,
     /// When the watched task ends and nothing was received from it, it has died (and has not ended LAPI before this task watched it).
     counts_as_dead: bool,
-    errands: Errands,
+    group_notices: GroupNotices,
     /// The tasks that have died, of which no other process has taken the place.
     dead: VecDeque<Task>,
     actions: VecDeque<Action>,
@@ -99,7 +99,7 @@ impl Ring {
             group_of,
             watched: None,
             counts_as_dead: true,
-            errands: Errands::default(),
+            group_notices: GroupNotices::default(),
             dead: VecDeque::new(),
             actions: VecDeque::new(),
         };
@@ -142,7 +142,7 @@ impl Ring {
 
     /// Whether a group has not confirmed yet that it knows of the death of this task.
     pub(in crate::transport) fn spreads(&self, task: Task) -> bool {
-        self.errands.about(task).any(|(_, errand)| !errand.confirmed)
+        self.group_notices.about(task).any(|(_, group_notice)| !group_notice.confirmed)
     }
 
     /// A task has died: this task has found that otherwise than by watching its process.
@@ -205,8 +205,9 @@ impl Ring {
         match notice {
             Notice::Confirmed { task, life } => {
                 let key = (task, life, self.group_of[from as usize]);
-                if let Some(errand) = self.errands.get(key).filter(|_| self.lives(from)) {
-                    self.errands.set(key, Errand { to: from, confirmed: true, due: now + KEPT, ..errand });
+                if let Some(group_notice) = self.group_notices.get(key).filter(|_| self.lives(from)) {
+                    self.group_notices
+                        .set(key, GroupNotice { to: from, confirmed: true, due: now + KEPT, ..group_notice });
                 }
             }
             Notice::Died { task, life, confirm } => {
@@ -227,23 +228,23 @@ impl Ring {
 
     /// Gives notices that were not confirmed to others, and forgets those that were confirmed long ago.
     pub(in crate::transport) fn serve(&mut self, now: Duration) {
-        self.errands.forget_old(now);
-        while let Some(key) = self.errands.late(now) {
+        self.group_notices.forget_old(now);
+        while let Some(key) = self.group_notices.late(now) {
             if !self.go(key, now) {
-                self.errands.remove(key);
+                self.group_notices.remove(key);
             }
         }
     }
 
     /// When [`Self::serve`] is to be called.
     pub(in crate::transport) fn due(&self) -> Option<Duration> {
-        self.errands.due()
+        self.group_notices.due()
     }
 
     /// Whether no notice to another group is kept.
     #[cfg(test)]
     pub(in crate::transport) fn is_idle(&self) -> bool {
-        self.errands.is_empty()
+        self.group_notices.is_empty()
     }
 
     fn own_group(&self) -> &[Task] {
@@ -291,8 +292,8 @@ impl Ring {
 
     /// What `task` has confirmed it may not have passed on.
     fn renew(&mut self, task: Task, now: Duration) {
-        for (key, errand) in self.errands.with(task) {
-            self.errands.set(key, Errand { confirmed: false, due: now, ..errand });
+        for (key, group_notice) in self.group_notices.with(task) {
+            self.group_notices.set(key, GroupNotice { confirmed: false, due: now, ..group_notice });
         }
         self.serve(now);
     }
@@ -351,14 +352,18 @@ impl Ring {
         let own = self.group_of[self.me as usize];
         let life = self.life(dead);
         // What is known of the processes before.
-        let known: Vec<Key> =
-            self.errands.about(dead).filter(|(_, errand)| errand.confirmed).map(|(key, _)| key).collect();
-        known.into_iter().for_each(|key| self.errands.remove(key));
+        let known: Vec<Key> = self
+            .group_notices
+            .about(dead)
+            .filter(|(_, group_notice)| group_notice.confirmed)
+            .map(|(key, _)| key)
+            .collect();
+        known.into_iter().for_each(|key| self.group_notices.remove(key));
         for group in (0..self.groups.len() as u32).filter(|&group| group != own) {
             let key = (dead, life, group);
-            self.errands.set(key, Errand { to: self.me, confirmed: false, attempts: 0, due: now });
+            self.group_notices.set(key, GroupNotice { to: self.me, confirmed: false, attempts: 0, due: now });
             if !self.go(key, now) {
-                self.errands.remove(key);
+                self.group_notices.remove(key);
             }
         }
     }
@@ -366,7 +371,7 @@ impl Ring {
     /// Sends the notice to the next task of the other group. `false`: there is none, or none replies.
     fn go(&mut self, key: Key, now: Duration) -> bool {
         let (dead, life, group) = key;
-        let Some(Errand { to, attempts, .. }) = self.errands.get(key) else { return false };
+        let Some(GroupNotice { to, attempts, .. }) = self.group_notices.get(key) else { return false };
         let group = &self.groups[group as usize];
         // The tasks of this group begin with different ones of that group.
         let after = if attempts == 0 {
@@ -377,8 +382,9 @@ impl Ring {
         let next = group[after..].iter().chain(&group[..after]).copied().find(|&task| self.lives(task));
         let Some(next) = next.filter(|_| attempts < ATTEMPTS) else { return false };
         let wait = (TIMEOUT * (1 << attempts.min(8))).min(LONGEST_TIMEOUT);
-        let errand = Errand { to: next, confirmed: false, attempts: attempts + 1, due: now + wait };
-        self.errands.set(key, errand);
+        let group_notice =
+            GroupNotice { to: next, confirmed: false, attempts: attempts + 1, due: now + wait };
+        self.group_notices.set(key, group_notice);
         self.send(next, Notice::Died { task: dead, life, confirm: true });
         true
     }

@@ -4,7 +4,7 @@ use super::FabricTransport;
 use super::contact::Peer;
 use super::own::Wants;
 use crate::transport::Task;
-use crate::transport::standing::Standing;
+use crate::transport::presence::Presence;
 use std::time::{Duration, Instant};
 
 /// How long the end waits for the peers, at most: one that is alive takes messages as soon as it gets a processor.
@@ -72,18 +72,18 @@ impl FabricTransport {
     fn may_forget(&self, task: Task, passed: Duration) -> bool {
         self.peer(task).is_none_or(|peer| match peer.standing {
             // One that this task has only watched, or that only watches it, may have ended before.
-            Standing::Up => {
+            Presence::Up => {
                 peer.knows_departure
                     || !peer.has_met()
                         && passed > LINGER_FOR_CLOSED
                         && (passed > LINGER_FOR_WATCHER || !self.sees_running(task))
             }
-            Standing::Closed => peer.knows_departure || passed > LINGER_FOR_CLOSED,
-            Standing::Dead(_)
-            | Standing::HasParted
-            | Standing::Parted
-            | Standing::Meeting
-            | Standing::Rejoining => true,
+            Presence::Closed => peer.knows_departure || passed > LINGER_FOR_CLOSED,
+            Presence::Dead(_)
+            | Presence::HasParted
+            | Presence::Parted
+            | Presence::Meeting
+            | Presence::Rejoining => true,
         })
     }
 }

@@ -3,7 +3,7 @@
 use super::ofi::Address;
 use super::receive::Arrived;
 use crate::transport::Key;
-use crate::transport::standing::Standing;
+use crate::transport::presence::Presence;
 use crate::wire::network::Rejoin;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ pub(super) struct Peer {
     /// What the directory had for it last.
     pub(super) listed: Box<[u8]>,
     pub(super) address: Option<Address>,
-    pub(super) standing: Standing,
+    pub(super) standing: Presence,
     /// The tags of frames from the peer and to it.
     pub(super) mine: u32,
     pub(super) theirs: u32,
@@ -53,7 +53,7 @@ pub(super) struct Peer {
     pub(super) progress: u64,
     /// The transport's own messages that are to be sent: bits of [`super::own::Wants`].
     pub(super) wants: Cell<u8>,
-    /// The peer was sent a [`Hello`](crate::wire::network::Kind::Hello) in this connection.
+    /// The peer was sent a [`Hello`](crate::wire::network::FrameKind::Hello) in this connection.
     pub(super) hello_sent: Cell<bool>,
     /// The peer departs when this number of packets has been received.
     pub(super) departs_after: Option<u32>,
@@ -74,7 +74,7 @@ impl Peer {
             published: Box::default(),
             listed: Box::default(),
             address: None,
-            standing: Standing::Up,
+            standing: Presence::Up,
             mine: first_tag,
             theirs: first_tag,
             sent: 0,
@@ -106,7 +106,7 @@ impl Peer {
 
     #[inline]
     pub(super) fn is_up(&self) -> bool {
-        self.standing == Standing::Up
+        self.standing == Presence::Up
     }
 
     /// Nothing is known to be on its way.
@@ -123,7 +123,7 @@ impl Peer {
 
     /// Whether the peer has ended LAPI or died.
     pub(super) fn has_left(&self) -> bool {
-        matches!(self.standing, Standing::Closed | Standing::Dead(_))
+        matches!(self.standing, Presence::Closed | Presence::Dead(_))
     }
 
     /// Whether it knows of this task, or this task of it: they report their ends to each other.

@@ -8,9 +8,9 @@ use super::send::{SENDS, write};
 use super::{COPY, FabricTransport, INJECT, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
 use crate::transport::parcel::bytes_of;
-use crate::transport::standing::Standing;
+use crate::transport::presence::Presence;
 use crate::transport::{Endpoint, Inbound, Limits, Outgoing, Properties, SendOutcome, Tally, Task, Ticket};
-use crate::wire::network::{FRAME, Frame, Kind};
+use crate::wire::network::{FRAME, Frame, FrameKind};
 use std::time::{Duration, Instant};
 
 /// When something that had no room in the endpoint is tried again.
@@ -38,7 +38,7 @@ impl Endpoint for FabricTransport {
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return SendOutcome::Gone };
         let Some(address) = peer.address else { return SendOutcome::Gone };
         let frame = Frame {
-            kind: Kind::Packet,
+            kind: FrameKind::Packet,
             src: self.me,
             tag: peer.theirs,
             credits: peer.owed.get(),
@@ -101,7 +101,7 @@ impl Endpoint for FabricTransport {
     fn hold(&mut self, task: Task, held: bool) {
         let Self { peers, ready, .. } = self;
         let Some(peer) = peers[task as usize].as_deref_mut() else { return };
-        let waits = peer.standing == Standing::Rejoining || peer.unnamed;
+        let waits = peer.standing == Presence::Rejoining || peer.unnamed;
         if std::mem::replace(&mut peer.held, held) == held || waits {
             return;
         }
@@ -170,7 +170,7 @@ impl Endpoint for FabricTransport {
 }
 
 impl FabricTransport {
-    /// Whether a poll can be left out ([`Rest`](crate::transport::rest::Rest)): nothing waits for room, and the last poll has left nothing.
+    /// Whether a poll can be left out ([`PollPause`](crate::transport::poll_pause::PollPause)): nothing waits for room, and the last poll has left nothing.
     #[inline]
     fn rests(&mut self) -> bool {
         self.rest.take()
@@ -198,13 +198,13 @@ impl FabricTransport {
         self.advance();
         let peer = self.peer_mut(task)?;
         match peer.standing {
-            Standing::Up if peer.in_flight < WINDOW => None,
-            Standing::Up => {
+            Presence::Up if peer.in_flight < WINDOW => None,
+            Presence::Up => {
                 peer.no_room = true;
                 Some(SendOutcome::NoRoom)
             }
-            Standing::Meeting | Standing::Rejoining => Some(SendOutcome::NoRoom),
-            Standing::Closed | Standing::Dead(_) | Standing::HasParted | Standing::Parted => {
+            Presence::Meeting | Presence::Rejoining => Some(SendOutcome::NoRoom),
+            Presence::Closed | Presence::Dead(_) | Presence::HasParted | Presence::Parted => {
                 Some(SendOutcome::Gone)
             }
         }

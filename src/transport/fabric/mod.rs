@@ -33,7 +33,7 @@ use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::process::Process;
 use crate::error::{Error, Result};
 use crate::transport::HEAD_MAX;
-use crate::transport::rest::Rest;
+use crate::transport::poll_pause::PollPause;
 use crate::transport::sleeper::Sleeper;
 use crate::wire::network::FRAME;
 use contact::Peer;
@@ -235,7 +235,7 @@ pub struct FabricTransport {
     noted: bool,
     /// A packet was refused because all send buffers were in use.
     refused: bool,
-    rest: Rest,
+    rest: PollPause,
     armed: bool,
     closed: bool,
     /// By task: whether packets to it go by another transport. It gets notices only. Empty: none does.
@@ -307,7 +307,7 @@ impl FabricTransport {
             scratch: vec![0; longest.div_ceil(8)].into_boxed_slice(),
             noted: false,
             refused: false,
-            rest: Rest::default(),
+            rest: PollPause::default(),
             armed: false,
             closed: false,
             elsewhere: Box::default(),

@@ -5,8 +5,8 @@ use super::FabricTransport;
 use super::contact::Peer;
 use super::ofi::Errno;
 use crate::transport::Task;
-use crate::transport::standing::Standing;
-use crate::wire::network::{FRAME, Frame, Kind, REJOIN, Rejoin, TAG};
+use crate::transport::presence::Presence;
+use crate::wire::network::{FRAME, Frame, FrameKind, REJOIN, Rejoin, TAG};
 
 /// Bytes of the longest message of the transport's own that is injected.
 const SHORT: usize = 96;
@@ -25,12 +25,12 @@ impl Wants {
     pub(super) const NOTICE: u8 = 64;
 
     /// Those that are a frame alone.
-    const FRAMES: [(u8, Kind); 5] = [
-        (Self::CREDITS, Kind::Credits),
-        (Self::HELLO, Kind::Hello),
-        (Self::KICK, Kind::Kick),
-        (Self::DEPARTURE, Kind::Departure),
-        (Self::SEEN, Kind::DepartureSeen),
+    const FRAMES: [(u8, FrameKind); 5] = [
+        (Self::CREDITS, FrameKind::Credits),
+        (Self::HELLO, FrameKind::Hello),
+        (Self::KICK, FrameKind::Kick),
+        (Self::DEPARTURE, FrameKind::Departure),
+        (Self::SEEN, FrameKind::DepartureSeen),
     ];
 }
 
@@ -97,10 +97,10 @@ impl FabricTransport {
             return;
         }
         let process = (self.process.pid, self.process.started);
-        let waits = peer.standing == Standing::Rejoining;
+        let waits = peer.standing == Presence::Rejoining;
         let rejoin = Rejoin { tag: peer.mine, echo: peer.theirs, epoch: peer.epoch, process, waits };
         let body_len = (REJOIN + self.published.len()) as u32;
-        let frame = Frame { kind: Kind::Rejoin, src: me, tag, credits: 0, head_len: 0, body_len };
+        let frame = Frame { kind: FrameKind::Rejoin, src: me, tag, credits: 0, head_len: 0, body_len };
         let mut message = frame.encode().to_vec();
         message.extend(rejoin.encode());
         message.extend(&self.published);
@@ -115,15 +115,15 @@ impl FabricTransport {
         }
     }
 
-    fn send_frame(&self, task: Task, peer: &Peer, kind: Kind) -> Result<(), Errno> {
+    fn send_frame(&self, task: Task, peer: &Peer, kind: FrameKind) -> Result<(), Errno> {
         let Some(address) = peer.address else { return Ok(()) };
         let mut frame = Frame { kind, src: self.me, tag: peer.theirs, credits: 0, head_len: 0, body_len: 0 };
         match kind {
-            Kind::Credits => frame.credits = peer.owed.get(),
-            Kind::Departure => frame.body_len = peer.sent,
+            FrameKind::Credits => frame.credits = peer.owed.get(),
+            FrameKind::Departure => frame.body_len = peer.sent,
             _ => {}
         }
-        if kind == Kind::Credits {
+        if kind == FrameKind::Credits {
             self.device.inject(&frame.encode(), address)?;
             peer.owed.set(0);
             return Ok(());

@@ -11,8 +11,8 @@ use super::own::Wants;
 use super::{FabricTransport, LONGEST, PUBLISHED_BEFORE, WINDOW};
 use crate::base::process::Process;
 use crate::error::Result;
+use crate::transport::presence::Presence;
 use crate::transport::rails::RailEvent;
-use crate::transport::standing::Standing;
 use crate::transport::{
     ConnectionView, Endpoint, NO_EPOCH, PeerStanding, PeerState, Peers, Task, View, Want,
 };
@@ -84,7 +84,7 @@ impl Peers for FabricTransport {
         let peer = self.peers[task as usize].get_or_insert_with(|| Box::new(Peer::new(first)));
         peer.reset();
         (peer.mine, peer.theirs) = (fresh, 0);
-        peer.standing = Standing::Parted;
+        peer.standing = Presence::Parted;
         self.drop_queued(task);
     }
 
@@ -96,7 +96,7 @@ impl Peers for FabricTransport {
         // The peer may be another process now. Without its address it is awaited: it sends that itself.
         let _ = self.look_up(task);
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return Ok(()) };
-        peer.standing = Standing::Rejoining;
+        peer.standing = Presence::Rejoining;
         peer.epoch = epoch;
         self.open_memory(task);
         self.awaited.push(task);
@@ -144,7 +144,7 @@ impl FabricTransport {
         if let Err(why) = self.look_up(task) {
             self.lose(task, why);
         }
-        if self.peer(task).is_some_and(|peer| peer.standing == Standing::Rejoining) {
+        if self.peer(task).is_some_and(|peer| peer.standing == Presence::Rejoining) {
             self.owe(task, Wants::REJOIN);
             self.send_own(task);
         }
@@ -155,7 +155,7 @@ impl FabricTransport {
     fn add(&mut self, task: Task) {
         let mut peer = Box::new(Peer::new(self.first_tag));
         if self.replaces && !self.is_elsewhere(task) {
-            (peer.mine, peer.theirs, peer.standing) = (self.fresh_tag(task), 0, Standing::Rejoining);
+            (peer.mine, peer.theirs, peer.standing) = (self.fresh_tag(task), 0, Presence::Rejoining);
             self.awaited.push(task);
         }
         self.peers[task as usize] = Some(peer);
@@ -182,7 +182,7 @@ impl FabricTransport {
         if self.awaited.is_empty() {
             return;
         }
-        let awaits = |peer: &Peer| peer.standing == Standing::Rejoining;
+        let awaits = |peer: &Peer| peer.standing == Presence::Rejoining;
         let mut awaited = std::mem::take(&mut self.awaited);
         awaited.retain(|&task| self.peer(task).is_some_and(awaits));
         let now = Instant::now();
@@ -238,7 +238,7 @@ impl FabricTransport {
 
     /// The peer cannot be reached any more.
     pub(super) fn lose(&mut self, task: Task, why: String) {
-        self.leave(task, Standing::Dead(why));
+        self.leave(task, Presence::Dead(why));
     }
 
     /// The peer cannot be reached any more, because libfabric has failed with this error.
@@ -255,8 +255,8 @@ impl FabricTransport {
         self.lose(task, why);
     }
 
-    fn leave(&mut self, task: Task, how: Standing) {
-        if how == Standing::Closed {
+    fn leave(&mut self, task: Task, how: Presence) {
+        if how == Presence::Closed {
             self.note_closed(task);
         }
         let Some(peer) = self.peer_mut(task) else { return };
@@ -327,7 +327,7 @@ impl FabricTransport {
         if peer.departs_after == Some(peer.received) {
             self.owe(task, Wants::SEEN);
             let _ = self.try_send_own(task);
-            self.leave(task, Standing::Closed);
+            self.leave(task, Presence::Closed);
         }
     }
 
@@ -362,14 +362,14 @@ impl FabricTransport {
         if self.has_come_back(task, &hello) {
             // An access that was under way when the peer has parted from this task has ended the connection before.
             if let Some(peer) = self.peer_mut(task) {
-                peer.standing = Standing::HasParted;
+                peer.standing = Presence::HasParted;
             }
         }
         if self.peer(task).is_some_and(|peer| peer.is_up() && !peer.is_known()) {
             self.await_first(task);
         }
         if self.enter(task, address).is_ok()
-            && self.peer(task).is_some_and(|peer| peer.standing == Standing::Rejoining)
+            && self.peer(task).is_some_and(|peer| peer.standing == Presence::Rejoining)
         {
             self.accept(task, hello);
         }
@@ -381,7 +381,7 @@ impl FabricTransport {
         let fresh = self.fresh_tag(task);
         let Some(peer) = self.peer_mut(task) else { return };
         peer.reset();
-        (peer.mine, peer.theirs, peer.standing, peer.epoch) = (fresh, 0, Standing::Rejoining, NO_EPOCH);
+        (peer.mine, peer.theirs, peer.standing, peer.epoch) = (fresh, 0, Presence::Rejoining, NO_EPOCH);
         self.open_memory(task);
         self.awaited.push(task);
     }
@@ -399,7 +399,7 @@ impl FabricTransport {
         let (pid, started) = hello.process;
         self.rail.is_none()
             && hello.epoch != NO_EPOCH
-            && self.peer(task).is_some_and(|peer| peer.broken && matches!(peer.standing, Standing::Dead(_)))
+            && self.peer(task).is_some_and(|peer| peer.broken && matches!(peer.standing, Presence::Dead(_)))
             && self.is_known_process(task, Process { pid, started })
     }
 
@@ -411,7 +411,7 @@ impl FabricTransport {
             self.note_event(RailEvent::Parted(task, epoch));
             self.noted = true;
         } else {
-            self.leave(task, Standing::HasParted);
+            self.leave(task, Presence::HasParted);
         }
     }
 
@@ -420,7 +420,7 @@ impl FabricTransport {
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
         peer.theirs = hello.tag;
         if hello.echo == peer.mine {
-            peer.standing = Standing::Up;
+            peer.standing = Presence::Up;
             peer.met = true;
             peer.hello = None;
             // Without epochs there is nothing to name, but to the rails' owner: one of the two has taken the place of another process,

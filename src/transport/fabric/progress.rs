@@ -5,9 +5,9 @@ use super::contact::Peer;
 use super::ofi::{BATCH, Completion, Failure, Slot};
 use super::remote::Accesses;
 use crate::transport::Task;
+use crate::transport::presence::Presence;
 use crate::transport::rails::RailEvent;
-use crate::transport::standing::Standing;
-use crate::wire::network::{FRAME, Frame, Kind, TAG};
+use crate::wire::network::{FRAME, Frame, FrameKind, TAG};
 
 /// Batches that are taken out of the completion queue at a time.
 const ROUNDS: u32 = 16;
@@ -103,7 +103,7 @@ impl FabricTransport {
             self.foreign += 1;
             return;
         }
-        if matches!(frame.kind, Kind::Rejoin | Kind::Notice | Kind::RailNote) {
+        if matches!(frame.kind, FrameKind::Rejoin | FrameKind::Notice | FrameKind::RailNote) {
             if frame.tag == self.first_tag {
                 let after = message[FRAME..message.len() - TAG].to_vec();
                 self.note_outside(&frame, &after);
@@ -114,14 +114,14 @@ impl FabricTransport {
             return;
         }
         let Some(peer) = self.peers[src as usize].as_deref_mut() else { return };
-        let early = peer.standing == Standing::Rejoining;
+        let early = peer.standing == Presence::Rejoining;
         if frame.tag != peer.mine || !(peer.is_up() || early) {
-            if frame.kind == Kind::Departure {
+            if frame.kind == FrameKind::Departure {
                 self.note_closed(src);
                 self.owe(src, super::own::Wants::SEEN);
                 self.send_own(src);
             }
-            if frame.kind == Kind::DepartureSeen {
+            if frame.kind == FrameKind::DepartureSeen {
                 self.note_departure_seen(src, frame.tag);
             }
             return;
@@ -133,7 +133,7 @@ impl FabricTransport {
             self.noted |= std::mem::take(&mut peer.no_room);
         }
         match frame.kind {
-            Kind::Packet => {
+            FrameKind::Packet => {
                 peer.received = peer.received.wrapping_add(1);
                 peer.waiting += 1;
                 let arrived = self.buffers.keep(slot, at, &frame);
@@ -144,10 +144,14 @@ impl FabricTransport {
                 }
                 self.look_at_departure(src);
             }
-            Kind::Departure => self.note_departure(src, frame.body_len),
-            Kind::DepartureSeen => self.note_departure_seen(src, frame.tag),
-            Kind::Kick => self.sleeper.signal(),
-            Kind::Credits | Kind::Hello | Kind::Rejoin | Kind::Notice | Kind::RailNote => {}
+            FrameKind::Departure => self.note_departure(src, frame.body_len),
+            FrameKind::DepartureSeen => self.note_departure_seen(src, frame.tag),
+            FrameKind::Kick => self.sleeper.signal(),
+            FrameKind::Credits
+            | FrameKind::Hello
+            | FrameKind::Rejoin
+            | FrameKind::Notice
+            | FrameKind::RailNote => {}
         }
     }
 
@@ -155,9 +159,9 @@ impl FabricTransport {
     #[cold]
     fn note_outside(&mut self, frame: &Frame, after: &[u8]) {
         match frame.kind {
-            Kind::Rejoin => self.note_hello(frame.src, after, frame.body_len as usize),
-            Kind::Notice => self.note_notice(frame.src, after),
-            Kind::RailNote => {
+            FrameKind::Rejoin => self.note_hello(frame.src, after, frame.body_len as usize),
+            FrameKind::Notice => self.note_notice(frame.src, after),
+            FrameKind::RailNote => {
                 if let Some(note) = after.first_chunk() {
                     self.note_event(RailEvent::Note(frame.src, *note));
                 }
@@ -216,7 +220,7 @@ impl FabricTransport {
                 self.queued.push_back(slot);
                 continue;
             }
-            let wanted = |peer: &&Peer| peer.is_up() || peer.standing == Standing::Rejoining;
+            let wanted = |peer: &&Peer| peer.is_up() || peer.standing == Presence::Rejoining;
             let address = self.peer(task).filter(wanted).and_then(|peer| peer.address);
             let Some(address) = address else {
                 self.sends.end(slot);

@@ -5,7 +5,7 @@ use super::workarounds::disconnect;
 use super::{FabricTransport, PUBLISHED_BEFORE};
 use crate::transport::rails::{OF_RAIL, Rail, RailEvent};
 use crate::transport::{Peers, Task};
-use crate::wire::network::{Frame, Kind};
+use crate::wire::network::{Frame, FrameKind};
 use crate::wire::rails::NOTE;
 use std::collections::VecDeque;
 
@@ -56,7 +56,7 @@ impl Rail for FabricTransport {
         }
         let Some(peer) = self.peer(task).filter(|peer| peer.address.is_some()) else { return false };
         let frame = Frame {
-            kind: Kind::RailNote,
+            kind: FrameKind::RailNote,
             src: self.me,
             tag: self.first_tag,
             credits: 0,

@@ -4,7 +4,7 @@
 //! A rail is left by both before it is joined again, and each time it is joined it has the next generation. See
 //! `docs/design/0015-rails.md`.
 
-use crate::wire::rails::{RAILS, Standing};
+use crate::wire::rails::{RAILS, RailState};
 use std::time::Duration;
 
 /// How long joining may take. A rail that is slower is left again.
@@ -53,7 +53,7 @@ struct Rail {
     generation: u32,
     phase: Phase,
     /// What the peer's last note said.
-    theirs: (u32, Standing),
+    theirs: (u32, RailState),
     rest: Duration,
 }
 
@@ -73,7 +73,7 @@ impl Agreement {
     /// `count` rails that are all in use, or are being joined with the peer itself.
     pub(super) fn new(count: usize, live: bool, now: Duration) -> Self {
         let phase = if live { Phase::Live } else { Phase::Joining { since: now } };
-        let rail = Rail { generation: 0, phase, theirs: (0, Standing::Live), rest: REST[0] };
+        let rail = Rail { generation: 0, phase, theirs: (0, RailState::Live), rest: REST[0] };
         Self { rails: [rail; RAILS], count, patient: !live, repeat: REPEAT[0], last_note: Some(now) }
     }
 
@@ -125,14 +125,14 @@ impl Agreement {
     }
 
     /// What this task says of its rails. `up` has the links that are up.
-    pub(super) fn standings(&self, up: u8) -> [(u32, Standing); RAILS] {
+    pub(super) fn standings(&self, up: u8) -> [(u32, RailState); RAILS] {
         std::array::from_fn(|at| {
             let rail = &self.rails[at];
             let standing = match rail.phase {
-                Phase::Live => Standing::Live,
-                Phase::Joining { .. } => Standing::Joining,
-                Phase::Left { .. } if up & 1 << at != 0 => Standing::Ready,
-                Phase::Left { .. } => Standing::Left,
+                Phase::Live => RailState::Live,
+                Phase::Joining { .. } => RailState::Joining,
+                Phase::Left { .. } if up & 1 << at != 0 => RailState::Ready,
+                Phase::Left { .. } => RailState::Left,
             };
             (rail.generation, standing)
         })
@@ -180,7 +180,7 @@ impl Agreement {
     /// A note of the peer's has arrived: what is to be done, and whether the peer is to be sent a note.
     pub(super) fn note(
         &mut self,
-        theirs: &[(u32, Standing); RAILS],
+        theirs: &[(u32, RailState); RAILS],
         now: Duration,
         mut act: impl FnMut(Action),
     ) -> bool {
@@ -193,7 +193,7 @@ impl Agreement {
                 continue;
             }
             rail.theirs = *said;
-            let left = matches!(standing, Standing::Left | Standing::Ready);
+            let left = matches!(standing, RailState::Left | RailState::Ready);
             let own_left = matches!(rail.phase, Phase::Left { .. });
             let behind = ahead != 0 && (left || !own_left);
             if behind || left && !own_left {
@@ -295,17 +295,17 @@ impl Rail {
     fn may_join(&self) -> bool {
         let (generation, standing) = self.theirs;
         match generation.wrapping_sub(self.generation) % MODULUS {
-            0 => standing == Standing::Ready,
-            1 => matches!(standing, Standing::Joining | Standing::Live),
+            0 => standing == RailState::Ready,
+            1 => matches!(standing, RailState::Joining | RailState::Live),
             _ => false,
         }
     }
 }
 
 /// Whether this is said by a task that has left the generation.
-fn has_left((generation, standing): (u32, Standing), of: u32) -> bool {
+fn has_left((generation, standing): (u32, RailState), of: u32) -> bool {
     match generation.wrapping_sub(of) % MODULUS {
-        0 => matches!(standing, Standing::Left | Standing::Ready),
+        0 => matches!(standing, RailState::Left | RailState::Ready),
         ahead => ahead < MODULUS / 2,
     }
 }

@@ -7,7 +7,7 @@ use crate::transport::parcel::Parcel;
 use crate::transport::{
     Endpoint, HEAD_MAX, Inbound, Limits, Outgoing, Piece, Properties, SendOutcome, Tally, Task, Ticket,
 };
-use crate::wire::rails::{HEAD, Head, Kind};
+use crate::wire::rails::{HEAD, Head, RailFrameKind};
 use std::time::{Duration, Instant};
 
 /// A packet is acknowledged after this time at the latest, or with the next packet to its sender.
@@ -34,7 +34,7 @@ impl<T: Rail> Endpoint for Rails<T> {
         }
         // SAFETY: the caller's promise.
         let parcel = unsafe { Parcel::gather(self.me, packet, self.spare.pop().unwrap_or_default()) };
-        let kept = Kept { kind: Kind::Packet, parcel };
+        let kept = Kept { kind: RailFrameKind::Packet, parcel };
         loop {
             let home = self.home(task);
             let Some(peer) = self.peers[task as usize].as_deref_mut() else { return SendOutcome::Gone };
@@ -77,7 +77,8 @@ impl<T: Rail> Endpoint for Rails<T> {
         self.striping.recall(task);
         if let Some(peer) = self.peer_mut(task) {
             let ids: Vec<u64> = std::mem::take(&mut peer.registrations).into_keys().collect();
-            ids.into_iter().for_each(|id| self.send_control(task, Kind::Withdrawn, &id.to_le_bytes()));
+            ids.into_iter()
+                .for_each(|id| self.send_control(task, RailFrameKind::Withdrawn, &id.to_le_bytes()));
         }
     }
 
@@ -263,7 +264,7 @@ impl<T: Rail> Rails<T> {
     }
 
     /// Sends a packet of the transport's own, as soon as there is room.
-    pub(super) fn send_control(&mut self, task: Task, kind: Kind, body: &[u8]) {
+    pub(super) fn send_control(&mut self, task: Task, kind: RailFrameKind, body: &[u8]) {
         let first = Piece { ptr: body.as_ptr(), len: body.len() };
         let packet = Outgoing { head: &[], first, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
         // SAFETY: the body is readable.
@@ -347,7 +348,7 @@ impl<T: Rail> Rails<T> {
             }
         }
         let held = self.peer(src).is_some_and(Peer::is_held);
-        if head.kind != Kind::Packet || held {
+        if head.kind != RailFrameKind::Packet || held {
             let kept = self.keep(head.kind, &own);
             self.rails[rail].release(inbound);
             self.deliver(src, kept);
@@ -360,7 +361,7 @@ impl<T: Rail> Rails<T> {
     }
 
     /// Copies a packet that is not handed out in place.
-    fn keep(&mut self, kind: Kind, packet: &Inbound) -> Kept {
+    fn keep(&mut self, kind: RailFrameKind, packet: &Inbound) -> Kept {
         let words = self.spare.pop().unwrap_or_default();
         // SAFETY: the packet was not released yet.
         let parcel = unsafe {
@@ -374,7 +375,7 @@ impl<T: Rail> Rails<T> {
 
     /// A packet that was kept has been accepted.
     fn deliver(&mut self, src: Task, kept: Kept) {
-        if kept.kind != Kind::Packet {
+        if kept.kind != RailFrameKind::Packet {
             let body = kept.parcel.inbound(0);
             // SAFETY: the parcel lives.
             let body = unsafe { std::slice::from_raw_parts(body.body, body.body_len) };
@@ -415,7 +416,7 @@ impl<T: Rail> Rails<T> {
             && let Some((rail, inbound)) = self.next_inbound()
         {
             if let Some(packet) = self.take(rail, inbound) {
-                let (src, kept) = (packet.src, self.keep(Kind::Packet, &packet));
+                let (src, kept) = (packet.src, self.keep(RailFrameKind::Packet, &packet));
                 self.release(packet);
                 self.ready.push_back(kept.parcel);
                 self.deliver_early(src);

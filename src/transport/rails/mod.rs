@@ -79,7 +79,7 @@ pub const OF_RAIL: u64 = 1 << 63;
 
 /// A packet that is kept: the packet's own head and body.
 struct Kept {
-    kind: crate::wire::rails::Kind,
+    kind: crate::wire::rails::RailFrameKind,
     parcel: Parcel,
 }
 

@@ -10,7 +10,7 @@ use super::{Rail, Rails};
 use crate::transport::{
     Access, AccessId, Copy, EndedWrite, Exposure, Key, Piece, Reach, RemoteAccess, Started, Task,
 };
-use crate::wire::rails::{Keys, Kind, RAILS};
+use crate::wire::rails::{Keys, RAILS, RailFrameKind};
 use rustix::io::Errno;
 use std::io;
 
@@ -56,7 +56,7 @@ impl<T: Rail> RemoteAccess for Rails<T> {
                 rails[at].withdraw(task, key);
             }
         }
-        self.send_control(task, Kind::Withdrawn, &key.key.to_le_bytes());
+        self.send_control(task, RailFrameKind::Withdrawn, &key.key.to_le_bytes());
     }
 
     unsafe fn start(
@@ -150,7 +150,7 @@ impl<T: Rail> Rails<T> {
         peer.next_registration += 1;
         peer.registrations.insert(id, keys);
         let key = key_of(id, peer.session);
-        self.send_control(task, Kind::Keys, &Keys { id, rails: keys }.encode());
+        self.send_control(task, RailFrameKind::Keys, &Keys { id, rails: keys }.encode());
         Ok(key)
     }
 }
@@ -192,21 +192,21 @@ impl Peer {
 impl<T: Rail> Rails<T> {
     /// A packet of the transport's own has arrived, in order.
     #[cold]
-    pub(super) fn note_control(&mut self, task: Task, kind: Kind, body: &[u8]) {
+    pub(super) fn note_control(&mut self, task: Task, kind: RailFrameKind, body: &[u8]) {
         let Some(peer) = self.peer_mut(task) else { return };
         match kind {
-            Kind::Keys => {
+            RailFrameKind::Keys => {
                 if let Some(keys) = Keys::decode(body) {
                     peer.keys.insert(keys.id, keys.rails);
                     peer.known_keys = peer.known_keys.max(keys.id + 1);
                 }
             }
-            Kind::Withdrawn => {
+            RailFrameKind::Withdrawn => {
                 if let Some(id) = body.first_chunk() {
                     peer.keys.remove(&u64::from_le_bytes(*id));
                 }
             }
-            Kind::Packet => {}
+            RailFrameKind::Packet => {}
         }
     }
 

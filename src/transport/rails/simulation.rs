@@ -3,7 +3,7 @@
 use super::agreement::{Action, Agreement, Why};
 use super::flow::{Arrival, Flow};
 use crate::base::rng::Rng;
-use crate::wire::rails::{RAILS, Standing};
+use crate::wire::rails::{RAILS, RailState};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ struct Packet {
 
 #[derive(Clone, Copy, Debug)]
 struct Note {
-    rails: [(u32, Standing); RAILS],
+    rails: [(u32, RailState); RAILS],
     accepted: u32,
     wants_reply: bool,
 }

@@ -4,7 +4,7 @@
 //! All of it is memory files without a name, passed to the peers over a socket: they are gone when the last of those that map
 //! them is gone, and no small `/dev/shm` limits them. Their sizes are sealed, so that no peer can cut them off under the others.
 
-use super::window::{self, Place};
+use super::window::{self, WindowPart};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::announcements::{self, Announcements};
 use crate::base::clock::ticks;
@@ -61,7 +61,7 @@ struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
     /// Where it is, when that was chosen.
-    place: Option<Place>,
+    place: Option<WindowPart>,
 }
 
 // SAFETY: the mapping belongs to this value; what is in it is shared by atomics and by the rings' protocol.
@@ -132,7 +132,7 @@ impl Segment {
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`: it is not a segment of this job, or cannot be mapped.
-    pub(super) fn open(file: BorrowedFd<'_>, peer: Task, place: Option<Place>) -> Result<Self> {
+    pub(super) fn open(file: BorrowedFd<'_>, peer: Task, place: Option<WindowPart>) -> Result<Self> {
         Ok(Self { memory: Mapping::open(file, SEGMENT, peer, place)? })
     }
 
@@ -196,7 +196,7 @@ impl RingMemory {
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`, with the size and the system's reason.
-    pub(super) fn create(tasks: u32, place: Option<Place>) -> Result<(OwnedFd, Self)> {
+    pub(super) fn create(tasks: u32, place: Option<WindowPart>) -> Result<(OwnedFd, Self)> {
         let (file, memory) = Mapping::create(ring_bytes(tasks), place)?;
         Ok((file, Self { memory, geometry: geometry(tasks) }))
     }
@@ -205,7 +205,12 @@ impl RingMemory {
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`: it is not such memory of this job, or cannot be mapped.
-    pub(super) fn open(file: BorrowedFd<'_>, tasks: u32, peer: Task, place: Option<Place>) -> Result<Self> {
+    pub(super) fn open(
+        file: BorrowedFd<'_>,
+        tasks: u32,
+        peer: Task,
+        place: Option<WindowPart>,
+    ) -> Result<Self> {
         let memory = Mapping::open(file, ring_bytes(tasks), peer, place)?;
         Ok(Self { memory, geometry: geometry(tasks) })
     }
@@ -252,7 +257,7 @@ const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlag
 
 impl Mapping {
     /// A file of `bytes` bytes, zeroed, whose size is sealed.
-    fn create(bytes: usize, place: Option<Place>) -> Result<(OwnedFd, Self)> {
+    fn create(bytes: usize, place: Option<WindowPart>) -> Result<(OwnedFd, Self)> {
         let failed = |what: &str, reason: rustix::io::Errno| {
             Error::new(
                 LAPI_ERR_SHM_SETUP,
@@ -268,7 +273,7 @@ impl Mapping {
     }
 
     /// The file of a peer, which must have `bytes` bytes, and can never have less.
-    fn open(file: BorrowedFd<'_>, bytes: usize, peer: Task, place: Option<Place>) -> Result<Self> {
+    fn open(file: BorrowedFd<'_>, bytes: usize, peer: Task, place: Option<WindowPart>) -> Result<Self> {
         let failed = |what: String| {
             Error::new(LAPI_ERR_SHM_SETUP, format!("the shared memory of task {peer} cannot be used: {what}"))
         };
@@ -283,10 +288,10 @@ impl Mapping {
         Self::map(file, bytes, place).map_err(|reason| failed(limits::explained(reason)))
     }
 
-    fn map(file: BorrowedFd<'_>, bytes: usize, place: Option<Place>) -> rustix::io::Result<Self> {
+    fn map(file: BorrowedFd<'_>, bytes: usize, place: Option<WindowPart>) -> rustix::io::Result<Self> {
         // All tasks of the process share one mapping then, wherever it is.
         #[cfg(one_mapping)]
-        let place = place.and(None::<Place>);
+        let place = place.and(None::<WindowPart>);
         let place = place.filter(|place| place.bytes() == bytes);
         let (at, fixed) = match &place {
             Some(place) => (place.at().as_ptr().cast(), MapFlags::FIXED),

@@ -56,7 +56,7 @@ impl Window {
     }
 
     /// The place for a part of a peer's memory; `None` while what was there before is still in use.
-    pub(super) fn place(self: &Arc<Self>, task: Task, part: Part) -> Option<Place> {
+    pub(super) fn place(self: &Arc<Self>, task: Task, part: Part) -> Option<WindowPart> {
         let index = task as usize * PARTS + part as usize;
         if self.used.get(index)?.swap(true, Ordering::AcqRel) {
             return None;
@@ -68,7 +68,7 @@ impl Window {
         };
         let at = task as usize * (self.segment + 2 * self.ring) + offset;
         // SAFETY: inside of the range: the task has a mark in `used`.
-        Some(Place { at: unsafe { self.base.add(at) }, bytes, index, window: self.clone() })
+        Some(WindowPart { at: unsafe { self.base.add(at) }, bytes, index, window: self.clone() })
     }
 }
 
@@ -81,14 +81,14 @@ impl Drop for Window {
 }
 
 /// A part of the range, in which memory may be mapped. It is free again when this is dropped.
-pub(super) struct Place {
+pub(super) struct WindowPart {
     at: NonNull<u8>,
     bytes: usize,
     index: usize,
     window: Arc<Window>,
 }
 
-impl Place {
+impl WindowPart {
     pub(super) fn at(&self) -> NonNull<u8> {
         self.at
     }
@@ -98,7 +98,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for WindowPart {
     fn drop(&mut self) {
         let at = self.at.as_ptr().cast();
         // SAFETY: the place is this value's own; what was mapped in it is not used any more.
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_place_is_given_once_and_again_when_it_is_free() {
         let window = Window::reserve(3, 4096, 8192).expect("addresses");
-        let places: Vec<Place> = (0..3)
+        let places: Vec<WindowPart> = (0..3)
             .flat_map(|task| [Part::Segment, Part::Receive, Part::Send].map(|part| (task, part)))
             .map(|(task, part)| window.place(task, part).expect("a place"))
             .collect();

@@ -3,7 +3,7 @@
 use super::UdpTransport;
 use super::contact::Peer;
 use crate::base::clock;
-use crate::transport::standing::Standing;
+use crate::transport::presence::Presence;
 use crate::transport::{NO_EPOCH, Peers, Task};
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ impl UdpTransport {
     /// Peers that have parted from this task wait until it rejoins them: they learn of the end by a connection that ends at once. Returns
     /// them.
     fn reply_to_those_that_rejoin(&mut self) -> Vec<Task> {
-        let awaits = |task: &Task| self.peer(*task).is_some_and(|peer| peer.standing == Standing::HasParted);
+        let awaits = |task: &Task| self.peer(*task).is_some_and(|peer| peer.standing == Presence::HasParted);
         let mut awaiting: Vec<Task> = self.met.iter().copied().filter(awaits).collect();
         awaiting.retain(|&task| self.rejoin(task, NO_EPOCH).is_ok());
         awaiting

@@ -1,9 +1,9 @@
 //! What this task has of one peer, from first contact on.
 
+use super::address_validation::AddressValidation;
 use super::reliable::{Connection, Nanos, Parameters, State, Statistics};
 use super::seal::{End, JobKey, Opener, Sealer};
-use super::whereabouts::Whereabouts;
-use crate::transport::standing::Standing;
+use crate::transport::presence::Presence;
 use crate::transport::{Tally, Task};
 use crate::wire::datagram::Hello;
 use std::net::SocketAddr;
@@ -15,15 +15,15 @@ pub(super) const FIRST_CONTACT: u64 = u64::MAX;
 pub(super) const CHALLENGE: u64 = u64::MAX - 1;
 
 /// The epoch in a hello by which a task asks, or tells, whether an address is one of the peer's.
-pub(super) const WHEREABOUTS: u64 = u64::MAX - 2;
+pub(super) const VALIDATION: u64 = u64::MAX - 2;
 
 /// A peer.
 pub(super) struct Peer {
-    pub(super) standing: Standing,
+    pub(super) standing: Presence,
     /// The connection; none after this task has parted from the peer.
     pub(super) session: Option<Session>,
     /// Where its datagrams go.
-    pub(super) whereabouts: Whereabouts,
+    pub(super) address_validation: AddressValidation,
     /// Where its last hello came from, before the connection was made.
     pub(super) heard_at: Option<SocketAddr>,
     /// Nothing is taken from it now.
@@ -51,11 +51,11 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(standing: Standing, session: Option<Session>) -> Self {
+    pub(super) fn new(standing: Presence, session: Option<Session>) -> Self {
         Self {
             standing,
             session,
-            whereabouts: Whereabouts::default(),
+            address_validation: AddressValidation::default(),
             heard_at: None,
             held: false,
             unnamed: false,
@@ -73,7 +73,7 @@ impl Peer {
 
     /// The connection, where datagrams of it are still exchanged: a peer that has ended LAPI may not know that this task knows it.
     pub(super) fn live(&mut self) -> Option<&mut Session> {
-        let exchanges = !matches!(self.standing, Standing::Dead(_) | Standing::HasParted | Standing::Parted);
+        let exchanges = !matches!(self.standing, Presence::Dead(_) | Presence::HasParted | Presence::Parted);
         self.session.as_mut().filter(|_| exchanges)
     }
 

@@ -11,7 +11,7 @@ use crate::base::process::Process;
 use crate::transport::Task;
 use crate::transport::deaths::ring::{self, Action, Ring};
 use crate::transport::deaths::{Look, Watched};
-use crate::transport::standing::Standing;
+use crate::transport::presence::Presence;
 use crate::wire::network::{Content, Notice};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -304,7 +304,7 @@ impl UdpTransport {
             watch.compared = (watch.compared + 1) % self.met.len();
             let task = self.met[watch.compared];
             let known = watch.ring.life(task);
-            if self.peer(task).is_some_and(|peer| peer.standing == Standing::Up) {
+            if self.peer(task).is_some_and(|peer| peer.standing == Presence::Up) {
                 self.compare_card(task, task, known, now);
             }
         }
@@ -382,8 +382,8 @@ impl UdpTransport {
             return;
         }
         // A process that has taken the place of another one awaits the peer from its first contact on.
-        if self.meet(task) && self.peer(task).is_some_and(|peer| peer.standing == Standing::Up) {
-            self.leave(task, Standing::Dead("has ended without calling LAPI_Term".to_owned()));
+        if self.meet(task) && self.peer(task).is_some_and(|peer| peer.standing == Presence::Up) {
+            self.leave(task, Presence::Dead("has ended without calling LAPI_Term".to_owned()));
             self.touch(task);
             self.notify();
         }

@@ -2,7 +2,7 @@
 
 use super::{Out, Refusals, UdpTransport};
 use crate::base::clock::now;
-use crate::transport::standing::Standing;
+use crate::transport::presence::Presence;
 use crate::transport::{
     Access, AccessId, Copy, EndedWrite, Endpoint, Exposure, Inbound, Key, Limits, Outgoing, Piece,
     Properties, Reach, RemoteAccess, SendOutcome, Started, Tally, Task, Ticket, parcel,
@@ -184,7 +184,7 @@ impl RemoteAccess for UdpTransport {
 }
 
 impl UdpTransport {
-    /// Whether a poll can be left out ([`Rest`](crate::transport::rest::Rest)): nothing waits for room.
+    /// Whether a poll can be left out ([`PollPause`](crate::transport::poll_pause::PollPause)): nothing waits for room.
     #[inline]
     fn rests(&mut self) -> bool {
         self.rest.take() && !self.batch.is_blocked()
@@ -201,7 +201,7 @@ impl UdpTransport {
         self.peer(task).is_some_and(|peer| {
             let connection = peer.session.as_ref().map(|session| &session.connection);
             // What is accepted before the connection is made is sent as soon as it is.
-            peer.standing == Standing::Up && connection.is_some_and(|own| own.has_room(len))
+            peer.standing == Presence::Up && connection.is_some_and(|own| own.has_room(len))
         })
     }
 
@@ -215,8 +215,8 @@ impl UdpTransport {
         let (room, now) = (self.has_room(task, len), self.now());
         let peer = self.peer_mut(task)?;
         match peer.standing {
-            Standing::Up if room => None,
-            Standing::Up | Standing::Meeting | Standing::Rejoining => {
+            Presence::Up if room => None,
+            Presence::Up | Presence::Meeting | Presence::Rejoining => {
                 peer.no_room = true;
                 if let Some(session) = &mut peer.session {
                     session.connection.await_room(now);
@@ -224,7 +224,7 @@ impl UdpTransport {
                 self.touch(task);
                 Some(SendOutcome::NoRoom)
             }
-            Standing::Closed | Standing::Dead(_) | Standing::HasParted | Standing::Parted => {
+            Presence::Closed | Presence::Dead(_) | Presence::HasParted | Presence::Parted => {
                 Some(SendOutcome::Gone)
             }
         }
@@ -233,7 +233,7 @@ impl UdpTransport {
     /// Whether the peer has everything that was sent to it, and knows of this task's end when there is one.
     pub(super) fn has_everything(&self, task: Task) -> bool {
         self.peer(task).is_none_or(|peer| match (&peer.standing, &peer.session) {
-            (Standing::Up | Standing::Meeting | Standing::Rejoining, Some(session)) => {
+            (Presence::Up | Presence::Meeting | Presence::Rejoining, Some(session)) => {
                 session.connection.is_settled()
             }
             _ => true,

@@ -15,14 +15,14 @@
 //! Tasks without a launcher may be in different openings of LAPI at a time: first contact is made within one. A hello also says how long
 //! datagrams may be: the shorter length of both sides is used.
 
-use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session, WHEREABOUTS};
+use super::address_validation::AddressValidation;
+use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session, VALIDATION};
 use super::reliable::{Connection, Nanos, State};
-use super::whereabouts::Whereabouts;
 use super::{UdpTransport, with_datagrams};
 use crate::base::clock;
 use crate::base::process::Process;
 use crate::base::random::random;
-use crate::transport::standing::Standing;
+use crate::transport::presence::Presence;
 use crate::transport::{NO_EPOCH, Task};
 use crate::wire::datagram::Hello;
 use std::net::{IpAddr, SocketAddr};
@@ -36,7 +36,7 @@ impl UdpTransport {
         if self.peer(task).is_none() {
             self.add(task);
             if let Err(error) = self.directory.address_of(task) {
-                self.leave(task, Standing::Dead(error.detail));
+                self.leave(task, Presence::Dead(error.detail));
             }
         }
         let now = self.now();
@@ -49,9 +49,9 @@ impl UdpTransport {
     /// A peer with which this task has had no contact yet.
     pub(super) fn add(&mut self, task: Task) {
         let (standing, epoch) = match (self.replaces, self.patience) {
-            (true, _) => (Standing::Rejoining, NO_EPOCH),
-            (false, Some(_)) => (Standing::Meeting, FIRST_CONTACT),
-            (false, None) => (Standing::Up, FIRST_CONTACT),
+            (true, _) => (Presence::Rejoining, NO_EPOCH),
+            (false, Some(_)) => (Presence::Meeting, FIRST_CONTACT),
+            (false, None) => (Presence::Up, FIRST_CONTACT),
         };
         let session = self.session(epoch);
         self.peers[task as usize] = Some(Box::new(Peer::new(standing, Some(session))));
@@ -77,7 +77,7 @@ impl UdpTransport {
     /// Sends a hello of this side to where the peer may be.
     pub(super) fn greet(&mut self, task: Task, hello: &Hello) {
         let listed = self.directory.address_of(task).ok();
-        let known = self.peer(task).map(|peer| [peer.whereabouts.address(), peer.heard_at]);
+        let known = self.peer(task).map(|peer| [peer.address_validation.address(), peer.heard_at]);
         let [address, heard_at] = known.unwrap_or_default();
         let hello = Hello { longest: self.longest, opening: self.opening, ..*hello };
         let Some(device) = &mut self.device else { return };
@@ -100,7 +100,7 @@ impl UdpTransport {
         }
         let opening = self.peer(task).and_then(|peer| peer.session.as_ref()).is_some_and(Session::is_opening);
         if opening
-            && ![CHALLENGE, WHEREABOUTS].contains(&hello.epoch)
+            && ![CHALLENGE, VALIDATION].contains(&hello.epoch)
             && !self.knows_process(task, hello.process, now)
         {
             // It greets again, when the death of the one before was reported here.
@@ -112,8 +112,8 @@ impl UdpTransport {
         if hello.mine == connection.mine() {
             return;
         }
-        if hello.epoch == WHEREABOUTS {
-            self.note_whereabouts(task, hello, from);
+        if hello.epoch == VALIDATION {
+            self.note_validation(task, hello, from);
             return;
         }
         if hello.epoch != CHALLENGE && connection.has_heard_later(hello) {
@@ -187,7 +187,7 @@ impl UdpTransport {
     fn note_late(&mut self, task: Task) {
         let Some(peer) = self.peer_mut(task).filter(|peer| peer.given_up) else { return };
         peer.given_up = false;
-        if let Standing::Dead(why) = &mut peer.standing {
+        if let Presence::Dead(why) = &mut peer.standing {
             why.push_str("; it has come since, and LAPI_Purge_totask and LAPI_Resume_totask let it join");
         }
     }
@@ -196,31 +196,31 @@ impl UdpTransport {
     #[inline]
     pub(super) fn note_source(&mut self, now: Nanos, task: Task, from: SocketAddr) {
         let Some(peer) = self.peer_mut(task) else { return };
-        if !peer.whereabouts.is_settled() && peer.whereabouts.heard(now, from) {
-            self.ask_whereabouts(task, from);
+        if !peer.address_validation.is_settled() && peer.address_validation.heard(now, from) {
+            self.ask_for_validation(task, from);
         }
     }
 
     /// Asks an address for the number that is sent there.
     #[cold]
-    fn ask_whereabouts(&mut self, task: Task, at: SocketAddr) {
+    fn ask_for_validation(&mut self, task: Task, at: SocketAddr) {
         let Some(connection) = self.connection(task) else { return };
         let yours = connection.theirs();
         let mine = self.number_of(task, connection, at);
-        let question = Hello { mine, yours, ..self.own_hello(WHEREABOUTS) };
+        let question = Hello { mine, yours, ..self.own_hello(VALIDATION) };
         self.greetings.push((at, self.key.greet(self.me, task, &question)));
     }
 
     /// The peer asks whether the address at which it has sent this is one of this task's, or has replied to such a question.
     #[cold]
-    fn note_whereabouts(&mut self, task: Task, hello: &Hello, from: SocketAddr) {
+    fn note_validation(&mut self, task: Task, hello: &Hello, from: SocketAddr) {
         let Some(connection) = self.connection(task) else { return };
         if hello.yours == connection.mine() {
-            let reply = Hello { mine: hello.yours, yours: hello.mine, ..self.own_hello(WHEREABOUTS) };
+            let reply = Hello { mine: hello.yours, yours: hello.mine, ..self.own_hello(VALIDATION) };
             self.greetings.push((from, self.key.greet(self.me, task, &reply)));
         } else if hello.mine == connection.theirs() && hello.yours == self.number_of(task, connection, from) {
             let Some(peer) = self.peer_mut(task) else { return };
-            if peer.whereabouts.replied(from) {
+            if peer.address_validation.replied(from) {
                 self.touch(task);
             }
         }
@@ -240,7 +240,7 @@ impl UdpTransport {
         };
         let parts = [
             &self.salt,
-            &b"whereabouts"[..],
+            &b"address_validation"[..],
             &task.to_le_bytes(),
             &numbers[0],
             &numbers[1],
@@ -257,7 +257,7 @@ impl UdpTransport {
         let Some(peer) = peers[task as usize].as_deref_mut() else { return };
         let Some(session) = &mut peer.session else { return };
         session.begin_again(hello, parameters, now);
-        peer.standing = Standing::Rejoining;
+        peer.standing = Presence::Rejoining;
     }
 
     fn own_hello(&self, epoch: u64) -> Hello {
@@ -290,11 +290,11 @@ impl UdpTransport {
         let Some(session) = self.peer(task).and_then(|peer| peer.session.as_ref()) else { return };
         let same = session.connection.peer().is_none_or(|known| known.process == hello.process);
         if same && ![FIRST_CONTACT, NO_EPOCH].contains(&hello.epoch) {
-            self.leave(task, Standing::HasParted);
+            self.leave(task, Presence::HasParted);
         } else {
             self.note_successor(task, hello.process, self.now());
             let why = "has ended without calling LAPI_Term, and another process has taken its place";
-            self.leave(task, Standing::Dead(why.to_owned()));
+            self.leave(task, Presence::Dead(why.to_owned()));
         }
     }
 
@@ -309,16 +309,16 @@ impl UdpTransport {
         }
         let listed = self.directory.address_of(task).ok();
         let Some(peer) = self.peer_mut(task) else { return };
-        peer.whereabouts = Whereabouts::made(listed);
-        if peer.standing == Standing::Meeting {
-            peer.standing = Standing::Up;
+        peer.address_validation = AddressValidation::made(listed);
+        if peer.standing == Presence::Meeting {
+            peer.standing = Presence::Up;
         }
-        if peer.standing != Standing::Rejoining {
+        if peer.standing != Presence::Rejoining {
             return;
         }
         let Some(session) = &peer.session else { return };
         let theirs = session.connection.peer().map_or(NO_EPOCH, |hello| hello.epoch);
-        peer.standing = Standing::Up;
+        peer.standing = Presence::Up;
         // Without epochs there is nothing to name: one of the two has taken the place of another process, and neither has had
         // contact with the other before.
         peer.unnamed = (session.epoch, theirs) != (NO_EPOCH, NO_EPOCH);

@@ -13,6 +13,7 @@
 //! A job uses it with `MP_EUILIB=ip` (`src/job/join/udp.rs`): which of the [`interfaces`] it uses, the tasks agree there.
 
 pub mod address;
+mod address_validation;
 mod alarms;
 mod close;
 mod contact;
@@ -31,7 +32,6 @@ pub mod seal;
 pub mod sockaddr;
 pub mod socket;
 mod wakeup;
-mod whereabouts;
 
 use super::{HEAD_MAX, Limits, MIN_BODY, Tally, Task};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
@@ -39,7 +39,7 @@ use crate::base::clock;
 use crate::base::process::Process;
 use crate::base::random::random;
 use crate::error::{Error, Result};
-use crate::transport::rest::Rest;
+use crate::transport::poll_pause::PollPause;
 use crate::transport::sleeper::Sleeper;
 use crate::wire::datagram::{HEADER, MAP};
 use alarms::Alarms;
@@ -177,7 +177,7 @@ pub struct UdpTransport {
     refusals: Refusals,
     /// Something has happened since the task was last armed that a sleeper waits for.
     noted: bool,
-    rest: Rest,
+    rest: PollPause,
     armed: bool,
     closed: bool,
     /// When it is asked next which peers have died, and about which of those in `met` first.
@@ -249,7 +249,7 @@ impl UdpTransport {
             past: Tally::default(),
             refusals: Refusals::default(),
             noted: false,
-            rest: Rest::default(),
+            rest: PollPause::default(),
             armed: false,
             closed: false,
             next_look: 0,

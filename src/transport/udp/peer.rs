@@ -1,10 +1,10 @@
 //! The peers: state, parting and rejoining.
 
+use super::address_validation::AddressValidation;
 use super::contact::Peer;
-use super::whereabouts::Whereabouts;
 use super::{UdpTransport, contact::Session};
 use crate::error::Result;
-use crate::transport::standing::Standing;
+use crate::transport::presence::Presence;
 use crate::transport::{ConnectionView, PeerStanding, PeerState, Peers, Task, View, Want};
 
 impl Peers for UdpTransport {
@@ -25,7 +25,7 @@ impl Peers for UdpTransport {
                 self.transmit(task, now);
             }
             Want::Attention => {
-                let is_up = self.peer(task).is_some_and(|peer| peer.standing == Standing::Up);
+                let is_up = self.peer(task).is_some_and(|peer| peer.standing == Presence::Up);
                 if is_up && !self.kicks.contains(&task) {
                     self.kicks.push(task);
                 }
@@ -75,15 +75,15 @@ impl Peers for UdpTransport {
             Some(peer) => peer,
             none => {
                 self.met.push(task);
-                none.insert(Box::new(Peer::new(Standing::Parted, None)))
+                none.insert(Box::new(Peer::new(Presence::Parted, None)))
             }
         };
         if let Some(mut session) = peer.session.take() {
             self.past += session.tally();
             session.connection.abandon(&mut self.buffers);
         }
-        peer.standing = Standing::Parted;
-        (peer.whereabouts, peer.heard_at) = (Whereabouts::default(), None);
+        peer.standing = Presence::Parted;
+        (peer.address_validation, peer.heard_at) = (AddressValidation::default(), None);
         (peer.held, peer.unnamed, peer.no_room) = (false, false, false);
     }
 
@@ -94,7 +94,7 @@ impl Peers for UdpTransport {
         self.part(task);
         let session = self.session(epoch);
         if let Some(peer) = self.peer_mut(task) {
-            (peer.standing, peer.session) = (Standing::Rejoining, Some(session));
+            (peer.standing, peer.session) = (Presence::Rejoining, Some(session));
         }
         let now = self.now();
         self.transmit(task, now);

@@ -5,7 +5,7 @@ use super::contact::Peer;
 use super::endpoint::RETRY;
 use super::reliable::{Happened, Nanos, State};
 use super::seal::{ANNOUNCEMENT, Claim, Refused};
-use crate::transport::standing::Standing;
+use crate::transport::presence::Presence;
 use crate::transport::{NO_EPOCH, Task};
 use std::net::SocketAddr;
 
@@ -92,7 +92,7 @@ impl UdpTransport {
             self.looked_at = (self.looked_at + 1) % self.met.len();
             let task = self.met[self.looked_at];
             if let Some(why) = self.unanswered(task, now) {
-                self.leave(task, Standing::Dead(why));
+                self.leave(task, Presence::Dead(why));
                 if let Some(peer) = self.peer_mut(task) {
                     peer.given_up = true;
                 }
@@ -104,7 +104,7 @@ impl UdpTransport {
             // It may have ended LAPI before.
             self.take_all();
             if self.is_present(task) {
-                self.leave(task, Standing::Dead("has ended without calling LAPI_Term".to_owned()));
+                self.leave(task, Presence::Dead("has ended without calling LAPI_Term".to_owned()));
                 self.touch(task);
             }
         }
@@ -114,7 +114,7 @@ impl UdpTransport {
     /// Why a peer that has never replied is given up; `None`: it is not.
     fn unanswered(&mut self, task: Task, now: Nanos) -> Option<String> {
         let patience = self.patience?;
-        let peer = self.peer(task).filter(|peer| peer.standing == Standing::Meeting)?;
+        let peer = self.peer(task).filter(|peer| peer.standing == Presence::Meeting)?;
         let waited = now.saturating_sub(peer.wanted?);
         if u128::from(waited) < patience.as_nanos() {
             return None;
@@ -146,8 +146,8 @@ impl UdpTransport {
     /// that has died.
     fn is_present(&self, task: Task) -> bool {
         self.peer(task).is_some_and(|peer| match (&peer.standing, &peer.session) {
-            (Standing::Up, _) => true,
-            (Standing::Rejoining, Some(session)) => session.epoch == NO_EPOCH,
+            (Presence::Up, _) => true,
+            (Presence::Rejoining, Some(session)) => session.epoch == NO_EPOCH,
             _ => false,
         })
     }
@@ -183,8 +183,8 @@ impl UdpTransport {
             alarms.set(&mut peer.alarm, task, None);
             return;
         }
-        let Peer { session: Some(session), whereabouts, .. } = peer else { return };
-        let (hello, due) = batch.send(&mut **device, session, whereabouts.address(), now);
+        let Peer { session: Some(session), address_validation, .. } = peer else { return };
+        let (hello, due) = batch.send(&mut **device, session, address_validation.address(), now);
         // What is still due waits for room in the device.
         let next = due.map(|due| if due <= now { now + RETRY.as_nanos() as Nanos } else { due });
         alarms.set(&mut peer.alarm, task, next);
@@ -266,7 +266,8 @@ impl UdpTransport {
         self.note_source(now, task, from);
         let Self { peers, preferred_peer, .. } = self;
         let peer = peers[task as usize].as_deref();
-        preferred_peer.note(from, || peer.is_some_and(|peer| peer.whereabouts.address() == Some(from)));
+        preferred_peer
+            .note(from, || peer.is_some_and(|peer| peer.address_validation.address() == Some(from)));
     }
 
     /// Notes what a datagram of a peer has brought.
@@ -286,7 +287,7 @@ impl UdpTransport {
             self.note_up(task);
         }
         if state == Some(State::Closed) {
-            self.leave(task, Standing::Closed);
+            self.leave(task, Presence::Closed);
             self.note_closed(task, self.now());
         }
         if happened.kick {
@@ -296,9 +297,9 @@ impl UdpTransport {
     }
 
     /// The peer has left.
-    pub(super) fn leave(&mut self, task: Task, how: Standing) {
+    pub(super) fn leave(&mut self, task: Task, how: Presence) {
         let Some(peer) = self.peer_mut(task) else { return };
-        if matches!(peer.standing, Standing::Up | Standing::Meeting | Standing::Rejoining) {
+        if matches!(peer.standing, Presence::Up | Presence::Meeting | Presence::Rejoining) {
             peer.standing = how;
             peer.no_room = false;
             self.noted = true;

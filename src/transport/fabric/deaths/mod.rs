@@ -9,10 +9,10 @@ use super::own::Wants;
 use crate::base::process::{Handle, Process};
 use crate::transport::deaths::ring::{self, Action, Ring};
 use crate::transport::deaths::{Look, Watched};
+use crate::transport::presence::Presence;
 use crate::transport::rails::RailEvent;
-use crate::transport::standing::Standing;
 use crate::transport::{Peers, Task};
-use crate::wire::network::{Content, Frame, Kind, NOTICE, Notice};
+use crate::wire::network::{Content, Frame, FrameKind, NOTICE, Notice};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -267,7 +267,7 @@ impl FabricTransport {
             let peer = self.peer(task).filter(|peer| !peer.has_left() && peer.address.is_some());
             let Some(peer) = peer else { return false };
             let frame = Frame {
-                kind: Kind::Notice,
+                kind: FrameKind::Notice,
                 src: self.me,
                 tag: self.first_tag,
                 credits: 0,
@@ -388,7 +388,7 @@ impl FabricTransport {
             return;
         }
         // A rail that is joined again does so with the same process.
-        let awaits = |one: &Peer| one.standing == Standing::Rejoining && !self.is_rail_epoch(one.epoch);
+        let awaits = |one: &Peer| one.standing == Presence::Rejoining && !self.is_rail_epoch(one.epoch);
         if peer == self.me || self.peer(peer).is_some_and(awaits) {
             return;
         }

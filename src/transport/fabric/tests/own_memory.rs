@@ -6,7 +6,7 @@ use crate::base::clock::test_deadline;
 use crate::base::process::Process;
 use crate::transport::fabric::FabricTransport;
 use crate::transport::fabric::single::SINGLES;
-use crate::transport::standing::Standing;
+use crate::transport::presence::Presence;
 use crate::transport::{
     Access, COPIED_MAX, Copy, Endpoint, Key, PeerState, Peers, RemoteAccess, Started, Want,
 };
@@ -266,7 +266,7 @@ fn tasks_rejoin_although_a_late_write_ends_their_connection() {
 /// The two that have parted meet again, as far as they have not begun.
 fn rejoin(ends: &mut [FabricTransport]) {
     for me in 0..2 {
-        if ends[me as usize].peer(1 - me).is_some_and(|peer| peer.standing == Standing::Parted) {
+        if ends[me as usize].peer(1 - me).is_some_and(|peer| peer.standing == Presence::Parted) {
             ends[me as usize].rejoin(1 - me, 5).expect("can rejoin");
         }
     }
@@ -274,7 +274,7 @@ fn rejoin(ends: &mut [FabricTransport]) {
         ends.iter_mut().for_each(|end| _ = end.rejoined());
         (0..2).all(|me| ends[me as usize].standing(1 - me).state == PeerState::Up)
     });
-    await_that(ends, "one hears of the other", |ends| {
+    await_that(ends, "one learns of the other", |ends| {
         ends[1].want(0, Want::Attention);
         ends[0].standing_key(1).is_some()
     });

@@ -6,11 +6,11 @@ use crate::base::clock::test_deadline;
 use crate::transport::fabric::FabricTransport;
 use crate::transport::fabric::control::ControlKey;
 use crate::transport::{Endpoint, PeerState, Peers, Task, Want};
-use crate::wire::network::{Content, Frame, Kind, NOTICE, Notice};
+use crate::wire::network::{Content, Frame, FrameKind, NOTICE, Notice};
 use std::time::Instant;
 
 /// A message of the transport's own for task 0, in the name of task 1, from the endpoint of task 2.
-fn pretend<const LEN: usize>(ends: &[FabricTransport], kind: Kind, content: &[u8; LEN]) {
+fn pretend<const LEN: usize>(ends: &[FabricTransport], kind: FrameKind, content: &[u8; LEN]) {
     let frame = Frame { kind, src: 1, tag: ends[0].first_tag, credits: 0, head_len: 0, body_len: LEN as u32 };
     let deadline = Instant::now() + test_deadline();
     loop {
@@ -43,19 +43,19 @@ fn messages_of_the_transport_without_the_secret_change_nothing() {
     ends[2].control = ControlKey::new(&[8; 16]);
     let death: [u8; NOTICE] = Notice { content: Content::Died, task: 1, life: 0 }.encode();
     for _ in 0..20 {
-        pretend(&ends, Kind::Departure, &[]);
-        pretend(&ends, Kind::DepartureSeen, &[]);
-        pretend(&ends, Kind::Hello, &[]);
-        pretend(&ends, Kind::Kick, &[]);
-        pretend(&ends, Kind::Notice, &death);
-        pretend(&ends, Kind::RailNote, &[7; 48]);
+        pretend(&ends, FrameKind::Departure, &[]);
+        pretend(&ends, FrameKind::DepartureSeen, &[]);
+        pretend(&ends, FrameKind::Hello, &[]);
+        pretend(&ends, FrameKind::Kick, &[]);
+        pretend(&ends, FrameKind::Notice, &death);
+        pretend(&ends, FrameKind::RailNote, &[7; 48]);
     }
     serve_until(&mut ends, "what was sent", |ends| ends[0].tally().refused == 120);
     let states = [1, 2].map(|task: Task| ends[0].standing(task).state);
     assert_eq!(states, [PeerState::Up; 2]);
     // With the secret, the first one is a departure.
     ends[2].control = ControlKey::new(&[7; 16]);
-    pretend(&ends, Kind::Departure, &[]);
+    pretend(&ends, FrameKind::Departure, &[]);
     serve_until(&mut ends, "a departure", |ends| ends[0].standing(1).state == PeerState::Closed);
     assert_eq!(ends[0].tally().refused, 120);
 }

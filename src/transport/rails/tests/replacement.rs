@@ -3,7 +3,7 @@
 use super::*;
 use crate::transport::HEAD_MAX;
 use crate::transport::mem::NetworkHandle;
-use crate::wire::rails::{Head, Kind};
+use crate::wire::rails::{Head, RailFrameKind};
 
 /// The epoch of the task that survives.
 const EPOCH: u64 = 9;
@@ -133,8 +133,14 @@ fn a_packet_with_a_head_that_is_too_long_is_dropped() {
     let (mut ends, _network) = unserved(2, 2, MemOptions::default());
     let body = [0_u64; 16];
     for (head_len, taken) in [(HEAD_MAX + 8, false), (HEAD_MAX, true)] {
-        let head = Head { kind: Kind::Packet, number: 0, accepted: 0, session: 0, head_len: head_len as u8 }
-            .encode();
+        let head = Head {
+            kind: RailFrameKind::Packet,
+            number: 0,
+            accepted: 0,
+            session: 0,
+            head_len: head_len as u8,
+        }
+        .encode();
         let first = Piece { ptr: body.as_ptr().cast(), len: size_of_val(&body) };
         let packet = Outgoing { head: &head, first, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
         // SAFETY: head and body are readable during the call.

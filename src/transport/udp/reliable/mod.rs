@@ -21,7 +21,7 @@ mod sender;
 mod simulation;
 mod transmit;
 
-use crate::wire::datagram::{HEADER, Header, Hello, Kind, MAP};
+use crate::wire::datagram::{DatagramKind, HEADER, Header, Hello, MAP};
 use receiver::{Accepted, Receiver};
 use sender::{Report, Sender};
 use std::collections::VecDeque;
@@ -413,11 +413,11 @@ impl Connection {
             echo: header.echo,
             room: header.room,
             delay: header.delay,
-            map: if matches!(header.kind, Kind::Acknowledgement(_)) { payload } else { &[] },
+            map: if matches!(header.kind, DatagramKind::Acknowledgement(_)) { payload } else { &[] },
         };
         happened.progress |= self.sender.note(now, &report, self.transmission, buffers, &mut self.statistics);
         match header.kind {
-            Kind::Data(fragment) => {
+            DatagramKind::Data(fragment) => {
                 let arrived = &mut self.arrived;
                 let accepted =
                     self.receiver.accept(now, fragment, payload, buffers, |packet| arrived.push_back(packet));
@@ -429,15 +429,15 @@ impl Connection {
                 happened.packet = accepted == Accepted::Complete;
                 happened.kick = accepted == Accepted::Kick;
             }
-            Kind::Ping => self.receiver.hurry(),
-            Kind::Close(number) => self.ends_at = Some(number),
-            Kind::Closed => self.close_seen = self.closing,
-            Kind::Acknowledgement(_) => self.statistics.acknowledged += 1,
-            Kind::Probe(number) => self.probed = Some(number),
-            Kind::Reply(number) => happened.progress |= self.sender.note_reply(now, number),
+            DatagramKind::Ping => self.receiver.hurry(),
+            DatagramKind::Close(number) => self.ends_at = Some(number),
+            DatagramKind::Closed => self.close_seen = self.closing,
+            DatagramKind::Acknowledgement(_) => self.statistics.acknowledged += 1,
+            DatagramKind::Probe(number) => self.probed = Some(number),
+            DatagramKind::Reply(number) => happened.progress |= self.sender.note_reply(now, number),
         }
         if self.ends_at == Some(self.receiver.next()) {
-            self.confirm_end |= matches!(header.kind, Kind::Close(_)) || self.state != State::Closed;
+            self.confirm_end |= matches!(header.kind, DatagramKind::Close(_)) || self.state != State::Closed;
             if self.state != State::Closed {
                 self.state = State::Closed;
                 self.sender.abandon(buffers);

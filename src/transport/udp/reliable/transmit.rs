@@ -2,7 +2,7 @@
 
 use super::sender::Next;
 use super::{Connection, Content, LAST_CLOSE, LAST_HELLO, MILLISECOND, Nanos, Sending, State};
-use crate::wire::datagram::{Header, Kind};
+use crate::wire::datagram::{DatagramKind, Header};
 
 impl Connection {
     /// What is to be sent now, if anything. Everything that is returned must be sealed and sent in this order; what the device does not
@@ -19,20 +19,20 @@ impl Connection {
             return None;
         }
         if std::mem::take(&mut self.confirm_end) {
-            return Some(self.header(now, Kind::Closed));
+            return Some(self.header(now, DatagramKind::Closed));
         }
         if let Some(number) = self.probed.take() {
-            return Some(self.header(now, Kind::Reply(number)));
+            return Some(self.header(now, DatagramKind::Reply(number)));
         }
         if self.state == State::Up {
             let transmission = self.transmission + 1;
             match self.sender.next(now, transmission, &mut self.statistics) {
                 Some(Next::Fragment(fragment, in_parts)) => {
-                    return Some(Sending { in_parts, ..self.header(now, Kind::Data(fragment)) });
+                    return Some(Sending { in_parts, ..self.header(now, DatagramKind::Data(fragment)) });
                 }
-                Some(Next::Ping) => return Some(self.header(now, Kind::Ping)),
+                Some(Next::Ping) => return Some(self.header(now, DatagramKind::Ping)),
                 Some(Next::Probe(number, padding)) => {
-                    let probe = self.header(now, Kind::Probe(number));
+                    let probe = self.header(now, DatagramKind::Probe(number));
                     return Some(match probe.content {
                         Content::Header(header) => {
                             Sending { content: Content::Padded(header, padding), ..probe }
@@ -45,7 +45,7 @@ impl Connection {
             if self.closing && !self.close_seen && self.close_at <= now {
                 self.close_after = (2 * self.close_after).clamp(5 * MILLISECOND, LAST_CLOSE);
                 self.close_at = now + self.close_after;
-                return Some(self.header(now, Kind::Close(self.sender.end())));
+                return Some(self.header(now, DatagramKind::Close(self.sender.end())));
             }
         }
         let due = self.receiver.due().is_some_and(|due| due <= now);
@@ -57,7 +57,7 @@ impl Connection {
     pub fn transmit_another(&mut self, now: Nanos) -> Option<Sending> {
         let transmission = self.transmission + 1;
         let (fragment, in_parts) = self.sender.next_fragment(now, transmission, &mut self.statistics)?;
-        Some(Sending { in_parts, ..self.header(now, Kind::Data(fragment)) })
+        Some(Sending { in_parts, ..self.header(now, DatagramKind::Data(fragment)) })
     }
 
     fn transmit_hello(&mut self, now: Nanos) -> Option<Sending> {
@@ -72,12 +72,14 @@ impl Connection {
     }
 
     #[inline]
-    fn header(&mut self, now: Nanos, kind: Kind) -> Sending {
+    fn header(&mut self, now: Nanos, kind: DatagramKind) -> Sending {
         let (acknowledged, echo, room, delay) = self.receiver.report(now, false);
         let bytes = Header { kind, acknowledged, echo, room, delay }.encode();
         self.transmission += 1;
         let content = match kind {
-            Kind::Data(fragment) if fragment.packet_len != 0 => Content::Fragment(bytes, fragment.number),
+            DatagramKind::Data(fragment) if fragment.packet_len != 0 => {
+                Content::Fragment(bytes, fragment.number)
+            }
             _ => Content::Header(bytes),
         };
         Sending { transmission: self.transmission, content, in_parts: false }
@@ -87,7 +89,7 @@ impl Connection {
         let (map, len) = self.receiver.map();
         self.map = map;
         let (acknowledged, echo, room, delay) = self.receiver.report(now, true);
-        let kind = Kind::Acknowledgement((len / 8) as u8);
+        let kind = DatagramKind::Acknowledgement((len / 8) as u8);
         let bytes = Header { kind, acknowledged, echo, room, delay }.encode();
         self.transmission += 1;
         self.statistics.acknowledgements += 1;

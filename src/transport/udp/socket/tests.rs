@@ -216,7 +216,7 @@ fn what_goes_nowhere_does_not_harm_what_arrives() {
 #[test]
 fn errors_that_wait_in_the_socket_are_counted_and_lose_nothing_else() {
     let (mut from, mut to) = (open(V4), open(V4));
-    // A socket that is not connected hears of unreachable ports only so.
+    // A socket that is not connected learns of unreachable ports only so.
     sockopt_recverr(&from);
     let closed = open(V4).local();
     let bytes = filled(3, 100);

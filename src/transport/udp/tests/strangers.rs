@@ -3,10 +3,10 @@
 use super::{Listed, met, send, serve_until, settings, take};
 use crate::base::rng::Rng;
 use crate::transport::udp::UdpTransport;
-use crate::transport::udp::contact::WHEREABOUTS;
+use crate::transport::udp::address_validation::AddressValidation;
+use crate::transport::udp::contact::VALIDATION;
 use crate::transport::udp::device::{Datagram, Device};
 use crate::transport::udp::seal::{Claim, ENVELOPE, Security};
-use crate::transport::udp::whereabouts::Whereabouts;
 use crate::transport::{Peers, SendOutcome, Task, Want};
 use crate::wire::datagram::Hello;
 use rustix::event::{EventfdFlags, eventfd};
@@ -164,7 +164,7 @@ fn seeds(usual: u64) -> std::ops::RangeInclusive<u64> {
 }
 
 fn used(ends: &[UdpTransport]) -> [Option<SocketAddr>; 2] {
-    [(0, 1), (1, 0)].map(|(me, peer)| ends[me].peer(peer).and_then(|peer| peer.whereabouts.address()))
+    [(0, 1), (1, 0)].map(|(me, peer)| ends[me].peer(peer).and_then(|peer| peer.address_validation.address()))
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_peer_that_is_not_where_it_is_listed_is_found_among_strangers() {
         // A reply to a question counts for the address from which it comes alone, and in its connection.
         let theirs = ends[0].peer(1).and_then(|peer| peer.session.as_ref()).expect("a session");
         let (mine, yours) = (theirs.connection.theirs(), 5);
-        let guessed = Hello { mine, yours, epoch: WHEREABOUTS, process: (1, 1), longest: 0, opening: 0 };
+        let guessed = Hello { mine, yours, epoch: VALIDATION, process: (1, 1), longest: 0, opening: 0 };
         let reply = ends[1].key.greet(1, 0, &guessed);
         network.lock().expect("unpoisoned").arrive(of_stranger(1), of_task(0), &reply);
         let replies: Vec<_> = {
@@ -243,10 +243,10 @@ fn a_peer_is_greeted_where_it_was_heard_also_after_the_connection_is_made() {
     let made = |end: &UdpTransport| end.peer(1).is_some() && end.standing(1).absence.is_none();
     serve_until(&mut ends, "a connection", |ends| made(&ends[0]));
     let peer = ends[0].peer(1).expect("it has greeted");
-    assert!(!peer.whereabouts.is_settled(), "it has proven nothing of its address");
+    assert!(!peer.address_validation.is_settled(), "it has proven nothing of its address");
     let hello = Hello { mine: 3, yours: 9, epoch: 1, process: (1, 1), longest: 0, opening: 0 };
     network.lock().expect("unpoisoned").arriving.clear();
-    ends[0].peer_mut(1).expect("it has greeted").whereabouts = Whereabouts::made(Some(nowhere));
+    ends[0].peer_mut(1).expect("it has greeted").address_validation = AddressValidation::made(Some(nowhere));
     ends[0].greet(1, &hello);
     let arrived = network.lock().expect("unpoisoned").arriving.remove(&of_task(1)).unwrap_or_default();
     assert_eq!(arrived.len(), 1);

@@ -4,7 +4,7 @@ use super::{HAS_PURGED, PeerStanding, PeerState};
 
 /// The state of the connection with a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum Presence {
     Up,
     /// The peer may not have called LAPI_Init yet, or this task may have taken the place of a process that it knows: packets find no room before
     /// the connection is made. With UDP and no launcher only.
@@ -21,7 +21,7 @@ pub(super) enum Standing {
     Rejoining,
 }
 
-impl Standing {
+impl Presence {
     /// What [`super::Peers::standing`] returns for it.
     pub(super) fn seen(&self) -> PeerStanding {
         PeerStanding { state: self.state(), absence: self.absence(), has_parted: *self == Self::HasParted }

@@ -10,7 +10,7 @@ pub(super) type Key = (Task, u32, u32);
 
 /// A notice to another group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Errand {
+pub(super) struct GroupNotice {
     /// The task that got it, and whether that has confirmed it.
     pub(super) to: Task,
     pub(super) confirmed: bool,
@@ -21,39 +21,41 @@ pub(super) struct Errand {
 
 /// All of them.
 #[derive(Default)]
-pub(super) struct Errands {
-    all: BTreeMap<Key, Errand>,
+pub(super) struct GroupNotices {
+    all: BTreeMap<Key, GroupNotice>,
     /// In the order of time: those that are not confirmed, and those that are.
     order: [BTreeSet<(Duration, Key)>; 2],
 }
 
-impl Errands {
-    pub(super) fn get(&self, key: Key) -> Option<Errand> {
+impl GroupNotices {
+    pub(super) fn get(&self, key: Key) -> Option<GroupNotice> {
         self.all.get(&key).copied()
     }
 
     /// Adds one, or changes it.
-    pub(super) fn set(&mut self, key: Key, errand: Errand) {
+    pub(super) fn set(&mut self, key: Key, group_notice: GroupNotice) {
         self.remove(key);
-        self.all.insert(key, errand);
-        self.order[usize::from(errand.confirmed)].insert((errand.due, key));
+        self.all.insert(key, group_notice);
+        self.order[usize::from(group_notice.confirmed)].insert((group_notice.due, key));
     }
 
     pub(super) fn remove(&mut self, key: Key) {
-        if let Some(errand) = self.all.remove(&key) {
-            self.order[usize::from(errand.confirmed)].remove(&(errand.due, key));
+        if let Some(group_notice) = self.all.remove(&key) {
+            self.order[usize::from(group_notice.confirmed)].remove(&(group_notice.due, key));
         }
     }
 
     /// Those about the death of a task, of whatever process.
-    pub(super) fn about(&self, dead: Task) -> impl Iterator<Item = (Key, Errand)> + '_ {
-        self.all.range((dead, 0, 0)..=(dead, u32::MAX, u32::MAX)).map(|(key, errand)| (*key, *errand))
+    pub(super) fn about(&self, dead: Task) -> impl Iterator<Item = (Key, GroupNotice)> + '_ {
+        self.all
+            .range((dead, 0, 0)..=(dead, u32::MAX, u32::MAX))
+            .map(|(key, group_notice)| (*key, *group_notice))
     }
 
     /// Those that this task has got.
-    pub(super) fn with(&self, task: Task) -> Vec<(Key, Errand)> {
-        let all = self.all.iter().map(|(key, errand)| (*key, *errand));
-        all.filter(|(_, errand)| errand.to == task).collect()
+    pub(super) fn with(&self, task: Task) -> Vec<(Key, GroupNotice)> {
+        let all = self.all.iter().map(|(key, group_notice)| (*key, *group_notice));
+        all.filter(|(_, group_notice)| group_notice.to == task).collect()
     }
 
     /// One that is not confirmed, although it is time.

@@ -14,7 +14,7 @@ const BETWEEN_QUESTIONS: Nanos = 20_000_000;
 
 /// Where one peer receives, in one incarnation of the connection.
 #[derive(Debug, Default)]
-pub(super) struct Whereabouts {
+pub(super) struct AddressValidation {
     /// Where the directory lists it.
     listed: Option<SocketAddr>,
     /// Another address of it, which is used: it has replied to its question.
@@ -25,7 +25,7 @@ pub(super) struct Whereabouts {
     ask_at: Nanos,
 }
 
-impl Whereabouts {
+impl AddressValidation {
     /// The connection is made; the directory lists this address.
     pub(super) fn made(listed: Option<SocketAddr>) -> Self {
         Self { listed, ..Self::default() }

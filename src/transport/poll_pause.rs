@@ -14,7 +14,7 @@ const POLLS: u8 = 3;
 const ACCESSES: u8 = 8;
 
 #[derive(Default)]
-pub(super) struct Rest {
+pub(super) struct PollPause {
     polls: u8,
     /// Accesses started since the last poll.
     accesses: u8,
@@ -22,7 +22,7 @@ pub(super) struct Rest {
     last: u64,
 }
 
-impl Rest {
+impl PollPause {
     /// A packet was sent or taken.
     #[inline]
     pub(super) fn note_packet(&mut self) {
@@ -77,7 +77,7 @@ mod tests {
     /// Each access takes longer than polls can be left out otherwise.
     #[test]
     fn polls_are_left_out_between_some_accesses() {
-        let (mut rest, mut left_out, mut now) = (Rest::default(), 0, 0);
+        let (mut rest, mut left_out, mut now) = (PollPause::default(), 0, 0);
         for _ in 0..100 * u32::from(ACCESSES) + 100 {
             now += 2 * REST;
             rest.note_access_at(now);
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_packet_leaves_out_few_polls_and_for_a_short_time() {
-        let mut rest = Rest::default();
+        let mut rest = PollPause::default();
         assert!(!rest.take_at(1), "nothing was sent");
         rest.note_packet();
         rest.note_poll_at(1);
