@@ -30,7 +30,8 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 RELEASE := $(BUILD)/release
 COMPAT := $(BUILD)/compat
-# LIB32=yes: the library for programs of 32 bits, too. It needs Rust's target for them, and gcc-multilib.
+# LIB32=yes: the library for programs of 32 bits, too. It needs Rust's target for them,
+# and gcc-multilib.
 TARGET32 := i686-unknown-linux-gnu
 RELEASE32 := $(if $(filter yes,$(LIB32)),$(BUILD)/$(TARGET32)/release)
 # The empty ones are named on old link lines and have nothing left to hold.

@@ -1,4 +1,5 @@
-//! The build's identity, for `LAPI_Init`'s banner and `lapi_info`: commit, date and features. The version is cargo's own.
+//! The build's identity, for `LAPI_Init`'s banner and `lapi_info`: commit, date and features. The
+//! version is cargo's own.
 
 use std::env;
 use std::path::Path;
@@ -18,8 +19,8 @@ fn main() {
     }
 }
 
-/// The commit, with `-dirty` after it when sources differ from it; `None` outside of a git repository of our own, as in
-/// unpacked sources below another one.
+/// The commit, with `-dirty` after it when sources differ from it; `None` outside of a git
+/// repository of our own, as in unpacked sources below another one.
 fn commit() -> Option<String> {
     if !Path::new(".git").exists() {
         return None;
@@ -44,7 +45,8 @@ fn seconds() -> u64 {
 /// `2026-11-22T03:04:05Z`, in the Gregorian calendar.
 fn date(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March, so that the day that may be missing is the last one. An era has 400 of them.
+    // Years begin in March, so that the day that may be missing is the last one. An era
+    // has 400 of them.
     let day = days + 719_468;
     let (era, day) = (day / 146_097, day % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

@@ -1,11 +1,11 @@
 /*
- * Common code of the programs of this folder: a page that both processes map, the way a figure is taken,
- * and the line in which it is printed.
+ * Common code of the programs of this folder: a page that both processes map, the way a figure is
+ * taken, and the line in which it is printed.
  *
  * A figure is the median over batches. A batch is long enough for the clock, and short enough that
  * most batches see no interruption. Directly before and after the batches the two processes bounce
- * one cache line, because the distance of the two processors may change under a virtual machine, and
- * two figures are comparable only when it was the same for both.
+ * one cache line, because the distance of the two processors may change under a virtual machine,
+ * and two figures are comparable only when it was the same for both.
  *
  *     name size median_usec best_usec line_ns_before line_ns_after
  */
@@ -34,8 +34,8 @@
 #define LINE_ROUNDS 400
 #define PEER_TIMEOUT_NS 20e9
 
-/* Mapped by both processes. Each word that is written while timing runs has two cache lines of its own
- * (processors fetch lines in pairs). */
+/* Mapped by both processes. Each word that is written while timing runs has two cache lines of its
+ * own (processors fetch lines in pairs). */
 struct page {
     _Alignas(128) volatile uint64_t line;     /* the cache line that is bounced */
     _Alignas(128) volatile uint64_t phase[2]; /* how many times each process has reached bench_meet */
@@ -101,8 +101,8 @@ static double median(double *values, int n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Waits for a word of the page to change from `old`, and ends the program when the peer has exited. Without a
- * pause instruction: it would add its own time to the figure. */
+/* Waits for a word of the page to change from `old`, and ends the program when the peer has exited.
+ * Without a pause instruction: it would add its own time to the figure. */
 static uint64_t await_change(volatile uint64_t *word, uint64_t old, void (*progress)(void))
 {
     double limit = 0;
@@ -141,7 +141,8 @@ static uint64_t bench_exchange(struct bench *b, uint64_t mine)
     return theirs;
 }
 
-/* Nanoseconds for one cache line to cross once. Both processes call it, while the library is idle. */
+/* Nanoseconds for one cache line to cross once. Both processes call it, while the
+ * library is idle. */
 static double bench_line(struct bench *b)
 {
     double batch[5];
@@ -261,7 +262,8 @@ static void bench_check(const char *name, const void *buffer, size_t size, uint3
     }
 }
 
-/* Messages in flight while bandwidth and rates are measured: what lapi_perf has when no number is given. */
+/* Messages in flight while bandwidth and rates are measured: what lapi_perf has when no
+ * number is given. */
 static int window_of(size_t size)
 {
     size_t fit = 16 * MIB / size;

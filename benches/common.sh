@@ -1,8 +1,8 @@
-# Sourced by each run.sh, after it has set `name` (of the measurement, for messages) and `folder` (below target/bench, may be
-# empty). Sets root, stage, build and raw, and empties raw.
+# Sourced by each run.sh, after it has set `name` (of the measurement, for messages) and `folder`
+# (below target/bench, may be empty). Sets root, stage, build and raw, and empties raw.
 #
-# LAPI_STAGE names the installed library (default target/stage), BENCH_BUILD the folder for programs and raw results (default
-# target/bench or a folder of it).
+# LAPI_STAGE names the installed library (default target/stage), BENCH_BUILD the folder for programs
+# and raw results (default target/bench or a folder of it).
 # shellcheck shell=sh disable=SC2034,SC2154
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,5 +1,6 @@
 /*
- * The performance of the bare machine between two pinned processes: the lower bound for any library.
+ * The performance of the bare machine between two pinned processes: the lower bound
+ * for any library.
  *
  *     line          one cache line crosses once
  *     flag_payload  a flag and that many bytes are written by one process, seen and copied by the other
@@ -152,7 +153,8 @@ static void run(void)
     for (size_t i = 0; i < COUNT(copy_sizes) && !bench_skips(&b, "vm_readv"); i++)
         bench_one_sided(&b, "vm_readv", copy_sizes[i], 1, vm_readv);
     for (int same = 0; same <= 1 && !bench_skips(&b, "wake"); same++) {
-        /* Two processes that spin cannot share a processor: the line is bounced on two, before and after. */
+        /* Two processes that spin cannot share a processor: the line is bounced on two,
+         * before and after. */
         double before = bench_line(&b), start, ns[2];
         uint32_t rounds = 500;
         share_processor(same);

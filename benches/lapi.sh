@@ -1,5 +1,6 @@
 #!/bin/sh
-# Measures the patterns of ucx_bench.c by lapi_perf, and prints the lines of bench.h: lapi.sh STAGE on|off (INTERRUPT_SET).
+# Measures the patterns of ucx_bench.c by lapi_perf, and prints the lines of bench.h: lapi.sh STAGE
+# on|off (INTERRUPT_SET).
 set -eu
 
 stage=$1 interrupt=$2

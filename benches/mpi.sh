@@ -1,5 +1,6 @@
 #!/bin/sh
-# Starts two processes of a program by one of the MPIs: mpi.sh impi|mpich|ompi FOLDER PROGRAM ARGUMENT...
+# Starts two processes of a program by one of the MPIs: mpi.sh impi|mpich|ompi FOLDER
+# PROGRAM ARGUMENT...
 # FOLDER is where the MPI was unpacked (peers.sh); with "installed" it is the one of the system.
 set -eu
 

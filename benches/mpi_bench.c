@@ -1,9 +1,10 @@
 /*
- * The patterns of lapi_perf on MPI, as fast as its interface allows: MPI_THREAD_SINGLE, windows that are locked for all and
- * without checks.
+ * The patterns of lapi_perf on MPI, as fast as its interface allows: MPI_THREAD_SINGLE, windows
+ * that are locked for all and without checks.
  *
- * Two processes, started by MPI's launcher and pinned here. The target of put, get and fetch-and-add is ordinary memory
- * (malloc, then MPI_Win_create) and, under names that end in "_alloc", memory of MPI_Win_allocate.
+ * Two processes, started by MPI's launcher and pinned here. The target of put, get and
+ * fetch-and-add is ordinary memory (malloc, then MPI_Win_create) and, under names that end in
+ * "_alloc", memory of MPI_Win_allocate.
  *
  *     am            MPI_Send and MPI_Recv: the receiver names the buffer before the message arrives
  *     put_seen      the receiver polls the last 8 bytes of the data, moving its library as it polls

@@ -1,8 +1,11 @@
 #!/bin/sh
-# Fetches the peers with which the library is compared, from the registry of Python packages: benches/peers.sh FOLDER
+# Fetches the peers with which the library is compared, from the registry of Python packages:
+# benches/peers.sh FOLDER
 #
-# Each is unpacked into a folder of its own below FOLDER, by its version: once. It prints a line for each that is there:
-# NAME VERSION FOLDER INCLUDES. Without a network, and without the packages, it says so and prints nothing.
+# Each is unpacked into a folder of its own below FOLDER, by its version: once. It prints a line for
+# each that is there:
+# NAME VERSION FOLDER INCLUDES. Without a network, and without the packages, it says so and
+# prints nothing.
 set -eu
 
 folder=$1
@@ -30,7 +33,8 @@ fetch() {
     touch "$at/complete"
 }
 
-# have NAME VERSION SUBFOLDER PACKAGE...: one peer of one or more packages, of which the last one has the headers
+# have NAME VERSION SUBFOLDER PACKAGE...: one peer of one or more packages, of which the last one
+# has the headers
 have() {
     name=$1 version=$2 below=$3
     shift 3

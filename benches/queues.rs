@@ -1,7 +1,9 @@
-//! The cost of passing a completion handler to the thread that runs it, and the cost of a lock: `cargo bench --bench queues`.
+//! The cost of passing a completion handler to the thread that runs it, and the cost of a lock:
+//! `cargo bench --bench queues`.
 //!
-//! Each line is one way; all of them are measured in turn in one run, and the median of the rounds is printed with its ratio to the
-//! first way. docs/design/0010-queues-and-locks.md has the results.
+//! Each line is one way; all of them are measured in turn in one run, and the median of the
+//! rounds is printed with its ratio to the first way. docs/design/0010-queues-and-locks.md
+//! has the results.
 
 use crossbeam_queue::{ArrayQueue, SegQueue};
 use openlapi::base::lock::RawLock;

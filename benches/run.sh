@@ -1,12 +1,14 @@
 #!/bin/sh
-# Compares the library with UCX, Intel MPI, MPICH, Open MPI and with the bare machine, and prints the tables of
-# docs/performance.md. peers.sh fetches the peers into the build folder: once, a minute.
+# Compares the library with UCX, Intel MPI, MPICH, Open MPI and with the bare machine, and
+# prints the tables of docs/performance.md. peers.sh fetches the peers into the build folder:
+# once, a minute.
 #
 #   benches/run.sh            three to six minutes, by how busy the machine is
 #   QUICK=1 benches/run.sh    about one minute, coarser
 #   WRITE=1 benches/run.sh    also puts the tables into docs/performance.md
 #
-# ROUNDS is the number of rounds, BENCH_CPUS the two processors; the other variables are described in common.sh.
+# ROUNDS is the number of rounds, BENCH_CPUS the two processors; the other variables are
+# described in common.sh.
 set -eu
 
 name=bench folder=
@@ -19,8 +21,9 @@ else
 fi
 status=0
 
-# The peers: fetched by peers.sh, or else those that are installed. find_peer NAME: sets peer_version, peer_includes
-# and peer_folder ("installed": where compilers and launchers look by themselves); fails when there is none.
+# The peers: fetched by peers.sh, or else those that are installed. find_peer NAME: sets
+# peer_version, peer_includes and peer_folder ("installed": where compilers and launchers look by
+# themselves); fails when there is none.
 find_peer() {
     # shellcheck disable=SC2046 # words
     set -- "$1" $(grep "^$1 " "$build/peers.txt")
@@ -103,7 +106,8 @@ load_before=$(load)
 done_rounds=0 longest=0
 for round in $(seq "$rounds"); do
     round_start=$(date +%s)
-    # a round that would end too late is not started: a busy machine gives fewer rounds, not a longer run
+    # a round that would end too late is not started: a busy machine gives fewer rounds,
+    # not a longer run
     if [ $((round_start - start + longest)) -gt "$limit" ]; then
         say "time is up after $done_rounds rounds"
         break

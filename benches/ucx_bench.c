@@ -1,10 +1,11 @@
 /*
- * The patterns of lapi_perf on UCX's ucp layer, as fast as its interface allows: one thread per
- * worker, no user header, no attributes beyond the callback, so that short messages take the inline path.
+ * The patterns of lapi_perf on UCX's ucp layer, as fast as its interface allows: one thread
+ * per worker, no user header, no attributes beyond the callback, so that short messages take
+ * the inline path.
  *
- * Two processes, forked here and pinned. Which transports UCX uses is said by UCX_TLS. The target of put,
- * get and fetch-and-add is ordinary memory (malloc, then ucp_mem_map) and, under names that end in
- * "_alloc", memory that UCX itself has allocated and both processes have mapped.
+ * Two processes, forked here and pinned. Which transports UCX uses is said by UCX_TLS. The target
+ * of put, get and fetch-and-add is ordinary memory (malloc, then ucp_mem_map) and, under names that
+ * end in "_alloc", memory that UCX itself has allocated and both processes have mapped.
  *
  *     am            data is copied to a buffer of the receiver
  *     am_inplace    the receiver looks at the data where the library has it (messages that arrive whole)
@@ -452,7 +453,8 @@ int main(int argc, char **argv)
     bench_meet(&b);
     unmap_region(&plain);
     unmap_region(&alloc);
-    /* an endpoint may be closed when the other side has no operation left; both have flushed and met */
+    /* an endpoint may be closed when the other side has no operation left; both have
+     * flushed and met */
     ucp_request_param_t force = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS, .flags = UCP_EP_CLOSE_FLAG_FORCE};
     ucs_status_ptr_t closing = ucp_ep_close_nbx(ep, &force);
     while (UCS_PTR_IS_PTR(closing) && ucp_request_check_status(closing) == UCS_INPROGRESS)

@@ -238,7 +238,8 @@ typedef struct lapi_vec_t *(vhdr_hndlr_t)(lapi_handle_t *hndl, void *uhdr, uint 
 /* Send completion handler: the origin data may be changed again. */
 typedef void(scompl_hndlr_t)(lapi_handle_t *hndl, void *completion_param, struct lapi_sh_info_t *info);
 
-/* Error handler: errors that no call can return. task_id is the task it runs in, src the other one. */
+/* Error handler: errors that no call can return. task_id is the task it runs in, src
+ * the other one. */
 typedef void(LAPI_err_hndlr)(lapi_handle_t *hndl, int *error_code, lapi_err_t *err_type, int *task_id,
                              int *src);
 
@@ -251,7 +252,8 @@ typedef int(udp_init_hndlr)(lapi_handle_t *hndl, struct lapi_udp_t *local_addr, 
 typedef int(udp_init_ext_hndlr)(lapi_handle_t *hndl, struct sockaddr_storage *local_addr,
                                 struct sockaddr_storage *addr_list, struct lapi_udpinfo_t *info);
 
-/* What LAPI_GET_THREAD_FUNC returns: pointers, each to a function that returns 0 or an errno value. */
+/* What LAPI_GET_THREAD_FUNC returns: pointers, each to a function that returns 0 or an
+ * errno value. */
 typedef int (*lapi_mutex_lock_t)(lapi_handle_t hndl);
 typedef int (*lapi_mutex_unlock_t)(lapi_handle_t hndl);
 typedef int (*lapi_mutex_trylock_t)(lapi_handle_t hndl);
@@ -263,7 +265,8 @@ typedef int (*lapi_cond_init_t)(lapi_handle_t hndl, union lapi_cond_t *cond);
 typedef int (*lapi_cond_destroy_t)(lapi_handle_t hndl, union lapi_cond_t *cond);
 
 /*
- * Structures with two names for one field. Unnamed unions are no part of C99, but every compiler has them.
+ * Structures with two names for one field. Unnamed unions are no part of C99, but every
+ * compiler has them.
  */
 
 #if defined(__GNUC__)

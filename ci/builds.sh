@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What `make test` compiles, and its checks by the compiler, side by side: with optimisation, the installation to test and the Python
-# package; without, the lints and the tests. cargo locks the folders of the two separately. Then the models.
+# What `make test` compiles, and its checks by the compiler, side by side: with optimisation, the
+# installation to test and the Python package; without, the lints and the tests. cargo locks the
+# folders of the two separately. Then the models.
 set -eu
 cd "$(dirname "$0")/.."
 # Not while another cargo runs.

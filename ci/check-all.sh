@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# All checks, each step even if another one fails, and a summary: ci/check-all.sh [STEP...]. It takes hours on two processors.
-# Steps: test, test-crowded, test-net, sanitize, interop, deb-test, site-test, soak (10 minutes), fuzz (1 minute for each target).
+# All checks, each step even if another one fails, and a summary: ci/check-all.sh [STEP...]. It
+# takes hours on two processors.
+# Steps: test, test-crowded, test-net, sanitize, interop, deb-test, site-test, soak (10 minutes),
+# fuzz (1 minute for each target).
 # The output of each step is in the build folder, in check-all/STEP.log.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of a folder in a fresh Debian, uses them there, and removes them: deb-test.sh FOLDER
+# Installs the Debian packages of a folder in a fresh Debian, uses them there, and removes them:
+# deb-test.sh FOLDER
 #
-# The fresh system is made by debootstrap from the mirror that this machine's apt uses, and kept as FOLDER/../debian-SUITE.tar
-# for the next time. Needs root.
+# The fresh system is made by debootstrap from the mirror that this machine's apt uses, and kept as
+# FOLDER/../debian-SUITE.tar for the next time. Needs root.
 set -eu
 cd "$(dirname "$0")/.."
 packages=$(cd "$1" && pwd)

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Compiles two of the samples, and runs each with one task on each of two hosts: ci/demo-net.sh PREFIX
+# Compiles two of the samples, and runs each with one task on each of two hosts:
+# ci/demo-net.sh PREFIX
 #
-# The hosts are network namespaces of this machine (ci/hosts.sh). poe starts the tasks by MPICH's Hydra, which reaches a host by a
-# script in the place of ssh. Where namespaces are not possible, both tasks run here, and use the network to talk.
+# The hosts are network namespaces of this machine (ci/hosts.sh). poe starts the tasks by MPICH's
+# Hydra, which reaches a host by a script in the place of ssh. Where namespaces are not possible,
+# both tasks run here, and use the network to talk.
 set -eu
 cd "$(dirname "$0")/.."
 . ci/hosts.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles two of the samples with the installed wrapper and runs each with two tasks: ci/demo.sh PREFIX
+# Compiles two of the samples with the installed wrapper and runs each with two tasks:
+# ci/demo.sh PREFIX
 set -eu
 cd "$(dirname "$0")/.."
 prefix=$1

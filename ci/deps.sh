@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for the purposes named: build, test, python, site, browser, net, slurm, bench, bench-net, sanitize, instructions, interop, deb.
+# Installs the Debian packages that are missing for the purposes named: build, test, python, site,
+# browser, net, slurm, bench, bench-net, sanitize, instructions, interop, deb.
 set -eu
 
 missing=()
@@ -28,7 +29,8 @@ for purpose in "$@"; do
         need libc6-dev compiles gcc stdio.h
         ;;
     test)
-        # Tests of networks, and of the bindings to libfabric: the library, its headers, and what bindgen reads them with.
+        # Tests of networks, and of the bindings to libfabric: the library, its headers, and what
+        # bindgen reads them with.
         need libfabric-dev compiles gcc rdma/fabric.h
         need libclang-dev libclang
         # The wrappers, the headers and the samples are compiled as C++ too.
@@ -51,7 +53,8 @@ for purpose in "$@"; do
         need cmake command -v cmake
         ;;
     python)
-        # The Python package is built and tested in environments of its own, to which pip adds what it needs.
+        # The Python package is built and tested in environments of its own, to which pip adds
+        # what it needs.
         need python3 command -v python3
         need python3-venv python3 -c 'import venv, ensurepip'
         ;;
@@ -70,8 +73,8 @@ for purpose in "$@"; do
         need nftables test -x "$(PATH=$PATH:/usr/sbin:/sbin command -v nft)"
         ;;
     slurm)
-        # Without these tests/tests/launchers and hosts skip what they have of them, and say so. Open MPI, and a cluster that the
-        # tests start and remove.
+        # Without these tests/tests/launchers and hosts skip what they have of them, and say so.
+        # Open MPI, and a cluster that the tests start and remove.
         need openmpi-bin command -v mpirun.openmpi
         # Programs that use LAPI and MPI.
         need libmpich-dev compiles mpicc.mpich mpi.h
@@ -85,7 +88,8 @@ for purpose in "$@"; do
         need munge test -x /usr/sbin/munged
         ;;
     sanitize)
-        # gcc itself has the list of a sanitizer's libraries and its start-up object. The runtime is Rust's.
+        # gcc itself has the list of a sanitizer's libraries and its start-up object. The
+        # runtime is Rust's.
         need gcc test -f "$(gcc -print-file-name=libsanitizer.spec)"
         if [ ! -f "$(rustc --print sysroot)/lib/rustlib/x86_64-unknown-linux-gnu/lib/librustc-stable_rt.tsan.a" ]; then
             echo "ci/deps.sh: this Rust has no sanitizers' runtime: install the toolchain by rustup" >&2
@@ -98,7 +102,8 @@ for purpose in "$@"; do
         need python3-venv python3 -c 'import venv, ensurepip'
         ;;
     bench-net)
-        # libfabric's headers and its fi_pingpong, and the two MPIs with which the library is compared.
+        # libfabric's headers and its fi_pingpong, and the two MPIs with which the
+        # library is compared.
         need libfabric-dev compiles gcc rdma/fabric.h
         need libfabric-bin command -v fi_pingpong
         need libmpich-dev compiles mpicc.mpich mpi.h

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Two hosts on this machine: network namespaces with their own names and addresses, joined by a virtual link. Sourced by bash scripts.
+# Two hosts on this machine: network namespaces with their own names and addresses, joined by a
+# virtual link. Sourced by bash scripts.
 #
 #   hosts_make FOLDER            makes node0 (10.78.0.1) and node1 (10.78.0.2); 1 where this machine does not allow it: the file
 #                                FOLDER/why has the reason. FOLDER exists, and not below /tmp, which could be another one on the hosts
@@ -8,8 +9,8 @@
 #   hosts_clear                  ends all that runs on the hosts
 #   hosts_end                    ends the hosts, and all that runs there
 #
-# FOLDER/hosts has the two names, FOLDER/ssh is a script in the place of ssh. Root makes namespaces; other users make them inside of
-# a user namespace, where the system allows it.
+# FOLDER/hosts has the two names, FOLDER/ssh is a script in the place of ssh. Root makes namespaces;
+# other users make them inside of a user namespace, where the system allows it.
 
 hosts_pids=()
 hosts_user=()                                 # the options for the user namespace; root needs none
@@ -35,7 +36,8 @@ hosts_make() {
         hosts_run $number ip address add "10.78.0.$((number + 1))/24" dev rail0 || return 1
         hosts_run $number ip link set rail0 up || return 1
     done 2>>"$hosts_folder/why"
-    # The kernel may take a second to mark an interface as running; libfabric does not use it before.
+    # The kernel may take a second to mark an interface as running; libfabric does not
+    # use it before.
     for _ in $(seq 100); do
         ! hosts_run 0 ip -o link show rail0 | grep -q 'state UP' || ! hosts_run 1 ip -o link show rail0 | grep -q 'state UP' || break
         sleep 0.05
@@ -92,7 +94,8 @@ hosts_namespaces() {
     echo "--net=$of/net --mount=$of/mnt --uts=$of/uts"
 }
 
-# hosts_start NUMBER COMMAND...: starts the process that keeps the namespaces of node NUMBER, by COMMAND, which enters others before.
+# hosts_start NUMBER COMMAND...: starts the process that keeps the namespaces of node NUMBER, by
+# COMMAND, which enters others before.
 # Without its own /sys a host would see the interfaces of the machine there.
 hosts_start() {
     local number=$1

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Programs of 32 and of 64 bits in one job, and of 32 bits alone. LAPI_STAGE names an installation with both libraries.
+# Programs of 32 and of 64 bits in one job, and of 32 bits alone. LAPI_STAGE names an installation
+# with both libraries.
 set -eu
 cd "$(dirname "$0")/.."
 if [ ! -e "$LAPI_STAGE/lib32/liblapi_r.so" ]; then

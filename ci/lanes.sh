@@ -6,7 +6,8 @@
 #
 # Meanwhile the last line of each is printed once in a minute.
 #
-# A signal that ends the script ends the lanes, and prints the last lines of those that have not ended.
+# A signal that ends the script ends the lanes, and prints the last lines of those that
+# have not ended.
 lane_logs=$(mktemp -d)
 declare -A lane_names=() lane_starts=()
 lane_watch=
@@ -15,7 +16,8 @@ lane() {
     local name=$1
     shift
     echo "== $name: begins; what it writes follows when it ends"
-    # A process group of its own, which can be ended as a whole, and whose programs do not ignore the keys of the terminal.
+    # A process group of its own, which can be ended as a whole, and whose programs do not ignore
+    # the keys of the terminal.
     set -m
     "$@" >"$lane_logs/$name" 2>&1 </dev/null &
     set +m

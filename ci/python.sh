@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# The tests of the Python package, with the wheel as users install it: ci/python.sh [ARGUMENT OF PYTEST...]
-# LAPI_STAGE names the installation whose poe and library they use. Everything is in the build folder's python.
+# The tests of the Python package, with the wheel as users install it: ci/python.sh
+# [ARGUMENT OF PYTEST...]
+# LAPI_STAGE names the installation whose poe and library they use. Everything is in the build
+# folder's python.
 set -eu
 cd "$(dirname "$0")/.."
 build=$(realpath -m "${CARGO_TARGET_DIR:-target}")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What cargo runs each program of tests with (ci/test.sh), as `ci/runner.sh PROGRAM ARGUMENT...`: those that TESTS_ONLY names, or all but
-# those that TESTS_EXCEPT names. The names are those of their files, or of the library whose unit tests they are.
+# What cargo runs each program of tests with (ci/test.sh), as `ci/runner.sh PROGRAM ARGUMENT...`:
+# those that TESTS_ONLY names, or all but those that TESTS_EXCEPT names. The names are those of
+# their files, or of the library whose unit tests they are.
 set -eu
 name=$(basename "$1")
 name=${name%-*}

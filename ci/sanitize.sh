@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Threads and memory under ThreadSanitizer and AddressSanitizer: unit tests, and C programs under poe with an instrumented
-# library. `ci/sanitize.sh thread` or `ci/sanitize.sh address` for one of them.
+# Threads and memory under ThreadSanitizer and AddressSanitizer: unit tests, and C programs
+# under poe with an instrumented library. `ci/sanitize.sh thread` or `ci/sanitize.sh address`
+# for one of them.
 #
-# Everything is built into target/sanitize. The stable compiler has the sanitizers and hides them: RUSTC_BOOTSTRAP shows
-# them. std stays as it is, not instrumented; ci/sanitize/thread.supp lists the consequences. With --target, build scripts
-# and macros are not instrumented. C programs are compiled by gcc and linked with Rust's own runtime, which the library
-# needs: gcc's is older and lacks some of its functions.
+# Everything is built into target/sanitize. The stable compiler has the sanitizers and hides them:
+# RUSTC_BOOTSTRAP shows them. std stays as it is, not instrumented; ci/sanitize/thread.supp lists
+# the consequences. With --target, build scripts and macros are not instrumented. C programs are
+# compiled by gcc and linked with Rust's own runtime, which the library needs: gcc's is older and
+# lacks some of its functions.
 set -eu
 cd "$(dirname "$0")/.."
 ci/deps.sh build sanitize
@@ -22,9 +24,10 @@ ran=() failed=()
 
 # Unit tests: the modules that have threads, and those that move bytes.
 units=(base:: transport:: proto:: engine:: dgsp:: job::)
-# Programs under poe: a file of tests, or some of them. ThreadSanitizer also sees the races of a program, and programs for LAPI
-# read a variable that a handler changes, or memory that a peer puts to, as the manual allows: it gets those that do
-# everything by counters and atomics.
+# Programs under poe: a file of tests, or some of them. ThreadSanitizer also sees the races of a
+# program, and programs for LAPI
+# read a variable that a handler changes, or memory that a peer puts to, as the manual allows: it
+# gets those that do everything by counters and atomics.
 address_programs=(stress init interrupt counters handlers data fence vectors dgsp address util)
 thread_programs=(
     stress
@@ -33,8 +36,8 @@ thread_programs=(
     "interrupt sleepers_are_woken signals_disturb_nothing"
     "counters another_thread_wakes_a_waiting_one threads_wait_each_for_its_own_counter a_thousand_counters"
 )
-# Tests that are skipped: those that measure or count memory and mappings, which would be the sanitizer's, and those that leave
-# no memory for shadows.
+# Tests that are skipped: those that measure or count memory and mappings, which would be the
+# sanitizer's, and those that leave no memory for shadows.
 left_out=(
     a_description_takes_memory_only_as_it_arrives memory_attached_later
     a_long_run_needs_no_more_memory four_gib sixty_four_tasks
@@ -70,8 +73,8 @@ one_sanitizer() { # one_sanitizer KIND SHORT
     local kind=$1 short=$2 prefix=$build/sanitize/$1/stage
     local skip=() programs=${kind}_programs[@] number=0 file only
     for name in "${left_out[@]}"; do skip+=(--skip "$name"); done
-    # A simulation's threads run one at a time, so that there is no race. The lock by which they take turns is std's, which is not seen when
-    # a thread waits for it.
+    # A simulation's threads run one at a time, so that there is no race. The lock by which they
+    # take turns is std's, which is not seen when a thread waits for it.
     [ "$kind" = address ] || skip+=(--skip simulation::)
     ln -sfn "$(rustc --print sysroot)/lib/rustlib/$target/lib/librustc-stable_rt.$short.a" "$runtime/lib$short.a"
 
@@ -97,7 +100,8 @@ one_sanitizer() { # one_sanitizer KIND SHORT
     unset MP_COMPILER
 }
 
-# A name that has moved leaves out nothing: each module of the list must exist, and have the last part of the name.
+# A name that has moved leaves out nothing: each module of the list must exist, and have the last
+# part of the name.
 known_names() {
     local name last module
     for name in $(sed -n 's/^race:^*openlapi:://p' ci/sanitize/thread.supp | tr -d '$'); do
@@ -113,7 +117,8 @@ known_names() {
 
 known_names
 mkdir -p "$runtime"
-# Programs end by _exit as often as by return, and keep their tables until then: that memory is not lost.
+# Programs end by _exit as often as by return, and keep their tables until then: that
+# memory is not lost.
 export ASAN_OPTIONS="detect_leaks=0 detect_stack_use_after_return=0 exitcode=166"
 export TSAN_OPTIONS="suppressions=$PWD/ci/sanitize/thread.supp exitcode=166 second_deadlock_stack=1"
 for kind in ${*:-thread address}; do

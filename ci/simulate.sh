@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Whole jobs over UDP, simulated from seeds: ci/simulate.sh SEEDS [FIRST]. A seed that fails is printed, and
+# Whole jobs over UDP, simulated from seeds: ci/simulate.sh SEEDS [FIRST]. A seed that fails
+# is printed, and
 #
 #   SIMULATION_LOG=1 ci/simulate.sh 1 SEED
 #

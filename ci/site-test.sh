@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Looks at the site in a browser: ci/site-test.sh FOLDER
-# Its pages are opened as files, as a user without a server would; what the browser has made of each page is examined.
+# Its pages are opened as files, as a user without a server would; what the browser has made of each
+# page is examined.
 set -eu
 site=$(realpath "$1")
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)

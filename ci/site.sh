@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Makes a site of the installed documents and man pages, searchable and without a server: ci/site.sh STAGE
-# It is in the build folder's site. mdbook is a tool here, and is built into the build folder when the PATH has none.
+# Makes a site of the installed documents and man pages, searchable and without a server:
+# ci/site.sh STAGE
+# It is in the build folder's site. mdbook is a tool here, and is built into the build folder when
+# the PATH has none.
 set -eu
 cd "$(dirname "$0")/.."
 stage=$(realpath "$1")
@@ -20,7 +22,8 @@ rm -rf "$book" "$build/site"
 mkdir -p "$book/src/man"
 cp -r "$stage"/share/doc/openlapi/. "$book/src"
 
-# Man pages as pages of the site, with links between them. Those of other names for a call are links to it.
+# Man pages as pages of the site, with links between them. Those of other names for a call
+# are links to it.
 declare -A pages
 for page in "$stage"/share/man/man[137]/*.[137]; do
     [ -h "$page" ] || pages[$(basename "$page")]=$page

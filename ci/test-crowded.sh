@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The tests of the library's behaviour on a crowded machine: every job has LAPI_SPIN=0 and two processors, and programs that work
-# with any number of tasks (tests run them with three or more) have 16: ci/test-crowded.sh [TEST FILE...]. LAPI_STAGE names the installation to test.
+# The tests of the library's behaviour on a crowded machine: every job has LAPI_SPIN=0 and two
+# processors, and programs that work with any number of tasks (tests run them with three or more)
+# have 16: ci/test-crowded.sh [TEST FILE...]. LAPI_STAGE names the installation to test.
 #
 # Other settings: TEST_JOB_ENV holds variables for every job, TEST_TASKS a number of tasks.
 set -eu

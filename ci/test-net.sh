@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# The tests of the library's behaviour over the network: ci/test-net.sh [fabric|hybrid...] [-- TEST FILE...]. LAPI_STAGE names the
-# installation to test, TEST_PROVIDER a provider of libfabric (tcp;ofi_rxm). With no argument both ways and all files, then with other
-# providers all files (shm) or most of them, and tests/tests/network.rs with messages of 5 GiB.
+# The tests of the library's behaviour over the network: ci/test-net.sh [fabric|hybrid...] [-- TEST
+# FILE...]. LAPI_STAGE names the installation to test, TEST_PROVIDER a provider of libfabric
+# (tcp;ofi_rxm). With no argument both ways and all files, then with other providers all files (shm)
+# or most of them, and tests/tests/network.rs with messages of 5 GiB.
 #
 #   fabric   every job under poe on this machine, without shared memory
 #   hybrid   every job of two or more tasks on two hosts (network namespaces), with shared memory within each
 #
-# The other files take longer, 70 to 100 s each with udp;ofi_rxd on two processors. Other providers and files by hand, for example
+# The other files take longer, 70 to 100 s each with udp;ofi_rxd on two processors. Other providers
+# and files by hand, for example
 #
 #   TEST_PROVIDER='udp;ofi_rxd' TEST_PATIENCE=8 ci/test-net.sh hybrid -- stress threads vectors
 #   TEST_PROVIDER=udp ci/test-net.sh hybrid

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Every test of the workspace: unit tests, tests with real processes, documentation tests.
-# LAPI_STAGE names the installation to test; without it `make stage` is run by the first test that needs it.
+# LAPI_STAGE names the installation to test; without it `make stage` is run by the first test
+# that needs it.
 #
-# They run side by side, since those with real processes often wait: for a death to be noticed, for a link, for a launcher. The unit
-# tests get the time that the others leave. The lanes take about equally long. Deadlines, which only tests that hang reach, are twice as
-# long.
+# They run side by side, since those with real processes often wait: for a death to be noticed, for
+# a link, for a launcher. The unit tests get the time that the others leave. The lanes take about
+# equally long. Deadlines, which only tests that hang reach, are twice as long.
 set -eu
 cd "$(dirname "$0")/.."
 . ci/lanes.sh
@@ -16,7 +17,8 @@ waiting=(deaths launchers network rails)
 # Some, one at a time, in the lane of the unit tests, which would be the shortest.
 before_unit=(field_network python survive)
 
-# All lanes select the same packages and targets; cargo would build others with other features. The runner selects among their programs.
+# All lanes select the same packages and targets; cargo would build others with other features. The
+# runner selects among their programs.
 tests() { cargo test --workspace --tests --no-fail-fast --config "target.'cfg(all())'.runner = '$PWD/ci/runner.sh'" "$@"; }
 unit_tests() {
     local failed=

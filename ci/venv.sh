@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes a virtual environment of Python with packages, unless it is there and has them: ci/venv.sh FOLDER PACKAGE...
+# Makes a virtual environment of Python with packages, unless it is there and has them: ci/venv.sh
+# FOLDER PACKAGE...
 # pip gets the packages from where it is configured to.
 set -eu
 folder=$1

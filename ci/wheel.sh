@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the Python package into the build folder's wheel: ci/wheel.sh
 #
-# One wheel serves every Python from 3.11 on. It does not contain LAPI's library, which it opens at run time.
+# One wheel serves every Python from 3.11 on. It does not contain LAPI's library, which it
+# opens at run time.
 set -eu
 cd "$(dirname "$0")/.."
 build=$(realpath -m "${CARGO_TARGET_DIR:-target}")

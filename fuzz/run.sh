@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Fuzzes each target, or the one named, for some seconds: fuzz/run.sh [SECONDS [TARGET]].
 #
-# Flags make a stable compiler instrument the code and check every access to memory. It begins with the inputs in fuzz/corpus; new
-# ones are kept in fuzz/found, failing ones in fuzz/artifacts. An input whose failure is repaired belongs into fuzz/corpus.
+# Flags make a stable compiler instrument the code and check every access to memory. It begins with
+# the inputs in fuzz/corpus; new ones are kept in fuzz/found, failing ones in fuzz/artifacts. An
+# input whose failure is repaired belongs into fuzz/corpus.
 set -eu
 cd "$(dirname "$0")"
 seconds=${1:-60}

@@ -249,7 +249,8 @@ typedef struct lapi_vec_t *(vhdr_hndlr_t)(lapi_handle_t *hndl, void *uhdr, uint 
 /* Send completion handler: the origin data may be changed again. */
 typedef void(scompl_hndlr_t)(lapi_handle_t *hndl, void *completion_param, struct lapi_sh_info_t *info);
 
-/* Error handler: errors that no call can return. task_id is the task it runs in, src the other one. */
+/* Error handler: errors that no call can return. task_id is the task it runs in, src
+ * the other one. */
 typedef void(LAPI_err_hndlr)(lapi_handle_t *hndl, int *error_code, lapi_err_t *err_type, int *task_id,
                              int *src);
 
@@ -262,7 +263,8 @@ typedef int(udp_init_hndlr)(lapi_handle_t *hndl, struct lapi_udp_t *local_addr, 
 typedef int(udp_init_ext_hndlr)(lapi_handle_t *hndl, struct sockaddr_storage *local_addr,
                                 struct sockaddr_storage *addr_list, struct lapi_udpinfo_t *info);
 
-/* What LAPI_GET_THREAD_FUNC returns: pointers, each to a function that returns 0 or an errno value. */
+/* What LAPI_GET_THREAD_FUNC returns: pointers, each to a function that returns 0 or an
+ * errno value. */
 typedef int (*lapi_mutex_lock_t)(lapi_handle_t hndl);
 typedef int (*lapi_mutex_unlock_t)(lapi_handle_t hndl);
 typedef int (*lapi_mutex_trylock_t)(lapi_handle_t hndl);
@@ -274,7 +276,8 @@ typedef int (*lapi_cond_init_t)(lapi_handle_t hndl, union lapi_cond_t *cond);
 typedef int (*lapi_cond_destroy_t)(lapi_handle_t hndl, union lapi_cond_t *cond);
 
 /*
- * Structures with two names for one field. Unnamed unions are no part of C99, but every compiler has them.
+ * Structures with two names for one field. Unnamed unions are no part of C99, but every
+ * compiler has them.
  */
 
 #if defined(__GNUC__)
@@ -479,8 +482,8 @@ typedef struct lapi_extend_t {
   unsigned int num_udp_addr;
   /* Keeps the next field 8-aligned. */
   unsigned int pad;
-  /* Returns addresses of any family; read when both of the former are null, and num_udp_addr is not less than the number of
-     tasks. */
+  /* Returns addresses of any family; read when both of the former are null, and num_udp_addr is
+     not less than the number of tasks. */
   udp_init_ext_hndlr *udp_ext_hndlr;
   /* Addresses of any family; read when both of the former are null. */
   struct sockaddr_storage *add_udp_ext_addrs;
@@ -1061,7 +1064,8 @@ typedef struct lapi_lvec_t {
   unsigned long *len;
 } lapi_lvec_t;
 
-/* What msg_len of a header handler points at (the manual's chapter 11, enhanced header handler interface). */
+/* What msg_len of a header handler points at (the manual's chapter 11, enhanced header
+   handler interface). */
 typedef struct lapi_return_info_t {
   /* In: the length of the message in bytes. */
   unsigned long msg_len;
@@ -1181,20 +1185,22 @@ typedef union lapi_cond_t {
 extern "C" {
 #endif /* __cplusplus */
 
-/* Starts a context and returns its handle in hndl. Sets protocol of lapi_info, which may be freed afterwards
-   with everything that it points to. */
+/* Starts a context and returns its handle in hndl. Sets protocol of lapi_info, which
+   may be freed afterwards with everything that it points to. */
 int LAPI_Init(lapi_handle_t *hndl, struct lapi_info_t *lapi_info);
 
 /* Ends a context; its handle is invalid afterwards. */
 int LAPI_Term(lapi_handle_t hndl);
 
-/* Queries an attribute of the context. What ret_val points to, and how large that is, depends on query. */
+/* Queries an attribute of the context. What ret_val points to, and how large that is,
+   depends on query. */
 int LAPI_Qenv(lapi_handle_t hndl, lapi_query_t query, int *ret_val);
 
 /* Sets an attribute of the context. */
 int LAPI_Senv(lapi_handle_t hndl, lapi_query_t query, int set_val);
 
-/* Writes the text of an error code into a buffer of LAPI_MAX_ERR_STRING bytes. Needs no context. */
+/* Writes the text of an error code into a buffer of LAPI_MAX_ERR_STRING bytes.
+   Needs no context. */
 int LAPI_Msg_string(int error_code, void *buf);
 
 /* Enters an address in the table under an index; 0 < addr_hndl < LOC_ADDRTBL_SZ. */
@@ -1212,7 +1218,8 @@ int LAPI_Address_init(lapi_handle_t hndl, void *my_addr, void **add_tab);
 /* LAPI_Address_init with addresses of 64 bits in 32-bit programs too. */
 int LAPI_Address_init64(lapi_handle_t hndl, lapi_long_t my_addr, lapi_long_t *add_tab);
 
-/* Copies len bytes to the memory of the target. Does not wait; the counters show its progress. */
+/* Copies len bytes to the memory of the target. Does not wait; the counters
+   show its progress. */
 int LAPI_Put(lapi_handle_t hndl,
              unsigned int tgt,
              unsigned long len,
@@ -1222,7 +1229,8 @@ int LAPI_Put(lapi_handle_t hndl,
              union lapi_cntr_t *org_cntr,
              union lapi_cntr_t *cmpl_cntr);
 
-/* Copies len bytes from the memory of the target. Does not wait; the counters show its progress. */
+/* Copies len bytes from the memory of the target. Does not wait; the counters
+   show its progress. */
 int LAPI_Get(lapi_handle_t hndl,
              unsigned int tgt,
              unsigned long len,
@@ -1231,8 +1239,8 @@ int LAPI_Get(lapi_handle_t hndl,
              union lapi_cntr_t *tgt_cntr,
              union lapi_cntr_t *org_cntr);
 
-/* Sends an active message: the header handler hdr_hdl, an address at the target or an index of
-   LAPI_Addr_set, runs there and returns where udata goes. Does not wait. */
+/* Sends an active message: the header handler hdr_hdl, an address at the target or an
+   index of LAPI_Addr_set, runs there and returns where udata goes. Does not wait. */
 int LAPI_Amsend(lapi_handle_t hndl,
                 unsigned int tgt,
                 void *hdr_hdl,
@@ -1262,12 +1270,13 @@ int LAPI_Rmw64(lapi_handle_t hndl,
                long long *prev_tgt_val,
                union lapi_cntr_t *org_cntr);
 
-/* Starts the transfer that a structure describes; Xfer_type is its kind. Does not wait. */
+/* Starts the transfer that a structure describes; Xfer_type is its kind.
+   Does not wait. */
 int LAPI_Xfer(lapi_handle_t hndl, union lapi_xfer_t *xfer_cmd);
 
-/* Registers DGSPs and packs by them, returns the functions of the lock, sets UDP addresses; Util_type is the kind. */
-int LAPI_Util(lapi_handle_t hndl,
-              union lapi_util_t *util_cmd);
+/* Registers DGSPs and packs by them, returns the functions of the lock, sets UDP
+   addresses; Util_type is the kind. */
+int LAPI_Util(lapi_handle_t hndl, union lapi_util_t *util_cmd);
 
 /* Reads a counter. */
 int LAPI_Getcntr(lapi_handle_t hndl, union lapi_cntr_t *cntr, int *val);
@@ -1275,16 +1284,15 @@ int LAPI_Getcntr(lapi_handle_t hndl, union lapi_cntr_t *cntr, int *val);
 /* Sets a counter. */
 int LAPI_Setcntr(lapi_handle_t hndl, union lapi_cntr_t *cntr, int val);
 
-/* Waits until a counter has reached val and subtracts val from it; cur_cntr_val gets the rest and may be null. */
-int LAPI_Waitcntr(lapi_handle_t hndl,
-                  union lapi_cntr_t *cntr,
-                  int val,
-                  int *cur_cntr_val);
+/* Waits until a counter has reached val and subtracts val from it; cur_cntr_val gets
+   the rest and may be null. */
+int LAPI_Waitcntr(lapi_handle_t hndl, union lapi_cntr_t *cntr, int val, int *cur_cntr_val);
 
 /* Lets messages make progress. */
 int LAPI_Probe(lapi_handle_t hndl);
 
-/* Lets messages make progress, at most cnt times, until one is complete; info shows what has completed. */
+/* Lets messages make progress, at most cnt times, until one is complete; info shows
+   what has completed. */
 int LAPI_Msgpoll(lapi_handle_t hndl, unsigned int cnt, struct lapi_msg_info_t *info);
 
 /* Waits until all operations of this task are complete at their targets. */
@@ -1304,7 +1312,8 @@ int LAPI_Amsendv(lapi_handle_t hndl,
                  union lapi_cntr_t *org_cntr,
                  union lapi_cntr_t *cmpl_cntr);
 
-/* LAPI_Put of a vector; tgt_vec is in this task and holds addresses of the target. Does not wait. */
+/* LAPI_Put of a vector; tgt_vec is in this task and holds addresses of the target.
+   Does not wait. */
 int LAPI_Putv(lapi_handle_t hndl,
               unsigned int tgt,
               struct lapi_vec_t *tgt_vec,
@@ -1313,7 +1322,8 @@ int LAPI_Putv(lapi_handle_t hndl,
               union lapi_cntr_t *org_cntr,
               union lapi_cntr_t *cmpl_cntr);
 
-/* LAPI_Get of a vector; tgt_vec is in this task and holds addresses of the target. Does not wait. */
+/* LAPI_Get of a vector; tgt_vec is in this task and holds addresses of the target.
+   Does not wait. */
 int LAPI_Getv(lapi_handle_t hndl,
               unsigned int tgt,
               struct lapi_vec_t *tgt_vec,
@@ -1330,7 +1340,8 @@ int LAPI_Purge_totask(lapi_handle_t hndl, unsigned int dest);
 /* Allows operations to a task that was purged. */
 int LAPI_Resume_totask(lapi_handle_t hndl, unsigned int dest);
 
-/* Sets a counter to 0 and gives it a list of tasks; dest_status shows the state of each (LAPI_MSG_INITIAL etc.). */
+/* Sets a counter to 0 and gives it a list of tasks; dest_status shows the state of
+   each (LAPI_MSG_INITIAL etc.). */
 int LAPI_Setcntr_wstatus(lapi_handle_t hndl,
                          union lapi_cntr_t *cntr,
                          int num_dest,

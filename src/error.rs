@@ -1,5 +1,5 @@
-//! Errors: one table of every number that LAPI can return or report, and the error type of the core. [`catalog`] has the texts in
-//! other languages.
+//! Errors: one table of every number that LAPI can return or report, and the error type of the
+//! core. [`catalog`] has the texts in other languages.
 
 pub mod catalog;
 
@@ -15,7 +15,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Error {
     /// The number that the C call returns; one of the LAPI_ERR_ constants of [`crate::abi`].
     pub code: c_int,
-    /// What the table cannot know: the task, the file, the limit found and the limit needed; may be empty.
+    /// What the table cannot know: the task, the file, the limit found and the limit
+    /// needed; may be empty.
     pub detail: String,
 }
 
@@ -62,9 +63,9 @@ pub fn task() -> Option<u32> {
     Some(TASK.load(Ordering::Relaxed)).filter(|task| *task != UNKNOWN_TASK)
 }
 
-/// Writes a line to standard error, in one piece: `LAPI: task 3: ` and the message. A standard error that is closed or broken
-/// must not end the process. The line does not go through the standard library's stream: another thread may have held its
-/// lock when this process was forked.
+/// Writes a line to standard error, in one piece: `LAPI: task 3: ` and the message. A standard
+/// error that is closed or broken must not end the process. The line does not go through the
+/// standard library's stream: another thread may have held its lock when this process was forked.
 pub fn log(line: std::fmt::Arguments<'_>) {
     let line = match TASK.load(Ordering::Relaxed) {
         UNKNOWN_TASK => format!("LAPI: {line}\n"),
@@ -122,8 +123,8 @@ const fn attention(code: c_int, text: &'static str) -> Entry {
     Entry { code, name: None, text }
 }
 
-/// Sorted by number. LAPI's levels disagree on the number of LAPI_ERR_CODE_UNKNOWN (485, 511, 519): this library
-/// returns 511 and explains all three.
+/// Sorted by number. LAPI's levels disagree on the number of LAPI_ERR_CODE_UNKNOWN (485, 511, 519):
+/// this library returns 511 and explains all three.
 #[rustfmt::skip] // one line per number
 pub static TABLE: &[Entry] = &[
     error(0, "LAPI_SUCCESS", "the call has succeeded"),
@@ -255,7 +256,8 @@ mod tests {
         assert!(TABLE.is_sorted_by(|a, b| a.code < b.code));
     }
 
-    /// The error handler of the manual's chapter 5 has `char errstring[100]`, and LAPI_MAX_ERR_STRING is more.
+    /// The error handler of the manual's chapter 5 has `char errstring[100]`, and
+    /// LAPI_MAX_ERR_STRING is more.
     const SHORTEST_BUFFER: usize = 100;
     const _: () = assert!(SHORTEST_BUFFER < abi::LAPI_MAX_ERR_STRING);
 
@@ -288,7 +290,8 @@ mod tests {
             }
         }
         let named = TABLE.iter().filter(|entry| entry.name.is_some()).count();
-        // Aliases have no entry of their own; the two numbers of LAPI_ERR_CODE_UNKNOWN share a constant.
+        // Aliases have no entry of their own; the two numbers of LAPI_ERR_CODE_UNKNOWN
+        // share a constant.
         assert_eq!(constants, named - 1 + ALIASES);
     }
     const ALIASES: usize = 15;

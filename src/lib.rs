@@ -1,11 +1,13 @@
 //! OpenLAPI: one-sided communication with LAPI's interface.
 //!
-//! This crate is the core; `capi` puts the C interface on it. The floors, from the top; imports run downwards only:
+//! This crate is the core; `capi` puts the C interface on it. The floors, from the top; imports run
+//! downwards only:
 //!
 //! * [`api`]: one file per family of calls of the manual.
 //! * [`report`]: which thread waits for what, for a user who asks why nothing moves.
 //! * [`engine`]: a context that moves: its lock, its dispatcher, handlers, threads and waiting.
-//! * [`proto`]: what a message is. [`transport`]: how bytes travel. [`job`]: the tasks of this job and their places.
+//! * [`proto`]: what a message is. [`transport`]: how bytes travel. [`job`]: the tasks of this job
+//!   and their places.
 //! * [`wire`]: byte layouts. [`dgsp`]: the gather/scatter machine.
 //! * [`base`]: rings, barriers, bytes.
 //!

@@ -1,12 +1,13 @@
 /*
- * Packs and unpacks common layouts by a library, by the loop that one would write by hand for the layout, and by
- * memcpy of as many bytes; in turns, so that the three see the same machine.
+ * Packs and unpacks common layouts by a library, by the loop that one would write by hand for the
+ * layout, and by memcpy of as many bytes; in turns, so that the three see the same machine.
  *
  *     dgsp_bench [-t MILLISECONDS] [-k KIBIBYTES] [LAYOUT]
  *
- * prints one line for each layout and direction: system, layout, direction, bytes, and the nanoseconds of the library,
- * of the loop and of memcpy. A figure is the lower quartile of many short batches: most of them see no interruption
- * even when others use the machine. Every result is compared with the loop's first.
+ * prints one line for each layout and direction: system, layout, direction, bytes, and the
+ * nanoseconds of the library, of the loop and of memcpy. A figure is the lower quartile of many
+ * short batches: most of them see no interruption even when others use the machine. Every result is
+ * compared with the loop's first.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * The layouts that are measured, in terms of no library: blocks of bytes, applied at the points of a grid, and all of
- * that `repeat` times, `extent` bytes apart.
+ * The layouts that are measured, in terms of no library: blocks of bytes, applied at the points of
+ * a grid, and all of that `repeat` times, `extent` bytes apart.
  */
 #ifndef LAYOUTS_H
 #define LAYOUTS_H
@@ -29,7 +29,8 @@ struct layout {
     void (*scatter)(const struct layout *, char *memory, const char *packed);
 };
 
-/* What a library has to offer; each is written in a file of its own and linked into a program of its own. */
+/* What a library has to offer; each is written in a file of its own and linked into a program
+ * of its own. */
 extern const char *const system_name;
 void system_start(int *argc, char ***argv);
 void *system_prepare(const struct layout *);

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Packs and unpacks common layouts by the library and by the MPIs that are installed, and compares each with the
-# hand-written loop and with memcpy, and prints a table.
+# Packs and unpacks common layouts by the library and by the MPIs that are installed, and compares
+# each with the hand-written loop and with memcpy, and prints a table.
 #
 #   benches/dgsp/run.sh               about a minute
 #   KIB="4 64 4096" benches/dgsp/run.sh    other sizes of message
 #
-# A system that is not installed is left out, and the table says so. The other variables are described in ../common.sh.
+# A system that is not installed is left out, and the table says so. The other variables are
+# described in ../common.sh.
 set -eu
 
 name="dgsp bench" folder=dgsp

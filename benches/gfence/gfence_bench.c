@@ -1,8 +1,8 @@
 /*
  * The time of a barrier of all tasks: gfence_bench ROUNDS
  *
- * Compiled with -DUSE_MPI it measures MPI_Barrier, otherwise LAPI_Gfence. Task 0 prints the number of tasks and the mean
- * time in microseconds.
+ * Compiled with -DUSE_MPI it measures MPI_Barrier, otherwise LAPI_Gfence. Task 0 prints the number
+ * of tasks and the mean time in microseconds.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,13 @@
 #!/bin/sh
-# LAPI_Gfence and Open MPI's MPI_Barrier, set to yield, with fewer and with more tasks than processors: a table.
+# LAPI_Gfence and Open MPI's MPI_Barrier, set to yield, with fewer and with more tasks than
+# processors: a table.
 #
 #   benches/gfence/run.sh                    about two minutes
 #   TASKS="4 16" PAIRS=21 benches/gfence/run.sh
 #
-# The two take turns in one run, because a machine that does other work as well gives each of them another share in each
-# minute. The table has the middle of all, and the middle of the ratios of the pairs: below 1, LAPI is faster.
+# The two take turns in one run, because a machine that does other work as well gives each of them
+# another share in each minute. The table has the middle of all, and the middle of the ratios of the
+# pairs: below 1, LAPI is faster.
 # The other variables are described in ../common.sh.
 set -eu
 

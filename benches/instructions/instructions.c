@@ -3,13 +3,13 @@
  *
  *     instructions put|amsend|self|probe|getcntr|satisfied|put-arrives|amsend-arrives CALLS FILE
  *
- * Task 0 calls measured(), in which each iteration is one call of 8 bytes to task 1 (self: to itself, with the wait for its
- * origin counter; probe, getcntr: LAPI_Probe, LAPI_Getcntr when nothing has arrived). Task 1 polls. run.sh counts what
- * measured() costs.
+ * Task 0 calls measured(), in which each iteration is one call of 8 bytes to task 1 (self: to
+ * itself, with the wait for its origin counter; probe, getcntr: LAPI_Probe, LAPI_Getcntr when
+ * nothing has arrived). Task 1 polls. run.sh counts what measured() costs.
  *
- * satisfied: each iteration is LAPI_Waitcntr for a counter that has its value already. put-arrives, amsend-arrives: each
- * iteration is LAPI_Waitcntr when one message of task 1 is in the ring that raises the counter. The tasks know from FILE,
- * which both map, when it is there.
+ * satisfied: each iteration is LAPI_Waitcntr for a counter that has its value already. put-arrives,
+ * amsend-arrives: each iteration is LAPI_Waitcntr when one message of task 1 is in the ring that
+ * raises the counter. The tasks know from FILE, which both map, when it is there.
  */
 #include <fcntl.h>
 #include <lapi.h>

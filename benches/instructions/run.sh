@@ -1,8 +1,8 @@
 #!/bin/sh
-# Counts the instructions of an 8-byte LAPI_Put and LAPI_Amsend at their origin, of a LAPI_Probe and a LAPI_Getcntr that find
-# nothing, of a LAPI_Waitcntr that is satisfied, and of one that takes one put or active message, with callgrind, which repeats
-# its counts where times do not. CALLS (2000) is the number of calls; the other variables are described
-# in ../common.sh.
+# Counts the instructions of an 8-byte LAPI_Put and LAPI_Amsend at their origin, of a LAPI_Probe and
+# a LAPI_Getcntr that find nothing, of a LAPI_Waitcntr that is satisfied, and of one that takes one
+# put or active message, with callgrind, which repeats its counts where times do not. CALLS (2000)
+# is the number of calls; the other variables are described in ../common.sh.
 set -eu
 
 name=instructions folder=instructions
@@ -18,7 +18,8 @@ if [ "\$MP_CHILD" = 0 ]; then
 fi
 exec "$build/instructions" "\$@"
 SCRIPT
-# The least of several runs: a target that was not running meanwhile lets messages wait, which costs more.
+# The least of several runs: a target that was not running meanwhile lets messages wait,
+# which costs more.
 for what in put amsend self probe getcntr satisfied put-arrives amsend-arrives; do
     least=
     for _ in 1 2 3 4 5; do

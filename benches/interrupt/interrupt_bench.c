@@ -1,9 +1,11 @@
 /*
- * Cost and benefit of interrupt mode, between two tasks: poe interrupt_bench -procs 2 [-n samples] [-p pairs].
+ * Cost and benefit of interrupt mode, between two tasks: poe interrupt_bench -procs 2 [-n
+ * samples] [-p pairs].
  *
- * Part one: the time from just before a message is sent until it has been served, at a target that computes, compared with the
- * same message to a target that polls, and with the time to wake a thread that sleeps in a process whose other
- * thread computes. The kinds take turns, sample by sample, so that a slow moment of the machine affects all of them.
+ * Part one: the time from just before a message is sent until it has been served, at a target that
+ * computes, compared with the same message to a target that polls, and with the time to wake a
+ * thread that sleeps in a process whose other thread computes. The kinds take turns, sample by
+ * sample, so that a slow moment of the machine affects all of them.
  *
  *     served KIND median_usec p90_usec best_usec
  *
@@ -13,8 +15,8 @@
  *     am_after, put_after        it has stopped polling 50 microseconds ago
  *     am_next                    it computes, and the message before has come just now
  *
- * Part two: a ping-pong of active messages, both tasks polling, with INTERRUPT_SET 0 and 1 in alternating pairs, and how
- * often the thread of interrupt mode was switched to meanwhile.
+ * Part two: a ping-pong of active messages, both tasks polling, with INTERRUPT_SET 0 and 1 in
+ * alternating pairs, and how often the thread of interrupt mode was switched to meanwhile.
  *
  *     polling off_usec on_usec ratio switches_per_second_off switches_per_second_on
  */
@@ -36,7 +38,8 @@ static const char *const kind_names[KINDS] = {"futex",        "eventfd",       "
 
 enum mode { COMPUTE, POLL, PART_TWO };
 
-/* How long a target computes before a message comes: longer than the notifier's longest interval twice over. */
+/* How long a target computes before a message comes: longer than the notifier's longest interval
+ * twice over. */
 #define IDLE_US 12000
 #define MAX_SAMPLES 400
 #define ROUND_TRIPS 4000
@@ -354,7 +357,8 @@ int main(int argc, char **argv)
     must(LAPI_Address_init(hndl, data, data_tab), "LAPI_Address_init");
     map_page();
     bare_threads();
-    /* Only the program's own thread: the others go where the system puts them, as in any program. */
+    /* Only the program's own thread: the others go where the system puts them, as in
+     * any program. */
     bench_pin(rank);
     part_one(count);
     must(LAPI_Gfence(hndl), "LAPI_Gfence");

@@ -1,10 +1,12 @@
 #!/bin/sh
-# Measures the benefit of interrupt mode for a target that computes and its cost for one that polls, and prints two tables.
+# Measures the benefit of interrupt mode for a target that computes and its cost for one that polls,
+# and prints two tables.
 #
 #   benches/interrupt/run.sh            under a minute; make bench-interrupt is the same
 #   WRITE=1 benches/interrupt/run.sh    also puts the tables into docs/performance.md
 #
-# ROUNDS is the number of runs, BENCH_CPUS the two processors; the other variables are described in ../common.sh.
+# ROUNDS is the number of runs, BENCH_CPUS the two processors; the other variables are described
+# in ../common.sh.
 set -eu
 
 name="interrupt bench" folder=interrupt

@@ -1,4 +1,5 @@
-/* LAPI: LAPI_Amsend and LAPI_Put with target counters, LAPI_Put with a completion counter, LAPI_Get. */
+/* LAPI: LAPI_Amsend and LAPI_Put with target counters, LAPI_Put with a completion
+ * counter, LAPI_Get. */
 #include "net_bench.h"
 
 #include <lapi.h>

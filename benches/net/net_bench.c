@@ -1,4 +1,5 @@
-/* The common part: see net_bench.h. Usage: PROGRAM [-t ms for each figure] [-o beginning of a pattern's name] [-s size] */
+/* The common part: see net_bench.h. Usage: PROGRAM [-t ms for each figure] [-o beginning of a
+ * pattern's name] [-s size] */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -140,8 +141,8 @@ int main(int argc, char **argv)
     for (size_t at = 0; at < LARGEST; at++)
         net_source[at] = (unsigned char)(at * 7 + at / 251 + rank);
     memset(net_target, 0, LARGEST);
-    /* A fresh connection over TCP carries messages of 4 KiB and more in 3 us less than one that has carried some thousands, whichever side sends
-     * them: no figure is that of a fresh one. */
+    /* A fresh connection over TCP carries messages of 4 KiB and more in 3 us less than one that has
+     * carried some thousands, whichever side sends them: no figure is that of a fresh one. */
     for (size_t i = 0; sizes[i] <= 16 * KIB; i++)
         figure(system_patterns, sizes[i], budget_us, 0);
     for (const struct pattern *p = system_patterns; p->name; p++)

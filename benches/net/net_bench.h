@@ -1,8 +1,10 @@
 /*
- * What the programs of this folder have in common: two processes on two hosts, the sizes, and the way a figure is taken.
+ * What the programs of this folder have in common: two processes on two hosts, the sizes, and the
+ * way a figure is taken.
  *
- * Each system (LAPI, MPI, libfabric, sockets) implements the functions below and a list of patterns. Process 0 measures: it runs the
- * active part of a pattern, process 1 the passive one, and both meet after each batch. A figure is the median over batches.
+ * Each system (LAPI, MPI, libfabric, sockets) implements the functions below and a list of
+ * patterns. Process 0 measures: it runs the active part of a pattern, process 1 the passive one,
+ * and both meet after each batch. A figure is the median over batches.
  * After the last batch of a figure the process that has received data compares it. Process 0 prints
  *
  *     pattern size usec_per_operation
@@ -21,7 +23,8 @@
 #define WINDOW_BYTES (16 * MIB)
 
 struct pattern {
-    /* message: one way, two-sided; put, get: until the origin knows that the data is in place; *_stream: a window of them */
+    /* message: one way, two-sided; put, get: until the origin knows that the data is in place;
+     * *_stream: a window of them */
     const char *name;
     void (*active)(size_t size);  /* one round on process 0 */
     void (*passive)(size_t size); /* one round on process 1; NULL: it waits in system_meet */

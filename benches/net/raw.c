@@ -1,6 +1,7 @@
 /*
- * libfabric itself: FI_EP_RDM, messages and remote access, on the provider that RAW_PROVIDER names (tcp;ofi_rxm) and the domain
- * that RAW_DOMAIN names. RAW_RANK is 0 or 1, RAW_FOLDER is a folder that both processes see, for their addresses.
+ * libfabric itself: FI_EP_RDM, messages and remote access, on the provider that RAW_PROVIDER names
+ * (tcp;ofi_rxm) and the domain that RAW_DOMAIN names. RAW_RANK is 0 or 1, RAW_FOLDER is a folder
+ * that both processes see, for their addresses.
  */
 #include "net_bench.h"
 
@@ -18,7 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Receives are posted for messages of control (a few bytes) and of data alike, in the order in which the peer sends. */
+/* Receives are posted for messages of control (a few bytes) and of data alike, in the order in
+ * which the peer sends. */
 struct card {
     unsigned char name[64];
     size_t length;

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Two tasks on two hosts, which are network namespaces of this machine: LAPI beside libfabric itself on the same provider, beside
-# fi_pingpong where it is installed, and beside MPICH and Open MPI on the same link; LAPI over UDP beside datagrams and TCP, and,
-# where 1 % of the datagrams are lost, beside libfabric's udp;ofi_rxd. Prints the tables of docs/performance.md.
+# Two tasks on two hosts, which are network namespaces of this machine: LAPI beside libfabric itself
+# on the same provider, beside fi_pingpong where it is installed, and beside MPICH and Open MPI on
+# the same link; LAPI over UDP beside datagrams and TCP, and, where 1 % of the datagrams are lost,
+# beside libfabric's udp;ofi_rxd. Prints the tables of docs/performance.md.
 #
 #   benches/net/run.sh            about 20 s for each round
 #   QUICK=1 benches/net/run.sh    one round, coarser
 #   MORE=1 benches/net/run.sh     adds its rounds to the results of the run before
 #   WRITE=1 benches/net/run.sh    also puts the tables into docs/performance.md
 #
-# ROUNDS is the number of rounds (5), ONLY the beginning of a pattern's name, SYSTEMS some of "raw lapi lapi_bulk mpich openmpi pingpong
-# sockets udp lossy_udp lossy_rxd",
-# PROVIDER libfabric's provider (tcp;ofi_rxm). The other variables are described in ../common.sh.
+# ROUNDS is the number of rounds (5), ONLY the beginning of a pattern's name, SYSTEMS some of "raw
+# lapi lapi_bulk mpich openmpi pingpong sockets udp lossy_udp lossy_rxd", PROVIDER libfabric's
+# provider (tcp;ofi_rxm). The other variables are described in ../common.sh.
 set -eu
 
 name="net bench" folder=net
@@ -126,7 +127,8 @@ run_system() {
     esac
 }
 
-# Adds the lines of one system to the raw results. LAPI must not fail, nor exceed its time. A peer may, and has no lines of that round then.
+# Adds the lines of one system to the raw results. LAPI must not fail, nor exceed its time. A peer
+# may, and has no lines of that round then.
 measure() {
     local system=$1 round=$2 job left
     run_system "$system" >"$build/out.txt" 2>"$build/err.txt" </dev/null &

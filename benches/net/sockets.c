@@ -1,6 +1,6 @@
 /*
- * Sockets: a datagram each way, and a TCP stream. SOCKETS_RANK is 0 or 1, SOCKETS_PEER the IPv4 address of the other process;
- * process 1 listens. Both processes poll, as the other systems do.
+ * Sockets: a datagram each way, and a TCP stream. SOCKETS_RANK is 0 or 1, SOCKETS_PEER the IPv4
+ * address of the other process; process 1 listens. Both processes poll, as the other systems do.
  */
 #include "net_bench.h"
 

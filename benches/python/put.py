@@ -52,7 +52,8 @@ else:
 
     world = MPI.COMM_WORLD
     for kind in ["own", "allocated"]:
-        # The program's own memory, as a window of openlapi has it; and memory of MPI, which tasks of one machine can share.
+        # The program's own memory, as a window of openlapi has it; and memory of MPI, which tasks
+        # of one machine can share.
         mine = numpy.zeros(8, numpy.int64)
         window = MPI.Win.Create(mine, 1, comm=world) if kind == "own" else MPI.Win.Allocate(64, 1, comm=world)
         window.Lock_all()

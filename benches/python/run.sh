@@ -4,9 +4,11 @@
 #   benches/python/run.sh                 about two minutes
 #   PAIRS=21 benches/python/run.sh
 #
-# The two take turns in one run, because a machine that does other work as well gives each of them another share in each
-# minute. The table has the middle of all, and the middle of the ratios of the pairs: below 1, openlapi is faster.
-# WRITE=1 also puts the table into docs/performance.md. pip gets mpi4py and numpy. The other variables are described in ../common.sh.
+# The two take turns in one run, because a machine that does other work as well gives each of them
+# another share in each minute. The table has the middle of all, and the middle of the ratios of the
+# pairs: below 1, openlapi is faster.
+# WRITE=1 also puts the table into docs/performance.md. pip gets mpi4py and numpy. The other
+# variables are described in ../common.sh.
 set -eu
 
 name="python bench" folder=python

@@ -1,4 +1,5 @@
-//! The boundary between C and the core: a call's context and lock on the way in, its return code on the way out.
+//! The boundary between C and the core: a call's context and lock on the way in, its return code
+//! on the way out.
 
 use crate::handles::{self, find};
 use libc::c_int;
@@ -17,7 +18,8 @@ pub fn call(name: &str, handle: lapi_handle_t, run: impl FnOnce(&mut Held<'_>) -
     code(name, handle, outcome)
 }
 
-/// Finds the context and takes its lock. A short call does so in its own frame: [`call`] passes its arguments on in memory.
+/// Finds the context and takes its lock. A short call does so in its own frame: [`call`] passes its
+/// arguments on in memory.
 #[inline(always)]
 pub fn enter(handle: lapi_handle_t) -> Result<Held<'static>> {
     let context = find(handle)?;
@@ -26,7 +28,8 @@ pub fn enter(handle: lapi_handle_t) -> Result<Held<'static>> {
     if context.handle() == handle { Ok(held) } else { Err(handles::invalid(handle)) }
 }
 
-/// The return code of an outcome. From MP_INFOLEVEL 1 on, an error is written to standard error too.
+/// The return code of an outcome. From MP_INFOLEVEL 1 on, an error is written to
+/// standard error too.
 #[inline]
 pub fn code(name: &str, handle: lapi_handle_t, outcome: Result<()>) -> c_int {
     match outcome {

@@ -1,4 +1,5 @@
-//! Every symbol that the library exports to C, and nothing else: each function is one call of `crate::calls`.
+//! Every symbol that the library exports to C, and nothing else: each function is one call of
+//! `crate::calls`.
 
 // C's names. The manual and the calls themselves state what each call requires of its caller.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
@@ -26,8 +27,9 @@ macro_rules! export {
             }
         )*
 
-        /// PLAPI_X: the names under which a profiling library, which has taken the place of LAPI_X, reaches LAPI_X (the
-        /// manual's chapter 9). In Rust the functions are called as those of the other half.
+        /// PLAPI_X: the names under which a profiling library, which has taken the place of LAPI_X,
+        /// reaches LAPI_X (the manual's chapter 9). In Rust the functions are called as those of
+        /// the other half.
         pub mod plapi {
             use super::*;
 
@@ -71,8 +73,9 @@ static HOOKED_PUT: HookedPut = HookedPut { hook: AtomicPtr::new(null_mut()), put
 pub struct HookedPut {
     /// Called at the end of `put` with its return code, which it returns; or null.
     hook: AtomicPtr<extern "C" fn(code: c_int) -> c_int>,
-    /// LAPI_Put with the hook. The profiler's own LAPI_Put jumps here, without a return address of its own: what it would store beside the
-    /// data of a put waits for the same room in the processor.
+    /// LAPI_Put with the hook. The profiler's own LAPI_Put jumps here, without a return
+    /// address of its own: what it would store beside the data of a put waits for the same
+    /// room in the processor.
     put: unsafe extern "C" fn(
         lapi_handle_t,
         c_uint,

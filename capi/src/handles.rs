@@ -1,7 +1,8 @@
 //! The table of handles, and the way from a handle to its context.
 //!
-//! A handle is a place in the table and a generation, so that one that has been ended stays wrong when its place is
-//! taken again. A place keeps its context for ever, open or closed: a call that comes too late finds it closed.
+//! A handle is a place in the table and a generation, so that one that has been ended stays wrong
+//! when its place is taken again. A place keeps its context for ever, open or closed: a call that
+//! comes too late finds it closed.
 
 use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, lapi_handle_t};
 use openlapi::api::env::INSTANCES;
@@ -57,7 +58,8 @@ impl Place {
             context = Box::into_raw(Box::new(Arc::new(Context::new())));
             place.store(context, Ordering::Release);
         }
-        // SAFETY: made from a box above, and never freed. Only the thread that has taken the place gets here.
+        // SAFETY: made from a box above, and never freed. Only the thread that has taken the
+        // place gets here.
         unsafe { &*context }
     }
 
@@ -86,8 +88,8 @@ fn release(index: usize) {
     TAKEN[index].store(false, Ordering::Release);
 }
 
-/// Makes sure that a forked child has no contexts: their threads, and their place in the job, are the parent's. What they
-/// hold stays as it was; a new LAPI_Init makes new ones.
+/// Makes sure that a forked child has no contexts: their threads, and their place in the job, are
+/// the parent's. What they hold stays as it was; a new LAPI_Init makes new ones.
 pub fn prepare_for_forks() {
     extern "C" fn before() {
         fork::before();
@@ -102,8 +104,8 @@ pub fn prepare_for_forks() {
         }
         fork::in_child();
     }
-    /// Not a `Once`: a child that is forked in the middle of it would wait for ever. Two threads may register the same
-    /// functions twice; they do no harm when they are called twice.
+    /// Not a `Once`: a child that is forked in the middle of it would wait for ever. Two threads
+    /// may register the same functions twice; they do no harm when they are called twice.
     static REGISTERED: AtomicBool = AtomicBool::new(false);
     if !REGISTERED.load(Ordering::Acquire) {
         // SAFETY: the functions stay as long as the library.
@@ -137,7 +139,8 @@ pub fn free(handle: lapi_handle_t) {
     release(place(handle));
 }
 
-/// The handle that each place had when it was last ended, and in the lower half the second in which that was.
+/// The handle that each place had when it was last ended, and in the lower half the second in
+/// which that was.
 static ENDED: [AtomicU64; INSTANCES] = [const { AtomicU64::new(0) }; INSTANCES];
 
 /// For this many seconds other threads may not know that the handle was ended.

@@ -1,4 +1,5 @@
-//! The C interface of LAPI: one function for each call; each checks, converts, calls the core once and returns its code.
+//! The C interface of LAPI: one function for each call; each checks, converts, calls the core once
+//! and returns its code.
 //!
 //! * [`exports`]: every symbol by name, LAPI_X and PLAPI_X.
 //! * `calls`: what they do: conversion from C.

@@ -1,5 +1,5 @@
-//! The headers compile alone in every standard of C and C++ that programs use, and programs as they are written
-//! for LAPI compile with them. Nothing is linked.
+//! The headers compile alone in every standard of C and C++ that programs use, and programs as they
+//! are written for LAPI compile with them. Nothing is linked.
 
 mod c;
 
@@ -72,8 +72,8 @@ fn names_of_sockets_are_the_programs() {
 fn an_old_program_compiles_unchanged() {
     let program = read("legacy.c");
     for compiler in c::compilers() {
-        // Later clangs warn of functions in the style of before 1989, which such programs have; earlier ones do not
-        // know the option.
+        // Later clangs warn of functions in the style of before 1989, which such programs have;
+        // earlier ones do not know the option.
         let clang: &[&str] = &["-Wno-unknown-warning-option", "-Wno-deprecated-non-prototype"];
         let options = if compiler.to_string() == "clang" { clang } else { &[] };
         for standard in ["-std=gnu89", "-std=gnu99", "-std=gnu17"] {

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What cbindgen reads, in the order of the header. The rest of `src/abi` is in `capi/prelude.h`, because only
-/// hand-written C can say it; `layout.rs` compares both with Rust.
+/// What cbindgen reads, in the order of the header. The rest of `src/abi` is in `capi/prelude.h`,
+/// because only hand-written C can say it; `layout.rs` compares both with Rust.
 const SOURCES: &[&str] = &[
     "../src/abi/error_codes.rs",
     "../src/abi/counter.rs",
@@ -51,7 +51,8 @@ fn generate() -> String {
     tidy(&String::from_utf8(header).expect("a header in UTF-8"))
 }
 
-/// The table of calls as plain definitions, because cbindgen does not expand macros: LAPI_X, then PLAPI_X.
+/// The table of calls as plain definitions, because cbindgen does not expand macros:
+/// LAPI_X, then PLAPI_X.
 fn prototypes() -> String {
     let table = fs::read_to_string(package().join(TABLE)).expect("read the table of calls");
     let (_, rows) = table.split_once("$each! {\n").expect("the beginning of the table");
@@ -82,8 +83,9 @@ fn prototypes() -> String {
     halves.concat()
 }
 
-/// Says in C89's comments what cbindgen says in `//`, which `cc -ansi` does not know; keeps macros together and one empty
-/// line elsewhere; and writes `type *name` where a renamed type leaves `type * name`.
+/// Says in C89's comments what cbindgen says in `//`, which `cc -ansi` does not know; keeps macros
+/// together and one empty line elsewhere; and writes `type *name` where a renamed type leaves
+/// `type * name`.
 fn tidy(header: &str) -> String {
     let mut tidied: Vec<String> = Vec::new();
     let mut lines = header.lines().peekable();

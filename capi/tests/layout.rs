@@ -1,4 +1,5 @@
-//! What the C compilers make of `lapi.h` and `css_shared.h`, compared with Rust: every size, offset and constant.
+//! What the C compilers make of `lapi.h` and `css_shared.h`, compared with Rust: every size,
+//! offset and constant.
 
 mod c;
 

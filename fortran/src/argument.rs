@@ -1,7 +1,8 @@
 //! The kinds of arguments. Each is the address that Fortran passes; `c` makes of it what C gets.
 //!
-//! What lives at the origin is the variable itself, what lives at the target is an integer that holds an address.
-//! LAPI_ADDR_NULL and an address of 0 (`%VAL(0)`) both mean that there is nothing.
+//! What lives at the origin is the variable itself, what lives at the target is an integer
+//! that holds an address. LAPI_ADDR_NULL and an address of 0 (`%VAL(0)`) both mean that
+//! there is nothing.
 
 use crate::{common, handler};
 use libc::{c_int, c_uint, c_void};
@@ -59,8 +60,8 @@ impl<T> Argument for There<*mut T> {
     }
 }
 
-/// A procedure, or a variable that holds an address or an index of LAPI_ADDR_SET. C gets an address, or a number that is as
-/// wide as the addresses of any task.
+/// A procedure, or a variable that holds an address or an index of LAPI_ADDR_SET. C gets an
+/// address, or a number that is as wide as the addresses of any task.
 #[repr(transparent)]
 pub struct Handler<T>(*mut c_void, PhantomData<T>);
 
@@ -91,8 +92,8 @@ impl Argument for Handler<lapi_long_t> {
     }
 }
 
-/// The target's vector in LAPI_PUTV and LAPI_GETV: TYPE(LAPI_VEC_T), or, as the man pages have it, an integer that holds
-/// the address of one. Either way it lies in this task.
+/// The target's vector in LAPI_PUTV and LAPI_GETV: TYPE(LAPI_VEC_T), or, as the man pages have it,
+/// an integer that holds the address of one. Either way it lies in this task.
 #[repr(transparent)]
 pub struct Vector<T>(T);
 

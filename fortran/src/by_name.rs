@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A function that is known by its name: the first of this name in the program and its libraries.
 ///
-/// It is looked up when it is first called. The address of the library's own function would not do: where two functions
-/// do the same, as LAPI_X and PLAPI_X, the compiler may take one's address for the other's.
+/// It is looked up when it is first called. The address of the library's own function would not
+/// do: where two functions do the same, as LAPI_X and PLAPI_X, the compiler may take one's address
+/// for the other's.
 pub struct ByName {
     name: &'static CStr,
     /// Null until it has been looked up.
@@ -24,7 +25,8 @@ impl ByName {
     /// The address of the function, or `own`, that of the library's, when the name leads nowhere.
     #[inline]
     pub fn address(&self, own: *const c_void) -> *const c_void {
-        // Relaxed: every thread that looks it up finds the same, and code is there before its address is known.
+        // Relaxed: every thread that looks it up finds the same, and code is there before its
+        // address is known.
         let found = self.found.load(Ordering::Relaxed);
         if found.is_null() { self.look_up(own) } else { found }
     }

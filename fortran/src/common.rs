@@ -1,7 +1,8 @@
 //! The variables of `lapif.h`: each stands alone in a named common block.
 //!
-//! A common block is one piece of memory for all who name it. A program that includes `lapif.h` brings it along; the
-//! dynamic linker then gives the library the address of that one, and does not use the ones here.
+//! A common block is one piece of memory for all who name it. A program that includes `lapif.h`
+//! brings it along; the dynamic linker then gives the library the address of that one, and does not
+//! use the ones here.
 
 use openlapi::abi::{BYTE_DGSP, PredefinedDgsp};
 use std::ptr;

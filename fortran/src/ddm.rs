@@ -1,8 +1,8 @@
 //! LAPI_UTIL, for the sake of one request: LAPI_REG_DDM_FUNC.
 //!
-//! Every other handler gets addresses from C too. The function that CONTROL instructions call gets three numbers by
-//! value, which a Fortran function takes by reference. So C is given a function of the library in its place, one for
-//! each of the program's functions.
+//! Every other handler gets addresses from C too. The function that CONTROL instructions call gets
+//! three numbers by value, which a Fortran function takes by reference. So C is given a function of
+//! the library in its place, one for each of the program's functions.
 
 use crate::common;
 use libc::{c_int, c_long, c_void};
@@ -34,7 +34,8 @@ pub unsafe fn util(call: InC, hndl: lapi_handle_t, command: *mut lapi_util_t) ->
         return unsafe { call(hndl, command) };
     }
     let place = command.cast::<lapi_reg_ddm_t>();
-    // SAFETY: the type says what it is; the copy goes back without the function, which stays the program's.
+    // SAFETY: the type says what it is; the copy goes back without the function, which stays
+    // the program's.
     unsafe {
         let mut request = place.read_unaligned();
         let function = request.ddm_func;
@@ -88,7 +89,8 @@ static FOR_C: [ddm_func_t; 32] = [
     by_value::<31>,
 ];
 
-/// What C is to call for this function; none when the program has registered more of them than there are places.
+/// What C is to call for this function; none when the program has registered more of them than
+/// there are places.
 fn for_c(function: usize) -> Option<ddm_func_t> {
     let taken = FUNCTIONS.iter().position(|place| {
         let was = place.compare_exchange(0, function, Ordering::AcqRel, Ordering::Acquire);

@@ -1,9 +1,10 @@
 //! Whether an argument is a procedure.
 //!
-//! Fortran passes the address of a procedure, and of a variable, alike. Procedures lie in the executable segments of the
-//! program and its libraries; variables never do, and constants only where the linker was asked to save space: there they are
-//! known by their values, which no code has. An internal procedure that uses variables of its host
-//! is called through a few instructions which the compiler writes onto the stack: they are known by how they look.
+//! Fortran passes the address of a procedure, and of a variable, alike. Procedures lie in the
+//! executable segments of the program and its libraries; variables never do, and constants only
+//! where the linker was asked to save space: there they are known by their values, which no code
+//! has. An internal procedure that uses variables of its host is called through a few instructions
+//! which the compiler writes onto the stack: they are known by how they look.
 
 use crate::by_name::ByName;
 use libc::{c_int, c_void, dl_phdr_info, size_t};
@@ -19,7 +20,8 @@ pub unsafe fn is_procedure(address: *const c_void) -> bool {
         && unsafe { if is_in_code(address) { !is_index(address) } else { is_trampoline(address.cast()) } }
 }
 
-/// No index of LAPI_ADDR_SET is as great, and no function's first instructions are so small a number.
+/// No index of LAPI_ADDR_SET is as great, and no function's first instructions are so
+/// small a number.
 const ABOVE_INDICES: usize = 1 << 16;
 
 /// Whether what lies in an executable segment is an index of LAPI_ADDR_SET.
@@ -41,12 +43,13 @@ fn is_in_code(address: *const c_void) -> bool {
     search.executable
 }
 
-/// glibc's `_dl_find_object`: fills in what is known of the object at an address, in no more words than these; 0 when there
-/// is one.
+/// glibc's `_dl_find_object`: fills in what is known of the object at an address, in no more words
+/// than these; 0 when there is one.
 type FindObject = unsafe extern "C" fn(*const c_void, *mut [u64; 16]) -> c_int;
 
-/// Whether the address is one of the program's or of a library's, and not of the heap or of a stack. It is asked first,
-/// for it takes no lock and walks over nothing. Before glibc 2.35 this cannot be found out, and the result is always yes.
+/// Whether the address is one of the program's or of a library's, and not of the heap or of a
+/// stack. It is asked first, for it takes no lock and walks over nothing. Before glibc 2.35 this
+/// cannot be found out, and the result is always yes.
 fn is_in_an_object(address: *const c_void) -> bool {
     static FIND: ByName = ByName::new(c"_dl_find_object");
     unsafe extern "C" fn perhaps(_: *const c_void, _: *mut [u64; 16]) -> c_int {
@@ -81,8 +84,9 @@ unsafe extern "C" fn look(object: *mut dl_phdr_info, _: size_t, search: *mut c_v
     place.is_some().into()
 }
 
-/// Whether the instructions are those that gcc and LLVM write for an internal procedure: an optional `endbr64`, the
-/// address of the code into r11 (of 4 or 8 bytes), that of the host's variables into r10, a jump to r11.
+/// Whether the instructions are those that gcc and LLVM write for an internal procedure: an
+/// optional `endbr64`, the address of the code into r11 (of 4 or 8 bytes), that of the host's
+/// variables into r10, a jump to r11.
 ///
 /// # Safety
 /// A byte can be read there; more are read only as long as all before looked right.

@@ -1,12 +1,13 @@
 //! How a line of the table of calls becomes functions.
 //!
-//! A Fortran compiler makes the name of the symbol by a rule of its own: `CALL LAPI_PUT` may ask for `lapi_put_`
-//! (gfortran, flang), `lapi_put`, `LAPI_PUT` or `LAPI_PUT_`. All four are here, and the same four with a P in front for
-//! the profiling interface (the manual's chapter 9). None of them is the C function: that has capital and small letters.
+//! A Fortran compiler makes the name of the symbol by a rule of its own: `CALL LAPI_PUT` may ask
+//! for `lapi_put_` (gfortran, flang), `lapi_put`, `LAPI_PUT` or `LAPI_PUT_`. All four are here, and
+//! the same four with a P in front for the profiling interface (the manual's chapter 9). None of
+//! them is the C function: that has capital and small letters.
 //!
-//! The plain name, `lapi_put`, does the work; the other three go on to it, and it goes on to the C function. Each of
-//! these steps is taken by name, so that a wrapper which a program puts in front, in C or in Fortran, is met by every
-//! call.
+//! The plain name, `lapi_put`, does the work; the other three go on to it, and it goes on to the C
+//! function. Each of these steps is taken by name, so that a wrapper which a program puts in front,
+//! in C or in Fortran, is met by every call.
 
 /// The table of calls, each by both of its C names.
 macro_rules! calls {
@@ -16,7 +17,8 @@ macro_rules! calls {
     )* };
 }
 
-/// A line of the table: the C name, what stands before each name, the library's own function, and the rest of the line.
+/// A line of the table: the C name, what stands before each name, the library's own function, and
+/// the rest of the line.
 macro_rules! call {
     (LAPI_Init $p:literal $low:literal $high:literal ($own:path) $lower:ident $upper:ident
      ($hndl:ident: $handle:ty as $k0:ident, $info:ident: $type:ty as $k1:ident)) => {
@@ -80,7 +82,8 @@ macro_rules! another {
             #[unsafe(export_name = $name)]
             unsafe extern "C" fn another($($argument: $type),*) {
                 type Same = unsafe extern "C" fn($($type),*);
-                // SAFETY: the same arguments, and a function that takes the place of this one takes them too.
+                // SAFETY: the same arguments, and a function that takes the place of this one
+                // takes them too.
                 unsafe { by_name!(concat!($low, stringify!($lower)), $own: Same)($($argument),*) }
             }
         };

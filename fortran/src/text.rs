@@ -7,8 +7,9 @@ use openlapi::abi::LAPI_MAX_ERR_STRING;
 /// The C call.
 pub type InC = unsafe extern "C" fn(c_int, *mut c_void) -> c_int;
 
-/// Puts the text into a CHARACTER variable. `length` is what the compiler adds to the arguments: the length of the
-/// variable, or of each element of an array; CHARACTER buf(LAPI_MAX_ERR_STRING), which the man page asks for, has 1.
+/// Puts the text into a CHARACTER variable. `length` is what the compiler adds to the arguments:
+/// the length of the variable, or of each element of an array; CHARACTER buf(LAPI_MAX_ERR_STRING),
+/// which the man page asks for, has 1.
 ///
 /// # Safety
 /// The buffer is as long as `length` says, or an array of LAPI_MAX_ERR_STRING characters.

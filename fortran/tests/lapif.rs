@@ -1,4 +1,5 @@
-//! `lapif.h` and `lapif32.h` are what is generated here: the constants from `src/abi`, the types from `lapif/types.txt`.
+//! `lapif.h` and `lapif32.h` are what is generated here: the constants from `src/abi`, the types
+//! from `lapif/types.txt`.
 //!
 //! To write them again: UPDATE_HEADER=1 cargo test -p openlapi-fortran --test lapif
 
@@ -75,13 +76,15 @@ fn no_type_has_gaps() {
                 offset += field.size(target);
             }
             let largest = of.fields(target).map(|field| field.alignment(target)).max().unwrap_or(1);
-            // With 4-byte addresses lapi_long_t may stand at multiples of 4: the end need not be a multiple of 8.
+            // With 4-byte addresses lapi_long_t may stand at multiples of 4: the end need not be a
+            // multiple of 8.
             assert!(target == Target::Bits32 || offset % largest == 0, "the end of {}", of.name);
         }
     }
 }
 
-/// The sizes that lapi.h has; the addresses of the fields are compared by programs (`tests/tests/fortran.rs`).
+/// The sizes that lapi.h has; the addresses of the fields are compared by programs
+/// (`tests/tests/fortran.rs`).
 #[test]
 fn types_are_as_long_as_in_c() {
     use openlapi::abi::*;

@@ -58,7 +58,8 @@ impl<T: Atomic> Window<T> {
         self.change(Operation::Swap, task, at, [value, value])
     }
 
-    /// Sets an element at `task` to `new` if it is `current`; returns whether it was. LAPI does not tell what it was otherwise.
+    /// Sets an element at `task` to `new` if it is `current`; returns whether it was. LAPI does not
+    /// tell what it was otherwise.
     ///
     /// # Errors
     /// The errors of [`Window::put`].
@@ -75,14 +76,16 @@ impl<T: Atomic> Window<T> {
 }
 
 impl Port {
-    /// Changes a number at an address of `task` atomically, and returns what it was before; of a compare-and-swap 1 or 0, which says whether
-    /// it was `values[0]` and is now `values[1]`. The others use `values[0]` alone.
+    /// Changes a number at an address of `task` atomically, and returns what it was before; of a
+    /// compare-and-swap 1 or 0, which says whether it was `values[0]` and is now `values[1]`. The
+    /// others use `values[0]` alone.
     ///
     /// # Errors
     /// The errors of [`Window::put`].
     ///
     /// # Safety
-    /// At this address that task has a number of this type, aligned to its size, which stays there until this returns.
+    /// At this address that task has a number of this type, aligned to its size, which stays there
+    /// until this returns.
     pub unsafe fn change_at<T: Atomic>(
         &self,
         operation: Operation,
@@ -108,7 +111,8 @@ impl Port {
     ) -> Result<T> {
         let mut previous = T::zeroed();
         let to = &raw mut previous;
-        // SAFETY: the values and the previous one live until `perform` returns; the caller's promise.
+        // SAFETY: the values and the previous one live until `perform` returns; the
+        // caller's promise.
         unsafe {
             self.perform(task, Until::Reusable, |held, counters| {
                 check(held)?;

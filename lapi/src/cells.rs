@@ -1,7 +1,7 @@
 //! Copies of elements that other threads and tasks may change at any time: as atomic words.
 //!
-//! A word of an element is the largest integer that divides its size and is no more aligned than it. All accesses to one memory are of one
-//! type, so that no two accesses of different sizes meet.
+//! A word of an element is the largest integer that divides its size and is no more aligned than
+//! it. All accesses to one memory are of one type, so that no two accesses of different sizes meet.
 
 use bytemuck::Pod;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -26,8 +26,9 @@ macro_rules! by_words {
 /// The element at an address.
 ///
 /// # Safety
-/// There must be an element, aligned, that nothing but this function and [`store`] or other atomic accesses to its words accesses
-/// meanwhile; or what does must be outside of what the compiler sees.
+/// There must be an element, aligned, that nothing but this function and [`store`] or other
+/// atomic accesses to its words accesses meanwhile; or what does must be outside of what the
+/// compiler sees.
 #[inline]
 pub unsafe fn load<T: Pod>(at: *const T) -> T {
     let mut value = T::zeroed();
@@ -35,7 +36,8 @@ pub unsafe fn load<T: Pod>(at: *const T) -> T {
     macro_rules! load {
         ($atomic:ty, $plain:ty, $at:expr, $to:expr) => {
             for word in 0..size_of::<T>() / size_of::<$plain>() {
-                // SAFETY: a word of the element, and one of the value; words are no more aligned than those are.
+                // SAFETY: a word of the element, and one of the value; words are no more aligned
+                // than those are.
                 unsafe {
                     let from = <$atomic>::from_ptr($at.cast_mut().cast::<$plain>().add(word));
                     $to.cast::<$plain>().add(word).write(from.load(Ordering::Relaxed));
@@ -98,7 +100,8 @@ mod tests {
         check(1, [0u8; 0]);
     }
 
-    /// Two threads of a task may use one element of a window. ThreadSanitizer reports a race here when the accesses are volatile ones.
+    /// Two threads of a task may use one element of a window. ThreadSanitizer reports a race here
+    /// when the accesses are volatile ones.
     #[test]
     fn threads_may_load_and_store_at_once() {
         let mut element = [0u64; 2];
@@ -108,7 +111,8 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..1000 {
                         let at = at as *mut [u64; 2];
-                        // SAFETY: an element that lives as long as the threads, and that they access by these functions alone.
+                        // SAFETY: an element that lives as long as the threads, and that they
+                        // access by these functions alone.
                         let [first, second] = unsafe {
                             store(at, [round << 1 | thread; 2]);
                             load(at)

@@ -1,8 +1,10 @@
-//! Collective calls, made of puts into windows and counters: barrier, broadcast, reduction and gathering.
+//! Collective calls, made of puts into windows and counters: barrier, broadcast, reduction
+//! and gathering.
 //!
-//! Task p exchanges data with p + 2^k and p - 2^k, modulo the number of tasks, for each k: whatever the root, each of these channels
-//! has one sender and one receiver. A channel has two slots in the memory of its receiver and a counter there, which says how
-//! many are full; the sender has a counter that says how many are free. So a task that is already in the next call cannot overwrite
+//! Task p exchanges data with p + 2^k and p - 2^k, modulo the number of tasks, for each k: whatever
+//! the root, each of these channels has one sender and one receiver. A channel has two slots in the
+//! memory of its receiver and a counter there, which says how many are full; the sender has a
+//! counter that says how many are free. So a task that is already in the next call cannot overwrite
 //! what a slower task still reads.
 
 use crate::counter::TargetCounter;
@@ -36,11 +38,13 @@ struct Channel {
     taken: usize,
 }
 
-/// Collective calls of a context: all tasks call the same methods in the same order, with the same root and sizes that agree.
+/// Collective calls of a context: all tasks call the same methods in the same order, with the same
+/// root and sizes that agree.
 ///
-/// A task sends and receives at most 2 ceil(log2(tasks)) messages for each piece of the data. One thread at a time uses it; a program
-/// with several makes one for each. Messages of the program that are under way are not touched: a barrier is no fence. After an error
-/// it can only be dropped.
+/// A task sends and receives at most 2 ceil(log2(tasks)) messages for each piece of the data.
+/// One thread at a time uses it; a program with several makes one for each. Messages of the
+/// program that are under way are not touched: a barrier is no fence. After an error it can
+/// only be dropped.
 ///
 /// ```
 /// use lapi::{Collectives, Context};
@@ -73,7 +77,8 @@ impl Collectives {
         Self::with_piece(port, 16 << 10)
     }
 
-    /// Prepares collective calls, whose data travels in pieces of this number of bytes, the same in all tasks.
+    /// Prepares collective calls, whose data travels in pieces of this number of bytes, the
+    /// same in all tasks.
     ///
     /// # Errors
     /// The errors of [`Window::new`].
@@ -108,10 +113,11 @@ impl Collectives {
     /// Copies the elements of the root to those of every task.
     ///
     /// # Errors
-    /// `LAPI_ERR_TGT`: the root is no task. `LAPI_ERR_DATA_LEN`: an element is longer than a piece. Those of a put, or of a wait.
+    /// `LAPI_ERR_TGT`: the root is no task. `LAPI_ERR_DATA_LEN`: an element is longer than a piece.
+    /// Those of a put, or of a wait.
     pub fn broadcast<T: Pod>(&mut self, data: &mut [T], root: u32) -> Result<()> {
-        // A task of rank r, counted from the root, gets the data from the rank without its highest bit, and passes it on by the
-        // levels above that bit.
+        // A task of rank r, counted from the root, gets the data from the rank without its highest
+        // bit, and passes it on by the levels above that bit.
         let rank = self.rank(root)?;
         let first = (u32::BITS - rank.leading_zeros()) as usize;
         for part in data.chunks_mut(self.elements::<T>()?) {
@@ -127,8 +133,9 @@ impl Collectives {
         Ok(())
     }
 
-    /// Combines the elements of all tasks, the i-th with the i-th. Those of the root become the result; what those of the others
-    /// become is not said. `combine` must be associative and commutative.
+    /// Combines the elements of all tasks, the i-th with the i-th. Those of the root become
+    /// the result; what those of the others become is not said. `combine` must be associative
+    /// and commutative.
     ///
     /// # Errors
     /// The errors of [`Self::broadcast`].
@@ -161,14 +168,16 @@ impl Collectives {
         self.broadcast(data, 0)
     }
 
-    /// The elements of all tasks, which have equally many, in the order of the tasks, at the root; `None` at the others.
+    /// The elements of all tasks, which have equally many, in the order of the tasks, at the root;
+    /// `None` at the others.
     ///
     /// # Errors
     /// The errors of [`Self::broadcast`].
     pub fn gather<T: Pod>(&mut self, data: &[T], root: u32) -> Result<Option<Vec<T>>> {
         let rank = self.rank(root)?;
         let (tasks, step) = (self.port.tasks(), self.elements::<T>()?);
-        // A task collects the blocks of the ranks from its own to below rank + 2^level, where level is its lowest bit.
+        // A task collects the blocks of the ranks from its own to below rank + 2^level, where level
+        // is its lowest bit.
         let level = if rank == 0 { self.levels() } else { rank.trailing_zeros() as usize };
         let held = min(1 << level, (tasks - rank) as usize);
         let mut kept = vec![T::zeroed(); held * data.len()];

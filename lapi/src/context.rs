@@ -32,7 +32,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The instance, 1 to 16; the lowest free one unless given. The tasks of one instance find each other.
+    /// The instance, 1 to 16; the lowest free one unless given. The tasks of one instance
+    /// find each other.
     pub fn instance(mut self, instance: u32) -> Self {
         self.instance = instance;
         self
@@ -50,8 +51,9 @@ impl Builder {
         self
     }
 
-    /// Called when a task is lost or a message could not be handled. Without it such a failure ends this process, as in every program of LAPI.
-    /// With it what waits for a lost task returns `LAPI_ERR_NO_CONNECTIVITY`, and the program continues.
+    /// Called when a task is lost or a message could not be handled. Without it such a failure ends
+    /// this process, as in every program of LAPI. With it what waits for a lost task returns
+    /// `LAPI_ERR_NO_CONNECTIVITY`, and the program continues.
     pub fn on_error(mut self, handler: impl Fn(&Port, &Failure) + Send + Sync + 'static) -> Self {
         self.on_error = Some(Box::new(handler));
         self
@@ -131,7 +133,8 @@ impl Drop for Context {
         if !self.port.is_own() {
             return;
         }
-        // Nothing else ends it, so that this succeeds. A call in a handler of this very context ends it as well.
+        // Nothing else ends it, so that this succeeds. A call in a handler of this very context
+        // ends it as well.
         let _ = init::term(self.port.context());
         self.port.set_ended();
         places::set_owner(self.port.index(), None);

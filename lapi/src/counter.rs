@@ -6,7 +6,8 @@ use openlapi::api::progress;
 use openlapi::error::{Error, Result};
 use std::sync::Arc;
 
-/// One counter of each task, which puts and messages to that task increment when their data is in place there.
+/// One counter of each task, which puts and messages to that task increment when their data is
+/// in place there.
 ///
 /// Its memory is kept for the rest of the process, because another task may still increment it.
 #[derive(Debug)]
@@ -21,7 +22,8 @@ impl TargetCounter {
     /// Makes a counter that stands at 0. All tasks call this.
     ///
     /// # Errors
-    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective call.
+    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another
+    /// collective call.
     pub fn new(port: &Arc<Port>) -> Result<Self> {
         let own = Box::into_raw(Box::new(lapi_cntr_t::new(0))) as usize;
         // The lives before the addresses: what is purged after this is refused.
@@ -37,12 +39,15 @@ impl TargetCounter {
         Ok(unsafe { progress::getcntr(&mut self.port.enter()?, self.own) })
     }
 
-    /// Waits until this task's counter has reached `value`, and subtracts that; returns what is left (LAPI_Waitcntr).
+    /// Waits until this task's counter has reached `value`, and subtracts that; returns what is
+    /// left (LAPI_Waitcntr).
     ///
-    /// It waits for ever if the tasks that were to increment it do not: a task that may be lost is waited for by [`Self::get`] in a loop.
+    /// It waits for ever if the tasks that were to increment it do not: a task that may be lost is
+    /// waited for by [`Self::get`] in a loop.
     ///
     /// # Errors
-    /// `LAPI_ERR_CNTR_VAL`: the value is 0 or more than a counter holds. `LAPI_ERR_UNKNOWN`: called in a header handler.
+    /// `LAPI_ERR_CNTR_VAL`: the value is 0 or more than a counter holds. `LAPI_ERR_UNKNOWN`: called
+    /// in a header handler.
     pub fn wait(&self, value: u32) -> Result<i32> {
         let value = i32::try_from(value).ok().filter(|&value| value > 0);
         let value = value.ok_or_else(|| Error::from(LAPI_ERR_CNTR_VAL))?;

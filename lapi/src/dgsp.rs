@@ -13,9 +13,10 @@ use std::sync::Arc;
 /// A data gather/scatter program: which bytes of an item move, and in which order.
 ///
 /// Messages are gathered from one layout ([`Port::send_gathered`]) and scattered to another
-/// ([`Arrival::scatter`](crate::Arrival::scatter)); [`Port::pack`] and [`Port::unpack`] do the same within this task. Items follow
-/// each other at the distance of the extent. The places of all bytes are known when the program is built, so that each use is
-/// checked against the memory it is given. A clone is the same program.
+/// ([`Arrival::scatter`](crate::Arrival::scatter)); [`Port::pack`] and [`Port::unpack`] do the same
+/// within this task. Items follow each other at the distance of the extent. The places of all bytes
+/// are known when the program is built, so that each use is checked against the memory it is given.
+/// A clone is the same program.
 ///
 /// ```
 /// use lapi::{Context, Dgsp};
@@ -62,8 +63,8 @@ impl Dgsp {
         self.0.extent
     }
 
-    /// How many bytes of memory `items` items reach over, from the beginning of the first to the last byte that moves. `None`: more than
-    /// memory has.
+    /// How many bytes of memory `items` items reach over, from the beginning of the first to the
+    /// last byte that moves. `None`: more than memory has.
     pub fn span(&self, items: usize) -> Option<usize> {
         match items {
             0 => Some(0),
@@ -150,8 +151,9 @@ impl DgspBuilder {
         self
     }
 
-    /// Runs what `body` adds to an empty program `times` times: first with its offsets counted from byte `offset` on, then each time
-    /// from `stride` bytes further on (GOSUB). A negative stride goes backwards. Repeats nest up to 100 deep.
+    /// Runs what `body` adds to an empty program `times` times: first with its offsets counted from
+    /// byte `offset` on, then each time from `stride` bytes further on (GOSUB). A negative stride
+    /// goes backwards. Repeats nest up to 100 deep.
     #[must_use]
     pub fn repeat(
         mut self,
@@ -169,11 +171,13 @@ impl DgspBuilder {
         self
     }
 
-    /// Registers the program (LAPI_REGISTER_DGSP). `extent`: the distance in bytes from one item to the next, for uses of several items.
+    /// Registers the program (LAPI_REGISTER_DGSP). `extent`: the distance in bytes from one item to
+    /// the next, for uses of several items.
     ///
     /// # Errors
-    /// `LAPI_ERR_DGSP_OTHER`: an item has bytes before its beginning, or farther from it than memory has. `LAPI_ERR_DGSP_STACK`,
-    /// `LAPI_ERR_MEMORY_EXHAUSTED`: the program is too deep, or too long.
+    /// `LAPI_ERR_DGSP_OTHER`: an item has bytes before its beginning, or farther from it than
+    /// memory has. `LAPI_ERR_DGSP_STACK`, `LAPI_ERR_MEMORY_EXHAUSTED`: the program is too
+    /// deep, or too long.
     pub fn build(self, extent: usize) -> Result<Dgsp> {
         if self.depth > DEEPEST {
             let detail = format!("repeats nest {} deep; at most {DEEPEST}", self.depth);
@@ -273,7 +277,8 @@ fn out_of_reach() -> Error {
     Error::new(LAPI_ERR_DGSP_OTHER, "the program moves bytes farther away than memory has any")
 }
 
-/// The code of a program: ints, in which the fields of an instruction have the places that C gives them.
+/// The code of a program: ints, in which the fields of an instruction have the places
+/// that C gives them.
 struct Code(Vec<c_int>);
 
 impl Code {
@@ -365,8 +370,8 @@ impl Port {
     /// The bytes of `items` items in `from`, one after the other (LAPI_DGSP_PACK).
     ///
     /// # Errors
-    /// `LAPI_ERR_OFFSET_LEN`: the items are not within `from`. `LAPI_ERR_MEMORY_EXHAUSTED`: there is no memory for the bytes.
-    /// `LAPI_ERR_HNDL_INVALID`.
+    /// `LAPI_ERR_OFFSET_LEN`: the items are not within `from`. `LAPI_ERR_MEMORY_EXHAUSTED`: there
+    /// is no memory for the bytes. `LAPI_ERR_HNDL_INVALID`.
     pub fn pack<T: Pod>(&self, layout: &Dgsp, items: usize, from: &[T]) -> Result<Vec<u8>> {
         drop(self.enter()?);
         layout.check_items(items, size_of_val(from))?;
@@ -387,15 +392,18 @@ impl Port {
             in_usr_func: LAPI_NORMAL_CALL,
             status: 0,
         };
-        // SAFETY: what the program describes is within `from`, and the buffer has room for all of it.
+        // SAFETY: what the program describes is within `from`, and the buffer has room
+        // for all of it.
         unsafe { dgsp::pack(&mut request)? };
         Ok(packed)
     }
 
-    /// Puts bytes, as [`Self::pack`] has made them, to the places of the items in `into` (LAPI_DGSP_UNPACK). The last item may be a part.
+    /// Puts bytes, as [`Self::pack`] has made them, to the places of the items in `into`
+    /// (LAPI_DGSP_UNPACK). The last item may be a part.
     ///
     /// # Errors
-    /// `LAPI_ERR_OFFSET_LEN`: the items are not within `into`; nothing is written then. `LAPI_ERR_HNDL_INVALID`.
+    /// `LAPI_ERR_OFFSET_LEN`: the items are not within `into`; nothing is written then.
+    /// `LAPI_ERR_HNDL_INVALID`.
     pub fn unpack<T: Pod>(&self, layout: &Dgsp, packed: &[u8], into: &mut [T]) -> Result<()> {
         drop(self.enter()?);
         layout.check_bytes(packed.len(), size_of_val(into))?;
@@ -410,7 +418,8 @@ impl Port {
             in_usr_func: LAPI_NORMAL_CALL,
             status: 0,
         };
-        // SAFETY: what the program describes is within `into`, where any bytes are a `T`; the program has no CONTROL.
+        // SAFETY: what the program describes is within `into`, where any bytes are a `T`; the
+        // program has no CONTROL.
         unsafe { dgsp::unpack(self.context(), &mut request) }
     }
 }

@@ -1,7 +1,8 @@
 //! LAPI for Rust: one-sided communication between the tasks of a job.
 //!
-//! A [`Context`] makes this process a task. [`Window`]s are memory that every task puts into and gets from, with remote atomics for numbers;
-//! [`TargetCounter`]s tell a task that data has arrived; active messages run closures of their target ([`Port::on_message`]).
+//! A [`Context`] makes this process a task. [`Window`]s are memory that every task puts into and
+//! gets from, with remote atomics for numbers; [`TargetCounter`]s tell a task that data has
+//! arrived; active messages run closures of their target ([`Port::on_message`]).
 //!
 //! ```
 //! use lapi::{Context, Window};
@@ -19,13 +20,15 @@
 //! }
 //! ```
 //!
-//! A program is started by `poe ./program -procs 4` or another launcher; without one it is a job of one task. Nothing in this interface
-//! depends on the addresses of functions or variables, so that it needs no `-no-pie`.
+//! A program is started by `poe ./program -procs 4` or another launcher; without one it is a job of
+//! one task. Nothing in this interface depends on the addresses of functions or variables, so that
+//! it needs no `-no-pie`.
 //!
 //! # Safety
 //!
-//! What other tasks write is plain data ([`bytemuck::Pod`]) and is copied out of a window. Memory that an operation uses is borrowed until the
-//! operation has ended ([`Window::put`], [`Port::scope`]), or given away ([`Window::put_owned`]). The compiler refuses the rest:
+//! What other tasks write is plain data ([`bytemuck::Pod`]) and is copied out of a window. Memory
+//! that an operation uses is borrowed until the operation has ended ([`Window::put`],
+//! [`Port::scope`]), or given away ([`Window::put_owned`]). The compiler refuses the rest:
 //!
 //! ```compile_fail,E0277
 //! // Any bytes are not a `bool`: another task could write a 2.

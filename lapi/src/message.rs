@@ -29,7 +29,8 @@ pub struct Arrival<'a> {
 type Completion = Box<dyn FnOnce(&Arc<Port>, Vec<u8>) + Send>;
 
 impl Arrival<'_> {
-    /// The data is received into `into`, scattered by a program, and passed to `then`, as [`Accept::then`] does.
+    /// The data is received into `into`, scattered by a program, and passed to `then`, as
+    /// [`Accept::then`] does.
     ///
     /// # Errors
     /// `LAPI_ERR_OFFSET_LEN`: the items of the message are not within `into`.
@@ -116,7 +117,8 @@ impl Accept {
         Self(Decision::Again)
     }
 
-    /// The data is received, and passed to `then`, on a thread of the library. This is the completion handler: it may wait, and call everything.
+    /// The data is received, and passed to `then`, on a thread of the library. This is the
+    /// completion handler: it may wait, and call everything.
     pub fn then(then: impl FnOnce(&Arc<Port>, Vec<u8>) + Send + 'static) -> Self {
         Self(Decision::Receive(Box::new(then)))
     }
@@ -125,11 +127,13 @@ impl Accept {
 type Handler = Box<dyn Fn(&Arc<Port>, &Arrival<'_>) -> Accept + Send + Sync>;
 
 impl Port {
-    /// Sets the header handler of an index, 1 to 63 (LAPI_Addr_set). It runs in the dispatcher, so that it must be short: calls that wait
-    /// return an error in it. A panic in it, or in a completion handler, ends the process. Messages that have arrived before wait for it for a
-    /// second.
+    /// Sets the header handler of an index, 1 to 63 (LAPI_Addr_set). It runs in the
+    /// dispatcher, so that it must be short: calls that wait return an error in it. A panic in
+    /// it, or in a completion handler, ends the process. Messages that have arrived before
+    /// wait for it for a second.
     ///
-    /// A handler that keeps a clone of its port keeps the context's memory; it gets a reference instead.
+    /// A handler that keeps a clone of its port keeps the context's memory; it gets a
+    /// reference instead.
     ///
     /// # Errors
     /// `LAPI_ERR_ADDR_HNDL_RANGE`: there is no such index, or it has a handler.
@@ -143,18 +147,21 @@ impl Port {
         self.set_handler(index, Box::new(handler), trampoline)
     }
 
-    /// Sends a message to the handler that `task` has set for this index (LAPI_Amsend). Returns when header and data may be changed.
-    /// The length of the header is a multiple of 4, at most 1024 bytes.
+    /// Sends a message to the handler that `task` has set for this index (LAPI_Amsend). Returns
+    /// when header and data may be changed. The length of the header is a multiple of 4, at
+    /// most 1024 bytes.
     ///
     /// # Errors
-    /// `LAPI_ERR_TGT`, `LAPI_ERR_HDR_LEN`, `LAPI_ERR_UHDR_LEN`, `LAPI_ERR_ADDR_HNDL_RANGE`. `LAPI_ERR_NO_CONNECTIVITY`: the task is lost.
-    /// `LAPI_ERR_UNKNOWN`: called in a header handler, which may use [`Self::send_owned`].
+    /// `LAPI_ERR_TGT`, `LAPI_ERR_HDR_LEN`, `LAPI_ERR_UHDR_LEN`, `LAPI_ERR_ADDR_HNDL_RANGE`.
+    /// `LAPI_ERR_NO_CONNECTIVITY`: the task is lost. `LAPI_ERR_UNKNOWN`: called in a header
+    /// handler, which may use [`Self::send_owned`].
     #[inline]
     pub fn send(&self, task: u32, handler: u16, header: &[u8], data: &[u8]) -> Result<()> {
         self.send_until(task, handler, header, data, Until::Reusable)
     }
 
-    /// Sends as [`Self::send`] does, and returns when the completion handler at the target has returned.
+    /// Sends as [`Self::send`] does, and returns when the completion handler at the
+    /// target has returned.
     ///
     /// # Errors
     /// The errors of [`Self::send`].
@@ -173,7 +180,8 @@ impl Port {
         }
     }
 
-    /// Sends as [`Self::send`] does a header and data that are given away, so that the call does not wait: header handlers may use it.
+    /// Sends as [`Self::send`] does a header and data that are given away, so that the call does
+    /// not wait: header handlers may use it.
     ///
     /// # Errors
     /// The errors of [`Self::send`].
@@ -182,15 +190,16 @@ impl Port {
         let mut held = self.enter()?;
         command.shdlr = Some(drop_owned);
         command.sinfo = into_raw((header, data));
-        // SAFETY: header and data live until the send completion handler has run, or for ever if it never does. A message that was
-        // refused is not under way.
+        // SAFETY: header and data live until the send completion handler has run, or for ever if it
+        // never does. A message that was refused is not under way.
         unsafe {
             let sent = active_message::amsend(&mut held, &request::active_message(&command));
             kept_if_started(sent, command.sinfo)
         }
     }
 
-    /// Sends a message whose data is gathered from `items` items in `from` (LAPI_DGSP_XFER). Otherwise as [`Self::send`].
+    /// Sends a message whose data is gathered from `items` items in `from` (LAPI_DGSP_XFER).
+    /// Otherwise as [`Self::send`].
     ///
     /// # Errors
     /// The errors of [`Self::send`]. `LAPI_ERR_OFFSET_LEN`: the items are not within `from`.
@@ -206,7 +215,8 @@ impl Port {
         check_header(handler, header)?;
         layout.check_items(items, size_of_val(from))?;
         let bytes = layout.message_bytes(items)?;
-        // SAFETY: header and items are borrowed until `perform` returns; the items are within `from`, and the program lives as long as `layout`.
+        // SAFETY: header and items are borrowed until `perform` returns; the items are within
+        // `from`, and the program lives as long as `layout`.
         unsafe {
             self.perform(task, Until::Reusable, |held, counters| {
                 let command = lapi_amdgsp_t {
@@ -286,7 +296,8 @@ struct Receiving {
     data: Vec<u8>,
 }
 
-/// The header handler of index `INDEX` for the core, which does not pass the index. A panic cannot leave it: it ends the process.
+/// The header handler of index `INDEX` for the core, which does not pass the index. A panic cannot
+/// leave it: it ends the process.
 unsafe extern "C" fn arrived<const INDEX: usize>(
     handle: *mut lapi_handle_t,
     header: *mut c_void,
@@ -296,7 +307,8 @@ unsafe extern "C" fn arrived<const INDEX: usize>(
     parameter: *mut *mut c_void,
 ) -> *mut c_void {
     let info = info.cast::<lapi_return_info_t>();
-    // SAFETY: the core's pointers, which live during the call; `info` points to a whole lapi_return_info_t.
+    // SAFETY: the core's pointers, which live during the call; `info` points to a whole
+    // lapi_return_info_t.
     let (arrival, data) = unsafe {
         let len = (*info).msg_len as usize;
         let here = (*info).udata_one_pkt_ptr.cast::<u8>();

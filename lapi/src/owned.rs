@@ -10,7 +10,8 @@ pub(crate) fn into_raw(data: impl Any + Send) -> *mut libc::c_void {
     Box::into_raw(Box::new(data)).cast()
 }
 
-/// The outcome of a call that was to start an operation with this data. When it has started none, the data is dropped.
+/// The outcome of a call that was to start an operation with this data. When it has started none,
+/// the data is dropped.
 ///
 /// # Safety
 /// `data` must come from [`into_raw`], and nothing else may use it if the operation was refused.

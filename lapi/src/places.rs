@@ -1,7 +1,8 @@
 //! The instances of this process: which are taken, and the way from a handle to its port.
 //!
-//! The core calls handlers with a handle; the trampolines of this crate find the port by it. These tables, and the count of
-//! forks, are the only globals of this crate. They are apart from those of the C interface: a process that uses both names its instances.
+//! The core calls handlers with a handle; the trampolines of this crate find the port by it. These
+//! tables, and the count of forks, are the only globals of this crate. They are apart from those of
+//! the C interface: a process that uses both names its instances.
 
 use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, lapi_handle_t};
 use openlapi::api::env::INSTANCES;
@@ -88,7 +89,8 @@ fn forks() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// Shared memory is not mapped in a forked child, and the threads are the parent's: its contexts are refused there.
+/// Shared memory is not mapped in a forked child, and the threads are the parent's: its contexts
+/// are refused there.
 fn prepare_for_forks() {
     extern "C" fn before() {
         fork::before();

@@ -1,4 +1,5 @@
-//! What may be done with a context, by any thread and in handlers: queries, fences, progress, and the waits of all operations.
+//! What may be done with a context, by any thread and in handlers: queries, fences, progress, and
+//! the waits of all operations.
 
 mod collective;
 
@@ -15,7 +16,8 @@ use std::time::Duration;
 
 pub(crate) use collective::CollectiveKind;
 
-/// The number of header handlers that a context may have; their indices are 1 up to this, exclusive.
+/// The number of header handlers that a context may have; their indices are 1 up to
+/// this, exclusive.
 pub const HANDLERS: usize = 64;
 
 /// What the counter of an operation is set to when its target is lost.
@@ -23,16 +25,17 @@ const LOST: i32 = 1 << 30;
 
 /// The operations of an open [`Context`](crate::Context).
 ///
-/// Windows and counters keep it; handlers get a reference to it. After the context has ended every call returns
-/// `LAPI_ERR_HNDL_INVALID`.
+/// Windows and counters keep it; handlers get a reference to it. After the context has ended every
+/// call returns `LAPI_ERR_HNDL_INVALID`.
 pub struct Port {
     context: Arc<api::Context>,
     place: Place,
     handle: lapi_handle_t,
     ended: AtomicBool,
     task: u32,
-    /// For each task, how often it was purged, or given up by a resume: windows, counters and operations of before have to do with
-    /// memory of a process that may be another one now. Changed with the context's lock held.
+    /// For each task, how often it was purged, or given up by a resume: windows, counters and
+    /// operations of before have to do with memory of a process that may be another one now.
+    /// Changed with the context's lock held.
     lives: Box<[AtomicU32]>,
     /// The number of the next collective object.
     next: AtomicU64,
@@ -56,7 +59,8 @@ struct Awaited {
 pub(crate) enum Until {
     /// The origin counter: the buffer may be used again; of a get, the data is there.
     Reusable,
-    /// The completion counter: the data is in place at the target, and its completion handler has returned.
+    /// The completion counter: the data is in place at the target, and its completion
+    /// handler has returned.
     Complete,
 }
 
@@ -68,7 +72,8 @@ pub(crate) struct Counters {
 }
 
 impl Port {
-    /// Of task `task` of `tasks`. `continues`: the program has an error handler, so that it continues when a task is lost.
+    /// Of task `task` of `tasks`. `continues`: the program has an error handler, so that it
+    /// continues when a task is lost.
     pub(crate) fn new(
         context: Arc<api::Context>,
         place: Place,
@@ -110,7 +115,8 @@ impl Port {
     /// A fence of all tasks, each of which must call it (LAPI_Gfence).
     ///
     /// # Errors
-    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task is in another collective call.
+    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task is in another
+    /// collective call.
     pub fn gfence(&self) -> Result<()> {
         let _turn = self.turn("a fence of all tasks")?;
         fence::gfence(&mut self.enter()?)
@@ -119,7 +125,8 @@ impl Port {
     /// Every task gives a number and gets those of all, by task (LAPI_Address_init64).
     ///
     /// # Errors
-    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task is in another collective call.
+    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task is in another
+    /// collective call.
     pub fn exchange(&self, value: u64) -> Result<Vec<u64>> {
         self.collectively(CollectiveKind::Exchange, 0, |step| step.exchange(value))
     }
@@ -147,7 +154,8 @@ impl Port {
         env::set(&self.context, attribute as lapi_query_t, value)
     }
 
-    /// What went over the network, or over shared memory (`QUERY_STATISTICS`, `QUERY_SHM_STATISTICS`).
+    /// What went over the network, or over shared memory (`QUERY_STATISTICS`,
+    /// `QUERY_SHM_STATISTICS`).
     pub fn statistics(&self, shared_memory: bool) -> Result<lapi_statistics_t> {
         let query = if shared_memory { QUERY_SHM_STATISTICS } else { QUERY_STATISTICS };
         match env::query(&mut self.enter()?, query)? {
@@ -156,11 +164,12 @@ impl Port {
         }
     }
 
-    /// Gives a task up: what is under way with it ends here (LAPI_Purge_totask). Windows and counters that exist now refuse it for ever:
-    /// their memory there may be another process's when it rejoins.
+    /// Gives a task up: what is under way with it ends here (LAPI_Purge_totask). Windows and
+    /// counters that exist now refuse it for ever: their memory there may be another process's
+    /// when it rejoins.
     ///
-    /// Operations that other threads wait for end with an error only if the context has an error handler
-    /// ([`Builder::on_error`](crate::Builder::on_error)).
+    /// Operations that other threads wait for end with an error only if the context has an error
+    /// handler ([`Builder::on_error`](crate::Builder::on_error)).
     pub fn purge(&self, task: u32) -> Result<()> {
         let mut held = self.enter()?;
         let life = self.life(task)?;
@@ -175,7 +184,8 @@ impl Port {
         Ok(())
     }
 
-    /// Lets a task that was purged or lost rejoin (LAPI_Resume_totask). One that was lost is purged by this.
+    /// Lets a task that was purged or lost rejoin (LAPI_Resume_totask). One that was lost is
+    /// purged by this.
     pub fn resume(&self, task: u32) -> Result<()> {
         let mut held = self.enter()?;
         let life = self.life(task)?;
@@ -229,14 +239,16 @@ impl Port {
         self.lives.iter().map(|life| life.load(Ordering::Relaxed)).collect()
     }
 
-    /// Refuses an operation with what was made in another life of its target. `held` shows that it is this life until the operation has
-    /// started: what is sent to a task that rejoins would reach another process.
+    /// Refuses an operation with what was made in another life of its target. `held` shows that it
+    /// is this life until the operation has started: what is sent to a task that rejoins would
+    /// reach another process.
     #[inline]
     pub(crate) fn check_life(&self, _held: &Held<'_>, task: u32, life: u32) -> Result<()> {
         if self.life(task)? == life { Ok(()) } else { Err(purged(task)) }
     }
 
-    /// Refuses an object of another context: its fences do not wait for operations of this one, and it has other lives of the tasks.
+    /// Refuses an object of another context: its fences do not wait for operations of this one, and
+    /// it has other lives of the tasks.
     #[inline]
     pub(crate) fn check_same(&self, other: &Port, what: &str) -> Result<()> {
         if std::ptr::eq(self, other) {
@@ -280,7 +292,8 @@ impl Port {
     /// Starts an operation and waits until it no longer uses the memory of the caller.
     ///
     /// # Safety
-    /// `start` must start an operation with `task` that raises the counter it is given once, or return an error and start none.
+    /// `start` must start an operation with `task` that raises the counter it is given once, or
+    /// return an error and start none.
     #[inline]
     pub(crate) unsafe fn perform(
         &self,
@@ -300,7 +313,8 @@ impl Port {
     /// Starts an operation whose end [`Self::finish`] waits for.
     ///
     /// # Safety
-    /// The conditions of [`Self::perform`] hold; the counter must stay where it is until [`Self::finish`] has returned.
+    /// The conditions of [`Self::perform`] hold; the counter must stay where it is until
+    /// [`Self::finish`] has returned.
     pub(crate) unsafe fn start(
         &self,
         task: u32,
@@ -316,7 +330,8 @@ impl Port {
             Until::Reusable => Counters { origin: cntr, completion: none },
             Until::Complete => Counters { origin: none, completion: cntr },
         };
-        // A defect of the core that unwinds would free the memory of an operation that it has started.
+        // A defect of the core that unwinds would free the memory of an operation that
+        // it has started.
         let bomb = AbortOnUnwind;
         let started = start(&mut held, counters);
         std::mem::forget(bomb);
@@ -326,7 +341,8 @@ impl Port {
         started
     }
 
-    /// Waits for the end of an operation. When this returns, even with an error, the operation uses no memory of the program.
+    /// Waits for the end of an operation. When this returns, even with an error, the operation uses
+    /// no memory of the program.
     ///
     /// # Safety
     /// The counter must be that of an operation that [`Self::start`] has started.
@@ -337,7 +353,8 @@ impl Port {
         let waited =
             self.enter().and_then(|mut held| unsafe { progress::waitcntr(&mut held, cntr as usize, 1) });
         if waited.is_err() {
-            // The context is being ended by another thread. Until that is done, data may still arrive.
+            // The context is being ended by another thread. Until that is done, data
+            // may still arrive.
             // SAFETY: as above.
             let cntr = unsafe { value(cntr) };
             while !self.ended.load(Ordering::Acquire) && cntr.load(Ordering::Acquire) < 1 && self.is_own() {
@@ -349,8 +366,9 @@ impl Port {
         if waited? >= LOST - 1 { Err(lost(task)) } else { Ok(()) }
     }
 
-    /// The core has reported a loss of the task: it has ended all operations of then, and those that threads wait for end with an error.
-    /// Another thread may have resumed the task since, which has done the same.
+    /// The core has reported a loss of the task: it has ended all operations of then, and those
+    /// that threads wait for end with an error. Another thread may have resumed the task since,
+    /// which has done the same.
     pub(crate) fn lose(&self, task: u32) {
         // A context that has ended has no operations.
         let Ok(mut held) = self.enter() else { return };
@@ -362,8 +380,8 @@ impl Port {
         self.wake();
     }
 
-    /// Ends the waits for the operations with a task of this life of it and of earlier ones. The core must have ended those, and the
-    /// context's lock be held since.
+    /// Ends the waits for the operations with a task of this life of it and of earlier ones. The
+    /// core must have ended those, and the context's lock be held since.
     fn end_awaited(&self, task: u32, life: u32) {
         self.list(|list| {
             for awaited in list.iter().filter(|awaited| awaited.task == task && awaited.life <= life) {
@@ -373,7 +391,8 @@ impl Port {
         });
     }
 
-    /// Wakes the threads that wait, without the list: this makes progress, in which another task may be found lost.
+    /// Wakes the threads that wait, without the list: this makes progress, in which another task
+    /// may be found lost.
     fn wake(&self) {
         let mut any = lapi_cntr_t::new(0);
         // SAFETY: it lives during the call.

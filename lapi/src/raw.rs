@@ -7,14 +7,16 @@ use openlapi::api::{put_get, request};
 use openlapi::error::Result;
 
 impl Port {
-    /// Copies `data` to an address of `task` (LAPI_Put). Returns when `data` may be changed; it is in place after a fence. Tasks tell
-    /// each other their addresses by [`Self::exchange`], which is LAPI_Address_init64 for tasks in C.
+    /// Copies `data` to an address of `task` (LAPI_Put). Returns when `data` may be changed; it is
+    /// in place after a fence. Tasks tell each other their addresses by [`Self::exchange`], which
+    /// is LAPI_Address_init64 for tasks in C.
     ///
     /// # Errors
     /// The errors of [`Window::put`](crate::Window::put).
     ///
     /// # Safety
-    /// From this address on that task has memory for the data, which nothing else accesses until the data is in place.
+    /// From this address on that task has memory for the data, which nothing else accesses until
+    /// the data is in place.
     pub unsafe fn put_at<T: Pod>(&self, task: u32, address: u64, data: &[T]) -> Result<()> {
         // SAFETY: `data` is borrowed until `perform` returns; the caller's promise.
         unsafe {
@@ -30,9 +32,11 @@ impl Port {
     /// The errors of [`Window::put`](crate::Window::put).
     ///
     /// # Safety
-    /// From this address on that task has so much initialized memory, which nothing writes to until this returns.
+    /// From this address on that task has so much initialized memory, which nothing writes to
+    /// until this returns.
     pub unsafe fn get_at<T: Pod>(&self, task: u32, address: u64, into: &mut [T]) -> Result<()> {
-        // SAFETY: `into` is borrowed until `perform` returns, and any bytes are a `T`; the caller's promise.
+        // SAFETY: `into` is borrowed until `perform` returns, and any bytes are a `T`; the
+        // caller's promise.
         unsafe {
             self.perform(task, Until::Reusable, |held, counters| {
                 put_get::get(held, &request::get(&get_command(task, address, into, counters)))

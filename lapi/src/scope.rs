@@ -1,4 +1,5 @@
-//! Several operations at a time, with borrowed memory: their end is waited for at the end of a scope.
+//! Several operations at a time, with borrowed memory: their end is waited for at the
+//! end of a scope.
 
 use crate::counter::TargetCounter;
 use crate::message::message_command;
@@ -12,7 +13,8 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// What [`Port::scope`] passes to its closure: starts operations that may be under way until the scope ends.
+/// What [`Port::scope`] passes to its closure: starts operations that may be under way until
+/// the scope ends.
 pub struct Scope<'scope, 'env: 'scope> {
     port: &'env Port,
     /// Each operation with its counter, which stays where it is.
@@ -22,10 +24,11 @@ pub struct Scope<'scope, 'env: 'scope> {
 }
 
 impl Port {
-    /// Calls `run`, and returns when all operations that it has started have ended: then their memory may be used again, and that of gets has
-    /// the data. Puts are in place after a fence.
+    /// Calls `run`, and returns when all operations that it has started have ended: then their
+    /// memory may be used again, and that of gets has the data. Puts are in place after a fence.
     ///
-    /// The operations borrow their memory for the scope. It ends in no other way than by waiting for them, even when `run` panics.
+    /// The operations borrow their memory for the scope. It ends in no other way than by waiting
+    /// for them, even when `run` panics.
     ///
     /// # Errors
     /// That of the first operation that has failed. `LAPI_ERR_UNKNOWN`: called in a header handler.
@@ -49,7 +52,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts [`Window::put`].
     ///
     /// # Errors
-    /// The errors of [`Window::put`]. `LAPI_ERR_HNDL_INVALID`: the window belongs to another context.
+    /// The errors of [`Window::put`]. `LAPI_ERR_HNDL_INVALID`: the window belongs to
+    /// another context.
     pub fn put<T: Pod + Send + Sync>(
         &'scope self,
         window: &Window<T>,
@@ -86,7 +90,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.port.check_same(window.port(), "the window")?;
         let remote = window.place(task, at, data.len())?;
         let counter = window.counter(task, counter)?;
-        // SAFETY: the data is borrowed until the scope has ended, and the place is within the target's window.
+        // SAFETY: the data is borrowed until the scope has ended, and the place is within the
+        // target's window.
         unsafe {
             self.start(task, |held, counters| {
                 window.check_life(held, task)?;
@@ -108,7 +113,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<()> {
         self.port.check_same(window.port(), "the window")?;
         let remote = window.place(task, at, into.len())?;
-        // SAFETY: the memory is borrowed until the scope has ended, any bytes are a `T`, and the place is within the target's window.
+        // SAFETY: the memory is borrowed until the scope has ended, any bytes are a `T`, and the
+        // place is within the target's window.
         unsafe {
             self.start(task, |held, counters| {
                 window.check_life(held, task)?;

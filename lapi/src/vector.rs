@@ -10,7 +10,8 @@ use openlapi::error::{Error, Result};
 use std::ptr;
 
 impl<T: Pod + Send + Sync> Window<T> {
-    /// Copies each block to the window of `task`, from its own element on, as one message (LAPI_Putv). Returns when the blocks may be changed.
+    /// Copies each block to the window of `task`, from its own element on, as one message
+    /// (LAPI_Putv). Returns when the blocks may be changed.
     ///
     /// # Errors
     /// The errors of [`Window::put`]; nothing is copied then.
@@ -21,8 +22,8 @@ impl<T: Pod + Send + Sync> Window<T> {
         let origin = blocks.iter().map(|(_, data)| (data.as_ptr() as u64, size_of_val(*data)));
         let mut lists = self.lists(task, blocks.iter().map(|(at, data)| (*at, data.len())), origin)?;
         let (mut org_vec, mut tgt_vec) = lists.vectors();
-        // SAFETY: the blocks are borrowed until `perform` returns, the vectors live during the call, which alone reads them, and the places are
-        // within the target's window.
+        // SAFETY: the blocks are borrowed until `perform` returns, the vectors live during the
+        // call, which alone reads them, and the places are within the target's window.
         unsafe {
             self.port().perform(task, Until::Reusable, |held, counters| {
                 self.check_life(held, task)?;
@@ -44,7 +45,8 @@ impl<T: Pod + Send + Sync> Window<T> {
         }
     }
 
-    /// Copies elements of the window of `task` to each block, from its own element on, as one message (LAPI_Getv). Returns when they are there.
+    /// Copies elements of the window of `task` to each block, from its own element on, as one
+    /// message (LAPI_Getv). Returns when they are there.
     ///
     /// # Errors
     /// The errors of [`Window::put`]; nothing is copied then.

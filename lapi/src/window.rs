@@ -17,11 +17,12 @@ use std::sync::Arc;
 
 /// Memory of each task that every task can put into and get from.
 ///
-/// Other tasks may write into it at any time, so that there is no reference to its elements: they are copied in and out by atomic
-/// accesses, and any bytes are a value of their type. [`Window::exclusive`] gives a slice while no task accesses the window.
+/// Other tasks may write into it at any time, so that there is no reference to its elements: they
+/// are copied in and out by atomic accesses, and any bytes are a value of their type.
+/// [`Window::exclusive`] gives a slice while no task accesses the window.
 ///
-/// Dropping a window keeps its memory for the rest of the process, because another task may still write there; [`Window::free`]
-/// returns it, which all tasks do together.
+/// Dropping a window keeps its memory for the rest of the process, because another task may still
+/// write there; [`Window::free`] returns it, which all tasks do together.
 pub struct Window<T: Pod + Send + Sync> {
     port: Arc<Port>,
     base: NonNull<T>,
@@ -40,17 +41,20 @@ struct Remote {
     life: u32,
 }
 
-// SAFETY: the memory is accessed by atomic copies of plain data and by the core, which may be done by any thread.
+// SAFETY: the memory is accessed by atomic copies of plain data and by the core, which may be done
+// by any thread.
 unsafe impl<T: Pod + Send + Sync> Send for Window<T> {}
 // SAFETY: the same.
 unsafe impl<T: Pod + Send + Sync> Sync for Window<T> {}
 
 impl<T: Pod + Send + Sync> Window<T> {
-    /// Makes a window of `len` zeroed elements at this task. All tasks call this, each with its own length.
+    /// Makes a window of `len` zeroed elements at this task. All tasks call this, each with
+    /// its own length.
     ///
     /// # Errors
-    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective call, or a window of another type.
-    /// `LAPI_ERR_MEMORY_EXHAUSTED`, in all tasks: one of them has no memory for its elements.
+    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective
+    /// call, or a window of another type. `LAPI_ERR_MEMORY_EXHAUSTED`, in all tasks: one of them
+    /// has no memory for its elements.
     pub fn new(port: &Arc<Port>, len: usize) -> Result<Self> {
         let memory = allocate::<T>(len);
         let known = Cell::new(false);
@@ -74,7 +78,8 @@ impl<T: Pod + Send + Sync> Window<T> {
                 Ok(Self { port: port.clone(), base, len, number, remote, exclusive: false })
             }
             (memory, made, without) => {
-                // Where the others may have learnt of the memory, they know that one of them has none, or it is kept.
+                // Where the others may have learnt of the memory, they know that one of them has
+                // none, or it is kept.
                 if let Ok(base) = memory
                     && (without.is_some() || !known.get())
                 {
@@ -156,13 +161,15 @@ impl<T: Pod + Send + Sync> Window<T> {
         (at..).zip(values).for_each(|(index, value)| self.write(index, *value));
     }
 
-    /// Copies `data` to the window of `task`, from element `at` on (LAPI_Put). Returns when `data` may be changed; it is in place after a
-    /// fence, or when [`Self::put_complete`] is used instead.
+    /// Copies `data` to the window of `task`, from element `at` on (LAPI_Put). Returns when
+    /// `data` may be changed; it is in place after a fence, or when [`Self::put_complete`]
+    /// is used instead.
     ///
     /// # Errors
-    /// `LAPI_ERR_TGT`, `LAPI_ERR_OFFSET_LEN`: no such task, or fewer elements there. `LAPI_ERR_TGT_PURGED`: the task was purged since
-    /// the window was made. `LAPI_ERR_NO_CONNECTIVITY`: it is lost. `LAPI_ERR_UNKNOWN`: called in a header handler, which may use
-    /// [`Self::put_owned`].
+    /// `LAPI_ERR_TGT`, `LAPI_ERR_OFFSET_LEN`: no such task, or fewer elements there.
+    /// `LAPI_ERR_TGT_PURGED`: the task was purged since the window was made.
+    /// `LAPI_ERR_NO_CONNECTIVITY`: it is lost. `LAPI_ERR_UNKNOWN`: called in a header handler,
+    /// which may use [`Self::put_owned`].
     #[inline]
     pub fn put(&self, task: u32, at: usize, data: &[T]) -> Result<()> {
         self.put_until(task, at, data, Until::Reusable, None)
@@ -176,10 +183,12 @@ impl<T: Pod + Send + Sync> Window<T> {
         self.put_until(task, at, data, Until::Complete, None)
     }
 
-    /// Puts as [`Self::put`] does; when the data is in place, the counter of the target is incremented.
+    /// Puts as [`Self::put`] does; when the data is in place, the counter of the target
+    /// is incremented.
     ///
     /// # Errors
-    /// The errors of [`Self::put`]. `LAPI_ERR_HNDL_INVALID`: the counter belongs to another context.
+    /// The errors of [`Self::put`]. `LAPI_ERR_HNDL_INVALID`: the counter belongs to
+    /// another context.
     pub fn put_notify(&self, task: u32, at: usize, data: &[T], counter: &TargetCounter) -> Result<()> {
         self.put_until(task, at, data, Until::Reusable, Some(counter))
     }
@@ -194,7 +203,8 @@ impl<T: Pod + Send + Sync> Window<T> {
     ) -> Result<()> {
         let remote = self.place(task, at, data.len())?;
         let counter = self.counter(task, counter)?;
-        // SAFETY: `data` is borrowed until `perform` returns, and the place is within the target's window.
+        // SAFETY: `data` is borrowed until `perform` returns, and the place is within the
+        // target's window.
         unsafe {
             self.port.perform(task, until, |held, counters| {
                 self.check_life(held, task)?;
@@ -203,7 +213,8 @@ impl<T: Pod + Send + Sync> Window<T> {
         }
     }
 
-    /// Puts as [`Self::put`] does data that is given away, so that the call does not wait: header handlers may use it.
+    /// Puts as [`Self::put`] does data that is given away, so that the call does not wait: header
+    /// handlers may use it.
     ///
     /// # Errors
     /// The errors of [`Self::put`].
@@ -215,19 +226,21 @@ impl<T: Pod + Send + Sync> Window<T> {
         let mut command = put_command(task, remote, &data, none, 0);
         command.shdlr = Some(drop_owned);
         command.sinfo = into_raw(data);
-        // SAFETY: the data lives until the send completion handler has run, or for ever if it never does. A put that was refused is not
-        // under way.
+        // SAFETY: the data lives until the send completion handler has run, or for ever if it never
+        // does. A put that was refused is not under way.
         unsafe { kept_if_started(put_get::put(&mut held, &request::put(&command)), command.sinfo) }
     }
 
-    /// Copies elements of the window of `task`, from `at` on, to `into` (LAPI_Get). Returns when they are there.
+    /// Copies elements of the window of `task`, from `at` on, to `into` (LAPI_Get). Returns when
+    /// they are there.
     ///
     /// # Errors
     /// The errors of [`Self::put`].
     #[inline]
     pub fn get(&self, task: u32, at: usize, into: &mut [T]) -> Result<()> {
         let remote = self.place(task, at, into.len())?;
-        // SAFETY: `into` is borrowed until `perform` returns, any bytes are a `T`, and the place is within the target's window.
+        // SAFETY: `into` is borrowed until `perform` returns, any bytes are a `T`, and the place is
+        // within the target's window.
         unsafe {
             self.port.perform(task, Until::Reusable, |held, counters| {
                 self.check_life(held, task)?;
@@ -246,19 +259,22 @@ impl<T: Pod + Send + Sync> Window<T> {
         Ok(value)
     }
 
-    /// Calls `access` with this task's memory while no task accesses the window. All tasks call this; it begins and ends with a fence of
-    /// all tasks.
+    /// Calls `access` with this task's memory while no task accesses the window. All tasks call
+    /// this; it begins and ends with a fence of all tasks.
     ///
     /// # Errors
-    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective call. When it has failed, or
-    /// `access` has panicked, this task can no longer use the window: others may be in their access.
+    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective
+    /// call. When it has failed, or `access` has panicked, this task can no longer use the window:
+    /// others may be in their access.
     pub fn exclusive<R>(&mut self, access: impl FnOnce(&mut [T]) -> R) -> Result<R> {
         self.check_usable()?;
         let (port, number) = (self.port.clone(), self.number);
         self.exclusive = true;
-        // Every task has begun and borrows its window mutably, and after the fence nothing that was sent before is under way.
+        // Every task has begun and borrows its window mutably, and after the fence nothing that was
+        // sent before is under way.
         port.collectively(CollectiveKind::Begin, number, |step| step.gfence())?;
-        // SAFETY: zeroed or written by tasks, within the memory; no other access exists until all tasks have reached the end.
+        // SAFETY: zeroed or written by tasks, within the memory; no other access exists until all
+        // tasks have reached the end.
         let result = access(unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) });
         port.collectively(CollectiveKind::End, number, |_| Ok(()))?;
         self.exclusive = false;
@@ -268,7 +284,8 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// Returns the memory. All tasks call this.
     ///
     /// # Errors
-    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective call; the memory is kept then.
+    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective
+    /// call; the memory is kept then.
     pub fn free(self) -> Result<()> {
         self.check_usable()?;
         self.port.collectively(CollectiveKind::Free, self.number, |step| step.gfence())?;
@@ -305,7 +322,8 @@ impl<T: Pod + Send + Sync> Window<T> {
         self.port.check_life(held, task, self.remote[task as usize].life)
     }
 
-    /// The address of a counter at `task`, 0 for none. To be called after [`Self::place`], so that both are of one life of the task.
+    /// The address of a counter at `task`, 0 for none. To be called after [`Self::place`], so that
+    /// both are of one life of the task.
     pub(crate) fn counter(&self, task: u32, counter: Option<&TargetCounter>) -> Result<u64> {
         counter.map_or(Ok(0), |counter| counter.address(&self.port, task))
     }

@@ -137,7 +137,8 @@ fn messages() {
         context
             .on_message(7, move |port, arrival| {
                 let (sender, source, header) = (sender.clone(), arrival.source, arrival.header.to_vec());
-                // The dispatcher runs it: what would wait is refused, and what need not wait is done.
+                // The dispatcher runs it: what would wait is refused, and what need
+                // not wait is done.
                 assert_eq!(code(port.fence()), codes::LAPI_ERR_UNKNOWN);
                 assert_eq!(code(port.exchange(1)), codes::LAPI_ERR_UNKNOWN);
                 assert_eq!(code(port.send(source, 8, &[], &[])), codes::LAPI_ERR_UNKNOWN);
@@ -262,7 +263,8 @@ fn a_panic_in_a_handler_ends_the_task() {
     assert!(!outcome.stdout.contains("still here"), "{outcome}");
 }
 
-/// Fences of one context do not wait for operations of another one, which would write to a window that is freed or lent out.
+/// Fences of one context do not wait for operations of another one, which would write to a window
+/// that is freed or lent out.
 #[test]
 fn contexts_do_not_share_windows_and_counters() {
     let Some(outcome) = start("contexts_do_not_share_windows_and_counters", 2) else {

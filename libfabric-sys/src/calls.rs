@@ -1,9 +1,9 @@
-//! The inline functions of libfabric's headers: calls through the tables of an object. The names are those of the headers without
-//! `fi_`.
+//! The inline functions of libfabric's headers: calls through the tables of an object. The names
+//! are those of the headers without `fi_`.
 //!
 //! # Safety
-//! Of each function: the objects are open and of this library, the pointers are as the man page of the call says. A table that
-//! a provider does not fill holds functions that return -FI_ENOSYS.
+//! Of each function: the objects are open and of this library, the pointers are as the man page of
+//! the call says. A table that a provider does not fill holds functions that return -FI_ENOSYS.
 
 #![allow(clippy::missing_safety_doc, reason = "one promise, above, for all of them")]
 

@@ -1,12 +1,13 @@
 //! libfabric's C interface.
 //!
-//! [`bindings`] has the types and constants, made by bindgen from the headers of libfabric 1.17 and committed, so that a build needs
-//! neither these headers nor libclang; a test makes them again and compares. [`Library`] has the functions: the shared
-//! object is opened when it is first used. Most of libfabric's calls are inline functions of its headers that call through
-//! a table of an object; they are in [`calls`].
+//! [`bindings`] has the types and constants, made by bindgen from the headers of libfabric 1.17 and
+//! committed, so that a build needs neither these headers nor libclang; a test makes them again and
+//! compares. [`Library`] has the functions: the shared object is opened when it is first used. Most
+//! of libfabric's calls are inline functions of its headers that call through a table of an object;
+//! they are in [`calls`].
 //!
-//! The functions are found with the versions that the headers of 1.17 belong to. libfabric 2.x has these too, and gives them the
-//! structures of that version.
+//! The functions are found with the versions that the headers of 1.17 belong to. libfabric 2.x has
+//! these too, and gives them the structures of that version.
 
 /// Types and constants, as bindgen makes them.
 #[allow(
@@ -117,7 +118,8 @@ impl Library {
     /// fi_freeinfo: the whole list.
     ///
     /// # Safety
-    /// `info` is of [`Self::get_info`], [`Self::dup_info`] or [`Self::alloc_info`], and is freed once.
+    /// `info` is of [`Self::get_info`], [`Self::dup_info`] or [`Self::alloc_info`], and
+    /// is freed once.
     pub unsafe fn free_info(&self, info: *mut fi_info) {
         // SAFETY: the caller's promise.
         unsafe { (self.free_info)(info) }
@@ -174,7 +176,8 @@ impl Library {
     /// # Safety
     /// `data` is of the type that `kind` names.
     pub unsafe fn tostr(&self, data: *const c_void, kind: bindings::fi_type) -> String {
-        // SAFETY: the caller's promise; the string is libfabric's own, for this thread, until the next call.
+        // SAFETY: the caller's promise; the string is libfabric's own, for this thread, until
+        // the next call.
         unsafe { CStr::from_ptr((self.tostr)(data, kind)) }.to_string_lossy().into_owned()
     }
 }

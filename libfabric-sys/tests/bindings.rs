@@ -1,4 +1,5 @@
-//! The committed bindings are those of the system's headers, and the library that runs understands them.
+//! The committed bindings are those of the system's headers, and the library that runs
+//! understands them.
 
 use libfabric_sys::bindings as fi;
 use std::path::Path;
@@ -24,7 +25,8 @@ fn generate(headers: &str) -> Option<String> {
     Some(made.ok()?.ok()?.to_string())
 }
 
-/// Headers of another version have other bindings: what we use of them is compared by the tests of the transport, which run.
+/// Headers of another version have other bindings: what we use of them is compared by the tests of
+/// the transport, which run.
 #[test]
 fn are_those_of_the_headers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,5 +1,5 @@
-/* The atomic operations of AIX's C library, which old programs call, often without a declaration. All are weak: a
- * program's own definition takes precedence. */
+/* The atomic operations of AIX's C library, which old programs call, often without a declaration.
+ * All are weak: a program's own definition takes precedence. */
 #include <sys/atomic_op.h>
 
 #define HELPER __attribute__((weak))

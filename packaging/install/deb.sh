@@ -5,8 +5,9 @@
 #   liblapi-r-dev    headers, archives, compile wrappers, pkg-config and CMake files, man pages of the calls, the samples
 #   openlapi         poe, lapi_info, lapi_perf, lapi_prof, lapi_top and their man pages
 #
-# The first column of packaging/install/manifest names the package of each file. The variables are those of install.sh. Times in
-# the packages are that of the last commit (or SOURCE_DATE_EPOCH), so that the same sources make the same packages.
+# The first column of packaging/install/manifest names the package of each file. The variables are
+# those of install.sh. Times in the packages are that of the last commit (or SOURCE_DATE_EPOCH), so
+# that the same sources make the same packages.
 # DEBFULLNAME and DEBEMAIL name the maintainer.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -36,7 +37,7 @@ packaging/install/install.sh list | while read -r package file; do
 done
 rm -rf "$out/all"
 
-# --- common to all packages --------------------------------------------------------------------------------------------
+# --- common to all packages -----------------------------------------------------------------------
 compressed() { gzip -9n >"$1"; }
 
 documents() { # documents PACKAGE
@@ -67,7 +68,7 @@ find "$out" -path '*/share/man/*' -type l -print0 | while IFS= read -r -d '' lin
     rm "$link"
 done
 
-# --- specific to each package ------------------------------------------------------------------------------------------
+# --- specific to each package ---------------------------------------------------------------------
 examples=$out/liblapi-r-dev/usr/share/doc/liblapi-r-dev/examples
 mkdir -p "$examples"
 cp -r samples/. "$examples"
@@ -102,7 +103,7 @@ override liblapi-r1 initial-upload-closes-no-bugs "package-name-doesnt-match-son
 # Old link lines name the two empty libraries; mpcc_r needs all files below one prefix.
 override liblapi-r-dev initial-upload-closes-no-bugs "no-code-sections *" "pkg-config-unavailable-for-cross-compilation *"
 
-# --- control files -----------------------------------------------------------------------------------------------------
+# --- control files --------------------------------------------------------------------------------
 cat >"$out/debian/control" <<END
 Source: openlapi
 Maintainer: $maintainer

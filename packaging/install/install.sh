@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the files that packaging/install/manifest lists, removes them, or lists them:
 #   install.sh install|uninstall|list
-# PREFIX, DESTDIR, VERSION, RELEASE, RELEASE32, COMPAT and CATALOGS come from the environment, as the Makefile sets them.
+# PREFIX, DESTDIR, VERSION, RELEASE, RELEASE32, COMPAT and CATALOGS come from the environment, as
+# the Makefile sets them.
 set -eu
 cd "$(dirname "$0")/../.."
 to=${DESTDIR-}$PREFIX
@@ -81,7 +82,8 @@ put() { # put PACKAGE HOW SOURCE TARGET
         mv -f "$target.new" "$target"
         ;;
     *)
-        # -C keeps a file that is identical, so that targets that depend on its time are not built again.
+        # -C keeps a file that is identical, so that targets that depend on its time are
+        # not built again.
         install -C -m "$how" "$source" "$target"
         ;;
     esac
@@ -89,7 +91,8 @@ put() { # put PACKAGE HOW SOURCE TARGET
 
 take() { # take PACKAGE HOW SOURCE TARGET
     rm -f "$to/$4"
-    # A folder is removed with its last file; bin, lib, include and share, where other software is, by `clear` if at all.
+    # A folder is removed with its last file; bin, lib, include and share, where other software is,
+    # by `clear` if at all.
     local folder=${4%/*}
     while [ "$folder" != "${folder%/*}" ]; do
         ! compgen -G "$to/$folder/*" >/dev/null && rmdir "$to/$folder" 2>/dev/null || break
@@ -101,7 +104,8 @@ list() { # list PACKAGE HOW SOURCE TARGET
     ! is_there "$2" "$3" "$to/$4" || echo "$1 $4"
 }
 
-# After an uninstall from a prefix of its own: the folders that are empty now. Those of the system stay.
+# After an uninstall from a prefix of its own: the folders that are empty now. Those of
+# the system stay.
 clear() {
     case $PREFIX in / | /usr | /usr/local) return ;; esac
     local folder

@@ -48,7 +48,8 @@ macro_rules! declare {
         }
     };
     ($($member:ident = $text:expr,)*) => {
-        /// A call, or a request of LAPI_Xfer, or a kind of handler. LAPI_Xfer itself is a request of an unknown type.
+        /// A call, or a request of LAPI_Xfer, or a kind of handler. LAPI_Xfer itself is a request
+        /// of an unknown type.
         #[allow(non_camel_case_types, reason = "C's names")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]

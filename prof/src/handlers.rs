@@ -1,4 +1,5 @@
-//! The time in the program's handlers: the library calls each by the profiler's hook ([`openlapi::base::handler_runs`]).
+//! The time in the program's handlers: the library calls each by the profiler's hook
+//! ([`openlapi::base::handler_runs`]).
 
 use crate::calls::Call;
 use crate::record::{Seen, Traffic, handler_begins, record_handler};

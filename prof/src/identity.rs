@@ -1,4 +1,5 @@
-//! The number of this task, how many there are, and when the task began: known from the first LAPI_Init on.
+//! The number of this task, how many there are, and when the task began: known from the
+//! first LAPI_Init on.
 
 use openlapi::base::clock;
 use std::ptr::null_mut;
@@ -8,8 +9,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 static TASK: AtomicU32 = AtomicU32::new(0);
 /// How many tasks there are; 0 before the first LAPI_Init.
 static TASKS: AtomicU32 = AtomicU32::new(0);
-/// The tasks with which this one uses shared memory, itself included; null before the first LAPI_Init. A list is never freed: another
-/// thread may read it.
+/// The tasks with which this one uses shared memory, itself included; null before the first
+/// LAPI_Init. A list is never freed: another thread may read it.
 static SHARING: AtomicPtr<Vec<u32>> = AtomicPtr::new(null_mut());
 static TICKS: AtomicU64 = AtomicU64::new(0);
 static MONOTONIC: AtomicU64 = AtomicU64::new(0);
@@ -26,7 +27,8 @@ pub fn begin() {
     TICKS.store(ticks, Ordering::Relaxed);
 }
 
-/// Sets the number of this task, how many there are, and with which of them this one uses shared memory.
+/// Sets the number of this task, how many there are, and with which of them this one uses
+/// shared memory.
 pub fn set(task: u32, tasks: u32, sharing: Vec<u32>) {
     SHARING.store(Box::into_raw(Box::new(sharing)), Ordering::Release);
     TASK.store(task, Ordering::Relaxed);
@@ -92,8 +94,9 @@ impl Span {
     }
 }
 
-/// The ticks and the monotonic clock of one moment. Another task may get the processor between two readings, and in a short job
-/// that would change the length of a tick: of a few tries the shortest counts.
+/// The ticks and the monotonic clock of one moment. Another task may get the processor between two
+/// readings, and in a short job that would change the length of a tick: of a few tries the
+/// shortest counts.
 fn both_clocks() -> (u64, u64) {
     let read = || {
         let (before, monotonic, after) = (clock::ticks(), now(libc::CLOCK_MONOTONIC), clock::ticks());
@@ -104,7 +107,8 @@ fn both_clocks() -> (u64, u64) {
 
 fn now(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure lives during the call, which cannot fail for a clock that every Linux has.
+    // SAFETY: the structure lives during the call, which cannot fail for a clock that
+    // every Linux has.
     unsafe { libc::clock_gettime(clock, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

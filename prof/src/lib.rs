@@ -1,12 +1,14 @@
 //! liblapiprof.so: a profiler of LAPI programs.
 //!
-//! It exports every call of LAPI by its own name, makes the call by its other name (PLAPI_X, the manual's chapter 9), and
-//! counts and times it. It is linked before LAPI's library or preloaded. docs/profiling.md lists what it measures, and what
-//! it cannot measure.
+//! It exports every call of LAPI by its own name, makes the call by its other name (PLAPI_X, the
+//! manual's chapter 9), and counts and times it. It is linked before LAPI's library or preloaded.
+//! docs/profiling.md lists what it measures, and what it cannot measure.
 //!
-//! `calls` lists what is counted separately, `record` is what a call writes, `wrap` and `handlers` are what the program and
-//! LAPI call, `identity` is the task's number, `process` decides when to report, `watcher`, `signals` (with `signal_sets`) and `exit` report for a task
-//! that is interrupted, `part` is what one task reports, and `merge` and `report` make one report of all tasks.
+//! `calls` lists what is counted separately, `record` is what a call writes, `wrap` and
+//! `handlers` are what the program and LAPI call, `identity` is the task's number, `process`
+//! decides when to report, `watcher`, `signals` (with `signal_sets`) and `exit` report for a
+//! task that is interrupted, `part` is what one task reports, and `merge` and `report` make one
+//! report of all tasks.
 
 mod calls;
 mod exit;

@@ -1,5 +1,5 @@
-//! Which calls have turned out to be long that were begun without a reading of the clock: the library says so
-//! ([`openlapi::base::long_calls`]).
+//! Which calls have turned out to be long that were begun without a reading of the clock: the
+//! library says so ([`openlapi::base::long_calls`]).
 
 use crate::record;
 use openlapi::base::long_calls::Hook;

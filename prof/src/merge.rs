@@ -6,8 +6,8 @@ use std::fs::{self, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Merges the parts in a folder, of all tasks or of some, and returns a sentence about the result. A report that is newer than the final
-/// parts of all tasks stays.
+/// Merges the parts in a folder, of all tasks or of some, and returns a sentence about the result.
+/// A report that is newer than the final parts of all tasks stays.
 ///
 /// # Errors
 ///
@@ -27,7 +27,8 @@ pub fn merge(dir: &Path) -> Result<String, String> {
     ))
 }
 
-/// Merges when this part was the last one of its job. When several tasks end at the same time, one of them merges.
+/// Merges when this part was the last one of its job. When several tasks end at the same time, one
+/// of them merges.
 pub(crate) fn if_complete(dir: &Path, own: &Part) -> Result<(), String> {
     if !part::all_written(dir, own.tasks) {
         return Ok(());

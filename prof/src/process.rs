@@ -1,7 +1,8 @@
-//! The life of this process as the profiler sees it: how many handles are open, and when the task reports.
+//! The life of this process as the profiler sees it: how many handles are open, and when
+//! the task reports.
 //!
-//! A task reports at its last LAPI_Term, or at exit. While handles are open, [`crate::watcher`] writes what the task has
-//! done so far, every few seconds and when a signal ends the process.
+//! A task reports at its last LAPI_Term, or at exit. While handles are open, [`crate::watcher`]
+//! writes what the task has done so far, every few seconds and when a signal ends the process.
 
 use crate::{handlers, identity, long_calls, merge, part, record, settings, signal_sets, signals, watcher};
 use std::ptr::{self, null_mut};
@@ -12,8 +13,8 @@ static OPEN: AtomicI32 = AtomicI32::new(0);
 /// Whether the task has done anything since its last report.
 static UNREPORTED: AtomicBool = AtomicBool::new(false);
 
-/// Held by the thread that writes a report. The child of a fork makes its own: the parent's may be locked there by a thread
-/// that the child does not have.
+/// Held by the thread that writes a report. The child of a fork makes its own: the parent's may be
+/// locked there by a thread that the child does not have.
 static WRITING: AtomicPtr<Mutex<()>> = AtomicPtr::new(null_mut());
 
 /// Before any LAPI_Init: the first one starts the clock.
@@ -33,7 +34,8 @@ pub fn before_init() {
     part::remove_stale(OPEN.load(Ordering::Relaxed) == 0);
 }
 
-/// After a LAPI_Init that succeeded. `sharing` returns the tasks with which this one uses shared memory.
+/// After a LAPI_Init that succeeded. `sharing` returns the tasks with which this one uses
+/// shared memory.
 pub fn opened(task: u32, tasks: u32, sharing: impl FnOnce() -> Vec<u32>) {
     let first = identity::tasks() == 0;
     if first {
@@ -61,7 +63,8 @@ pub fn closed() {
     }
 }
 
-/// Writes what the task has done so far, before its end. `why`: the reason, which the part names. `table`: prints the table too.
+/// Writes what the task has done so far, before its end. `why`: the reason, which the part names.
+/// `table`: prints the table too.
 fn report_interim(why: &str, table: bool) {
     let _writing = writing();
     if !UNREPORTED.load(Ordering::Relaxed) {
@@ -78,7 +81,8 @@ fn report_interim(why: &str, table: bool) {
 
 /// The report at the end of the task.
 fn report() {
-    // A signal whose handler waits for the watcher must not interrupt the thread for which the watcher waits.
+    // A signal whose handler waits for the watcher must not interrupt the thread for which the
+    // watcher waits.
     let _blocked = signal_sets::Blocked::new();
     let _writing = writing();
     if !UNREPORTED.swap(false, Ordering::Relaxed) {

@@ -1,6 +1,7 @@
 //! LAPI's own functions, PLAPI_X, looked up at their first call.
 //!
-//! They are not linked: a preloaded profiler is in every process of a job, including the launcher, and must not load LAPI there.
+//! They are not linked: a preloaded profiler is in every process of a job, including the launcher,
+//! and must not load LAPI there.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -30,7 +31,8 @@ impl Real {
     fn find(&self) -> *mut c_void {
         let mut at = self.look(libc::RTLD_DEFAULT);
         if at.is_null() {
-            // The linker drops a library of which no symbol is used: the program uses only those of the profiler.
+            // The linker drops a library of which no symbol is used: the program uses only those
+            // of the profiler.
             // SAFETY: LAPI's library does nothing when it is loaded.
             let library =
                 unsafe { libc::dlopen(c"liblapi_r.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };

@@ -9,7 +9,8 @@ use std::time::Duration;
 const EVENTS: usize = 100_000;
 /// After how many seconds a task writes its part again, unless LAPIPROF_INTERVAL is set.
 const INTERVAL: u64 = 30;
-/// Of how many short transfers one is timed, unless LAPIPROF_SAMPLE is set. A prime: transfers to several tasks in turn are all timed.
+/// Of how many short transfers one is timed, unless LAPIPROF_SAMPLE is set. A prime: transfers to
+/// several tasks in turn are all timed.
 const SAMPLE: u64 = 61;
 /// The most seconds that LAPIPROF_INTERVAL may name.
 const LONGEST: u64 = 86_400;

@@ -1,11 +1,12 @@
 //! Signals that end the process: a task writes its part before it ends.
 //!
-//! Handlers are installed after the first LAPI_Init. For a signal that asks the process to end, the profiler's handler has
-//! the watcher write the part and then does what would have happened without it: it calls the handler that the program had
-//! installed, or lets the system's default end the process. A signal that the program ignores stays ignored. For a signal
-//! that a fault raises, the profiler installs a handler only where the program has none: a program may use such signals for
-//! memory that it maps on demand. A handler that the program installs later replaces the profiler's for good: it may call the
-//! profiler's, which it has found, and must not be called by that one.
+//! Handlers are installed after the first LAPI_Init. For a signal that asks the process to end, the
+//! profiler's handler has the watcher write the part and then does what would have happened without
+//! it: it calls the handler that the program had installed, or lets the system's default end the
+//! process. A signal that the program ignores stays ignored. For a signal that a fault raises, the
+//! profiler installs a handler only where the program has none: a program may use such signals for
+//! memory that it maps on demand. A handler that the program installs later replaces the profiler's
+//! for good: it may call the profiler's, which it has found, and must not be called by that one.
 
 use crate::signal_sets::{FAULTS, REQUESTS};
 use crate::watcher;
@@ -15,8 +16,8 @@ use std::mem::{MaybeUninit, transmute};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What was installed for each signal before. An entry is written before the profiler's handler is installed, and read by that
-/// handler alone.
+/// What was installed for each signal before. An entry is written before the profiler's handler is
+/// installed, and read by that handler alone.
 struct Before(UnsafeCell<[MaybeUninit<sigaction>; 32]>);
 // SAFETY: written before a reader exists, as above.
 unsafe impl Sync for Before {}
@@ -24,10 +25,12 @@ static BEFORE: Before = Before(UnsafeCell::new([const { MaybeUninit::uninit() };
 /// The signals for which the profiler's handler has been installed, as bits.
 static CAUGHT: AtomicU32 = AtomicU32::new(0);
 
-/// Installs the handlers. In the child of a fork, which inherits its parent's, this does nothing for those.
+/// Installs the handlers. In the child of a fork, which inherits its parent's, this does
+/// nothing for those.
 pub fn catch() {
     for signal in REQUESTS.into_iter().chain(FAULTS) {
-        // SAFETY: `sigaction` fills in the first structure; the second is made of it, and its handler is ours.
+        // SAFETY: `sigaction` fills in the first structure; the second is made of it, and its
+        // handler is ours.
         unsafe {
             let mut before: sigaction = std::mem::zeroed();
             if libc::sigaction(signal, null(), &mut before) != 0 || !wanted(signal, &before) {
@@ -88,7 +91,8 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
     if before.sa_flags & libc::SA_RESETHAND != 0 {
         reset(signal);
     }
-    // SAFETY: the program's handler, of the type that its flags say, gets what the system has passed.
+    // SAFETY: the program's handler, of the type that its flags say, gets what the
+    // system has passed.
     unsafe {
         if before.sa_flags & libc::SA_SIGINFO != 0 {
             let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = transmute(before.sa_sigaction);
@@ -107,8 +111,9 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
 /// `info` is what a signal handler got.
 unsafe fn default(signal: c_int, info: *const siginfo_t) {
     reset(signal);
-    // A fault is raised again by the same instruction when this handler returns, so that a core file shows where. A signal
-    // that a process has sent is sent again; it is blocked until this handler returns.
+    // A fault is raised again by the same instruction when this handler returns, so that a core
+    // file shows where. A signal that a process has sent is sent again; it is blocked until this
+    // handler returns.
     // SAFETY: as the caller says.
     let sent = unsafe { (*info).si_code } <= 0;
     if sent || REQUESTS.contains(&signal) {

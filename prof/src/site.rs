@@ -1,13 +1,16 @@
 //! Where a call comes from, and where it is recorded: three words of each thread.
 //!
-//! A function cannot see its return address in Rust. So each exported symbol is a few instructions that put the address
-//! away, in a word of the thread's own, and continue with the function proper with everything else unchanged.
+//! A function cannot see its return address in Rust. So each exported symbol is a few instructions
+//! that put the address away, in a word of the thread's own, and continue with the function proper
+//! with everything else unchanged.
 //!
-//! The words are read without the call into the loader that a thread-local variable of a shared library costs.
+//! The words are read without the call into the loader that a thread-local variable of a shared
+//! library costs.
 
 use libc::c_void;
 
-/// The address behind the call that has brought this thread here; only at the very beginning of a wrapper. 0 where it is not known.
+/// The address behind the call that has brought this thread here; only at the very beginning of a
+/// wrapper. 0 where it is not known.
 #[inline(always)]
 pub fn site() -> usize {
     word::load::<0>()
@@ -25,7 +28,8 @@ pub fn set_record(record: *const c_void) {
     word::store::<8>(record as usize);
 }
 
-/// What [`set_repeated`] has set in this thread; null before, and always where calls are not compared with the one before.
+/// What [`set_repeated`] has set in this thread; null before, and always where calls are not
+/// compared with the one before.
 #[inline(always)]
 pub fn repeated() -> *const c_void {
     word::load::<16>() as *const c_void

@@ -1,5 +1,5 @@
-//! The names of addresses: from the dynamic linker, or else from the symbol table of the file; and their source lines, where
-//! the file has debug information.
+//! The names of addresses: from the dynamic linker, or else from the symbol table of the file; and
+//! their source lines, where the file has debug information.
 
 use addr2line::Context;
 use gimli::{Dwarf, EndianArcSlice, RunTimeEndian};
@@ -48,7 +48,8 @@ pub struct Name {
 }
 
 impl Symbols {
-    /// The name of a return address. It names the call before it, because the next instruction may belong to another function.
+    /// The name of a return address. It names the call before it, because the next instruction may
+    /// belong to another function.
     pub fn call(&mut self, address: usize) -> Name {
         self.name(address, 1)
     }
@@ -58,7 +59,8 @@ impl Symbols {
         self.name(address, 0)
     }
 
-    /// The function and the source line of an address of a file, as the file has it; each empty where it is not known.
+    /// The function and the source line of an address of a file, as the file has it; each empty
+    /// where it is not known.
     pub fn in_file(&mut self, path: &str, address: u64) -> (String, String) {
         let file = self.files.entry(path.to_owned()).or_insert_with(|| read(path).unwrap_or_default());
         let function = file.function(0, address).map(|(name, _)| name);
@@ -105,7 +107,8 @@ impl Symbols {
     }
 
     fn file(&mut self, path: &str) -> &File {
-        // The linker knows the program itself by the name that it was started by, which may have been relative to another folder.
+        // The linker knows the program itself by the name that it was started by, which may have
+        // been relative to another folder.
         let read = || read(path).or_else(|| read("/proc/self/exe")).unwrap_or_default();
         self.files.entry(path.to_owned()).or_insert_with(read)
     }

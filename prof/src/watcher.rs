@@ -1,8 +1,9 @@
-//! The thread that writes a task's part before the task ends: every LAPIPROF_INTERVAL seconds, and at a signal.
+//! The thread that writes a task's part before the task ends: every LAPIPROF_INTERVAL seconds,
+//! and at a signal.
 //!
-//! Neither allocation nor a lock is allowed in a signal handler, so the handler only stores the signal's number in a word,
-//! wakes this thread, and waits for it in the kernel ([`ask`]). The wait has a limit: the interrupted thread may hold a lock
-//! of the C library that this thread needs.
+//! Neither allocation nor a lock is allowed in a signal handler, so the handler only stores the
+//! signal's number in a word, wakes this thread, and waits for it in the kernel ([`ask`]). The wait
+//! has a limit: the interrupted thread may hold a lock of the C library that this thread needs.
 
 use crate::settings;
 use crate::signal_sets::{Blocked, name};
@@ -11,21 +12,22 @@ use rustix::thread::futex::{self, Flags};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a signal's handler waits for the part. poe kills tasks 5 s after it has asked them to end.
+/// How long a signal's handler waits for the part. poe kills tasks 5 s after it has
+/// asked them to end.
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// In place of a signal's number: the task calls `_exit`.
 pub const EXIT: i32 = 1000;
 
-/// The process whose signals are watched; 0: none. Not the same as the process that asks in the child of a fork, or of a
-/// clone that ran no handlers of pthread_atfork.
+/// The process whose signals are watched; 0: none. Not the same as the process that asks in the
+/// child of a fork, or of a clone that ran no handlers of pthread_atfork.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// The watcher's own thread.
 static THREAD: AtomicI32 = AtomicI32::new(0);
 /// The signal that asks for a part, or 0. The watcher sleeps on it.
 ///
-/// Relaxed is enough here and in `WRITTEN`: the words carry no data but their own value, and all that a part holds is
-/// read from atomics that may change at any time.
+/// Relaxed is enough here and in `WRITTEN`: the words carry no data but their own value, and all
+/// that a part holds is read from atomics that may change at any time.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 /// How many parts were written because of a signal. Handlers sleep on it.
 static WRITTEN: AtomicU32 = AtomicU32::new(0);
@@ -35,8 +37,9 @@ static ENDS: AtomicBool = AtomicBool::new(false);
 /// Writes what the task has done so far, with the reason; and prints the table, if the flag is set.
 pub type Report = fn(&str, bool);
 
-/// Starts the thread for this process, which calls `report`; `false` when there can be none. It has allocated memory when this returns: a thread's
-/// first allocation may map memory, and what the program maps later must lie at the same address in all tasks.
+/// Starts the thread for this process, which calls `report`; `false` when there can be none. It has
+/// allocated memory when this returns: a thread's first allocation may map memory, and what the
+/// program maps later must lie at the same address in all tasks.
 pub fn start(report: Report) -> bool {
     ASKED.store(0, Ordering::Relaxed);
     THREAD.store(0, Ordering::Relaxed);
@@ -67,14 +70,15 @@ pub fn start(report: Report) -> bool {
     true
 }
 
-/// Whether this process, as opposed to a child of it, has a watcher, and the calling thread is not the watcher.
-/// Async-signal-safe.
+/// Whether this process, as opposed to a child of it, has a watcher, and the calling thread is not
+/// the watcher. Async-signal-safe.
 pub fn watches() -> bool {
     PROCESS.load(Ordering::Relaxed) == this_process() && THREAD.load(Ordering::Relaxed) != this_thread()
 }
 
-/// Asks for a part because of this signal, or [`EXIT`], and waits until it is written, but no longer than the limit. `ends`: the
-/// process ends afterwards, so no part of the usual kind may replace this one. Async-signal-safe.
+/// Asks for a part because of this signal, or [`EXIT`], and waits until it is written, but no
+/// longer than the limit. `ends`: the process ends afterwards, so no part of the usual kind may
+/// replace this one. Async-signal-safe.
 pub fn ask(signal: i32, ends: bool) {
     let before = WRITTEN.load(Ordering::Relaxed);
     if ends {

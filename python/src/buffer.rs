@@ -1,4 +1,5 @@
-//! The memory of Python's objects: anything with the buffer protocol whose bytes lie one after the other.
+//! The memory of Python's objects: anything with the buffer protocol whose bytes lie one
+//! after the other.
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
@@ -7,7 +8,8 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// The exported memory of an object. The object keeps it where it is until this is dropped, which needs Python's lock.
+/// The exported memory of an object. The object keeps it where it is until this is dropped, which
+/// needs Python's lock.
 pub struct Buffer {
     view: ffi::Py_buffer,
 }
@@ -24,7 +26,8 @@ impl Buffer {
         Self::new(object, ffi::PyBUF_SIMPLE, what)
     }
 
-    /// Memory that is written: not that of references to Python's objects, which would lead anywhere afterwards.
+    /// Memory that is written: not that of references to Python's objects, which would lead
+    /// anywhere afterwards.
     pub fn writable(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
         let described = Self::new(object, ffi::PyBUF_WRITABLE | ffi::PyBUF_ND | ffi::PyBUF_FORMAT, what);
         if let Ok(buffer) = &described
@@ -32,13 +35,15 @@ impl Buffer {
         {
             return Err(references(what));
         }
-        // Some types have no format, as numpy's times; then its dtype says whether there are references.
+        // Some types have no format, as numpy's times; then its dtype says whether there
+        // are references.
         described.or_else(|_| {
             let dtype = object.getattr("dtype").and_then(|dtype| dtype.getattr("hasobject"));
             match dtype.and_then(|has| has.is_truthy()) {
                 Ok(true) => Err(references(what)),
                 Ok(false) => Self::new(object, ffi::PyBUF_WRITABLE, what),
-                // Neither says: what it holds is not known, unless it has no such buffer at all, which is said then.
+                // Neither says: what it holds is not known, unless it has no such buffer at all,
+                // which is said then.
                 Err(_) => Err(match Self::new(object, ffi::PyBUF_WRITABLE, what) {
                     Ok(_) => PyTypeError::new_err(format!(
                         "{what}: {} does not describe what its buffer holds, which may be references; give memoryview(...).cast('B') of memory \
@@ -65,7 +70,8 @@ impl Buffer {
     #[inline]
     fn new(object: &Bound<'_, PyAny>, flags: i32, what: &str) -> PyResult<Self> {
         let mut view = MaybeUninit::<ffi::Py_buffer>::uninit();
-        // SAFETY: an object, with Python's lock held; the view is filled in when the call returns 0.
+        // SAFETY: an object, with Python's lock held; the view is filled in when the
+        // call returns 0.
         unsafe {
             if ffi::PyObject_GetBuffer(object.as_ptr(), view.as_mut_ptr(), flags) != 0 {
                 return Err(refused(object, flags, what));
@@ -89,8 +95,8 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: it was filled in by `new`, and is released once. Python's lock is held: buffers are dropped in calls of Python
-        // and in handlers that have taken the lock.
+        // SAFETY: it was filled in by `new`, and is released once. Python's lock is held: buffers
+        // are dropped in calls of Python and in handlers that have taken the lock.
         unsafe { ffi::PyBuffer_Release(ptr::from_mut(&mut self.view)) }
     }
 }

@@ -28,7 +28,8 @@ pub struct Cell {
 #[derive(Default)]
 struct State {
     held: Vec<Held>,
-    /// The program sets the value: no operation may start that counts from the old one, and whose buffers would be released then.
+    /// The program sets the value: no operation may start that counts from the old one, and whose
+    /// buffers would be released then.
     is_set: bool,
 }
 
@@ -50,11 +51,13 @@ impl Cell {
 
     /// The value now.
     pub fn value(&self) -> i32 {
-        // SAFETY: the value is at the beginning of the counter; LAPI changes it atomically, and programs may read it.
+        // SAFETY: the value is at the beginning of the counter; LAPI changes it atomically, and
+        // programs may read it.
         unsafe { AtomicI32::from_ptr(self.address() as *mut c_int) }.load(Ordering::Acquire)
     }
 
-    /// An operation that increments it once is about to start; `false`: it may not, because the value is being set.
+    /// An operation that increments it once is about to start; `false`: it may not, because the
+    /// value is being set.
     #[must_use]
     pub fn expect(&self) -> bool {
         let state = self.state();
@@ -75,8 +78,8 @@ impl Cell {
         self.release();
     }
 
-    /// Whether every operation of this task has incremented it. What was consumed is read first: a wait in between makes the sum too
-    /// small, never too large.
+    /// Whether every operation of this task has incremented it. What was consumed is read first: a
+    /// wait in between makes the sum too small, never too large.
     pub fn is_quiet(&self) -> bool {
         let consumed = self.consumed.load(Ordering::SeqCst);
         consumed + u64::from(self.value().cast_unsigned()) >= self.expected.load(Ordering::SeqCst)
@@ -88,7 +91,8 @@ impl Cell {
         self.release();
     }
 
-    /// The program is about to set the value: counted from there. `false`: operations are under way, or another thread sets it.
+    /// The program is about to set the value: counted from there. `false`: operations are under
+    /// way, or another thread sets it.
     #[must_use]
     pub fn begin_to_set(&self, value: i32) -> bool {
         let unused = {

@@ -19,18 +19,21 @@ use std::sync::atomic::Ordering;
 
 /// An open context: this process as a task of the job. Made by openlapi.init.
 ///
-/// At the end of a `with` block the context waits for all tasks and is closed. Every method releases Python's lock while it is in the
-/// library. A put, get, vector or message without `origin_counter` returns when its buffer may be used again (of a get: when the
-/// data is there); with one it returns at once, and the buffer is held until then. Offsets are in bytes.
+/// At the end of a `with` block the context waits for all tasks and is closed. Every method
+/// releases Python's lock while it is in the library. A put, get, vector or message without
+/// `origin_counter` returns when its buffer may be used again (of a get: when the data is there);
+/// with one it returns at once, and the buffer is held until then. Offsets are in bytes.
 #[pyclass(frozen, module = "openlapi")]
 pub struct Context {
     port: Arc<Port>,
 }
 
-/// Opens a context: this process becomes a task of the job that the launcher has started, or the only one of a job without a launcher.
+/// Opens a context: this process becomes a task of the job that the launcher has started, or the
+/// only one of a job without a launcher.
 ///
-/// `instance`: 1 to 16, when a task opens several; 0 for the lowest free one. `completion_threads`: how many threads run the functions
-/// of handlers. `interrupts`: whether a thread of the library serves messages while the program computes.
+/// `instance`: 1 to 16, when a task opens several; 0 for the lowest free one. `completion_threads`:
+/// how many threads run the functions of handlers. `interrupts`: whether a thread of the library
+/// serves messages while the program computes.
 #[pyfunction]
 #[pyo3(signature = (*, instance = 0, completion_threads = 1, interrupts = true))]
 pub fn init(py: Python<'_>, instance: u32, completion_threads: u16, interrupts: bool) -> PyResult<Context> {
@@ -89,7 +92,8 @@ pub fn close_all(py: Python<'_>) {
     }
 }
 
-/// Ends the process when a context with other tasks is open: after an exception that was not caught, so that they do not wait for this task.
+/// Ends the process when a context with other tasks is open: after an exception that was not
+/// caught, so that they do not wait for this task.
 #[pyfunction]
 pub fn in_job(py: Python<'_>) {
     if open::all().iter().any(|port| port.tasks > 1) {
@@ -150,7 +154,8 @@ impl Context {
         self.simple(py, self.port.library.LAPI_Fence, "fence")
     }
 
-    /// Waits until the data of all operations of all tasks is in place, and is a barrier: each task calls it (LAPI_Gfence).
+    /// Waits until the data of all operations of all tasks is in place, and is a barrier: each task
+    /// calls it (LAPI_Gfence).
     fn gfence(&self, py: Python<'_>) -> PyResult<()> {
         self.simple(py, self.port.library.LAPI_Gfence, "gfence")
     }
@@ -160,7 +165,8 @@ impl Context {
         self.simple(py, self.port.library.LAPI_Probe, "probe")
     }
 
-    /// Ends this task's part in the job (LAPI_Term). Other tasks' operations with this one fail then, so that a program calls gfence first.
+    /// Ends this task's part in the job (LAPI_Term). Other tasks' operations with this one fail
+    /// then, so that a program calls gfence first.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.closed() { Ok(()) } else { close(py, &self.port) }
     }
@@ -169,7 +175,8 @@ impl Context {
         slf
     }
 
-    /// Waits for all tasks, and closes the context. After an exception it does nothing: other tasks may be elsewhere.
+    /// Waits for all tasks, and closes the context. After an exception it does nothing: other tasks
+    /// may be elsewhere.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -184,25 +191,30 @@ impl Context {
         self.close(py)
     }
 
-    /// All tasks give a writable buffer, of any size, in which all of them put and get from then on.
+    /// All tasks give a writable buffer, of any size, in which all of them put and
+    /// get from then on.
     fn window(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<Window> {
         self.port.may_call("window")?;
         Window::new(py, &self.port, buffer)
     }
 
-    /// A counter of this task; with `shared`, which all tasks call, one of each task that the others can name as target_counter.
+    /// A counter of this task; with `shared`, which all tasks call, one of each task that the
+    /// others can name as target_counter.
     #[pyo3(signature = (*, shared = false))]
     fn counter(&self, py: Python<'_>, shared: bool) -> PyResult<Counter> {
         self.port.may_call("counter")?;
         Counter::new(py, &self.port, shared)
     }
 
-    /// Registers a handler of messages; all tasks register theirs in the same order, and wait for each other.
+    /// Registers a handler of messages; all tasks register theirs in the same order, and wait
+    /// for each other.
     ///
-    /// `function(source, header, data)` runs when the data of a message has arrived, on a thread of the library. `data` is bytes; with
-    /// `into`, it is the buffer that `into(source, header, size)` has returned, into which the data was written. `into` runs as soon as the header
-    /// is there; it must be short and must not call LAPI. When it returns None the message is discarded.
-    /// `name`: the name by which tasks compare what they register, if that of the function differs.
+    /// `function(source, header, data)` runs when the data of a message has arrived, on a thread of
+    /// the library. `data` is bytes; with `into`, it is the buffer that
+    /// `into(source, header, size)` has returned, into which the data was written. `into` runs as
+    /// soon as the header is there; it must be short and must not call LAPI. When it returns None
+    /// the message is discarded. `name`: the name by which tasks compare what they register, if
+    /// that of the function differs.
     #[pyo3(signature = (function, *, into = None, name = None))]
     fn handler(
         &self,
@@ -283,7 +295,8 @@ impl Context {
         transfer::vector(&self.port, Direction::Put, buffers, &remote, &offsets, given)
     }
 
-    /// Copies into several writable buffers, into the i-th from the i-th offset, as one operation (LAPI_Getv).
+    /// Copies into several writable buffers, into the i-th from the i-th offset, as one
+    /// operation (LAPI_Getv).
     #[pyo3(signature = (buffers, target, window, offsets, *, target_counter = None, origin_counter = None))]
     fn getv(
         &self,
@@ -299,8 +312,9 @@ impl Context {
         transfer::vector(&self.port, Direction::Get, buffers, &remote, &offsets, given)
     }
 
-    /// Copies `count` blocks of `block` bytes. In the buffer they begin at byte `start` and are `stride` bytes apart, in the window
-    /// at `offset` and `target_stride`, which is `stride` unless given (LAPI_Putv).
+    /// Copies `count` blocks of `block` bytes. In the buffer they begin at byte `start` and are
+    /// `stride` bytes apart, in the window at `offset` and `target_stride`, which is `stride`
+    /// unless given (LAPI_Putv).
     #[pyo3(signature = (buffer, target, window, offset = 0, *, block, count, stride, target_stride = None, start = 0, target_counter = None, origin_counter = None, completion_counter = None))]
     #[allow(clippy::too_many_arguments)]
     fn put_strided(
@@ -347,7 +361,8 @@ impl Context {
         transfer::strided(&self.port, Direction::Get, buffer, &remote, &strides, given)
     }
 
-    /// Adds to an integer in the window of a task, and returns its signed value before (LAPI_Rmw64, LAPI_Rmw).
+    /// Adds to an integer in the window of a task, and returns its signed value before
+    /// (LAPI_Rmw64, LAPI_Rmw).
     #[pyo3(signature = (target, window, offset, value, *, bits = 64))]
     fn fetch_and_add(
         &self,

@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 /// A counter: LAPI increments it when a part of an operation has ended.
 ///
-/// Made by Context.counter. As `origin_counter` of an operation it is incremented when the buffer may be used again (of a get: when
-/// the data is there), as `completion_counter` when the data is in place at the target, and as `target_counter` the counter of the
-/// target is incremented when the data is in place there.
+/// Made by Context.counter. As `origin_counter` of an operation it is incremented when the buffer
+/// may be used again (of a get: when the data is there), as `completion_counter` when the data is
+/// in place at the target, and as `target_counter` the counter of the target is incremented when
+/// the data is in place there.
 #[pyclass(frozen, module = "openlapi")]
 pub struct Counter {
     port: Arc<Port>,
@@ -85,7 +86,8 @@ impl Counter {
         !self.addresses.is_empty()
     }
 
-    /// Waits until the value is at least `value`, and subtracts that. Returns the value that is left.
+    /// Waits until the value is at least `value`, and subtracts that. Returns the
+    /// value that is left.
     #[pyo3(signature = (value = 1))]
     fn wait(&self, py: Python<'_>, value: i32) -> PyResult<i32> {
         self.port.may_call("Counter.wait")?;

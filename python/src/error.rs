@@ -38,7 +38,8 @@ pub fn error(code: c_int, what: &str) -> PyErr {
 fn text(code: c_int) -> String {
     let Ok(library) = library() else { return code.to_string() };
     let mut text = [0 as c_char; LAPI_MAX_ERR_STRING];
-    // SAFETY: the buffer has the size that the call wants; it writes a C string, for an unknown code too.
+    // SAFETY: the buffer has the size that the call wants; it writes a C string, for an
+    // unknown code too.
     unsafe {
         (library.LAPI_Msg_string)(code, text.as_mut_ptr().cast());
         CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned()

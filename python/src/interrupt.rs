@@ -1,11 +1,13 @@
 //! Ctrl-C while a call of the library waits.
 //!
-//! Python notes SIGINT, and raises KeyboardInterrupt when the main thread runs Python code again. In a call that waits for another task
-//! that may be never: LAPI's waits have no end but what they wait for, and a collective call cannot be left half-way. So a thread
-//! looks, half a second after SIGINT, whether the main thread is still in the same call. Then it writes the stack of the main thread, as
-//! for an exception that nobody catches, and ends the process by SIGINT.
+//! Python notes SIGINT, and raises KeyboardInterrupt when the main thread runs Python code again.
+//! In a call that waits for another task that may be never: LAPI's waits have no end but what they
+//! wait for, and a collective call cannot be left half-way. So a thread looks, half a second after
+//! SIGINT, whether the main thread is still in the same call. Then it writes the stack of the main
+//! thread, as for an exception that nobody catches, and ends the process by SIGINT.
 //!
-//! This is for Python's own handler of SIGINT. One that the program has set runs when the call returns, as ever.
+//! This is for Python's own handler of SIGINT. One that the program has set runs when the call
+//! returns, as ever.
 
 use crate::threads;
 use pyo3::prelude::*;
@@ -102,7 +104,8 @@ fn start() -> io::Result<()> {
 
 extern "C" fn on_interrupt(signal: c_int) {
     let of_python = OF_PYTHON.load(Ordering::SeqCst);
-    // SAFETY: the address of a handler of signals, from sigaction; and calls that a handler may make, which leave errno as it was.
+    // SAFETY: the address of a handler of signals, from sigaction; and calls that a handler may
+    // make, which leave errno as it was.
     unsafe {
         mem::transmute::<usize, extern "C" fn(c_int)>(of_python)(signal);
         if CALLS.load(Ordering::SeqCst) % 2 == 1 && PROCESS.load(Ordering::SeqCst) == libc::getpid() {

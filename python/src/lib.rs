@@ -1,8 +1,9 @@
 //! The module `openlapi._core`: LAPI for Python.
 //!
-//! It calls the C interface of the library that is installed, which [`library`] opens at run time, so that a process has one library
-//! whatever else in it uses LAPI, and a profiler that is preloaded sees the calls. Every call into the library releases Python's
-//! lock: header handlers take it while they hold the lock of the context ([`message`]).
+//! It calls the C interface of the library that is installed, which [`library`] opens at run time,
+//! so that a process has one library whatever else in it uses LAPI, and a profiler that is
+//! preloaded sees the calls. Every call into the library releases Python's lock: header handlers
+//! take it while they hold the lock of the context ([`message`]).
 
 mod buffer;
 mod cell;

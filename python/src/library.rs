@@ -34,7 +34,8 @@ macro_rules! functions {
                         if at.is_null() {
                             return Err(format!("{} has no {}: it is another library", SONAME.to_string_lossy(), stringify!($call)));
                         }
-                        // SAFETY: LAPI's function of this name has these arguments (include/lapi.h).
+                        // SAFETY: LAPI's function of this name has these arguments
+                        // (include/lapi.h).
                         unsafe {
                             std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument: $type),*) -> c_int>(at)
                         }
@@ -57,7 +58,8 @@ pub fn library() -> Result<&'static Library, String> {
 /// The file from which it was opened.
 pub fn path() -> Result<PathBuf, String> {
     let at = library()?.LAPI_Init as *const c_void;
-    // SAFETY: a zeroed structure is a valid one; the call fills it in, and its name lives as long as the library.
+    // SAFETY: a zeroed structure is a valid one; the call fills it in, and its name lives as long
+    // as the library.
     unsafe {
         let mut about: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(at, &raw mut about) == 0 || about.dli_fname.is_null() {
@@ -99,8 +101,9 @@ fn beside_poe() -> Vec<PathBuf> {
 
 fn load(file: &OsStr) -> Result<(), String> {
     let Ok(name) = CString::new(file.as_bytes()) else { return Err("a name with a zero byte".to_owned()) };
-    // SAFETY: the name is a C string. The library does nothing when it is loaded; it is never unloaded. Its names are visible to the
-    // whole process, because a preloaded profiler looks for them there.
+    // SAFETY: the name is a C string. The library does nothing when it is loaded; it is never
+    // unloaded. Its names are visible to the whole process, because a preloaded profiler looks
+    // for them there.
     let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
     if !library.is_null() {
         return Ok(());

@@ -1,9 +1,10 @@
-//! Active messages. One header handler of LAPI receives all of them; the number of the Python handler is at the beginning of the
-//! user header.
+//! Active messages. One header handler of LAPI receives all of them; the number of the Python
+//! handler is at the beginning of the user header.
 //!
-//! The header handler runs with the lock of the context held, and takes Python's lock if the program has given a function `into`. This
-//! cannot deadlock, because a thread with Python's lock never waits for the lock of a context. The function itself runs later,
-//! when the data is there, on a thread of the library for completion handlers, where everything may be called.
+//! The header handler runs with the lock of the context held, and takes Python's lock if the
+//! program has given a function `into`. This cannot deadlock, because a thread with Python's lock
+//! never waits for the lock of a context. The function itself runs later, when the data is there,
+//! on a thread of the library for completion handlers, where everything may be called.
 
 use crate::buffer::Buffer;
 use crate::open;
@@ -22,7 +23,8 @@ use std::sync::Arc;
 
 /// The index of the header handler in LAPI's table (LAPI_Addr_set).
 pub const INDEX: usize = 1;
-/// In front of the program's header: the number of the handler, and the length of the program's header.
+/// In front of the program's header: the number of the handler, and the length of the
+/// program's header.
 const PREFIX: usize = 8;
 /// What a task that ends because of a handler returns: as one that LAPI ends. poe ends the job.
 const STATUS: i32 = 134;
@@ -74,8 +76,8 @@ impl Handler {
             })
         });
         if let Err(refused) = agreed {
-            // In no task it is registered, so that the next one has its number everywhere. After a failure of the call other tasks
-            // may have registered it, and send.
+            // In no task it is registered, so that the next one has its number everywhere. After a
+            // failure of the call other tasks may have registered it, and send.
             if matches!(refused, Refusal::Disagreed(_)) {
                 let mut handlers = lock(&port.handlers);
                 let removed = handlers.pop_if(|last| Arc::ptr_eq(last, &entry));
@@ -186,7 +188,8 @@ pub unsafe extern "C" fn arrived(
     parameter: *mut *mut c_void,
 ) -> *mut c_void {
     let info = info.cast::<lapi_return_info_t>();
-    // SAFETY: LAPI's pointers, which live during the call; `info` points to a whole lapi_return_info_t.
+    // SAFETY: LAPI's pointers, which live during the call; `info` points to a whole
+    // lapi_return_info_t.
     let (port, header, source, len) = unsafe {
         let header = slice::from_raw_parts(header.cast::<u8>(), header_len.read() as usize);
         (open::of(handle.read()), header, (*info).src, (*info).msg_len as usize)
@@ -280,8 +283,8 @@ unsafe extern "C" fn completed(_handle: *mut lapi_handle_t, parameter: *mut c_vo
     }
 }
 
-/// Ends the task because of an exception that no caller can catch. A task that went on would let others wait for ever for what the handler
-/// did not do.
+/// Ends the task because of an exception that no caller can catch. A task that went on would let
+/// others wait for ever for what the handler did not do.
 fn end(py: Python<'_>, raised: PyErr, place: &str, task: u32) -> ! {
     raised.display(py);
     eprintln!("openlapi: task {task}: this exception left {place}: the task ends");

@@ -1,4 +1,5 @@
-//! An open context, as its objects and handlers share it: the handle, what lives as long as it, and collective calls.
+//! An open context, as its objects and handlers share it: the handle, what lives as long as it, and
+//! collective calls.
 
 use crate::buffer::Buffer;
 use crate::cell::Cell;
@@ -36,7 +37,8 @@ pub struct Port {
     /// How many collective objects were made.
     collectives: AtomicU64,
     counters: Mutex<Counters>,
-    /// The memory of windows, by their numbers: other tasks may write there until the window is freed.
+    /// The memory of windows, by their numbers: other tasks may write there until the
+    /// window is freed.
     windows: Mutex<Vec<Option<Buffer>>>,
 }
 
@@ -89,7 +91,8 @@ impl Port {
         self.process == std::process::id()
     }
 
-    /// Refuses a call in a header handler, where the lock of the context is held, and after the end of the context.
+    /// Refuses a call in a header handler, where the lock of the context is held, and after the end
+    /// of the context.
     #[inline]
     pub fn may_call(&self, what: &str) -> PyResult<()> {
         if !self.open.load(Ordering::Relaxed) {
@@ -126,7 +129,8 @@ impl Port {
         }
     }
 
-    /// A collective call, which consists of several exchanges. The first one compares what the tasks do: either all continue or none.
+    /// A collective call, which consists of several exchanges. The first one compares what the
+    /// tasks do: either all continue or none.
     pub fn collective<R>(
         self: &Arc<Self>,
         py: Python<'_>,

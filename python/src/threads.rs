@@ -1,8 +1,9 @@
 //! Threads of the library that run code of Python.
 //!
-//! Python makes a state for such a thread when it attaches, and removes it when it detaches. To make one takes a lock of Python, but not
-//! the one that `os.fork` holds: a child that was forked meanwhile would find it taken for ever. So a state is made once for each
-//! thread, never while this process forks, and removed at the end of the thread, with Python's lock held.
+//! Python makes a state for such a thread when it attaches, and removes it when it detaches. To
+//! make one takes a lock of Python, but not the one that `os.fork` holds: a child that was forked
+//! meanwhile would find it taken for ever. So a state is made once for each thread, never while
+//! this process forks, and removed at the end of the thread, with Python's lock held.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -67,7 +68,8 @@ impl Drop for State {
     fn drop(&mut self) {
         // SAFETY: it may be called at any time.
         if self.0 && unsafe { ffi::Py_IsInitialized() } != 0 {
-            // SAFETY: with one release more than there were attachments, the next one, at the end of this one, removes the state.
+            // SAFETY: with one release more than there were attachments, the next one, at the end
+            // of this one, removes the state.
             Python::try_attach(|_| unsafe {
                 ffi::PyGILState_Release(ffi::PyGILState_STATE::PyGILState_LOCKED)
             });

@@ -1,4 +1,5 @@
-//! Operations: from the start until their buffers may be used again, or with counters of the program.
+//! Operations: from the start until their buffers may be used again, or with counters
+//! of the program.
 
 use crate::buffer::Buffer;
 use crate::cell::{Cell, Held};
@@ -76,12 +77,13 @@ impl<'a> Given<'a, '_> {
     }
 }
 
-/// Starts an operation; without an origin counter it also waits until the operation uses no memory of this task any more.
-/// `uses` is what the operation uses.
+/// Starts an operation; without an origin counter it also waits until the operation uses no memory
+/// of this task any more. `uses` is what the operation uses.
 ///
 /// # Safety
-/// `start` gets the addresses of the origin and of the completion counter. It must start an operation that increments each once
-/// and uses no other memory of this task than `uses`, or return an error and start none.
+/// `start` gets the addresses of the origin and of the completion counter. It must start an
+/// operation that increments each once and uses no other memory of this task than `uses`, or return
+/// an error and start none.
 #[inline]
 unsafe fn perform<U: Into<Held> + Send>(
     py: Python<'_>,
@@ -148,7 +150,8 @@ unsafe fn alone<U: Send>(
         (started, unsafe { wait(handle, &raw mut slot.counter, 1, ptr::null_mut()) })
     });
     if waited != LAPI_SUCCESS {
-        // The context was closed by another thread. The operation may still use this memory: it is never freed.
+        // The context was closed by another thread. The operation may still use this memory: it
+        // is never freed.
         mem::forget((uses, slot));
         return Err(waited);
     }
@@ -201,7 +204,8 @@ pub fn put(
     let (target, to) = remote.place(port, remote.offset, len, "put")?;
     let counters = given.check(port, target)?;
     let (handle, call, counted) = (port.handle, port.library.LAPI_Put, counters.target);
-    // SAFETY: the buffer is held until the origin counter is incremented; the place is inside of the target's window.
+    // SAFETY: the buffer is held until the origin counter is incremented; the place is inside of
+    // the target's window.
     unsafe {
         perform(buffer.py(), port, &counters, memory, "put", move |origin, completion| {
             let (to, from) = (to as *mut c_void, from as *mut c_void);
@@ -249,7 +253,8 @@ impl Direction {
     }
 }
 
-/// Memory here and there in pieces, as LAPI's vectors describe it. Both have the same type and number.
+/// Memory here and there in pieces, as LAPI's vectors describe it. Both have the same
+/// type and number.
 struct Vectors {
     kind: lapi_vectype_t,
     number: c_uint,
@@ -383,11 +388,13 @@ fn move_vectors(
             }
         }
     };
-    // SAFETY: the buffers are held until the origin counter is incremented; every piece is inside of the target's window.
+    // SAFETY: the buffers are held until the origin counter is incremented; every piece is inside
+    // of the target's window.
     unsafe { perform(py, port, counters, held, what, start) }
 }
 
-/// LAPI_Rmw64 or LAPI_Rmw: an operation on an integer of 64 or 32 bits of a window. Returns what was there before.
+/// LAPI_Rmw64 or LAPI_Rmw: an operation on an integer of 64 or 32 bits of a window. Returns what
+/// was there before.
 pub fn atomic(
     py: Python<'_>,
     port: &Arc<Port>,
@@ -422,7 +429,8 @@ pub fn atomic(
     let mut narrows = values.map(|value| value as i32);
     let start = move |slot: &mut Slot| {
         let (counter, previous) = (&raw mut slot.counter, &raw mut slot.previous);
-        // SAFETY: the values are read during the call only; the slot lives until the counter is incremented.
+        // SAFETY: the values are read during the call only; the slot lives until the counter
+        // is incremented.
         unsafe {
             if bits == 64 {
                 wide(handle, operation, target, at as *mut _, wides.as_mut_ptr(), previous, counter)

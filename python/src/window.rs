@@ -38,7 +38,8 @@ impl Window {
         let memory = Buffer::writable(memory, "window")?;
         let (number, addresses, sizes) = port.collective(py, "window", |step| {
             let (address, len) = (memory.address() as u64, memory.len() as u64);
-            // Whatever becomes of the exchange here, other tasks may have the address, and use the memory until the context ends.
+            // Whatever becomes of the exchange here, other tasks may have the address, and use the
+            // memory until the context ends.
             let number = port.keep_window(memory);
             Ok((number, step.exchange(address)?, step.exchange(len)?))
         })?;
@@ -93,14 +94,16 @@ impl Window {
         self.sizes.clone()
     }
 
-    /// Ends the window; all tasks call it. It waits until no operation uses the memory, and gives it back.
+    /// Ends the window; all tasks call it. It waits until no operation uses the memory, and
+    /// gives it back.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         if self.freed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
         if let Err(why) = self.agree_to_end(py) {
-            // All tasks have refused: none gives its memory back. After any other error this task does not know what the others
-            // have done: it uses the window no more, and its memory stays until the context ends.
+            // All tasks have refused: none gives its memory back. After any other error this task
+            // does not know what the others have done: it uses the window no more, and its memory
+            // stays until the context ends.
             if matches!(why, Refusal::Disagreed(_)) {
                 self.freed.store(false, Ordering::SeqCst);
             }

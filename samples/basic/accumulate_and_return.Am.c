@@ -1,10 +1,10 @@
 /*
- * There and back by LAPI_Amsend: an even task sends numbers, the odd task after it adds its own and sends the
- * sums back, out of a completion handler.
+ * There and back by LAPI_Amsend: an even task sends numbers, the odd task after it adds its own and
+ * sends the sums back, out of a completion handler.
  *
- * What belongs to a message goes with it all the way: the user header brings it to the header handler, and
- * the header handler hands it to the completion handler by the completion handler's parameter. The even task
- * waits for a flag of its own, which its completion handler raises.
+ * What belongs to a message goes with it all the way: the user header brings it to the header
+ * handler, and the header handler hands it to the completion handler by the completion handler's
+ * parameter. The even task waits for a flag of its own, which its completion handler raises.
  *
  *     mpcc_r accumulate_and_return.Am.c -o accumulate_and_return.Am
  *     poe ./accumulate_and_return.Am -procs 2
@@ -35,7 +35,8 @@ static void **handlers; /* the header handler's address in each task */
 static int own[NUMBERS];
 static int sums[NUMBERS];
 
-/* The program's own flag: LAPI does not use it, so it is guarded like any other that threads share. */
+/* The program's own flag: LAPI does not use it, so it is guarded like any other that
+ * threads share. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -110,7 +111,8 @@ static void use_delivery(lapi_handle_t *hndl, void *parameter)
     free(delivery);
 }
 
-/* The header handler: makes room for the message. The user header ends with this call, so it is copied. */
+/* The header handler: makes room for the message. The user header ends with this call, so
+ * it is copied. */
 static void *begin_delivery(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len,
                             compl_hndlr_t **completion, void **completion_param)
 {
@@ -140,7 +142,8 @@ static int accumulate(lapi_handle_t hndl, int me, int buddy)
 
     send_numbers(hndl, me, buddy, OUTWARD, own);
 
-    /* In interrupt mode, the default, LAPI serves messages while no thread of the program is in LAPI. */
+    /* In interrupt mode, the default, LAPI serves messages while no thread of the program
+     * is in LAPI. */
     wait_for_flag();
 
     printf("task %d: the sums:", me);
@@ -178,7 +181,8 @@ int main(void)
     }
     check(LAPI_Address_init(hndl, (void *)begin_delivery, handlers), "LAPI_Address_init");
 
-    /* The handlers of the target need its table of addresses: no task sends before every task has it. */
+    /* The handlers of the target need its table of addresses: no task sends before every
+     * task has it. */
     check(LAPI_Gfence(hndl), "LAPI_Gfence");
     if (me % 2 == 0)
         right = accumulate(hndl, me, me + 1);

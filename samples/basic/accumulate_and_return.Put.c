@@ -1,6 +1,6 @@
 /*
- * There and back by LAPI_Put: an even task puts numbers into the odd task after it, which adds its own and
- * puts the sums back.
+ * There and back by LAPI_Put: an even task puts numbers into the odd task after it, which adds its
+ * own and puts the sums back.
  *
  * Each side waits for its own target counter, which the other side's put raises.
  *

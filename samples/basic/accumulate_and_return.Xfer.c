@@ -1,8 +1,9 @@
 /*
  * There and back as in accumulate_and_return.Put.c, but the first put is an operation of LAPI_Xfer.
  *
- * LAPI_Xfer takes a structure where LAPI_Put takes arguments, and addresses at the target as lapi_long_t,
- * wide enough for any task's also in a 32-bit program. The way back is a plain LAPI_Put: the two do the same.
+ * LAPI_Xfer takes a structure where LAPI_Put takes arguments, and addresses at the target as
+ * lapi_long_t, wide enough for any task's also in a 32-bit program. The way back is a plain
+ * LAPI_Put: the two do the same.
  *
  *     mpcc_r accumulate_and_return.Xfer.c -o accumulate_and_return.Xfer
  *     poe ./accumulate_and_return.Xfer -procs 2

@@ -1,27 +1,33 @@
 /*
- * lapi_coll.h: barrier, broadcast, reduction, gathering and symmetric memory for all tasks of a job, on LAPI's own calls.
+ * lapi_coll.h: barrier, broadcast, reduction, gathering and symmetric memory for all tasks of a
+ * job, on LAPI's own calls.
  *
- * The whole helper is this file: copy it to where your program is. It uses LAPI_Address_init, LAPI_Put, LAPI_Setcntr and
- * LAPI_Waitcntr and nothing else, so it works with every implementation of LAPI. C99 and C++.
+ * The whole helper is this file: copy it to where your program is. It uses LAPI_Address_init,
+ * LAPI_Put, LAPI_Setcntr and LAPI_Waitcntr and nothing else, so it works with every implementation
+ * of LAPI. C99 and C++.
  *
  *     lapi_coll_t coll;
  *     lapi_coll_init(&coll, hndl, 0);                  every task
  *     lapi_coll_allreduce(&coll, &mine, &sum, 1, LAPI_COLL_DOUBLE, LAPI_COLL_SUM);
  *     lapi_coll_end(&coll);
  *
- * Every function is collective: all tasks of the job call the same functions in the same order, with the same root, and with
- * sizes that agree. It returns LAPI_SUCCESS, or the code of the LAPI call that has failed; LAPI_ERR_MEMORY_EXHAUSTED without memory;
- * LAPI_ERR_TGT for a root that is no task. After an error the lapi_coll_t can only be ended. A task sends and receives at most
- * 2 ceil(log2(tasks)) messages for each piece of the data (gathering: as many as the data that goes through it needs).
+ * Every function is collective: all tasks of the job call the same functions in the same order,
+ * with the same root, and with sizes that agree. It returns LAPI_SUCCESS, or the code of the LAPI
+ * call that has failed; LAPI_ERR_MEMORY_EXHAUSTED without memory; LAPI_ERR_TGT for a root that is
+ * no task. After an error the lapi_coll_t can only be ended. A task sends and receives at most 2
+ * ceil(log2(tasks)) messages for each piece of the data (gathering: as many as the data that goes
+ * through it needs).
  *
- * A lapi_coll_t is used by one thread at a time. A program that wants collective calls in several threads makes one for
- * each of them. Messages of the program that are under way are not touched: a barrier is no fence. What a program has put elsewhere is
- * there after LAPI_Fence and a barrier, or LAPI_Gfence.
+ * A lapi_coll_t is used by one thread at a time. A program that wants collective calls in several
+ * threads makes one for each of them. Messages of the program that are under way are not touched:
+ * a barrier is no fence. What a program has put elsewhere is there after LAPI_Fence and a barrier,
+ * or LAPI_Gfence.
  *
- * How it works. Task p exchanges data with p + 2^k and p - 2^k, modulo the number of tasks, for each k: whatever the root, each of
- * these channels has one sender and one receiver. A channel has LAPI_COLL_SLOTS slots in the memory of its receiver and a
- * counter there, which says how many are full; the sender has a counter that says how many are free. So a task that is
- * already in the next collective call cannot overwrite what a slower task still reads.
+ * How it works. Task p exchanges data with p + 2^k and p - 2^k, modulo the number of tasks, for
+ * each k: whatever the root, each of these channels has one sender and one receiver. A channel has
+ * LAPI_COLL_SLOTS slots in the memory of its receiver and a counter there, which says how many are
+ * full; the sender has a counter that says how many are free. So a task that is already in the next
+ * collective call cannot overwrite what a slower task still reads.
  */
 #ifndef LAPI_COLL_H
 #define LAPI_COLL_H
@@ -62,7 +68,8 @@ typedef enum {
     LAPI_COLL_XOR
 } lapi_coll_op_t;
 
-/* One's own operation: into[i] becomes into[i] o from[i] for `count` elements. It must be associative and commutative. */
+/* One's own operation: into[i] becomes into[i] o from[i] for `count` elements. It must be
+ * associative and commutative. */
 typedef void (*lapi_coll_combine_t)(void *into, const void *from, size_t count);
 
 /* In the memory of each task, known to all others. */
@@ -91,7 +98,7 @@ typedef struct {
 /* A direction of the channels: to p + 2^k, and to p - 2^k. */
 enum { LAPI_COLL_UP, LAPI_COLL_DOWN };
 
-/* ---- not to be called by programs: one channel ---------------------------------------------------------------------------------- */
+/* ---- not to be called by programs: one channel ----------------------------------------------- */
 
 static inline unsigned lapi_coll_other(const lapi_coll_t *coll, int direction, unsigned level)
 {
@@ -107,7 +114,8 @@ static inline size_t lapi_coll_slot(const lapi_coll_t *coll, int direction, unsi
     return (sizeof(lapi_coll_board_t) + 63) / 64 * 64 + index * coll->piece;
 }
 
-/* Puts at most a piece into the next slot of the channel in this direction. The data may be changed when this returns. */
+/* Puts at most a piece into the next slot of the channel in this direction. The data may be changed
+ * when this returns. */
 static inline int lapi_coll_send(lapi_coll_t *coll, int direction, unsigned level, const void *data, size_t bytes)
 {
     unsigned to = lapi_coll_other(coll, direction, level);
@@ -160,7 +168,8 @@ static inline int lapi_coll_combine(lapi_coll_type_t type, lapi_coll_op_t op, vo
 {
     size_t i;
 
-/* A sum or product of signed integers that is too large wraps round: unsigned arithmetic says how. */
+/* A sum or product of signed integers that is too large wraps round: unsigned
+ * arithmetic says how. */
 #define LAPI_COLL_EACH(T, EXPRESSION)                                  \
     for (i = 0; i < count; i++) {                                      \
         T a = ((T *)into)[i], b = ((const T *)from)[i];                \
@@ -202,10 +211,11 @@ static inline int lapi_coll_combine(lapi_coll_type_t type, lapi_coll_op_t op, vo
 #undef LAPI_COLL_REAL
 }
 
-/* ---- for programs --------------------------------------------------------------------------------------------------------------------- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
-/* Prepares collective calls on a handle. A piece of data that travels at once has `piece` bytes (0: LAPI_COLL_PIECE); a task
- * needs LAPI_COLL_SLOTS * 2 * ceil(log2(tasks)) times as much memory. The handle is that of LAPI_Init. */
+/* Prepares collective calls on a handle. A piece of data that travels at once has `piece` bytes (0:
+ * LAPI_COLL_PIECE); a task needs LAPI_COLL_SLOTS * 2 * ceil(log2(tasks)) times as much memory. The
+ * handle is that of LAPI_Init. */
 static inline int lapi_coll_init(lapi_coll_t *coll, lapi_handle_t hndl, size_t piece)
 {
     int me, tasks, rc, direction;
@@ -265,8 +275,8 @@ static inline int lapi_coll_broadcast(lapi_coll_t *coll, void *data, size_t byte
 
     if (root >= coll->tasks)
         return LAPI_ERR_TGT;
-    /* A task of rank r, counted from the root, gets the data from the rank without its highest bit, and passes it on by the
-     * levels above that bit. */
+    /* A task of rank r, counted from the root, gets the data from the rank without its highest bit,
+     * and passes it on by the levels above that bit. */
     rank = (coll->me + coll->tasks - root) % coll->tasks;
     for (first = 0; rank >> first != 0; first++) {
     }
@@ -281,8 +291,9 @@ static inline int lapi_coll_broadcast(lapi_coll_t *coll, void *data, size_t byte
     return rc;
 }
 
-/* Combines `count` elements of `size` bytes each of every task by `combine`, or by `op` if that is NULL. `out` of the root, which
- * may be `in`, gets the result; `out` of the others is scratch memory of as many bytes. */
+/* Combines `count` elements of `size` bytes each of every task by `combine`, or by `op` if that is
+ * NULL. `out` of the root, which may be `in`, gets the result; `out` of the others is scratch
+ * memory of as many bytes. */
 static inline int lapi_coll_reduce_with(lapi_coll_t *coll, const void *in, void *out, size_t count, size_t size,
                                         lapi_coll_combine_t combine, lapi_coll_type_t type, lapi_coll_op_t op, unsigned root)
 {
@@ -327,7 +338,8 @@ static inline int lapi_coll_reduce_with(lapi_coll_t *coll, const void *in, void 
     return rc;
 }
 
-/* The same for elements of a known type. LAPI_ERR_SET_VAL: the operation does not exist for the type. */
+/* The same for elements of a known type. LAPI_ERR_SET_VAL: the operation does not exist
+ * for the type. */
 static inline int lapi_coll_reduce(lapi_coll_t *coll, const void *in, void *out, size_t count, lapi_coll_type_t type,
                                    lapi_coll_op_t op, unsigned root)
 {
@@ -343,7 +355,8 @@ static inline int lapi_coll_allreduce(lapi_coll_t *coll, const void *in, void *o
     return rc == LAPI_SUCCESS ? lapi_coll_broadcast(coll, out, count * lapi_coll_element(type), 0) : rc;
 }
 
-/* Copies `bytes` bytes at `in` of every task to `out` of the root, in the order of the tasks. `out` of the others is not used. */
+/* Copies `bytes` bytes at `in` of every task to `out` of the root, in the order of the tasks. `out`
+ * of the others is not used. */
 static inline int lapi_coll_gather(lapi_coll_t *coll, const void *in, size_t bytes, void *out, unsigned root)
 {
     unsigned rank, level, below, held, first;
@@ -356,7 +369,8 @@ static inline int lapi_coll_gather(lapi_coll_t *coll, const void *in, size_t byt
     if (bytes == 0)
         return LAPI_SUCCESS;
     rank = (coll->me + coll->tasks - root) % coll->tasks;
-    /* A task collects the blocks of the ranks from its own to below rank + 2^level, where level is its lowest bit. */
+    /* A task collects the blocks of the ranks from its own to below rank + 2^level, where level is
+     * its lowest bit. */
     for (level = 0; level < coll->levels && !(rank >> level & 1); level++) {
     }
     held = level < coll->levels && coll->tasks - rank > 1u << level ? 1u << level : coll->tasks - rank;
@@ -398,7 +412,8 @@ static inline int lapi_coll_allgather(lapi_coll_t *coll, const void *in, size_t 
     return rc == LAPI_SUCCESS ? lapi_coll_broadcast(coll, out, coll->tasks * bytes, 0) : rc;
 }
 
-/* Memory of `bytes` bytes in every task, all 0, aligned as by malloc, and where it is in the others. */
+/* Memory of `bytes` bytes in every task, all 0, aligned as by malloc, and where it is in
+ * the others. */
 static inline int lapi_coll_malloc(lapi_coll_t *coll, size_t bytes, lapi_coll_memory_t *memory)
 {
     int64_t missing;

@@ -1,6 +1,7 @@
 /*
- * statistics.c: what lapi_coll.h is for. Each task has some measurements; all of them learn the mean and the extremes, task 0
- * collects how many each task has, and every task leaves a note in the memory of the next one.
+ * statistics.c: what lapi_coll.h is for. Each task has some measurements; all of them learn the
+ * mean and the extremes, task 0 collects how many each task has, and every task leaves a note in
+ * the memory of the next one.
  *
  *     mpcc_r statistics.c -o statistics
  *     poe ./statistics -procs 4

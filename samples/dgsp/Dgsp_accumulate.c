@@ -1,11 +1,13 @@
 /*
- * A block in three dimensions, gathered by one nested DGSP, scattered by another, and combined with what is
- * there already by a function of the program.
+ * A block in three dimensions, gathered by one nested DGSP, scattered by another, and combined with
+ * what is there already by a function of the program.
  *
- * The program of a block has three routines: planes call rows, rows call the copy of one row. The target's
- * array has another shape than the origin's, so its program has other strides. And the target's begins with a
- * CONTROL: from there on LAPI hands what arrives to the function of LAPI_REG_DDM_FUNC instead of copying it.
- * Two messages go, one to be added and one to take the greater number; the user header says which is which.
+ * The program of a block has three routines: planes call rows, rows call the copy of one row. The
+ * target's array has another shape than the origin's, so its program has other strides. And the
+ * target's begins with a CONTROL: from there on LAPI hands what arrives to the function of
+ * LAPI_REG_DDM_FUNC instead of copying it.
+ * Two messages go, one to be added and one to take the greater number; the user header says
+ * which is which.
  *
  *     mpcc_r Dgsp_accumulate.c -o Dgsp_accumulate
  *     poe ./Dgsp_accumulate -procs 2
@@ -79,7 +81,8 @@ static void end_routine(struct program *program, int start)
     append(program, &iterate, LAPI_DGSM_ITERATE_SIZE);
 }
 
-/* Calls, `reps` times and each time `stride` bytes further, the routine that begins behind the next ITERATE. */
+/* Calls, `reps` times and each time `stride` bytes further, the routine that begins behind the
+ * next ITERATE. */
 static void call_next_routine(struct program *program, long reps, long stride)
 {
     lapi_dgsm_gosub_t gosub;
@@ -154,9 +157,9 @@ static void unreserve(lapi_handle_t hndl, lapi_dg_handle_t program)
 }
 
 /*
- * The function that combines what arrives with what is there. It runs inside LAPI, once for each row or part
- * of one, and returns how many bytes it has used. The data that arrives is in a packet, at any alignment: hence
- * the memcpy.
+ * The function that combines what arrives with what is there. It runs inside LAPI, once for each
+ * row or part of one, and returns how many bytes it has used. The data that arrives is in a packet,
+ * at any alignment: hence the memcpy.
  */
 static long combine(void *in, void *inout, long bytes, int operand, int operation)
 {
@@ -200,7 +203,8 @@ static void show_row(lapi_handle_t *hndl, void *parameter)
     printf("\n");
 }
 
-/* The header handler: the place of the block, and in what msg_len points at the program to scatter by. */
+/* The header handler: the place of the block, and in what msg_len points at the program to
+ * scatter by. */
 static void *accept_block(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len,
                           compl_hndlr_t **completion, void **completion_param)
 {
@@ -257,7 +261,8 @@ static double there_before(int plane, int row, int column)
     return (plane + row + column) % 2 == 0 ? 1 : -5000;
 }
 
-/* Whether the array holds, after both messages of `sender`, what it should, and nothing around has changed. */
+/* Whether the array holds, after both messages of `sender`, what it should, and nothing around
+ * has changed. */
 static int is_right(int sender)
 {
     for (int plane = 0; plane < 3; plane++) {
@@ -307,7 +312,8 @@ int main(void)
             for (int column = 0; column < 5; column++)
                 to[plane][row][column] = there_before(plane, row, column);
 
-    /* A header handler may not call LAPI: its programs, and the function, are registered beforehand. */
+    /* A header handler may not call LAPI: its programs, and the function, are registered
+     * beforehand. */
     for (int operation = 0; operation < OPERATIONS; operation++)
         to_block[operation] = register_block(hndl, sizeof to[0][0], sizeof to[0], operation);
     register_function(hndl);

@@ -1,9 +1,11 @@
 /*
- * A DGSP, a data gather/scatter program: one field out of each record of an array, sent as one message.
+ * A DGSP, a data gather/scatter program: one field out of each record of an array, sent
+ * as one message.
  *
- * The program says which bytes of one record are wanted. A message of more bytes than one run of the program
- * moves makes LAPI run it again, one extent further on: so the program of one record serves an array of any
- * length. At the target the numbers come one after another, into an ordinary buffer.
+ * The program says which bytes of one record are wanted. A message of more bytes than one run of
+ * the program moves makes LAPI run it again, one extent further on: so the program of one record
+ * serves an array of any length. At the target the numbers come one after another, into an
+ * ordinary buffer.
  *
  *     mpcc_r Dgsp_simple.c -o Dgsp_simple
  *     poe ./Dgsp_simple -procs 2
@@ -63,7 +65,8 @@ static lapi_dg_handle_t register_readings(lapi_handle_t hndl)
     iterate.opcode = LAPI_DGSM_ITERATE;
     iterate.iter_loc = -LAPI_DGSM_COPY_SIZE; /* from the ITERATE back to the first instruction, in ints */
 
-    /* An array of ints need not be aligned for the longs in an instruction, so instructions are copied in. */
+    /* An array of ints need not be aligned for the longs in an instruction, so instructions
+     * are copied in. */
     memcpy(code, &copy, sizeof copy);
     memcpy(code + LAPI_DGSM_COPY_SIZE, &iterate, sizeof iterate);
 
@@ -110,7 +113,8 @@ static void show_readings(lapi_handle_t *hndl, void *unused)
     printf("\n");
 }
 
-/* The header handler: an ordinary buffer, because it does not set dgsp_handle in what msg_len points at. */
+/* The header handler: an ordinary buffer, because it does not set dgsp_handle in what
+ * msg_len points at. */
 static void *accept_readings(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len,
                              compl_hndlr_t **completion, void **completion_param)
 {
@@ -141,7 +145,8 @@ static void send_readings(lapi_handle_t hndl, int me, int target)
     }
     check(LAPI_Setcntr(hndl, &handled, 0), "LAPI_Setcntr");
 
-    /* udata is where the program is laid on first, udata_len how many bytes it is to move altogether. */
+    /* udata is where the program is laid on first, udata_len how many bytes it is to move
+     * altogether. */
     memset(&xfer, 0, sizeof xfer);
     xfer.Dgsp.Xfer_type = LAPI_DGSP_XFER;
     xfer.Dgsp.tgt = target;
@@ -152,7 +157,8 @@ static void send_readings(lapi_handle_t hndl, int me, int target)
     xfer.Dgsp.dgsp = program;
     check(LAPI_Xfer(hndl, &xfer), "LAPI_Xfer");
 
-    /* The message may still be under way. LAPI keeps the program for it; this task needs it no more. */
+    /* The message may still be under way. LAPI keeps the program for it; this task needs
+     * it no more. */
     unreserve(hndl, program);
 
     check(LAPI_Waitcntr(hndl, &handled, 1, &left), "LAPI_Waitcntr");

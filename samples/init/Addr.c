@@ -1,10 +1,10 @@
 /*
- * Addresses: LAPI_Address_init and LAPI_Address_init64 exchange them, LAPI_Addr_set and LAPI_Addr_get keep
- * them under a small number.
+ * Addresses: LAPI_Address_init and LAPI_Address_init64 exchange them, LAPI_Addr_set and
+ * LAPI_Addr_get keep them under a small number.
  *
- * Each task has two variables and sends their addresses to all others: once as a pointer, once as a lapi_long_t,
- * which holds the address of a 64-bit task in a 32-bit one too. To show what the tables are good for, each
- * task then reads the variables of all tasks.
+ * Each task has two variables and sends their addresses to all others: once as a pointer, once as a
+ * lapi_long_t, which holds the address of a 64-bit task in a 32-bit one too. To show what the
+ * tables are good for, each task then reads the variables of all tasks.
  *
  *     mpcc_r Addr.c -o Addr
  *     poe ./Addr -procs 3
@@ -29,7 +29,8 @@ static void check(int rc, const char *call)
     }
 }
 
-/* Something with an address; it is never called here. Am_xfer.c sends a message to such an index. */
+/* Something with an address; it is never called here. Am_xfer.c sends a message to
+ * such an index. */
 static void *a_header_handler(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len,
                               compl_hndlr_t **completion, void **completion_param)
 {

@@ -1,8 +1,9 @@
 /*
  * LAPI_Init and LAPI_Term: one handle, then none, then two at a time.
  *
- * The first handle comes with an error handler of the program's own. When it is terminated it means nothing
- * any more, and LAPI can be initialised again: here twice, as instances 1 and 2, each with its own handle.
+ * The first handle comes with an error handler of the program's own. When it is terminated it means
+ * nothing any more, and LAPI can be initialised again: here twice, as instances 1 and 2, each with
+ * its own handle.
  *
  *     mpcc_r Init.c -o Init
  *     poe ./Init -procs 2
@@ -26,9 +27,9 @@ static void check(int rc, const char *call)
 }
 
 /*
- * The error handler: called for what goes wrong after the call that has started it, such as a peer that has
- * died. Without one, LAPI ends the job. This one prints its arguments and ends the task; had it
- * returned, LAPI would continue.
+ * The error handler: called for what goes wrong after the call that has started it, such as a peer
+ * that has died. Without one, LAPI ends the job. This one prints its arguments and ends the task;
+ * had it returned, LAPI would continue.
  */
 static void report_error(lapi_handle_t *hndl, int *code, lapi_err_t *kind, int *task, int *other)
 {
@@ -45,7 +46,8 @@ static void report_error(lapi_handle_t *hndl, int *code, lapi_err_t *kind, int *
     exit(EXIT_FAILURE);
 }
 
-/* A new handle. `instance` is 1 to 16, or 0 for the next that is free; the error handler may be NULL. */
+/* A new handle. `instance` is 1 to 16, or 0 for the next that is free; the error handler
+ * may be NULL. */
 static lapi_handle_t start(uint instance, LAPI_err_hndlr *on_error)
 {
     lapi_handle_t hndl;

@@ -1,8 +1,8 @@
 /*
  * LAPI_Qenv and LAPI_Senv: every attribute that can be asked for, and the four that can be set.
  *
- * All tasks ask and set; task 0 prints the values, which are the defaults, and each task says whether all
- * went well.
+ * All tasks ask and set; task 0 prints the values, which are the defaults, and each task says
+ * whether all went well.
  *
  *     mpcc_r Qenv_senv.c -o Qenv_senv
  *     poe ./Qenv_senv -procs 2
@@ -113,7 +113,8 @@ static void show_shm_tasks(lapi_handle_t hndl)
     free(through_shm);
 }
 
-/* LAPI's statistics. The result is larger than an int, so the pointer is one only by the prototype. */
+/* LAPI's statistics. The result is larger than an int, so the pointer is one only by
+ * the prototype. */
 static void show_statistics(lapi_handle_t hndl)
 {
     for (int i = 0; i < COUNT(statistics); i++) {
@@ -136,7 +137,8 @@ static void show_statistics(lapi_handle_t hndl)
     }
 }
 
-/* Sets each attribute that can be set, queries it, and restores it; returns whether each took its value. */
+/* Sets each attribute that can be set, queries it, and restores it; returns whether each
+ * took its value. */
 static int set_all(lapi_handle_t hndl)
 {
     int right = 1;

@@ -1,11 +1,13 @@
 /*
  * Programs with addresses of 32 and of 64 bits in one job: this one source is compiled as both.
  *
- * LAPI_Address_init64 exchanges addresses as lapi_long_t, which is as wide as the widest, and LAPI_Xfer takes those of other
- * tasks in that form. So a task of 32 bits can write to and read from memory of a task of 64 bits that it could not even
- * name by a pointer. What tasks pass each other must have the same size for both: long has not.
+ * LAPI_Address_init64 exchanges addresses as lapi_long_t, which is as wide as the widest, and
+ * LAPI_Xfer takes those of other tasks in that form. So a task of 32 bits can write to and read
+ * from memory of a task of 64 bits that it could not even name by a pointer. What tasks pass each
+ * other must have the same size for both: long has not.
  *
- * Tasks work in pairs. The even task puts numbers into memory of the odd one, which gets them back and compares.
+ * Tasks work in pairs. The even task puts numbers into memory of the odd one, which gets them
+ * back and compares.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +44,8 @@ static void *memory(size_t bytes)
     return memory;
 }
 
-/* A pointer in a form for every task: not as a signed number, which would be another address in 64 bits. */
+/* A pointer in a form for every task: not as a signed number, which would be another address
+ * in 64 bits. */
 static lapi_long_t address(void *pointer)
 {
     return (lapi_long_t)(ulong)pointer;

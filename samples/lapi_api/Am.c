@@ -1,9 +1,10 @@
 /*
  * LAPI_Amsend: one active message from each even task to the odd task after it.
  *
- * The origin does not determine where its data is stored. A header handler, run at the target when the first
- * packet is there, decides it; a completion handler, run when all of the data is in place, uses what has
- * come. The origin learns through its completion counter that this handler has returned.
+ * The origin does not determine where its data is stored. A header handler, run at the target
+ * when the first packet is there, decides it; a completion handler, run when all of the data is
+ * in place, uses what has come. The origin learns through its completion counter that this
+ * handler has returned.
  *
  *     mpcc_r Am.c -o Am
  *     poe ./Am -procs 2
@@ -37,8 +38,8 @@ static int word_for(int task, int i)
 }
 
 /*
- * The completion handler. It has a thread of LAPI's own and may do what any thread may do: print, block, call
- * LAPI.
+ * The completion handler. It has a thread of LAPI's own and may do what any thread may do: print,
+ * block, call LAPI.
  */
 static void read_inbox(lapi_handle_t *hndl, void *unused)
 {
@@ -53,8 +54,8 @@ static void read_inbox(lapi_handle_t *hndl, void *unused)
 }
 
 /*
- * The header handler. No other message moves while it runs and it may not call LAPI, so it does no more than
- * say where the data goes and what is to happen then.
+ * The header handler. No other message moves while it runs and it may not call LAPI, so it does no
+ * more than say where the data goes and what is to happen then.
  */
 static void *accept_message(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len,
                             compl_hndlr_t **completion, void **completion_param)
@@ -76,7 +77,8 @@ static void send_to(lapi_handle_t hndl, int me, int target, void *handler_there)
         message[i] = word_for(target, i);
     check(LAPI_Setcntr(hndl, &handled, 0), "LAPI_Setcntr");
 
-    /* Neither a user header nor a target or an origin counter: only the completion counter is of interest. */
+    /* Neither a user header nor a target or an origin counter: only the completion counter is
+     * of interest. */
     check(LAPI_Amsend(hndl, target, handler_there, NULL, 0, message, sizeof message, NULL, NULL, &handled),
           "LAPI_Amsend");
 
@@ -125,8 +127,8 @@ int main(void)
         send_to(hndl, me, me + 1, handlers[me + 1]);
 
     /*
-     * A fence waits for data, not for completion handlers. Here the two are the same: the sender has waited
-     * for the handler before it came to the fence.
+     * A fence waits for data, not for completion handlers. Here the two are the same: the sender
+     * has waited for the handler before it came to the fence.
      */
     check(LAPI_Gfence(hndl), "LAPI_Gfence");
     if (me % 2 != 0) {

@@ -1,8 +1,8 @@
 /*
  * LAPI_Amsendv: an active message whose data is in several places, at the origin and at the target.
  *
- * The origin sends three arrays. The target wants the numbers in two arrays of other lengths: its header
- * handler returns not an address but its own vector. That the two vectors may be cut up
+ * The origin sends three arrays. The target wants the numbers in two arrays of other lengths: its
+ * header handler returns not an address but its own vector. That the two vectors may be cut up
  * differently is a property of the type LAPI_GEN_GENERIC, which only active messages have.
  *
  *     mpcc_r Amv.c -o Amv
@@ -62,7 +62,8 @@ static void read_numbers(lapi_handle_t *hndl, void *unused)
 }
 
 /*
- * The header handler of a vector. LAPI reads the returned vector after the handler has returned, hence static:
+ * The header handler of a vector. LAPI reads the returned vector after the handler has
+ * returned, hence static:
  * it has to stay until the message is complete.
  */
 static lapi_vec_t *accept_numbers(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *lengths,
@@ -78,7 +79,8 @@ static lapi_vec_t *accept_numbers(lapi_handle_t *hndl, void *uhdr, uint *uhdr_le
     return &here;
 }
 
-/* An even task: sends three arrays as one message, and waits until the target's completion handler is done. */
+/* An even task: sends three arrays as one message, and waits until the target's completion
+ * handler is done. */
 static void send_to(lapi_handle_t hndl, int me, int target, void *handler_there)
 {
     int first[2], second[3], third[5];

@@ -1,8 +1,8 @@
 /*
  * LAPI_Get: each even task reads the memory of the odd task after it.
  *
- * In a get the counters change sides: the origin counter says that the data has come to the origin, the
- * target counter that the target may change it again.
+ * In a get the counters change sides: the origin counter says that the data has come to the origin,
+ * the target counter that the target may change it again.
  *
  *     mpcc_r Get.c -o Get
  *     poe ./Get -procs 2

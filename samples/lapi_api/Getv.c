@@ -1,9 +1,10 @@
 /*
- * LAPI_Getv: each even task reads three fields of a record of the odd task after it, in one operation.
+ * LAPI_Getv: each even task reads three fields of a record of the odd task after it, in
+ * one operation.
  *
- * Both vectors are in the origin: one says where the bytes come from, with addresses of the target, the
- * other where they go. With the type LAPI_GEN_IOVECTOR they have the same number of pieces, each as long as
- * its counterpart. The counters are those of LAPI_Get.
+ * Both vectors are in the origin: one says where the bytes come from, with addresses of the target,
+ * the other where they go. With the type LAPI_GEN_IOVECTOR they have the same number of pieces,
+ * each as long as its counterpart. The counters are those of LAPI_Get.
  *
  *     mpcc_r Getv.c -o Getv
  *     poe ./Getv -procs 2
@@ -62,7 +63,8 @@ static void fill(struct record *record, int task)
     record->last = task + 0.25;
 }
 
-/* Name, count and last value of the record at `there` in the target, into the same fields of `copy`. */
+/* Name, count and last value of the record at `there` in the target, into the same
+ * fields of `copy`. */
 static void fetch(lapi_handle_t hndl, int target, struct record *there, lapi_cntr_t *read_there,
                   struct record *copy)
 {

@@ -1,8 +1,8 @@
 /*
  * LAPI_Put: each even task writes into the memory of the odd task after it.
  *
- * The target takes no part in the transfer. It learns from its target counter that the data is there, and it
- * is the origin that names this counter: by its address at the target.
+ * The target takes no part in the transfer. It learns from its target counter that the data is
+ * there, and it is the origin that names this counter: by its address at the target.
  *
  *     mpcc_r Put.c -o Put
  *     poe ./Put -procs 2

@@ -1,8 +1,10 @@
 /*
- * LAPI_Putv: each even task fills in the blanks of a form of the odd task after it, all in one operation.
+ * LAPI_Putv: each even task fills in the blanks of a form of the odd task after it, all in
+ * one operation.
  *
- * Both vectors are in the origin; the addresses in the second one are the target's. The target counter
- * shows the target that all pieces are there, the completion counter shows it to the origin.
+ * Both vectors are in the origin; the addresses in the second one are the target's. The
+ * target counter shows the target that all pieces are there, the completion counter shows it
+ * to the origin.
  *
  *     mpcc_r Putv.c -o Putv
  *     poe ./Putv -procs 2

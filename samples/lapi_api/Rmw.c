@@ -1,8 +1,9 @@
 /*
- * LAPI_Rmw: each even task changes an int of the odd task after it, in one indivisible step each time.
+ * LAPI_Rmw: each even task changes an int of the odd task after it, in one indivisible
+ * step each time.
  *
- * The four operations follow one another. Each gives back what the variable was before; COMPARE_AND_SWAP
- * gives back whether it has swapped.
+ * The four operations follow one another. Each gives back what the variable was before;
+ * COMPARE_AND_SWAP gives back whether it has swapped.
  *
  *     mpcc_r Rmw.c -o Rmw
  *     poe ./Rmw -procs 2
@@ -57,7 +58,8 @@ static int take_steps(lapi_handle_t hndl, int me, int target, int *variable_ther
         int result;
 
         check(LAPI_Rmw(hndl, steps[i].op, target, variable_there, operand, &result, &returned), "LAPI_Rmw");
-        /* The origin counter says that the result has arrived; until then `operand` must not change. */
+        /* The origin counter says that the result has arrived; until then `operand` must
+         * not change. */
         check(LAPI_Waitcntr(hndl, &returned, 1, &left), "LAPI_Waitcntr");
         if (steps[i].op == COMPARE_AND_SWAP)
             printf("task %d: %s (%d, %d) at task %d: %d\n", me, steps[i].name, operand[0], operand[1], target,

@@ -1,9 +1,10 @@
 /*
- * LAPI_Rmw64: as Rmw.c, but with 64 bits, and with two tasks that add to the same variable at the same time.
+ * LAPI_Rmw64: as Rmw.c, but with 64 bits, and with two tasks that add to the same variable at
+ * the same time.
  *
- * Every odd task hands out numbered tickets. First it draws ten itself while the even task before it draws
- * ten: an int could not hold the numbers, and none may be drawn twice. Then the even task takes the next
- * number out with SWAP, and puts it back with COMPARE_AND_SWAP.
+ * Every odd task hands out numbered tickets. First it draws ten itself while the even task before
+ * it draws ten: an int could not hold the numbers, and none may be drawn twice. Then the even task
+ * takes the next number out with SWAP, and puts it back with COMPARE_AND_SWAP.
  *
  *     mpcc_r Rmw64.c -o Rmw64
  *     poe ./Rmw64 -procs 2
@@ -68,7 +69,8 @@ static int all_different(const long long *a, const long long *b)
     return 1;
 }
 
-/* An even task, when all tickets are drawn: takes the counter of its buddy out, and puts it back. */
+/* An even task, when all tickets are drawn: takes the counter of its buddy out, and
+ * puts it back. */
 static int out_and_back(lapi_handle_t hndl, int me, int target, lapi_long_t variable)
 {
     const long long after_all = FIRST_TICKET + 2 * TICKETS, away = -1;
@@ -118,8 +120,8 @@ int main(void)
     check(LAPI_Address_init64(hndl, (ulong)drawn_there, lists), "LAPI_Address_init64");
 
     /*
-     * The owner draws through LAPI too: LAPI's operations are indivisible with regard to each other, but not to a
-     * plain `next_ticket++`.
+     * The owner draws through LAPI too: LAPI's operations are indivisible with regard to each
+     * other, but not to a plain `next_ticket++`.
      */
     if (me % 2 == 0) {
         draw(hndl, buddy, variables[buddy], drawn_here);

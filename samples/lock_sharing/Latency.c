@@ -1,8 +1,9 @@
 /*
  * Lock sharing: how long a small message takes, with a lock of the program's own and with LAPI's.
  *
- * The two tasks of a pair send each other a message in turn. The header handler counts what has arrived, in a record
- * that a program with several threads would have to guard. It is measured in two ways:
+ * The two tasks of a pair send each other a message in turn. The header handler counts what
+ * has arrived, in a record that a program with several threads would have to guard. It is
+ * measured in two ways:
  *
  *   without   the record has a mutex of its own. It must be free whenever LAPI is called, because a handler that takes it
  *             may run inside of any call: so every look at the record takes it and releases it again.
@@ -61,7 +62,8 @@ static double microseconds(void)
     return now.tv_sec * 1e6 + now.tv_nsec / 1e3;
 }
 
-/* The header handler. LAPI calls it with its lock held, so with the shared lock there is nothing to be done. */
+/* The header handler. LAPI calls it with its lock held, so with the shared lock there is nothing
+ * to be done. */
 static void *count(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_return_info_t *info,
                    compl_hndlr_t **handler, void **parameter)
 {
@@ -89,7 +91,8 @@ static long arrived(void)
     return number;
 }
 
-/* Polls until this many messages have arrived. Each call polls the network once, so that the cost of the locks shows. */
+/* Polls until this many messages have arrived. Each call polls the network once, so that the cost
+ * of the locks shows. */
 static void await(lapi_handle_t hndl, long number)
 {
     lapi_msg_info_t info;

@@ -1,6 +1,6 @@
 /*
- * Sends ten puts to the next task by LAPI_Xfer and polls by LAPI_Msgpoll until those of the task before have come. How long
- * both have taken is printed by the profiling layer in libproftime_r.so.
+ * Sends ten puts to the next task by LAPI_Xfer and polls by LAPI_Msgpoll until those of the task
+ * before have come. How long both have taken is printed by the profiling layer in libproftime_r.so.
  */
 #include <lapi.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /*
  * A profiling layer: says when LAPI_Init and LAPI_Term are called and what they return.
  *
- * The program calls LAPI_Init and comes here, because this library is linked before LAPI's. The call itself is made by
- * its other name, with the arguments of the program, and its return code is passed back.
+ * The program calls LAPI_Init and comes here, because this library is linked before LAPI's. The
+ * call itself is made by its other name, with the arguments of the program, and its return code
+ * is passed back.
  */
 #include <lapi.h>
 #include <stdio.h>

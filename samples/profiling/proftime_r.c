@@ -1,8 +1,9 @@
 /*
- * A profiling layer that adds up the time spent in LAPI_Xfer and in LAPI_Msgpoll, and prints both at LAPI_Term.
+ * A profiling layer that adds up the time spent in LAPI_Xfer and in LAPI_Msgpoll, and prints
+ * both at LAPI_Term.
  *
- * Several threads may call at the same time: sums are added to atomically. The time of a handler that runs inside of
- * LAPI_Msgpoll counts as the call's.
+ * Several threads may call at the same time: sums are added to atomically. The time of a handler
+ * that runs inside of LAPI_Msgpoll counts as the call's.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <lapi.h>

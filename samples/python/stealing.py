@@ -14,7 +14,8 @@ import numpy
 
 import openlapi
 
-# Offsets in the window: the range of the task; in task 0 also how many items are done, and their sum.
+# Offsets in the window: the range of the task; in task 0 also how many items are done,
+# and their sum.
 RANGE, DONE, SUM = 0, 8, 16
 
 

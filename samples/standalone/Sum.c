@@ -1,8 +1,8 @@
 /*
  * Tasks that no launcher has started: every task adds its number to a sum that task 0 keeps.
  *
- * The program does not differ from one that poe starts. LAPI reads the number of the task, the number of tasks and the key of
- * the job from the environment, which run.sh sets.
+ * The program does not differ from one that poe starts. LAPI reads the number of the task, the
+ * number of tasks and the key of the job from the environment, which run.sh sets.
  *
  *     cc_r Sum.c -o Sum
  *     ./run.sh ./Sum 4

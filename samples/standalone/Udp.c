@@ -1,9 +1,11 @@
 /*
- * Tasks on several hosts that no launcher has started: each puts its number into all others, over UDP between hosts.
+ * Tasks on several hosts that no launcher has started: each puts its number into all others, over
+ * UDP between hosts.
  *
- * The program itself knows where each task receives, from a file with a line for each: IP address and port. LAPI_Init gets that
- * from lapi_extend_t, as a list or from a handler; for IPv6, or either, as a list or from a handler of another type. The number of the
- * task and the number of tasks are in the environment.
+ * The program itself knows where each task receives, from a file with a line for each: IP address
+ * and port. LAPI_Init gets that from lapi_extend_t, as a list or from a handler; for IPv6, or
+ * either, as a list or from a handler of another type. The number of the task and the number of
+ * tasks are in the environment.
  *
  *     cc_r Udp.c -o Udp
  *     MP_CHILD=0 MP_PROCS=2 ./Udp addresses list         on the host of the first line
@@ -54,7 +56,8 @@ static int set_any(struct sockaddr_storage *address, const char *ip, unsigned po
     return inet_pton(AF_INET, ip, &four->sin_addr) == 1;
 }
 
-/* Reads the addresses of the first tasks from the file, into the list that is not null; returns how many there are. */
+/* Reads the addresses of the first tasks from the file, into the list that is not null; returns how
+ * many there are. */
 static unsigned read_addresses(lapi_udp_t *list, struct sockaddr_storage *any, unsigned tasks)
 {
     char ip[64];
@@ -76,9 +79,9 @@ static unsigned read_addresses(lapi_udp_t *list, struct sockaddr_storage *any, u
 }
 
 /*
- * LAPI_Init calls it in each task, and takes what it writes into addr_list, which has an entry for each task. In local_addr is
- * an address at which this task can receive: a program that has other ways to distribute it may return that one. Any result but
- * 0 makes LAPI_Init fail.
+ * LAPI_Init calls it in each task, and takes what it writes into addr_list, which has an entry for
+ * each task. In local_addr is an address at which this task can receive: a program that has other
+ * ways to distribute it may return that one. Any result but 0 makes LAPI_Init fail.
  */
 static int my_udp_hndlr(lapi_handle_t *hndl, lapi_udp_t *local_addr, lapi_udp_t *addr_list, lapi_udpinfo_t *info)
 {

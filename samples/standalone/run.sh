@@ -5,7 +5,8 @@
 program=$1
 tasks=${2:-2}
 
-# The job's key, the same for all its tasks: distinguishes it from other jobs of this user that run at the same time.
+# The job's key, the same for all its tasks: distinguishes it from other jobs of this user that run
+# at the same time.
 MP_PARTITION=$$
 MP_PROCS=$tasks
 LAPI_USE_SHM=only

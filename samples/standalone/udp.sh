@@ -1,8 +1,10 @@
 #!/bin/sh
-# Starts the tasks of a job by hand, on several hosts: udp.sh PROGRAM FILE [list|handler|any-list|any-handler]
+# Starts the tasks of a job by hand, on several hosts: udp.sh PROGRAM FILE
+# [list|handler|any-list|any-handler]
 #
-# Each line of FILE has the IP address and the port of one task. The task is started there by $RSH (ssh when it is not set), in this
-# folder, which all hosts must have; a task at a loopback address is started here. The exit status is 0 when that of every task is 0.
+# Each line of FILE has the IP address and the port of one task. The task is started there by $RSH
+# (ssh when it is not set), in this folder, which all hosts must have; a task at a loopback address
+# is started here. The exit status is 0 when that of every task is 0.
 program=$1
 file=$2
 way=${3:-list}

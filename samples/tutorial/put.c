@@ -15,7 +15,8 @@ int main(void)
     CHECK(LAPI_Qenv(hndl, TASK_ID, &me));
     CHECK(LAPI_Qenv(hndl, NUM_TASKS, &tasks));
 
-    /* A task that writes into another one's memory needs its address there: all tasks exchange theirs. */
+    /* A task that writes into another one's memory needs its address there: all tasks
+     * exchange theirs. */
     void **edges = malloc(tasks * sizeof *edges);
     void **counters = malloc(tasks * sizeof *counters);
     CHECK(LAPI_Setcntr(hndl, &filled, 0));

@@ -1,11 +1,12 @@
 /*
- * There and back by LAPI_Amsendv: what basic/accumulate_and_return.Am.c does by LAPI_Amsend, with numbers that
- * are fields of records.
+ * There and back by LAPI_Amsendv: what basic/accumulate_and_return.Am.c does by LAPI_Amsend, with
+ * numbers that are fields of records.
  *
- * Each number is a piece of a vector. On the way out they are gathered from the records of the even task into
- * a plain array of the odd one; the sums go back out of the odd task's completion handler, straight into the
- * records. The user header gives the header handler the direction of a message, and the header handler hands
- * what belongs to the message to the completion handler by its parameter.
+ * Each number is a piece of a vector. On the way out they are gathered from the records of the even
+ * task into a plain array of the odd one; the sums go back out of the odd task's completion
+ * handler, straight into the records. The user header gives the header handler the direction of a
+ * message, and the header handler hands what belongs to the message to the completion handler by
+ * its parameter.
  *
  *     mpcc_r accumulate_and_return.Amv.c -o accumulate_and_return.Amv
  *     poe ./accumulate_and_return.Amv -procs 2
@@ -46,7 +47,8 @@ struct delivery {
 
 static void **handlers; /* the header handler's address in each task */
 
-/* The program's own flag: LAPI knows nothing of it, so it is guarded like any other that threads share. */
+/* The program's own flag: LAPI knows nothing of it, so it is guarded like any other that
+ * threads share. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -135,7 +137,8 @@ static void use_delivery(lapi_handle_t *hndl, void *parameter)
     free(delivery);
 }
 
-/* The header handler. The returned vector and its arrays must stay valid until the message is complete. */
+/* The header handler. The returned vector and its arrays must stay valid until the message
+ * is complete. */
 static lapi_vec_t *begin_delivery(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *lengths,
                                   compl_hndlr_t **completion, void **completion_param)
 {
@@ -167,7 +170,8 @@ static int accumulate(lapi_handle_t hndl, int me, int buddy)
 
     send_numbers(hndl, me, buddy, OUTWARD, &records[0].number, sizeof records[0]);
 
-    /* In interrupt mode, the default, LAPI serves messages while no thread of the program is in LAPI. */
+    /* In interrupt mode, the default, LAPI serves messages while no thread of the program
+     * is in LAPI. */
     wait_for_flag();
 
     printf("task %d: the sums:", me);
@@ -211,7 +215,8 @@ int main(void)
     }
     check(LAPI_Address_init(hndl, (void *)begin_delivery, handlers), "LAPI_Address_init");
 
-    /* The handlers of the target need its table of addresses: no task sends before every task has it. */
+    /* The handlers of the target need its table of addresses: no task sends before every
+     * task has it. */
     check(LAPI_Gfence(hndl), "LAPI_Gfence");
     if (me % 2 == 0)
         right = accumulate(hndl, me, me + 1);

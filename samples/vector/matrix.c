@@ -1,9 +1,10 @@
 /*
  * Data in two dimensions: a block of a matrix goes into a matrix of another size, at another place.
  *
- * Each row of the block is one piece of a vector of the type LAPI_GEN_IOVECTOR. The sender knows how large
- * the block is and where it shall go; how wide the matrix over there is, only its owner knows. So the user
- * header carries the place, and the header handler at the target makes the vector for it.
+ * Each row of the block is one piece of a vector of the type LAPI_GEN_IOVECTOR. The sender knows
+ * how large the block is and where it shall go; how wide the matrix over there is, only its owner
+ * knows. So the user header carries the place, and the header handler at the target makes the
+ * vector for it.
  *
  *     mpcc_r matrix.c -o matrix
  *     poe ./matrix -procs 2

@@ -1,9 +1,9 @@
 /*
  * A strided vector: two columns of a matrix, sent by LAPI_Amsendv into a narrower matrix.
  *
- * Blocks of one length at equal distances need no list of addresses. The vector says base, block size and
- * stride, and how many blocks there are. Number and size of the blocks are the same on both sides, the
- * strides are not.
+ * Blocks of one length at equal distances need no list of addresses. The vector says base, block
+ * size and stride, and how many blocks there are. Number and size of the blocks are the same on
+ * both sides, the strides are not.
  *
  *     mpcc_r strided.c -o strided
  *     poe ./strided -procs 2
@@ -41,7 +41,8 @@ static int cell(int task, int row, int column)
     return 100 * task + 10 * row + column;
 }
 
-/* A strided vector over `shape`: ROWS blocks of WIDTH numbers. The lengths of the vector are not read. */
+/* A strided vector over `shape`: ROWS blocks of WIDTH numbers. The lengths of the vector
+ * are not read. */
 static lapi_vec_t strided(void *shape[3], int *base, int columns)
 {
     lapi_vec_t vector = {LAPI_GEN_STRIDED_XFER, ROWS, shape, NULL};
@@ -82,7 +83,8 @@ static lapi_vec_t *accept_columns(lapi_handle_t *hndl, void *uhdr, uint *uhdr_le
     return &here;
 }
 
-/* Sends two columns, overwrites them as soon as they may be, and waits until they have been handled. */
+/* Sends two columns, overwrites them as soon as they may be, and waits until they have
+ * been handled. */
 static void send_columns(lapi_handle_t hndl, int me, int target, void *handler_there)
 {
     int wide[ROWS][COLUMNS];

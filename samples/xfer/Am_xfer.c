@@ -1,8 +1,8 @@
 /*
  * LAPI_Xfer with LAPI_AM_XFER: what lapi_api/Am.c does by LAPI_Amsend.
  *
- * Here the header handler goes by an index: every task keeps its own handler under the same number, so that
- * no task needs an address of another.
+ * Here the header handler goes by an index: every task keeps its own handler under the same number,
+ * so that no task needs an address of another.
  *
  *     mpcc_r Am_xfer.c -o Am_xfer
  *     poe ./Am_xfer -procs 2
@@ -40,7 +40,8 @@ static void show_greeting(lapi_handle_t *hndl, void *unused)
     printf("task %d: completion handler: \"%s\"\n", me, greeting);
 }
 
-/* The header handler: gives the greeting its place, and refuses what does not fit by dropping the data. */
+/* The header handler: gives the greeting its place, and refuses what does not fit by
+ * dropping the data. */
 static void *receive_greeting(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len,
                               compl_hndlr_t **completion, void **completion_param)
 {
@@ -65,7 +66,8 @@ static void greet(lapi_handle_t hndl, int me, int target)
     snprintf(text, sizeof text, "greetings to task %d from task %d", target, me);
     check(LAPI_Setcntr(hndl, &handled, 0), "LAPI_Setcntr");
 
-    /* What stays 0: no flags, no user header, no send completion handler, no target and no origin counter. */
+    /* What stays 0: no flags, no user header, no send completion handler, no target and no
+     * origin counter. */
     memset(&xfer, 0, sizeof xfer);
     xfer.Am.Xfer_type = LAPI_AM_XFER;
     xfer.Am.tgt = target;
@@ -98,7 +100,8 @@ int main(void)
         return EXIT_FAILURE;
     }
 
-    /* A message to an index that its target has not set yet would find no handler: hence the fence. */
+    /* A message to an index that its target has not set yet would find no handler:
+     * hence the fence. */
     check(LAPI_Addr_set(hndl, (void *)receive_greeting, GREETING_HANDLER), "LAPI_Addr_set");
     check(LAPI_Gfence(hndl), "LAPI_Gfence");
     if (me % 2 == 0)

@@ -1,9 +1,10 @@
 /*
- * LAPI_Xfer with LAPI_PUT_XFER: what lapi_api/Put.c does by LAPI_Put, with every form of notification.
+ * LAPI_Xfer with LAPI_PUT_XFER: what lapi_api/Put.c does by LAPI_Put, with every form
+ * of notification.
  *
- * A send completion handler, which only LAPI_Xfer has, and the origin counter show that the origin may change
- * its data; the target counter shows the target that the data has arrived, and the completion counter shows
- * this to the origin.
+ * A send completion handler, which only LAPI_Xfer has, and the origin counter show that the origin
+ * may change its data; the target counter shows the target that the data has arrived, and the
+ * completion counter shows this to the origin.
  *
  *     mpcc_r Put_xfer.c -o Put_xfer
  *     poe ./Put_xfer -procs 2
@@ -36,7 +37,8 @@ static long square_for(int task, int i)
     return (long)(task + i) * (task + i);
 }
 
-/* The send completion handler. It runs inside LAPI, on whichever thread is there: short, without output. */
+/* The send completion handler. It runs inside LAPI, on whichever thread is there: short,
+ * without output. */
 static void note_sent(lapi_handle_t *hndl, void *parameter, lapi_sh_info_t *info)
 {
     int *reason = parameter;

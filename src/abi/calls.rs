@@ -1,15 +1,17 @@
-//! The table of calls: each once, with its names and its arguments. Everything that exists once for each call is made from
-//! it by a macro: the exported functions by both their names, those of Fortran, and the prototypes of `lapi.h`.
+//! The table of calls: each once, with its names and its arguments. Everything that exists once for
+//! each call is made from it by a macro: the exported functions by both their names, those of
+//! Fortran, and the prototypes of `lapi.h`.
 
-/// Passes the table to the macro `$each`, one line for each call, in the order of the manual's chapters:
+/// Passes the table to the macro `$each`, one line for each call, in the order of the
+/// manual's chapters:
 ///
 /// ```text
 /// /// What it does, as `lapi.h` says it.
 /// LAPI_Probe probe PROBE (hndl: lapi_handle_t as Value);
 /// ```
 ///
-/// The three names are that of C, and what follows `lapi_` and `LAPI_` in Fortran. After `as` stands how Fortran passes the
-/// argument, always by reference:
+/// The three names are that of C, and what follows `lapi_` and `LAPI_` in Fortran. After `as`
+/// stands how Fortran passes the argument, always by reference:
 ///
 /// | | what the reference leads to |
 /// |---|---|
@@ -19,20 +21,21 @@
 /// | `Handler` | a procedure, or an integer that holds an address or an index of LAPI_Addr_set |
 /// | `Vector` | the vector of the target, or an integer that holds its address |
 ///
-/// Each call is described by the manual's man page of its name (chapters 18 and 19), and returns LAPI_SUCCESS or one of
-/// the error codes named there. Lengths are in bytes, times in seconds.
+/// Each call is described by the manual's man page of its name (chapters 18 and 19), and returns
+/// LAPI_SUCCESS or one of the error codes named there. Lengths are in bytes, times in seconds.
 #[macro_export]
 macro_rules! for_each_call {
     ($each:ident) => {
         $each! {
-            /// Starts a context and returns its handle in hndl. Sets protocol of lapi_info, which may be freed afterwards
-            /// with everything that it points to.
+            /// Starts a context and returns its handle in hndl. Sets protocol of lapi_info, which
+            /// may be freed afterwards with everything that it points to.
             LAPI_Init init INIT (hndl: *mut lapi_handle_t as Here, lapi_info: *mut lapi_info_t as Here);
 
             /// Ends a context; its handle is invalid afterwards.
             LAPI_Term term TERM (hndl: lapi_handle_t as Value);
 
-            /// Queries an attribute of the context. What ret_val points to, and how large that is, depends on query.
+            /// Queries an attribute of the context. What ret_val points to, and how large that is,
+            /// depends on query.
             LAPI_Qenv qenv QENV (
                 hndl: lapi_handle_t as Value,
                 query: lapi_query_t as Value,
@@ -46,7 +49,8 @@ macro_rules! for_each_call {
                 set_val: c_int as Value,
             );
 
-            /// Writes the text of an error code into a buffer of LAPI_MAX_ERR_STRING bytes. Needs no context.
+            /// Writes the text of an error code into a buffer of LAPI_MAX_ERR_STRING bytes.
+            /// Needs no context.
             LAPI_Msg_string msg_string MSG_STRING (error_code: c_int as Value, buf: *mut c_void as Here);
 
             /// Enters an address in the table under an index; 0 < addr_hndl < LOC_ADDRTBL_SZ.
@@ -80,7 +84,8 @@ macro_rules! for_each_call {
                 add_tab: *mut lapi_long_t as Here,
             );
 
-            /// Copies len bytes to the memory of the target. Does not wait; the counters show its progress.
+            /// Copies len bytes to the memory of the target. Does not wait; the counters
+            /// show its progress.
             LAPI_Put put PUT (
                 hndl: lapi_handle_t as Value,
                 tgt: c_uint as Value,
@@ -92,7 +97,8 @@ macro_rules! for_each_call {
                 cmpl_cntr: *mut lapi_cntr_t as Here,
             );
 
-            /// Copies len bytes from the memory of the target. Does not wait; the counters show its progress.
+            /// Copies len bytes from the memory of the target. Does not wait; the counters
+            /// show its progress.
             LAPI_Get get GET (
                 hndl: lapi_handle_t as Value,
                 tgt: c_uint as Value,
@@ -103,8 +109,8 @@ macro_rules! for_each_call {
                 org_cntr: *mut lapi_cntr_t as Here,
             );
 
-            /// Sends an active message: the header handler hdr_hdl, an address at the target or an index of
-            /// LAPI_Addr_set, runs there and returns where udata goes. Does not wait.
+            /// Sends an active message: the header handler hdr_hdl, an address at the target or an
+            /// index of LAPI_Addr_set, runs there and returns where udata goes. Does not wait.
             LAPI_Amsend amsend AMSEND (
                 hndl: lapi_handle_t as Value,
                 tgt: c_uint as Value,
@@ -140,10 +146,12 @@ macro_rules! for_each_call {
                 org_cntr: *mut lapi_cntr_t as Here,
             );
 
-            /// Starts the transfer that a structure describes; Xfer_type is its kind. Does not wait.
+            /// Starts the transfer that a structure describes; Xfer_type is its kind.
+            /// Does not wait.
             LAPI_Xfer xfer XFER (hndl: lapi_handle_t as Value, xfer_cmd: *mut lapi_xfer_t as Here);
 
-            /// Registers DGSPs and packs by them, returns the functions of the lock, sets UDP addresses; Util_type is the kind.
+            /// Registers DGSPs and packs by them, returns the functions of the lock, sets UDP
+            /// addresses; Util_type is the kind.
             LAPI_Util util UTIL (hndl: lapi_handle_t as Value, util_cmd: *mut lapi_util_t as Here);
 
             /// Reads a counter.
@@ -160,7 +168,8 @@ macro_rules! for_each_call {
                 val: c_int as Value,
             );
 
-            /// Waits until a counter has reached val and subtracts val from it; cur_cntr_val gets the rest and may be null.
+            /// Waits until a counter has reached val and subtracts val from it; cur_cntr_val gets
+            /// the rest and may be null.
             LAPI_Waitcntr waitcntr WAITCNTR (
                 hndl: lapi_handle_t as Value,
                 cntr: *mut lapi_cntr_t as Here,
@@ -171,7 +180,8 @@ macro_rules! for_each_call {
             /// Lets messages make progress.
             LAPI_Probe probe PROBE (hndl: lapi_handle_t as Value);
 
-            /// Lets messages make progress, at most cnt times, until one is complete; info shows what has completed.
+            /// Lets messages make progress, at most cnt times, until one is complete; info shows
+            /// what has completed.
             LAPI_Msgpoll msgpoll MSGPOLL (
                 hndl: lapi_handle_t as Value,
                 cnt: c_uint as Value,
@@ -197,7 +207,8 @@ macro_rules! for_each_call {
                 cmpl_cntr: *mut lapi_cntr_t as Here,
             );
 
-            /// LAPI_Put of a vector; tgt_vec is in this task and holds addresses of the target. Does not wait.
+            /// LAPI_Put of a vector; tgt_vec is in this task and holds addresses of the target.
+            /// Does not wait.
             LAPI_Putv putv PUTV (
                 hndl: lapi_handle_t as Value,
                 tgt: c_uint as Value,
@@ -208,7 +219,8 @@ macro_rules! for_each_call {
                 cmpl_cntr: *mut lapi_cntr_t as Here,
             );
 
-            /// LAPI_Get of a vector; tgt_vec is in this task and holds addresses of the target. Does not wait.
+            /// LAPI_Get of a vector; tgt_vec is in this task and holds addresses of the target.
+            /// Does not wait.
             LAPI_Getv getv GETV (
                 hndl: lapi_handle_t as Value,
                 tgt: c_uint as Value,
@@ -238,7 +250,8 @@ macro_rules! for_each_call {
                 dest: c_uint as Value,
             );
 
-            /// Sets a counter to 0 and gives it a list of tasks; dest_status shows the state of each (LAPI_MSG_INITIAL etc.).
+            /// Sets a counter to 0 and gives it a list of tasks; dest_status shows the state of
+            /// each (LAPI_MSG_INITIAL etc.).
             LAPI_Setcntr_wstatus setcntr_wstatus SETCNTR_WSTATUS (
                 hndl: lapi_handle_t as Value,
                 cntr: *mut lapi_cntr_t as Here,

@@ -1,11 +1,13 @@
 //! Enumerations and flags (the manual's Appendices E and F, and the man pages that introduce them).
 //!
-//! In `lapi.h` the types named "one of" are real enumerations and the ones named "a set of bits" are integers
-//! with macros; both are written by hand in `capi/prelude.h`, since only C can say that an argument is an enum.
+//! In `lapi.h` the types named "one of" are real enumerations and the ones named "a set of bits"
+//! are integers with macros; both are written by hand in `capi/prelude.h`, since only C can say
+//! that an argument is an enum.
 
 use libc::{c_int, c_long, c_uint, c_ulong};
 
-/// One of the runtime attributes of LAPI_Qenv and LAPI_Senv, from [`TASK_ID`] to [`BULK_MIN_MSG_SIZE`].
+/// One of the runtime attributes of LAPI_Qenv and LAPI_Senv, from [`TASK_ID`] to
+/// [`BULK_MIN_MSG_SIZE`].
 pub type lapi_query_t = c_uint;
 /// The number of the calling task in its job.
 pub const TASK_ID: lapi_query_t = 0;
@@ -124,7 +126,8 @@ pub const LAPI_SELF_DEV: lapi_dev_t = 33;
 /// libfabric: tasks of the job are on several machines, or LAPI_USE_SHM is `no`.
 pub const LAPI_FABRIC_DEV: lapi_dev_t = 34;
 
-/// A set of bits for lapi_info_t.protocol on entry to LAPI_Init: share the device with another protocol.
+/// A set of bits for lapi_info_t.protocol on entry to LAPI_Init: share the device with
+/// another protocol.
 pub const LAPI_SHARE_PROTOCOL: c_uint = 0x8000_0000;
 /// On entry to LAPI_Init: the persistent subsystem of a file system.
 pub const LAPI_PSS_GPFS: c_uint = 0x4000_0000;
@@ -135,7 +138,8 @@ pub const LAPI_INTERRUPT_OFF: c_uint = 0x2000_0000;
 pub type lapi_vectype_t = c_uint;
 /// Buffers one by one, equally many and equally long on both sides.
 pub const LAPI_GEN_IOVECTOR: lapi_vectype_t = 0;
-/// Blocks of one size at a fixed distance: info\[0\] is the base, info\[1\] the block size, info\[2\] the stride.
+/// Blocks of one size at a fixed distance: info\[0\] is the base, info\[1\] the block size,
+/// info\[2\] the stride.
 pub const LAPI_GEN_STRIDED_XFER: lapi_vectype_t = 1;
 /// Buffers one by one, not the same on both sides; active messages only.
 pub const LAPI_GEN_GENERIC: lapi_vectype_t = 2;

@@ -1,7 +1,7 @@
 //! Data gather/scatter programs: their descriptor and their instructions (the manual's chapter 6).
 //!
-//! A program is an array of ints; an instruction starts at any int, so in memory it may be less aligned than its
-//! type here and must be read unaligned.
+//! A program is an array of ints; an instruction starts at any int, so in memory it may be less
+//! aligned than its type here and must be read unaligned.
 
 use super::{
     LAPI_DGSM_COPY, LAPI_DGSM_ITERATE, LAPI_DGSM_UNIT, lapi_dg_handle_t, lapi_dgsm_opcode_t,
@@ -130,7 +130,8 @@ pub const LAPI_DGSM_CONTROL_SIZE: c_int = ints::<lapi_dgsm_control_t>();
 #[repr(transparent)]
 pub struct PredefinedDgsp(lapi_dgsp_descr_t);
 
-// SAFETY: nothing writes to the descriptor or to its code, which are both constant and outlive every thread.
+// SAFETY: nothing writes to the descriptor or to its code, which are both constant and
+// outlive every thread.
 unsafe impl Sync for PredefinedDgsp {}
 
 impl PredefinedDgsp {

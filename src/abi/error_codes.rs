@@ -1,4 +1,5 @@
-//! Error codes (the manual's Appendix C, table 35), as macros in C: old programs ask for them with `#ifdef`.
+//! Error codes (the manual's Appendix C, table 35), as macros in C: old programs ask for them
+//! with `#ifdef`.
 //!
 //! What each means is said once, in the table of `error.rs`.
 

@@ -1,13 +1,13 @@
 //! The functions that a program hands to LAPI, and the ones it gets from LAPI_GET_THREAD_FUNC.
 //!
-//! In C these are function types and the fields hold pointers to them (`compl_hndlr_t *`); a Rust `fn` is such a
-//! pointer already. A name in `..._p` is the pointer that may be null.
+//! In C these are function types and the fields hold pointers to them (`compl_hndlr_t *`); a Rust
+//! `fn` is such a pointer already. A name in `..._p` is the pointer that may be null.
 
 use super::{lapi_cond_t, lapi_err_t, lapi_handle_t, lapi_sh_info_t, lapi_udp_t, lapi_udpinfo_t, lapi_vec_t};
 use libc::{c_int, c_long, c_uint, c_ulong, c_void, pthread_t, sockaddr_storage, timespec};
 
-/// Runs at the target when the first packet of an active message is there; returns where its data shall go.
-/// `msg_len` points at the first field of a lapi_return_info_t.
+/// Runs at the target when the first packet of an active message is there; returns where its data
+/// shall go. `msg_len` points at the first field of a lapi_return_info_t.
 pub type hdr_hndlr_t = unsafe extern "C" fn(
     hndl: *mut lapi_handle_t,
     uhdr: *mut c_void,
@@ -84,7 +84,8 @@ pub type udp_init_ext_hndlr = unsafe extern "C" fn(
 /// A [`udp_init_ext_hndlr`], or null.
 pub type udp_init_ext_hndlr_p = Option<udp_init_ext_hndlr>;
 
-/// Called at the start of every thread that LAPI creates, with parm_ptr and extra_ptr of com_thread_info_t.
+/// Called at the start of every thread that LAPI creates, with parm_ptr and extra_ptr of
+/// com_thread_info_t.
 pub type thread_init_func_t = unsafe extern "C" fn(parm: *mut c_void, extra: *mut c_void) -> *mut c_void;
 /// A [`thread_init_func_t`], or null.
 pub type thread_init_func_p = Option<thread_init_func_t>;

@@ -43,8 +43,8 @@ pub struct lapi_extend_t {
     pub num_udp_addr: c_uint,
     /// Keeps the next field 8-aligned.
     pub pad: c_uint,
-    /// Returns addresses of any family; read when both of the former are null, and num_udp_addr is not less than the number of
-    /// tasks.
+    /// Returns addresses of any family; read when both of the former are null, and num_udp_addr is
+    /// not less than the number of tasks.
     pub udp_ext_hndlr: udp_init_ext_hndlr_p,
     /// Addresses of any family; read when both of the former are null.
     pub add_udp_ext_addrs: *mut sockaddr_storage,

@@ -1,6 +1,7 @@
 //! The layout of every structure on 64-bit machines, asserted at compile time.
 //!
-//! Programs built against other levels of LAPI exist: a wrong offset here would read their memory wrongly.
+//! Programs built against other levels of LAPI exist: a wrong offset here would read their
+//! memory wrongly.
 
 #![cfg(target_pointer_width = "64")]
 

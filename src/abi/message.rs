@@ -3,7 +3,8 @@
 use super::{lapi_ctl_flags_t, lapi_dg_handle_t, lapi_msg_state_t, lapi_ret_flags_t};
 use libc::{c_int, c_uint, c_ulong, c_void};
 
-/// What msg_len of a header handler points at (the manual's chapter 11, enhanced header handler interface).
+/// What msg_len of a header handler points at (the manual's chapter 11, enhanced header
+/// handler interface).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct lapi_return_info_t {

@@ -55,7 +55,8 @@ unsafe fn any_amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
     unsafe { operations::active_message(held, message) }
 }
 
-/// Starts a light-weight active message: short, by index, without counters, and its buffers are free at once.
+/// Starts a light-weight active message: short, by index, without counters, and its buffers
+/// are free at once.
 ///
 /// # Safety
 /// The conditions of [`amsend`] hold.

@@ -13,8 +13,8 @@ use crate::engine::context::{Context, Held};
 use crate::error::{Error, Result};
 use crate::proto::content::Content;
 
-/// Registers a program (man page LAPI_Util, LAPI_REGISTER_DGSP). LAPI_VERIFY_DGSP is looked up each time; with it, atom_size is
-/// compared with MAX_ATOM_SIZE of `context`, if the call names one.
+/// Registers a program (man page LAPI_Util, LAPI_REGISTER_DGSP). LAPI_VERIFY_DGSP is looked up each
+/// time; with it, atom_size is compared with MAX_ATOM_SIZE of `context`, if the call names one.
 ///
 /// # Safety
 /// The pointer must be null or a descriptor whose code array has code_size integers.
@@ -62,7 +62,8 @@ pub unsafe fn pack(request: &mut lapi_pack_dgsp_t) -> Result<()> {
 /// LAPI_DGSP_UNPACK.
 ///
 /// # Safety
-/// The buffers must be as the man page wants them, and the registered function sound to call with them.
+/// The buffers must be as the man page wants them, and the registered function sound to
+/// call with them.
 pub unsafe fn unpack(context: &Context, request: &mut lapi_unpack_dgsp_t) -> Result<()> {
     let function = || context.enter().ok().and_then(|mut held| held.ddm_function());
     // SAFETY: the caller's promise.
@@ -83,11 +84,12 @@ pub struct DgspMessage {
     pub contiguous: bool,
 }
 
-/// Starts an active message whose data a program gathers (LAPI_DGSP_XFER). A program with a CONTROL cannot gather: this is
-/// reported to the error handler, and the message is sent without data.
+/// Starts an active message whose data a program gathers (LAPI_DGSP_XFER). A program with a CONTROL
+/// cannot gather: this is reported to the error handler, and the message is sent without data.
 ///
 /// # Safety
-/// The program must describe readable memory from `udata` on; the addresses must be as LAPI_Amsend wants them.
+/// The program must describe readable memory from `udata` on; the addresses must be as
+/// LAPI_Amsend wants them.
 pub unsafe fn amsend(held: &mut Held<'_>, request: DgspMessage) -> Result<()> {
     let DgspMessage { message, dgsp, udata, bytes, contiguous } = request;
     let program = REGISTRY.lookup(dgsp)?;

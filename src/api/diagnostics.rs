@@ -1,5 +1,5 @@
-//! What a task reports about itself with MP_INFOLEVEL 3 and above: where it runs and how it waits, when it opens a context, and
-//! what it has moved and how, when it closes the context.
+//! What a task reports about itself with MP_INFOLEVEL 3 and above: where it runs and how it waits,
+//! when it opens a context, and what it has moved and how, when it closes the context.
 
 use crate::api::Context;
 use crate::base::machine::processors;

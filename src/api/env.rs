@@ -31,8 +31,8 @@ pub enum Value {
     Printed,
 }
 
-/// The addresses of all hosts that the job's network was chosen from, with what has become of each, as lines; in task 0 only, and
-/// none where no network is used.
+/// The addresses of all hosts that the job's network was chosen from, with what has become of each,
+/// as lines; in task 0 only, and none where no network is used.
 pub fn networks(held: &mut Held<'_>) -> Vec<String> {
     held.options().networks.clone()
 }
@@ -123,12 +123,13 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
     Ok(())
 }
 
-/// The text of a return code in the language of the environment, without a final zero (man page LAPI_Msg_string). An unknown
-/// number gets a text as well, which names it as unknown. At most LAPI_MAX_ERR_STRING - 1 bytes.
+/// The text of a return code in the language of the environment, without a final zero (man page
+/// LAPI_Msg_string). An unknown number gets a text as well, which names it as unknown. At most
+/// LAPI_MAX_ERR_STRING - 1 bytes.
 ///
 /// # Errors
-/// `LAPI_ERR_CATALOG_FAIL`: NLSPATH is set, and no catalogue of that language can be opened; the text is the English one.
-/// `LAPI_ERR_CODE_UNKNOWN`.
+/// `LAPI_ERR_CATALOG_FAIL`: NLSPATH is set, and no catalogue of that language can be opened; the
+/// text is the English one. `LAPI_ERR_CODE_UNKNOWN`.
 pub fn message(code: c_int, env: &Env<'_>) -> (String, Result<()>) {
     let (mut text, outcome) = match error::lookup(code) {
         Some(entry) => match catalog::look_up(code, env) {
@@ -153,8 +154,8 @@ pub fn message(code: c_int, env: &Env<'_>) -> (String, Result<()>) {
     (text, outcome)
 }
 
-/// How many messages to write while there is no context (`MP_INFOLEVEL`); 1 when the value is not valid, so that the error that
-/// names it is seen.
+/// How many messages to write while there is no context (`MP_INFOLEVEL`); 1 when the value is not
+/// valid, so that the error that names it is seen.
 pub fn info_level() -> i32 {
     config::info_level(&config::process_env).map_or(1, |level| level as i32)
 }
@@ -186,14 +187,14 @@ fn lines(me: u32, statistics: &Statistics) -> String {
     [line("network", network), line("shared memory", peers), line("local", local)].concat()
 }
 
-/// Writes to C's stdout, after what the program has printed before, and in one piece so that the lines of several tasks stay
-/// together.
+/// Writes to C's stdout, after what the program has printed before, and in one piece so that the
+/// lines of several tasks stay together.
 fn print(text: &str) {
     unsafe extern "C" {
         static stdout: *mut libc::FILE;
     }
-    // SAFETY: the C library's stream, which is locked for each call; the text is readable. Nothing can be done about a stream
-    // that fails.
+    // SAFETY: the C library's stream, which is locked for each call; the text is readable. Nothing
+    // can be done about a stream that fails.
     unsafe {
         // What the program has buffered goes first; the lines are then written with one call.
         libc::fflush(stdout);

@@ -4,7 +4,8 @@ use crate::engine::context::Held;
 use crate::engine::progress::fence;
 use crate::error::Result;
 
-/// Waits until the data of all operations that this task has started is in place (man page LAPI_Fence).
+/// Waits until the data of all operations that this task has started is in place (man
+/// page LAPI_Fence).
 pub fn fence(held: &mut Held<'_>) -> Result<()> {
     fence::fence(held)
 }

@@ -1,5 +1,6 @@
-//! What must be done when the program forks. The child has none of the parent's contexts (`capi` forgets them) and none
-//! of its threads; it may open contexts of its own. The parent is not affected.
+//! What must be done when the program forks. The child has none of the parent's contexts
+//! (`capi` forgets them) and none of its threads; it may open contexts of its own. The parent
+//! is not affected.
 //!
 //! Locks of a context need no care: nothing in the child refers to that context any more.
 
@@ -10,7 +11,8 @@ use crate::{error, report};
 
 /// Before the fork, in the thread that forks.
 pub fn before() {
-    // What is determined once must be determined now: if another thread were about to do that, the child would wait for it.
+    // What is determined once must be determined now: if another thread were about to do that, the
+    // child would wait for it.
     asymmetric_barrier::registered();
     registry::before_fork();
     connect::before_fork();

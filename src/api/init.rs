@@ -18,8 +18,8 @@ use crate::report::{self, thread::ReportConfig};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// With more bytes than this waiting for one target, beside the buffers that the environment gives (MP_REXMIT_BUF_CNT and
-/// MP_REXMIT_BUF_SIZE), calls that send to it pause.
+/// With more bytes than this waiting for one target, beside the buffers that the environment gives
+/// (MP_REXMIT_BUF_CNT and MP_REXMIT_BUF_SIZE), calls that send to it pause.
 const LANE_BYTES: usize = 1 << 20;
 
 /// What the program gives to LAPI_Init, copied out of lapi_info_t.
@@ -47,7 +47,8 @@ impl Request {
     /// From lapi_info_t, for a handle and an instance (from 0).
     ///
     /// # Safety
-    /// `lapi_thread_attr` and `add_info` must be null or the program's structures, which are used until LAPI_Init returns.
+    /// `lapi_thread_attr` and `add_info` must be null or the program's structures, which are used
+    /// until LAPI_Init returns.
     pub unsafe fn new(handle: lapi_handle_t, instance: usize, info: &lapi_info_t) -> Self {
         Self {
             handle,
@@ -67,8 +68,9 @@ impl Request {
 /// A larger number is a mistake, or was never set; it would take the memory for its stacks.
 const MOST_COMPLETION_THREADS: i32 = 128;
 
-/// Opens a context (man page LAPI_Init): reads the environment, joins the job, starts the threads. On one machine it waits for
-/// no other task; over a network it is collective. Returns the device in use.
+/// Opens a context (man page LAPI_Init): reads the environment, joins the job, starts the
+/// threads. On one machine it waits for no other task; over a network it is collective. Returns
+/// the device in use.
 ///
 /// # Errors
 /// As the man page says; the detail names variable, task or limit.
@@ -150,7 +152,8 @@ fn open(
     Ok(device)
 }
 
-/// Closes a context (man page LAPI_Term). Calls of other threads that are inside end with LAPI_ERR_HNDL_INVALID.
+/// Closes a context (man page LAPI_Term). Calls of other threads that are inside end with
+/// LAPI_ERR_HNDL_INVALID.
 ///
 /// # Errors
 /// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it.

@@ -1,5 +1,5 @@
-//! The functions of LAPI_GET_THREAD_FUNC (man page LAPI_Util; the manual's chapter 12): the program shares the context's
-//! lock. They return numbers of the system, not LAPI's.
+//! The functions of LAPI_GET_THREAD_FUNC (man page LAPI_Util; the manual's chapter 12): the program
+//! shares the context's lock. They return numbers of the system, not LAPI's.
 
 use crate::abi::{LAPI_NULL_THREAD_ID, lapi_handle_t};
 use crate::engine::context::Context;

@@ -1,7 +1,9 @@
-//! The calls of the manual, one file per family, without C's types: addresses are numbers, errors are values.
+//! The calls of the manual, one file per family, without C's types: addresses are numbers,
+//! errors are values.
 //!
-//! A call checks what it was given (all of it with ERROR_CHK on; always what would otherwise harm the library itself), makes a
-//! request of it, and makes one call into the engine. It has no access to the core of a context.
+//! A call checks what it was given (all of it with ERROR_CHK on; always what would otherwise harm
+//! the library itself), makes a request of it, and makes one call into the engine. It has no access
+//! to the core of a context.
 
 pub mod active_message;
 pub mod address;

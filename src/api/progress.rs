@@ -5,7 +5,8 @@ use crate::engine::context::{Context, Held};
 use crate::engine::progress::{counters, message_poll, wait};
 use crate::error::Result;
 
-/// Reads a counter (man page LAPI_Getcntr). A program that reads it in a loop makes progress by that.
+/// Reads a counter (man page LAPI_Getcntr). A program that reads it in a loop makes
+/// progress by that.
 ///
 /// # Safety
 /// `cntr` must be the address of a counter.
@@ -14,8 +15,8 @@ pub unsafe fn getcntr(held: &mut Held<'_>, cntr: usize) -> i32 {
     unsafe { counters::read(held, cntr) }
 }
 
-/// Sets a counter (man page LAPI_Setcntr). It does not wait for the lock: a handler of another thread may wait for this
-/// counter. When the lock is free, the call makes progress.
+/// Sets a counter (man page LAPI_Setcntr). It does not wait for the lock: a handler of another
+/// thread may wait for this counter. When the lock is free, the call makes progress.
 ///
 /// # Safety
 /// `cntr` must be the address of a counter.
@@ -24,7 +25,8 @@ pub unsafe fn setcntr(context: &Context, cntr: usize, value: i32) {
     unsafe { counters::set(context, cntr, value) }
 }
 
-/// Waits until a counter has reached `value`, and subtracts that. Returns what is left (man page LAPI_Waitcntr).
+/// Waits until a counter has reached `value`, and subtracts that. Returns what is left (man page
+/// LAPI_Waitcntr).
 ///
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.
@@ -38,7 +40,8 @@ pub fn probe(held: &mut Held<'_>) {
     wait::poll_once(held);
 }
 
-/// Rounds of the dispatcher until a message was sent or received, at most `count` of them (man page LAPI_Msgpoll).
+/// Rounds of the dispatcher until a message was sent or received, at most `count` of them (man page
+/// LAPI_Msgpoll).
 pub fn msgpoll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
     message_poll::poll(held, count)
 }

@@ -1,5 +1,5 @@
-//! Requests: what the engine is asked for, made from C's structures. A call that has a structure in LAPI_Xfer makes its
-//! request from that structure too.
+//! Requests: what the engine is asked for, made from C's structures. A call that has a structure in
+//! LAPI_Xfer makes its request from that structure too.
 
 use super::dgsp::DgspMessage;
 use super::rmw;
@@ -59,8 +59,8 @@ pub fn active_message(command: &lapi_am_t) -> Message {
     }
 }
 
-/// Of LAPI_AM_LW_XFER: its handlers, counters and flags may be uninitialised, and are not read. Header and data may be
-/// changed when the call returns.
+/// Of LAPI_AM_LW_XFER: its handlers, counters and flags may be uninitialised, and are not read.
+/// Header and data may be changed when the call returns.
 #[inline]
 pub fn light_weight(command: &lapi_am_t) -> Message {
     Message {
@@ -173,7 +173,8 @@ pub unsafe fn origin_vector(vector: *const lapi_vec_t) -> Option<Vector> {
     unsafe { Vector::of(vector) }
 }
 
-/// The target's vector: a lapi_vec_t, or a lapi_lvec_t, whose addresses are 64 bits wide in 32-bit programs too.
+/// The target's vector: a lapi_vec_t, or a lapi_lvec_t, whose addresses are 64 bits wide in
+/// 32-bit programs too.
 unsafe fn target_vector(vector: *mut c_void, flags: c_int) -> Option<Vector> {
     // SAFETY: null, or a vector of the program of the kind that the flags name.
     unsafe {

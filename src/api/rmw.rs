@@ -30,7 +30,8 @@ pub struct Request {
     pub done: SendDone,
 }
 
-/// Starts a read-modify-write (man pages LAPI_Rmw, LAPI_Rmw64). The values are read before this returns.
+/// Starts a read-modify-write (man pages LAPI_Rmw, LAPI_Rmw64). The values are read
+/// before this returns.
 ///
 /// # Safety
 /// The addresses must be as the man page wants them.

@@ -1,5 +1,5 @@
-//! The addresses that a program without a launcher gives: `lapi_extend_t` of LAPI_Init, and LAPI_ADD_UDP_DEST_PORT and
-//! LAPI_ADD_UDP_DEST_EXT of LAPI_Util.
+//! The addresses that a program without a launcher gives: `lapi_extend_t` of LAPI_Init, and
+//! LAPI_ADD_UDP_DEST_PORT and LAPI_ADD_UDP_DEST_EXT of LAPI_Util.
 
 use super::check;
 use crate::abi::{
@@ -15,8 +15,9 @@ use libc::{c_int, sockaddr_storage};
 
 /// `lapi_extend_t` of the program.
 ///
-/// Programs may leave what is behind num_udp_addr uninitialised, or have a shorter structure. What is behind it is read when udp_hndlr and
-/// add_udp_addrs are null, and num_udp_addr has an address for each task: it can only be about add_udp_ext_addrs and udp_ext_hndlr then.
+/// Programs may leave what is behind num_udp_addr uninitialised, or have a shorter structure. What
+/// is behind it is read when udp_hndlr and add_udp_addrs are null, and num_udp_addr has an address
+/// for each task: it can only be about add_udp_ext_addrs and udp_ext_hndlr then.
 pub(super) struct Extension {
     structure: *const lapi_extend_t,
     handle: lapi_handle_t,
@@ -24,10 +25,12 @@ pub(super) struct Extension {
 }
 
 impl Extension {
-    /// Of a context with this handle and this instance, from 0; `None`: the program has no such structure.
+    /// Of a context with this handle and this instance, from 0; `None`: the program has no
+    /// such structure.
     ///
     /// # Safety
-    /// `structure` must be null or the program's, as the man page of LAPI_Init wants it, as long as this lives.
+    /// `structure` must be null or the program's, as the man page of LAPI_Init wants it, as long
+    /// as this lives.
     pub(super) unsafe fn new(
         structure: *const lapi_extend_t,
         handle: lapi_handle_t,
@@ -48,7 +51,8 @@ impl Extension {
         if listed < tasks {
             return None;
         }
-        // SAFETY: the promise to `new`: a program that counts addresses, and has none of the older kind, has these fields.
+        // SAFETY: the promise to `new`: a program that counts addresses, and has none of the older
+        // kind, has these fields.
         let (handler, list) = unsafe { ((*structure).udp_ext_hndlr, (*structure).add_udp_ext_addrs) };
         handler.map(Source::ExtHandler).or((!list.is_null()).then_some(Source::ExtList(list)))
     }
@@ -145,12 +149,14 @@ fn succeeded(code: c_int) -> Result<()> {
     }
 }
 
-/// Takes note of where the process receives that has taken a task's place (LAPI_ADD_UDP_DEST_PORT; LAPI_ADD_UDP_DEST_EXT, whose `udp_port` is a
-/// pointer to a `sockaddr_storage`). `instance_no` is not looked at.
+/// Takes note of where the process receives that has taken a task's place (LAPI_ADD_UDP_DEST_PORT;
+/// LAPI_ADD_UDP_DEST_EXT, whose `udp_port` is a pointer to a `sockaddr_storage`). `instance_no` is
+/// not looked at.
 ///
 /// # Errors
-/// `LAPI_ERR_UTIL_CMD`: the job has its addresses from a launcher, or none. `LAPI_ERR_TGT`: no other task has this number.
-/// `LAPI_ERR_UDP_PORT_INFO`: `udp_port` is null, or no such task can be there.
+/// `LAPI_ERR_UTIL_CMD`: the job has its addresses from a launcher, or none. `LAPI_ERR_TGT`:
+/// no other task has this number. `LAPI_ERR_UDP_PORT_INFO`: `udp_port` is null, or no such
+/// task can be there.
 ///
 /// # Safety
 /// `udp_port` must be null or the program's address, of the kind that `Util_type` says.

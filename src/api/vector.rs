@@ -1,7 +1,7 @@
 //! LAPI_Putv, LAPI_Getv, LAPI_Amsendv, and their forms in LAPI_Xfer.
 //!
-//! The vectors themselves are checked whatever ERROR_CHK is: it costs little compared with using them, and vectors
-//! that do not fit each other would write where nothing should be written.
+//! The vectors themselves are checked whatever ERROR_CHK is: it costs little compared with using
+//! them, and vectors that do not fit each other would write where nothing should be written.
 
 use super::{active_message, check, put_get};
 use crate::dgsp::Layout;
@@ -20,7 +20,8 @@ pub struct Pair {
     pub origin: Option<Vector>,
     /// The vector at the target.
     pub target: Option<Vector>,
-    /// BUFFER_BOTH_CONTIGUOUS: the bytes lie one after the other, from the first address of each vector on.
+    /// BUFFER_BOTH_CONTIGUOUS: the bytes lie one after the other, from the first address of
+    /// each vector on.
     pub contiguous: bool,
 }
 
@@ -86,8 +87,9 @@ pub unsafe fn get(held: &mut Held<'_>, request: GetRequest) -> Result<()> {
     unsafe { put_get::get(held, &Get { places, ..request.get }) }
 }
 
-/// Starts an active message whose data is a vector (man page LAPI_Amsendv). The request comes without its data. With
-/// `contiguous` (BUFFER_BOTH_CONTIGUOUS) its bytes lie one after the other from the vector's first address on.
+/// Starts an active message whose data is a vector (man page LAPI_Amsendv). The request comes
+/// without its data. With `contiguous` (BUFFER_BOTH_CONTIGUOUS) its bytes lie one after the other
+/// from the vector's first address on.
 ///
 /// # Safety
 /// The vector and the addresses must be as the man page wants them.

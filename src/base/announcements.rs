@@ -1,11 +1,13 @@
 //! The peers that have sent something to a task that does not poll their rings.
 //!
-//! A bit for each peer, in words of 64, and a summary of one bit for each word: however many peers there are, a task that finds
-//! nothing reads the summary alone. A sender sets its bit and then the summary's; the receiver takes the summary and then the
-//! words that it names. So a bit that was set is found, at the latest, by way of the summary bit that follows it.
+//! A bit for each peer, in words of 64, and a summary of one bit for each word: however many peers
+//! there are, a task that finds nothing reads the summary alone. A sender sets its bit and then the
+//! summary's; the receiver takes the summary and then the words that it names. So a bit that was
+//! set is found, at the latest, by way of the summary bit that follows it.
 //!
-//! Orderings: each sender's summary bit is a Release of what it has written before, and continues the release sequence of the
-//! senders before it; the receiver takes the summary with Acquire. An announcement carries no data: the ring publishes it.
+//! Orderings: each sender's summary bit is a Release of what it has written before, and continues
+//! the release sequence of the senders before it; the receiver takes the summary with Acquire. An
+//! announcement carries no data: the ring publishes it.
 
 use super::line::Line;
 use super::sync::{AtomicU64, Ordering};

@@ -1,17 +1,18 @@
 //! The asymmetric barrier between a thread that sends often and a thread that sleeps seldom.
 //!
-//! The pattern is Dekker's: the sender writes a message and then reads the sleeper's flag; the sleeper writes
-//! its flag and then reads the messages. Each needs a full barrier between its write and its read, or both may
-//! miss the other. The sender does this for every message, the sleeper only before it sleeps, so the whole cost
-//! goes to the sleeper: [`Heavy`] makes every processor that runs a registered process execute a barrier
-//! (`membarrier(2)`, global expedited), and [`Light`] is then no more than a barrier to the compiler.
+//! The pattern is Dekker's: the sender writes a message and then reads the sleeper's flag; the
+//! sleeper writes its flag and then reads the messages. Each needs a full barrier between its write
+//! and its read, or both may miss the other. The sender does this for every message, the sleeper
+//! only before it sleeps, so the whole cost goes to the sleeper: [`Heavy`] makes every processor
+//! that runs a registered process execute a barrier (`membarrier(2)`, global expedited), and
+//! [`Light`] is then no more than a barrier to the compiler.
 //!
-//! The interrupt goes to every processor that runs a registered process, of any job. Where there are more tasks than
-//! processors, threads sleep so often that the interrupts cost more than the senders' barriers save: there both sides use
-//! full barriers ([`pays_off`]).
+//! The interrupt goes to every processor that runs a registered process, of any job. Where there
+//! are more tasks than processors, threads sleep so often that the interrupts cost more than the
+//! senders' barriers save: there both sides use full barriers ([`pays_off`]).
 //!
-//! The models of loom have no membarrier: there both sides are full barriers, which is what the kernel's barrier amounts
-//! to for the side that is interrupted by it.
+//! The models of loom have no membarrier: there both sides are full barriers, which is what the
+//! kernel's barrier amounts to for the side that is interrupted by it.
 
 use super::machine::processors;
 use super::sync::{Ordering, fence};
@@ -27,8 +28,9 @@ pub fn registered() -> bool {
     *DONE.get_or_init(|| membarrier(REGISTER_GLOBAL_EXPEDITED))
 }
 
-/// Whether this process can take part in asymmetric barriers, and they cost less than they save in a job of `tasks` tasks.
-/// All tasks of a job must use the same kind: they use the asymmetric one only when this is true in each of them.
+/// Whether this process can take part in asymmetric barriers, and they cost less than they save in
+/// a job of `tasks` tasks. All tasks of a job must use the same kind: they use the asymmetric one
+/// only when this is true in each of them.
 pub fn pays_off(tasks: u32) -> bool {
     tasks <= processors() && registered()
 }
@@ -40,7 +42,8 @@ pub struct Heavy {
 }
 
 impl Heavy {
-    /// `asymmetric` when any sender may use the asymmetric [`Light`] for this sleeper; then this process is registered.
+    /// `asymmetric` when any sender may use the asymmetric [`Light`] for this sleeper; then this
+    /// process is registered.
     pub const fn new(asymmetric: bool) -> Self {
         Self { asymmetric }
     }
@@ -49,7 +52,8 @@ impl Heavy {
     pub fn fence(self) {
         fence(Ordering::SeqCst);
         if self.asymmetric {
-            // It fails only when the kernel takes back what it granted; the fence above is then all there is.
+            // It fails only when the kernel takes back what it granted; the fence above is
+            // then all there is.
             membarrier(GLOBAL_EXPEDITED);
         }
     }
@@ -62,8 +66,9 @@ pub struct Light {
 }
 
 impl Light {
-    /// `asymmetric` only when every sleeper that this sender may have to wake uses the asymmetric [`Heavy`], and this process is
-    /// registered too; otherwise the sender pays for its own barrier.
+    /// `asymmetric` only when every sleeper that this sender may have to wake uses the
+    /// asymmetric [`Heavy`], and this process is registered too; otherwise the sender pays for
+    /// its own barrier.
     pub const fn new(asymmetric: bool) -> Self {
         Self { asymmetric }
     }

@@ -2,15 +2,15 @@
 
 use crate::base::sync::{AtomicU32, Ordering};
 
-/// Runs a function when this process exits. In a forked child the function asks `registered`, which is the function's own; it runs once however
-/// often it was asked for.
+/// Runs a function when this process exits. In a forked child the function asks `registered`, which
+/// is the function's own; it runs once however often it was asked for.
 pub fn run(registered: &'static Registered, function: extern "C" fn()) {
     let me = std::process::id();
     if registered.0.swap(me, Ordering::AcqRel) == me {
         return;
     }
-    // SAFETY: the function takes and returns nothing, and is in this library, which the C library keeps in mind: where the library
-    // is unloaded earlier, the function runs then.
+    // SAFETY: the function takes and returns nothing, and is in this library, which the C library
+    // keeps in mind: where the library is unloaded earlier, the function runs then.
     unsafe { libc::atexit(function) };
 }
 

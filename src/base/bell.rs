@@ -1,9 +1,10 @@
-//! The bell that requests a report: rung by the handler of a signal, or by a thread that has waited for long. It is a pipe,
-//! read by the thread that reports (see [`crate::report::thread`]).
+//! The bell that requests a report: rung by the handler of a signal, or by a thread that has waited
+//! for long. It is a pipe, read by the thread that reports (see [`crate::report::thread`]).
 //!
-//! The bell and the signal belong to the process, so there is one of each. The pipe is known by its number and its inode: a
-//! program that has closed it and has another file there now is never written to. All is atomic, because a signal may come
-//! in the middle of anything, and because a child of fork must be able to forget it.
+//! The bell and the signal belong to the process, so there is one of each. The pipe is known by its
+//! number and its inode: a program that has closed it and has another file there now is never
+//! written to. All is atomic, because a signal may come in the middle of anything, and because a
+//! child of fork must be able to forget it.
 
 use crate::base::loader::stay_loaded;
 use libc::c_int;
@@ -98,8 +99,8 @@ pub fn ring(cause: Cause) {
         return;
     }
     let byte = cause as u8;
-    // SAFETY: both calls may be made from a signal handler, and only look at memory that lives during the call. The number is
-    // written to only while it is the bell's.
+    // SAFETY: both calls may be made from a signal handler, and only look at memory that lives
+    // during the call. The number is written to only while it is the bell's.
     unsafe {
         let mut found: libc::stat = mem::zeroed();
         if libc::fstat(bell, &mut found) == 0 && found.st_ino as u64 == INODE.load(Ordering::Relaxed) {
@@ -126,11 +127,12 @@ extern "C" fn on_signal(_: c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Makes this signal ring, unless the program has a handler of its own for it, or ignores it. The handler stays until the
-/// process ends: a launcher may send the signal at any time, also when the last context has just been closed. Then it does
-/// nothing.
+/// Makes this signal ring, unless the program has a handler of its own for it, or ignores it. The
+/// handler stays until the process ends: a launcher may send the signal at any time, also when the
+/// last context has just been closed. Then it does nothing.
 pub fn install_handler(signal: c_int) {
-    // SAFETY: the structures live during the calls; the handler makes only calls that a handler may make.
+    // SAFETY: the structures live during the calls; the handler makes only calls that a
+    // handler may make.
     unsafe {
         let mut now: libc::sigaction = mem::zeroed();
         if libc::sigaction(signal, ptr::null(), &mut now) != 0 || now.sa_sigaction != libc::SIG_DFL {
@@ -146,7 +148,8 @@ pub fn install_handler(signal: c_int) {
     }
 }
 
-/// Gives the signal back, if its handler is still ours: in a child of fork, which has no thread that would report.
+/// Gives the signal back, if its handler is still ours: in a child of fork, which has no thread
+/// that would report.
 fn remove_handler() {
     let signal = SIGNAL.swap(0, Ordering::Relaxed);
     if signal == 0 {

@@ -3,7 +3,8 @@
 use std::alloc::Layout;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Some bytes of memory that the program owns and may be writing to while we read: never a Rust slice.
+/// Some bytes of memory that the program owns and may be writing to while we read:
+/// never a Rust slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
     /// The first byte. May be null when `len` is 0.
@@ -27,8 +28,9 @@ impl Piece {
         Self { ptr: self.ptr.wrapping_add(from), len }
     }
 
-    /// Reads a byte of each page. A system call that gets an address without memory, or a page that is closed, fails in the middle of
-    /// what it does; an access by the processor is a fault, which names the address, and which the program may repair in its handler.
+    /// Reads a byte of each page. A system call that gets an address without memory, or a page that
+    /// is closed, fails in the middle of what it does; an access by the processor is a fault, which
+    /// names the address, and which the program may repair in its handler.
     ///
     /// # Safety
     /// The bytes must be readable, unless the program is to get the fault.
@@ -50,7 +52,8 @@ impl Piece {
         let end = self.ptr.wrapping_add(self.len);
         let mut at = self.ptr;
         while at < end {
-            // SAFETY: the caller's promise. The processor writes the byte whether it is equal or not.
+            // SAFETY: the caller's promise. The processor writes the byte whether it
+            // is equal or not.
             let byte = unsafe { AtomicU8::from_ptr(at.cast_mut()) };
             let value = byte.load(Ordering::Relaxed);
             let _ = byte.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
@@ -62,7 +65,8 @@ impl Piece {
 /// The smallest page of the processor.
 const PAGE: usize = 4096;
 
-/// Something whose bytes are not contiguous, and that can copy any range of them into contiguous memory.
+/// Something whose bytes are not contiguous, and that can copy any range of them into
+/// contiguous memory.
 pub trait Gather {
     /// Packs the bytes `from..from + len` into `out`.
     ///
@@ -142,8 +146,8 @@ pub const fn pad8(len: usize) -> usize {
 /// Copies a piece to `to`.
 ///
 /// # Safety
-/// The piece must be readable and `to` writable for its length. They may overlap: a program that puts a region
-/// onto itself gets an undefined content by the manual, but nothing else may happen.
+/// The piece must be readable and `to` writable for its length. They may overlap: a program that
+/// puts a region onto itself gets an undefined content by the manual, but nothing else may happen.
 #[inline]
 pub unsafe fn copy(piece: Piece, to: *mut u8) {
     match piece.len {
@@ -156,7 +160,8 @@ pub unsafe fn copy(piece: Piece, to: *mut u8) {
     }
 }
 
-/// Copies few bytes to `to`, a multiple of 8: whole words are copied here, which takes fewer instructions than a call does.
+/// Copies few bytes to `to`, a multiple of 8: whole words are copied here, which takes fewer
+/// instructions than a call does.
 ///
 /// # Safety
 /// The piece must be readable and `to` writable for its length.
@@ -170,7 +175,8 @@ pub unsafe fn copy_few(piece: Piece, to: *mut u8) {
     }
     let mut at = 0;
     while at < piece.len {
-        // SAFETY: the word is inside of both regions. Volatile, or the compiler makes a call of the loop.
+        // SAFETY: the word is inside of both regions. Volatile, or the compiler makes a
+        // call of the loop.
         unsafe {
             to.add(at).cast::<u64>().write_volatile(piece.ptr.add(at).cast::<u64>().read_unaligned());
         }
@@ -178,7 +184,8 @@ pub unsafe fn copy_few(piece: Piece, to: *mut u8) {
     }
 }
 
-/// `words` words of zero; the system allocates their memory as they are written. `None` when memory is exhausted.
+/// `words` words of zero; the system allocates their memory as they are written. `None` when
+/// memory is exhausted.
 pub fn zeroed(words: usize) -> Option<Box<[u64]>> {
     let layout = Layout::array::<u64>(words).ok()?;
     if words == 0 {
@@ -189,7 +196,8 @@ pub fn zeroed(words: usize) -> Option<Box<[u64]>> {
     if first.is_null() {
         return None;
     }
-    // SAFETY: the global allocator has given this memory, with the layout of `words` words, and zeros are valid words.
+    // SAFETY: the global allocator has given this memory, with the layout of `words` words, and
+    // zeros are valid words.
     Some(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(first, words)) })
 }
 

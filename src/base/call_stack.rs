@@ -25,12 +25,14 @@ pub fn here() -> Stack {
         GO_ON
     }
     let mut walk = Walk { found: [0; DEPTH], count: 0 };
-    // SAFETY: the function and its argument are of the types that belong together, and live during the call.
+    // SAFETY: the function and its argument are of the types that belong together, and live
+    // during the call.
     unsafe { _Unwind_Backtrace(step, ptr::from_mut(&mut walk).cast()) };
     walk.found
 }
 
-/// The first return address that lies in none of the libraries of LAPI: the program has called from there.
+/// The first return address that lies in none of the libraries of LAPI: the program has
+/// called from there.
 pub fn call_of_program(stack: &Stack) -> Option<CodeLocation> {
     let own = CodeLocation::of(here as *const () as usize)?;
     let mut places =
@@ -59,7 +61,8 @@ impl CodeLocation {
             }
             (found.dli_fbase as usize, std::ffi::CStr::from_ptr(found.dli_fname))
         };
-        // In the header of an ELF file, which is mapped there: whether it has fixed addresses, and so is a program.
+        // In the header of an ELF file, which is mapped there: whether it has fixed addresses, and
+        // so is a program.
         // SAFETY: the loader says that the file is mapped from there on.
         let fixed = unsafe { (base as *const u8).add(16).cast::<u16>().read_unaligned() } == 2;
         let name = name.to_string_lossy();

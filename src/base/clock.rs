@@ -1,5 +1,6 @@
-//! Time. The library reads a clock, and sleeps, by these functions alone: in a test the calling thread may be one of a simulation, whose
-//! time is virtual ([`super::simulation`]). Other builds have none of that.
+//! Time. The library reads a clock, and sleeps, by these functions alone: in a test the calling
+//! thread may be one of a simulation, whose time is virtual ([`super::simulation`]). Other builds
+//! have none of that.
 //!
 //! [`ticks`] is the cheapest clock there is, for hints and for comparing one path with another.
 
@@ -42,8 +43,8 @@ pub fn yield_now() {
     std::thread::yield_now();
 }
 
-/// Time in ticks of a constant rate that is not known exactly: between one and five for a nanosecond. The same clock in
-/// all processes of a machine.
+/// Time in ticks of a constant rate that is not known exactly: between one and five for a
+/// nanosecond. The same clock in all processes of a machine.
 #[inline]
 pub fn ticks() -> u64 {
     #[cfg(all(test, not(loom)))]
@@ -62,15 +63,17 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Whether a moment has come that was chosen as at most `pause` ticks later, in ticks. A machine that has hibernated counts its ticks from
-/// the beginning: a moment that is farther away than that belongs to the time before.
+/// Whether a moment has come that was chosen as at most `pause` ticks later, in ticks. A machine
+/// that has hibernated counts its ticks from the beginning: a moment that is farther away than that
+/// belongs to the time before.
 #[inline]
 pub fn has_come(moment: u64, pause: u64, now: u64) -> bool {
     let left = moment.wrapping_sub(now);
     left == 0 || left > pause
 }
 
-/// The time since the start of the machine, also while it slept: of two moments of one process the later one is greater.
+/// The time since the start of the machine, also while it slept: of two moments of one process the
+/// later one is greater.
 pub fn since_boot() -> Duration {
     #[cfg(all(test, not(loom)))]
     if let Some(ticks) = simulation::ticks() {
@@ -79,8 +82,8 @@ pub fn since_boot() -> Duration {
     read(libc::CLOCK_BOOTTIME)
 }
 
-/// A moment in milliseconds, of a coarse clock: a few milliseconds old, never 0, and starting again every 49 days. For
-/// ages, by [`since`]; not for the path of a message.
+/// A moment in milliseconds, of a coarse clock: a few milliseconds old, never 0, and starting again
+/// every 49 days. For ages, by [`since`]; not for the path of a message.
 pub fn moment() -> u32 {
     #[cfg(all(test, not(loom)))]
     if let Some(ticks) = simulation::ticks() {
@@ -89,11 +92,12 @@ pub fn moment() -> u32 {
     (read(libc::CLOCK_MONOTONIC_COARSE).as_millis() as u32).max(1)
 }
 
-/// A clock of the system, by the C library: rustix looks for the kernel's function itself, in memory that a program under valgrind
-/// does not have.
+/// A clock of the system, by the C library: rustix looks for the kernel's function itself, in
+/// memory that a program under valgrind does not have.
 pub(super) fn read(clock: libc::clockid_t) -> Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure lives during the call, which cannot fail for a clock that every Linux has.
+    // SAFETY: the structure lives during the call, which cannot fail for a clock that
+    // every Linux has.
     unsafe { libc::clock_gettime(clock, &mut now) };
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
@@ -103,8 +107,8 @@ pub fn since(moment: u32) -> Duration {
     Duration::from_millis(self::moment().wrapping_sub(moment).into())
 }
 
-/// How long anything may take before a test fails, far more than it needs on the slowest machine: a minute, times `TEST_PATIENCE` in
-/// the environment, as an instrumented library is slow.
+/// How long anything may take before a test fails, far more than it needs on the slowest machine: a
+/// minute, times `TEST_PATIENCE` in the environment, as an instrumented library is slow.
 #[cfg(test)]
 pub fn test_deadline() -> Duration {
     let times = std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1);

@@ -32,7 +32,8 @@ fn groups() -> String {
     fs::read_to_string("/proc/self/cgroup").unwrap_or_default()
 }
 
-/// The folders of the group that has this controller, and of those around it, from the inside out. `groups`: what /proc has.
+/// The folders of the group that has this controller, and of those around it, from the inside out.
+/// `groups`: what /proc has.
 fn folders(root: &Path, groups: &str, controller: &str) -> Vec<PathBuf> {
     let group = |line: &str| -> Option<(PathBuf, PathBuf)> {
         let (_, rest) = line.split_once(':')?;

@@ -1,5 +1,5 @@
-//! Descriptors by number: a program may have closed those of the library (closefrom(3)), and opened something of its own under their
-//! numbers, which the library must not close.
+//! Descriptors by number: a program may have closed those of the library (closefrom(3)), and opened
+//! something of its own under their numbers, which the library must not close.
 
 use rustix::fs::fstat;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
@@ -12,7 +12,8 @@ pub fn identity(fd: impl AsFd) -> Option<Identity> {
     fstat(fd).ok().map(|found| [found.st_dev, found.st_ino])
 }
 
-/// A descriptor of the library. It is closed when this is dropped, unless its number is another one's then.
+/// A descriptor of the library. It is closed when this is dropped, unless its number is
+/// another one's then.
 #[derive(Debug)]
 pub struct Descriptor {
     /// `None` while this is dropped alone.

@@ -1,6 +1,7 @@
 //! Each run of a handler of the program, for a profiler that times them.
 //!
-//! The library exports [`HOOK`] as `lapi_handler_hook`. Without a profiler it is null, and costs each handler a load.
+//! The library exports [`HOOK`] as `lapi_handler_hook`. Without a profiler it is null, and costs
+//! each handler a load.
 
 use libc::c_void;
 use std::ptr::{self, null_mut};
@@ -32,8 +33,8 @@ pub struct Handler {
     pub bytes: u64,
 }
 
-/// Called with a [`Handler`] in the place of it: its kind, address, peer and bytes. It calls `run` with `state` exactly once, which
-/// runs the handler, and must not call LAPI by itself.
+/// Called with a [`Handler`] in the place of it: its kind, address, peer and bytes. It calls `run`
+/// with `state` exactly once, which runs the handler, and must not call LAPI by itself.
 pub type Hook = extern "C" fn(
     kind: u32,
     address: usize,
@@ -72,7 +73,8 @@ type State<F, R> = (Option<F>, Option<R>);
 /// What takes a state of this type.
 fn runner<R, F: FnOnce() -> R>(_: &State<F, R>) -> extern "C" fn(*mut c_void) {
     extern "C" fn run<R, F: FnOnce() -> R>(state: *mut c_void) {
-        // SAFETY: the state of `run_watched`, which waits for the hook and touches it no more until then.
+        // SAFETY: the state of `run_watched`, which waits for the hook and touches it no
+        // more until then.
         let state = unsafe { &mut *state.cast::<State<F, R>>() };
         state.1 = state.0.take().map(|run| run());
     }

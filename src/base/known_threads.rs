@@ -1,11 +1,12 @@
 //! The threads that a report can name: what pthreads call them, and the system's number of each.
 //!
-//! A thread enters itself when it first sleeps in LAPI, and a destructor of the thread's own removes it when it ends. So no
-//! call needs to ask the system which threads still exist. The table is lock-free: the child of a fork uses it too. A thread
-//! that finds no place stays unknown.
+//! A thread enters itself when it first sleeps in LAPI, and a destructor of the thread's own
+//! removes it when it ends. So no call needs to ask the system which threads still exist. The table
+//! is lock-free: the child of a fork uses it too. A thread that finds no place stays unknown.
 //!
-//! The destructor is that of a key (pthread_key_create). One of a `thread_local` would be registered under the loader's lock, which
-//! another thread may hold that waits for this one: LAPI_Init in the constructor of a library that is being opened.
+//! The destructor is that of a key (pthread_key_create). One of a `thread_local` would be
+//! registered under the loader's lock, which another thread may hold that waits for this one:
+//! LAPI_Init in the constructor of a library that is being opened.
 
 use crate::base::loader::stay_loaded;
 use std::ffi::c_void;
@@ -16,10 +17,11 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 /// The most threads that are known at the same time.
 const PLACES: usize = 128;
 
-/// A place belongs to the thread that has changed `thread` from 0; only that one writes `number`, and changes `thread` back.
+/// A place belongs to the thread that has changed `thread` from 0; only that one writes `number`,
+/// and changes `thread` back.
 ///
-/// Relaxed is enough: a reader that finds its thread beside an old number names a thread that no longer exists, which is
-/// what a report of a moment ago may do, and 0 is not named.
+/// Relaxed is enough: a reader that finds its thread beside an old number names a thread that no
+/// longer exists, which is what a report of a moment ago may do, and 0 is not named.
 struct Place {
     thread: AtomicUsize,
     number: AtomicI32,
@@ -33,9 +35,11 @@ static PLACE: [Place; PLACES] =
 pub fn this_thread() -> usize {
     #[cfg(all(target_arch = "x86_64", target_pointer_width = "64", target_env = "gnu"))]
     {
-        // What pthread_self returns, without a call: the thread's own block begins with its address, by the processor's ABI.
+        // What pthread_self returns, without a call: the thread's own block begins with its
+        // address, by the processor's ABI.
         let block;
-        // SAFETY: FS is the base of the calling thread's block in every thread of a program with the GNU C library.
+        // SAFETY: FS is the base of the calling thread's block in every thread of a program with
+        // the GNU C library.
         unsafe {
             std::arch::asm!("mov {}, fs:0", out(reg) block, options(pure, readonly, nostack, preserves_flags));
         }
@@ -48,8 +52,8 @@ pub fn this_thread() -> usize {
     }
 }
 
-/// Under which each thread keeps its place, as that number and 1; null: it has none. Made by the first LAPI_Init. `None`: the process
-/// has too many keys, and all threads stay unknown.
+/// Under which each thread keeps its place, as that number and 1; null: it has none. Made by the
+/// first LAPI_Init. `None`: the process has too many keys, and all threads stay unknown.
 fn key() -> Option<libc::pthread_key_t> {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     *KEY.get_or_init(|| {
@@ -68,7 +72,8 @@ unsafe extern "C" fn leave(mine: *mut c_void) {
     place.thread.store(0, Ordering::Relaxed);
 }
 
-/// Enters the calling thread, so that a report can name it. One system call the first time, none later.
+/// Enters the calling thread, so that a report can name it. One system call the first
+/// time, none later.
 pub fn note_thread() {
     let Some(key) = key() else { return };
     // SAFETY: the key exists, and its value is a number.
@@ -97,7 +102,8 @@ pub fn thread_number(thread: usize) -> Option<i32> {
     Some(place.number.load(Ordering::Relaxed)).filter(|number| *number != 0)
 }
 
-/// In a forked child: the parent's other threads do not exist here, and this one has another number.
+/// In a forked child: the parent's other threads do not exist here, and this one has
+/// another number.
 pub fn forget_in_child() {
     if let Some(key) = key() {
         // SAFETY: the key exists.
@@ -144,10 +150,12 @@ mod tests {
         assert!(!std::path::Path::new("/").exists(), "the filter works");
     }
 
-    /// A table that is full of living threads stays as it is, and no thread asks the system about the others.
+    /// A table that is full of living threads stays as it is, and no thread asks the system
+    /// about the others.
     #[test]
     fn threads_are_known_while_they_live_and_are_not_looked_up() {
-        // Other tests of this process may have known threads too: at most PLACES threads find a place.
+        // Other tests of this process may have known threads too: at most PLACES
+        // threads find a place.
         const THREADS: usize = PLACES + 20;
         let (entered, looked) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
         let me = || (this_thread(), rustix::thread::gettid().as_raw_pid());

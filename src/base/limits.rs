@@ -1,4 +1,5 @@
-//! Limits of the system: which one a call has met, how high it is, and sizes that would end the process.
+//! Limits of the system: which one a call has met, how high it is, and sizes that would
+//! end the process.
 
 use super::control_group;
 use std::os::fd::AsFd;
@@ -6,7 +7,8 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// The limit that a call has met which failed for this reason, in words; `None`: no limit is known to be the reason.
+/// The limit that a call has met which failed for this reason, in words; `None`: no limit is known
+/// to be the reason.
 pub fn met(reason: Errno) -> Option<String> {
     let limit = |resource| getrlimit(resource).current;
     let number = |limit: Option<u64>| limit.map_or_else(String::new, |limit| format!(" {limit}"));
@@ -34,7 +36,8 @@ pub fn explained(reason: Errno) -> String {
 /// Gives a memory file its size.
 ///
 /// # Errors
-/// The system's; `FBIG` when the limit of file sizes is lower: the system would end the process by SIGXFSZ.
+/// The system's; `FBIG` when the limit of file sizes is lower: the system would end the
+/// process by SIGXFSZ.
 pub fn set_size(file: impl AsFd, bytes: u64) -> Result<(), Errno> {
     if getrlimit(Resource::Fsize).current.is_some_and(|limit| bytes > limit) {
         return Err(Errno::FBIG);

@@ -1,8 +1,8 @@
 //! Words in shared memory on cache lines of their own.
 
-/// A value that begins on a line of its own, and that nothing follows on it. As wide as two lines, for processors fetch them in
-/// pairs, and as wide in programs of 32 bits as in those of 64: they share memory. (crossbeam's `CachePadded` has
-/// another width for each.)
+/// A value that begins on a line of its own, and that nothing follows on it. As wide as two lines,
+/// for processors fetch them in pairs, and as wide in programs of 32 bits as in those of 64: they
+/// share memory. (crossbeam's `CachePadded` has another width for each.)
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 pub struct Line<T>(T);

@@ -5,10 +5,11 @@ use std::ffi::CStr;
 use std::mem;
 use std::slice;
 
-/// The code at this address must not be unmapped while a signal may lead to it: a program that closes the library (dlclose)
-/// keeps it.
+/// The code at this address must not be unmapped while a signal may lead to it: a program that
+/// closes the library (dlclose) keeps it.
 pub(crate) fn stay_loaded(code: *const c_void) {
-    // SAFETY: the structure lives during the call; the name that it is given is the loader's own, and is only read.
+    // SAFETY: the structure lives during the call; the name that it is given is the loader's own,
+    // and is only read.
     unsafe {
         let mut found: libc::Dl_info = mem::zeroed();
         if libc::dladdr(code, &mut found) != 0 && !found.dli_fname.is_null() {
@@ -18,8 +19,9 @@ pub(crate) fn stay_loaded(code: *const c_void) {
     }
 }
 
-/// The address of the program's own headers, if the program itself names a library whose file begins with `prefix` as needed;
-/// otherwise 0: an interpreter that has opened the library later, or a program with the library built in.
+/// The address of the program's own headers, if the program itself names a library whose file
+/// begins with `prefix` as needed; otherwise 0: an interpreter that has opened the library later,
+/// or a program with the library built in.
 pub(crate) fn program_linked_with(prefix: &CStr) -> u64 {
     struct Search<'a> {
         prefix: &'a CStr,
@@ -28,7 +30,8 @@ pub(crate) fn program_linked_with(prefix: &CStr) -> u64 {
 
     /// The first object is the program.
     unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-        // SAFETY: the loader's description of an object, during this call; `search` is the one below.
+        // SAFETY: the loader's description of an object, during this call; `search` is
+        // the one below.
         unsafe {
             let (object, search) = (&*object, &mut *search.cast::<Search<'_>>());
             if needs(object, search.prefix) {
@@ -44,7 +47,8 @@ pub(crate) fn program_linked_with(prefix: &CStr) -> u64 {
     search.headers
 }
 
-/// Entries of an object's dynamic section: a tag and a value, of which those with these tags are used here.
+/// Entries of an object's dynamic section: a tag and a value, of which those with these tags
+/// are used here.
 const END: usize = 0;
 const NEEDED: usize = 1;
 const NAMES: usize = 5;
@@ -52,8 +56,8 @@ const NAMES: usize = 5;
 /// # Safety
 /// `object` describes a mapped object.
 unsafe fn needs(object: &libc::dl_phdr_info, prefix: &CStr) -> bool {
-    // SAFETY: the loader has mapped the headers and the dynamic section, which an entry with the tag 0 ends; a needed name is an
-    // offset into the names.
+    // SAFETY: the loader has mapped the headers and the dynamic section, which an entry with the
+    // tag 0 ends; a needed name is an offset into the names.
     unsafe {
         let headers = slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into());
         let Some(dynamic) = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC) else {

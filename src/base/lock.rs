@@ -1,12 +1,14 @@
 //! A lock that can be handed on, for a context.
 //!
-//! A lock library that keeps sleeping threads in one table of the process cannot be used here: a forked child inherits
-//! that table with threads in it that the child does not have, in memory that the C library gives to the child's own threads.
-//! The standard library's lock has no such table, but no way to hand the lock on either. This lock is one word, on which the
-//! kernel lets threads sleep (futex), and nothing else.
+//! A lock library that keeps sleeping threads in one table of the process cannot be used here: a
+//! forked child inherits that table with threads in it that the child does not have, in memory that
+//! the C library gives to the child's own threads. The standard library's lock has no such table,
+//! but no way to hand the lock on either. This lock is one word, on which the kernel lets threads
+//! sleep (futex), and nothing else.
 //!
-//! The algorithm is that of Drepper, *Futexes Are Tricky* (2011), mutex 3, with a way to hand the lock on: an owner that
-//! takes it again at once would otherwise be faster than any sleeper, for ever.
+//! The algorithm is that of Drepper, *Futexes Are Tricky* (2011), mutex 3, with a way to hand
+//! the lock on: an owner that takes it again at once would otherwise be faster than any
+//! sleeper, for ever.
 //!
 //! | state | meaning | which thread leaves it, to which state |
 //! |---|---|---|
@@ -16,17 +18,18 @@
 //! | OVERDUE | held; a thread may sleep that was woken before and came too late | the owner: HANDED, and it wakes one |
 //! | HANDED | free, but for the thread that was just woken | that thread: WANTED. The last owner, when none slept: FREE. Another thread, after a moment: HELD or WANTED |
 //!
-//! **No wake-up is lost.** A thread sleeps only while the word is WANTED or OVERDUE (or, for a moment, HANDED); leaving these
-//! states wakes one thread. A woken thread has the *duty* to ensure that the next one is woken: it takes the lock as
-//! WANTED, or marks the lock before it sleeps again, or marks it when it gives up. Until then the lock may be HELD while
-//! others sleep.
+//! **No wake-up is lost.** A thread sleeps only while the word is WANTED or OVERDUE (or, for a
+//! moment, HANDED); leaving these states wakes one thread. A woken thread has the *duty* to ensure
+//! that the next one is woken: it takes the lock as WANTED, or marks the lock before it sleeps
+//! again, or marks it when it gives up. Until then the lock may be HELD while others sleep.
 //!
-//! **Orderings.** What the lock guards is ordered by the word alone: a thread acquires it by a compare-and-swap with
-//! Acquire from FREE or HANDED, and its owner leaves by a compare-and-swap, swap or store with Release. HANDED to FREE is a
-//! compare-and-swap, which continues the release sequence of the store of HANDED, so the next Acquire still sees it. Marks
-//! (HELD to WANTED, WANTED to OVERDUE) and looks are Relaxed: they carry no data, and a stale look is followed by a
-//! compare-and-swap or by the kernel's own comparison before the thread sleeps. That comparison and a wake-up exclude each
-//! other by the kernel's lock of the queue.
+//! **Orderings.** What the lock guards is ordered by the word alone: a thread acquires it by a
+//! compare-and-swap with Acquire from FREE or HANDED, and its owner leaves by a compare-and-swap,
+//! swap or store with Release. HANDED to FREE is a compare-and-swap, which continues the release
+//! sequence of the store of HANDED, so the next Acquire still sees it. Marks (HELD to WANTED,
+//! WANTED to OVERDUE) and looks are Relaxed: they carry no data, and a stale look is followed by a
+//! compare-and-swap or by the kernel's own comparison before the thread sleeps. That comparison and
+//! a wake-up exclude each other by the kernel's lock of the queue.
 //!
 //! `base::models::lock` has the models.
 
@@ -46,8 +49,8 @@ const HANDED: u32 = 4;
 
 /// How often a thread checks again before it sleeps.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 60 };
-/// How long others let the woken thread go first. It was running a moment ago, or has been woken now; when it
-/// takes longer, the first thread that comes has the lock.
+/// How long others let the woken thread go first. It was running a moment ago, or has been woken
+/// now; when it takes longer, the first thread that comes has the lock.
 const COURTESY: Duration = Duration::from_millis(2);
 
 /// A lock of one word.
@@ -67,8 +70,9 @@ impl RawLock {
         Self(Futex::new(FREE))
     }
 
-    /// Takes the lock, waiting for it. Only one thread succeeds in taking the word out of FREE or HANDED (compare-and-swap), and it
-    /// acquires what the last owner has released with its store or swap.
+    /// Takes the lock, waiting for it. Only one thread succeeds in taking the word out of FREE
+    /// or HANDED (compare-and-swap), and it acquires what the last owner has released with its
+    /// store or swap.
     #[inline]
     pub fn lock(&self) {
         if !self.try_lock() {
@@ -76,8 +80,9 @@ impl RawLock {
         }
     }
 
-    /// Takes the lock, waiting no longer than that; `false` when others have kept it all the time. A thread that gives up may
-    /// leave the lock marked as wanted, or be woken for nothing: others then wait for it as if it were slow to come.
+    /// Takes the lock, waiting no longer than that; `false` when others have kept it all the time.
+    /// A thread that gives up may leave the lock marked as wanted, or be woken for nothing: others
+    /// then wait for it as if it were slow to come.
     pub fn lock_within(&self, at_most: Duration) -> bool {
         self.try_lock() || self.lock_slowly(false, Some(Deadline::after(at_most)))
     }
@@ -99,13 +104,15 @@ impl RawLock {
         }
     }
 
-    /// For the thread that holds the lock: whether another one may sleep for it. May be out of date when it is read.
+    /// For the thread that holds the lock: whether another one may sleep for it. May be out of date
+    /// when it is read.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.0.load(Ordering::Relaxed) != HELD
     }
 
-    /// Lets another thread have the lock for a moment, if one sleeps for it; costs one load otherwise.
+    /// Lets another thread have the lock for a moment, if one sleeps for it; costs one
+    /// load otherwise.
     ///
     /// # Safety
     /// The calling thread must hold it.
@@ -119,7 +126,8 @@ impl RawLock {
 
     #[cold]
     fn unlock_and_wake(&self) {
-        // A sleeper that was passed over before gets the lock; otherwise it is free for all until the sleeper runs.
+        // A sleeper that was passed over before gets the lock; otherwise it is free for all until
+        // the sleeper runs.
         if self.0.load(Ordering::Relaxed) == OVERDUE {
             return self.hand_on();
         }
@@ -131,7 +139,8 @@ impl RawLock {
     fn hand_on(&self) {
         self.0.store(HANDED, Ordering::Release);
         if !self.0.wake(1) {
-            // The thread that marked the lock does not sleep yet, or has given up; it reads the word before it sleeps.
+            // The thread that marked the lock does not sleep yet, or has given up; it reads the
+            // word before it sleeps.
             self.0.exchange(HANDED, FREE, Ordering::Relaxed);
         }
     }
@@ -148,8 +157,9 @@ impl RawLock {
             }
             std::hint::spin_loop();
         }
-        // `mark` is the state in which this thread sleeps; `invited`: it need not wait for another. A thread that has slept
-        // has the duty to see that the next sleeper is woken, for it may have been woken in that one's place.
+        // `mark` is the state in which this thread sleeps; `invited`: it need not wait for another.
+        // A thread that has slept has the duty to see that the next sleeper is woken, for it may
+        // have been woken in that one's place.
         let (mut mark, mut invited, mut has_slept) = (WANTED, false, false);
         loop {
             let seen = self.0.load(Ordering::Relaxed);
@@ -183,9 +193,9 @@ impl RawLock {
         }
     }
 
-    /// A waiter whose time is over leaves. When it has slept, the wake-up of another sleeper may have come to it: the thread
-    /// that took the lock in the meantime must wake that one, and does so only when the lock is marked. `false`: the word has
-    /// changed, look again.
+    /// A waiter whose time is over leaves. When it has slept, the wake-up of another sleeper may
+    /// have come to it: the thread that took the lock in the meantime must wake that one, and does
+    /// so only when the lock is marked. `false`: the word has changed, look again.
     fn give_up(&self, seen: u32, has_slept: bool) -> bool {
         !has_slept || seen != HELD || self.0.exchange(HELD, WANTED, Ordering::Relaxed)
     }
@@ -254,11 +264,13 @@ mod tests {
         assert!(pair.lock.try_lock(), "it is free at the end");
     }
 
-    /// One thread holds the lock nearly always, whether it bumps or unlocks; another thread must get it nevertheless.
+    /// One thread holds the lock nearly always, whether it bumps or unlocks; another thread must
+    /// get it nevertheless.
     #[test]
     fn a_thread_that_takes_it_again_at_once_keeps_no_other_out() {
         for bumps in [false, true] {
-            // Not on the stack, where the next round's would take their place: the synchronisation for that is inside std.
+            // Not on the stack, where the next round's would take their place: the synchronisation
+            // for that is inside std.
             let pair: &Pair = Box::leak(Box::new(Pair::new()));
             let stop: &AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
             thread::scope(|scope| {

@@ -1,14 +1,14 @@
 //! Where a call may take long, for a profiler that counts most calls without reading the clock.
 //!
-//! The library exports [`HOOK`] as `lapi_long_call_hook`. Without a profiler it is null, and costs a load at places that most calls do
-//! not come to.
+//! The library exports [`HOOK`] as `lapi_long_call_hook`. Without a profiler it is null, and costs
+//! a load at places that most calls do not come to.
 
 use super::clock::ticks;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Called, in the thread that makes the call, with the ticks at which the long part of it began. It may be called several times in a
-/// call, and inside of handlers; it must not call LAPI.
+/// Called, in the thread that makes the call, with the ticks at which the long part of it began. It
+/// may be called several times in a call, and inside of handlers; it must not call LAPI.
 pub type Hook = extern "C" fn(ticks: u64);
 
 /// A [`Hook`], or null. Set at most once, by the profiler.

@@ -1,4 +1,5 @@
-//! Files that a user names: lists of hosts, commands, results. Any file can be named, also one without an end.
+//! Files that a user names: lists of hosts, commands, results. Any file can be named, also one
+//! without an end.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};

@@ -2,8 +2,8 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Raises the soft limit if it is below `needed`. A program that uses select(2) is left the limit that it knows as long as that is enough.
-/// Returns the limit when it cannot be raised as far.
+/// Raises the soft limit if it is below `needed`. A program that uses select(2) is left the limit
+/// that it knows as long as that is enough. Returns the limit when it cannot be raised as far.
 pub fn allow(needed: u64) -> Option<u64> {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|soft| soft >= needed) {

@@ -1,5 +1,5 @@
-//! Reading and writing by descriptors that another program may have made non-blocking: the flag belongs to the open file, and
-//! everybody who has inherited it shares it.
+//! Reading and writing by descriptors that another program may have made non-blocking: the flag
+//! belongs to the open file, and everybody who has inherited it shares it.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;

@@ -31,15 +31,15 @@ pub fn await_readable(descriptors: &[BorrowedFd<'_>], at_most: Option<Duration>)
 /// A thread whose event descriptor the program has closed looks for news this often.
 const BLIND: Duration = Duration::from_millis(1);
 
-/// Whether this number names an event, timer or epoll descriptor. A program may have closed all descriptors (closefrom(3)) and
-/// opened files of its own, which the library must neither read nor write. Files, pipes and sockets have a type; these
-/// descriptors have none.
+/// Whether this number names an event, timer or epoll descriptor. A program may have closed all
+/// descriptors (closefrom(3)) and opened files of its own, which the library must neither read nor
+/// write. Files, pipes and sockets have a type; these descriptors have none.
 pub fn is_event(descriptor: BorrowedFd<'_>) -> bool {
     fstat(descriptor).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Unknown)
 }
 
-/// [`await_readable`] for event and timer descriptors. One that the program has closed is not readable, and while
-/// there is such a one the wait ends after a millisecond.
+/// [`await_readable`] for event and timer descriptors. One that the program has closed is not
+/// readable, and while there is such a one the wait ends after a millisecond.
 pub fn await_events<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
     at_most: Option<Duration>,

@@ -12,8 +12,8 @@ use std::time::Duration;
 pub struct Process {
     /// The process number.
     pub pid: u32,
-    /// When it was started, in ticks since the start of the kernel: another process that gets the number later has another time.
-    /// 0: unknown.
+    /// When it was started, in ticks since the start of the kernel: another process that gets the
+    /// number later has another time. 0: unknown.
     pub started: u64,
 }
 
@@ -43,14 +43,15 @@ impl Process {
 struct Stat {
     /// When it was started.
     started: u64,
-    /// All its threads have ended, but nobody has waited for it. While some go on after the first one has ended, the state is that of
-    /// the dead one, too.
+    /// All its threads have ended, but nobody has waited for it. While some go on after the first
+    /// one has ended, the state is that of the dead one, too.
     ended: bool,
 }
 
 impl Stat {
-    /// `None` when no process has this number, when it is hidden (programs that may not be read are, where `/proc` is mounted with
-    /// `hidepid`), and where `/proc` has the numbers of another namespace (`unshare --pid` leaves it as it was).
+    /// `None` when no process has this number, when it is hidden (programs that may not be read
+    /// are, where `/proc` is mounted with `hidepid`), and where `/proc` has the numbers of another
+    /// namespace (`unshare --pid` leaves it as it was).
     fn of(pid: u32) -> Option<Self> {
         let own = std::process::id();
         let name = if pid == own { "self".to_owned() } else { pid.to_string() };
@@ -79,8 +80,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Begins to watch a process; `None` when it has ended. The system is asked for the number: that `/proc` does not show a process
-    /// says nothing.
+    /// Begins to watch a process; `None` when it has ended. The system is asked for the number:
+    /// that `/proc` does not show a process says nothing.
     pub fn open(process: Process) -> Option<Self> {
         #[cfg(test)]
         if let Some(runs) = super::simulation::runs(process) {
@@ -96,7 +97,8 @@ impl Handle {
             Err(_) if test_kill_process(pid) == Err(Errno::SRCH) => return None,
             Err(_) => None,
         };
-        // Another process may have got the number since: it is looked at after the descriptor was opened.
+        // Another process may have got the number since: it is looked at after the
+        // descriptor was opened.
         let other = Stat::of(process.pid).is_some_and(|found| {
             process.started != 0 && found.started != process.started || descriptor.is_none() && found.ended
         });

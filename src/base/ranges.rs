@@ -3,7 +3,8 @@
 /// How many ranges of a long list are written.
 const MOST: usize = 16;
 
-/// `0, 2-7, 12`, of numbers in ascending order; of a long list the beginning, and how many more there are.
+/// `0, 2-7, 12`, of numbers in ascending order; of a long list the beginning, and how many
+/// more there are.
 pub fn ranges(numbers: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {

@@ -1,24 +1,27 @@
 //! A single-producer, single-consumer ring of packets in memory that two processes share.
 //!
-//! Algorithm: a FastForward-style ring (Giacomoni, Moseley, Vachharajani, PPoPP 2008): the flag that says "this
-//! slot is full" is in the slot itself, beside the data, so that a small packet costs the consumer exactly one
-//! cache line, and neither side reads the other's index on its common path. A slot's flag is its sequence number,
-//! which a slot never carries twice in 2^32 packets, so slots need no clearing.
+//! Algorithm: a FastForward-style ring (Giacomoni, Moseley, Vachharajani, PPoPP 2008): the flag
+//! that says "this slot is full" is in the slot itself, beside the data, so that a small packet
+//! costs the consumer exactly one cache line, and neither side reads the other's index on its
+//! common path. A slot's flag is its sequence number, which a slot never carries twice in 2^32
+//! packets, so slots need no clearing.
 //!
-//! A packet whose bytes do not fit its slot puts its body into a second, circular area of bytes. Room in both
-//! returns through one word, `consumed`, that the consumer writes now and then (every eighth of the ring, or
-//! at once when the producer is about to sleep and has asked for it), and that the producer reads only when it has run out
-//! of room.
+//! A packet whose bytes do not fit its slot puts its body into a second, circular area of bytes.
+//! Room in both returns through one word, `consumed`, that the consumer writes now and then (every
+//! eighth of the ring, or at once when the producer is about to sleep and has asked for it), and
+//! that the producer reads only when it has run out of room.
 //!
-//! Orderings: the producer fills slot and body, then stores the slot's word with Release; the consumer loads it
-//! with Acquire before it reads anything else. The consumer is done with a packet's bytes before it stores
-//! `consumed` with Release; the producer loads that with Acquire before it writes over them. `wants_room` carries no
-//! data. It is Dekker's pattern once more (see [`super::doorbell`]): the producer raises it and, before it sleeps, looks
-//! at `consumed`; the consumer writes `consumed` and then reads `wants_room`, with a barrier in between on both sides.
+//! Orderings: the producer fills slot and body, then stores the slot's word with Release; the
+//! consumer loads it with Acquire before it reads anything else. The consumer is done with a
+//! packet's bytes before it stores `consumed` with Release; the producer loads that with Acquire
+//! before it writes over them. `wants_room` carries no data. It is Dekker's pattern once more (see
+//! [`super::doorbell`]): the producer raises it and, before it sleeps, looks at `consumed`; the
+//! consumer writes `consumed` and then reads `wants_room`, with a barrier in between on both sides.
 //!
-//! A consumer of many rings need not poll all of them: it marks a ring as unpolled, and the producer announces its next packet
-//! in another place ([`super::announcements`]). That is Dekker's pattern too: the consumer raises `unpolled` and then looks for a
-//! packet; the producer writes a packet and then reads `unpolled`.
+//! A consumer of many rings need not poll all of them: it marks a ring as unpolled, and the
+//! producer announces its next packet in another place ([`super::announcements`]). That is Dekker's
+//! pattern too: the consumer raises `unpolled` and then looks for a packet; the producer writes a
+//! packet and then reads `unpolled`.
 //!
 //! `models/ring.rs` checks this file with loom.
 
@@ -35,8 +38,9 @@ const ROOM: usize = SLOT - 8;
 /// Bodies in the second area start at multiples of this.
 const LINE: usize = 64;
 
-// The slot's word: sequence (32 bits), length of the head in units of 8 bytes (3), length of the body (16), place of
-// the body in units of a line (13), or INLINE when it is in the slot after the head.
+// The slot's word: sequence (32 bits), length of the head in units of 8 bytes (3), length of
+// the body (16), place of the body in units of a line (13), or INLINE when it is in the slot
+// after the head.
 const HEAD_SHIFT: u32 = 32;
 const BODY_SHIFT: u32 = 35;
 const PLACE_SHIFT: u32 = 51;
@@ -44,9 +48,10 @@ const INLINE: u64 = (1 << 13) - 1;
 
 /// The largest second area, in bytes: what the slot's word can address.
 pub const MAX_DATA: usize = INLINE as usize * LINE;
-/// The longest body, in bytes. It must also be no more than a quarter of the second area: the consumer keeps less
-/// than an eighth of it to itself, and skipping to the beginning may cost as much as the body, so that a producer
-/// never waits for room that an idle consumer has but does not report.
+/// The longest body, in bytes. It must also be no more than a quarter of the second area: the
+/// consumer keeps less than an eighth of it to itself, and skipping to the beginning may cost
+/// as much as the body, so that a producer never waits for room that an idle consumer has but
+/// does not report.
 pub const MAX_BODY: usize = (1 << 16) - 1;
 
 /// How large a ring is.
@@ -70,12 +75,14 @@ impl Geometry {
 struct Shared {
     /// How many packets the consumer has given back. Written by the consumer alone.
     consumed: Line<AtomicU64>,
-    /// Not 0 when the producer sleeps, or is about to, until there is room. Set by the producer, cleared by the consumer.
+    /// Not 0 when the producer sleeps, or is about to, until there is room. Set by the producer,
+    /// cleared by the consumer.
     wants_room: Line<AtomicU32>,
-    /// Not 0 when the consumer does not poll this ring, until the producer announces a packet. Set by the consumer, cleared by
-    /// both.
+    /// Not 0 when the consumer does not poll this ring, until the producer announces a packet. Set
+    /// by the consumer, cleared by both.
     unpolled: Line<AtomicU32>,
-    /// Loom's words cannot lie in zeroed memory: those of the slots are here, and what watches the bytes.
+    /// Loom's words cannot lie in zeroed memory: those of the slots are here, and what
+    /// watches the bytes.
     #[cfg(loom)]
     watched: model::Watched,
 }
@@ -94,8 +101,8 @@ struct Layout {
 
 impl Layout {
     /// # Safety
-    /// `at` must be aligned to 128 bytes and point to `geometry.bytes()` bytes that stay mapped, zero when the
-    /// ring is first used.
+    /// `at` must be aligned to 128 bytes and point to `geometry.bytes()` bytes that stay mapped,
+    /// zero when the ring is first used.
     unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
         assert!(
             geometry.slots.is_power_of_two()
@@ -125,7 +132,8 @@ impl Layout {
     #[cfg(not(loom))]
     #[inline]
     fn word(&self, slot: NonNull<u8>) -> &AtomicU64 {
-        // SAFETY: every slot starts with its word, 64-byte aligned, and is only ever accessed as an atomic.
+        // SAFETY: every slot starts with its word, 64-byte aligned, and is only ever
+        // accessed as an atomic.
         unsafe { slot.cast::<AtomicU64>().as_ref() }
     }
 
@@ -171,8 +179,8 @@ pub struct Producer {
     ends: Box<[u64]>,
 }
 
-// SAFETY: the producer owns its side of the ring; the memory is shared by design and accessed by atomics or under
-// the protocol described above.
+// SAFETY: the producer owns its side of the ring; the memory is shared by design and accessed by
+// atomics or under the protocol described above.
 unsafe impl Send for Producer {}
 
 /// No room for a packet now.
@@ -194,8 +202,8 @@ impl Producer {
     /// The producing end of the ring at `at`.
     ///
     /// # Safety
-    /// `at` must be aligned to 128 bytes and point to `geometry.bytes()` zeroed bytes that stay mapped as long as
-    /// this value lives, and no other producer may exist there.
+    /// `at` must be aligned to 128 bytes and point to `geometry.bytes()` zeroed bytes that stay
+    /// mapped as long as this value lives, and no other producer may exist there.
     pub unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
         // SAFETY: the caller's promise.
         let ring = unsafe { Layout::new(at, geometry) };
@@ -215,7 +223,8 @@ impl Producer {
         let body = if second.is_empty() { first.len } else { pad8(first.len) + second.len() };
         let slot = self.ring.slot(self.head);
         let place = if head.len() + body <= ROOM {
-            // SAFETY: head and body fit the slot behind its word, and the slot is ours: it has been consumed.
+            // SAFETY: head and body fit the slot behind its word, and the slot is ours: it has
+            // been consumed.
             unsafe { self.write_body::<true>(slot.as_ptr().add(8 + head.len()), first, second) };
             INLINE
         } else {
@@ -237,15 +246,15 @@ impl Producer {
         Ok(())
     }
 
-    /// After an attempt that found no room: what that attempt knew, for [`Self::room_since`]. Room that was made since then
-    /// counts as new.
+    /// After an attempt that found no room: what that attempt knew, for [`Self::room_since`]. Room
+    /// that was made since then counts as new.
     pub fn shortage(&self) -> Shortage {
         Shortage { known: self.consumed }
     }
 
-    /// The producer is about to sleep until there is room: the consumer will report room at once. A producer that polls does
-    /// not ask, so that the consumer can report room for many packets together: it reports at the latest when an eighth of
-    /// the ring has become free.
+    /// The producer is about to sleep until there is room: the consumer will report room at once. A
+    /// producer that polls does not ask, so that the consumer can report room for many packets
+    /// together: it reports at the latest when an eighth of the ring has become free.
     pub fn ask_for_room(&self) {
         self.ring.shared().wants_room.store(1, Ordering::Relaxed);
     }
@@ -260,13 +269,15 @@ impl Producer {
         self.ring.shared().consumed.load(Ordering::Acquire)
     }
 
-    /// How many packets the consumer has not given back, as far as it has reported, and the largest possible number.
+    /// How many packets the consumer has not given back, as far as it has reported, and the largest
+    /// possible number.
     pub fn filled(&self) -> (u64, u64) {
         (self.head.saturating_sub(self.given_back()), self.ring.geometry.slots as u64)
     }
 
-    /// After a packet was written and a barrier: whether the consumer does not poll this ring, so that the caller must announce
-    /// the packet. `true` once, until the consumer stops polling again.
+    /// After a packet was written and a barrier: whether the consumer does not poll this ring,
+    /// so that the caller must announce the packet. `true` once, until the consumer stops
+    /// polling again.
     pub fn must_announce(&self) -> bool {
         let unpolled = &self.ring.shared().unpolled;
         unpolled.load(Ordering::Relaxed) != 0 && unpolled.swap(0, Ordering::Relaxed) != 0
@@ -292,7 +303,8 @@ impl Producer {
         let padded = (len.div_ceil(LINE) * LINE) as u64;
         loop {
             let at = self.data_head % size;
-            // What does not fit before the end starts again at the beginning, and the rest is skipped.
+            // What does not fit before the end starts again at the beginning, and the
+            // rest is skipped.
             let skip = if at + padded > size { size - at } else { 0 };
             if self.data_head + skip + padded - self.data_tail <= size {
                 self.data_head += skip + padded;
@@ -305,7 +317,8 @@ impl Producer {
     }
 
     /// # Safety
-    /// `to` must have room for both pieces and the padding between them, and the pieces must be readable.
+    /// `to` must have room for both pieces and the padding between them, and the pieces
+    /// must be readable.
     #[inline]
     unsafe fn write_body<const FEW: bool>(&self, to: *mut u8, first: Piece, second: Source<'_>) {
         self.ring.writes(to, pad8(first.len) + second.len());
@@ -380,8 +393,8 @@ impl Consumer {
         self.ring.word(slot).load(Ordering::Acquire) as u32 == sequence(self.tail)
     }
 
-    /// The consumer will not poll this ring: the producer announces its next packet. A barrier, and then [`Self::ready`], must
-    /// follow: a packet that is there already may not be announced.
+    /// The consumer will not poll this ring: the producer announces its next packet. A barrier, and
+    /// then [`Self::ready`], must follow: a packet that is there already may not be announced.
     pub fn stop_polling(&self) {
         self.ring.shared().unpolled.store(1, Ordering::Relaxed);
     }
@@ -399,7 +412,8 @@ impl Consumer {
     /// The next packet, if there is one. The same packet again until it is released.
     ///
     /// # Errors
-    /// [`Corrupt`]: the slot's word has a value that no producer writes. Nothing outside of the ring was read.
+    /// [`Corrupt`]: the slot's word has a value that no producer writes. Nothing outside of the
+    /// ring was read.
     #[inline]
     pub fn peek(&self) -> Result<Option<Packet>, Corrupt> {
         let slot = self.ring.slot(self.tail);
@@ -410,8 +424,8 @@ impl Consumer {
         let head_len = (word >> HEAD_SHIFT & 7) as usize * 8;
         let body_len = (word >> BODY_SHIFT & 0xffff) as usize;
         let place = word >> PLACE_SHIFT;
-        // SAFETY: 8 + 56 is the slot's size, so both pointers stay inside the slot; the second branch is checked
-        // against the area's size, since the number comes from another process.
+        // SAFETY: 8 + 56 is the slot's size, so both pointers stay inside the slot; the second
+        // branch is checked against the area's size, since the number comes from another process.
         unsafe {
             let head = slot.add(8);
             let body = if place == INLINE {
@@ -430,7 +444,8 @@ impl Consumer {
         }
     }
 
-    /// Gives the packet back that [`Self::peek`] showed. `light`: the barrier of the thread that makes the producer sleep.
+    /// Gives the packet back that [`Self::peek`] showed. `light`: the barrier of the thread that
+    /// makes the producer sleep.
     #[inline]
     pub fn release(&mut self, body_len: usize, light: Light) -> Room {
         self.tail += 1;
@@ -443,13 +458,13 @@ impl Consumer {
         self.published = self.tail;
         self.unpublished = 0;
         if wanted {
-            // Before the count: a producer that sees the count and still lacks room asks again, and that request
-            // must not be wiped out.
+            // Before the count: a producer that sees the count and still lacks room asks again, and
+            // that request must not be wiped out.
             self.ring.shared().wants_room.store(0, Ordering::Relaxed);
         }
         self.ring.shared().consumed.store(self.tail, Ordering::Release);
-        // The producer may have asked between the read above and the count, and sleep without having seen the count. That
-        // the request then stays does no harm: it is served once more.
+        // The producer may have asked between the read above and the count, and sleep without
+        // having seen the count. That the request then stays does no harm: it is served once more.
         light.fence();
         let wanted = wanted || self.ring.shared().wants_room.load(Ordering::Relaxed) != 0;
         if wanted { Room::Wanted } else { Room::Unasked }

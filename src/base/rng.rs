@@ -1,8 +1,8 @@
 //! A seeded generator for faults and tests.
 //!
-//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014). It is written
-//! out here, because a seed that was printed by a failing run must give the same run with every later version:
-//! a crate may change its sequence. Not for secrets.
+//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
+//! It is written out here, because a seed that was printed by a failing run must give the same run
+//! with every later version: a crate may change its sequence. Not for secrets.
 
 /// A generator: the same seed gives the same numbers, always.
 #[derive(Clone, Debug)]

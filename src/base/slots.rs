@@ -4,8 +4,8 @@ use bytemuck::Zeroable;
 use bytemuck::allocation::zeroed_slice_box;
 use std::mem::MaybeUninit;
 
-/// A number of places, each free or with a value. A page of the table takes no memory until a value is put into it: all bytes of
-/// free places are zero.
+/// A number of places, each free or with a value. A page of the table takes no memory until a value
+/// is put into it: all bytes of free places are zero.
 pub struct Slots<T> {
     slots: Box<[Slot<T>]>,
     /// The places that are taken.
@@ -67,7 +67,8 @@ impl<T> Slots<T> {
             return None;
         }
         self.taken.retain(|&taken| taken != place);
-        // SAFETY: the slot was taken, so it has a value, which is not used again: the slot is free from now on.
+        // SAFETY: the slot was taken, so it has a value, which is not used again: the slot is
+        // free from now on.
         Some(unsafe { slot.value.assume_init_read() })
     }
 }

@@ -1,11 +1,14 @@
-//! The atomics, locks and conditions that everything here uses: std's, or, under `--cfg loom`, loom's, which tries every order
-//! in which threads may run and every value that a load may see (`docs/design/0007-model-checking.md`).
+//! The atomics, locks and conditions that everything here uses: std's, or, under `--cfg loom`,
+//! loom's, which tries every order in which threads may run and every value that a load may see
+//! (`docs/design/0007-model-checking.md`).
 //!
-//! A lock is never poisoned: a panic ends the process. Std's locks are one word each and share no table with other locks, so
-//! that a forked child can make new ones whichever the parent's other threads held.
+//! A lock is never poisoned: a panic ends the process. Std's locks are one word each and share
+//! no table with other locks, so that a forked child can make new ones whichever the parent's
+//! other threads held.
 //!
-//! All of this behaves the same in both, except that under loom no wait on a [`Condvar`] times out: a wake-up that is lost
-//! stays lost, and loom reports a deadlock. A sleep on a [`Futex`] with a limit may end at any moment there.
+//! All of this behaves the same in both, except that under loom no wait on a [`Condvar`] times out:
+//! a wake-up that is lost stays lost, and loom reports a deadlock. A sleep on a [`Futex`] with a
+//! limit may end at any moment there.
 
 #[cfg(not(loom))]
 mod futex;

@@ -1,5 +1,6 @@
-//! The threads that the library makes: with the program's attributes and init function, a name that shows in `ps -T`,
-//! and signals blocked, so that the program's signal handlers run on the program's threads.
+//! The threads that the library makes: with the program's attributes and init function, a name that
+//! shows in `ps -T`, and signals blocked, so that the program's signal handlers run on the
+//! program's threads.
 
 use crate::abi::{LAPI_ERR_MEMORY_EXHAUSTED, com_thread_info_t, thread_init_func_p};
 use crate::base::clock::now;
@@ -24,7 +25,8 @@ pub struct ThreadConfig {
     extra: *mut libc::c_void,
 }
 
-// SAFETY: the pointers are handed on to pthread_create and to the program's own function, never looked into here.
+// SAFETY: the pointers are handed on to pthread_create and to the program's own function, never
+// looked into here.
 unsafe impl Send for ThreadConfig {}
 
 impl ThreadConfig {
@@ -71,12 +73,14 @@ impl Thread {
     /// Lets the thread end by itself.
     pub fn detach(self) {
         if !self.detached {
-            // SAFETY: the thread was made by `spawn`, is not detached, and is released once, since `self` is consumed.
+            // SAFETY: the thread was made by `spawn`, is not detached, and is released once, since
+            // `self` is consumed.
             unsafe { libc::pthread_detach(self.id) };
         }
     }
 
-    /// Waits for the thread's end, but not for longer than that; not for itself. Returns whether there is nothing left to wait for.
+    /// Waits for the thread's end, but not for longer than that; not for itself. Returns whether
+    /// there is nothing left to wait for.
     pub fn join_within(self, at_most: Duration) -> bool {
         if self.is_current() {
             self.detach();
@@ -106,7 +110,8 @@ impl Thread {
             self.ended.changed.wait(&mut ended);
         }
         if !self.detached {
-            // SAFETY: the thread was made by `spawn`, is not detached, and is joined once, since `self` is consumed.
+            // SAFETY: the thread was made by `spawn`, is not detached, and is joined once, since
+            // `self` is consumed.
             unsafe { libc::pthread_join(self.id, ptr::null_mut()) };
         }
     }
@@ -129,8 +134,8 @@ struct Start {
 
 /// Starts a thread. When this returns, the thread has its own memory of the C library's allocator.
 ///
-/// A thread's first allocation may map such memory (an arena), and what the program maps after LAPI_Init must lie at the
-/// same address in all tasks, whichever of its threads has run first.
+/// A thread's first allocation may map such memory (an arena), and what the program maps after
+/// LAPI_Init must lie at the same address in all tasks, whichever of its threads has run first.
 pub fn spawn(name: &str, thread_config: ThreadConfig, run: impl FnOnce() + Send + 'static) -> Result<Thread> {
     let (ended, ready) = (Arc::new(Ended::default()), Arc::new(Futex::new(0)));
     #[cfg(test)]
@@ -145,7 +150,8 @@ pub fn spawn(name: &str, thread_config: ThreadConfig, run: impl FnOnce() + Send 
         return Ok(Thread { id: 0, detached: true, ended });
     }
     let attributes = Attributes::of(thread_config.attributes);
-    // SAFETY: all arguments are valid for the calls; `start` is taken back by the new thread, or here when there is none.
+    // SAFETY: all arguments are valid for the calls; `start` is taken back by the new thread, or
+    // here when there is none.
     unsafe {
         let mut before = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_SETMASK, &asynchronous(), &mut before);
@@ -175,8 +181,8 @@ pub fn spawn(name: &str, thread_config: ThreadConfig, run: impl FnOnce() + Send 
     }
 }
 
-/// All signals but those that an instruction of the thread itself raises: the program may have a handler for memory that
-/// is not there yet, and the library copies into the program's memory.
+/// All signals but those that an instruction of the thread itself raises: the program may have a
+/// handler for memory that is not there yet, and the library copies into the program's memory.
 fn asynchronous() -> libc::sigset_t {
     // SAFETY: the set is made by `sigfillset`.
     unsafe {
@@ -189,8 +195,8 @@ fn asynchronous() -> libc::sigset_t {
     }
 }
 
-/// In a forked child: when it comes from one of our threads (a handler has forked), its signals are those of the program
-/// again.
+/// In a forked child: when it comes from one of our threads (a handler has forked), its signals are
+/// those of the program again.
 pub fn forget_in_child() {
     // No such variable: the thread is just ending, and does not fork.
     if let Ok(Some(mask)) = MASK.try_with(Cell::take) {
@@ -208,11 +214,13 @@ extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: `spawn` made this from a box and gave it to this thread alone.
     let start = unsafe { Box::from_raw(start.cast::<Start>()) };
     MASK.set(Some(start.mask));
-    // An allocation, not only a release of memory: that alone finds out which arena is this thread's.
+    // An allocation, not only a release of memory: that alone finds out which arena is
+    // this thread's.
     drop(std::hint::black_box(Box::new([0_u8; 64])));
     start.ready.store(1, Ordering::Release);
     start.ready.wake(1);
-    // By the thread itself: if it is detached, no other thread may name it later. The program may rename it.
+    // By the thread itself: if it is detached, no other thread may name it later. The program
+    // may rename it.
     // SAFETY: this thread itself, and a zero-terminated name.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), start.name.as_ptr()) };
     note_thread();
@@ -226,13 +234,14 @@ extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
     ptr::null_mut()
 }
 
-/// The smallest stack that our threads run on. The manual gives no least size, and the system's is too small for a
-/// dispatcher that calls the program's handlers.
+/// The smallest stack that our threads run on. The manual gives no least size, and the system's is
+/// too small for a dispatcher that calls the program's handlers.
 const LEAST_STACK: usize = 128 << 10;
 /// The largest stack of a thread whose size the program has not given.
 const MOST_STACK: usize = 64 << 20;
 
-/// The program's attributes as they can be used: for several threads, and with a stack that is large enough.
+/// The program's attributes as they can be used: for several threads, and with a stack that
+/// is large enough.
 enum Attributes {
     /// The program's own, or none.
     Given(*const libc::pthread_attr_t),
@@ -258,7 +267,8 @@ impl Attributes {
         Self::Changed(copy(given, size.max(LEAST_STACK)))
     }
 
-    /// The stack of a thread is as large as the user's limit for the first one (ulimit -s), which may be more than there is memory.
+    /// The stack of a thread is as large as the user's limit for the first one (ulimit -s), which
+    /// may be more than there is memory.
     fn with_bounded_stack() -> Self {
         // Without a limit the C library has a size of its own.
         let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
@@ -295,7 +305,8 @@ impl Drop for Attributes {
 
 /// A copy of the attributes without the address of a stack, which only one thread could use.
 fn copy(given: *const libc::pthread_attr_t, stack: usize) -> Box<libc::pthread_attr_t> {
-    // SAFETY: `given` is the program's, `to` is initialised first; each value that is read from one is valid for the other.
+    // SAFETY: `given` is the program's, `to` is initialised first; each value that is read from one
+    // is valid for the other.
     unsafe {
         let mut to: Box<libc::pthread_attr_t> = Box::new(std::mem::zeroed());
         libc::pthread_attr_init(&mut *to);

@@ -1,8 +1,9 @@
-//! Opening another library without a change to the program: constructors take signals (libinfinipath, which Debian's libfabric is
-//! linked with, takes six; UCX takes four), and some are told what to do by environment variables only.
+//! Opening another library without a change to the program: constructors take signals
+//! (libinfinipath, which Debian's libfabric is linked with, takes six; UCX takes four), and some
+//! are told what to do by environment variables only.
 //!
-//! [`open`] gives the library an environment of its own, so that those that can be told leave the signals alone, and then gives
-//! back every signal that was taken nevertheless.
+//! [`open`] gives the library an environment of its own, so that those that can be told leave the
+//! signals alone, and then gives back every signal that was taken nevertheless.
 
 use crate::base::sync::Mutex;
 use std::collections::BTreeSet;
@@ -11,11 +12,13 @@ use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Variables by which libraries leave the program's signals alone: libinfinipath's, and those of UCX.
+/// Variables by which libraries leave the program's signals alone: libinfinipath's,
+/// and those of UCX.
 const QUIET: [(&CStr, &CStr); 2] = [(c"IPATH_NO_BACKTRACE", c"1"), (c"UCX_ERROR_SIGNALS", c"")];
 
-/// Calls `opens`, which opens and initialises another library, with these environment variables beside the program's own. What the
-/// user has set stays. Afterwards environment and signals are what they were. One thread at a time: the next one waits.
+/// Calls `opens`, which opens and initialises another library, with these environment variables
+/// beside the program's own. What the user has set stays. Afterwards environment and signals are
+/// what they were. One thread at a time: the next one waits.
 pub(crate) fn open<T>(variables: &[(CString, CString)], opens: impl FnOnce() -> T) -> T {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock();
@@ -25,8 +28,8 @@ pub(crate) fn open<T>(variables: &[(CString, CString)], opens: impl FnOnce() -> 
     let result = with_variables(quiet, opens);
     for (signal, before) in SIGNALS.zip(before) {
         let (Some(before), Some(now)) = (before, disposition(signal)) else { continue };
-        // Another thread of the program may have changed a signal meanwhile: its handler lies in what was there before, or it
-        // ignores the signal.
+        // Another thread of the program may have changed a signal meanwhile: its handler lies in
+        // what was there before, or it ignores the signal.
         if now.sa_sigaction != before.sa_sigaction && is_new(&objects, now.sa_sigaction) {
             // SAFETY: the structure is what the system has returned.
             unsafe { libc::sigaction(signal, &before, ptr::null_mut()) };
@@ -59,10 +62,12 @@ fn objects() -> BTreeSet<usize> {
     found
 }
 
-/// Whether a handler lies in an object that is none of these. The default action and SIG_IGN lie nowhere. A program with fixed
-/// addresses, which the loader enters with address 0, has been there before.
+/// Whether a handler lies in an object that is none of these. The default action and SIG_IGN
+/// lie nowhere. A program with fixed addresses, which the loader enters with address 0, has
+/// been there before.
 fn is_new(objects: &BTreeSet<usize>, handler: usize) -> bool {
-    // SAFETY: the structure lives during the call; the header of an ELF file is mapped where the loader says that the file begins.
+    // SAFETY: the structure lives during the call; the header of an ELF file is mapped where the
+    // loader says that the file begins.
     unsafe {
         let mut found: libc::Dl_info = mem::zeroed();
         if libc::dladdr(handler as *const c_void, &mut found) == 0 {
@@ -79,8 +84,9 @@ unsafe extern "C" {
 
 /// Calls `does` while the environment has these variables too, but for those that are set.
 ///
-/// The environment is one array of pointers. Another array takes its place for a while, so that a thread that looks for a variable
-/// meanwhile finds either of them whole; setenv would free the array under it. What another thread changes meanwhile is kept.
+/// The environment is one array of pointers. Another array takes its place for a while, so that a
+/// thread that looks for a variable meanwhile finds either of them whole; setenv would free the
+/// array under it. What another thread changes meanwhile is kept.
 fn with_variables<'a, T>(
     variables: impl Iterator<Item = (&'a CStr, &'a CStr)>,
     does: impl FnOnce() -> T,
@@ -105,7 +111,8 @@ fn with_variables<'a, T>(
     environment.store(new, Ordering::Release);
     let result = does();
     if environment.compare_exchange(new, old, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-        // SAFETY: the array above, in which entries were replaced or removed, or none added: the old one has room for what is left.
+        // SAFETY: the array above, in which entries were replaced or removed, or none added: the
+        // old one has room for what is left.
         let left = unsafe { entries(new) }.into_iter().filter(|text| !ours.clone().any(|own| own == *text));
         for (at, text) in left.take(theirs.len()).chain([ptr::null_mut()]).enumerate() {
             if !old.is_null() {
@@ -139,8 +146,9 @@ unsafe fn entries(environment: *mut *mut c_char) -> Vec<*mut c_char> {
     (0..).map(|at| unsafe { *environment.add(at) }).take_while(|text| !text.is_null()).collect()
 }
 
-/// The arrays that were the environment for a while. They are never freed: a library may have kept the value of a variable, and another
-/// thread may just read the array. Named here, they are no lost memory to those who look for such.
+/// The arrays that were the environment for a while. They are never freed: a library may have kept
+/// the value of a variable, and another thread may just read the array. Named here, they are no
+/// lost memory to those who look for such.
 static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 #[cfg(test)]
@@ -193,7 +201,8 @@ mod tests {
     fn a_library_that_sets_a_variable_leaves_no_other() {
         let before = value(c"PATH");
         open(&one(c"UNDISTURBED_B"), || {
-            // SAFETY: texts that a zero ends. No array of the environment is freed: the C library has made none before.
+            // SAFETY: texts that a zero ends. No array of the environment is freed: the C library
+            // has made none before.
             unsafe { libc::setenv(c"UNDISTURBED_SET".as_ptr(), c"2".as_ptr(), 1) };
         });
         assert_eq!(value(c"UNDISTURBED_SET"), Some(c"2".to_owned()));

@@ -1,10 +1,12 @@
 //! A queue between threads: some push, others take and sleep while it is empty.
 //!
-//! The queue is crossbeam's array queue (Vyukov's bounded queue), so neither side takes a lock or allocates. What finds no room in
-//! it goes to a list behind a lock, and everything pushed later goes there too until the list is empty; so items are taken in the
-//! order in which one thread, or threads with a lock of their own, have pushed them.
+//! The queue is crossbeam's array queue (Vyukov's bounded queue), so neither side takes a lock or
+//! allocates. What finds no room in it goes to a list behind a lock, and everything pushed later
+//! goes there too until the list is empty; so items are taken in the order in which one thread, or
+//! threads with a lock of their own, have pushed them.
 //!
-//! Sleeping is an event count ([`EventCount`]): a push makes a system call only when a thread sleeps.
+//! Sleeping is an event count ([`EventCount`]): a push makes a system call only when a
+//! thread sleeps.
 
 use super::sync::{ArrayQueue, AtomicU32, Futex, Mutex, Ordering, fence};
 use std::collections::VecDeque;
@@ -16,8 +18,9 @@ pub struct WorkQueue<T> {
     items: ArrayQueue<T>,
     /// What found no room in `items`: newer than anything there.
     spilled: Mutex<VecDeque<T>>,
-    /// How many are in `spilled`. Changed with its lock held, so Relaxed is enough: a thread that pushes sees its own pushes,
-    /// and one that takes looks again with the lock held, or is woken by the push that it has missed.
+    /// How many are in `spilled`. Changed with its lock held, so Relaxed is enough: a thread that
+    /// pushes sees its own pushes, and one that takes looks again with the lock held, or is woken
+    /// by the push that it has missed.
     spilled_count: AtomicU32,
     taking: EventCount,
 }
@@ -46,8 +49,8 @@ impl<T> WorkQueue<T> {
         self.taking.notify(1);
     }
 
-    /// Takes the oldest item, sleeping while there is none; `None` once `over` holds. A thread that makes `over` hold calls
-    /// [`Self::wake_all`] afterwards.
+    /// Takes the oldest item, sleeping while there is none; `None` once `over` holds. A thread that
+    /// makes `over` hold calls [`Self::wake_all`] afterwards.
     pub fn take(&self, over: impl Fn() -> bool) -> Option<T> {
         loop {
             if over() {
@@ -97,7 +100,8 @@ impl<T> WorkQueue<T> {
             return None;
         }
         let mut spilled = self.spilled.lock();
-        // Whatever was pushed before the list was made is in the queue, and was there before its count was raised.
+        // Whatever was pushed before the list was made is in the queue, and was there before its
+        // count was raised.
         if let Some(item) = self.items.pop() {
             return Some(item);
         }
@@ -112,15 +116,18 @@ impl<T> WorkQueue<T> {
 
 /// Lets threads sleep until something changes that no lock guards.
 ///
-/// A sleeper counts itself and then checks what it waits for; a thread that changes that checks afterwards whether a
-/// sleeper is counted. Both have a full barrier in between (Dekker's pattern), so at least one sees what the other has
-/// done. The word's value is the number of notifications: a sleeper that has missed one does not fall asleep.
+/// A sleeper counts itself and then checks what it waits for; a thread that changes that checks
+/// afterwards whether a sleeper is counted. Both have a full barrier in between (Dekker's pattern),
+/// so at least one sees what the other has done. The word's value is the number of notifications: a
+/// sleeper that has missed one does not fall asleep.
 #[derive(Debug)]
 pub struct EventCount {
-    /// The number of notifications while a thread was counted. Raised with Release and read with Acquire: a sleeper that reads
-    /// the number of a notification must also see the change before it, or it would sleep on with the new number.
+    /// The number of notifications while a thread was counted. Raised with Release and read with
+    /// Acquire: a sleeper that reads the number of a notification must also see the change before
+    /// it, or it would sleep on with the new number.
     word: Futex,
-    /// The number of threads that sleep or are about to. Relaxed: the barriers order it, and it carries no data.
+    /// The number of threads that sleep or are about to. Relaxed: the barriers order it, and it
+    /// carries no data.
     sleepers: AtomicU32,
 }
 
@@ -130,16 +137,16 @@ impl EventCount {
         Self { word: Futex::new(0), sleepers: AtomicU32::new(0) }
     }
 
-    /// Counts this thread as a sleeper. It looks once more at what it waits for and then calls [`Self::sleep`] with the value, or
-    /// [`Self::finish`].
+    /// Counts this thread as a sleeper. It looks once more at what it waits for and then calls
+    /// [`Self::sleep`] with the value, or [`Self::finish`].
     pub fn prepare(&self) -> u32 {
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.word.load(Ordering::Acquire)
     }
 
-    /// Sleeps unless there was a notification since [`Self::prepare`], but not for longer than `at_most`; may also return
-    /// earlier.
+    /// Sleeps unless there was a notification since [`Self::prepare`], but not for longer than
+    /// `at_most`; may also return earlier.
     pub fn sleep(&self, ticket: u32, at_most: Option<Duration>) {
         self.word.sleep(ticket, at_most);
         self.finish();

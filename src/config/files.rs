@@ -1,11 +1,12 @@
 //! Settings from files: `openlapi.conf` of a user, in `~/.config`, and of a site, in `/etc`.
 //!
-//! A line is `NAME=VALUE`, with a variable of the environment as its name. The environment wins over the user's file, and that
-//! over the site's; an empty value means the default. `LAPI_CONFIG` names other files. A process reads them once, when it first
-//! asks for a setting.
+//! A line is `NAME=VALUE`, with a variable of the environment as its name. The environment wins
+//! over the user's file, and that over the site's; an empty value means the default. `LAPI_CONFIG`
+//! names other files. A process reads them once, when it first asks for a setting.
 //!
-//! `poe` reads the files of its own machine, and gives the tasks what it has read in `LAPI_CONFIG_READ`: all of them have
-//! the same settings, on every machine. Without `poe` each task reads the files of its machine.
+//! `poe` reads the files of its own machine, and gives the tasks what it has read in
+//! `LAPI_CONFIG_READ`: all of them have the same settings, on every machine. Without `poe` each
+//! task reads the files of its machine.
 
 #[cfg(test)]
 mod tests;
@@ -106,7 +107,8 @@ pub fn files() -> &'static Files {
     FILES.get_or_init(|| Files::find(&super::environment, is_secure()))
 }
 
-/// Whether this program has rights that its user lacks (setuid, setgid, capabilities), so that the user's files do not count.
+/// Whether this program has rights that its user lacks (setuid, setgid, capabilities), so that the
+/// user's files do not count.
 fn is_secure() -> bool {
     // SAFETY: reads a word that the kernel has given to the process.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
@@ -324,7 +326,8 @@ fn split(line: &str) -> std::result::Result<Option<(&str, &str)>, &'static str> 
     }
 }
 
-/// What is wrong with a name. Those that begin with MP_ are of a family of which LAPI is only one member.
+/// What is wrong with a name. Those that begin with MP_ are of a family of which LAPI is
+/// only one member.
 fn foreign(name: &str) -> Option<String> {
     match variable(name) {
         // How many tasks, for poe.

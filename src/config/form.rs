@@ -2,8 +2,9 @@
 
 use super::MAX_TASKS;
 
-/// The other tasks on this machine, from `COUNT[:TASK...]` (the manual's "Standalone setup"): `None` when the text
-/// has another form, or lists another number of tasks than it says, or one of them twice.
+/// The other tasks on this machine, from `COUNT[:TASK...]` (the manual's "Standalone setup"):
+/// `None` when the text has another form, or lists another number of tasks than it says, or one
+/// of them twice.
 pub(crate) fn common_tasks(text: &str) -> Option<Vec<u32>> {
     // Byte by byte: each task of a large job reads a list of all others when it starts.
     let mut fields = text.trim_end_matches(':').as_bytes().split(|byte| *byte == b':').map(task_number);
@@ -64,8 +65,9 @@ pub(super) fn tasks(text: &str) -> Option<Option<Vec<u32>>> {
     text.split(',').map(number).collect::<Option<_>>().map(Some)
 }
 
-/// A signal by name (with SIG or without, in capitals or not) or number, `None` for the word none; nothing when it is
-/// neither, or a signal that cannot have a handler or means that the program is broken.
+/// A signal by name (with SIG or without, in capitals or not) or number, `None` for the word
+/// none; nothing when it is neither, or a signal that cannot have a handler or means that the
+/// program is broken.
 pub(super) fn report_signal(text: &str) -> Option<Option<i32>> {
     let text = text.to_ascii_uppercase();
     if text == "NONE" {

@@ -1,12 +1,14 @@
 //! The library's settings: every environment variable it reads, checked once, in one place.
 //!
-//! [`VARIABLES`] is the one table of names, meanings, defaults and ranges. [`Config::from_env`] reads the
-//! environment when `LAPI_Init` runs and never before, since programs set variables just ahead of that call. It
-//! checks every variable in every mode, also those that the chosen transport has no use for, so that a mistake
-//! shows up in the first run and not in the first run on a network.
+//! [`VARIABLES`] is the one table of names, meanings, defaults and ranges. [`Config::from_env`]
+//! reads the environment when `LAPI_Init` runs and never before, since programs set variables
+//! just ahead of that call. It checks every variable in every mode, also those that the chosen
+//! transport has no use for, so that a mistake shows up in the first run and not in the first
+//! run on a network.
 //!
-//! A variable that is set to nothing but blanks counts as unset. What the launcher says about the job (task
-//! number, number of tasks, job key) is checked here as far as its form goes and understood in `job::identity`.
+//! A variable that is set to nothing but blanks counts as unset. What the launcher says about the
+//! job (task number, number of tasks, job key) is checked here as far as its form goes and
+//! understood in `job::identity`.
 //!
 //! What the environment does not set, files may: see [`files`].
 
@@ -62,7 +64,8 @@ pub struct Config {
     pub euidevice: Option<String>,
     /// Which provider of libfabric is wanted (`LAPI_FABRIC_PROVIDER`).
     pub fabric_provider: Option<String>,
-    /// Whether small packets of a stream go together, where each packet is a system call (`LAPI_COALESCE`).
+    /// Whether small packets of a stream go together, where each packet is a system call
+    /// (`LAPI_COALESCE`).
     pub coalesce: bool,
     /// Which of libfabric's domains (`LAPI_FABRIC_DOMAIN`).
     pub fabric_domain: Option<String>,
@@ -70,10 +73,11 @@ pub struct Config {
     pub fabric_polls: bool,
     /// Whether tasks on one machine use shared memory (`LAPI_USE_SHM`).
     pub use_shm: UseShm,
-    /// Whether DGSPs are verified when they are registered (`LAPI_VERIFY_DGSP`), as it stood at `LAPI_Init`. A
-    /// registration looks again, see [`verify_dgsp`].
+    /// Whether DGSPs are verified when they are registered (`LAPI_VERIFY_DGSP`), as it stood at
+    /// `LAPI_Init`. A registration looks again, see [`verify_dgsp`].
     pub verify_dgsp: bool,
-    /// Messages of at least this many bytes may go by bulk transfer (`MP_BULK_MIN_MSG_SIZE`); never below 4096.
+    /// Messages of at least this many bytes may go by bulk transfer (`MP_BULK_MIN_MSG_SIZE`);
+    /// never below 4096.
     pub bulk_min_msg_size: u64,
     /// Whether bulk transfer is wanted (`MP_USE_BULK_XFER`).
     pub use_bulk_xfer: bool,
@@ -85,17 +89,18 @@ pub struct Config {
     pub ack_thresh: u32,
     /// The longest time after which UDP sends something again (`MP_POLLING_INTERVAL`).
     pub polling_interval: Duration,
-    /// Polling loops between two checks of what needs sending again (`MP_RETRANSMIT_INTERVAL`). Has no effect.
+    /// Polling loops between two checks of what needs sending again (`MP_RETRANSMIT_INTERVAL`).
+    /// Has no effect.
     pub retransmit_interval: u32,
     /// Number of retransmission buffers (`MP_REXMIT_BUF_CNT`, the attribute NUM_REX_BUFS).
     pub rexmit_buf_cnt: u32,
-    /// The number of messages that may be copied at a time as they are sent: `rexmit_buf_cnt` when that or the size is given,
-    /// no limit otherwise.
+    /// The number of messages that may be copied at a time as they are sent: `rexmit_buf_cnt` when
+    /// that or the size is given, no limit otherwise.
     pub rexmit_limit: Option<u32>,
     /// Bytes in a retransmission buffer (`MP_REXMIT_BUF_SIZE`, the attribute REX_BUF_SZ).
     pub rexmit_buf_size: u32,
-    /// Messages of up to this many bytes, header and data, are copied when they are sent (the attribute
-    /// BUF_CP_SIZE): 128, or `MP_REXMIT_BUF_SIZE` when that is set.
+    /// Messages of up to this many bytes, header and data, are copied when they are sent (the
+    /// attribute BUF_CP_SIZE): 128, or `MP_REXMIT_BUF_SIZE` when that is set.
     pub buf_cp_size: u32,
     /// What protects datagrams (`LAPI_NET_SECURITY`).
     pub net_security: NetSecurity,
@@ -113,11 +118,13 @@ pub struct Config {
     pub shm_attach: ShmAttach,
     /// How large messages go through shared memory (`LAPI_SHM_BULK`).
     pub shm_bulk: ShmBulk,
-    /// How many times a waiting call polls before it sleeps (`LAPI_SPIN`); `None`: the library decides.
+    /// How many times a waiting call polls before it sleeps (`LAPI_SPIN`); `None`: the
+    /// library decides.
     pub spin: Option<u32>,
     /// How long `LAPI_Init` waits for the other tasks (`LAPI_INIT_TIMEOUT`).
     pub init_timeout: Duration,
-    /// After how many seconds without anything moving a waiting call has its task report (`LAPI_STALL_SECONDS`); 0: never.
+    /// After how many seconds without anything moving a waiting call has its task report
+    /// (`LAPI_STALL_SECONDS`); 0: never.
     pub stall_seconds: u32,
     /// The signal that makes a task report (`LAPI_REPORT_SIGNAL`).
     pub report_signal: Option<i32>,
@@ -237,7 +244,8 @@ impl Config {
     /// Reads and checks what the environment of this process and the files of settings ask for.
     ///
     /// # Errors
-    /// The errors of [`Self::from_env`]; of a value in a file the sentence begins with file and line.
+    /// The errors of [`Self::from_env`]; of a value in a file the sentence begins with
+    /// file and line.
     pub fn of_process() -> Result<Self> {
         files::files().check(&environment)?;
         Self::from_env(&process_env)
@@ -246,8 +254,9 @@ impl Config {
     /// Reads and checks every variable of [`VARIABLES`].
     ///
     /// # Errors
-    /// A value outside its range: the code that the table gives for the variable, and a sentence that names the
-    /// variable, the value and the range. Two network statements: `LAPI_ERR_BOTH_NETSTR_SET`.
+    /// A value outside its range: the code that the table gives for the variable, and a sentence
+    /// that names the variable, the value and the range. Two network statements:
+    /// `LAPI_ERR_BOTH_NETSTR_SET`.
     pub fn from_env(env: &Env<'_>) -> Result<Self> {
         for variable in VARIABLES {
             value::check(variable, env)?;
@@ -330,15 +339,17 @@ impl Config {
     }
 }
 
-/// Whether `LAPI_VERIFY_DGSP` asks for verification right now: a program may change its mind between two
-/// registrations.
+/// Whether `LAPI_VERIFY_DGSP` asks for verification right now: a program may change its mind
+/// between two registrations.
 pub fn verify_dgsp(env: &Env<'_>) -> bool {
     value::yes(env, "LAPI_VERIFY_DGSP").unwrap_or(false)
 }
 
-/// Those of `names` that start with `LAPI_` and mean nothing to this library, sorted: most likely misspelt.
+/// Those of `names` that start with `LAPI_` and mean nothing to this library, sorted: most
+/// likely misspelt.
 ///
-/// Unknown names that start with `MP_` are left alone: those belong to a family of which LAPI is only one member.
+/// Unknown names that start with `MP_` are left alone: those belong to a family of which LAPI is
+/// only one member.
 pub fn unknown_names<S: AsRef<str>>(names: impl Iterator<Item = S>) -> Vec<String> {
     let mut unknown: Vec<String> = names
         .map(|name| name.as_ref().to_owned())
@@ -349,11 +360,12 @@ pub fn unknown_names<S: AsRef<str>>(names: impl Iterator<Item = S>) -> Vec<Strin
     unknown
 }
 
-/// A name that differs from a known one in no more than this many letters is taken for a misspelling of it.
+/// A name that differs from a known one in no more than this many letters is taken for a
+/// misspelling of it.
 const NEAR: usize = 2;
 
-/// Those of [`unknown_names`] that look like a known name, each with that name. Other programs may have variables that begin
-/// with `LAPI_` too.
+/// Those of [`unknown_names`] that look like a known name, each with that name. Other programs may
+/// have variables that begin with `LAPI_` too.
 pub fn misspelt_names<S: AsRef<str>>(names: impl Iterator<Item = S>) -> Vec<(String, &'static str)> {
     unknown_names(names).into_iter().filter_map(|name| nearest(&name).map(|known| (name, known))).collect()
 }
@@ -389,7 +401,8 @@ pub enum Origin {
     File(files::FileLine),
 }
 
-/// Every variable of [`VARIABLES`] with its current value in the environment or else in files, wrong values included.
+/// Every variable of [`VARIABLES`] with its current value in the environment or else in files,
+/// wrong values included.
 pub fn settings(env: &Env<'_>, files: &files::Files) -> Vec<Setting> {
     VARIABLES
         .iter()

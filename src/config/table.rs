@@ -32,7 +32,8 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// Whether a file of settings cannot have it: it says which task of which job a process is, or which files there are.
+    /// Whether a file of settings cannot have it: it says which task of which job a process is, or
+    /// which files there are.
     pub(super) fn only_in_environment(&self) -> bool {
         matches!(self.kind, ValueKind::LauncherNumber | ValueKind::LauncherText)
             || self.name == "LAPI_CONFIG"
@@ -52,7 +53,8 @@ pub enum ValueKind {
     Integer(u64, u64),
     /// A number of bytes in a range; K, M and G after it multiply by 1024, 1024², 1024³.
     Size(u64, u64),
-    /// A number of bytes, as [`ValueKind::Size`], of any sign. Less than the first of these counts as it; the second is the most.
+    /// A number of bytes, as [`ValueKind::Size`], of any sign. Less than the first of these counts
+    /// as it; the second is the most.
     SizeFrom(u64, u64),
     /// A word, or a whole number in a range.
     WordOrInteger(&'static str, u64, u64),
@@ -62,7 +64,8 @@ pub enum ValueKind {
     Text,
     /// Text of a form, with the test for it.
     Form(&'static str, fn(&str) -> bool),
-    /// A number that a launcher puts there. Not checked unless the task's place in the job is taken from it.
+    /// A number that a launcher puts there. Not checked unless the task's place in the job is
+    /// taken from it.
     LauncherNumber,
     /// A text that a launcher puts there.
     LauncherText,
@@ -100,11 +103,12 @@ const TEXT: ValueKind = ValueKind::LauncherText;
 
 /// Every environment variable that the library reads.
 ///
-/// The code of a wrong value is one that the man page of LAPI_Init has: `LAPI_ERR_MSG_API` and `LAPI_ERR_UDP_PKT_SZ` where
-/// the manual says so, `LAPI_ERR_CSS_LOAD_FAILED` for the choice of the communication library, `LAPI_ERR_SHM_SETUP` for what
-/// concerns shared memory, `LAPI_ERR_NO_NETSTR_SET` for a network statement that names no network, and `LAPI_ERR_UNKNOWN` for
-/// every other setting. What says which task this is has `LAPI_ERR_NO_ENV_VAR`, which the manual has for variables that are
-/// missing.
+/// The code of a wrong value is one that the man page of LAPI_Init has: `LAPI_ERR_MSG_API` and
+/// `LAPI_ERR_UDP_PKT_SZ` where the manual says so, `LAPI_ERR_CSS_LOAD_FAILED` for the choice of the
+/// communication library, `LAPI_ERR_SHM_SETUP` for what concerns shared memory,
+/// `LAPI_ERR_NO_NETSTR_SET` for a network statement that names no network, and `LAPI_ERR_UNKNOWN`
+/// for every other setting. What says which task this is has `LAPI_ERR_NO_ENV_VAR`, which the
+/// manual has for variables that are missing.
 pub const VARIABLES: &[Variable] = &[
     var(
         "MP_MSG_API",

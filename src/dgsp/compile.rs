@@ -1,7 +1,7 @@
 //! From code to tree. For any content of the code this ends, and reads nothing but the code.
 //!
-//! A routine is compiled once, however often it is called. The machine has no conditions, so a routine that comes to
-//! the same GOSUB twice, or that calls itself, would never end.
+//! A routine is compiled once, however often it is called. The machine has no conditions, so a
+//! routine that comes to the same GOSUB twice, or that calls itself, would never end.
 
 use super::decode::{Code, Instruction};
 use super::sequence::Sequence;
@@ -15,8 +15,8 @@ use std::collections::{HashMap, HashSet};
 /// Deeper nesting is refused with LAPI_ERR_DGSP_STACK.
 pub const MAX_DEPTH: usize = 128;
 
-/// How much of the code may be read again because routines share it, as a multiple of the code. Beyond that the
-/// program is refused with LAPI_ERR_DGSP_OTHER.
+/// How much of the code may be read again because routines share it, as a multiple of the code.
+/// Beyond that the program is refused with LAPI_ERR_DGSP_OTHER.
 const MAX_SHARING: usize = 16;
 
 /// What a program does.

@@ -1,8 +1,9 @@
 //! The sink that copies: the loops in which a packed stream is made or taken apart.
 //!
-//! A block of up to 64 bytes is copied by a few loads and stores of fixed width, chosen once for a whole row of
-//! blocks; lengths between the widths are covered by two that overlap. Everything is read and written unaligned. What is
-//! copied may overlap what is written: then its content is undefined, and nothing worse happens.
+//! A block of up to 64 bytes is copied by a few loads and stores of fixed width, chosen once for a
+//! whole row of blocks; lengths between the widths are covered by two that overlap. Everything is
+//! read and written unaligned. What is copied may overlap what is written: then its content is
+//! undefined, and nothing worse happens.
 
 use super::mover::{Any, Fixed, Mover, Two};
 use super::records;
@@ -17,7 +18,8 @@ pub(super) struct Copier<const GATHER: bool> {
 
 impl Copier<true> {
     /// # Safety
-    /// Every run that the sink gets must be readable, counted from `memory`; `packed` must have room for all.
+    /// Every run that the sink gets must be readable, counted from `memory`; `packed` must
+    /// have room for all.
     pub(super) unsafe fn gather(memory: *const u8, packed: *mut u8) -> Self {
         Self { memory: memory.cast_mut(), packed }
     }
@@ -25,7 +27,8 @@ impl Copier<true> {
 
 impl Copier<false> {
     /// # Safety
-    /// Every run that the sink gets must be writable, counted from `memory`; `packed` must hold all of them.
+    /// Every run that the sink gets must be writable, counted from `memory`; `packed` must
+    /// hold all of them.
     pub(super) unsafe fn scatter(memory: *mut u8, packed: *const u8) -> Self {
         Self { memory, packed: packed.cast_mut() }
     }
@@ -61,15 +64,16 @@ macro_rules! with_mover {
     }};
 }
 
-/// Copies `len` bytes: from memory to the packed buffer if `GATHER`, else back. For lengths that come in no order: a
-/// loop with one exit is foreseen by the processor more often than a choice among many methods.
+/// Copies `len` bytes: from memory to the packed buffer if `GATHER`, else back. For lengths that
+/// come in no order: a loop with one exit is foreseen by the processor more often than a choice
+/// among many methods.
 ///
 /// # Safety
 /// Both must be accessible for the length. They may overlap, to an undefined content.
 #[inline]
 pub(super) unsafe fn bytes<const GATHER: bool>(memory: *mut u8, packed: *mut u8, len: usize) {
-    // SAFETY: the caller vouches for both sides; every mover is given a length that it can take, and the last 16 bytes
-    // end with them.
+    // SAFETY: the caller vouches for both sides; every mover is given a length that it can take,
+    // and the last 16 bytes end with them.
     unsafe {
         match len {
             257.. => Any(len).between::<GATHER>(memory, packed),

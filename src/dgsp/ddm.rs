@@ -1,4 +1,5 @@
-//! Data distribution functions: what LAPI_REG_DDM_FUNC registers and CONTROL calls (the man page of LAPI_Util).
+//! Data distribution functions: what LAPI_REG_DDM_FUNC registers and CONTROL calls (the man page
+//! of LAPI_Util).
 
 use super::shape::Control;
 use super::walk::Sink;
@@ -24,7 +25,8 @@ impl DdmSlot {
     /// The function that was registered last.
     pub fn get(&self) -> ddm_func_p {
         let address = self.0.load(Ordering::Acquire);
-        // SAFETY: the slot holds 0 or the address of a function of this type, and 0 is how no function looks.
+        // SAFETY: the slot holds 0 or the address of a function of this type, and 0 is how no
+        // function looks.
         unsafe { std::mem::transmute::<usize, ddm_func_p>(address) }
     }
 }
@@ -39,8 +41,8 @@ pub(super) struct Distributor {
 
 impl Distributor {
     /// # Safety
-    /// Every run that the sink gets must be writable, counted from `memory`, and `data` must hold all of them.
-    /// The function must be sound to call with them.
+    /// Every run that the sink gets must be writable, counted from `memory`, and `data` must hold
+    /// all of them. The function must be sound to call with them.
     pub(super) unsafe fn new(memory: *mut u8, data: *const u8, function: ddm_func_t) -> Self {
         Self { memory, data, function, control: None }
     }
@@ -56,7 +58,8 @@ impl Distributor {
                 unsafe { (self.function)(data.cast_mut().cast(), place.cast(), len, operand, operation) };
             match usize::try_from(taken) {
                 Ok(taken @ 1..) if taken < left => done += taken,
-                // All of it, or a result that is not a number of bytes: functions exist that return 0 for "no error".
+                // All of it, or a result that is not a number of bytes: functions exist that return
+                // 0 for "no error".
                 _ => break,
             }
         }

@@ -1,4 +1,5 @@
-//! Instructions out of an array of ints. Safe for any numbers in it: what does not lie in the array is an error.
+//! Instructions out of an array of ints. Safe for any numbers in it: what does not lie in the
+//! array is an error.
 
 use crate::abi::{
     LAPI_DGSM_BLOCK_SIZE, LAPI_DGSM_CONTROL, LAPI_DGSM_CONTROL_SIZE, LAPI_DGSM_COPY, LAPI_DGSM_COPY_SIZE,
@@ -54,8 +55,8 @@ impl Code<'_> {
                 let count = usize::try_from(count).map_err(|_| {
                     Error::new(LAPI_ERR_DGSP_COPY_SZ, format!("count {count} of the MCOPY at code[{at}]"))
                 })?;
-                // The count is an int, so that this cannot overflow where a size has 64 bits; where it has 32,
-                // the code could not be in memory.
+                // The count is an int, so that this cannot overflow where a size has 64 bits; where
+                // it has 32, the code could not be in memory.
                 let size = count.saturating_mul(LAPI_DGSM_BLOCK_SIZE as usize).saturating_add(head);
                 self.room(at, size)?;
                 Ok(Instruction::Mcopy {

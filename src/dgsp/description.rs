@@ -1,7 +1,7 @@
 //! The description of a vector: how the target's places travel in packets.
 //!
-//! A description is a list of 64-bit words in the byte order of the machine; all tasks of a job have the same one. The first
-//! word is its kind:
+//! A description is a list of 64-bit words in the byte order of the machine; all tasks of a job
+//! have the same one. The first word is its kind:
 //!
 //! | kind | words that follow |
 //! |---|---|
@@ -30,8 +30,8 @@ pub fn describe_layout(layout: &Layout) -> Vec<u64> {
     words
 }
 
-/// The layout that words describe; `None` for words that are not a description, or that describe places beyond the end of
-/// memory. It takes no more memory than the words, whatever they say.
+/// The layout that words describe; `None` for words that are not a description, or that describe
+/// places beyond the end of memory. It takes no more memory than the words, whatever they say.
 pub fn layout_of(words: &[u64]) -> Option<Layout> {
     match *words {
         [STRIDED, base, block, stride, count] => has_places(base, block, stride, count)

@@ -25,8 +25,8 @@ enum Kind {
     Selected { whole: Arc<Layout>, ranges: Selected },
 }
 
-// SAFETY: the pointers are only followed by the unsafe methods, whose callers vouch for what is there and for what else
-// uses it.
+// SAFETY: the pointers are only followed by the unsafe methods, whose callers vouch for what is
+// there and for what else uses it.
 unsafe impl Send for Layout {}
 // SAFETY: as above.
 unsafe impl Sync for Layout {}
@@ -52,7 +52,8 @@ pub(super) fn check_bytes(program: &Program, bytes: u64) -> Result<()> {
 struct Pieces {
     /// The last entry is the position after the last piece.
     list: Box<[Piece]>,
-    /// The piece at which the last operation ended: most operations continue where the one before ended.
+    /// The piece at which the last operation ended: most operations continue where the
+    /// one before ended.
     hint: AtomicUsize,
 }
 
@@ -81,8 +82,8 @@ impl Layout {
         }
     }
 
-    /// Pieces one after the other: address and length in bytes. Empty ones may have any address. Beyond 2^64 - 1 bytes
-    /// the rest is left out.
+    /// Pieces one after the other: address and length in bytes. Empty ones may have any address.
+    /// Beyond 2^64 - 1 bytes the rest is left out.
     pub fn pieces(pieces: impl IntoIterator<Item = (*mut u8, u64)>) -> Self {
         let pieces = pieces.into_iter();
         let mut list: Vec<Piece> = Vec::with_capacity(pieces.size_hint().0 + 1);
@@ -106,8 +107,8 @@ impl Layout {
         }
     }
 
-    /// Ranges of another layout, one after the other, each given by its first byte and its length. What lies behind the end of
-    /// `whole` is left out.
+    /// Ranges of another layout, one after the other, each given by its first byte and its length.
+    /// What lies behind the end of `whole` is left out.
     pub fn selected(whole: Arc<Self>, ranges: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let ranges = Selected::new(whole.len(), ranges);
         match (ranges.only(), whole.as_contiguous()) {
@@ -137,7 +138,8 @@ impl Layout {
         Self::target_program(program, base.cast_mut(), bytes, None)
     }
 
-    /// The first `bytes` bytes of a program's stream, to scatter to; `function` is what CONTROL calls.
+    /// The first `bytes` bytes of a program's stream, to scatter to; `function` is what
+    /// CONTROL calls.
     ///
     /// # Errors
     /// - LAPI_ERR_DGSP_CTL: the program has a CONTROL, but there is no function.
@@ -181,7 +183,8 @@ impl Layout {
         }
     }
 
-    /// About how many runs there are, rounded up: the number of calls to expect from [`Layout::runs`].
+    /// About how many runs there are, rounded up: the number of calls to expect from
+    /// [`Layout::runs`].
     pub fn run_count(&self) -> u64 {
         match &self.0 {
             Kind::Contiguous { len, .. } => u64::from(*len != 0),
@@ -199,8 +202,8 @@ impl Layout {
         (self.len() / self.run_count().max(1)).clamp(1, u64::from(u32::MAX)) as u32
     }
 
-    /// The address of the program's function that takes the bytes that are scattered, if one does: then they cannot be
-    /// written directly.
+    /// The address of the program's function that takes the bytes that are scattered, if one does:
+    /// then they cannot be written directly.
     pub fn function(&self) -> Option<usize> {
         match self.0 {
             Kind::Program { function: Some(function), .. } => Some(function as usize),
@@ -212,7 +215,8 @@ impl Layout {
     /// Packs the bytes `from..from + len` into `out`. What lies behind the end is left out.
     ///
     /// # Safety
-    /// The bytes must be readable, and `out` writable for `len` bytes. The two may overlap, to an undefined content.
+    /// The bytes must be readable, and `out` writable for `len` bytes. The two may overlap, to an
+    /// undefined content.
     pub unsafe fn gather(&self, from: u64, len: usize, out: *mut u8) {
         let len = self.within(from, len as u64);
         // SAFETY: the caller vouches for these bytes on both sides.
@@ -236,8 +240,8 @@ impl Layout {
     /// Unpacks `data`, the bytes `from..from + len`. What lies behind the end is dropped.
     ///
     /// # Safety
-    /// The bytes must be writable, `data` readable for `len` bytes, and the function, if there is one, sound to call
-    /// with them. The two may overlap, to an undefined content.
+    /// The bytes must be writable, `data` readable for `len` bytes, and the function, if there is
+    /// one, sound to call with them. The two may overlap, to an undefined content.
     pub unsafe fn scatter(&self, from: u64, data: *const u8, len: usize) {
         let len = self.within(from, len as u64);
         // SAFETY: the caller vouches for these bytes on both sides, and for the function.
@@ -263,8 +267,8 @@ impl Layout {
         }
     }
 
-    /// Passes on the runs of the bytes `from..from + len` in their order: address and length. Runs that touch are passed on as
-    /// one. What lies behind the end is left out.
+    /// Passes on the runs of the bytes `from..from + len` in their order: address and length. Runs
+    /// that touch are passed on as one. What lies behind the end is left out.
     pub fn runs(&self, from: u64, len: u64, mut each: impl FnMut(*mut u8, usize)) {
         let len = self.within(from, len);
         match &self.0 {

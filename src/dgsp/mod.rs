@@ -1,13 +1,15 @@
-//! The gather/scatter machine: where the bytes of a message lie in memory, and how they get from there into packets
-//! and back (the manual's chapter 6).
+//! The gather/scatter machine: where the bytes of a message lie in memory, and how they get from
+//! there into packets and back (the manual's chapter 6).
 //!
-//! * [`Program`]: a DGSP, compiled at registration into a tree of runs and loops, that packs and unpacks any range of
-//!   its bytes. `decode`, `compile`, `sequence` and `shape` make the tree, `walk` goes through it, and three sinks take
-//!   what it finds: `copy` (with `records` and `mover`) moves bytes, `ddm` calls the program's function, `merge` lists runs.
+//! * [`Program`]: a DGSP, compiled at registration into a tree of runs and loops, that packs and
+//!   unpacks any range of its bytes. `decode`, `compile`, `sequence` and `shape` make the tree,
+//!   `walk` goes through it, and three sinks take what it finds: `copy` (with `records` and
+//!   `mover`) moves bytes, `ddm` calls the program's function, `merge` lists runs.
 //! * [`registry`]: handles of programs.
 //! * [`pack`]: LAPI_DGSP_PACK and LAPI_DGSP_UNPACK.
-//! * [`vector`]: vectors as C describes them, and their checks. [`Layout`]: any layout, vectors and programs alike.
-//!   [`description`]: a vector or a layout as it travels in packets. [`overlaps`]: what is contiguous in two layouts.
+//! * [`vector`]: vectors as C describes them, and their checks. [`Layout`]: any layout, vectors and
+//!   programs alike. [`description`]: a vector or a layout as it travels in packets. [`overlaps`]:
+//!   what is contiguous in two layouts.
 
 // c_long and c_ulong have 32 bits on some targets, and then these casts do something.
 #![allow(clippy::unnecessary_cast)]

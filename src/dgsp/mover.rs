@@ -1,4 +1,5 @@
-//! Moves one block of bytes between memory and a packed buffer, by loads and stores whose width is known to the type.
+//! Moves one block of bytes between memory and a packed buffer, by loads and stores whose width is
+//! known to the type.
 
 /// Copies blocks of one length. The length is known to the type or kept in it.
 pub(super) trait Mover: Copy {
@@ -48,7 +49,8 @@ impl<const N: usize> Mover for Two<N> {
     #[inline(always)]
     unsafe fn copy(self, from: *const u8, to: *mut u8) {
         let second = self.0 - N;
-        // SAFETY: the caller vouches for N bytes and more on both sides; the second half ends with them.
+        // SAFETY: the caller vouches for N bytes and more on both sides; the second half
+        // ends with them.
         unsafe {
             let a = from.cast::<[u8; N]>().read_unaligned();
             let b = from.add(second).cast::<[u8; N]>().read_unaligned();

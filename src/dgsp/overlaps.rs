@@ -3,8 +3,8 @@
 use super::Layout;
 use std::collections::VecDeque;
 
-/// Passes on the parts of the bytes `from..from + len` of a message that are contiguous at both layouts, in order: the address in
-/// each, and the length.
+/// Passes on the parts of the bytes `from..from + len` of a message that are contiguous at both
+/// layouts, in order: the address in each, and the length.
 pub fn overlaps(
     here: &Layout,
     there: &Layout,

@@ -1,7 +1,7 @@
 //! LAPI_DGSP_PACK and LAPI_DGSP_UNPACK (the man page of LAPI_Util).
 //!
-//! A user's buffer that is described by a program may be null: the program then has addresses, not offsets. It may
-//! not be when the program reaches to the address 0 itself.
+//! A user's buffer that is described by a program may be null: the program then has addresses, not
+//! offsets. It may not be when the program reaches to the address 0 itself.
 
 use super::layout::{check_bytes, check_gather};
 use super::{Layout, Program};
@@ -23,7 +23,8 @@ use libc::{c_int, c_ulong, c_void};
 /// - LAPI_ERR_ORG_ADDR_NULL, LAPI_ERR_TGT_ADDR_NULL: in_buf or out_buf is null.
 ///
 /// # Safety
-/// What the program describes must be readable from in_buf on, and out_buf writable for out_size bytes.
+/// What the program describes must be readable from in_buf on, and out_buf writable for
+/// out_size bytes.
 pub unsafe fn pack(registry: &Registry, request: &mut lapi_pack_dgsp_t) -> Result<()> {
     registry.with(request.dgsp, |program| {
         let end = end(request.position, request.bytes, request.out_size)?;
@@ -46,8 +47,8 @@ pub unsafe fn pack(registry: &Registry, request: &mut lapi_pack_dgsp_t) -> Resul
     })
 }
 
-/// Scatters `bytes` bytes from the buffer at `position`, and moves `position` behind them. `function` says what
-/// CONTROL calls; it is asked for programs with a CONTROL alone.
+/// Scatters `bytes` bytes from the buffer at `position`, and moves `position` behind them.
+/// `function` says what CONTROL calls; it is asked for programs with a CONTROL alone.
 ///
 /// # Errors
 /// After an error, `position` and the buffers are as they were.
@@ -57,8 +58,8 @@ pub unsafe fn pack(registry: &Registry, request: &mut lapi_pack_dgsp_t) -> Resul
 /// - LAPI_ERR_ORG_ADDR_NULL, LAPI_ERR_TGT_ADDR_NULL: in_buf or out_buf is null.
 ///
 /// # Safety
-/// What the program describes must be writable from out_buf on, and in_buf readable for in_size bytes; the function
-/// must be sound to call with them.
+/// What the program describes must be writable from out_buf on, and in_buf readable for in_size
+/// bytes; the function must be sound to call with them.
 pub unsafe fn unpack(
     registry: &Registry,
     request: &mut lapi_unpack_dgsp_t,

@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 /// A compiled DGSP, with its own copy of the descriptor and of the code.
 ///
-/// The packed stream of a program is what its copies move, one after the other; behind the end of the program it goes
-/// on with the next application, `extent` bytes further on, for ever. Every operation starts at any byte of that
-/// stream, in a time that grows with the depth of the program only.
+/// The packed stream of a program is what its copies move, one after the other; behind the end
+/// of the program it goes on with the next application, `extent` bytes further on, for ever.
+/// Every operation starts at any byte of that stream, in a time that grows with the depth of
+/// the program only.
 #[derive(Debug)]
 pub struct Program {
     /// What the handle points at. C may read it; nothing here does.
@@ -34,35 +35,39 @@ pub struct Program {
     first_run: (isize, u64),
 }
 
-// SAFETY: the only pointer in it is descriptor.code, which points at memory of the program itself; nothing is ever
-// written after the program has been made.
+// SAFETY: the only pointer in it is descriptor.code, which points at memory of the program itself;
+// nothing is ever written after the program has been made.
 unsafe impl Send for Program {}
 // SAFETY: as above.
 unsafe impl Sync for Program {}
 
 impl Program {
-    /// Compiles a program. For any content of the code this ends, reads only what the descriptor declares as code, and
-    /// takes memory in proportion to the code: loops stay loops.
+    /// Compiles a program. For any content of the code this ends, reads only what the descriptor
+    /// declares as code, and takes memory in proportion to the code: loops stay loops.
     ///
-    /// The code counts, not what the descriptor declares about it, except for `extent`. An ITERATE goes back to
-    /// the start of what it ends.
+    /// The code counts, not what the descriptor declares about it, except for `extent`. An ITERATE
+    /// goes back to the start of what it ends.
     ///
-    /// With `verify`, all that the descriptor declares must hold, too: the code moves `size` bytes, none of them outside
-    /// of `lext..rext`; it nests no deeper than `depth`; it is as dense as `density` declares; every ITERATE names the
-    /// start of what it ends, and no CONTROL has an operation below LAPI_DGSM_NO_CTL.
+    /// With `verify`, all that the descriptor declares must hold, too: the code moves `size` bytes,
+    /// none of them outside of `lext..rext`; it nests no deeper than `depth`; it is as dense as
+    /// `density` declares; every ITERATE names the start of what it ends, and no CONTROL has an
+    /// operation below LAPI_DGSM_NO_CTL.
     ///
     /// # Errors
-    /// - LAPI_ERR_DGSP_OTHER: no code; code that reaches further than a long can hold, or whose routines share code in
-    ///   more than a few places. Verified: a wrong `size`, `lext`, `rext` or `density`.
+    /// - LAPI_ERR_DGSP_OTHER: no code; code that reaches further than a long can hold, or whose
+    ///   routines share code in more than a few places. Verified: a wrong `size`, `lext`,
+    ///   `rext` or `density`.
     /// - LAPI_ERR_DGSP_OPC: an unknown instruction.
-    /// - LAPI_ERR_DGSP_BRANCH: a jump, or an end without ITERATE, out of the code; a routine that never ends.
-    ///   Verified: an ITERATE that does not name the start of what it ends.
+    /// - LAPI_ERR_DGSP_BRANCH: a jump, or an end without ITERATE, out of the code; a routine that
+    ///   never ends. Verified: an ITERATE that does not name the start of what it ends.
     /// - LAPI_ERR_DGSP_COPY_SZ: a negative length or number of blocks.
     /// - LAPI_ERR_DGSP_REPS: negative reps.
-    /// - LAPI_ERR_DGSP_STACK: a routine that calls itself, or more than [`super::MAX_DEPTH`] levels. Verified: more
-    ///   levels than `depth`.
-    /// - LAPI_ERR_DGSP_ATOM: a negative atom_size; its upper limit is the context's, see [`Program::check_atom`].
-    /// - LAPI_ERR_DGSP_CTL. Verified: a CONTROL in a program that is not LAPI_DGSM_SPARSE, or a wrong operation.
+    /// - LAPI_ERR_DGSP_STACK: a routine that calls itself, or more than [`super::MAX_DEPTH`]
+    ///   levels. Verified: more levels than `depth`.
+    /// - LAPI_ERR_DGSP_ATOM: a negative atom_size; its upper limit is the context's, see
+    ///   [`Program::check_atom`].
+    /// - LAPI_ERR_DGSP_CTL. Verified: a CONTROL in a program that is not LAPI_DGSM_SPARSE, or a
+    ///   wrong operation.
     ///
     /// # Safety
     /// `code` must be null or point at `code_size` readable ints.
@@ -73,7 +78,8 @@ impl Program {
             return Err(Error::new(LAPI_ERR_DGSP_OTHER, what));
         }
         let mut code = vec![0 as c_int; ints].into_boxed_slice();
-        // SAFETY: the caller vouches for the ints; bytes are copied, so that they may be aligned in any way.
+        // SAFETY: the caller vouches for the ints; bytes are copied, so that they may be
+        // aligned in any way.
         unsafe {
             std::ptr::copy_nonoverlapping(
                 descriptor.code.cast::<u8>(),
@@ -134,7 +140,8 @@ impl Program {
         self.controls
     }
 
-    /// Whether a CONTROL of it can make the function take what is copied. Without one that does, every byte is copied to its place.
+    /// Whether a CONTROL of it can make the function take what is copied. Without one that does,
+    /// every byte is copied to its place.
     pub fn distributes(&self) -> bool {
         self.distributes
     }
@@ -166,11 +173,12 @@ impl Program {
         Ok(())
     }
 
-    /// Packs the bytes `from..from + len` of the stream into `out`. A program of no bytes packs nothing.
+    /// Packs the bytes `from..from + len` of the stream into `out`. A program of no bytes
+    /// packs nothing.
     ///
     /// # Safety
-    /// What the program describes there must be readable, counted from `base`, and `out` writable for `len` bytes.
-    /// The two may overlap, to an undefined content.
+    /// What the program describes there must be readable, counted from `base`, and `out` writable
+    /// for `len` bytes. The two may overlap, to an undefined content.
     pub unsafe fn gather(&self, base: *const u8, from: u64, len: usize, out: *mut u8) {
         // SAFETY: the caller vouches for exactly the runs that are walked.
         self.walk(from, len as u64, &mut unsafe { Copier::gather(base, out) });
@@ -179,19 +187,21 @@ impl Program {
     /// Unpacks `data`, the bytes `from..from + len` of the stream. A CONTROL is disregarded.
     ///
     /// # Safety
-    /// What the program describes there must be writable, counted from `base`, and `data` readable for `len` bytes.
-    /// The two may overlap, to an undefined content.
+    /// What the program describes there must be writable, counted from `base`, and `data` readable
+    /// for `len` bytes. The two may overlap, to an undefined content.
     pub unsafe fn scatter(&self, base: *mut u8, from: u64, data: *const u8, len: usize) {
         // SAFETY: the caller vouches for exactly the runs that are walked.
         self.walk(from, len as u64, &mut unsafe { Copier::scatter(base, data) });
     }
 
-    /// Unpacks as [`Program::scatter`] does, but where a CONTROL demands it the function gets the data instead: one call for each copy
-    /// of the program, or for the part of it that is in `data`. A function that returns that it has processed fewer bytes
-    /// than it was given, but some, is called again with the rest.
+    /// Unpacks as [`Program::scatter`] does, but where a CONTROL demands it the function gets the
+    /// data instead: one call for each copy of the program, or for the part of it that is in
+    /// `data`. A function that returns that it has processed fewer bytes than it was given, but
+    /// some, is called again with the rest.
     ///
     /// # Safety
-    /// The conditions of [`Program::scatter`] hold, and the function must be sound to call with the runs and the data.
+    /// The conditions of [`Program::scatter`] hold, and the function must be sound to call with the
+    /// runs and the data.
     pub unsafe fn scatter_ddm(
         &self,
         base: *mut u8,
@@ -204,8 +214,8 @@ impl Program {
         self.walk(from, len as u64, &mut unsafe { Distributor::new(base, data, function) });
     }
 
-    /// Passes on the runs of the bytes `from..from + len` of the stream in their order: offset and length. Runs that touch
-    /// are passed on as one.
+    /// Passes on the runs of the bytes `from..from + len` of the stream in their order: offset and
+    /// length. Runs that touch are passed on as one.
     pub fn runs(&self, from: u64, len: u64, each: impl FnMut(isize, usize)) {
         let mut merger = Merger::new(each);
         self.walk(from, len, &mut merger);

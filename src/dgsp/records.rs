@@ -1,8 +1,9 @@
 //! Arrays of records of a few fields, moved record by record.
 //!
-//! A field is cut into pieces of 1, 2, 4, 8 and 16 bytes. There is one loop for every three lengths of pieces, so that a
-//! record of up to three pieces is moved as a loop that was compiled for it would move it; more pieces take several
-//! passes over a part of the array that stays in the nearest cache.
+//! A field is cut into pieces of 1, 2, 4, 8 and 16 bytes. There is one loop for every three lengths
+//! of pieces, so that a record of up to three pieces is moved as a loop that was compiled for it
+//! would move it; more pieces take several passes over a part of the array that stays in the
+//! nearest cache.
 
 use super::mover::{Fixed, Mover};
 use super::shape::Block;
@@ -24,9 +25,9 @@ struct Piece {
 /// Moves `count` times three pieces.
 type Loop = unsafe fn([Piece; 3], *mut u8, isize, *mut u8, usize, usize);
 
-/// Moves `count` records whose fields are `list` (its last entry is the position after them), `stride` apart in memory,
-/// without gaps in the packed buffer: to the buffer if `GATHER`, else from it. Does nothing and returns false if the fields
-/// take too many pieces.
+/// Moves `count` records whose fields are `list` (its last entry is the position after them),
+/// `stride` apart in memory, without gaps in the packed buffer: to the buffer if `GATHER`, else
+/// from it. Does nothing and returns false if the fields take too many pieces.
 ///
 /// # Safety
 /// Every field must be accessible in memory, and the packed records in the buffer.
@@ -120,8 +121,8 @@ impl<const GATHER: bool> Loops<GATHER> {
         count: usize,
     ) {
         let (mut memory, mut packed) = (memory, packed);
-        // Ended by the address, whose step is not known to the compiler: it would unroll a loop that it can count, and
-        // there are many of these loops.
+        // Ended by the address, whose step is not known to the compiler: it would unroll a loop
+        // that it can count, and there are many of these loops.
         let end = packed.wrapping_add(count * size);
         while packed != end {
             let [from, to] = [

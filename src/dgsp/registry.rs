@@ -1,8 +1,10 @@
-//! Handles of programs (the man page of LAPI_Util: LAPI_REGISTER_DGSP, LAPI_RESERVE_DGSP, LAPI_UNRESERVE_DGSP).
+//! Handles of programs (the man page of LAPI_Util: LAPI_REGISTER_DGSP, LAPI_RESERVE_DGSP,
+//! LAPI_UNRESERVE_DGSP).
 //!
-//! A handle is the address of the descriptor in a [`Program`]. The user's references are counted here; an operation
-//! that uses a program holds an `Arc` of it. So a program that the user has given back lives until the last operation
-//! on it has ended, but its handle is invalid from then on.
+//! A handle is the address of the descriptor in a [`Program`]. The user's references are
+//! counted here; an operation that uses a program holds an `Arc` of it. So a program that the
+//! user has given back lives until the last operation on it has ended, but its handle is
+//! invalid from then on.
 
 use super::Program;
 use crate::abi::{
@@ -14,11 +16,12 @@ use std::collections::BTreeMap;
 use std::mem::{self, ManuallyDrop};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The registered programs of a process. They belong to no context: a handle is valid in all of them, and after
-/// LAPI_Term.
+/// The registered programs of a process. They belong to no context: a handle is valid in all of
+/// them, and after LAPI_Term.
 pub static REGISTRY: Registry = Registry::new();
 
-/// Before this thread forks: no thread changes [`REGISTRY`] until [`after_fork`], so that the child's copy is whole.
+/// Before this thread forks: no thread changes [`REGISTRY`] until [`after_fork`], so that the
+/// child's copy is whole.
 pub fn before_fork() {
     // Should another thread be about to make it, the child would wait for that thread for ever.
     let _ = byte();
@@ -38,8 +41,8 @@ pub fn after_fork() {
 }
 
 thread_local! {
-    /// What a thread that forks holds. The child's only thread is a copy of that thread. It is emptied before the thread ends: a
-    /// destructor would be registered under the loader's lock.
+    /// What a thread that forks holds. The child's only thread is a copy of that thread. It is
+    /// emptied before the thread ends: a destructor would be registered under the loader's lock.
     static HELD: RefCell<ManuallyDrop<Vec<RwLockWriteGuard<'static, Shard>>>> =
         const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
@@ -47,8 +50,9 @@ thread_local! {
 /// A table of handles.
 #[derive(Debug)]
 pub struct Registry {
-    /// Handles are spread over several tables, so that threads that look up different programs do not meet. The locks are
-    /// the standard library's, which keep no list of threads: such a list would be wrong in a forked child.
+    /// Handles are spread over several tables, so that threads that look up different programs do
+    /// not meet. The locks are the standard library's, which keep no list of threads: such a list
+    /// would be wrong in a forked child.
     shards: [RwLock<Shard>; SHARDS],
 }
 
@@ -141,8 +145,8 @@ impl Registry {
         shard.get(&handle.addr()).map(|entry| entry.program.clone()).ok_or_else(|| unknown(handle))
     }
 
-    /// Uses the program of a handle for a moment, which costs less than [`Registry::lookup`]. `run` must not call the
-    /// program's user.
+    /// Uses the program of a handle for a moment, which costs less than [`Registry::lookup`]. `run`
+    /// must not call the program's user.
     ///
     /// # Errors
     /// LAPI_ERR_DGSP: no such handle. Those of `run`.
@@ -185,7 +189,8 @@ fn is_byte(handle: lapi_dg_handle_t) -> bool {
 
 fn byte() -> Result<Arc<Program>> {
     static BYTE: OnceLock<Option<Arc<Program>>> = OnceLock::new();
-    // SAFETY: the predefined descriptor and its code live as long as the process and are never written.
+    // SAFETY: the predefined descriptor and its code live as long as the process and are
+    // never written.
     let program = BYTE.get_or_init(|| unsafe { Program::compile(&*BYTE_DGSP.handle(), true).ok() });
     program.clone().ok_or_else(|| Error::new(LAPI_ERR_DGSP_OTHER, "LAPI_BYTE"))
 }

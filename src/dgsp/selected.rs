@@ -1,4 +1,5 @@
-//! Ranges of a layout, one after the other. They take no memory for the pieces in them, however many these are.
+//! Ranges of a layout, one after the other. They take no memory for the pieces in them, however
+//! many these are.
 
 /// Ranges of the bytes of a layout. A position is the number of a byte in all of the ranges.
 #[derive(Debug)]
@@ -16,8 +17,8 @@ struct Range {
 }
 
 impl Selected {
-    /// These ranges, each given by its first byte and its length, of a layout of `bytes` bytes. What lies behind the end of that is
-    /// left out.
+    /// These ranges, each given by its first byte and its length, of a layout of `bytes` bytes.
+    /// What lies behind the end of that is left out.
     pub(super) fn new(bytes: u64, ranges: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let (mut list, mut total) = (Vec::new(), 0_u64);
         for (from, len) in ranges {
@@ -46,8 +47,9 @@ impl Selected {
         if self.list.len() == 2 { Some(self.list[0].from) } else { None }
     }
 
-    /// Passes on where the bytes `from..from + len` lie in the layout: for each range the number of the first byte there, how many
-    /// bytes, and how many were passed on before. All of these bytes must be there.
+    /// Passes on where the bytes `from..from + len` lie in the layout: for each range the number of
+    /// the first byte there, how many bytes, and how many were passed on before. All of these bytes
+    /// must be there.
     pub(super) fn visit(&self, from: u64, len: u64, mut each: impl FnMut(u64, usize, usize)) {
         let mut at = self.list.partition_point(|range| range.start <= from).saturating_sub(1);
         let mut done = 0;

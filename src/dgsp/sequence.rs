@@ -2,13 +2,14 @@
 
 use super::shape::{Block, Control, Dim, Node, Overflow, Part, Shape, Step, empty, leaf, run};
 
-/// A list of so few runs is taken into the list around it; a longer one stays a node of its own, so that calls of
-/// calls cannot multiply lists.
+/// A list of so few runs is taken into the list around it; a longer one stays a node of its own, so
+/// that calls of calls cannot multiply lists.
 const MAX_INLINE: usize = 16;
 
 /// What a routine does, in its order.
 pub(super) struct Sequence {
-    /// Whether every copy stays visible: a function that is called for each must be called for each.
+    /// Whether every copy stays visible: a function that is called for each must be
+    /// called for each.
     exact: bool,
     parts: Vec<Part>,
     /// Runs (offset and length, none empty) that follow the parts.

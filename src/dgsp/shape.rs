@@ -1,9 +1,9 @@
 //! The compiled form of a program: a tree whose every node knows how many bytes it moves.
 //!
-//! Nodes are made only by [`run`], [`repeat`], [`forever`] and [`super::sequence`], which bring what they are given
-//! into the shape that moves fastest: touching runs become one, perfect nests of loops become a grid.
-//! A node does not contain its own position; that is the offset of the [`Part`] that holds it. So a routine that is
-//! called from many places is compiled once.
+//! Nodes are made only by [`run`], [`repeat`], [`forever`] and [`super::sequence`], which bring
+//! what they are given into the shape that moves fastest: touching runs become one, perfect nests
+//! of loops become a grid. A node does not contain its own position; that is the offset of the
+//! [`Part`] that holds it. So a routine that is called from many places is compiled once.
 
 use libc::c_int;
 use std::sync::Arc;

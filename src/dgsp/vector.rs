@@ -1,5 +1,5 @@
-//! Vectors as C describes them: reading and checking (the manual's chapter 6; the man pages of LAPI_Amsendv, LAPI_Putv
-//! and LAPI_Getv).
+//! Vectors as C describes them: reading and checking (the manual's chapter 6; the man pages of
+//! LAPI_Amsendv, LAPI_Putv and LAPI_Getv).
 
 use crate::abi::{
     LAPI_ERR_ORG_EXTENT, LAPI_ERR_ORG_STRIDE, LAPI_ERR_ORG_VEC_ADDR, LAPI_ERR_ORG_VEC_LEN,
@@ -42,8 +42,8 @@ impl Vector {
     /// Of a lapi_vec_t; none for null.
     ///
     /// # Safety
-    /// `vec` must be null or a vector whose arrays, unless null, have the entries that its type and its num_vecs say;
-    /// they must stay readable while the result is used.
+    /// `vec` must be null or a vector whose arrays, unless null, have the entries that its type and
+    /// its num_vecs say; they must stay readable while the result is used.
     pub unsafe fn of(vec: *const lapi_vec_t) -> Option<Self> {
         // SAFETY: the caller vouches for it.
         let vec = unsafe { vec.as_ref() }?;
@@ -62,7 +62,8 @@ impl Vector {
         Some(Self { kind: vec.vec_type, count: vec.num_vecs as usize, info, lengths: vec.len })
     }
 
-    /// LAPI_GEN_IOVECTOR, LAPI_GEN_STRIDED_XFER, LAPI_GEN_GENERIC, or nonsense that was not checked.
+    /// LAPI_GEN_IOVECTOR, LAPI_GEN_STRIDED_XFER, LAPI_GEN_GENERIC, or nonsense that
+    /// was not checked.
     pub fn kind(&self) -> lapi_vectype_t {
         self.kind
     }
@@ -116,21 +117,23 @@ impl Vector {
 /// Checks the vector of an active message.
 ///
 /// # Errors
-/// LAPI_ERR_ORG_VEC_NULL, LAPI_ERR_ORG_VEC_TYPE, LAPI_ERR_ORG_VEC_ADDR, LAPI_ERR_STRIDE_ORG_VEC_ADDR_NULL,
-/// LAPI_ERR_ORG_STRIDE, LAPI_ERR_ORG_EXTENT, LAPI_ERR_ORG_VEC_LEN; the first in this order.
+/// LAPI_ERR_ORG_VEC_NULL, LAPI_ERR_ORG_VEC_TYPE, LAPI_ERR_ORG_VEC_ADDR,
+/// LAPI_ERR_STRIDE_ORG_VEC_ADDR_NULL, LAPI_ERR_ORG_STRIDE, LAPI_ERR_ORG_EXTENT,
+/// LAPI_ERR_ORG_VEC_LEN; the first in this order.
 pub fn check_origin(org: Option<&Vector>) -> Result<()> {
     let org = ORIGIN.present(org)?;
     ORIGIN.kind(org, LAPI_GEN_GENERIC)?;
     ORIGIN.content(org)
 }
 
-/// Checks the vector that a vector header handler has returned for a message of a vector of the type `kind` with
-/// `count` pieces. Whether each piece is as long as the origin's is not checked: what has no place is dropped.
+/// Checks the vector that a vector header handler has returned for a message of a vector of the
+/// type `kind` with `count` pieces. Whether each piece is as long as the origin's is not checked:
+/// what has no place is dropped.
 ///
 /// # Errors
-/// LAPI_ERR_TGT_VEC_NULL, LAPI_ERR_TGT_VEC_TYPE, LAPI_ERR_VEC_TYPE_DIFF, LAPI_ERR_VEC_NUM_DIFF (not for
-/// LAPI_GEN_GENERIC), LAPI_ERR_TGT_VEC_ADDR, LAPI_ERR_STRIDE_TGT_VEC_ADDR_NULL, LAPI_ERR_TGT_STRIDE,
-/// LAPI_ERR_TGT_EXTENT, LAPI_ERR_TGT_VEC_LEN; the first in this order.
+/// LAPI_ERR_TGT_VEC_NULL, LAPI_ERR_TGT_VEC_TYPE, LAPI_ERR_VEC_TYPE_DIFF, LAPI_ERR_VEC_NUM_DIFF (not
+/// for LAPI_GEN_GENERIC), LAPI_ERR_TGT_VEC_ADDR, LAPI_ERR_STRIDE_TGT_VEC_ADDR_NULL,
+/// LAPI_ERR_TGT_STRIDE, LAPI_ERR_TGT_EXTENT, LAPI_ERR_TGT_VEC_LEN; the first in this order.
 pub fn check_target(tgt: Option<&Vector>, kind: lapi_vectype_t, count: usize) -> Result<()> {
     let tgt = TARGET.present(tgt)?;
     TARGET.kind(tgt, LAPI_GEN_GENERIC)?;
@@ -144,11 +147,12 @@ pub fn check_target(tgt: Option<&Vector>, kind: lapi_vectype_t, count: usize) ->
 /// Checks the two vectors of LAPI_Putv or LAPI_Getv.
 ///
 /// # Errors
-/// In this order, of the origin before the target: null (LAPI_ERR_ORG_VEC_NULL, LAPI_ERR_TGT_VEC_NULL), types that are
-/// not allowed (…_VEC_TYPE), that differ (LAPI_ERR_VEC_TYPE_DIFF), counts that differ (LAPI_ERR_VEC_NUM_DIFF),
-/// null addresses (…_VEC_ADDR, LAPI_ERR_STRIDE_…_VEC_ADDR_NULL), strides smaller than blocks (…_STRIDE), extents
-/// (…_EXTENT) and sums of lengths (…_VEC_LEN) beyond [`LONGEST`], lengths or block sizes that differ
-/// (LAPI_ERR_VEC_LEN_DIFF).
+/// In this order, of the origin before the target: null (LAPI_ERR_ORG_VEC_NULL,
+/// LAPI_ERR_TGT_VEC_NULL), types that are not allowed (…_VEC_TYPE), that differ
+/// (LAPI_ERR_VEC_TYPE_DIFF), counts that differ (LAPI_ERR_VEC_NUM_DIFF), null addresses
+/// (…_VEC_ADDR, LAPI_ERR_STRIDE_…_VEC_ADDR_NULL), strides smaller than blocks (…_STRIDE), extents
+/// (…_EXTENT) and sums of lengths (…_VEC_LEN) beyond [`LONGEST`], lengths or block sizes that
+/// differ (LAPI_ERR_VEC_LEN_DIFF).
 pub fn check_pair(org: Option<&Vector>, tgt: Option<&Vector>) -> Result<()> {
     let (org, tgt) = (ORIGIN.present(org)?, TARGET.present(tgt)?);
     ORIGIN.kind(org, LAPI_GEN_STRIDED_XFER)?;

@@ -1,4 +1,5 @@
-//! What LAPI_VERIFY_DGSP asks for beyond what every program must keep: the descriptor agrees with the code.
+//! What LAPI_VERIFY_DGSP asks for beyond what every program must keep: the descriptor agrees
+//! with the code.
 
 use super::compile::Compiled;
 use super::shape::Shape;

@@ -12,7 +12,8 @@ pub(super) struct Plane {
     pub(super) stride: isize,
 }
 
-/// Takes what the packed stream consists of, in its order. What is not overridden ends in [`Sink::run`].
+/// Takes what the packed stream consists of, in its order. What is not overridden ends in
+/// [`Sink::run`].
 pub(super) trait Sink {
     /// `len` bytes at `at`.
     fn run(&mut self, at: isize, len: usize);
@@ -172,7 +173,8 @@ fn blocks<S: Sink>(list: &[Block], at: isize, from: u64, len: u64, sink: &mut S)
     if list[first].start >= end {
         return;
     }
-    // The entry behind the last whole run: where another one starts that is not whole, or where the list ends.
+    // The entry behind the last whole run: where another one starts that is not whole, or where
+    // the list ends.
     let whole = first + list[first..].partition_point(|block| block.start <= end) - 1;
     sink.list(at, &list[first..=whole]);
     let rest = end - list[whole].start;

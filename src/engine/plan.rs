@@ -1,9 +1,11 @@
-//! The way of an operation to another task: a pure function of what is asked, of the peer, and of the settings.
+//! The way of an operation to another task: a pure function of what is asked, of the peer, and
+//! of the settings.
 //!
-//! A long message goes as a stream of packets, so that both processors copy at the same time; in one copy across
-//! address spaces (see [`crate::engine::transfer::direct`]), which needs no help from the peer; or, to a peer whose memory is
-//! reached by keys, by bulk transfer ([`crate::engine::transfer::bulk`], and of its long pieces
-//! [`crate::engine::transfer::parts`]). What executes a plan chooses nothing: it tries the ways in turn.
+//! A long message goes as a stream of packets, so that both processors copy at the same time; in
+//! one copy across address spaces (see [`crate::engine::transfer::direct`]), which needs no help
+//! from the peer; or, to a peer whose memory is reached by keys, by bulk transfer
+//! ([`crate::engine::transfer::bulk`], and of its long pieces [`crate::engine::transfer::parts`]).
+//! What executes a plan chooses nothing: it tries the ways in turn.
 
 use crate::base::bytes::pad8;
 use crate::engine::context::request::{Hint, Policy, Preference};
@@ -17,12 +19,14 @@ const LONG_PIECE: u32 = 1024;
 pub enum Way {
     /// A packet, or a stream of them.
     Packets {
-        /// All of it is copied when it has to wait, so that the program may change its data at once.
+        /// All of it is copied when it has to wait, so that the program may change
+        /// its data at once.
         copied: bool,
     },
     /// One copy across address spaces, made by the task that knows both places.
     Copy,
-    /// One write into the peer's memory by the key of all of it, of data that is copied before, or not.
+    /// One write into the peer's memory by the key of all of it, of data that is copied
+    /// before, or not.
     Write {
         /// The data is copied.
         copied: bool,
@@ -35,7 +39,8 @@ pub enum Way {
     OfferParts,
 }
 
-/// The ways of an operation, in order: a way that is refused is followed by the next one. The last one is never refused.
+/// The ways of an operation, in order: a way that is refused is followed by the next one. The last
+/// one is never refused.
 pub type Plan = [Option<Way>; 3];
 
 /// What an operation is, as far as its way depends on it.
@@ -114,7 +119,8 @@ impl Means {
     }
 }
 
-/// The ways of an operation. The peer is asked about only where its state matters: a short message costs no question.
+/// The ways of an operation. The peer is asked about only where its state matters: a short message
+/// costs no question.
 #[inline]
 pub fn plan(op: &Operation, means: &Means, peer: impl FnOnce() -> Peer) -> Plan {
     match op.kind {
@@ -175,8 +181,8 @@ fn get(op: &Operation, means: &Means, peer: &Peer) -> Plan {
     [long, Some(Way::Packets { copied: false }), None]
 }
 
-/// The way of a long active message other than by packets. The target fetches contiguous data, for a header handler that returns a
-/// buffer.
+/// The way of a long active message other than by packets. The target fetches contiguous data, for
+/// a header handler that returns a buffer.
 fn active_message(op: &Operation, header: usize, plain: bool, means: &Means, peer: &Peer) -> Option<Way> {
     let whole = plain && op.piece == 0;
     match peer.reach {
@@ -198,8 +204,8 @@ impl Operation {
     }
 }
 
-/// Whether the program wants bulk transfer by keys. The hint of the message is independent of its settings for the task, except that
-/// what fits a packet goes in one.
+/// Whether the program wants bulk transfer by keys. The hint of the message is independent of its
+/// settings for the task, except that what fits a packet goes in one.
 fn by_key(op: &Operation, means: &Means, peer: &Peer) -> bool {
     let Policy { by_key, minimum, .. } = means.policy;
     match op.hint.path() {
@@ -209,9 +215,10 @@ fn by_key(op: &Operation, means: &Means, peer: &Peer) -> bool {
     }
 }
 
-/// Whether a copy across address spaces is better than packets. Where both tasks are at work a stream of packets is: each
-/// processor copies a half (docs/design/0004-long-messages.md has the figures). A peer that does not look for packets would
-/// have to be woken for a stream, and with more tasks than processors the two tasks would run in turn.
+/// Whether a copy across address spaces is better than packets. Where both tasks are at work a
+/// stream of packets is: each processor copies a half (docs/design/0004-long-messages.md has the
+/// figures). A peer that does not look for packets would have to be woken for a stream, and with
+/// more tasks than processors the two tasks would run in turn.
 fn is_copied(op: &Operation, means: &Means, peer: &Peer) -> bool {
     let Policy { preference, crowded, .. } = means.policy;
     let (contiguous, polls, fits) = (op.piece == 0, peer.polls, op.len <= peer.room);
@@ -258,7 +265,8 @@ mod tests {
         plan(&Operation { kind, len, piece, hint }, means, || peer).into_iter().flatten().collect()
     }
 
-    /// Every combination ends with a way that is never refused, and has only ways that the operation and the peer know.
+    /// Every combination ends with a way that is never refused, and has only ways that the
+    /// operation and the peer know.
     #[test]
     fn the_last_way_is_never_refused() {
         let truth = [false, true];

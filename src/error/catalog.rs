@@ -1,9 +1,11 @@
-//! Messages in other languages than English: the message catalogues of POSIX (`catopen`, `catgets`).
+//! Messages in other languages than English: the message catalogues of POSIX
+//! (`catopen`, `catgets`).
 //!
-//! The language is that of LC_ALL, LC_MESSAGES or LANG, the first of them that is set, whether or not the program has called
-//! `setlocale`. English, which is also the language of the locales C and POSIX, is built in and asks nothing of the system.
-//! A catalogue is looked for where NLSPATH says, then below the prefix that this library is installed in, then where the
-//! system's are. A language without a catalogue has the English texts; that is an error only when NLSPATH is set:
+//! The language is that of LC_ALL, LC_MESSAGES or LANG, the first of them that is set, whether or
+//! not the program has called `setlocale`. English, which is also the language of the locales C and
+//! POSIX, is built in and asks nothing of the system. A catalogue is looked for where NLSPATH says,
+//! then below the prefix that this library is installed in, then where the system's are. A language
+//! without a catalogue has the English texts; that is an error only when NLSPATH is set:
 //!
 //! | NLSPATH has | that is |
 //! |---|---|
@@ -11,8 +13,9 @@
 //! | `%L` | the locale: complete, without its codeset, and the language alone |
 //! | `%l`, `%t`, `%c` | language, territory and codeset of the locale |
 //!
-//! A catalogue is opened for one message and closed again: messages are rare, variables may change, and a child of a fork
-//! finds nothing half open. It allocates and makes system calls, so no handler of signals and no packet may get here.
+//! A catalogue is opened for one message and closed again: messages are rare, variables may change,
+//! and a child of a fork finds nothing half open. It allocates and makes system calls, so no
+//! handler of signals and no packet may get here.
 //!
 //! `catalogs/` has the sources, which `gencat` compiles; [`TEXTS`] and [`ABOUT`] are their sets.
 
@@ -42,11 +45,13 @@ pub type Env<'a> = dyn Fn(&str) -> Option<String> + 'a;
 /// Where a text is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The text that is built in is the right one: the language is English, or its catalogue lacks this text.
+    /// The text that is built in is the right one: the language is English, or its catalogue
+    /// lacks this text.
     BuiltIn,
     /// A catalogue has this one.
     Translated(String),
-    /// The language is not English, NLSPATH says where catalogues are, and none for the language can be opened.
+    /// The language is not English, NLSPATH says where catalogues are, and none for the language
+    /// can be opened.
     NoCatalog {
         /// The locale.
         locale: String,
@@ -64,7 +69,8 @@ pub fn look_up(code: c_int, env: &Env<'_>) -> Found {
             return catalog.get(TEXTS, number(code)).map_or(Found::BuiltIn, Found::Translated);
         }
     }
-    // Without NLSPATH no catalogue in particular was asked for: a language that has none gets English.
+    // Without NLSPATH no catalogue in particular was asked for: a language that has
+    // none gets English.
     if nls_path.is_some() { Found::NoCatalog { locale: locale.name } } else { Found::BuiltIn }
 }
 
@@ -90,7 +96,8 @@ impl Locale {
         let plain = name.split('@').next().unwrap_or_default();
         let (place, codeset) = plain.split_once('.').unwrap_or((plain, ""));
         let (language, territory) = place.split_once('_').unwrap_or((place, ""));
-        // A name with a slash is a path of locale files to some systems: here it would lead out of the folders.
+        // A name with a slash is a path of locale files to some systems: here it would lead out
+        // of the folders.
         if matches!(language, "" | "C" | "POSIX" | "en") || name.contains('/') {
             return None;
         }
@@ -118,7 +125,8 @@ impl Locale {
     }
 }
 
-/// NLSPATH; not in a program that runs with other rights than its user's: the user could make it open any file.
+/// NLSPATH; not in a program that runs with other rights than its user's: the user could make it
+/// open any file.
 fn nls_path(env: &Env<'_>) -> Option<String> {
     // SAFETY: getauxval(3) takes a number and touches no memory of ours.
     let is_privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
@@ -179,7 +187,8 @@ fn own_prefix() -> Option<PathBuf> {
     if unsafe { libc::dladdr(here, &mut info) } == 0 || info.dli_fname.is_null() {
         return None;
     }
-    // SAFETY: dladdr has set a string, which lives as long as the library is loaded, and that is now.
+    // SAFETY: dladdr has set a string, which lives as long as the library is loaded,
+    // and that is now.
     let file = unsafe { CStr::from_ptr(info.dli_fname) };
     let file = Path::new(OsStr::from_bytes(file.to_bytes()));
     Some(file.parent()?.parent()?.to_owned())
@@ -211,7 +220,8 @@ impl Catalog {
 
     /// A message; `None` when the catalogue has none of this number, or one that is not text.
     fn get(&self, set: c_int, number: c_int) -> Option<String> {
-        // SAFETY: the catalogue is open. Without such a message it returns the default, which is null.
+        // SAFETY: the catalogue is open. Without such a message it returns the default,
+        // which is null.
         let found = unsafe { catgets(self.0, set, number, ptr::null()) };
         if found.is_null() {
             return None;

@@ -7,8 +7,8 @@ use crate::dgsp::Program;
 use crate::dgsp::model::assemble::{Source, Taste, random};
 use crate::dgsp::model::{interpreter, properties};
 
-/// Any code that compiles, under a correct descriptor: it gathers and scatters what a plain interpreter gathers and scatters, in
-/// packets of any order, and touches nothing else.
+/// Any code that compiles, under a correct descriptor: it gathers and scatters what a plain
+/// interpreter gathers and scatters, in packets of any order, and touches nothing else.
 pub const MACHINE: Target = Target { name: "machine", feed: machine, seeds: machine_seeds };
 
 /// Any descriptor, any code: compiling ends, and a verified program agrees with its descriptor.

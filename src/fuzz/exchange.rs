@@ -110,7 +110,8 @@ fn frames() -> Vec<Seed> {
     ]
 }
 
-/// The input: how the bytes are cut, and the bytes of a reply. The value in it is a value in one piece.
+/// The input: how the bytes are cut, and the bytes of a reply. The value in it is a
+/// value in one piece.
 fn pmi(bytes: &[u8]) -> bool {
     let mut reader = Reader(bytes);
     let step = 1 + usize::from(reader.byte());
@@ -175,8 +176,8 @@ fn replies() -> Vec<Seed> {
     ]
 }
 
-/// The input: how far a connection has come, where the next frame is changed, and what stands there; the rest is what a stranger
-/// sends. A frame that was changed is never believed.
+/// The input: how far a connection has come, where the next frame is changed, and what stands
+/// there; the rest is what a stranger sends. A frame that was changed is never believed.
 fn slurm(bytes: &[u8]) -> bool {
     let mut reader = Reader(bytes);
     let (stage, at, change) = (reader.byte() % 4, usize::from(reader.short()), reader.byte());

@@ -1,5 +1,6 @@
-//! What reads bytes from outside, and what must hold of whatever it reads. `fuzz/` feeds it with inputs that take new ways through
-//! the code; `tests/tests/corpora.rs` with the inputs of `fuzz/corpus`, and with changes of them.
+//! What reads bytes from outside, and what must hold of whatever it reads. `fuzz/` feeds it with
+//! inputs that take new ways through the code; `tests/tests/corpora.rs` with the inputs of
+//! `fuzz/corpus`, and with changes of them.
 //!
 //! Only with the feature `fuzz`: no build for users has it.
 
@@ -20,9 +21,11 @@ pub use reader::Reader;
 pub struct Target {
     /// The target's name, and that of the folder of its inputs.
     pub name: &'static str,
-    /// Feeds it. Panics when something does not hold that must; returns whether a decoder has accepted the input.
+    /// Feeds it. Panics when something does not hold that must; returns whether a decoder has
+    /// accepted the input.
     pub feed: fn(&[u8]) -> bool,
-    /// Inputs that are accepted, from our own encoders, with their names. Where one changes, its file must follow.
+    /// Inputs that are accepted, from our own encoders, with their names. Where one changes, its
+    /// file must follow.
     pub seeds: fn() -> Vec<Seed>,
 }
 

@@ -30,7 +30,8 @@ fn packet(bytes: &[u8]) -> bool {
     let encoded = encoded.as_bytes();
     assert!(encoded.len() <= HEAD_MAX && encoded.len() <= bytes.len(), "{head:?}");
     assert_eq!(Head::decode(encoded), Some(head));
-    // The dispatcher reads a head in one of two ways: those that the first one takes, the second one takes as the same.
+    // The dispatcher reads a head in one of two ways: those that the first one takes, the second
+    // one takes as the same.
     let frequent = matches!(head, Head::Am { .. } | Head::Put { .. } | Head::Done { .. });
     assert_eq!(Head::decode_frequent(bytes), frequent.then_some(head));
     true

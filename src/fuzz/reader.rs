@@ -37,7 +37,8 @@ impl<'a> Reader<'a> {
         self.0.chunks_exact(8).map(|word| Reader(word).long()).collect()
     }
 
-    /// Ints, of which small ones are frequent in programs: 255 announces four bytes of an int, any other byte is a small number.
+    /// Ints, of which small ones are frequent in programs: 255 announces four bytes of an int, any
+    /// other byte is a small number.
     pub fn ints(mut self) -> Vec<i32> {
         let mut ints = Vec::new();
         while !self.is_empty() {

@@ -114,7 +114,8 @@ impl Side {
             );
             self.taken.push(packet);
         }
-        // Room is given back by `release` alone: whatever arrives, there is no more than the window has.
+        // Room is given back by `release` alone: whatever arrives, there is no more than
+        // the window has.
         let kept: u64 = self.taken.iter().map(|packet| u64::from(packet.fragments)).sum();
         assert!(kept <= u64::from(PARAMETERS.window));
     }
@@ -145,7 +146,8 @@ impl Side {
     }
 }
 
-/// The input: actions of two sides of a connection, and of a peer that knows the keys and sends anything.
+/// The input: actions of two sides of a connection, and of a peer that knows the keys and
+/// sends anything.
 fn reliable(bytes: &[u8]) -> bool {
     let mut reader = Reader(bytes);
     let mut sides = [Side::new(1, 2), Side::new(2, 1)];

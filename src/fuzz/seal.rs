@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 /// What makes a datagram the job's own.
 pub const SEAL: Target = Target { name: "seal", feed: seal, seeds };
 
-/// Each input has a key of its own: a fuzzer that sees what is compared finds the tag of another one.
+/// Each input has a key of its own: a fuzzer that sees what is compared finds the tag
+/// of another one.
 fn connected(security: Security, input: &[u8]) -> (Sealer, Opener) {
     let digest: [u8; 32] = Sha256::digest(input).into();
     let key = JobKey::new(digest.first_chunk().expect("32 bytes"), security);
@@ -16,7 +17,8 @@ fn connected(security: Security, input: &[u8]) -> (Sealer, Opener) {
     (key.connect(&a, &b).0, key.connect(&b, &a).1)
 }
 
-/// The input: the mode, how many bytes of a datagram are changed, each with its place, and the content; which a stranger sends, too.
+/// The input: the mode, how many bytes of a datagram are changed, each with its place, and the
+/// content; which a stranger sends, too.
 fn seal(bytes: &[u8]) -> bool {
     let mut reader = Reader(bytes);
     let [mode, changes] = [reader.byte(), reader.byte() % 8];

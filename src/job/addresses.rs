@@ -1,7 +1,8 @@
-//! Where the tasks of a job without a launcher receive, as the program says it (`lapi_extend_t`, LAPI_ADD_UDP_DEST_PORT).
+//! Where the tasks of a job without a launcher receive, as the program says it (`lapi_extend_t`,
+//! LAPI_ADD_UDP_DEST_PORT).
 //!
-//! Tasks with equal IP addresses share a host. All tasks of a job come to the same result from equal lists, and it does not change while
-//! the job runs: collective operations follow it.
+//! Tasks with equal IP addresses share a host. All tasks of a job come to the same result from
+//! equal lists, and it does not change while the job runs: collective operations follow it.
 
 use crate::abi::{LAPI_ERR_UDP_PORT_INFO, lapi_udp_t};
 use crate::base::sync::Mutex;
@@ -125,7 +126,8 @@ impl Addresses {
     /// Another process has taken the place of a task, and receives there.
     ///
     /// # Errors
-    /// `LAPI_ERR_UDP_PORT_INFO`: no task can receive there, another one does, or other tasks would share a host with it than before.
+    /// `LAPI_ERR_UDP_PORT_INFO`: no task can receive there, another one does, or other tasks would
+    /// share a host with it than before.
     pub fn change(&self, task: Task, to: Address) -> Result<()> {
         let to = plain(to.0);
         check(task as usize, to)?;
@@ -153,7 +155,8 @@ impl Addresses {
     }
 }
 
-/// Without what belongs to one link or message only. An IPv4 address that is written as one of IPv6 is what it is.
+/// Without what belongs to one link or message only. An IPv4 address that is written as one of IPv6
+/// is what it is.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

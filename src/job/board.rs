@@ -17,7 +17,8 @@ pub(in crate::job) struct Board {
     tasks: u32,
 }
 
-/// A descriptor by number and inode: the program may have closed it and opened another one in its place.
+/// A descriptor by number and inode: the program may have closed it and opened another
+/// one in its place.
 #[derive(Clone, Copy, Debug)]
 struct Inherited {
     number: i32,
@@ -70,13 +71,15 @@ impl Board {
         }
     }
 
-    /// Publishes the card of this task for one opening of an instance. `false`: it is too long, or the file is gone.
+    /// Publishes the card of this task for one opening of an instance. `false`: it is too long, or
+    /// the file is gone.
     pub(in crate::job) fn publish(&self, task: Task, instance: u32, opening: u32, card: &[u8]) -> bool {
         let at = card_at(self.tasks, task, instance, opening);
         let fits = card.len() as u64 <= CARD - CARD_HEAD;
         let Some(fd) = self.fd().filter(|_| fits) else { return false };
         let write = |bytes: &[u8], at| pwrite(fd, bytes, at).is_ok_and(|written| written == bytes.len());
-        // The card first: a task that reads the opening finds the card. A task that takes the place of another one writes over its card.
+        // The card first: a task that reads the opening finds the card. A task that takes the place
+        // of another one writes over its card.
         let head = [opening.to_le_bytes(), (card.len() as u32).to_le_bytes()].concat();
         let written = write(&[0; CARD_HEAD as usize], at) && write(card, at + CARD_HEAD) && write(&head, at);
         self.ring();

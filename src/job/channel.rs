@@ -48,7 +48,8 @@ pub(in crate::job) enum Receive {
 pub(in crate::job) struct Channel(Socket);
 
 impl Channel {
-    /// Connects to the listener of that name; `None` when there is none, or it is too busy just now.
+    /// Connects to the listener of that name; `None` when there is none, or it is too
+    /// busy just now.
     pub(in crate::job) fn connect(name: &str) -> io::Result<Option<Self>> {
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
         let socket = Socket::open(&mut sockets())?;
@@ -66,7 +67,8 @@ impl Channel {
         // Not through rustix: its type has no room for a process number of 0.
         let mut cred = libc::ucred { pid: 0, uid: 0, gid: 0 };
         let mut len = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: the descriptor is open, and `cred` and `len` are writable and as large as they say.
+        // SAFETY: the descriptor is open, and `cred` and `len` are writable and as
+        // large as they say.
         let status = unsafe {
             libc::getsockopt(
                 self.0.as_fd().as_raw_fd(),
@@ -105,7 +107,8 @@ impl Channel {
                     Ok(received) => received,
                     Err(Errno::INTR) => continue,
                     Err(Errno::AGAIN) => return Ok(Receive::Nothing),
-                    // Reported once, ahead of what was sent before the other end closed with something unread.
+                    // Reported once, ahead of what was sent before the other end closed with
+                    // something unread.
                     Err(Errno::CONNRESET) if resets == 0 => {
                         resets += 1;
                         continue;
@@ -145,8 +148,8 @@ impl AsFd for Channel {
 #[derive(Debug)]
 pub(in crate::job) struct Listener(Socket);
 
-/// The sockets that this process has open. Held while one is made or closed, and while a thread forks: so a child knows
-/// all of those that it has inherited.
+/// The sockets that this process has open. Held while one is made or closed, and while a thread
+/// forks: so a child knows all of those that it has inherited.
 static SOCKETS: Mutex<Numbers> = Mutex::new(Numbers::new());
 
 /// What each number was when the socket was made.
@@ -155,8 +158,8 @@ type Numbers = BTreeMap<RawFd, Option<Identity>>;
 type Sockets = MutexGuard<'static, Numbers>;
 
 thread_local! {
-    /// What a thread that forks holds. The child's only thread is a copy of that thread. It is taken out before the thread ends: a
-    /// destructor would be registered under the loader's lock.
+    /// What a thread that forks holds. The child's only thread is a copy of that thread. It is
+    /// taken out before the thread ends: a destructor would be registered under the loader's lock.
     static HELD: RefCell<ManuallyDrop<Option<Sockets>>> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
@@ -177,21 +180,23 @@ pub(in crate::job) fn after_fork() {
     let _ = HELD.try_with(|held| held.borrow_mut().take());
 }
 
-/// After the fork, in the child: closes the sockets that it has inherited. The names of listeners would stay taken for as long
-/// as it lives, and peers would take the parent for alive.
+/// After the fork, in the child: closes the sockets that it has inherited. The names of listeners
+/// would stay taken for as long as it lives, and peers would take the parent for alive.
 pub(in crate::job) fn close_in_child() {
     if let Ok(Some(mut sockets)) = HELD.try_with(|held| held.borrow_mut().take()) {
         close(std::mem::take(&mut *sockets));
     }
 }
 
-/// Closes those of these sockets that are still open: the program may have closed some, and opened something of its own.
+/// Closes those of these sockets that are still open: the program may have closed some, and opened
+/// something of its own.
 fn close(sockets: Numbers) {
     for (number, known) in sockets {
         // SAFETY: looked at, to see whether it is what it was.
         let found = identity(unsafe { BorrowedFd::borrow_raw(number) });
         if known.is_some() && found == known {
-            // SAFETY: a socket's descriptor, whose owner is a context that this process does not use.
+            // SAFETY: a socket's descriptor, whose owner is a context that this
+            // process does not use.
             drop(unsafe { OwnedFd::from_raw_fd(number) });
         }
     }
@@ -241,15 +246,16 @@ impl AsFd for Listener {
 }
 
 impl Drop for Listener {
-    /// A process that was started at the wrong moment may hold a copy of the descriptor until it runs its program:
-    /// shutting the socket down makes sure that no process connects to that copy.
+    /// A process that was started at the wrong moment may hold a copy of the descriptor until it
+    /// runs its program: shutting the socket down makes sure that no process connects to that copy.
     fn drop(&mut self) {
         self.0.shut_down();
     }
 }
 
 impl Drop for Channel {
-    /// Closes both ends, also where a process that was just forked has a copy of the descriptor for a moment.
+    /// Closes both ends, also where a process that was just forked has a copy of the
+    /// descriptor for a moment.
     fn drop(&mut self) {
         self.0.shut_down();
     }

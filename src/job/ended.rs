@@ -1,7 +1,7 @@
 //! The tasks of this job that have ended, as the launcher reports them.
 //!
-//! One word for each task, written by the reporter's thread alone and read without a lock: a child of fork inherits no
-//! lock that a thread of the parent held.
+//! One word for each task, written by the reporter's thread alone and read without a lock: a child
+//! of fork inherits no lock that a thread of the parent held.
 
 use crate::wire::launcher::Ended;
 use std::ops::Range;
@@ -21,7 +21,8 @@ pub fn of(task: u32) -> Option<Ended> {
     Ended::from_word(WORDS.get(task as usize)?.load(Ordering::Relaxed))
 }
 
-/// Stores what the launcher has sent of these tasks: those that have ended, by number. A task that is not among them runs.
+/// Stores what the launcher has sent of these tasks: those that have ended, by number. A task that
+/// is not among them runs.
 pub fn store(tasks: Range<u32>, all: &[(u32, Ended)]) {
     BOUND.fetch_max(all.last().map_or(0, |(task, _)| task + 1), Ordering::Relaxed);
     let mut ended = all.iter().peekable();

@@ -1,5 +1,6 @@
-//! Which tasks share a host: those that can pass each other memory. That is decided by the kernel that they run under, not by a name:
-//! containers and network namespaces of one machine may have the same name, and hosts of a network may, too.
+//! Which tasks share a host: those that can pass each other memory. That is decided by the kernel
+//! that they run under, not by a name: containers and network namespaces of one machine may have
+//! the same name, and hosts of a network may, too.
 
 use crate::base::random::random;
 use crate::transport::udp::interfaces::interfaces;
@@ -19,9 +20,10 @@ pub struct Host {
 }
 
 impl Host {
-    /// The host of this task. Tasks share it when boot (the machine, and the kernel's start), effective user, user namespace (it gives
-    /// user numbers their meaning) and network namespace (abstract sockets belong to one) are the same. When one of them cannot be
-    /// read, the result equals no other.
+    /// The host of this task. Tasks share it when boot (the machine, and the kernel's start),
+    /// effective user, user namespace (it gives user numbers their meaning) and network namespace
+    /// (abstract sockets belong to one) are the same. When one of them cannot be read, the result
+    /// equals no other.
     pub fn of_this_task() -> Self {
         let parts = Parts {
             boot: boot(),
@@ -34,8 +36,9 @@ impl Host {
     }
 }
 
-/// The network namespace of this task, by machine: tasks with equal numbers have the same addresses. When it cannot be read, tasks with
-/// one host name and the same addresses count as being in one.
+/// The network namespace of this task, by machine: tasks with equal numbers have the same
+/// addresses. When it cannot be read, tasks with one host name and the same addresses count
+/// as being in one.
 pub fn network_namespace() -> u128 {
     let boot = boot();
     match (&boot, namespace("/proc/thread-self/ns/net")) {
@@ -103,7 +106,8 @@ impl Parts {
     }
 }
 
-/// A namespace by device and inode. Those of this thread: the process's first one may have ended, and shows none then.
+/// A namespace by device and inode. Those of this thread: the process's first one may have ended,
+/// and shows none then.
 fn namespace(path: &str) -> Option<[u64; 2]> {
     fs::metadata(path).ok().map(|file| [file.dev(), file.ino()])
 }

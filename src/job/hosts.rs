@@ -4,8 +4,8 @@ use crate::proto::placement::Placement;
 use crate::wire::frame::Task;
 use std::sync::Arc;
 
-/// The tasks of a job by hosts. The hosts are numbered in the order of their first tasks, so that all tasks of a job have the
-/// same numbers.
+/// The tasks of a job by hosts. The hosts are numbered in the order of their first tasks, so that
+/// all tasks of a job have the same numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts {
     me: Task,

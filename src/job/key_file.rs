@@ -1,5 +1,5 @@
-//! The user's key file, `~/.openlapi/key`: a secret that tasks find without a variable, on every host that has the user's home
-//! directory.
+//! The user's key file, `~/.openlapi/key`: a secret that tasks find without a variable, on every
+//! host that has the user's home directory.
 //!
 //! It has 32 hexadecimal digits. A file that another user may have read or written is refused.
 
@@ -20,7 +20,8 @@ pub(in crate::job) const PLACE: &str = ".openlapi/key";
 /// Bytes that are read of it: the digits, and the end of the line.
 const LONGEST: u64 = 64;
 
-/// Where the key file of this user is: below HOME, or without that in the user's home directory. `None`: the user has none.
+/// Where the key file of this user is: below HOME, or without that in the user's home directory.
+/// `None`: the user has none.
 pub fn path() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let listed = || User::from_uid(Uid::effective()).ok().flatten().map(|user| user.dir);
@@ -62,7 +63,8 @@ pub fn read(path: &Path) -> Result<Option<[u8; 16]>> {
     digits.map(Some).ok_or_else(|| refused("it does not have 32 hexadecimal digits".to_owned()))
 }
 
-/// Makes the file with a new key, unless there is one: then nothing changes. Two processes that do this at the same time make one.
+/// Makes the file with a new key, unless there is one: then nothing changes. Two processes that do
+/// this at the same time make one.
 ///
 /// # Errors
 /// The system's, or `PermissionDenied`: the home directory belongs to another user.

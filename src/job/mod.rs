@@ -1,10 +1,11 @@
 //! The tasks of this job: which one this is, which others exist, and how they connect.
 //!
-//! [`identity`] reads the environment, [`connect`] connects tasks when they first need each other, [`openings`]
-//! distinguishes the programs and contexts of one job that follow one another. [`exchange`] carries a few values of each task to the
-//! others at start-up, where a job has several machines: [`host`] finds which tasks share one, and [`secret`] what they all must know.
-//! Without a launcher the program gives the [`addresses`], and the user a [`key_file`].
-//! [`reach`] finds a process at one of several addresses. [`reporter`] is the line to the launcher for
+//! [`identity`] reads the environment, [`connect`] connects tasks when they first need each other,
+//! [`openings`] distinguishes the programs and contexts of one job that follow one another.
+//! [`exchange`] carries a few values of each task to the others at start-up, where a job has
+//! several machines: [`host`] finds which tasks share one, and [`secret`] what they all must know.
+//! Without a launcher the program gives the [`addresses`], and the user a [`key_file`]. [`reach`]
+//! finds a process at one of several addresses. [`reporter`] is the line to the launcher for
 //! reports, and [`ended`] holds which tasks have ended, as the launcher reports them.
 
 pub mod addresses;

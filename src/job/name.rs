@@ -16,9 +16,9 @@ pub(in crate::job) struct Key {
 }
 
 impl Key {
-    /// The abstract name under which `task` listens for its peers of this generation. The secret is the key of the hash:
-    /// names are visible to every user of the machine; such a name reveals nothing of the secret and cannot be taken in
-    /// advance.
+    /// The abstract name under which `task` listens for its peers of this generation. The secret is
+    /// the key of the hash: names are visible to every user of the machine; such a name reveals
+    /// nothing of the secret and cannot be taken in advance.
     #[expect(deprecated, reason = "the only keyed hash in std whose algorithm is fixed")]
     pub(in crate::job) fn name(&self, generation: u32, task: u32) -> String {
         let half = |at: usize| {

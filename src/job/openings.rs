@@ -1,8 +1,10 @@
-//! How often a task has opened LAPI in its job. Tasks connect when their counts are equal: so the tasks of a program that
-//! follows another one in the same job, or of a context that follows another one, do not meet those that came before.
+//! How often a task has opened LAPI in its job. Tasks connect when their counts are equal: so the
+//! tasks of a program that follows another one in the same job, or of a context that follows
+//! another one, do not meet those that came before.
 //!
-//! A launcher counts for its tasks, in a file that they share (`LAPI_JOB_FD`, [`crate::wire::board`]): a task may be a script that
-//! starts several programs. Without such a file each process counts for itself.
+//! A launcher counts for its tasks, in a file that they share (`LAPI_JOB_FD`,
+//! [`crate::wire::board`]): a task may be a script that starts several programs. Without such a
+//! file each process counts for itself.
 
 use crate::config::Env;
 use crate::job::board::Board;
@@ -21,7 +23,8 @@ pub struct Openings {
     job: u32,
 }
 
-/// Per instance: the job in the upper half, how often this process has opened the instance in the lower.
+/// Per instance: the job in the upper half, how often this process has opened the
+/// instance in the lower.
 static COUNTS: [AtomicU64; INSTANCES as usize] = [const { AtomicU64::new(0) }; INSTANCES as usize];
 
 impl Openings {
@@ -33,7 +36,8 @@ impl Openings {
         Self { instance, board, job: (job.finish() as u32) | 1 }
     }
 
-    /// The opening that this task joins because it has taken the place of a process that had not closed it. Returned once.
+    /// The opening that this task joins because it has taken the place of a process that had not
+    /// closed it. Returned once.
     pub fn rejoin(&self, me: Task) -> Option<u32> {
         let opening = self.read(Word::Rejoins(self.instance), me).filter(|opening| *opening != 0)?;
         self.write(Word::Rejoins(self.instance), me, 0);
@@ -53,8 +57,8 @@ impl Openings {
         count(before.unwrap_or_default()) + 1
     }
 
-    /// This process has taken the place of one that was in this opening, modulo 65,536: where the launcher does not count, the next one of
-    /// this process follows that.
+    /// This process has taken the place of one that was in this opening, modulo 65,536: where the
+    /// launcher does not count, the next one of this process follows that.
     pub fn adopt(&self, opening: u16) {
         let counted = u64::from(self.job) << 32 | u64::from(opening);
         COUNTS[self.instance as usize % COUNTS.len()].store(counted, Ordering::Release);
@@ -83,8 +87,8 @@ impl Openings {
         self.read(Word::Opened(self.instance), task)
     }
 
-    /// Whether the task has closed its opening with this number, as far as is known. An opening is closed before the next begins, so
-    /// a later one that is closed shows it too.
+    /// Whether the task has closed its opening with this number, as far as is known. An opening is
+    /// closed before the next begins, so a later one that is closed shows it too.
     pub fn has_closed(&self, task: Task, opening: u32) -> bool {
         self.read(Word::Closed(self.instance), task).is_some_and(|closed| closed >= opening)
     }

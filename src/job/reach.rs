@@ -1,6 +1,7 @@
-//! Reaches a process that listens at one of several places, of which others may be behind a filter, belong to somebody else, or be
-//! another machine with the same address. The places are tried side by side, and the first one where a process listens that proves what it
-//! is wins: an address that does not answer costs [`STAGGER`], once.
+//! Reaches a process that listens at one of several places, of which others may be behind a filter,
+//! belong to somebody else, or be another machine with the same address. The places are tried side
+//! by side, and the first one where a process listens that proves what it is wins: an address that
+//! does not answer costs [`STAGGER`], once.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -16,7 +17,8 @@ pub const STAGGER: Duration = Duration::from_millis(100);
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// Between two attempts at one place.
 const PAUSE: Duration = Duration::from_millis(50);
-/// After how long without any sign of the other machine a connection has failed: with bytes in flight or without.
+/// After how long without any sign of the other machine a connection has failed: with bytes in
+/// flight or without.
 pub const SILENCE: Duration = Duration::from_secs(30);
 
 /// What a process says and hears on a connection until the other side has proved what it is.
@@ -100,8 +102,8 @@ impl fmt::Display for Missed {
     }
 }
 
-/// Looks for the process at these places, the likeliest first, until `until`. `greet` begins a greeting, and returns the bytes to send
-/// first.
+/// Looks for the process at these places, the likeliest first, until `until`. `greet` begins a
+/// greeting, and returns the bytes to send first.
 ///
 /// # Errors
 /// What became of each place.
@@ -139,8 +141,8 @@ pub fn reach<G: Greeting>(
     }
 }
 
-/// The end of the other machine, or of the way to it, ends the connection: keepalive finds it while nothing is in flight, and the timeout
-/// while something is.
+/// The end of the other machine, or of the way to it, ends the connection: keepalive finds it while
+/// nothing is in flight, and the timeout while something is.
 pub fn watch_over(stream: &TcpStream) {
     let _ = sockopt::set_socket_keepalive(stream, true);
     let _ = sockopt::set_tcp_keepidle(stream, SILENCE / 3);

@@ -1,9 +1,11 @@
-//! The task's connection to its launcher: a socket that the launcher has left to it. `wire::launcher` has the messages.
+//! The task's connection to its launcher: a socket that the launcher has left to it.
+//! `wire::launcher` has the messages.
 //!
-//! LAPI_REPORT_FD names it by number and inode. The program may be a script that starts the LAPI program, or may have closed
-//! all descriptors and opened files of its own, so the inode is compared before every use: what is not the launcher's socket
-//! any more is never written to. While a task uses it no program that the task starts inherits it: two readers would take
-//! each other's requests.
+//! LAPI_REPORT_FD names it by number and inode. The program may be a script that starts the LAPI
+//! program, or may have closed all descriptors and opened files of its own, so the inode is
+//! compared before every use: what is not the launcher's socket any more is never written to.
+//! While a task uses it no program that the task starts inherits it: two readers would take each
+//! other's requests.
 
 use crate::config::Env;
 use crate::wire::launcher::{FromLauncher, FromTask, LONGEST};
@@ -17,7 +19,8 @@ use std::time::{Duration, Instant};
 /// How long a message waits for the launcher to make room.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The socket. The descriptor stays open when this is dropped: the next context of the task will want it.
+/// The socket. The descriptor stays open when this is dropped: the next context of the
+/// task will want it.
 pub struct LauncherSocket {
     number: i32,
     inode: u64,
@@ -39,8 +42,8 @@ impl LauncherSocket {
         if self.number < 0 {
             return None;
         }
-        // SAFETY: looked at only to see whether it is what it should be, and used right after that. The program may close it
-        // meanwhile, as it may close any descriptor of the library.
+        // SAFETY: looked at only to see whether it is what it should be, and used right after that.
+        // The program may close it meanwhile, as it may close any descriptor of the library.
         let fd = unsafe { BorrowedFd::borrow_raw(self.number) };
         let found = fstat(fd).ok()?;
         let is_socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;

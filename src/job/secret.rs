@@ -1,11 +1,12 @@
-//! The secret that the tasks of a job know, and no other process. It is another one in each opening of LAPI, so that nothing that was recorded
-//! in one is accepted in another one: task 0 draws a number, which the exchange at start-up carries. The secret follows from that and from
-//! `LAPI_JOB_SECRET`, set by the user or by poe in every task; without such a variable it is the number, or follows from it
-//! ([`Exchange::conceal`]). Tasks that disagree return an error.
+//! The secret that the tasks of a job know, and no other process. It is another one in each opening
+//! of LAPI, so that nothing that was recorded in one is accepted in another one: task 0 draws a
+//! number, which the exchange at start-up carries. The secret follows from that and from
+//! `LAPI_JOB_SECRET`, set by the user or by poe in every task; without such a variable it is the
+//! number, or follows from it ([`Exchange::conceal`]). Tasks that disagree return an error.
 //!
-//! A task first offers what it has, then the exchange's fence follows, and then the task compares itself with task 0 and with the next
-//! task: two values are read however many tasks there are, and where any two tasks disagree, at least one task sees it. Others fail at
-//! first contact with it.
+//! A task first offers what it has, then the exchange's fence follows, and then the task compares
+//! itself with task 0 and with the next task: two values are read however many tasks there are, and
+//! where any two tasks disagree, at least one task sees it. Others fail at first contact with it.
 
 use super::Identity;
 use super::exchange::Exchange;
@@ -26,14 +27,16 @@ const SET: u8 = 1;
 /// What this task has offered.
 #[derive(Debug)]
 pub struct Offer {
-    /// What the other tasks know of the secret in its environment. The number that task 0 has drawn comes after it.
+    /// What the other tasks know of the secret in its environment. The number that task 0 has drawn
+    /// comes after it.
     own: Vec<u8>,
     configured: Option<Secret>,
 }
 
 impl Offer {
-    /// Publishes what the others need to know of this task's secret; `configured` is that of its environment. `replaces`: this process has
-    /// taken the place of another one, whose number the others use.
+    /// Publishes what the others need to know of this task's secret; `configured` is that of its
+    /// environment. `replaces`: this process has taken the place of another one, whose number
+    /// the others use.
     ///
     /// # Errors
     /// Those of the exchange.
@@ -62,7 +65,8 @@ impl Offer {
     /// The job's secret in this opening, after a fence of the exchange.
     ///
     /// # Errors
-    /// `LAPI_ERR_NO_ENV_VAR`: this task and another one have different secrets in their environments, or only one of them has one.
+    /// `LAPI_ERR_NO_ENV_VAR`: this task and another one have different secrets in their
+    /// environments, or only one of them has one.
     pub fn agree(self, exchange: &mut dyn Exchange, identity: &Identity) -> Result<Secret> {
         let mut drawn = None;
         for task in [0, (identity.task + 1) % identity.tasks] {

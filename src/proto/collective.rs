@@ -1,25 +1,30 @@
 //! Barrier and exchange among all tasks, in O(log n) rounds.
 //!
-//! [`super::rounds`] has the rounds: in each group, which in a job of several hosts is the tasks of one host, one task gathers for the
-//! others, and those use Bruck's all-gather (Bruck et al., IEEE TPDS 1997). When a task begins a round it sends what it has to the receivers of that round; the round is over when
-//! the packets of all its senders have arrived. A barrier is an exchange of nothing. Each task counts its collective operations;
-//! packets carry that count, so one that arrives before its task has entered the operation is kept.
+//! [`super::rounds`] has the rounds: in each group, which in a job of several hosts is the tasks of
+//! one host, one task gathers for the others, and those use Bruck's all-gather (Bruck et al., IEEE
+//! TPDS 1997). When a task begins a round it sends what it has to the receivers of that round; the
+//! round is over when the packets of all its senders have arrived. A barrier is an exchange of
+//! nothing. Each task counts its collective operations; packets carry that count, so one that
+//! arrives before its task has entered the operation is kept.
 //!
-//! Where the link can do that, a *signal* takes the place of a packet that says nothing but that its sender is there: the count of
-//! the operation. It need not say the round, because a task sends to each other one in at most one round of an operation. A signal
-//! stays where it is until the task looks for it. The link keeps one of an even and one of an odd operation, and that is enough: no
-//! task completes an operation before all have entered it, so none is more than one ahead of another. Tasks that leave that order,
-//! because they have failed or rejoined, continue together at a later operation ([`Collectives::catch_up`]).
+//! Where the link can do that, a *signal* takes the place of a packet that says nothing but that
+//! its sender is there: the count of the operation. It need not say the round, because a task sends
+//! to each other one in at most one round of an operation. A signal stays where it is until the
+//! task looks for it. The link keeps one of an even and one of an odd operation, and that is
+//! enough: no task completes an operation before all have entered it, so none is more than one
+//! ahead of another. Tasks that leave that order, because they have failed or rejoined, continue
+//! together at a later operation ([`Collectives::catch_up`]).
 //!
-//! A task that is missing for ever *fails* the operation at a task that awaits its packet. That task ends the operation at
-//! once, and every later one too, and sends a packet about it to all that would await a packet of its own: from this operation
-//! on they fail at their turn. So a failure spreads along the ways of the values, in as many steps; no task waits for one that
-//! has stopped waiting, and all tasks still count the same operations.
+//! A task that is missing for ever *fails* the operation at a task that awaits its packet. That
+//! task ends the operation at once, and every later one too, and sends a packet about it to all
+//! that would await a packet of its own: from this operation on they fail at their turn. So a
+//! failure spreads along the ways of the values, in as many steps; no task waits for one that has
+//! stopped waiting, and all tasks still count the same operations.
 //!
-//! A barrier of one task may meet an exchange of another: the program has made different calls. Packets of an exchange have
-//! values, those of a barrier have none, so the task that gets the other kind detects it. It continues through all rounds
-//! and names such a task in its packets: at the end every task knows, the operation fails in all of them, and the next one
-//! is in step.
+//! A barrier of one task may meet an exchange of another: the program has made different calls.
+//! Packets of an exchange have values, those of a barrier have none, so the task that gets the
+//! other kind detects it. It continues through all rounds and names such a task in its packets: at
+//! the end every task knows, the operation fails in all of them, and the next one is in step.
 
 use super::content::Content;
 use super::outbox::{Body, Outbox, SendDone};
@@ -74,7 +79,8 @@ struct Current {
     round: u16,
     /// The senders of this round whose signal was seen: one bit for each place.
     signalled: u32,
-    /// Values of this task, its subtree, its group and the groups above it, as far as known; empty in a barrier.
+    /// Values of this task, its subtree, its group and the groups above it, as far as known;
+    /// empty in a barrier.
     values: Vec<u64>,
     /// What the values were before those of all tasks replaced them, and in which round that was.
     gathered: Option<(u16, Vec<u64>)>,
@@ -94,13 +100,14 @@ pub struct Collectives {
     missing: HashMap<Task, (u32, Failure)>,
     /// An operation has failed here: so do all that follow.
     failed: Option<Failure>,
-    /// Tasks that were missing and may rejoin: failures of operations before this one, for want of them, are over.
+    /// Tasks that were missing and may rejoin: failures of operations before this one, for want of
+    /// them, are over.
     may_rejoin_from: HashMap<Task, u32>,
 }
 
 impl Round {
-    /// Whether all has arrived of the sender at this place. Fewer values than these come where the tasks have made different
-    /// calls.
+    /// Whether all has arrived of the sender at this place. Fewer values than these come where the
+    /// tasks have made different calls.
     fn is_complete(&self, at: usize, values: usize) -> bool {
         let count = self.counts[at] as usize;
         self.there & 1 << at != 0 && (count >= values || count == 0 || self.other != 0)
@@ -169,8 +176,8 @@ impl Collectives {
         self.next
     }
 
-    /// Another task has entered `position` operations: a task that has rejoined continues from there, also when it has entered one
-    /// that is behind. Returns whether it was behind.
+    /// Another task has entered `position` operations: a task that has rejoined continues from
+    /// there, also when it has entered one that is behind. Returns whether it was behind.
     pub fn catch_up(&mut self, position: u32, outbox: &mut Outbox, link: &mut impl Link) -> bool {
         if !before(self.turn(), position) {
             return false;
@@ -196,7 +203,8 @@ impl Collectives {
         self.current.as_ref().map_or(self.next, |current| current.sequence)
     }
 
-    /// Receives a packet of `src`. Returns whether it is one that `src` can have sent: otherwise nothing has changed.
+    /// Receives a packet of `src`. Returns whether it is one that `src` can have sent: otherwise
+    /// nothing has changed.
     ///
     /// # Safety
     /// `body` must be readable for `len` bytes.
@@ -247,8 +255,8 @@ impl Collectives {
         Some(&mut self.arrived[at].1)
     }
 
-    /// Continues as far as what has arrived allows. When the operation is over: the values of all tasks, by task (none
-    /// for a barrier), or why there are none.
+    /// Continues as far as what has arrived allows. When the operation is over: the values of all
+    /// tasks, by task (none for a barrier), or why there are none.
     pub fn advance(
         &mut self,
         outbox: &mut Outbox,
@@ -292,7 +300,8 @@ impl Collectives {
         }
     }
 
-    /// Looks for the signals of the present round that were not seen yet. Returns whether there are any.
+    /// Looks for the signals of the present round that were not seen yet. Returns whether
+    /// there are any.
     #[inline]
     pub fn look(&mut self, link: &mut impl Link) -> bool {
         let Some(current) = self.current.as_mut().filter(|_| self.failed.is_none()) else { return false };
@@ -305,8 +314,8 @@ impl Collectives {
         current.signalled != before
     }
 
-    /// When the present round is over, takes what has arrived of it: a task whose call is another one, and values. It has senders at
-    /// these places.
+    /// When the present round is over, takes what has arrived of it: a task whose call is another
+    /// one, and values. It has senders at these places.
     fn take_round(&mut self, all: u32) -> Option<(Option<Task>, Vec<u64>)> {
         let (rounds, current) = (&self.rounds, self.current.as_ref()?);
         let (key, exchange) = ((current.sequence, current.round), current.exchange);
@@ -328,7 +337,8 @@ impl Collectives {
         Some((other, found.map_or_else(Vec::new, |at| self.arrived.swap_remove(at).1.values)))
     }
 
-    /// Why the present round cannot be completed, if it cannot: one of the tasks that it awaits sends no more packets.
+    /// Why the present round cannot be completed, if it cannot: one of the tasks that it awaits
+    /// sends no more packets.
     fn failure(&self) -> Option<Failure> {
         if self.missing.is_empty() {
             return None;
@@ -356,8 +366,8 @@ impl Collectives {
         self.missing.entry(peer).or_insert((sequence, failure));
     }
 
-    /// `task`, which was missing, may rejoin: operations from the next one on wait for it, and for those that had failed
-    /// for want of it.
+    /// `task`, which was missing, may rejoin: operations from the next one on wait for it, and for
+    /// those that had failed for want of it.
     pub fn allow_rejoin(&mut self, task: Task) {
         self.missing.retain(|_, (_, failure)| failure.task != task);
         // Another process may have its place: what the former one has sent ahead counts no more.
@@ -376,7 +386,8 @@ impl Collectives {
         self.may_rejoin_from.insert(task, self.next);
     }
 
-    /// This task takes part in no operation from `sequence` on: notifies the tasks that would await its packets.
+    /// This task takes part in no operation from `sequence` on: notifies the tasks that would
+    /// await its packets.
     #[cold]
     fn fail(&mut self, sequence: u32, failure: Failure, outbox: &mut Outbox, link: &mut impl Link) {
         self.failed = Some(failure);
@@ -426,7 +437,8 @@ impl Collectives {
         }
     }
 
-    /// The connection with `peer` was made again: sends it what it was sent before in the operation that is under way.
+    /// The connection with `peer` was made again: sends it what it was sent before in the operation
+    /// that is under way.
     #[cold]
     pub fn send_again(&mut self, peer: Task, outbox: &mut Outbox, link: &mut impl Link) {
         let Some(current) = self.current.as_ref().filter(|_| self.failed.is_none()) else { return };

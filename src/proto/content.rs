@@ -134,7 +134,8 @@ impl From<Layout> for Sink {
 /// What a copy within one task takes at a time, in bytes.
 const LOCAL: usize = 64 << 10;
 
-/// Copies data within one task. `atom`: parts of the data are passed on in multiples of this number of bytes (0: any).
+/// Copies data within one task. `atom`: parts of the data are passed on in multiples of this number
+/// of bytes (0: any).
 ///
 /// # Safety
 /// The data must be readable, its places writable.

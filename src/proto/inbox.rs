@@ -1,8 +1,9 @@
 //! Messages on their way in.
 //!
-//! A message of several packets is *assembled*: its first packet says where it goes, the others are placed by their
-//! offset, in whatever order they come; what comes before the first packet is kept until then. Each sender numbers
-//! its messages, and the inbox knows up to which number all have been delivered, which is what a fence asks.
+//! A message of several packets is *assembled*: its first packet says where it goes, the others are
+//! placed by their offset, in whatever order they come; what comes before the first packet is kept
+//! until then. Each sender numbers its messages, and the inbox knows up to which number all have
+//! been delivered, which is what a fence asks.
 
 use super::before;
 use super::content::Sink;
@@ -33,8 +34,8 @@ pub enum Misplaced {
     Outside,
 }
 
-/// A packet that came before the first one of its message: where in the message its bytes belong, and these (8-byte
-/// aligned, so in words) with their length.
+/// A packet that came before the first one of its message: where in the message its bytes belong,
+/// and these (8-byte aligned, so in words) with their length.
 pub struct Early {
     /// Where in the message they belong.
     pub offset: u64,
@@ -59,8 +60,9 @@ const REFUSED: usize = 64;
 struct Source<T> {
     /// All messages before this number are delivered,
     delivered: u32,
-    /// and so are those in these ranges, each with its end, which is not in it: in ascending order, and apart from each other.
-    /// While one message is refused, any number of later ones may be delivered: they take one range.
+    /// and so are those in these ranges, each with its end, which is not in it: in ascending order,
+    /// and apart from each other. While one message is refused, any number of later ones may be
+    /// delivered: they take one range.
     beyond: VecDeque<(u32, u32)>,
     /// What the sender's fence waits for.
     asked: Option<u32>,
@@ -99,14 +101,14 @@ impl<T> Inbox<T> {
         Self { sources: zeroed_slice_box(tasks as usize) }
     }
 
-    /// Takes note of a message of several packets. The caller then places the first packet's bytes, and those of the
-    /// packets that [`Self::early`] gives back.
+    /// Takes note of a message of several packets. The caller then places the first packet's bytes,
+    /// and those of the packets that [`Self::early`] gives back.
     pub fn begin(&mut self, src: Task, id: u32, assembly: Assembly<T>) {
         self.source(src).assemblies.push((id, assembly));
     }
 
-    /// Where `len` bytes at `offset` of a message belong. The bytes count as arrived. When they are the last, the message is
-    /// returned too and forgotten; it still has to be [`Self::deliver`]ed.
+    /// Where `len` bytes at `offset` of a message belong. The bytes count as arrived. When they are
+    /// the last, the message is returned too and forgotten; it still has to be [`Self::deliver`]ed.
     pub fn place(
         &mut self,
         src: Task,
@@ -126,7 +128,8 @@ impl<T> Inbox<T> {
         Ok((to, complete.then(|| assemblies.swap_remove(at).1)))
     }
 
-    /// Keeps a packet whose message is not known yet. Returns how many bytes of the sender's are kept now.
+    /// Keeps a packet whose message is not known yet. Returns how many bytes of the
+    /// sender's are kept now.
     ///
     /// # Safety
     /// The body must be readable.
@@ -159,7 +162,8 @@ impl<T> Inbox<T> {
         early
     }
 
-    /// Drops what has arrived of a message whose first packet is malformed, and what is still to arrive.
+    /// Drops what has arrived of a message whose first packet is malformed, and what is
+    /// still to arrive.
     pub fn refuse(&mut self, src: Task, id: u32) {
         self.early(src, id);
         let refused = &mut self.source(src).refused;
@@ -169,8 +173,8 @@ impl<T> Inbox<T> {
         refused.push_back(id);
     }
 
-    /// Notes that all data of a message is where it belongs. Returns the count that the sender's fence asked about,
-    /// when this was the last that it waited for.
+    /// Notes that all data of a message is where it belongs. Returns the count that the sender's
+    /// fence asked about, when this was the last that it waited for.
     #[inline]
     pub fn deliver(&mut self, src: Task, id: u32) -> Option<u32> {
         let source = self.sources[src as usize].get_or_insert_default();
@@ -185,8 +189,8 @@ impl<T> Inbox<T> {
         source.take_delivered()
     }
 
-    /// The sender's fence asks about the messages before `count`. Returns `count` when they are all delivered;
-    /// otherwise [`Self::deliver`] will.
+    /// The sender's fence asks about the messages before `count`. Returns `count` when they are all
+    /// delivered; otherwise [`Self::deliver`] will.
     pub fn ask(&mut self, src: Task, count: u32) -> Option<u32> {
         let source = self.source(src);
         if source.asked.is_none_or(|asked| before(asked, count)) {
@@ -227,7 +231,8 @@ impl<T> Inbox<T> {
         })
     }
 
-    /// How many packets of each sender are kept because the first one of their message has not come.
+    /// How many packets of each sender are kept because the first one of their
+    /// message has not come.
     pub fn kept(&self) -> impl Iterator<Item = (Task, usize)> + '_ {
         let count = |source: &Source<T>| source.early.values().map(Vec::len).sum();
         (0..).zip(&self.sources).filter_map(move |(src, source)| Some((src, count(source.as_deref()?))))
@@ -268,7 +273,8 @@ impl<T> Source<T> {
         }
     }
 
-    /// The count that the sender's fence has asked about, once all messages before it are delivered.
+    /// The count that the sender's fence has asked about, once all messages before it
+    /// are delivered.
     #[inline]
     fn take_delivered(&mut self) -> Option<u32> {
         let asked = self.asked?;

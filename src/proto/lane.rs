@@ -105,7 +105,8 @@ pub(super) struct Lane {
     pub(super) streams: VecDeque<Stream>,
     /// By what is parked and by streams.
     pub(super) taken: Taken,
-    /// How many small packets have gone out since the last one of a stream, up to [`PARKED_PER_STREAM`].
+    /// How many small packets have gone out since the last one of a stream, up to
+    /// [`PARKED_PER_STREAM`].
     since_stream: u32,
     /// Something is parked, or a stream is under way.
     pub(super) busy: bool,
@@ -141,7 +142,8 @@ impl Lane {
     }
 }
 
-/// How many packets of streams one call of [`super::outbox::Outbox::pump`] sends to one peer: then others have their turn.
+/// How many packets of streams one call of [`super::outbox::Outbox::pump`] sends to one peer: then
+/// others have their turn.
 pub(super) const PUMP_BUDGET: usize = 32;
 
 impl Lane {
@@ -158,7 +160,8 @@ impl Lane {
         loop {
             if self.is_streams_turn() && budget != 0 {
                 budget -= 1;
-                // Without room for it nothing else goes out: what is smaller would take the room for ever.
+                // Without room for it nothing else goes out: what is smaller would take the
+                // room for ever.
                 self.pump_stream(link, peer, max_body, lent, finished)?;
                 *moved = true;
                 continue;
@@ -172,7 +175,8 @@ impl Lane {
                 Kept::Borrowed { header, data } => (Piece::of(header), data.part(0, data.len()), 0),
             };
             let packet = Outgoing { head: parked.head.as_bytes(), first, second, copy_limit };
-            // SAFETY: copies are ours; borrowed data is promised by the caller of `send` until it is reported.
+            // SAFETY: copies are ours; borrowed data is promised by the caller of `send` until
+            // it is reported.
             let ticket = unsafe { link.send(peer, &packet) }.accepted()?;
             *moved = true;
             self.since_stream = (self.since_stream + 1).min(PARKED_PER_STREAM);
@@ -212,7 +216,8 @@ impl Lane {
         !self.streams.is_empty() && (self.parked.is_empty() || self.since_stream >= PARKED_PER_STREAM)
     }
 
-    /// Whether a small packet may go out before what waits: nothing small waits, and streams have had their turn.
+    /// Whether a small packet may go out before what waits: nothing small waits, and streams have
+    /// had their turn.
     #[cold]
     pub(super) fn lets_pass(&mut self) -> bool {
         let lets = self.parked.is_empty() && self.since_stream < PARKED_PER_STREAM;
@@ -244,7 +249,8 @@ impl Lane {
     }
 }
 
-/// All packets of a message were accepted, and those of `message`, if any, were taken: what follows now.
+/// All packets of a message were accepted, and those of `message`, if any, were taken:
+/// what follows now.
 fn follow(lent: &mut Lent, message: Option<Key>, done: SendDone) -> Option<SendDone> {
     match message {
         Some(key) => lent.accepted(key, done),

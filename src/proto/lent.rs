@@ -1,6 +1,8 @@
-//! Messages whose memory the link still reads: it has taken packets of theirs and reports each of them later.
+//! Messages whose memory the link still reads: it has taken packets of theirs and reports each
+//! of them later.
 //!
-//! A message is done with the program's memory when all of its packets were accepted and every taken one was reported.
+//! A message is done with the program's memory when all of its packets were accepted and every
+//! taken one was reported.
 
 use super::send::SendDone;
 use crate::wire::frame::{Task, Ticket};
@@ -43,7 +45,8 @@ impl Lent {
         self.messages.values().filter(raises).map(|message| message.peer)
     }
 
-    /// The link has taken a packet of a message to `peer`: `message`, or a new one, whose key it then becomes.
+    /// The link has taken a packet of a message to `peer`: `message`, or a new one, whose key
+    /// it then becomes.
     pub(super) fn take(&mut self, message: &mut Option<Key>, peer: Task, ticket: Ticket) {
         let key = *message.get_or_insert_with(|| {
             self.next += 1;
@@ -53,7 +56,8 @@ impl Lent {
         self.packets.insert(ticket, key);
     }
 
-    /// All packets of the message were accepted. Returns `done` when none of them is left to be reported.
+    /// All packets of the message were accepted. Returns `done` when none of them is left
+    /// to be reported.
     pub(super) fn accepted(&mut self, key: Key, done: SendDone) -> Option<SendDone> {
         let message = self.messages.get_mut(&key)?;
         if message.left != 0 {
@@ -64,7 +68,8 @@ impl Lent {
         Some(done)
     }
 
-    /// The link has reported a packet. Returns what follows when it was the last one of its message.
+    /// The link has reported a packet. Returns what follows when it was the last one
+    /// of its message.
     pub(super) fn report(&mut self, ticket: Ticket) -> Option<SendDone> {
         let key = self.packets.remove(&ticket)?;
         let message = self.messages.get_mut(&key)?;

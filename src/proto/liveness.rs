@@ -1,17 +1,19 @@
 //! Which of the tasks that this task waits for are silent, for how long, and what to do about it.
 //!
-//! A task that lives may send nothing for hours: its handler computes, or it waits for another task. So silence alone means
-//! nothing. After some of it the task is *probed*, by a packet to which every task replies whose dispatcher runs; without a
-//! reply it is *given up* once it has been silent for as long as the program's TIMEOUT says.
+//! A task that lives may send nothing for hours: its handler computes, or it waits for another
+//! task. So silence alone means nothing. After some of it the task is *probed*, by a packet to
+//! which every task replies whose dispatcher runs; without a reply it is *given up* once it has
+//! been silent for as long as the program's TIMEOUT says.
 //!
-//! There is no clock here: the caller gives the time with each look. The caller itself may have been stopped between two looks,
-//! and its peers with it. A sudden gap therefore does not count, and a task that was probed before it gets the time to reply
-//! once more.
+//! There is no clock here: the caller gives the time with each look. The caller itself may have
+//! been stopped between two looks, and its peers with it. A sudden gap therefore does not count,
+//! and a task that was probed before it gets the time to reply once more.
 
 use crate::wire::frame::Task;
 use std::time::Duration;
 
-/// TIMEOUT promises when the error is reported: a task is given up this much earlier, because checks are rare.
+/// TIMEOUT promises when the error is reported: a task is given up this much earlier, because
+/// checks are rare.
 const MARGIN: Duration = Duration::from_secs(1);
 /// A caller that checks again only after this time was stopped, or checks seldom.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -54,8 +56,9 @@ impl Liveness {
         Self::default()
     }
 
-    /// Checks the tasks that are waited for now, in ascending order, each with its progress count. `now` counts from any
-    /// moment, but always from the same. A task that is to be given up is forgotten here.
+    /// Checks the tasks that are waited for now, in ascending order, each with its progress count.
+    /// `now` counts from any moment, but always from the same. A task that is to be given up is
+    /// forgotten here.
     pub fn look(
         &mut self,
         now: Duration,

@@ -1,7 +1,8 @@
-//! Operations of this task that wait for a reply, and the epochs by which a fence identifies those that it covers.
+//! Operations of this task that wait for a reply, and the epochs by which a fence identifies those
+//! that it covers.
 //!
-//! The reply names its operation by a cookie. A cookie becomes invalid when its operation ends, so that a late or forged
-//! reply finds no operation.
+//! The reply names its operation by a cookie. A cookie becomes invalid when its operation ends, so
+//! that a late or forged reply finds no operation.
 
 use crate::dgsp::Layout;
 use crate::proto::content::{Content, Sink};
@@ -18,7 +19,8 @@ new_key_type! {
     struct OpKey;
 }
 
-/// Memory of this task that is registered for the peer of an operation, for as long as the operation lasts.
+/// Memory of this task that is registered for the peer of an operation, for as long as the
+/// operation lasts.
 #[derive(Clone, Debug)]
 pub struct Registered {
     /// The keys that the peer was sent.
@@ -48,7 +50,8 @@ pub struct Divided {
     pub atom: usize,
 }
 
-/// What an operation waits for, and what it does then. Addresses are of the program's memory; 0 is none.
+/// What an operation waits for, and what it does then. Addresses are of the program's
+/// memory; 0 is none.
 #[derive(Clone, Debug)]
 pub enum Op {
     /// A put or active message whose completion the program waits for.
@@ -70,7 +73,8 @@ pub enum Op {
         registered: Option<Box<Registered>>,
         /// Whether the target has it, or has asked for it in packets.
         fetched: bool,
-        /// Whether the message is complete. On a transport without order this packet may come first.
+        /// Whether the message is complete. On a transport without order this packet
+        /// may come first.
         concluded: bool,
     },
     /// A put that this task writes by itself.
@@ -82,8 +86,8 @@ pub enum Op {
     },
     /// A get.
     Get {
-        /// Where the data goes. With a registration of parts, packets bring the data in another order: see
-        /// [`Registered::reordered`].
+        /// Where the data goes. With a registration of parts, packets bring the data in another
+        /// order: see [`Registered::reordered`].
         sink: Sink,
         /// How many bytes.
         len: u64,
@@ -110,8 +114,8 @@ pub enum Op {
 }
 
 impl Registered {
-    /// What the target wants in packets: `bytes` bytes, those that are not registered or all of them; and the bytes of an atom.
-    /// `None`: the message is contiguous.
+    /// What the target wants in packets: `bytes` bytes, those that are not registered or all of
+    /// them; and the bytes of an atom. `None`: the message is contiguous.
     pub fn remaining(&self, bytes: u64) -> Option<(Content, usize)> {
         let Divided { data, parts, atom, .. } = self.divided.as_ref()?;
         let total = data.len() as u64;
@@ -122,7 +126,8 @@ impl Registered {
         Some((Content::from(Span::of_content(data).select(rest)), 0))
     }
 
-    /// The next parts, which were registered instead of those before; or none, and the target asks for no others.
+    /// The next parts, which were registered instead of those before; or none, and the target asks
+    /// for no others.
     pub fn add(&mut self, next: Option<Box<Self>>, batch: Batch) {
         if let (Some(divided), Some(next)) = (&mut self.divided, next) {
             (self.keys, self.bytes) = (next.keys, next.bytes);
@@ -131,8 +136,9 @@ impl Registered {
         }
     }
 
-    /// Where the data of a get goes in the order in which packets carry it. From now on the target knows all parts, because it has
-    /// sent such a packet. `None`: it is known already, or nothing is divided.
+    /// Where the data of a get goes in the order in which packets carry it. From now on the
+    /// target knows all parts, because it has sent such a packet. `None`: it is known already, or
+    /// nothing is divided.
     pub fn reordered(&mut self) -> Option<Sink> {
         let Divided { data, parts, .. } = self.divided.take()?;
         let total = data.len() as u64;
@@ -147,13 +153,15 @@ pub struct Pending {
     pub op: Op,
     /// The task that must reply.
     pub peer: Task,
-    /// How many marks there were when it began: see [`Ops::seen`]. An operation begins without a look at the clock.
+    /// How many marks there were when it began: see [`Ops::seen`]. An operation begins without a
+    /// look at the clock.
     marks: u32,
     epoch: Option<u64>,
 }
 
 impl Op {
-    /// A put or active message with the number `id` whose data the target is yet to fetch. `data` as in [`Self::Rendezvous`].
+    /// A put or active message with the number `id` whose data the target is yet to fetch. `data`
+    /// as in [`Self::Rendezvous`].
     pub fn rendezvous(
         done: SendDone,
         cmpl_cntr: usize,
@@ -199,8 +207,8 @@ impl Pending {
 pub struct Ops {
     table: SlotMap<OpKey, Pending>,
     epochs: Epochs,
-    /// How many wait for each peer. The table never shrinks, and going through it visits every slot that was ever used: so
-    /// no path on which a thread waits may do that.
+    /// How many wait for each peer. The table never shrinks, and going through it visits every slot
+    /// that was ever used: so no path on which a thread waits may do that.
     peers: TaskCounts,
     marks: Marks,
 }
@@ -216,8 +224,8 @@ impl Ops {
         }
     }
 
-    /// Takes an operation in, and returns its cookie, which is never 0. When `fenced`, a fence waits for it here; otherwise the
-    /// target's confirmation covers it.
+    /// Takes an operation in, and returns its cookie, which is never 0. When `fenced`, a fence
+    /// waits for it here; otherwise the target's confirmation covers it.
     #[inline]
     pub fn insert(&mut self, peer: Task, op: Op, fenced: bool) -> u64 {
         let epoch = fenced.then(|| self.epochs.enter());
@@ -295,7 +303,8 @@ impl Ops {
         }
     }
 
-    /// The moment of the first [`Self::mark`] after this operation began, or of a later one; 0: not yet.
+    /// The moment of the first [`Self::mark`] after this operation began, or of a later
+    /// one; 0: not yet.
     pub fn seen(&self, pending: &Pending) -> u32 {
         self.marks.after(pending.marks)
     }
@@ -316,7 +325,8 @@ impl Ops {
     }
 }
 
-/// Moments, so that what began between two of them can later be found to be at least so old. Old ones are thinned out.
+/// Moments, so that what began between two of them can later be found to be at least so old. Old
+/// ones are thinned out.
 #[derive(Default)]
 struct Marks {
     /// How many moments were added.
@@ -332,7 +342,8 @@ impl Marks {
     fn add(&mut self, moment: u32) {
         self.count = self.count.wrapping_add(1);
         if self.count == 0 {
-            // After four billion moments the numbers begin again, and those that are kept are invalid.
+            // After four billion moments the numbers begin again, and those that are
+            // kept are invalid.
             self.moments.clear();
             self.count = 1;
         }
@@ -353,7 +364,8 @@ impl Marks {
     }
 }
 
-/// Which of the operations began before a fence: each belongs to the epoch in which it began, and a fence ends one.
+/// Which of the operations began before a fence: each belongs to the epoch in which it began, and a
+/// fence ends one.
 #[derive(Default)]
 pub struct Epochs {
     /// The number of the first epoch in the list.

@@ -1,18 +1,20 @@
 //! Messages on their way out.
 //!
-//! Each peer has a *lane*. A packet goes out at once when the link takes it; otherwise it is *parked* in its lane,
-//! and the call that sent it returns nevertheless: no call ever waits for room. A message longer than one packet is a
-//! *stream*, cut as room comes. Small messages may pass large ones; of what waits, parked packets and packets of streams
-//! take turns, so that neither starves.
+//! Each peer has a *lane*. A packet goes out at once when the link takes it; otherwise it is
+//! *parked* in its lane, and the call that sent it returns nevertheless: no call ever waits for
+//! room. A message longer than one packet is a *stream*, cut as room comes. Small messages may
+//! pass large ones; of what waits, parked packets and packets of streams take turns, so that
+//! neither starves.
 //!
-//! A parked packet keeps its user header, and its data up to the caller's copy limit; above that it refers to the
-//! program's memory, which the program leaves alone until its [`SendDone`] is reported. The same holds for a packet that the
-//! link has taken: the message is done when the link reports it. Copies within the copy limit take
-//! one *buffer* each, of which there may be a limited number (see [`Outbox::limit_buffers`]): without a buffer a message
-//! is not copied, and its origin counter waits.
+//! A parked packet keeps its user header, and its data up to the caller's copy limit; above that it
+//! refers to the program's memory, which the program leaves alone until its [`SendDone`] is
+//! reported. The same holds for a packet that the link has taken: the message is done when the link
+//! reports it. Copies within the copy limit take one *buffer* each, of which there may be a limited
+//! number (see [`Outbox::limit_buffers`]): without a buffer a message is not copied, and its origin
+//! counter waits.
 //!
-//! What a lane keeps is counted in bytes ([`Outbox::bytes`]). Memory for it is asked for fallibly: a message for which
-//! there is none is not sent ([`Sent::NoMemory`]).
+//! What a lane keeps is counted in bytes ([`Outbox::bytes`]). Memory for it is asked for fallibly:
+//! a message for which there is none is not sent ([`Sent::NoMemory`]).
 
 mod fences;
 mod waiting;
@@ -57,7 +59,8 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// For a job of `tasks` tasks and packets with bodies of at most `max_body` bytes, to every peer.
+    /// For a job of `tasks` tasks and packets with bodies of at most `max_body` bytes,
+    /// to every peer.
     pub fn new(tasks: u32, max_body: usize) -> Self {
         let none = TaskSet::default;
         Self {
@@ -76,7 +79,8 @@ impl Outbox {
         }
     }
 
-    /// From now on at most this many messages that wait are copies within the copy limit (MP_REXMIT_BUF_CNT).
+    /// From now on at most this many messages that wait are copies within the copy limit
+    /// (MP_REXMIT_BUF_CNT).
     pub fn limit_buffers(&mut self, count: usize) {
         self.buffers = count;
     }
@@ -135,8 +139,9 @@ impl Outbox {
         }
     }
 
-    /// Sends a message of one packet, whose head has the number that it is given, if that can be done at once and changes nothing
-    /// else: nothing waits for the peer, and a fence would have to ask it already. `false`: nothing was done.
+    /// Sends a message of one packet, whose head has the number that it is given, if that can be
+    /// done at once and changes nothing else: nothing waits for the peer, and a fence would have to
+    /// ask it already. `false`: nothing was done.
     ///
     /// # Safety
     /// Both pieces must be readable now.
@@ -164,12 +169,14 @@ impl Outbox {
         is_sent
     }
 
-    /// Sends one packet, or parks it. With data of at most `copy_limit` bytes (header included) a parked packet keeps
-    /// a copy when there is a buffer for it, and `done` is dropped since the caller sees [`Sent::Free`]. A limit of
-    /// `usize::MAX` says that it must be copied: then it takes no buffer.
+    /// Sends one packet, or parks it. With data of at most `copy_limit` bytes (header included) a
+    /// parked packet keeps a copy when there is a buffer for it, and `done` is dropped since the
+    /// caller sees [`Sent::Free`]. A limit of `usize::MAX` says that it must be copied: then it
+    /// takes no buffer.
     ///
     /// # Safety
-    /// Both pieces must be readable now, and `data` until the message is done when this returns `Queued`.
+    /// Both pieces must be readable now, and `data` until the message is done when this
+    /// returns `Queued`.
     #[inline]
     pub unsafe fn send(
         &mut self,
@@ -267,7 +274,8 @@ impl Outbox {
         sent
     }
 
-    /// A message was not sent because memory is exhausted: its lane is left as if the message had not existed.
+    /// A message was not sent because memory is exhausted: its lane is left as if the message
+    /// had not existed.
     #[cold]
     fn no_memory(&mut self, peer: Task) -> Sent {
         if let Some(lane) = self.lanes[peer as usize].as_deref_mut().filter(|lane| lane.is_empty()) {
@@ -278,12 +286,14 @@ impl Outbox {
         Sent::NoMemory
     }
 
-    /// Sends a message that is longer than one packet: its first packet, if it has one of its own kind, then data.
-    /// What does not go out now goes out by [`Self::pump`], which also reports `done`. When `how.copied`, the data is
-    /// copied at once, and `done` is dropped since the caller sees [`Sent::Free`].
+    /// Sends a message that is longer than one packet: its first packet, if it has one of its own
+    /// kind, then data. What does not go out now goes out by [`Self::pump`], which also reports
+    /// `done`. When `how.copied`, the data is copied at once, and `done` is dropped since the
+    /// caller sees [`Sent::Free`].
     ///
     /// # Safety
-    /// `header` must be readable now, `data` too, and until the message is done when this returns `Queued`.
+    /// `header` must be readable now, `data` too, and until the message is done when this
+    /// returns `Queued`.
     pub unsafe fn send_stream(
         &mut self,
         peer: Task,
@@ -336,8 +346,8 @@ impl Outbox {
         if how.copied { Sent::Free } else { Sent::Queued }
     }
 
-    /// Sends what waits, as far as there is room. Pushes onto `finished` what is done with the program's memory.
-    /// Returns whether anything moved.
+    /// Sends what waits, as far as there is room. Pushes onto `finished` what is done with the
+    /// program's memory. Returns whether anything moved.
     pub fn pump(&mut self, link: &mut impl Link, finished: &mut Vec<SendDone>) -> bool {
         let mut moved = self.take_reports(link, finished);
         let mut at = 0;
@@ -377,8 +387,8 @@ impl Outbox {
         moved
     }
 
-    /// Ends everything that waits for `peer`, which has left: `finished` gets what was under way, with `error`. The link
-    /// reads nothing of it any more.
+    /// Ends everything that waits for `peer`, which has left: `finished` gets what was under way,
+    /// with `error`. The link reads nothing of it any more.
     pub fn abandon(&mut self, peer: Task, error: i32, finished: &mut Vec<SendDone>) {
         let lane = self.lanes[peer as usize].get_or_insert_default();
         self.taken.change(lane.taken, Taken::default());
@@ -392,7 +402,8 @@ impl Outbox {
         self.count_waiting();
     }
 
-    /// Forgets everything about `peer`, which will rejoin. What was sent to it must have been abandoned before.
+    /// Forgets everything about `peer`, which will rejoin. What was sent to it must have been
+    /// abandoned before.
     pub fn renew(&mut self, peer: Task) {
         if let Some(lane) = self.lanes[peer as usize].take() {
             self.taken.change(lane.taken, Taken::default());
@@ -420,8 +431,8 @@ fn note_unfenced(unfenced: &mut TaskSet, peer: Task) {
     unfenced.insert(peer);
 }
 
-/// Whether a simulation lets the memory for a message of the program be exhausted. Not for data that the target waits for already: this
-/// task would end.
+/// Whether a simulation lets the memory for a message of the program be exhausted. Not for data
+/// that the target waits for already: this task would end.
 #[inline(always)]
 fn is_short(_done: &SendDone) -> bool {
     #[cfg(all(test, not(loom)))]

@@ -1,9 +1,9 @@
-//! Long messages whose data lies in many places, by bulk transfer: which *parts* of a message go by remote access, piece by piece,
-//! and where the rest of it lies, which goes in packets.
+//! Long messages whose data lies in many places, by bulk transfer: which *parts* of a message go by
+//! remote access, piece by piece, and where the rest of it lies, which goes in packets.
 //!
-//! A part is contiguous at the task that registers it. At the other task it may lie in several places: each is one copy of
-//! the access. Both tasks know the parts, so both know the rest. Parts are registered in batches, of which each is withdrawn before
-//! the next one is registered.
+//! A part is contiguous at the task that registers it. At the other task it may lie in several
+//! places: each is one copy of the access. Both tasks know the parts, so both know the rest. Parts
+//! are registered in batches, of which each is withdrawn before the next one is registered.
 
 use crate::base::bytes::Piece;
 use crate::dgsp::{Layout, overlaps};
@@ -11,14 +11,15 @@ use crate::proto::content::{Content, Sink};
 use crate::wire::key::Part;
 use std::sync::Arc;
 
-/// At most this many parts of a message are registered at a time, each with its key. The others follow in further batches.
+/// At most this many parts of a message are registered at a time, each with its key. The others
+/// follow in further batches.
 pub const MOST: usize = 1024;
 
 /// The places of a message are looked at in windows of about this many.
 const WINDOW: u64 = 4096;
 
-/// The places of a message are looked at one by one only where they are not much shorter than what counts as long: on average
-/// at least one in this number of bytes of that.
+/// The places of a message are looked at one by one only where they are not much shorter than what
+/// counts as long: on average at least one in this number of bytes of that.
 const FINE: u64 = 16;
 
 /// Bytes of a message from a number on, and how many.
@@ -43,8 +44,8 @@ impl Span {
         Self::new(Arc::new(Layout::contiguous(at as *mut u8, len)))
     }
 
-    /// The places of a message of `total` bytes. `None` where memory alone does not say what becomes of its bytes: a function of
-    /// the program takes them, or they have no places.
+    /// The places of a message of `total` bytes. `None` where memory alone does not say what
+    /// becomes of its bytes: a function of the program takes them, or they have no places.
     pub fn of_sink(sink: &Sink, total: u64) -> Option<Self> {
         match sink {
             Sink::Nowhere => None,
@@ -68,8 +69,8 @@ impl Span {
         self.layout.runs(self.skip.saturating_add(from), len, each);
     }
 
-    /// The places of these bytes, one range after the other. It takes memory for the ranges, not for the places: another task may
-    /// describe any number of places in a few words.
+    /// The places of these bytes, one range after the other. It takes memory for the ranges, not
+    /// for the places: another task may describe any number of places in a few words.
     pub fn select(&self, ranges: impl IntoIterator<Item = Range>) -> Layout {
         let ranges = ranges.into_iter().map(|(from, len)| (self.skip.saturating_add(from), len));
         Layout::selected(self.layout.clone(), ranges)
@@ -86,7 +87,8 @@ impl Span {
         self.layout
     }
 
-    /// Whether accesses to these parts have long pieces here as well: on average at least `least` bytes.
+    /// Whether accesses to these parts have long pieces here as well: on average at least
+    /// `least` bytes.
     pub fn is_long_in(&self, parts: &[Part], least: u64) -> bool {
         if is_fine(&self.layout, least) {
             return false;
@@ -105,7 +107,8 @@ impl Span {
 /// Parts of a message that are registered together, and where the next ones lie.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// The number of each part's first byte in the message, and its place at the task that registers it; in order.
+    /// The number of each part's first byte in the message, and its place at the task that
+    /// registers it; in order.
     pub parts: Vec<(u64, Piece)>,
     /// The first byte of the part that follows, if there are more.
     pub next: Option<u64>,
@@ -125,9 +128,10 @@ impl Batch {
     }
 }
 
-/// The parts of a message that this task registers: those that have at least `least` bytes in a row here and, where its places
-/// there are known, at the other task. At most `most` of them, from the byte `from` of the message on, which is the first one
-/// or [`Batch::next`] of the batch before. It takes memory for these parts, not for all places.
+/// The parts of a message that this task registers: those that have at least `least` bytes in a row
+/// here and, where its places there are known, at the other task. At most `most` of them, from the
+/// byte `from` of the message on, which is the first one or [`Batch::next`] of the batch before. It
+/// takes memory for these parts, not for all places.
 pub fn divide(here: &Layout, there: Option<&Layout>, least: u64, from: u64, most: usize) -> Batch {
     if is_fine(here, least) || there.is_some_and(|there| is_fine(there, least)) {
         return Batch::default();
@@ -236,7 +240,8 @@ pub fn rest(ranges: impl IntoIterator<Item = Range>, total: u64) -> Vec<Range> {
     gaps
 }
 
-/// The order in which packets carry the data of a get: first what goes in packets in any case, then the parts.
+/// The order in which packets carry the data of a get: first what goes in packets in any case,
+/// then the parts.
 pub fn reordered(ranges: &[Range], total: u64) -> impl Iterator<Item = Range> {
     rest(ranges.iter().copied(), total).into_iter().chain(ranges.iter().copied())
 }

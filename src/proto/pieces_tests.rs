@@ -13,7 +13,8 @@ fn addresses(layout: &Layout) -> Vec<usize> {
     all
 }
 
-/// A layout of `total` bytes: pieces of many lengths, some of them empty, some touching the next; or blocks.
+/// A layout of `total` bytes: pieces of many lengths, some of them empty, some touching the
+/// next; or blocks.
 fn draw(rng: &mut Rng, total: u64) -> Layout {
     let start = 0x1000 + rng.below(64);
     let at = |address: u64| without_provenance_mut::<u8>(address as usize);

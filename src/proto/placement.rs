@@ -1,9 +1,10 @@
-//! Which tasks share a host, in the form that collective operations need: all tasks in one order, in which the tasks of each
-//! host are contiguous.
+//! Which tasks share a host, in the form that collective operations need: all tasks in one order,
+//! in which the tasks of each host are contiguous.
 
 use crate::wire::frame::Task;
 
-/// The tasks of a job of several hosts, sorted by host and then by task. The *position* of a task is its place in this order.
+/// The tasks of a job of several hosts, sorted by host and then by task. The *position* of a task
+/// is its place in this order.
 ///
 /// It takes one word for each task and each host; all users share it.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,7 +32,8 @@ impl Placement {
         self.starts.len() as u32 - 1
     }
 
-    /// The position of the first task of a host; of the host after the last one: the number of tasks.
+    /// The position of the first task of a host; of the host after the last one: the
+    /// number of tasks.
     pub fn start(&self, host: u32) -> u32 {
         self.starts[host as usize]
     }

@@ -1,26 +1,33 @@
 //! The rounds of a collective operation: which tasks send to which, and how many values.
 //!
-//! The tasks form groups. The first task of a group is its leader, and the root of a tree of radix [`RADIX`] over the group:
+//! The tasks form groups. The first task of a group is its leader, and the root of a tree of radix
+//! [`RADIX`] over the group:
 //!
-//! 1. *gather*, in one round for each level of the tree: a task sends the values of its subtree to its parent;
-//! 2. *exchange*, in as many rounds as needed: the leaders run Bruck's all-gather of radix [`EXCHANGE_RADIX`] among themselves.
-//!    In the round of reach `r` each leader sends to the leaders `r`, `2r` and `3r` groups below it and receives from those as
-//!    far above it, so that it knows four times as many groups afterwards;
+//! 1. *gather*, in one round for each level of the tree: a task sends the values of its subtree
+//!    to its parent;
+//! 2. *exchange*, in as many rounds as needed: the leaders run Bruck's all-gather of radix
+//!    [`EXCHANGE_RADIX`] among themselves. In the round of reach `r` each leader sends to the
+//!    leaders `r`, `2r` and `3r` groups below it and receives from those as far above it, so that
+//!    it knows four times as many groups afterwards;
 //! 3. *release*, in one round for each level: a task sends everything to its children.
 //!
-//! On one host a group is [`RADIX`] consecutive tasks, a tree of one level, so that a task that is no leader sends one packet and
-//! receives one. Where there are more tasks than processors it needs the processor once for each operation, while Bruck's
-//! algorithm among all tasks may need it once for each round. In a job of at most [`SMALL`] tasks each task is a group of its own,
-//! so that one round of exchange is all: the task that comes last has the packets of all others already, and continues at once.
+//! On one host a group is [`RADIX`] consecutive tasks, a tree of one level, so that a task that is
+//! no leader sends one packet and receives one. Where there are more tasks than processors it needs
+//! the processor once for each operation, while Bruck's algorithm among all tasks may need it once
+//! for each round. In a job of at most [`SMALL`] tasks each task is a group of its own, so that one
+//! round of exchange is all: the task that comes last has the packets of all others already, and
+//! continues at once.
 //!
-//! In a job of several hosts a group is the tasks of one host, so that only leaders exchange packets with other hosts. Hosts have
-//! different numbers of tasks; all trees have as many levels as the largest host needs, so that the rounds of all tasks have the
-//! same numbers. A task without part in a round skips it.
+//! In a job of several hosts a group is the tasks of one host, so that only leaders exchange
+//! packets with other hosts. Hosts have different numbers of tasks; all trees have as many levels
+//! as the largest host needs, so that the rounds of all tasks have the same numbers. A task without
+//! part in a round skips it.
 //!
-//! The rounds count tasks by their *positions*: by host and then by task, so that each group and each subtree is a range. On one
-//! host the position of a task is its number.
+//! The rounds count tasks by their *positions*: by host and then by task, so that each group and
+//! each subtree is a range. On one host the position of a task is its number.
 //!
-//! The groups depend only on the number of tasks and on their hosts, so that all tasks agree on them.
+//! The groups depend only on the number of tasks and on their hosts, so that all tasks
+//! agree on them.
 
 mod layout;
 
@@ -29,8 +36,8 @@ use crate::wire::frame::Task;
 use layout::{Groups, Layout};
 use std::sync::Arc;
 
-/// Of the tree of a group, and the tasks of a group on one host. A task handles one packet less than this, one after the other,
-/// in each round of gather and release in which it is a parent.
+/// Of the tree of a group, and the tasks of a group on one host. A task handles one packet less
+/// than this, one after the other, in each round of gather and release in which it is a parent.
 const RADIX: u32 = 16;
 /// Of the exchange among leaders.
 const EXCHANGE_RADIX: u32 = 4;
@@ -41,7 +48,8 @@ pub const SENDERS: usize = RADIX as usize - 1;
 
 const _: () = assert!(EXCHANGE_RADIX >= 2 && RADIX >= EXCHANGE_RADIX && RADIX <= 32);
 
-/// The rounds as one task sees them. They follow from divisions, and each packet asks for them: a task has a table of its own.
+/// The rounds as one task sees them. They follow from divisions, and each packet asks for them: a
+/// task has a table of its own.
 #[derive(Clone, Debug)]
 pub struct Rounds {
     layout: Layout,
@@ -117,7 +125,8 @@ impl Rounds {
         self.step(round).and_then(|step| step.sent.get(at)).map_or(0, |&count| count as usize)
     }
 
-    /// Whether the values that a round brings replace those that this task has; otherwise they follow them.
+    /// Whether the values that a round brings replace those that this task has; otherwise
+    /// they follow them.
     pub fn replaces(&self, round: u16) -> bool {
         self.step(round).is_some_and(|step| step.replaces)
     }
@@ -159,7 +168,8 @@ mod tests {
     use super::*;
     use crate::base::rng::Rng;
 
-    /// Jobs on one host, and jobs with tasks on hosts at random and in order; with the host of each task.
+    /// Jobs on one host, and jobs with tasks on hosts at random and in order; with the
+    /// host of each task.
     fn jobs() -> Vec<(Vec<u32>, Option<Arc<Placement>>)> {
         let one = (1..=70).chain([255, 256, 257, 1000, 1024]).map(|tasks| (vec![0; tasks], None));
         let mut rng = Rng::stream(1, 14);
@@ -232,7 +242,8 @@ mod tests {
         }
     }
 
-    /// What the senders of a round bring lies side by side, and in the end every task has a value of each task.
+    /// What the senders of a round bring lies side by side, and in the end every task has a
+    /// value of each task.
     #[test]
     fn the_values_of_all_tasks_are_complete() {
         for (hosts, placement) in jobs() {
@@ -252,7 +263,8 @@ mod tests {
         }
     }
 
-    /// One task of each host sends to other hosts and receives from them, and no task sends many packets.
+    /// One task of each host sends to other hosts and receives from them, and no task
+    /// sends many packets.
     #[test]
     fn one_task_of_each_host_knows_tasks_of_other_hosts() {
         for (hosts, placement) in jobs() {
@@ -291,7 +303,8 @@ mod tests {
             (packets(0, 1024, None), packets(1008, 1024, None), packets(1023, 1024, None)),
             (15 + 9, 15 + 9, 1)
         );
-        // 16 hosts with 64 tasks each: the leader of a host has 15 children on the first level of the tree and 3 on the second.
+        // 16 hosts with 64 tasks each: the leader of a host has 15 children on the first level of
+        // the tree and 3 on the second.
         let hosts: Vec<u32> = (0..1024).map(|task| task % 16).collect();
         let placement = Some(Arc::new(Placement::new(&hosts)));
         let packets = |me| packets(me, 1024, placement.clone());

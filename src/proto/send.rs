@@ -1,11 +1,12 @@
-//! What is asked of the [outbox](super::outbox), and what it returns: how a message is sent, what becomes of it, and what
-//! follows when the memory it was sent from is free.
+//! What is asked of the [outbox](super::outbox), and what it returns: how a message is sent, what
+//! becomes of it, and what follows when the memory it was sent from is free.
 
 use super::content::Content;
 use crate::base::bytes::Piece;
 use crate::wire::frame::Task;
 
-/// What follows when the memory that a message was sent from is free again. The protocol only carries it.
+/// What follows when the memory that a message was sent from is free again. The protocol
+/// only carries it.
 #[derive(Clone, Copy, Debug)]
 pub struct SendDone {
     /// Address of the origin counter, or 0.
@@ -98,9 +99,11 @@ pub struct Traffic {
     pub streams: Vec<(usize, usize)>,
     /// How many messages were numbered.
     pub messages: u64,
-    /// Of how many of them a fence has asked whether they are delivered, when the reply has not arrived yet.
+    /// Of how many of them a fence has asked whether they are delivered, when the reply has
+    /// not arrived yet.
     pub asked: Option<u64>,
-    /// The moment at which [`super::outbox::Outbox::mark`] first saw that something waits for room; 0: not yet.
+    /// The moment at which [`super::outbox::Outbox::mark`] first saw that something waits for
+    /// room; 0: not yet.
     pub seen: u32,
     /// The peer has left.
     pub gone: bool,

@@ -5,11 +5,13 @@ use crate::wire::frame::Task;
 /// Not in the list.
 const ABSENT: u32 = u32::MAX;
 
-/// A set of tasks: adding and removing take constant time, and going through them takes as long as there are members.
+/// A set of tasks: adding and removing take constant time, and going through them takes as long as
+/// there are members.
 #[derive(Clone, Debug, Default)]
 pub struct TaskSet {
     members: Vec<Task>,
-    /// The position of each task among the members. Grows to the highest task that ever was a member.
+    /// The position of each task among the members. Grows to the highest task that
+    /// ever was a member.
     places: Vec<u32>,
 }
 
@@ -65,8 +67,8 @@ impl TaskSet {
 #[derive(Clone, Debug, Default)]
 pub struct TaskCounts {
     counts: Vec<u32>,
-    /// All tasks whose number is not 0, and some for which it was: a task leaves the list only in [`Self::prune`], since its
-    /// number will most likely rise again.
+    /// All tasks whose number is not 0, and some for which it was: a task leaves the list only in
+    /// [`Self::prune`], since its number will most likely rise again.
     listed: TaskSet,
 }
 

@@ -1,10 +1,12 @@
-//! What a task writes when a fault ends it (LAPI_BACKTRACE): the signal, what LAPI was doing for which task, and the stack.
+//! What a task writes when a fault ends it (LAPI_BACKTRACE): the signal, what LAPI was doing for
+//! which task, and the stack.
 //!
-//! The handler is installed by the first LAPI_Init, for signals whose default action the program has not changed (a runtime's
-//! handler that only writes a backtrace does not count). It writes, gives
-//! the signal its default action back, and lets it come again, so that the exit status and a core file are what they would be
-//! without it. All that it calls may be called in a signal handler, but for two: `dladdr`, which takes the loader's lock, and
-//! `backtrace`, which has loaded its helper library when the handler was installed.
+//! The handler is installed by the first LAPI_Init, for signals whose default action the program
+//! has not changed (a runtime's handler that only writes a backtrace does not count). It writes,
+//! gives the signal its default action back, and lets it come again, so that the exit status and a
+//! core file are what they would be without it. All that it calls may be called in a signal
+//! handler, but for two: `dladdr`, which takes the loader's lock, and `backtrace`, which has loaded
+//! its helper library when the handler was installed.
 
 mod line;
 mod place;
@@ -46,7 +48,8 @@ pub fn install() {
         return;
     }
     let mut frames = [ptr::null_mut(); 1];
-    // SAFETY: the array has room for the one frame; the structures live during the calls; the handler is made for signals.
+    // SAFETY: the array has room for the one frame; the structures live during the calls; the
+    // handler is made for signals.
     unsafe {
         libc::backtrace(frames.as_mut_ptr(), 1);
         for signal in FAULTS {
@@ -56,8 +59,8 @@ pub fn install() {
             }
             let mut ours: libc::sigaction = mem::zeroed();
             ours.sa_sigaction = on_fault as *const () as usize;
-            // Other faults are not those of a stack, and the stack for handlers may be small that a language's own runtime
-            // has given the thread.
+            // Other faults are not those of a stack, and the stack for handlers may be small that a
+            // language's own runtime has given the thread.
             let of_stack = matches!(signal, libc::SIGSEGV | libc::SIGBUS);
             ours.sa_flags = libc::SA_SIGINFO | if of_stack { libc::SA_ONSTACK } else { 0 };
             if of_stack {
@@ -69,12 +72,12 @@ pub fn install() {
     stay_loaded(on_fault as *const c_void);
 }
 
-/// Libraries whose handlers do nothing but write a backtrace and end the process: those of Fortran's runtime (gfortran's and Intel's), and
-/// what libfabric and MPI are linked with.
+/// Libraries whose handlers do nothing but write a backtrace and end the process: those of
+/// Fortran's runtime (gfortran's and Intel's), and what libfabric and MPI are linked with.
 const ONLY_WRITE: [&CStr; 4] = [c"libgfortran.so", c"libifcore", c"libinfinipath.so", c"libucs.so"];
 
-/// Whether the signal is left to its default action, or to one of these: then there is one description, and the status is that of the
-/// signal.
+/// Whether the signal is left to its default action, or to one of these: then there is one
+/// description, and the status is that of the signal.
 fn is_free(handler: usize) -> bool {
     if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
         return handler == libc::SIG_DFL;
@@ -88,8 +91,8 @@ fn is_free(handler: usize) -> bool {
     }
 }
 
-/// The stack for the handler, of the thread that has opened the first context. It is no memory of the heap, of which checkers would say
-/// that it is lost.
+/// The stack for the handler, of the thread that has opened the first context. It is no memory of
+/// the heap, of which checkers would say that it is lost.
 struct HandlerStack(UnsafeCell<[u8; STACK]>);
 // SAFETY: only its address is used here; the kernel gives it to one thread.
 unsafe impl Sync for HandlerStack {}
@@ -125,13 +128,14 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
         // The description itself has failed.
         Err(speaking) if speaking == thread => give_up(DESCRIBED.load(Ordering::Relaxed)),
         Err(_) => {
-            // Another thread writes, and ends the process; not for long if it cannot. The helper may take less.
+            // Another thread writes, and ends the process; not for long if it cannot. The helper
+            // may take less.
             // SAFETY: sleep may be called in a handler.
             unsafe { libc::sleep(5) };
         }
     }
-    // SAFETY: the structure lives during the call. The signal is blocked until this handler returns: then the same instruction
-    // raises it again, or it comes because it was sent.
+    // SAFETY: the structure lives during the call. The signal is blocked until this handler
+    // returns: then the same instruction raises it again, or it comes because it was sent.
     unsafe {
         let default: libc::sigaction = mem::zeroed();
         libc::sigaction(signal, &default, ptr::null_mut());
@@ -150,8 +154,8 @@ fn ignore(signal: c_int) {
     }
 }
 
-/// Ends the process with the signal that was to be described: the stack is damaged (a program that the compiler's guard of the
-/// stack has ended), and reading it was a fault of its own.
+/// Ends the process with the signal that was to be described: the stack is damaged (a program that
+/// the compiler's guard of the stack has ended), and reading it was a fault of its own.
 fn give_up(signal: c_int) {
     let mut line = Line::new();
     let _ = write!(line, "  the stack cannot be read");
@@ -208,7 +212,8 @@ fn activity(line: &mut Line, activity: &Activity, packet: Option<*const Inbound>
             }
         }
         State::Dispatching => match packet {
-            // SAFETY: this thread runs the dispatcher, further up its stack: the packet and its bytes are there until it returns.
+            // SAFETY: this thread runs the dispatcher, further up its stack: the packet and its
+            // bytes are there until it returns.
             Some(packet) => unsafe { operation(line, &*packet) },
             None => write!(line, ", while LAPI makes progress"),
         },

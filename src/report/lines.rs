@@ -1,7 +1,9 @@
-//! Source lines of addresses, found by a helper process: `lapi_prof where`, which is installed with the library.
+//! Source lines of addresses, found by a helper process: `lapi_prof where`, which is installed
+//! with the library.
 //!
-//! Reading debug information takes memory and time, and must not be done in a process that has crashed, whose heap may be locked or
-//! damaged. All that [`Question`] calls may be called in a signal handler.
+//! Reading debug information takes memory and time, and must not be done in a process that has
+//! crashed, whose heap may be locked or damaged. All that [`Question`] calls may be called in a
+//! signal handler.
 
 use libc::{c_char, c_int};
 use std::collections::BTreeMap;
@@ -52,7 +54,8 @@ impl Question {
         Self { text, begins, count: 0, reply: [0; 12 << 10], replied: 0 }
     }
 
-    /// Adds an address of a file, as the file has it. Returns the place's number; `None` when there is no room.
+    /// Adds an address of a file, as the file has it. Returns the place's number; `None` when
+    /// there is no room.
     pub fn add(&mut self, file: &[u8], address: usize) -> Option<usize> {
         let begin = self.text.length;
         let written =
@@ -73,7 +76,8 @@ impl Question {
             return;
         }
         let mut pipe = [-1; 2];
-        // SAFETY: the array lives during the call. The helper inherits the writing end, and no other program that is started here.
+        // SAFETY: the array lives during the call. The helper inherits the writing end, and no
+        // other program that is started here.
         unsafe {
             if libc::pipe2(pipe.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
                 return;
@@ -86,8 +90,8 @@ impl Question {
         unsafe { libc::close(pipe[1]) };
         if let Some(helper) = helper {
             self.read(pipe[0], until);
-            // SAFETY: a child of this process. It has said everything, or too little in time. One that waits for a file system
-            // may not end.
+            // SAFETY: a child of this process. It has said everything, or too little in time. One
+            // that waits for a file system may not end.
             unsafe {
                 libc::kill(helper, libc::SIGKILL);
                 while libc::waitpid(helper, ptr::null_mut(), libc::WNOHANG) == 0
@@ -131,8 +135,8 @@ impl Question {
             None if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 => return None,
             None => (libc::posix_spawnp, TOOL.as_ptr()),
         };
-        // SAFETY: lists of zero-terminated texts, ended by null, that live during the call. glibc's function takes no lock
-        // and no memory of the heap where no file actions are asked for.
+        // SAFETY: lists of zero-terminated texts, ended by null, that live during the call. glibc's
+        // function takes no lock and no memory of the heap where no file actions are asked for.
         let failed =
             unsafe { spawn(&mut helper, path, ptr::null(), ptr::null(), arguments, environment.as_ptr()) };
         (failed == 0).then_some(helper)
@@ -236,7 +240,8 @@ pub fn mark(file: &str, address: usize) -> String {
     format!("{OPEN}{file}+{address:#x}{CLOSE}")
 }
 
-/// A text with its marks replaced: `main at dead.c:34`, or what is known. For one process that does so for the reports of all tasks.
+/// A text with its marks replaced: `main at dead.c:34`, or what is known. For one process that does
+/// so for the reports of all tasks.
 pub fn with_lines(text: &str) -> String {
     let marks = || text.split(OPEN).skip(1).filter_map(|rest| Some(rest.split_once(CLOSE)?.0));
     let mut names: BTreeMap<&str, String> = marks().map(|mark| (mark, mark.to_owned())).collect();

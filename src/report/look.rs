@@ -22,8 +22,8 @@ pub(super) struct Watched {
     pub(super) reported: bool,
 }
 
-/// Checks, without any lock, which threads hold the locks and which handlers run. Returns whether a handler has run for so
-/// long that it is to be reported.
+/// Checks, without any lock, which threads hold the locks and which handlers run. Returns whether a
+/// handler has run for so long that it is to be reported.
 pub(super) fn look(places: &[OpenContext], watched: &mut Vec<Watched>, stall: Duration) -> bool {
     let mut due = false;
     watched.retain(|watched| places.iter().any(|place| place.instance == watched.instance));

@@ -129,7 +129,8 @@ fn polls_again(context: &Context, polls: u64) -> bool {
     context.enter_within(MOMENT).is_ok_and(|held| held.is_some_and(|mut held| held.polls() != polls))
 }
 
-/// Without a launcher that would gather it, the report goes to standard error: in one piece, each line with the task's number.
+/// Without a launcher that would gather it, the report goes to standard error: in one piece, each
+/// line with the task's number.
 pub(super) fn print(summary: &Summary, cause: &launcher::Cause) {
     let task = summary
         .task
@@ -146,7 +147,8 @@ pub(super) fn print(summary: &Summary, cause: &launcher::Cause) {
     for line in &summary.lines {
         let _ = writeln!(text, "LAPI: task {task}: {line}");
     }
-    // Not by the standard library's buffered streams: their lock could be held for ever in a child of a fork.
+    // Not by the standard library's buffered streams: their lock could be held for ever in a
+    // child of a fork.
     let text = with_lines(&text);
     let mut left = text.as_bytes();
     while let Ok(written @ 1..) = rustix::io::write(std::io::stderr().as_fd(), left) {

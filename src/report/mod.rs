@@ -1,5 +1,5 @@
-//! What each thread of a context waits for, for a user who asks why nothing moves: a snapshot of each context, rendered by `text`.
-//! A job without reports pays nothing for it.
+//! What each thread of a context waits for, for a user who asks why nothing moves: a snapshot of
+//! each context, rendered by `text`. A job without reports pays nothing for it.
 
 pub mod attach;
 pub mod crash;
@@ -17,7 +17,8 @@ use std::time::Duration;
 /// Why a context's lock cannot be taken.
 #[derive(Clone, Debug)]
 pub struct Locked {
-    /// The thread that holds it (see [`crate::base::known_threads::this_thread`]); 0: one after another.
+    /// The thread that holds it (see [`crate::base::known_threads::this_thread`]); 0: one
+    /// after another.
     pub owner: usize,
     /// The handler that runs in it.
     pub run: Option<Run>,

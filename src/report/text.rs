@@ -10,7 +10,8 @@ use crate::transport::{PeerState, Task};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How a thread is named: by the system's number and its name, or by its address when these are unknown.
+/// How a thread is named: by the system's number and its name, or by its address when
+/// these are unknown.
 pub fn thread(thread: usize) -> String {
     match thread_number(thread) {
         Some(number) => {

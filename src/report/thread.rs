@@ -1,7 +1,9 @@
-//! The thread that reports what this process waits for: when the bell rings (see [`crate::base::bell`]), or when the launcher asks over its
-//! socket. It belongs to the process, from the first LAPI_Init to the last LAPI_Term, and knows its open contexts.
+//! The thread that reports what this process waits for: when the bell rings (see
+//! [`crate::base::bell`]), or when the launcher asks over its socket. It belongs to the process,
+//! from the first LAPI_Init to the last LAPI_Term, and knows its open contexts.
 //!
-//! A child of fork has no such thread, and forgets all of it; the memory of the parent's state stays allocated, unchanged.
+//! A child of fork has no such thread, and forgets all of it; the memory of the parent's state
+//! stays allocated, unchanged.
 
 use crate::base::bell::{self, Bell, Cause};
 use crate::base::known_threads::note_thread;
@@ -22,8 +24,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Duration;
 
-/// How often it checks for handlers that do not return, at least and at most, where it checks at all. In a job of several hundred
-/// tasks it checks up to four times as seldom.
+/// How often it checks for handlers that do not return, at least and at most, where it checks at
+/// all. In a job of several hundred tasks it checks up to four times as seldom.
 const LOOK: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 /// How long LAPI_Term waits for the thread.
 const END: Duration = Duration::from_secs(1);
@@ -76,8 +78,9 @@ pub fn forget_in_child() {
     ended::forget_in_child();
 }
 
-/// A context of `task` of `tasks` is being opened: it is reported from now on. The first one starts the thread, informs the
-/// launcher, with its settings. A process in which the thread cannot be started works without reports.
+/// A context of `task` of `tasks` is being opened: it is reported from now on. The first one starts
+/// the thread, informs the launcher, with its settings. A process in which the thread cannot be
+/// started works without reports.
 pub fn enlist(
     context: &Arc<Context>,
     instance: usize,
@@ -110,7 +113,8 @@ pub fn enlist(
     }
 }
 
-/// Does this with each open context, from the handler of a signal: nothing is done when another call has the lock.
+/// Does this with each open context, from the handler of a signal: nothing is done when another
+/// call has the lock.
 pub(super) fn with_contexts(mut does: impl FnMut(&Context)) {
     let found = STATE.load(Ordering::Acquire);
     // SAFETY: made from a box, and never freed once it is in `STATE`.
@@ -132,8 +136,9 @@ pub fn ready() {
     }
 }
 
-/// A context is closed, or about to be. With the last one the thread ends; when `wait`, the call returns after that. The
-/// signal's handler stays, and does nothing from then on: the launcher may send the signal to a task that has just ended LAPI.
+/// A context is closed, or about to be. With the last one the thread ends; when `wait`, the call
+/// returns after that. The signal's handler stays, and does nothing from then on: the launcher may
+/// send the signal to a task that has just ended LAPI.
 pub fn dismiss(context: &Context, wait: bool) {
     let mut state = state().lock();
     state

@@ -1,16 +1,18 @@
-//! Faults on purpose: wraps any transport and makes its packets late, out of order, refused, or its task dead.
+//! Faults on purpose: wraps any transport and makes its packets late, out of order, refused, or
+//! its task dead.
 //!
-//! All decisions come from one seed, through one generator for each task, and depend on nothing but the calls that
-//! are made: a run that steps its tasks in one thread happens again exactly when it is given the same
-//! [`FaultPlan`], and the plan prints itself as one complete line.
+//! All decisions come from one seed, through one generator for each task, and depend on nothing but
+//! the calls that are made: a run that steps its tasks in one thread happens again exactly when it
+//! is given the same [`FaultPlan`], and the plan prints itself as one complete line.
 //!
-//! Nothing is lost and nothing arrives twice: the contract of a [`Transport`] excludes both, and the wrapper keeps that
-//! contract. In particular:
+//! Nothing is lost and nothing arrives twice: the contract of a [`Transport`] excludes both, and
+//! the wrapper keeps that contract. In particular:
 //!
-//! * A packet that is held back comes out after some calls of [`Endpoint::recv`], also when nothing else arrives.
-//!   Until then [`Wakeup::arm`] returns `false`, so no thread sleeps over it.
-//! * A sender that was refused for no reason does not wait for room that was there all the time: the next
-//!   [`Wakeup::arm`] returns `false` once, or the descriptor becomes readable when it is armed already.
+//! * A packet that is held back comes out after some calls of [`Endpoint::recv`], also when nothing
+//!   else arrives. Until then [`Wakeup::arm`] returns `false`, so no thread sleeps over it.
+//! * A sender that was refused for no reason does not wait for room that was there all the time:
+//!   the next [`Wakeup::arm`] returns `false` once, or the descriptor becomes readable when it is
+//!   armed already.
 //! * A peer is not reported to have left while packets from it are held back.
 
 use std::collections::VecDeque;
@@ -37,16 +39,17 @@ const REORDER_POLLS: u32 = 8;
 pub struct FaultPlan {
     /// Decides everything that the other fields leave open.
     pub seed: u64,
-    /// The probability that an arriving packet is held back; what its sender sent later then waits behind it
-    /// (unless `reorder` is above 0).
+    /// The probability that an arriving packet is held back; what its sender sent later then waits
+    /// behind it (unless `reorder` is above 0).
     pub delay: f64,
-    /// For how many polls (calls of [`Endpoint::recv`]) it is held back at most; at least 1 is meant.
+    /// For how many polls (calls of [`Endpoint::recv`]) it is held back at most; at
+    /// least 1 is meant.
     pub delay_polls: u32,
     /// The probability that an arriving packet is set aside while later ones overtake it. Above 0,
     /// [`Limits::ordered`] is false.
     pub reorder: f64,
-    /// The probability that a packet is refused with [`SendOutcome::NoRoom`] although there may be room. Below 1,
-    /// or nothing is ever sent.
+    /// The probability that a packet is refused with [`SendOutcome::NoRoom`] although there may be
+    /// room. Below 1, or nothing is ever sent.
     pub refuse: f64,
     /// This task dies as soon as it has sent and received this number of packets, both together.
     pub death: Option<(Task, u64)>,
@@ -118,8 +121,8 @@ impl<T: Transport> Faulty<T> {
         &mut self.inner
     }
 
-    /// Wraps all ends of a job that lives in this process: element `i` is task `i`. When the task of
-    /// [`FaultPlan::death`] dies, the others see it as [`PeerState::Dead`] and are woken.
+    /// Wraps all ends of a job that lives in this process: element `i` is task `i`. When the task
+    /// of [`FaultPlan::death`] dies, the others see it as [`PeerState::Dead`] and are woken.
     pub fn join(ends: Vec<T>, plan: &FaultPlan) -> Vec<Self> {
         let dead = Arc::new(AtomicBool::new(false));
         let tasks = ends.len() as u32;
@@ -129,8 +132,8 @@ impl<T: Transport> Faulty<T> {
             .collect()
     }
 
-    /// Wraps one end alone, where the others live in other processes. Death then means silence: the task neither
-    /// sends nor receives any more, and its peers have to find that out by themselves.
+    /// Wraps one end alone, where the others live in other processes. Death then means silence: the
+    /// task neither sends nor receives any more, and its peers have to find that out by themselves.
     pub fn alone(end: T, task: Task, plan: &FaultPlan) -> Self {
         Self::wrap(end, task, 0, plan, Arc::default())
     }
@@ -247,7 +250,8 @@ impl<T: Transport> Endpoint for Faulty<T> {
         }
         self.polls += 1;
         loop {
-            // In arrival order: where order is kept, no packet is due before an earlier one of its sender.
+            // In arrival order: where order is kept, no packet is due before an earlier one
+            // of its sender.
             let full = self.held.len() >= HELD_MAX;
             if let Some(at) = self.held.iter().position(|held| full || held.due <= self.polls) {
                 let held = self.held.remove(at).expect("found just now");
@@ -311,7 +315,8 @@ impl<T: Transport> Wakeup for Faulty<T> {
 
     fn arm(&mut self) -> bool {
         if self.is_dead(self.task) {
-            // Nothing will arrive: a thread that sleeps nevertheless is woken at once, and sees that all peers are gone.
+            // Nothing will arrive: a thread that sleeps nevertheless is woken at once, and sees
+            // that all peers are gone.
             self.inner.wake();
             return true;
         }

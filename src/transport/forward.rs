@@ -1,7 +1,7 @@
 //! What a wrapper of a transport passes on to the transport inside.
 
-/// Writes these methods of [`super::Endpoint`], [`super::Wakeup`] or [`super::Peers`], as calls of the same methods of
-/// `self.inner()` or, where they change something, `self.inner_mut()`.
+/// Writes these methods of [`super::Endpoint`], [`super::Wakeup`] or [`super::Peers`], as calls of
+/// the same methods of `self.inner()` or, where they change something, `self.inner_mut()`.
 macro_rules! forward {
     (properties) => {
         fn properties(&self) -> $crate::transport::Properties {

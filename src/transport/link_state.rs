@@ -22,7 +22,8 @@ const RTMGRP_LINK: u32 = 1;
 /// A link of which both are set carries packets.
 const RUNNING: u32 = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
 
-/// The length of the head of a message, of what follows it for a link, and of the head of an attribute.
+/// The length of the head of a message, of what follows it for a link, and of the head
+/// of an attribute.
 const HEAD: usize = 16;
 const LINK: usize = 16;
 const ATTRIBUTE: usize = 4;
@@ -57,7 +58,8 @@ struct Report {
 }
 
 impl LinkState {
-    /// Follows the interfaces with these names: one for each interface, `None` for one that has none.
+    /// Follows the interfaces with these names: one for each interface, `None` for one
+    /// that has none.
     ///
     /// # Errors
     /// The kernel has no rtnetlink, or refuses it.
@@ -119,7 +121,8 @@ impl Links for LinkState {
                 // The end of a reply may be among what was lost.
                 Err(Errno::NOBUFS) => (self.asked, self.stale) = (false, true),
                 Err(Errno::INTR) => continue,
-                // The state of all links is asked for, one question after the other: now, or at the next call.
+                // The state of all links is asked for, one question after the other: now, or at
+                // the next call.
                 Err(_) if !self.stale || self.asked || self.ask().is_err() => break,
                 Err(_) => continue,
             }
@@ -151,7 +154,8 @@ fn messages(mut rest: &[u8]) -> Vec<Message> {
             found.push(Message::End(i32::from(kind) == libc::NLMSG_DONE && !interrupted));
             continue;
         }
-        // A message of a family speaks of the link as a part of something else: one that leaves a bridge is not gone.
+        // A message of a family speaks of the link as a part of something else: one that leaves a
+        // bridge is not gone.
         if ![libc::RTM_NEWLINK, libc::RTM_DELLINK].contains(&kind) || len < HEAD + LINK || message[HEAD] != 0
         {
             continue;

@@ -45,9 +45,9 @@ impl Parcel {
         words.clear();
         words.resize((head_len + pad8(body_len)) / 8, 0);
         let to = words.as_mut_ptr().cast::<u8>();
-        // SAFETY: `words` has room for the head (a multiple of 8 bytes), the first piece padded to a multiple of
-        // 8 and the second piece: body_len() counts exactly these. The pieces are readable as the caller
-        // promised.
+        // SAFETY: `words` has room for the head (a multiple of 8 bytes), the first piece padded to
+        // a multiple of 8 and the second piece: body_len() counts exactly these. The pieces are
+        // readable as the caller promised.
         unsafe {
             to.copy_from_nonoverlapping(packet.head.as_ptr(), head_len);
             let body = to.add(head_len);
@@ -59,11 +59,13 @@ impl Parcel {
         Self { src, head_len, body_len, words, lent }
     }
 
-    /// Copies what is still in its sender's memory, which is free then: the ticket under which it was lent.
+    /// Copies what is still in its sender's memory, which is free then: the ticket under
+    /// which it was lent.
     pub(super) fn fetch(&mut self) -> Option<Ticket> {
         let (ticket, piece) = self.lent.take()?;
         let to = self.words.as_mut_ptr().cast::<u8>();
-        // SAFETY: the piece ends the body, for which there is room; its sender does not change it until the report.
+        // SAFETY: the piece ends the body, for which there is room; its sender does not change it
+        // until the report.
         unsafe { bytes::copy(piece, to.add(self.head_len + self.body_len - piece.len)) };
         Some(ticket)
     }
@@ -81,8 +83,8 @@ impl Parcel {
         }
     }
 
-    /// The memory, to be used again. In debug builds it is overwritten, so that a reader who kept a pointer into
-    /// a released packet is found out.
+    /// The memory, to be used again. In debug builds it is overwritten, so that a reader who kept a
+    /// pointer into a released packet is found out.
     pub(super) fn into_words(mut self) -> Vec<u64> {
         if cfg!(debug_assertions) {
             self.words.fill(0xdbdb_dbdb_dbdb_dbdb);
@@ -91,8 +93,9 @@ impl Parcel {
     }
 }
 
-/// Writes a packet's head, and its body from the next byte on, without its second piece when that is `lent`: the number of bytes. What
-/// fills the last word is 0, and so is the padding between the pieces: no byte of memory that the program did not send leaves this task.
+/// Writes a packet's head, and its body from the next byte on, without its second piece when that
+/// is `lent`: the number of bytes. What fills the last word is 0, and so is the padding between the
+/// pieces: no byte of memory that the program did not send leaves this task.
 ///
 /// # Safety
 /// The pieces of `packet` are readable.

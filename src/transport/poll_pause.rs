@@ -1,16 +1,18 @@
-//! Polls of a network that can be left out: one that finds nothing costs half a microsecond, which a message waits for that is sent
-//! next.
+//! Polls of a network that can be left out: one that finds nothing costs half a microsecond, which
+//! a message waits for that is sent next.
 
 use crate::base::clock::ticks;
 
-/// A poll that follows the one before within this many ticks, 10 to 50 microseconds, can be left out.
+/// A poll that follows the one before within this many ticks, 10 to 50 microseconds,
+/// can be left out.
 const REST: u64 = 50_000;
 
-/// How many polls are left out after a packet was sent or taken: those of two calls of the program that follow each other, and the
-/// first one that waits for the reply, which cannot have come yet.
+/// How many polls are left out after a packet was sent or taken: those of two calls of the program
+/// that follow each other, and the first one that waits for the reply, which cannot have come yet.
 const POLLS: u8 = 3;
 
-/// How many accesses to peers' memory may be started without a poll between them. Their confirmations then come together.
+/// How many accesses to peers' memory may be started without a poll between them. Their
+/// confirmations then come together.
 const ACCESSES: u8 = 8;
 
 #[derive(Default)]
@@ -29,7 +31,8 @@ impl PollPause {
         self.polls = POLLS;
     }
 
-    /// An access to a peer's memory was started, which may have taken longer than the time for which polls can be left out.
+    /// An access to a peer's memory was started, which may have taken longer than the time for
+    /// which polls can be left out.
     pub(super) fn note_access(&mut self) {
         self.note_access_at(ticks());
     }

@@ -6,8 +6,9 @@ use super::{HAS_PURGED, PeerStanding, PeerState};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Up,
-    /// The peer may not have called LAPI_Init yet, or this task may have taken the place of a process that it knows: packets find no room before
-    /// the connection is made. With UDP and no launcher only.
+    /// The peer may not have called LAPI_Init yet, or this task may have taken the place of a
+    /// process that it knows: packets find no room before the connection is made. With UDP and no
+    /// launcher only.
     Meeting,
     /// The peer has ended LAPI.
     Closed,

@@ -1,7 +1,9 @@
-//! A job on several hosts: one transport for the tasks of this host, another one for the others, behind one set of traits.
+//! A job on several hosts: one transport for the tasks of this host, another one for the others,
+//! behind one set of traits.
 //!
-//! It is built only for a job in which this task has peers of both kinds; a job on one machine has shared memory itself.
-//! The two sides share nothing but the descriptor to sleep on, which is readable when either side's is.
+//! It is built only for a job in which this task has peers of both kinds; a job on one machine has
+//! shared memory itself. The two sides share nothing but the descriptor to sleep on, which is
+//! readable when either side's is.
 
 use super::{
     Access, AccessId, Copy, EndedWrite, Endpoint, Exposure, Inbound, Key, Limits, Outgoing, PeerStanding,

@@ -1,5 +1,5 @@
-//! One descriptor on which the threads of a task sleep: over an event of the task's own and, while it is watched, the descriptors
-//! of the network.
+//! One descriptor on which the threads of a task sleep: over an event of the task's own and, while
+//! it is watched, the descriptors of the network.
 
 use crate::base::poll::is_event;
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -37,8 +37,8 @@ impl Sleeper {
         }
     }
 
-    /// Watches the descriptors of the network, or not any more: the same ones as before. Whether that is so now; where there is nothing to
-    /// watch, it is.
+    /// Watches the descriptors of the network, or not any more: the same ones as before. Whether
+    /// that is so now; where there is nothing to watch, it is.
     pub(super) fn watch<'a>(
         &mut self,
         network: impl IntoIterator<Item = BorrowedFd<'a>, IntoIter: Clone>,

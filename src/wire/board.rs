@@ -1,10 +1,11 @@
-//! The content of the file that a launcher shares with the tasks of a job (`LAPI_JOB_FD`): a record for each task,
-//! little-endian words of 32 bits, and after all records a place for each task's card ([`super::card`]) of each instance. The
-//! launcher makes it full of zeros; each task writes what is its own, and all read everything. Places that no task writes take no
-//! memory.
+//! The content of the file that a launcher shares with the tasks of a job (`LAPI_JOB_FD`): a record
+//! for each task, little-endian words of 32 bits, and after all records a place for each task's
+//! card ([`super::card`]) of each instance. The launcher makes it full of zeros; each task writes
+//! what is its own, and all read everything. Places that no task writes take no memory.
 //!
-//! On several machines each task has a file of its own. The launcher copies what a task writes into the files of all others; a socket
-//! beside the file, the *bell*, gets an empty message after each change. LAPI_JOB_FD is NUMBER:INODE@PARTITION, or with a bell
+//! On several machines each task has a file of its own. The launcher copies what a task writes into
+//! the files of all others; a socket beside the file, the *bell*, gets an empty message after each
+//! change. LAPI_JOB_FD is NUMBER:INODE@PARTITION, or with a bell
 //! NUMBER:INODE:NUMBER:INODE@PARTITION.
 
 use super::frame::Task;
@@ -26,8 +27,9 @@ pub fn size(tasks: u32) -> u64 {
     u64::from(tasks) * (RECORD + u64::from(INSTANCES) * TURNS * CARD)
 }
 
-/// Places that the openings of an instance use in turn. A task that has all cards of an opening has read those of the one
-/// before: so two places are enough for a task that closes an opening and begins the next while others still read.
+/// Places that the openings of an instance use in turn. A task that has all cards of an opening has
+/// read those of the one before: so two places are enough for a task that closes an opening and
+/// begins the next while others still read.
 const TURNS: u64 = 2;
 
 /// The position of the card of this task, instance and opening, in bytes from the beginning.
@@ -50,11 +52,11 @@ pub enum Word {
     Opened(u32),
     /// The last opening of this instance that was closed again, counted likewise.
     Closed(u32),
-    /// The opening of this instance that the process before this one had not closed when it died: its successor joins that one. 0:
-    /// there is none. The launcher writes it.
+    /// The opening of this instance that the process before this one had not closed when it died:
+    /// its successor joins that one. 0: there is none. The launcher writes it.
     Rejoins(u32),
-    /// 1: the process of this task has ended, and no other one has been started. Where the tasks are on several machines, the launcher
-    /// writes it.
+    /// 1: the process of this task has ended, and no other one has been started. Where the tasks
+    /// are on several machines, the launcher writes it.
     Ended,
 }
 

@@ -1,7 +1,8 @@
-//! What a task publishes about itself in a job on several hosts: numbers little-endian, each text and each address with its
-//! length before it.
+//! What a task publishes about itself in a job on several hosts: numbers little-endian, each text
+//! and each address with its length before it.
 //!
-//! A task that cannot take part publishes why: the others end LAPI_Init with that reason instead of waiting.
+//! A task that cannot take part publishes why: the others end LAPI_Init with that reason
+//! instead of waiting.
 
 use core::net::IpAddr;
 
@@ -39,7 +40,8 @@ pub struct Card {
     pub pid: u32,
     /// When its process was started, in ticks since the start of its kernel; 0: unknown.
     pub started: u64,
-    /// The numbering of its process: tasks of one host with equal numbers see each other's processes. 0: unknown.
+    /// The numbering of its process: tasks of one host with equal numbers see each other's
+    /// processes. 0: unknown.
     pub pid_namespace: u64,
     /// Why it cannot take part; empty when it can.
     pub failure: String,
@@ -219,7 +221,8 @@ mod tests {
         }
         assert_eq!(Card::decode(&[&bytes[..], &[0]].concat()), None);
         assert_eq!(Card { addresses: vec![vec![0; LONGEST]], ..card }.encode(), None);
-        // What no task encodes: a text that is too long (the first one is empty, behind 40 bytes), and too long a card.
+        // What no task encodes: a text that is too long (the first one is empty, behind 40 bytes),
+        // and too long a card.
         let empty = Card::default().encode().expect("not too long");
         let long_text =
             |len: u16| [&empty[..40], &len.to_le_bytes(), &vec![b'x'; len.into()], &empty[42..]].concat();

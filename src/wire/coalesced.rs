@@ -1,13 +1,13 @@
 //! Several packets from one task to another, sent as one.
 //!
-//! The head of the one packet is [`HEAD`]. Its body is a sequence of 64-bit words: for each packet one that says how long it is (the
-//! bytes of its head in the lower half, those of its body in the upper half), its head, and its body, which is followed by the next
-//! packet from the next word on.
+//! The head of the one packet is [`HEAD`]. Its body is a sequence of 64-bit words: for each packet
+//! one that says how long it is (the bytes of its head in the lower half, those of its body in the
+//! upper half), its head, and its body, which is followed by the next packet from the next word on.
 
 use super::frame::HEAD_MAX;
 
-/// The head of a packet that contains others: its first byte is the kind of no packet of the protocol, and as a whole it is no head of the
-/// transports' tests either.
+/// The head of a packet that contains others: its first byte is the kind of no packet of the
+/// protocol, and as a whole it is no head of the transports' tests either.
 pub const HEAD: [u8; 8] = *b"\xc0oalesce";
 
 /// Where a packet is, in words.

@@ -1,5 +1,5 @@
-//! The content of a datagram of the transport `udp`, inside of its seal: a header of 40 bytes, and what follows it. All numbers are
-//! little-endian.
+//! The content of a datagram of the transport `udp`, inside of its seal: a header of 40 bytes, and
+//! what follows it. All numbers are little-endian.
 
 use super::frame::HEAD_MAX;
 use std::ops::Range;
@@ -24,8 +24,9 @@ pub const NO_DELAY: u16 = u16::MAX;
 pub enum DatagramKind {
     /// A part of a packet.
     Data(Fragment),
-    /// A map of what has arrived behind [`Header::acknowledged`]: this number of words of 64 bits. The lowest bit of the first word is that
-    /// of the number after the acknowledged one, which itself has not arrived.
+    /// A map of what has arrived behind [`Header::acknowledged`]: this number of words of 64 bits.
+    /// The lowest bit of the first word is that of the number after the acknowledged one, which
+    /// itself has not arrived.
     Acknowledgement(u8),
     /// Nothing: the receiver is to acknowledge at once.
     Ping,
@@ -57,8 +58,9 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Which bytes of the packet a fragment of `len` bytes has; `None` when no packet is cut like that. All fragments of a packet are
-    /// equally long, and as short as their count allows: behind the end of the packet the last one has some bytes without a meaning.
+    /// Which bytes of the packet a fragment of `len` bytes has; `None` when no packet is cut like
+    /// that. All fragments of a packet are equally long, and as short as their count allows: behind
+    /// the end of the packet the last one has some bytes without a meaning.
     #[inline]
     pub fn place(&self, len: usize) -> Option<Range<usize>> {
         let (packet, count, index) = (self.packet_len as usize, self.count as usize, self.index as usize);
@@ -82,7 +84,8 @@ pub struct Header {
     pub echo: u64,
     /// For how many fragments there is room, from the acknowledged number on.
     pub room: u16,
-    /// The time between the arrival of `echo` and this datagram, in units of 8 microseconds; or [`NO_DELAY`].
+    /// The time between the arrival of `echo` and this datagram, in units of 8 microseconds;
+    /// or [`NO_DELAY`].
     pub delay: u16,
 }
 
@@ -202,13 +205,15 @@ impl Hello {
         bytes
     }
 
-    /// A number that was drawn at a moment: `order`, in its upper 48 bits, and random bits. It is not 0.
+    /// A number that was drawn at a moment: `order`, in its upper 48 bits, and random
+    /// bits. It is not 0.
     pub fn number(order: u64, random: u128) -> u128 {
         u128::from(order) << RANDOM | random >> (128 - RANDOM) | 1
     }
 
-    /// When the sender has drawn its number, in units of its own: of two hellos of a process the one with the greater order is about the
-    /// later incarnation. Not for numbers that answer something, which are only random.
+    /// When the sender has drawn its number, in units of its own: of two hellos of a process the
+    /// one with the greater order is about the later incarnation. Not for numbers that answer
+    /// something, which are only random.
     pub fn order(&self) -> u64 {
         (self.mine >> RANDOM) as u64
     }
@@ -290,11 +295,13 @@ mod tests {
         refuses(DatagramKind::Data(fragment(0, 0, 100)), 100);
         refuses(DatagramKind::Data(fragment(1, 1, 100)), 100);
         refuses(DatagramKind::Data(fragment(2, 2, 1001)), 501);
-        // A last fragment that is cut short, one that is filled up further than the others are long, and longer ones.
+        // A last fragment that is cut short, one that is filled up further than the others are
+        // long, and longer ones.
         refuses(DatagramKind::Data(fragment(1, 2, 1001)), 500);
         refuses(DatagramKind::Data(fragment(1, 2, 1001)), 502);
         refuses(DatagramKind::Data(fragment(0, 2, 1001)), 1000);
-        // Three fragments of two bytes have six: the third would have none of four, and the fourth less than none of five.
+        // Three fragments of two bytes have six: the third would have none of four, and the fourth
+        // less than none of five.
         refuses(DatagramKind::Data(Fragment { head_len: 0, ..fragment(2, 3, 4) }), 2);
         refuses(DatagramKind::Data(Fragment { head_len: 0, ..fragment(3, 4, 5) }), 2);
         refuses(DatagramKind::Data(fragment(0, 2, 100)), 100);

@@ -1,6 +1,6 @@
-//! What the tasks of a job send each other at start-up, where the launcher only carries bytes: the values of one task, the
-//! table with the values of all tasks, and the frames of the exchange over TCP ([`crate::job::exchange`]). Numbers are
-//! little-endian words of 32 bits.
+//! What the tasks of a job send each other at start-up, where the launcher only carries bytes: the
+//! values of one task, the table with the values of all tasks, and the frames of the exchange over
+//! TCP ([`crate::job::exchange`]). Numbers are little-endian words of 32 bits.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,16 @@ pub const MAGIC: [u8; 8] = *b"LAPI-EX2";
 pub const NONCE: usize = 16;
 /// Bytes of a proof.
 pub const PROOF: usize = 32;
-/// The largest frame, in bytes: the table of the largest job with 4 KiB per task, and as much again.
+/// The largest frame, in bytes: the table of the largest job with 4 KiB per task, and
+/// as much again.
 pub const LONGEST_FRAME: usize = 128 << 20;
 /// The largest frame with the values of one task, which has proved that it knows the key.
 pub const LONGEST_VALUES: usize = 256 << 10;
 /// The largest frame of a peer that has not proved anything yet.
 pub const LONGEST_FIRST_FRAME: usize = 256;
 
-/// The first frame of a task, its connection request: which fence of which job it wants to take part in.
+/// The first frame of a task, its connection request: which fence of which job it wants
+/// to take part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The hash of the job's key.
@@ -68,7 +70,8 @@ pub fn frame(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The first frame at the beginning of `input`, which is removed from it; `None` until it is there as a whole.
+/// The first frame at the beginning of `input`, which is removed from it; `None` until it is
+/// there as a whole.
 ///
 /// # Errors
 /// The length that the peer has announced, when that is more than `longest`.

@@ -8,8 +8,8 @@ pub type Task = u32;
 /// The longest head of a packet, in bytes. Heads are a multiple of 8 bytes long.
 pub const HEAD_MAX: usize = 48;
 
-/// A packet on its way out. The body that arrives is `first`, padded to a multiple of 8 bytes when `second` is
-/// not empty, followed by `second`.
+/// A packet on its way out. The body that arrives is `first`, padded to a multiple of 8 bytes when
+/// `second` is not empty, followed by `second`.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
     /// The head: at most [`HEAD_MAX`] bytes, a multiple of 8.
@@ -18,8 +18,9 @@ pub struct Outgoing<'a> {
     pub first: Piece,
     /// The second piece of the body.
     pub second: Source<'a>,
-    /// With more bytes than this in the second piece, its memory stays readable and unchanged until the packet is reported,
-    /// so that the packet may be taken ([`SendOutcome::Taken`]). `usize::MAX`: never.
+    /// With more bytes than this in the second piece, its memory stays readable and unchanged until
+    /// the packet is reported, so that the packet may be taken ([`SendOutcome::Taken`]).
+    /// `usize::MAX`: never.
     pub copy_limit: usize,
 }
 
@@ -47,13 +48,16 @@ pub struct Ticket(pub u64);
 pub enum SendOutcome {
     /// The packet was accepted, and its memory is free.
     Sent,
-    /// The packet was accepted, its memory is free, and it waits here for others, to be sent with them.
+    /// The packet was accepted, its memory is free, and it waits here for others, to be
+    /// sent with them.
     Held,
-    /// The packet was accepted, but its second piece is read until the ticket is reported. Head and first piece were copied.
+    /// The packet was accepted, but its second piece is read until the ticket is reported. Head and
+    /// first piece were copied.
     Taken(Ticket),
     /// No room now; nothing was changed. Try again after the peer has made progress.
     NoRoom,
-    /// The peer has left: no packet will ever reach it. Nothing that was taken for it is read or reported any more.
+    /// The peer has left: no packet will ever reach it. Nothing that was taken for it is read or
+    /// reported any more.
     Gone,
 }
 

@@ -1,5 +1,5 @@
-//! What two tasks send each other to connect: a version, a kind, and the fields of that kind, all numbers little-endian.
-//! The descriptors of a request or a reply travel with it.
+//! What two tasks send each other to connect: a version, a kind, and the fields of that kind, all
+//! numbers little-endian. The descriptors of a request or a reply travel with it.
 
 use super::frame::Task;
 
@@ -25,11 +25,13 @@ pub struct Hello {
     pub task: Task,
     /// The number of tasks in its job.
     pub tasks: u32,
-    /// How often this task has opened this instance of LAPI in this job: tasks of equal generations belong together.
+    /// How often this task has opened this instance of LAPI in this job: tasks of equal generations
+    /// belong together.
     pub generation: u32,
     /// A random number of this context, which distinguishes a process from the one before it.
     pub incarnation: u64,
-    /// Not [`NO_EPOCH`] when the program has resumed the receiver: the sender's place among the collective operations.
+    /// Not [`NO_EPOCH`] when the program has resumed the receiver: the sender's place among the
+    /// collective operations.
     pub epoch: u64,
     /// Where the sender's landmark lies in its memory.
     pub landmark: u64,
@@ -37,7 +39,8 @@ pub struct Hello {
     pub mark: u64,
     /// The sender takes part in asymmetric barriers.
     pub asymmetric: bool,
-    /// The address of its program, 0 if that is not linked with the library; and the address of the library.
+    /// The address of its program, 0 if that is not linked with the library; and the address
+    /// of the library.
     pub maps: [u64; 2],
     /// The job's secret.
     pub secret: Vec<u8>,

@@ -1,12 +1,14 @@
-//! The key by which a peer reaches registered memory. It travels in the body of the packet that asks for an access.
+//! The key by which a peer reaches registered memory. It travels in the body of the packet that
+//! asks for an access.
 //!
 //! | word | field |
 //! |---|---|
 //! | 0 | `key`: names the registration |
 //! | 1 | `offset`: what is added to an address of the owner (modulo 2^64) to get the address that the network wants |
 //!
-//! The words are little-endian. An active message's key is behind its user header. Other requests for contiguous data have an
-//! [`Exposed`] as their body: the address of the memory, then the key. A request for data in many places has a list of [`Part`]s.
+//! The words are little-endian. An active message's key is behind its user header. Other requests
+//! for contiguous data have an [`Exposed`] as their body: the address of the memory, then the key.
+//! A request for data in many places has a list of [`Part`]s.
 
 /// What a peer needs for accesses to memory that was registered for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +77,8 @@ impl Exposed {
     }
 }
 
-/// A part of a message whose bytes are contiguous at the task that asks for an access, which has registered them.
+/// A part of a message whose bytes are contiguous at the task that asks for an access, which has
+/// registered them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The number of its first byte in the message.
@@ -96,13 +99,14 @@ impl Part {
         words.extend([from, len, addr, key.key, key.offset]);
     }
 
-    /// Reads the parts of a message of `total` bytes. `None` unless there are some, each of some bytes, in the order of the
-    /// message, apart from each other, and inside of it.
+    /// Reads the parts of a message of `total` bytes. `None` unless there are some, each of some
+    /// bytes, in the order of the message, apart from each other, and inside of it.
     pub fn list(words: &[u64], total: u64) -> Option<Box<[Self]>> {
         Self::list_from(words, 0, total)
     }
 
-    /// The parts of a list that begin with byte `end` of the message or later: those before it are known.
+    /// The parts of a list that begin with byte `end` of the message or later: those
+    /// before it are known.
     pub fn list_from(words: &[u64], mut end: u64, total: u64) -> Option<Box<[Self]>> {
         let part = |words: &[u64]| {
             let &[from, len, addr, key, offset] = words else { return None };

@@ -1,4 +1,5 @@
-//! What a task and its launcher send each other over the socket that LAPI_REPORT_FD names: datagrams of text.
+//! What a task and its launcher send each other over the socket that LAPI_REPORT_FD names:
+//! datagrams of text.
 //!
 //! ```text
 //! task -> launcher   LAPI-REPORT 1 enter\npid P\ntask T N      the first LAPI_Init of the process begins
@@ -11,9 +12,9 @@
 //!                    LAPI-REPORT 1 ended\namong A B\n...       those with numbers from A on, and below B
 //! ```
 //!
-//! The launcher sends the whole list of ended tasks each time, in several messages if it is long, so a message that is late or lost does no
-//! harm. Lines
-//! that begin with an unknown word are skipped.
+//! The launcher sends the whole list of ended tasks each time, in several messages if it is
+//! long, so a message that is late or lost does no harm. Lines that begin with an unknown
+//! word are skipped.
 
 use std::fmt::{self, Write as _};
 use std::ops::Range;
@@ -24,8 +25,8 @@ const HEAD: &str = "LAPI-REPORT 1 ";
 /// The longest message, in bytes: a datagram always holds that.
 pub const LONGEST: usize = 64 << 10;
 
-/// How the message begins, on standard error, of a task that waits for another one to connect; that one's number follows. The
-/// launcher shows it once for all tasks.
+/// How the message begins, on standard error, of a task that waits for another one to connect; that
+/// one's number follows. The launcher shows it once for all tasks.
 pub const WAITING_FOR_TASK: &str = "waiting for task ";
 
 /// A message of a task.
@@ -59,7 +60,8 @@ pub enum FromTask {
 pub enum FromLauncher {
     /// Asks for a report, with this number.
     Ask(u64),
-    /// Asks for a report without its text, with this number. The task does not take it for one of a stall.
+    /// Asks for a report without its text, with this number. The task does not take it for
+    /// one of a stall.
     Look(u64),
     /// The tasks that have ended.
     Ended(Vec<(u32, Ended)>),

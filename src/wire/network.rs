@@ -1,12 +1,14 @@
 //! The frame before each packet on a network, and the transport's own messages.
 //!
-//! A packet is a frame of 16 bytes, the head, and the body, padded to a multiple of 8 bytes, so that the next one in the same
-//! buffer is aligned. The transport's own messages end in a tag of 16 bytes, which is not among the bytes that the frame counts. All numbers are little-endian.
+//! A packet is a frame of 16 bytes, the head, and the body, padded to a multiple of 8 bytes, so
+//! that the next one in the same buffer is aligned. The transport's own messages end in a tag of 16
+//! bytes, which is not among the bytes that the frame counts. All numbers are little-endian.
 
 use super::frame::{HEAD_MAX, Task};
 use super::rails::NOTE;
 
-/// The length in bytes of the tag behind each of the transport's own messages ([`FrameKind::has_tag`]).
+/// The length in bytes of the tag behind each of the transport's own messages
+/// ([`FrameKind::has_tag`]).
 pub const TAG: usize = 16;
 
 /// The length of a frame in bytes.
@@ -24,7 +26,8 @@ pub enum FrameKind {
     Hello = 3,
     /// A [`Rejoin`] and the sender's address.
     Rejoin = 4,
-    /// Nothing: the sender ends LAPI. `body_len` is the number of packets that it has sent, modulo 2^32.
+    /// Nothing: the sender ends LAPI. `body_len` is the number of packets that it has
+    /// sent, modulo 2^32.
     Departure = 5,
     /// Nothing: the departure and all packets before it have arrived.
     DepartureSeen = 6,
@@ -37,7 +40,8 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    /// Whether a tag of [`TAG`] bytes is the end of the message: of the transport's own messages all but credits, which packets carry, too.
+    /// Whether a tag of [`TAG`] bytes is the end of the message: of the transport's own messages
+    /// all but credits, which packets carry, too.
     #[inline]
     pub fn has_tag(self) -> bool {
         !matches!(self, Self::Packet | Self::Credits)
@@ -58,7 +62,8 @@ pub struct Frame {
     pub kind: FrameKind,
     /// The sender.
     pub src: Task,
-    /// The receiver's number of this connection: what has another one belongs to a former connection.
+    /// The receiver's number of this connection: what has another one belongs to a
+    /// former connection.
     pub tag: u32,
     /// The number of packets that the sender has given back to its transport since it last said so.
     pub credits: u16,
@@ -83,7 +88,8 @@ impl Frame {
         bytes
     }
 
-    /// The frame at the start of a message; `None` when it is not one, or when what follows has another length.
+    /// The frame at the start of a message; `None` when it is not one, or when what follows has
+    /// another length.
     #[inline]
     pub fn decode(message: &[u8]) -> Option<Self> {
         let (bytes, after) = message.split_first_chunk::<FRAME>()?;
@@ -173,7 +179,8 @@ pub enum Content {
     Watches = 4,
     /// The sender is this task, and knows that the receiver watches it.
     Watched = 5,
-    /// The sender is this task, and has ended LAPI. Over UDP only: other networks have [`FrameKind::Departure`].
+    /// The sender is this task, and has ended LAPI. Over UDP only: other networks have
+    /// [`FrameKind::Departure`].
     Closed = 6,
 }
 

@@ -9,10 +9,11 @@
 //! | 16-31 | `small`: the length of the user header, the operation, or the round |
 //! | 32-63 | `id`: the message's number between these two tasks |
 //!
-//! The words after it are in the order of the fields of [`Head`]'s variants; optional ones are left out when they
-//! are 0. What bodies hold of the protocol's own (the values of a collective operation, the words of a vector's description)
-//! are 64-bit words in the same order of bytes; all machines that the library runs on have it. Addresses are those of the
-//! task in which they are used; a `cookie` names an operation in the table of the task that made it, and is echoed.
+//! The words after it are in the order of the fields of [`Head`]'s variants; optional ones are left
+//! out when they are 0. What bodies hold of the protocol's own (the values of a collective
+//! operation, the words of a vector's description) are 64-bit words in the same order of bytes; all
+//! machines that the library runs on have it. Addresses are those of the task in which they are
+//! used; a `cookie` names an operation in the table of the task that made it, and is echoed.
 
 mod code;
 
@@ -38,7 +39,8 @@ pub enum Head {
         /// Each packet holds whole atoms of a DGSP.
         atoms: bool,
     },
-    /// An active message with a vector header handler, or its first packet. Body: user header, then data.
+    /// An active message with a vector header handler, or its first packet. Body: user
+    /// header, then data.
     Amv {
         /// Number of the message.
         id: u32,
@@ -55,16 +57,18 @@ pub enum Head {
         /// Bytes of data in all, when they are more than this packet's; else 0.
         total: u64,
     },
-    /// A put or get whose place at the target is a vector. Body: the vector's description in words (see
-    /// `engine::transfer::vector_wire`), then, of a put that fits this packet, the data. What does not fit follows: the rest of the
-    /// description as data of this message, the data of a put as data of the message with the next number. With
-    /// [`VECTOR_BY_KEYS`] there are, before the description, one word with the number of parts of the data that the target
-    /// reads (a put) or writes (a get) in the origin's memory, and these ([`super::key::Part`]); with [`VECTOR_MORE`] they are
-    /// not all parts.
+    /// A put or get whose place at the target is a vector. Body: the vector's description in words
+    /// (see `engine::transfer::vector_wire`), then, of a put that fits this packet, the data. What
+    /// does not fit follows: the rest of the description as data of this message, the data of a put
+    /// as data of the message with the next number. With [`VECTOR_BY_KEYS`] there are, before the
+    /// description, one word with the number of parts of the data that the target reads (a put) or
+    /// writes (a get) in the origin's memory, and these ([`super::key::Part`]); with
+    /// [`VECTOR_MORE`] they are not all parts.
     Vector {
         /// Number of the message.
         id: u32,
-        /// [`VECTOR_PUT`] or [`VECTOR_GET`], plus [`VECTOR_BY_KEYS`] for bulk transfer, plus [`VECTOR_MORE`].
+        /// [`VECTOR_PUT`] or [`VECTOR_GET`], plus [`VECTOR_BY_KEYS`] for bulk transfer, plus
+        /// [`VECTOR_MORE`].
         op: u16,
         /// Words of the description, and of what is before it.
         words: u32,
@@ -101,7 +105,8 @@ pub enum Head {
         /// The origin's operation, when it wants to know of the completion, or 0.
         cookie: u64,
     },
-    /// What the origin has put into the target's memory without the target's help: several puts together, whose completion the origin knows.
+    /// What the origin has put into the target's memory without the target's help: several puts
+    /// together, whose completion the origin knows.
     Accessed {
         /// Number of the message.
         id: u32,
@@ -115,7 +120,8 @@ pub enum Head {
         /// Where in the message these bytes belong.
         offset: u64,
     },
-    /// A put whose data the target reads from the origin's memory. Body: where it is, and its key ([`super::key::Exposed`]).
+    /// A put whose data the target reads from the origin's memory. Body: where it is, and its key
+    /// ([`super::key::Exposed`]).
     PutRequest {
         /// Number of the message.
         id: u32,
@@ -128,7 +134,8 @@ pub enum Head {
         /// Target counter, or 0.
         tgt_cntr: u64,
     },
-    /// Asks for data. Body: empty; or the origin's buffer and its key ([`super::key::Exposed`]), into which the target writes.
+    /// Asks for data. Body: empty; or the origin's buffer and its key ([`super::key::Exposed`]),
+    /// into which the target writes.
     Get {
         /// Where the data is.
         addr: u64,
@@ -146,7 +153,8 @@ pub enum Head {
         /// Where in the reply these bytes belong.
         offset: u64,
     },
-    /// The target has written the data that was asked for into the origin's memory: all that the origin has exposed.
+    /// The target has written the data that was asked for into the origin's memory: all that the
+    /// origin has exposed.
     Written {
         /// The operation that asked.
         cookie: u64,
@@ -176,8 +184,8 @@ pub enum Head {
         /// The operation.
         cookie: u64,
     },
-    /// An active message whose data the target fetches from the origin's memory. Body: user header, then the key of that memory
-    /// ([`super::key::Key`]) where the target needs one.
+    /// An active message whose data the target fetches from the origin's memory. Body: user header,
+    /// then the key of that memory ([`super::key::Key`]) where the target needs one.
     RequestToSend {
         /// Number of the message.
         id: u32,
@@ -194,8 +202,8 @@ pub enum Head {
         /// Target counter, or 0.
         tgt_cntr: u64,
     },
-    /// An active message of which the target fetches parts from the origin's memory. Body: user header, then the parts
-    /// ([`super::key::Part`]).
+    /// An active message of which the target fetches parts from the origin's memory. Body: user
+    /// header, then the parts ([`super::key::Part`]).
     PartsToSend {
         /// Number of the message.
         id: u32,
@@ -221,7 +229,8 @@ pub enum Head {
         /// The origin's operation.
         cookie: u64,
     },
-    /// The parts that follow. Body: the parts ([`super::key::Part`]); none, and no more of them: what was in no part goes in packets.
+    /// The parts that follow. Body: the parts ([`super::key::Part`]); none, and no more of them:
+    /// what was in no part goes in packets.
     MoreParts {
         /// The origin's operation.
         cookie: u64,
@@ -232,8 +241,8 @@ pub enum Head {
     Fetched {
         /// The operation.
         cookie: u64,
-        /// 0, or the number of bytes that the target has not fetched and that must be sent: all of them, or those of no part
-        /// that the origin has exposed.
+        /// 0, or the number of bytes that the target has not fetched and that must be sent: all of
+        /// them, or those of no part that the origin has exposed.
         refused: u64,
     },
     /// Asks for a reply when the messages before number `count` have all been delivered.
@@ -257,7 +266,8 @@ pub enum Head {
         /// 1 + a task whose call is another one than the sender's; 0: none is known.
         other: u32,
     },
-    /// The next collective operation of a task, sent by one that has rejoined. A task that is behind continues from there.
+    /// The next collective operation of a task, sent by one that has rejoined. A task that is
+    /// behind continues from there.
     CollectiveAt {
         /// Which one.
         sequence: u32,

@@ -1,7 +1,9 @@
-//! What tasks with several rails send each other: the head of each packet, and notes about the rails.
+//! What tasks with several rails send each other: the head of each packet, and notes
+//! about the rails.
 //!
-//! A packet of such a task is, for the rail that carries it, a head of [`HEAD`] bytes and a body: the packet's own head, followed by
-//! its own body. A [`Note`] is outside of any connection: it may be lost, and may arrive twice. All numbers are little-endian.
+//! A packet of such a task is, for the rail that carries it, a head of [`HEAD`] bytes and a body:
+//! the packet's own head, followed by its own body. A [`Note`] is outside of any connection: it may
+//! be lost, and may arrive twice. All numbers are little-endian.
 
 use super::key::Key;
 
@@ -28,7 +30,8 @@ pub enum RailFrameKind {
 pub struct Head {
     /// What follows.
     pub kind: RailFrameKind,
-    /// The number of the packet: packets of one sender to one receiver are numbered one after the other.
+    /// The number of the packet: packets of one sender to one receiver are numbered one
+    /// after the other.
     pub number: u32,
     /// The sender has accepted all packets of the receiver before this number.
     pub accepted: u32,

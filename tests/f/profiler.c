@@ -1,6 +1,6 @@
 /*
- * A profiling library as in chapter 9 of the manual: LAPI_Init by both its C and its Fortran name, LAPI_Senv and
- * LAPI_Fence by their C names alone, LAPI_GFENCE by the name that gfortran gives it.
+ * A profiling library as in chapter 9 of the manual: LAPI_Init by both its C and its Fortran name,
+ * LAPI_Senv and LAPI_Fence by their C names alone, LAPI_GFENCE by the name that gfortran gives it.
  */
 #include <lapi.h>
 #include <stdio.h>

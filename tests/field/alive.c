@@ -1,8 +1,10 @@
 /*
  * Who is alive: alive HOW WHAT
  *
- * HOW: "hidden": /proc shows no task to another one, "parted": the main thread ends, and another one does everything.
- * WHAT: "put": each task puts to the next one, "die": task 1 is killed, and the others put to each other after that.
+ * HOW: "hidden": /proc shows no task to another one, "parted": the main thread ends, and another
+ * one does everything.
+ * WHAT: "put": each task puts to the next one, "die": task 1 is killed, and the others put to each
+ * other after that.
  */
 #define _GNU_SOURCE
 #include <lapi.h>

@@ -1,8 +1,9 @@
 /*
  * Bad addresses: badaddr WHICH WHERE BYTES
  *
- * Task 0 puts to task 1 ("source", "target": whose place is bad), or gets from it ("there", "here"). WHERE: "closed": its second page
- * may not be accessed, "opened": and the program's handler of SIGSEGV opens it, as a collector or a checkpointer does.
+ * Task 0 puts to task 1 ("source", "target": whose place is bad), or gets from it ("there",
+ * "here"). WHERE: "closed": its second page may not be accessed, "opened": and the program's
+ * handler of SIGSEGV opens it, as a collector or a checkpointer does.
  */
 #define _GNU_SOURCE
 #include <lapi.h>

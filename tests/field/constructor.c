@@ -1,5 +1,6 @@
 /*
- * A library that opens LAPI in its constructor, and closes it in its destructor: the loader's lock is held in both.
+ * A library that opens LAPI in its constructor, and closes it in its destructor: the loader's lock
+ * is held in both.
  */
 #include <lapi.h>
 #include <stdlib.h>

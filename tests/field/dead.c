@@ -1,4 +1,5 @@
-/* A job that hangs: all tasks but the last are in LAPI_Gfence, and the last never enters it: it sleeps, or is in a header handler. */
+/* A job that hangs: all tasks but the last are in LAPI_Gfence, and the last never enters it: it
+ * sleeps, or is in a header handler. */
 #include <lapi.h>
 #include <stdio.h>
 #include <string.h>

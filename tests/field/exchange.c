@@ -1,6 +1,8 @@
 /*
- * What debuggers and checkers look at: each task puts, sends an active message, and adds, all to the next one, and checks what has come.
- * Then it makes the mistake that its argument names, if any: exchange [leak | overflow | uninitialised | race]
+ * What debuggers and checkers look at: each task puts, sends an active message, and adds, all to
+ * the next one, and checks what has come.
+ * Then it makes the mistake that its argument names, if any: exchange [leak | overflow |
+ * uninitialised | race]
  */
 #include <lapi.h>
 #include <pthread.h>

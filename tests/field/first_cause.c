@@ -1,4 +1,5 @@
-/* One task of a job fails, in the way that the argument names, and the others find out in LAPI_Gfence. */
+/* One task of a job fails, in the way that the argument names, and the others find out in
+ * LAPI_Gfence. */
 #include <lapi.h>
 #include <stdlib.h>
 #include <string.h>

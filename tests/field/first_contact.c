@@ -1,5 +1,5 @@
-/* A put of 1 MiB to the next task is the first contact of the two. With a number as its argument, that many descriptors are
-   free when LAPI_Init has returned. */
+/* A put of 1 MiB to the next task is the first contact of the two. With a number as its argument,
+ * that many descriptors are free when LAPI_Init has returned. */
 #include <fcntl.h>
 #include <lapi.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* The first contact comes late: each task sleeps, and then puts 1 MiB to the next one. With a number: what LAPI_Init must return. */
+/* The first contact comes late: each task sleeps, and then puts 1 MiB to the next one. With a
+ * number: what LAPI_Init must return. */
 #include <lapi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Runs a program in a state that a parent may leave to its children: inherit WHAT... -- PROGRAM ARGUMENT...
-   i17: signal 17 is ignored; b14: signal 14 is blocked; nonblock: standard input does not block. */
+/* Runs a program in a state that a parent may leave to its children: inherit WHAT... --
+ * PROGRAM ARGUMENT...
+ * i17: signal 17 is ignored; b14: signal 14 is blocked; nonblock: standard input does not block. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /*
- * What a program has set before LAPI_Init is the same after it, and after LAPI_Term: unchanged own|default
+ * What a program has set before LAPI_Init is the same after it, and after LAPI_Term:
+ * unchanged own|default
  *
- * own: the program has handlers and a stack for them. default: it has none. Also a library: for Java, for Python, and for a program
- * that opens it. Returns 0 if nothing has changed.
+ * own: the program has handlers and a stack for them. default: it has none. Also a library: for
+ * Java, for Python, and for a program that opens it. Returns 0 if nothing has changed.
  */
 #define _GNU_SOURCE
 #include <fenv.h>

@@ -9,8 +9,9 @@ use crate::stage::{build_dir, lock, stage, workspace};
 
 /// Compiles a LAPI program with the staged `mpcc_r` and returns the path of the executable.
 ///
-/// `sources` are relative to the top of the source tree. The result is kept under the build folder and used
-/// again as long as the sources, the headers beside them, the flags and the staged library are the same.
+/// `sources` are relative to the top of the source tree. The result is kept under the build folder
+/// and used again as long as the sources, the headers beside them, the flags and the staged
+/// library are the same.
 pub fn compile(name: &str, sources: &[&str], flags: &[&str]) -> PathBuf {
     compile_with(&stage().join("bin/mpcc_r"), name, sources, flags)
 }

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-/// A time after which something counts as hung. Where more processes want to run than there are processors, it is later by
-/// that factor: the job gets only its share of them.
+/// A time after which something counts as hung. Where more processes want to run than there are
+/// processors, it is later by that factor: the job gets only its share of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     start: Instant,
@@ -58,7 +58,8 @@ pub(crate) fn time_factor() -> u32 {
 /// The most by which a crowd extends a deadline: what really hangs ends in minutes.
 const MOST: f64 = 4.0;
 
-/// How many processes wanted each processor in the last minute; at least 1, and no more than `MOST`.
+/// How many processes wanted each processor in the last minute; at least 1, and no
+/// more than `MOST`.
 fn crowding() -> f64 {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load: f64 = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(1.0);

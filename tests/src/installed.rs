@@ -17,14 +17,16 @@ pub fn is_installed(command: &str) -> bool {
 
 /// Whether the dynamic linker finds such a library.
 pub fn is_library(name: &CStr) -> bool {
-    // SAFETY: it is loaded and unloaded; the constructors of those that the tests ask for need nothing of this process.
+    // SAFETY: it is loaded and unloaded; the constructors of those that the tests ask for need
+    // nothing of this process.
     unsafe {
         let library = libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL);
         !library.is_null() && libc::dlclose(library) == 0
     }
 }
 
-/// Prints that a test is skipped, without the test harness, which hides the output of tests that pass.
+/// Prints that a test is skipped, without the test harness, which hides the output of
+/// tests that pass.
 pub fn skipped(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}: {why}");
 }

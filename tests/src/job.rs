@@ -11,7 +11,8 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use crate::stage::{stage, workspace};
 use crate::transport;
 
-/// A job to be run. Made by [`Job::new`] or [`Job::direct`], changed by the other methods, started by [`Job::run`].
+/// A job to be run. Made by [`Job::new`] or [`Job::direct`], changed by the other methods, started
+/// by [`Job::run`].
 #[derive(Clone, Debug)]
 pub struct Job {
     pub(crate) under: Option<PathBuf>,
@@ -127,8 +128,8 @@ impl Job {
         self
     }
 
-    /// How many seconds the job may take; 60 unless given. `TEST_PATIENCE` in the environment multiplies
-    /// them, and a machine that is crowded.
+    /// How many seconds the job may take; 60 unless given. `TEST_PATIENCE` in the environment
+    /// multiplies them, and a machine that is crowded.
     pub fn deadline(mut self, seconds: u64) -> Self {
         self.deadline = Duration::from_secs(seconds);
         self
@@ -157,7 +158,8 @@ impl Job {
         }
         // Nor must files of settings.
         command.env("LAPI_CONFIG", "none");
-        // `make test-crowded` gives every job some variables; those of the test itself come after them.
+        // `make test-crowded` gives every job some variables; those of the test itself
+        // come after them.
         for (name, value) in common().iter().filter_map(|word| word.split_once('=')) {
             command.env(name, value);
         }
@@ -170,8 +172,8 @@ impl Job {
                 None => command.env_remove(name),
             };
         }
-        // A shell starts its background jobs with the keys of the terminal ignored, nohup ignores the hang-up; poe
-        // would continue to ignore them.
+        // A shell starts its background jobs with the keys of the terminal ignored, nohup ignores
+        // the hang-up; poe would continue to ignore them.
         // SAFETY: the closure makes system calls only, and restores the defaults of every program.
         unsafe {
             command.pre_exec(|| {

@@ -9,8 +9,8 @@
 //! support::Job::new(&program).procs(2).env("MP_INFOLEVEL", "2").arg("4096").run().ok();
 //! ```
 //!
-//! Everything here may be used by many tests at once and in any order. A job that still runs at its deadline
-//! is ended, and what each of its processes was doing is printed first.
+//! Everything here may be used by many tests at once and in any order. A job that still runs at its
+//! deadline is ended, and what each of its processes was doing is printed first.
 
 mod compile;
 mod deadline;

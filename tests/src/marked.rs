@@ -10,8 +10,8 @@ use crate::job::Job;
 use crate::processes::{eventually, named};
 use crate::running::{Outcome, Running};
 
-/// A job that is identified by a variable in its environment: its processes may change their parent, their
-/// group and their session.
+/// A job that is identified by a variable in its environment: its processes may change their
+/// parent, their group and their session.
 #[derive(Debug)]
 pub struct Marked {
     mark: String,
@@ -49,8 +49,8 @@ impl Marked {
         outcome
     }
 
-    /// Waits for the end of a job that this launcher has started on several hosts. Open MPI's own process on another host ends by itself,
-    /// after its mpirun.
+    /// Waits for the end of a job that this launcher has started on several hosts. Open MPI's own
+    /// process on another host ends by itself, after its mpirun.
     #[track_caller]
     pub fn over_by(&mut self, launcher: &str) -> Outcome {
         if launcher == Launcher::OpenMpi.name() { self.over_soon() } else { self.over() }

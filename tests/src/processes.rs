@@ -34,8 +34,8 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
-/// All living processes in whose command line or environment `mark` occurs: finds those that have left their parent.
-/// A process whose environment may not be read is not found.
+/// All living processes in whose command line or environment `mark` occurs: finds those that have
+/// left their parent. A process whose environment may not be read is not found.
 pub fn named(mark: &str) -> Vec<i32> {
     let occurs = |path: String| {
         fs::read(path).is_ok_and(|bytes| bytes.windows(mark.len()).any(|window| window == mark.as_bytes()))
@@ -48,7 +48,8 @@ pub fn named(mark: &str) -> Vec<i32> {
         .collect()
 }
 
-/// The state of each process, what it waits for in the kernel, and every thread's stack if gdb is installed.
+/// The state of each process, what it waits for in the kernel, and every thread's stack if
+/// gdb is installed.
 pub(crate) fn standing(pids: &[i32]) -> String {
     let mut text = String::new();
     for pid in pids {
@@ -107,7 +108,8 @@ pub(crate) fn all() -> Vec<i32> {
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The state letter and the parent from `/proc/PID/stat`, whose second field may hold any character.
+/// The state letter and the parent from `/proc/PID/stat`, whose second field may hold
+/// any character.
 fn stat(pid: i32) -> Option<(char, i32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text[text.rfind(')')? + 1..].split_whitespace();
@@ -115,7 +117,8 @@ fn stat(pid: i32) -> Option<(char, i32)> {
     Some((state, fields.next()?.parse().ok()?))
 }
 
-/// Waits until `fact` holds, for at most 20 seconds, longer on a crowded machine; returns whether it does.
+/// Waits until `fact` holds, for at most 20 seconds, longer on a crowded machine; returns
+/// whether it does.
 pub fn eventually(fact: impl Fn() -> bool) -> bool {
     let mut last = Deadline::after(Duration::from_secs(20));
     while !fact() {

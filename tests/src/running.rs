@@ -54,13 +54,15 @@ impl Job {
         self.start().wait()
     }
 
-    /// Starts the job in a process group of its own, over the transport that `TEST_TRANSPORT` names.
+    /// Starts the job in a process group of its own, over the transport that
+    /// `TEST_TRANSPORT` names.
     pub fn start(&self) -> Running {
         let (job, hosts) = self.placed();
         job.start_on(hosts)
     }
 
-    /// The job as `TEST_TRANSPORT` wants it. Only jobs under `poe` change, and only those that have no host file of their own.
+    /// The job as `TEST_TRANSPORT` wants it. Only jobs under `poe` change, and only those that have
+    /// no host file of their own.
     fn placed(&self) -> (Self, Option<Hosts>) {
         let has_hosts = self.env.iter().any(|(name, _)| name == "MP_HOSTFILE");
         if self.launcher.is_none() || self.program.is_none() || self.under.is_some() || has_hosts {
@@ -133,8 +135,8 @@ impl Running {
         String::from_utf8_lossy(self.stderr.so_far()).into_owned()
     }
 
-    /// Waits until standard error contains the text, and returns all of it so far. Panics after 20 seconds, later on a crowded
-    /// machine.
+    /// Waits until standard error contains the text, and returns all of it so far. Panics after 20
+    /// seconds, later on a crowded machine.
     #[track_caller]
     pub fn until_it_says(&mut self, text: &str) -> String {
         let mut last = Deadline::after(Duration::from_secs(20));
@@ -231,7 +233,8 @@ impl Outcome {
         self
     }
 
-    /// Standard error without the line in which poe says what starts the tasks of a job on several hosts.
+    /// Standard error without the line in which poe says what starts the tasks of a job on
+    /// several hosts.
     pub fn complaints(&self) -> String {
         let starts = |line: &str| line.starts_with("poe: ") && line.trim_end().ends_with(" hosts");
         self.stderr.split_inclusive('\n').filter(|line| !starts(line)).collect()

@@ -127,7 +127,8 @@ impl<'a> Cluster<'a> {
         self.nodes[0].inside(job.env("SLURM_CONF", self.configuration()))
     }
 
-    /// A job of `tasks` tasks: each node has a block of them. `mpi` is one of srun's ways to pass tasks their numbers.
+    /// A job of `tasks` tasks: each node has a block of them. `mpi` is one of srun's ways to pass
+    /// tasks their numbers.
     pub fn srun(&self, mpi: &str, tasks: usize, program: impl AsRef<Path>) -> Job {
         let job = self.client("srun").arg("--quiet").arg(format!("--mpi={mpi}"));
         let nodes = self.nodes.len().min(tasks);

@@ -22,8 +22,9 @@ pub fn build_dir() -> PathBuf {
 
 /// The prefix under which the library, the headers, `poe` and the wrappers are installed.
 ///
-/// That is `LAPI_STAGE` when it is set (as `make test` does). Otherwise `make stage` is run once per test
-/// process, under a file lock, so that several test processes do not build into the same folder.
+/// That is `LAPI_STAGE` when it is set (as `make test` does). Otherwise `make stage` is run
+/// once per test process, under a file lock, so that several test processes do not build into
+/// the same folder.
 pub fn stage() -> &'static Path {
     static STAGE: OnceLock<PathBuf> = OnceLock::new();
     STAGE.get_or_init(|| match std::env::var_os("LAPI_STAGE") {

@@ -18,7 +18,8 @@ use crate::deadline::Deadline;
 use crate::processes::descendants;
 use crate::stage::build_dir;
 
-/// A program on a terminal of its own, which the test types at. Dropped, it ends with all processes below it.
+/// A program on a terminal of its own, which the test types at. Dropped, it ends with all
+/// processes below it.
 #[derive(Debug)]
 pub struct Terminal {
     program: Child,
@@ -31,7 +32,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a program in a session of its own, with a new terminal as its input, output and error.
+    /// Starts a program in a session of its own, with a new terminal as its input,
+    /// output and error.
     pub fn start(mut command: Command) -> Self {
         let ends = openpty(None, None).expect("a terminal");
         command.env("TERM", "dumb").current_dir(build_dir());

@@ -1,4 +1,5 @@
-//! The transport of the jobs under `poe`: shared memory, or what `TEST_TRANSPORT` in the environment names.
+//! The transport of the jobs under `poe`: shared memory, or what `TEST_TRANSPORT` in the
+//! environment names.
 
 use crate::installed::{is_library, skipped};
 
@@ -11,7 +12,8 @@ pub enum Transport {
     Hybrid,
 }
 
-/// The provider of libfabric that jobs use: what `TEST_PROVIDER` names, or one that every machine has. `udp`: LAPI's own transport.
+/// The provider of libfabric that jobs use: what `TEST_PROVIDER` names, or one that every machine
+/// has. `udp`: LAPI's own transport.
 fn provider() -> String {
     std::env::var("TEST_PROVIDER").unwrap_or_else(|_| "tcp;ofi_rxm".to_owned())
 }
@@ -50,8 +52,8 @@ pub fn on_network(what: &str, why: &str) -> bool {
     is_on_network()
 }
 
-/// Whether jobs use libfabric's shared memory now, which copies long messages across address spaces itself, and fails when the kernel
-/// refuses that after it was allowed; then the test is skipped.
+/// Whether jobs use libfabric's shared memory now, which copies long messages across address spaces
+/// itself, and fails when the kernel refuses that after it was allowed; then the test is skipped.
 pub fn needs_copies(what: &str) -> bool {
     let used = is_on_network() && provider() == "shm";
     if used {
@@ -100,8 +102,8 @@ pub fn sharing(tasks: usize) -> usize {
     }
 }
 
-/// The factor by which deadlines are extended: a round trip by sockets takes a hundred times as long as one by shared memory, and
-/// needs the processors that all tasks share.
+/// The factor by which deadlines are extended: a round trip by sockets takes a hundred times as
+/// long as one by shared memory, and needs the processors that all tasks share.
 pub fn time_factor() -> u32 {
     if wanted().is_some() { 4 } else { 1 }
 }

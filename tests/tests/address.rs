@@ -30,8 +30,8 @@ fn addresses_mean_the_same_in_every_task() {
     run("address/address", 3, "sameness");
 }
 
-/// The order in which threads of the library run for the first time differs from run to run, so there are many.
-/// `ADDRESS_RUNS` says how many; a few hundred unless set.
+/// The order in which threads of the library run for the first time differs from run to run, so
+/// there are many. `ADDRESS_RUNS` says how many; a few hundred unless set.
 #[test]
 fn memory_attached_later_lies_at_the_same_address_in_every_task() {
     if on_network("memory attached later", "libfabric maps memory when tasks connect") {

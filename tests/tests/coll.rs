@@ -9,7 +9,8 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
-/// The folder of the header, and a flag without effect that changes with it, so that programs are compiled again.
+/// The folder of the header, and a flag without effect that changes with it, so that programs are
+/// compiled again.
 fn flags() -> [String; 2] {
     let mut hash = DefaultHasher::new();
     fs::read(workspace().join("samples/coll/lapi_coll.h")).expect("the header").hash(&mut hash);

@@ -1,6 +1,8 @@
-//! The corpora of the fuzz targets, without a fuzzer: every decoder gets each of its inputs, and changes of them.
+//! The corpora of the fuzz targets, without a fuzzer: every decoder gets each of its inputs, and
+//! changes of them.
 //!
-//! Inputs with the name of a seed come from our own encoders. When one of these changes, `UPDATE_CORPORA=1` writes them again.
+//! Inputs with the name of a seed come from our own encoders. When one of these changes,
+//! `UPDATE_CORPORA=1` writes them again.
 
 use openlapi::base::rng::Rng;
 use openlapi::fuzz::Target;

@@ -1,4 +1,5 @@
-//! What a task writes that a fault ends (LAPI_BACKTRACE), and LAPI_Init that waits for a debugger (MP_ATTACH).
+//! What a task writes that a fault ends (LAPI_BACKTRACE), and LAPI_Init that waits for a
+//! debugger (MP_ATTACH).
 
 #[expect(dead_code, reason = "every job here is one that fails, or waits")]
 mod ltest;

@@ -153,7 +153,8 @@ fn without_poe(hosts: &Hosts, tasks: usize, name: &str) -> Job {
     hosts.launch_with(Launcher::Hydra, &["-disable-auto-cleanup"], tasks, program(name)).deadline(60)
 }
 
-/// A task that dies while its host's link is down was silent before; its host says that it has died when the link is up again.
+/// A task that dies while its host's link is down was silent before; its host says that it has died
+/// when the link is up again.
 #[test]
 fn a_death_while_the_link_is_down_is_found_without_poe() {
     let what = "a death while the link is down";
@@ -172,8 +173,8 @@ fn a_death_while_the_link_is_down_is_found_without_poe() {
     assert!(outcome.stdout.contains("PASS 0"), "{outcome}");
 }
 
-/// Only the tasks of its host see the end of a task that has communicated with none, when the launcher reports none. The job's
-/// deadline is far below LAPI_INIT_TIMEOUT.
+/// Only the tasks of its host see the end of a task that has communicated with none, when the
+/// launcher reports none. The job's deadline is far below LAPI_INIT_TIMEOUT.
 #[test]
 fn a_death_before_first_contact_is_found_without_poe() {
     let what = "a death before first contact";
@@ -187,7 +188,8 @@ fn a_death_before_first_contact_is_found_without_poe() {
     assert_eq!(said, 3, "every survivor prints one PASS\n{outcome}");
 }
 
-/// A host that cannot be reached any more is silent, and not dead: its tasks are given up after TIMEOUT, with everything that waits.
+/// A host that cannot be reached any more is silent, and not dead: its tasks are given up after
+/// TIMEOUT, with everything that waits.
 #[test]
 fn a_host_without_a_link_is_given_up_after_timeout() {
     by_one("a link that is down", |way| {

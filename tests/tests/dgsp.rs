@@ -1,4 +1,5 @@
-//! Data gather/scatter programs: LAPI_DGSP_XFER, the requests of LAPI_Util for them, data distribution functions.
+//! Data gather/scatter programs: LAPI_DGSP_XFER, the requests of LAPI_Util for them, data
+//! distribution functions.
 
 mod ltest;
 #[path = "ltest/paths.rs"]

@@ -1,4 +1,5 @@
-//! The documents: links lead somewhere, programs are those of the samples, messages and names are those of the code.
+//! The documents: links lead somewhere, programs are those of the samples, messages and names are
+//! those of the code.
 
 use openlapi_tests::{Job, stage, workspace};
 use std::collections::BTreeSet;
@@ -101,7 +102,8 @@ const MADE: [&str; 6] = [
     "DIR/report.html",
 ];
 
-/// The words of a text's code that are paths: with a slash, or the name of a source. Placeholders are capitals.
+/// The words of a text's code that are paths: with a slash, or the name of a source.
+/// Placeholders are capitals.
 fn paths(text: &str) -> Vec<String> {
     let prose = prose(text);
     let words = prose.split('`').skip(1).step_by(2).flat_map(str::split_whitespace);
@@ -134,7 +136,8 @@ fn sources(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// A path may leave out where it begins, and the ending of a module; it may be that of an installed file.
+/// A path may leave out where it begins, and the ending of a module; it may be that of an
+/// installed file.
 #[test]
 fn paths_of_the_documents_exist() {
     let mut files = Vec::new();

@@ -15,7 +15,8 @@ fn defaults_of_every_attribute() {
 
 #[test]
 fn environment_variables_set_attributes() {
-    // Bulk transfer is asked for, and used where the memory of a peer is reached by keys: on the network.
+    // Bulk transfer is asked for, and used where the memory of a peer is reached by keys:
+    // on the network.
     let by_keys = i32::from(reaches_by_keys());
     for (name, value, attribute, expected) in [
         ("MP_REXMIT_BUF_SIZE", "4096", 18, 4096),

@@ -21,7 +21,8 @@ fn in_dev_shm() -> BTreeSet<String> {
     entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Runs a job of `procs` tasks and kills task `whom`, `delay` milliseconds after all of them are at work.
+/// Runs a job of `procs` tasks and kills task `whom`, `delay` milliseconds after all of
+/// them are at work.
 fn kill_one(case: &str, procs: usize, whom: usize, delay: u64) {
     let (mark, before) = (mark(), in_dev_shm());
     let mut running = job("failure/victim", procs, case).env("OPENLAPI_TEST_MARK", &mark).start();
@@ -95,7 +96,8 @@ fn reported_task_1(outcome: &Outcome) {
     );
 }
 
-/// Without a launcher the job is not ended: the operation that waits for the dead task ends with an error.
+/// Without a launcher the job is not ended: the operation that waits for the dead task ends
+/// with an error.
 #[test]
 fn a_task_that_waits_for_a_dead_one_gets_a_report() {
     let key = format!("{}77", std::process::id());
@@ -115,7 +117,8 @@ fn a_task_that_waits_for_a_dead_one_gets_a_report() {
     assert_eq!(one.wait().signal, Some(9));
 }
 
-/// Nor does poe end it when a task exits with status 0: a task with an operation to it gets a report.
+/// Nor does poe end it when a task exits with status 0: a task with an operation to it
+/// gets a report.
 #[test]
 fn a_task_that_waits_for_one_that_has_left_gets_a_report() {
     reported_task_1(&job("failure/victim", 2, "gone").run());

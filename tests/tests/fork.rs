@@ -1,4 +1,5 @@
-//! Processes that a task creates: forked children, programs that it starts, and programs that it executes by exec.
+//! Processes that a task creates: forked children, programs that it starts, and programs that it
+//! executes by exec.
 
 mod ltest;
 

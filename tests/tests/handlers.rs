@@ -85,7 +85,8 @@ fn replies_from_handlers() {
     for procs in [1, 2] {
         run("handlers/completion", procs, "replies");
     }
-    // With 7, what the program's calls send to all others together is more than what header handlers may.
+    // With 7, what the program's calls send to all others together is more than what
+    // header handlers may.
     for procs in [1, 2, 4, 7] {
         run("handlers/completion", procs, "flood");
     }

@@ -18,7 +18,8 @@ fn a_job_that_hangs_says_where_and_is_ended() {
 
 #[test]
 fn output_that_stays_open_is_found() {
-    // The program ends, and a process that it has started keeps its output open: the test must detect this leak.
+    // The program ends, and a process that it has started keeps its output open: the test must
+    // detect this leak.
     let task = compile_plain("poe_task", &["tests/c/poe/task.c"], &[]);
     let mark = format!("HARNESS_LEAK_MARK={}.", std::process::id());
     let (name, value) = mark.split_once('=').expect("it is a variable");

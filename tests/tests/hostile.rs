@@ -1,5 +1,6 @@
-//! Those who are not of a job, beside it: another user of the machine, and another host on the network. The job's data is exact, its
-//! memory bounded, and the attempts are in the statistics. `tests/src/bin/hostile.rs` has what they do, `tests/c/hostile/victim.c` the job.
+//! Those who are not of a job, beside it: another user of the machine, and another host on the
+//! network. The job's data is exact, its memory bounded, and the attempts are in the statistics.
+//! `tests/src/bin/hostile.rs` has what they do, `tests/c/hostile/victim.c` the job.
 //!
 //! `HOSTILE_DATAGRAMS` is how many datagrams are injected; `ci/test-net.sh` sends a million.
 
@@ -46,7 +47,8 @@ fn hostile(hosts: &Hosts, host: usize, words: &str) -> Job {
     hosts.inside(host, job.deadline(300))
 }
 
-/// Ends the job, which must have succeeded, and returns what its tasks have refused, and what has come twice.
+/// Ends the job, which must have succeeded, and returns what its tasks have refused, and what
+/// has come twice.
 fn ended(running: Running, stop: &PathBuf, tasks: usize) -> Vec<[u64; 2]> {
     fs::write(stop, "").expect("a file can be written");
     let outcome = running.wait();
@@ -68,8 +70,8 @@ fn said(outcome: &Outcome, name: &str) -> u64 {
     words.nth(1).and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {outcome}"))
 }
 
-/// Datagrams of the job that were recorded, also those by which its tasks connect, unchanged and changed, from another host and in the name of the
-/// tasks.
+/// Datagrams of the job that were recorded, also those by which its tasks connect, unchanged and
+/// changed, from another host and in the name of the tasks.
 #[test]
 fn injected_datagrams_change_nothing() {
     let Some(hosts) = hosts("injected datagrams") else { return };
@@ -92,8 +94,9 @@ fn injected_datagrams_change_nothing() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
-/// Prints how fast the job is while strangers send to it, in turn with how fast it is while they send to another port: for docs/security.md, and not a
-/// condition. Strangers use the same processors: both times they work as much.
+/// Prints how fast the job is while strangers send to it, in turn with how fast it is while they
+/// send to another port: for docs/security.md, and not a condition. Strangers use the same
+/// processors: both times they work as much.
 #[test]
 #[ignore = "measures"]
 fn speed_beside_injected_datagrams() {
@@ -131,7 +134,8 @@ fn speed_beside_injected_datagrams() {
     eprintln!("ratio of neighbours: median {:.3}, quarters {:.3} and {:.3}", at(2), at(1), at(3));
 }
 
-/// By the sockets at which tasks wait for others of their host, and by the kernel's ways to the memory of a process.
+/// By the sockets at which tasks wait for others of their host, and by the kernel's ways to the
+/// memory of a process.
 #[test]
 fn another_user_does_not_reach_shared_memory() {
     let Some(hosts) = hosts("another user") else { return };
@@ -156,7 +160,8 @@ fn another_user_does_not_reach_shared_memory() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
-/// Connections of another user to the port of poe, before the tasks connect: more than there may be, silent, incomplete, endless and wrong.
+/// Connections of another user to the port of poe, before the tasks connect: more than there may
+/// be, silent, incomplete, endless and wrong.
 #[test]
 fn another_user_does_not_exhaust_the_port_of_poe() {
     let Some(hosts) = hosts("the port of poe") else { return };

@@ -96,7 +96,8 @@ fn nothing_is_left_of_hosts() {
 const PLACE: &str = "echo \"${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${PMIX_RANK:-$SLURM_PROCID}}} $(hostname) \
                      $(readlink /proc/self/ns/net)\"";
 
-/// Fails unless the first half of four tasks was on the first host, and the second half on the second.
+/// Fails unless the first half of four tasks was on the first host, and the second half
+/// on the second.
 #[track_caller]
 fn half_and_half(hosts: &Hosts, outcome: &Outcome) {
     let mut lines: Vec<&str> = outcome.ok().stdout.lines().collect();

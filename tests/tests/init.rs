@@ -184,7 +184,8 @@ fn two_tasks_started_by_hand() {
     }
 }
 
-/// A task that has closed several handles before another one opens its first: those have no peer, and nothing waits for one.
+/// A task that has closed several handles before another one opens its first: those have no peer,
+/// and nothing waits for one.
 #[test]
 fn a_task_that_is_far_ahead() {
     if on_network("a task that is far ahead", COLLECTIVE) {
@@ -304,7 +305,8 @@ fn another_user_cannot_join() {
     }
 }
 
-/// Copies of the program and the library where every user can reach them; none when this is not root.
+/// Copies of the program and the library where every user can reach them; none when
+/// this is not root.
 fn readable_by_all(program: &PathBuf) -> Option<PathBuf> {
     let root = std::process::Command::new("id").arg("-u").output().ok()?.stdout == b"0\n";
     if !root {

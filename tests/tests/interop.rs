@@ -1,5 +1,6 @@
-//! Programs of 32 bits, alone and in one job with those of 64. They need the library for 32 bits in the staged installation
-//! (`make stage LIB32=yes`); with `NEED_LIB32` in the environment it is an error when that is missing.
+//! Programs of 32 bits, alone and in one job with those of 64. They need the library for 32 bits in
+//! the staged installation (`make stage LIB32=yes`); with `NEED_LIB32` in the environment it is an
+//! error when that is missing.
 
 use std::fs;
 use std::io::Write;
@@ -73,7 +74,8 @@ fn mixed(name: &str, programs: &[PathBuf]) -> Job {
         .poe_arg(list)
 }
 
-/// Puts and gets of a million bytes, to and from addresses that the other side could not name by a pointer, in all pairs.
+/// Puts and gets of a million bytes, to and from addresses that the other side could not name by a
+/// pointer, in all pairs.
 #[test]
 fn puts_and_gets_between_32_and_64_bits() {
     if !is_there() {

@@ -272,7 +272,8 @@ fn mistakes_in_its_variables_are_reported() {
     check(&json(&out.join("report.json")), 1, 1);
 }
 
-/// What the profiler needs for threads that come later is mapped in LAPI_Init, as what the library needs is.
+/// What the profiler needs for threads that come later is mapped in LAPI_Init, as what the
+/// library needs is.
 #[test]
 fn memory_attached_later_lies_at_the_same_address_in_every_task() {
     let program = ltest::program("address/attached");

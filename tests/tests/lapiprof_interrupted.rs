@@ -1,4 +1,5 @@
-//! liblapiprof.so: a job that is interrupted, or a task of which dies, leaves a profile of every task.
+//! liblapiprof.so: a job that is interrupted, or a task of which dies, leaves a profile
+//! of every task.
 
 mod ltest;
 

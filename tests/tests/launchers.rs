@@ -1,7 +1,9 @@
-//! Jobs that other launchers than poe start: where the tasks find their number, the number of tasks and the job's key.
+//! Jobs that other launchers than poe start: where the tasks find their number, the number of tasks
+//! and the job's key.
 //!
-//! What is tested here runs everywhere: a shell starts the tasks with the variables of each launcher. The launchers
-//! themselves are tested in [`installed`] and [`slurm`], where they are installed; so is the exchange at start-up, in [`exchange`].
+//! What is tested here runs everywhere: a shell starts the tasks with the variables of each
+//! launcher. The launchers themselves are tested in [`installed`] and [`slurm`], where they are
+//! installed; so is the exchange at start-up, in [`exchange`].
 
 #[path = "launchers/exchange.rs"]
 mod exchange;
@@ -23,7 +25,8 @@ use openlapi_tests::{Job, Marked, Outcome};
 #[derive(Clone, Copy, Debug)]
 struct Launcher {
     vars: &'static str,
-    /// Whether they hold a key. Otherwise the process that starts the tasks is what they have in common.
+    /// Whether they hold a key. Otherwise the process that starts the tasks is what they
+    /// have in common.
     is_keyed: bool,
 }
 
@@ -149,7 +152,8 @@ fn the_variables_of_each_launcher() {
     }
 }
 
-/// The process number is all that some launchers' tasks have in common: scripts around them must not hide it.
+/// The process number is all that some launchers' tasks have in common: scripts around them
+/// must not hide it.
 #[test]
 fn a_script_that_starts_programs_one_after_another() {
     for launcher in LAUNCHERS {
@@ -175,8 +179,8 @@ fn jobs_at_the_same_time_by_key() {
     }
 }
 
-/// Two jobs, each with a shell of its own, inside a task of another launcher: in a Slurm step whose number of tasks is
-/// the same or another one, or started by mpirun.
+/// Two jobs, each with a shell of its own, inside a task of another launcher: in a Slurm step whose
+/// number of tasks is the same or another one, or started by mpirun.
 #[test]
 fn jobs_at_the_same_time_inside_of_another() {
     for (launcher, around) in [
@@ -210,7 +214,8 @@ fn jobs_at_the_same_time_inside_of_another() {
     }
 }
 
-/// Tasks that their launcher has numbered, and that number themselves again: from the last to the first.
+/// Tasks that their launcher has numbered, and that number themselves again: from the
+/// last to the first.
 #[test]
 fn tasks_that_number_themselves() {
     for (launcher, rank) in

@@ -1,4 +1,5 @@
-//! LAPI_Msg_string and the library's messages on standard error, in the languages that have catalogues.
+//! LAPI_Msg_string and the library's messages on standard error, in the languages that
+//! have catalogues.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -116,7 +117,8 @@ fn the_language_is_that_of_three_variables() {
     }
 }
 
-/// The catalogue of the staged installation, found by NLSPATH alone: the library is a copy somewhere else.
+/// The catalogue of the staged installation, found by NLSPATH alone: the library is a copy
+/// somewhere else.
 #[test]
 fn nlspath_says_where_catalogues_are() {
     if !catalogues() {
@@ -309,7 +311,8 @@ fn an_error_without_a_handler_is_said_once() {
     }
 }
 
-/// Without poe the kernel places each task's memory elsewhere. That concerns a user whose program's own addresses differ.
+/// Without poe the kernel places each task's memory elsewhere. That concerns a user whose program's
+/// own addresses differ.
 #[test]
 fn address_maps_that_differ_are_warned_of_where_the_program_moves() {
     let files = ["tests/c/env/diagnosed.c"];

@@ -1,7 +1,8 @@
 //! Jobs over the network: alone on one machine, and beside shared memory on two hosts.
 //!
-//! `make test-net` (ci/test-net.sh) runs the other test files the same way, by `TEST_TRANSPORT`; here are the tests that need a
-//! network, and a few programs of each family, so that `make test` sees both transports.
+//! `make test-net` (ci/test-net.sh) runs the other test files the same way, by `TEST_TRANSPORT`;
+//! here are the tests that need a network, and a few programs of each family, so that `make test`
+//! sees both transports.
 
 #[expect(dead_code, reason = "every job here chooses its transport")]
 mod ltest;
@@ -82,7 +83,8 @@ fn a_selection_on_two_hosts() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
-/// The messages of several peers share the buffers of a receiver, and arrive in pieces, those of one peer between those of another.
+/// The messages of several peers share the buffers of a receiver, and arrive in pieces, those of
+/// one peer between those of another.
 #[test]
 fn messages_of_many_peers_that_arrive_in_pieces() {
     let Some(hosts) = hosts("messages in pieces", false) else { return };
@@ -94,7 +96,8 @@ fn messages_of_many_peers_that_arrive_in_pieces() {
 }
 
 /// 2 and 3 tasks: on the second host there is one task, which shares memory with no other.
-/// Puts that the origin makes alone: their target is informed, and none has an effect when it comes late.
+/// Puts that the origin makes alone: their target is informed, and none has an effect when
+/// it comes late.
 #[test]
 fn puts_that_need_no_target() {
     if !can("puts by the origin alone") {
@@ -211,7 +214,8 @@ fn messages_of_a_gib_on_two_hosts() {
     }
 }
 
-/// Vectors and gather/scatter programs by bulk transfer, and in packets: each with its number of packets.
+/// Vectors and gather/scatter programs by bulk transfer, and in packets: each with its
+/// number of packets.
 fn pieces(place: impl Fn(Job) -> Job) {
     let bulk = |job: Job| job.env("MP_USE_BULK_XFER", "yes").deadline(180);
     for kind in ["putv", "getv", "amv"] {
@@ -240,7 +244,8 @@ fn long_pieces_go_by_bulk_transfer_on_two_hosts() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
-/// Every shape of the tests of vectors and of gather/scatter programs, with the least number of bytes for bulk transfer.
+/// Every shape of the tests of vectors and of gather/scatter programs, with the least number of
+/// bytes for bulk transfer.
 #[test]
 fn every_shape_by_bulk_transfer() {
     if !can("every shape by bulk transfer") {
@@ -270,7 +275,8 @@ fn every_shape_by_bulk_transfer() {
     }
 }
 
-/// A task is killed while long pieces are under way, as their origin and as their target: the others go on.
+/// A task is killed while long pieces are under way, as their origin and as their target:
+/// the others go on.
 #[test]
 fn a_task_dies_with_long_pieces_under_way() {
     let Some(hosts) = hosts("a death in bulk transfer", false) else { return };

@@ -1,4 +1,5 @@
-//! The name-shifted interface (the manual's chapter 9): wrappers of a user, in the three possible places.
+//! The name-shifted interface (the manual's chapter 9): wrappers of a user, in the three
+//! possible places.
 
 use openlapi_tests::{Job, Outcome, compile_with, stage};
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Progress: what LAPI_Msgpoll reports, which calls serve messages, and when a call gives the processor away.
+//! Progress: what LAPI_Msgpoll reports, which calls serve messages, and when a call gives the
+//! processor away.
 
 mod ltest;
 
@@ -53,7 +54,8 @@ fn every_call_serves_messages_in_polling_mode() {
 
 #[test]
 fn a_global_fence_does_not_handle_what_comes_after_it() {
-    // With more tasks, a message of one that has left the fence may overtake the packet of another that has not.
+    // With more tasks, a message of one that has left the fence may overtake the packet of
+    // another that has not.
     run("progress/polling", 2, "stops");
 }
 

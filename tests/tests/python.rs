@@ -1,4 +1,5 @@
-//! The Python package: the wheel is built, installed into an environment of its own, and tested by python/tests.
+//! The Python package: the wheel is built, installed into an environment of its own, and tested
+//! by python/tests.
 
 use openlapi_tests::{is_installed, skipped, stage, workspace};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Jobs with several rails between two hosts: bulk data is striped over them, and links that go down and come up lose nothing. UDP uses
-//! one of them.
+//! Jobs with several rails between two hosts: bulk data is striped over them, and links that go
+//! down and come up lose nothing. UDP uses one of them.
 
 #[expect(dead_code, reason = "every job here has rails")]
 mod ltest;

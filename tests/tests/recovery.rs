@@ -1,4 +1,5 @@
-//! Tasks that are purged and rejoin: LAPI_Purge_totask, LAPI_Resume_totask, and the counters for them.
+//! Tasks that are purged and rejoin: LAPI_Purge_totask, LAPI_Resume_totask, and the
+//! counters for them.
 
 mod ltest;
 
@@ -42,7 +43,8 @@ fn a_stopped_task_is_given_up_and_continues() {
     }
 }
 
-/// A task that is purged and resumed by a living one learns of it when it waits for that one, and both begin again.
+/// A task that is purged and resumed by a living one learns of it when it waits for that one, and
+/// both begin again.
 #[test]
 fn a_task_that_was_purged_alone_learns_of_it() {
     for case in ["waits", "sends", "quiet"] {
@@ -60,7 +62,8 @@ fn a_task_that_was_killed_is_replaced() {
     }
 }
 
-/// A task that learns of a death when it has communicated with the new process purges and resumes the latter, which knows nothing of that.
+/// A task that learns of a death when it has communicated with the new process purges and resumes
+/// the latter, which knows nothing of that.
 #[test]
 fn a_task_is_replaced_before_another_one_learns_of_its_death() {
     for case in ["quiet", "waits", "fences"] {

@@ -61,8 +61,8 @@ impl Hanging {
         }
     }
 
-    /// Requests reports from poe until one has all these lines, because a job takes a moment to hang, task by task;
-    /// returns it.
+    /// Requests reports from poe until one has all these lines, because a job takes a moment to
+    /// hang, task by task; returns it.
     #[track_caller]
     fn ask(&mut self, lines: &[&str]) -> String {
         let mut last = Deadline::after(Duration::from_secs(30));
@@ -217,7 +217,8 @@ fn a_circle_is_named() {
     ]);
 }
 
-/// The others are queried too; and poe prints one report, although each has got the signal and poe's query.
+/// The others are queried too; and poe prints one report, although each has got the signal
+/// and poe's query.
 #[test]
 fn a_signal_to_one_task_or_to_poe_is_one_report() {
     let mut hanging = hang("counter", 3);
@@ -296,7 +297,8 @@ fn another_signal_or_none() {
     wrong.exited(199).says("LAPI_REPORT_SIGNAL is \"KILL\"");
 }
 
-/// Tasks are scripts that start the LAPI program, and one task does not use LAPI: the signal ends none of them.
+/// Tasks are scripts that start the LAPI program, and one task does not use LAPI: the signal
+/// ends none of them.
 #[test]
 fn a_task_that_does_not_reply_is_not_harmed() {
     let file = scratch("work");
@@ -325,8 +327,8 @@ fn a_task_that_does_not_reply_is_not_harmed() {
     let _ = fs::remove_file(file);
 }
 
-/// poe's socket is closed, and its number is a file of the program: the file does not change, and the report goes to
-/// standard error.
+/// poe's socket is closed, and its number is a file of the program: the file does not change, and
+/// the report goes to standard error.
 #[test]
 fn a_program_that_has_closed_all_descriptors() {
     let file = scratch("closed");
@@ -340,7 +342,8 @@ fn a_program_that_has_closed_all_descriptors() {
     let _ = fs::remove_file(file);
 }
 
-/// Requests reports from a task until one says this: the first signal may come before the task waits.
+/// Requests reports from a task until one says this: the first signal may come before
+/// the task waits.
 fn until_it_reports(job: &mut Running, pid: i32, text: &str) {
     let mut last = Deadline::after(Duration::from_secs(20));
     while !job.stderr_so_far().contains(text) {

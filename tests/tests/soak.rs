@@ -1,4 +1,5 @@
-//! A short soak: every operation at once, while tasks are killed and restarted. `make soak` is the long one.
+//! A short soak: every operation at once, while tasks are killed and restarted. `make soak`
+//! is the long one.
 
 use openlapi_tests::{Hosts, Soak, SoakNetwork, skipped};
 
@@ -9,7 +10,8 @@ fn tasks_die_and_come_back_among_all_operations() {
     println!("{}", soak.run().unwrap_or_else(|what| panic!("{what}")));
 }
 
-/// The soak with two tasks on each of two hosts: what a process that has died has sent never arrives at another one.
+/// The soak with two tasks on each of two hosts: what a process that has died has sent never
+/// arrives at another one.
 #[test]
 fn tasks_die_and_come_back_on_two_hosts() {
     if let Err(why) = Hosts::new(2) {
@@ -19,7 +21,8 @@ fn tasks_die_and_come_back_on_two_hosts() {
     println!("{}", soak.run().unwrap_or_else(|what| panic!("{what}")));
 }
 
-/// The soak with two links between the hosts: a rail may be connected with a process before the other one knows of it.
+/// The soak with two links between the hosts: a rail may be connected with a process before the
+/// other one knows of it.
 #[test]
 fn tasks_die_and_come_back_on_two_hosts_with_two_rails() {
     if let Err(why) = Hosts::new(2) {

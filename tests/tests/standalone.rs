@@ -1,4 +1,5 @@
-//! Tasks on several hosts that no launcher has started, and whose addresses the program gives (the manual's chapter 16).
+//! Tasks on several hosts that no launcher has started, and whose addresses the program gives (the
+//! manual's chapter 16).
 //!
 //! Each host is a network namespace; the tasks are processes that the test starts one by one.
 
@@ -271,7 +272,8 @@ fn a_port_is_not_inherited() {
     all_passed(&site.run(&[0, 1], "list", "forked", |_, job| with_secret(job)));
 }
 
-/// Datagrams of different lengths: those of the shorter side are used. Longer ones do not arrive there.
+/// Datagrams of different lengths: those of the shorter side are used. Longer ones do
+/// not arrive there.
 #[test]
 fn packet_sizes_may_differ() {
     let Some(site) = Site::new("packet sizes that differ") else { return };
@@ -373,7 +375,8 @@ fn a_secret_of_another_length_is_refused() {
     site.refused("list", &list, NO_ENV_VAR, |job| job).says("it is no regular file");
 }
 
-/// Of two tasks one has called LAPI_Term, and LAPI_Init again, and the other one has not: both learn why they do not connect.
+/// Of two tasks one has called LAPI_Term, and LAPI_Init again, and the other one has not: both
+/// learn why they do not connect.
 #[test]
 fn openings_that_differ_are_named() {
     let Some(site) = Site::new("a task that has begun again alone") else { return };
@@ -412,7 +415,8 @@ fn addresses_that_are_not_used_are_told() {
     task.says("task 1 is not found: with MP_EUILIB=us the addresses in add_info");
 }
 
-/// Another process takes the place of a task that was killed, on another port of its host, or on another host.
+/// Another process takes the place of a task that was killed, on another port of its host, or
+/// on another host.
 #[test]
 fn a_task_is_replaced() {
     let Some(site) = Site::on(3, "replacement without a launcher") else { return };

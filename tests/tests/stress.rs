@@ -73,11 +73,12 @@ fn storm_seconds() -> u64 {
     std::env::var("STORM_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(2)
 }
 
-/// What a provider of libfabric takes for its own buffers, in MiB: tcp;ofi_rxm takes 1,024 of 16 KiB for each direction.
+/// What a provider of libfabric takes for its own buffers, in MiB: tcp;ofi_rxm takes 1,024 of 16
+/// KiB for each direction.
 const PROVIDER: u32 = 32;
 
-/// MODE SECONDS MIB, see `tests/c/stress/bounded.c`. After a storm everything arrives with a second of CPU time, which takes minutes
-/// when dozens of other processes compute.
+/// MODE SECONDS MIB, see `tests/c/stress/bounded.c`. After a storm everything arrives with a second
+/// of CPU time, which takes minutes when dozens of other processes compute.
 fn bounded(mode: &str, mib: u32, environment: &[(&str, &str)]) {
     let seconds = storm_seconds();
     let mib = if is_on_network() { mib + PROVIDER } else { mib };
@@ -111,8 +112,8 @@ fn what_is_kept_of_refused_messages_is_bounded() {
     bounded("refused", 16, &[]);
 }
 
-/// Both tasks have more handlers queued than they may, and each handler waits for a packet behind what is held back: the bound
-/// gives way, and they end.
+/// Both tasks have more handlers queued than they may, and each handler waits for a packet behind
+/// what is held back: the bound gives way, and they end.
 #[test]
 fn tasks_that_exceed_their_bounds_and_wait_for_each_other_progress() {
     bounded("mutual", 96, &[]);

@@ -91,7 +91,8 @@ fn a_task_that_exits_without_lapi_term_harms_no_other_task() {
     }
 }
 
-/// LAPI_Init waits for no task; what needs the one that has died fails, whether others ever connected with it or not.
+/// LAPI_Init waits for no task; what needs the one that has died fails, whether others ever
+/// connected with it or not.
 #[test]
 fn a_death_around_lapi_init() {
     for (procs, victim, delay) in [(3, 0, 300_000), (4, 1, 300_000), (4, 3, 1)] {

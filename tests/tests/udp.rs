@@ -1,7 +1,7 @@
 //! Jobs over UDP (MP_EUILIB=ip): alone on one machine, and beside shared memory on two hosts.
 //!
-//! `TEST_PROVIDER=udp ci/test-net.sh` runs the other test files over it; here are a few programs of each family, so that `make test`
-//! sees it, and what only this transport has.
+//! `TEST_PROVIDER=udp ci/test-net.sh` runs the other test files over it; here are a few programs of
+//! each family, so that `make test` sees it, and what only this transport has.
 
 #[expect(dead_code, reason = "every job here chooses its transport")]
 mod ltest;
@@ -63,8 +63,8 @@ fn a_selection_on_two_hosts() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
-/// Small messages that follow each other leave together: also when their sender makes no other call, over UDP and over libfabric, with
-/// interrupts and without, and when each is sent alone.
+/// Small messages that follow each other leave together: also when their sender makes no other
+/// call, over UDP and over libfabric, with interrupts and without, and when each is sent alone.
 #[test]
 fn bursts_whose_sender_computes() {
     if on_network("bursts of small messages", "the test chooses the transport itself") {
@@ -172,7 +172,8 @@ fn a_refused_call_reports_the_death_that_it_has_found() {
     }
 }
 
-/// Packets that are as short as they may be, so that user headers of 1,024 bytes have several; and those as long as a datagram.
+/// Packets that are as short as they may be, so that user headers of 1,024 bytes have several; and
+/// those as long as a datagram.
 #[test]
 fn packets_of_every_size() {
     let Some(hosts) = Network::Udp.hosts("packets of UDP", 1) else { return };
@@ -220,7 +221,8 @@ fn no_thread_wakes_for_a_program_that_polls() {
     passed(&here(job("progress/polling", 2, "undisturbed")).run(), 2);
 }
 
-/// Each task serves the peer that has most of the traffic by a socket of its own, and all others besides.
+/// Each task serves the peer that has most of the traffic by a socket of its own, and all
+/// others besides.
 #[test]
 fn every_peer_is_served_whichever_has_most_of_the_traffic() {
     let cases = ["moves 400", "floods 400", "echoes 400"];

@@ -1,4 +1,5 @@
-//! The compile wrappers as build systems use them, the helper archive, and the files that `make install` installs.
+//! The compile wrappers as build systems use them, the helper archive, and the files that
+//! `make install` installs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +15,8 @@ struct Ran {
     stderr: String,
 }
 
-/// Runs a program in a folder of its own, with these variables and no others that choose a compiler.
+/// Runs a program in a folder of its own, with these variables and no others that
+/// choose a compiler.
 fn run_in(dir: &Path, program: &Path, args: &[&str], env: &[(&str, &str)]) -> Ran {
     let mut command = Command::new(program);
     for chooser in ["CC", "CXX", "FC", "MP_COMPILER", "MP_MSG_API"] {
@@ -77,7 +79,8 @@ fn a_program_is_linked_with_everything_it_needs() {
     assert!(shown("mpcc", &["a.c"], &[("CC", "/opt/bin/mpcc")]).starts_with("cc a.c "));
 }
 
-/// Variables without an initial value in a header are one variable for old programs, as they were until gcc 10.
+/// Variables without an initial value in a header are one variable for old programs, as they
+/// were until gcc 10.
 #[test]
 fn tentative_definitions_are_one_variable() {
     let dir = folder("wrapper_common");
@@ -268,7 +271,8 @@ fn the_prefix_is_where_the_wrapper_is_whatever_leads_there() {
 #[test]
 fn a_configure_script_is_content() {
     let dir = folder("wrapper_configure");
-    // The first checks of configure scripts: does it work, can its result run, does it know -g, where are the headers?
+    // The first checks of configure scripts: does it work, can its result run, does it know -g,
+    // where are the headers?
     let script = r#"
         set -e
         echo 'int main(void) { return 0; }' >conftest.c

@@ -1,5 +1,5 @@
-//! The tools that come with the library. [`poe`] starts jobs, [`lapi_info`] shows the settings in effect, [`lapi_perf`]
-//! measures, [`lapi_top`] shows what the tasks of a job do.
+//! The tools that come with the library. [`poe`] starts jobs, [`lapi_info`] shows the settings in
+//! effect, [`lapi_perf`] measures, [`lapi_top`] shows what the tasks of a job do.
 
 pub mod lapi_info;
 pub mod lapi_perf;

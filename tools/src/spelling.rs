@@ -10,7 +10,8 @@ pub(crate) fn misspelt(name: &str, known: &[&'static str]) -> Option<&'static st
     if known.contains(&name) { None } else { nearest(name, known) }
 }
 
-/// What is wrong with the name of a setting that begins with MP_; the library has judged the others.
+/// What is wrong with the name of a setting that begins with MP_; the library has
+/// judged the others.
 pub(crate) fn unknown_in_file(line: &Line, known: &[&'static str]) -> Option<String> {
     if known.contains(&&*line.name) {
         return None;
@@ -19,7 +20,8 @@ pub(crate) fn unknown_in_file(line: &Line, known: &[&'static str]) -> Option<Str
     Some(format!("{} is not a variable of poe or LAPI{hint}", line.name))
 }
 
-/// The known name that is spelled most like this, in either case, when it is spelled enough like it.
+/// The known name that is spelled most like this, in either case, when it is spelled
+/// enough like it.
 pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name = name.to_ascii_uppercase();
     let distances =

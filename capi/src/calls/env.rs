@@ -38,7 +38,8 @@ pub(crate) unsafe fn msg_string(error_code: c_int, buf: *mut c_void) -> c_int {
         return boundary::code("LAPI_Msg_string", LAPI_VOID_HANDLE, Err(error));
     }
     let (text, outcome) = env::message(error_code, &env::environment);
-    // SAFETY: the program gives LAPI_MAX_ERR_STRING bytes; the text is shorter, so that its zero fits too.
+    // SAFETY: the program gives LAPI_MAX_ERR_STRING bytes; the text is shorter, so that its
+    // zero fits too.
     unsafe {
         let to = buf.cast::<c_char>();
         to.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());

@@ -28,8 +28,9 @@ unsafe fn open(hndl: *mut lapi_handle_t, lapi_info: *mut lapi_info_t) -> Result<
     let place = Place::take(info.instance_no)?;
     // SAFETY: the caller's promise.
     let request = unsafe { Request::new(place.handle(), place.index(), info) };
-    // Before the threads run: a handler may use the program's own variable, on another thread and before this call returns.
-    // So it is written through the pointer, and no reference to it exists.
+    // Before the threads run: a handler may use the program's own variable, on another
+    // thread and before this call returns. So it is written through the pointer, and no
+    // reference to it exists.
     // SAFETY: not null, and the program's.
     unsafe { hndl.write(request.handle) };
     match init::init(place.context(), &request) {

@@ -1,4 +1,5 @@
-//! What the calls do, each by what follows `LAPI_` in its name: conversion from C, one call of the core, conversion back.
+//! What the calls do, each by what follows `LAPI_` in its name: conversion from C, one call of the
+//! core, conversion back.
 
 // The parameters are those of the C calls.
 #![allow(clippy::too_many_arguments)]

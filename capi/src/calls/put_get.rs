@@ -21,7 +21,8 @@ pub(crate) unsafe fn put(
     unsafe { put_in::<0>(hndl, tgt, len, tgt_addr, org_addr, tgt_cntr, org_cntr, cmpl_cntr) }
 }
 
-/// LAPI_Put in the caller's own frame, where the arguments on the stack are read without being copied. Each `FRAME` has code of its own.
+/// LAPI_Put in the caller's own frame, where the arguments on the stack are read without being
+/// copied. Each `FRAME` has code of its own.
 #[inline(always)]
 pub(crate) unsafe fn put_in<const FRAME: u8>(
     hndl: lapi_handle_t,

@@ -9,7 +9,8 @@ use openlapi::error::{Error, Result};
 
 pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_int {
     const NAME: &str = "LAPI_Util";
-    // SAFETY: null, or the program's structure, of which only the member that its type names is touched.
+    // SAFETY: null, or the program's structure, of which only the member that its type
+    // names is touched.
     unsafe {
         let Some(command) = util_cmd.as_mut() else {
             return boundary::call(NAME, hndl, |_| {

@@ -8,8 +8,8 @@ use openlapi::error::Error;
 
 pub(crate) unsafe fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_int {
     boundary::call("LAPI_Xfer", hndl, |held| {
-        // SAFETY: null, or the program's structure, of which only the member that its type names is read. What the man page
-        // asks of the program is what the core asks.
+        // SAFETY: null, or the program's structure, of which only the member that its type names is
+        // read. What the man page asks of the program is what the core asks.
         unsafe {
             let command = xfer_cmd
                 .as_ref()

@@ -36,7 +36,8 @@ pub fn programs_dir() -> PathBuf {
 }
 
 impl Compiler {
-    /// Compiles and links a program; fails the test on any warning. The name's extension says which language it is.
+    /// Compiles and links a program; fails the test on any warning. The name's extension says which
+    /// language it is.
     pub fn build(&self, name: &str, standard: &str, program: &str) -> PathBuf {
         let (source, product) = self.write(name, standard, program);
         self.run(&source, standard, &[], &product);

@@ -60,7 +60,8 @@ impl Port {
         Ok(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A collective call of several steps. It begins only when all tasks make the same one: of this kind, with this number.
+    /// A collective call of several steps. It begins only when all tasks make the same one: of this
+    /// kind, with this number.
     pub(crate) fn collectively<R>(
         &self,
         kind: CollectiveKind,

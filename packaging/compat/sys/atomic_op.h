@@ -1,5 +1,5 @@
-/* AIX's atomic operations, for programs that were written for it. The functions are in libaixcompat.a, which the
- * compile wrappers link. All are sequentially consistent. */
+/* AIX's atomic operations, for programs that were written for it. The functions are in
+ * libaixcompat.a, which the compile wrappers link. All are sequentially consistent. */
 #ifndef OPENLAPI_SYS_ATOMIC_OP_H
 #define OPENLAPI_SYS_ATOMIC_OP_H
 
@@ -19,7 +19,8 @@ long fetch_and_addlp(atomic_l word, unsigned long value);
 long fetch_and_orlp(atomic_l word, unsigned long mask);
 long fetch_and_andlp(atomic_l word, unsigned long mask);
 
-/* Stores `value` when the word equals `*expected` and returns 1; otherwise stores the word in `*expected` and returns 0. */
+/* Stores `value` when the word equals `*expected` and returns 1; otherwise stores the word in
+ * `*expected` and returns 0. */
 int compare_and_swap(atomic_p word, int *expected, int value);
 int compare_and_swaplp(atomic_l word, long *expected, long value);
 

@@ -1,4 +1,5 @@
-//! lapi_prof: makes the report of a profiled job that did not end by itself, and names places in programs.
+//! lapi_prof: makes the report of a profiled job that did not end by itself, and names
+//! places in programs.
 
 use lapiprof::symbols::Symbols;
 use openlapi::base::patient;
@@ -50,7 +51,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// A place of the process that asks, whose loader may know the program by a name that leads nowhere.
+/// A place of the process that asks, whose loader may know the program by a name that
+/// leads nowhere.
 fn of_parent(place: &OsString) -> OsString {
     let text = place.to_string_lossy();
     match text.rsplit_once('+') {
@@ -61,7 +63,8 @@ fn of_parent(place: &OsString) -> OsString {
     }
 }
 
-/// Writes a line for each place: its function and its source line, with a tabulator between them. Each is empty where it is not known.
+/// Writes a line for each place: its function and its source line, with a tabulator between them.
+/// Each is empty where it is not known.
 fn locate(places: &[OsString], to: &mut impl Write) -> io::Result<()> {
     let mut symbols = Symbols::default();
     for place in places {

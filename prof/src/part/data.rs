@@ -23,8 +23,8 @@ pub struct Part {
     pub pid: u32,
     /// The program.
     pub program: String,
-    /// `None`: the task wrote this at its end. Otherwise why it was written before: a signal's name, or "running" for one of
-    /// the parts that a task writes every few seconds.
+    /// `None`: the task wrote this at its end. Otherwise why it was written before: a signal's
+    /// name, or "running" for one of the parts that a task writes every few seconds.
     pub interim: Option<String>,
     /// When the task called LAPI_Init first, in ns since 1970.
     pub started: u64,
@@ -46,8 +46,8 @@ pub struct Part {
     pub timeline: Vec<[u64; Class::COUNT]>,
     /// How many bytes the calls of each class have moved that began in which stretch.
     pub timeline_bytes: Vec<[u64; Class::MOVING]>,
-    /// How long threads were in calls and handlers of each class in which stretch, in ns, less what ran inside of them; the sum
-    /// over all threads, which may be longer than the stretch.
+    /// How long threads were in calls and handlers of each class in which stretch, in ns, less what
+    /// ran inside of them; the sum over all threads, which may be longer than the stretch.
     pub timeline_time: Vec<[u64; Class::COUNT]>,
     /// How many events there was room for.
     pub events_limit: u64,

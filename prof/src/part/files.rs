@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 /// More tasks than any job has: the report names those that are missing one by one.
 const MOST_TASKS: u32 = 1 << 16;
 
-/// Writes a part as a whole: a reader finds all of it, or the one before. A final part takes the place of an interim one.
+/// Writes a part as a whole: a reader finds all of it, or the one before. A final part takes the
+/// place of an interim one.
 pub fn write(out: &Path, part: &Part) -> Result<(), String> {
     fs::create_dir_all(out).map_err(|error| format!("{} cannot be made: {error}", out.display()))?;
     let text = serde_json::to_vec(part).map_err(|error| format!("the part cannot be written: {error}"))?;
@@ -23,7 +24,8 @@ pub fn write(out: &Path, part: &Part) -> Result<(), String> {
 /// Writes a file under another name first.
 pub fn write_whole(path: &Path, text: &[u8]) -> Result<(), String> {
     let fresh = path.with_extension(format!("new{}", std::process::id()));
-    // A process of this number may have left one. What another user puts in its place is not written to.
+    // A process of this number may have left one. What another user puts in its place is
+    // not written to.
     let _ = fs::remove_file(&fresh);
     fs::OpenOptions::new()
         .write(true)
@@ -40,7 +42,8 @@ pub fn remove(out: &Path, task: u32) {
     let _ = fs::remove_file(interim_place(out, task));
 }
 
-/// Reads the parts of the job of which one was written last, by task: the final part, or else the interim one.
+/// Reads the parts of the job of which one was written last, by task: the final part, or else
+/// the interim one.
 pub fn parts(out: &Path) -> Result<Vec<Part>, String> {
     let wrong = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut found = Vec::new();
@@ -82,7 +85,8 @@ pub fn of_last_job(mut found: Vec<Part>) -> Vec<Part> {
     };
     let (job, tasks) = (last.job.clone(), last.tasks);
     found.retain(|part| part.job == job && part.tasks == tasks && part.task < tasks);
-    // Of a task that has just ended there may be both parts: the final one comes first, and the other is dropped.
+    // Of a task that has just ended there may be both parts: the final one comes first, and the
+    // other is dropped.
     found.sort_by_key(|part| (part.task, part.interim.is_some()));
     found.dedup_by_key(|part| part.task);
     found
@@ -93,8 +97,9 @@ pub fn all_written(out: &Path, tasks: u32) -> bool {
     in_mixed_order(tasks).all(|task| place(out, task).exists())
 }
 
-/// All tasks, so that the first few are a sample of them: each task that ends asks whether others have ended, and one that ends when
-/// half of them have shall find one that has not with its second question, in whichever order they end.
+/// All tasks, so that the first few are a sample of them: each task that ends asks whether others
+/// have ended, and one that ends when half of them have shall find one that has not with its second
+/// question, in whichever order they end.
 fn in_mixed_order(tasks: u32) -> impl Iterator<Item = u32> {
     let bits = u32::BITS - tasks.saturating_sub(1).leading_zeros();
     let all = if tasks == 0 { 0 } else { 1_u64 << bits };

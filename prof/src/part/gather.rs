@@ -53,8 +53,8 @@ pub struct About {
     program: String,
 }
 
-/// Reads it once. The first call must come from a thread of the program: the program's other threads may change the
-/// environment while the watcher runs.
+/// Reads it once. The first call must come from a thread of the program: the program's other
+/// threads may change the environment while the watcher runs.
 pub fn about() -> &'static About {
     static ABOUT: OnceLock<About> = OnceLock::new();
     ABOUT.get_or_init(|| About { job: job(), host: host(), program: program() })
@@ -121,7 +121,8 @@ fn open() -> Vec<Open> {
 
 /// The rows, and which of them an address and a call have.
 fn sites(span: &Span, open: &[Open]) -> (Vec<SiteRow>, HashMap<(usize, u16), u32>) {
-    // Kept for the next part, and not waited for in the child of a fork, whose parent may have held it.
+    // Kept for the next part, and not waited for in the child of a fork, whose parent
+    // may have held it.
     static KNOWN: Mutex<Option<Symbols>> = Mutex::new(None);
     let (mut known, mut new) = (KNOWN.try_lock(), None);
     let symbols = known.as_deref_mut().unwrap_or(&mut new).get_or_insert_default();

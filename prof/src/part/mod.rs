@@ -1,5 +1,5 @@
-//! What one task reports: gathered when its last handle ends or the task is interrupted, printed, and written for the job's
-//! report.
+//! What one task reports: gathered when its last handle ends or the task is interrupted, printed,
+//! and written for the job's report.
 
 mod data;
 mod files;
@@ -25,8 +25,8 @@ pub fn print(part: &Part) {
     }
 }
 
-/// Before the process's first LAPI_Init, or one after its last LAPI_Term (`first`: no handle is open): removes the parts that
-/// an earlier job, or this process, has left in this task's name.
+/// Before the process's first LAPI_Init, or one after its last LAPI_Term (`first`: no handle is
+/// open): removes the parts that an earlier job, or this process, has left in this task's name.
 pub fn remove_stale(first: bool) {
     gather::about();
     if let (true, Some(out), Some(task)) = (first, &settings::get().out, gather::task_of_environment()) {

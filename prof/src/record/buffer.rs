@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, 
 
 /// How many buffers a process maps in advance.
 const SPARE: usize = 16;
-/// How many call sites a thread records separately; calls from other places are counted by call alone.
+/// How many call sites a thread records separately; calls from other places are counted
+/// by call alone.
 const SITES: usize = 1024;
 /// How many entries a lookup tries.
 const REACH: usize = 32;
@@ -29,7 +30,8 @@ pub struct Buffer {
     /// Whether a thread has ever had it.
     used: AtomicBool,
     number: AtomicU16,
-    /// The name of the thread that has it, or has had it last, as the system knows it: 16 bytes that end in a zero.
+    /// The name of the thread that has it, or has had it last, as the system knows it: 16 bytes
+    /// that end in a zero.
     name: [AtomicU64; 2],
     /// The places that were called from, by hash.
     sites: [Site; SITES],
@@ -39,9 +41,11 @@ pub struct Buffer {
     peer_count: AtomicU32,
     /// When it called what.
     pub timeline: Timeline,
-    /// How long handlers have run in this thread since its last call ended: inside of the call that ends next.
+    /// How long handlers have run in this thread since its last call ended: inside of the call
+    /// that ends next.
     pub handlers_inside: Count,
-    /// How long the calls have taken that ended in this thread since the handler began that it is in.
+    /// How long the calls have taken that ended in this thread since the handler began
+    /// that it is in.
     pub calls_inside: Count,
     /// When the long part began of the call that this thread is in; 0: it has none so far.
     pub long_since: Count,
@@ -76,7 +80,8 @@ pub struct Site {
     pub rhythm: Rhythm,
 }
 
-/// The place whose puts could be repeated ones until one of them was timed, and what each of them has moved.
+/// The place whose puts could be repeated ones until one of them was timed, and what each of
+/// them has moved.
 #[derive(Debug)]
 pub struct Ended {
     site: AtomicPtr<Site>,
@@ -166,8 +171,9 @@ pub fn all() -> impl Iterator<Item = &'static Buffer> {
     })
 }
 
-/// In the first LAPI_Init: maps buffers for threads that come later. What a thread of the library maps at its first handler would
-/// otherwise change where the program's own mappings lie, in one task and not in another.
+/// In the first LAPI_Init: maps buffers for threads that come later. What a thread of the library
+/// maps at its first handler would otherwise change where the program's own mappings lie, in one
+/// task and not in another.
 pub fn reserve() {
     let tasks = identity::tasks() as usize;
     // SAFETY: a Buffer and a Peer consist of atomics, for which zeroes are valid.
@@ -185,7 +191,8 @@ pub fn threads() -> usize {
     all().filter(|buffer| buffer.used.load(Ordering::Relaxed)).count()
 }
 
-/// In the child of a fork: begins with no buffers. Those of the parent's threads stay in memory, unused.
+/// In the child of a fork: begins with no buffers. Those of the parent's threads stay in
+/// memory, unused.
 pub fn fork_child() {
     set(None);
     ALL.store(null_mut(), Ordering::Relaxed);
@@ -286,7 +293,8 @@ impl Buffer {
         site
     }
 
-    /// The entry for a call from a place, if it is the first that a search finds, as nearly all are.
+    /// The entry for a call from a place, if it is the first that a search finds, as
+    /// nearly all are.
     #[inline(always)]
     pub fn known_site(&self, address: usize, call: Call) -> Option<&Site> {
         let site = &self.sites[place(address, call) % SITES];
@@ -324,7 +332,8 @@ impl Buffer {
         if count == 0 {
             return &[];
         }
-        // SAFETY: the pointer was set before the count and points to `count` entries; they are never freed.
+        // SAFETY: the pointer was set before the count and points to `count` entries; they
+        // are never freed.
         unsafe { std::slice::from_raw_parts(self.peers.load(Ordering::Relaxed), count) }
     }
 

@@ -1,7 +1,9 @@
-//! The events of a trace: the task's first ones, in one piece of memory of which threads take shares.
+//! The events of a trace: the task's first ones, in one piece of memory of which
+//! threads take shares.
 //!
-//! A place whose calls are all short enters one in a period ([`super::sampling`]): filling new memory with each of them would cost
-//! more than the calls do, and they would leave no room for what comes later.
+//! A place whose calls are all short enters one in a period ([`super::sampling`]): filling new
+//! memory with each of them would cost more than the calls do, and they would leave no room for
+//! what comes later.
 
 use super::{Count, Seen};
 use std::ptr::null_mut;
@@ -128,7 +130,8 @@ impl Events {
         if limit == 0 {
             return &[];
         }
-        // SAFETY: `first` was set before the limit and points to `limit` events; they are never freed.
+        // SAFETY: `first` was set before the limit and points to `limit` events; they
+        // are never freed.
         unsafe { std::slice::from_raw_parts(self.first.load(Ordering::Relaxed), limit) }
     }
 

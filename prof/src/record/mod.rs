@@ -1,8 +1,8 @@
 //! The records of a running program: each thread has a buffer that only this thread writes.
 //!
-//! Every number is an atomic that one thread writes and a report reads at any time: plain loads and stores, no locked
-//! instruction, no lock. A thread's first call makes its buffer. Buffers are never freed; a later thread uses the buffer of one
-//! that has ended.
+//! Every number is an atomic that one thread writes and a report reads at any time: plain loads and
+//! stores, no locked instruction, no lock. A thread's first call makes its buffer. Buffers are
+//! never freed; a later thread uses the buffer of one that has ended.
 
 mod buffer;
 mod events;
@@ -108,7 +108,8 @@ pub struct Seen {
     pub traffic: Option<Traffic>,
 }
 
-/// What a thread had run in the call, and in the handler around it, when a handler began inside of the call.
+/// What a thread had run in the call, and in the handler around it, when a handler began
+/// inside of the call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Around {
     handlers: u64,
@@ -161,7 +162,8 @@ fn record_noted(seen: Seen) {
 
 #[inline(always)]
 fn end(buffer: &'static Buffer, seen: Seen, noted: bool) {
-    // Handlers run inside of calls; in threads of LAPI's own, outside of all, and then calls are made inside of handlers only.
+    // Handlers run inside of calls; in threads of LAPI's own, outside of all, and then calls are
+    // made inside of handlers only.
     let inside = buffer.handlers_inside.take();
     buffer.calls_inside.add(seen.ticks());
     if buffer.long_since.get() >= seen.start {
@@ -192,7 +194,8 @@ fn enter(buffer: &'static Buffer, seen: &Seen, inside: u64, noted: bool) {
     site.longest.at_least(ticks);
     let batch = if seen.call.may_go_untimed() {
         let each = match class {
-            // The arrows of the trace need each active message, for the target has each run of the handler.
+            // The arrows of the trace need each active message, for the target has each run
+            // of the handler.
             Class::Am => EVENTS.have_room(&buffer.claim),
             Class::Wait => !sampling::waits_noted(),
             _ => false,
@@ -205,7 +208,8 @@ fn enter(buffer: &'static Buffer, seen: &Seen, inside: u64, noted: bool) {
     if let Some(moves) = moves {
         moves.ticks.add(ticks.wrapping_add(batch.estimate));
     }
-    // A call before the first LAPI_Init, when the clock has not begun, is counted but not entered in the timeline.
+    // A call before the first LAPI_Init, when the clock has not begun, is counted but not entered
+    // in the timeline.
     let origin = identity::origin();
     if origin != 0 {
         let begin = seen.start.saturating_sub(origin);
@@ -244,7 +248,8 @@ fn count(
     Some(moves)
 }
 
-/// Takes a call back that [`settle`] has counted. What stands for it in the timeline and among the events keeps standing for it.
+/// Takes a call back that [`settle`] has counted. What stands for it in the timeline and among the
+/// events keeps standing for it.
 fn uncount(buffer: &'static Buffer, site: &Site, class: Class, traffic: Traffic) {
     let Traffic { peer, bytes } = traffic;
     let size = size_class(bytes);

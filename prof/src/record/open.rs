@@ -3,7 +3,8 @@
 use super::Count;
 use crate::calls::Call;
 
-/// How many calls and handlers inside of each other are known. What is deeper belongs to the innermost of them.
+/// How many calls and handlers inside of each other are known. What is deeper belongs to the
+/// innermost of them.
 const DEPTH: usize = 8;
 /// The bits of an address; the number of the call is above them.
 const ADDRESS: u32 = 48;
@@ -60,8 +61,8 @@ impl Open {
         self.depth.set(before.0);
     }
 
-    /// How many are around a call that begins: it begins outside of all, or in a handler. A call that is innermost was left by a
-    /// jump: longjmp, or an exception.
+    /// How many are around a call that begins: it begins outside of all, or in a handler. A call
+    /// that is innermost was left by a jump: longjmp, or an exception.
     fn around_call(&self, mut depth: u64) -> u64 {
         let is_call = |entry: &Entry| entry.read().is_some_and(|current| !current.call.is_handler());
         while depth.checked_sub(1).and_then(|at| self.entries.get(at as usize)).is_some_and(is_call) {

@@ -1,4 +1,5 @@
-//! The place whose next put may be a repeated one ([`super::repeated`]), and where the instructions of LAPI_Put look.
+//! The place whose next put may be a repeated one ([`super::repeated`]), and where the instructions
+//! of LAPI_Put look.
 
 use super::buffer::{Buffer, Site};
 use super::sampling::Rhythm;
@@ -22,7 +23,8 @@ pub const LEFT: usize = offset_of!(Site, rhythm) + Rhythm::LEFT;
 /// Since when the call is long that this thread is in, in a [`Buffer`].
 pub const LONG_SINCE: usize = offset_of!(Buffer, long_since);
 
-/// A put was like the last timed one of its place, and `alone`: not in a handler inside of another call. The next one may be repeated.
+/// A put was like the last timed one of its place, and `alone`: not in a handler inside of another
+/// call. The next one may be repeated.
 #[inline(always)]
 pub fn allow(site: &'static Site, alone: bool) {
     let entry = ptr::from_ref(site).cast();
@@ -31,7 +33,8 @@ pub fn allow(site: &'static Site, alone: bool) {
     }
 }
 
-/// The place of the put that this thread is in; only at the end of a repeated one. None when a put of it was timed meanwhile.
+/// The place of the put that this thread is in; only at the end of a repeated one. None when a put
+/// of it was timed meanwhile.
 pub fn allowed() -> Option<&'static Site> {
     // SAFETY: null, or what `allow` was given.
     unsafe { site::repeated().cast::<Site>().as_ref() }

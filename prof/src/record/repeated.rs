@@ -1,9 +1,10 @@
 //! Puts like the one before them: same place, same task, same length, neither timed nor long.
 //!
-//! A program that sends many small puts sends them mostly so. All that the profiler does for such a put is to count one number down, as
-//! [`super::untimed`] does for calls that are like the last timed one. It compares three registers, and jumps into the library
-//! without a return address of its own, so that nothing is stored but that number. The library ends such a put with a hook, by which an
-//! error, or a put that has become long, is noticed.
+//! A program that sends many small puts sends them mostly so. All that the profiler does for such a
+//! put is to count one number down, as [`super::untimed`] does for calls that are like the last
+//! timed one. It compares three registers, and jumps into the library without a return address of
+//! its own, so that nothing is stored but that number. The library ends such a put with a hook, by
+//! which an error, or a put that has become long, is noticed.
 //!
 //! A library without that hook, and other processors, have the ordinary path for all puts.
 
@@ -47,7 +48,8 @@ extern "C" fn note_end(code: c_int) -> c_int {
     }
 }
 
-/// Records a put that was not like the last one after all: it has failed, was long, or a handler ran inside.
+/// Records a put that was not like the last one after all: it has failed, was long, or a
+/// handler ran inside.
 #[cold]
 fn unlike(buffer: &'static Buffer, code: c_int) -> c_int {
     let (site, traffic) = if let Some(site) = allowed() {
@@ -55,7 +57,8 @@ fn unlike(buffer: &'static Buffer, code: c_int) -> c_int {
         site.rhythm.left.add(1);
         (site, site.rhythm.last())
     } else {
-        // In a handler inside of it a put from the same place was timed, and this one was counted before that.
+        // In a handler inside of it a put from the same place was timed, and this one was
+        // counted before that.
         let Some((site, traffic)) = buffer.ended.get() else { return code };
         uncount(buffer, site, Class::Put, traffic);
         (site, Some(traffic))
@@ -64,12 +67,14 @@ fn unlike(buffer: &'static Buffer, code: c_int) -> c_int {
     code
 }
 
-/// LAPI_Put: counts a repeated put and continues in the library; any other one notes its caller and continues in the body.
+/// LAPI_Put: counts a repeated put and continues in the library; any other one notes its caller and
+/// continues in the body.
 #[cfg(target_arch = "x86_64")]
 #[macro_export]
 macro_rules! put_like_the_last {
     ($body:path) => {
-        // rax, r10 and r11 hold nothing at the beginning of a function; esi is the target, rdx the length.
+        // rax, r10 and r11 hold nothing at the beginning of a function; esi is the target,
+        // rdx the length.
         ::std::arch::naked_asm!(
             "mov r10, qword ptr [rip + lapiprof_site@GOTTPOFF]",
             "mov r11, qword ptr [rsp]",

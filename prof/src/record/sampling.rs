@@ -1,7 +1,8 @@
 //! Which calls are counted without being timed: reading the clock twice costs more than counting.
 //!
-//! Only those of a place whose calls have all been short for a while. One in a period is timed, and stands for those since the last one
-//! that was. Counts and bytes are exact; the time of such a place is an estimate. A call that turns out to be long is timed all the same
+//! Only those of a place whose calls have all been short for a while. One in a period is timed, and
+//! stands for those since the last one that was. Counts and bytes are exact; the time of such a
+//! place is an estimate. A call that turns out to be long is timed all the same
 //! ([`crate::long_calls`]).
 
 use super::{Count, Traffic};
@@ -26,7 +27,8 @@ pub fn set_period(period: u64) {
 /// No task has this number.
 const NOTHING: u64 = u64::MAX;
 
-/// From now on a call that waits for long is noted. Before, each is timed: none is known to be short.
+/// From now on a call that waits for long is noted. Before, each is timed: none is
+/// known to be short.
 pub fn waits_are_noted() {
     WAITS_NOTED.store(true, Relaxed);
 }
@@ -51,10 +53,12 @@ pub struct Rhythm {
     pub(super) entered: Count,
     /// How many of their bytes.
     pub(super) entered_bytes: Count,
-    /// What the last timed call has moved, and to or from which task; [`NOTHING`] when it moves nothing.
+    /// What the last timed call has moved, and to or from which task; [`NOTHING`] when it
+    /// moves nothing.
     peer: Count,
     bytes: Count,
-    /// How many calls after it are counted elsewhere. All others have moved as much to or from the same task.
+    /// How many calls after it are counted elsewhere. All others have moved as much to or from
+    /// the same task.
     pub(super) others: Count,
 }
 
@@ -90,8 +94,8 @@ impl Rhythm {
     /// See [`Self::PEER`].
     pub(super) const LEFT: usize = offset_of!(Rhythm, left);
 
-    /// After a call has been timed and counted: what it stands for. `calls` and `bytes` are those of the place. `each`: the next call
-    /// is to be timed, too.
+    /// After a call has been timed and counted: what it stands for. `calls` and `bytes` are those
+    /// of the place. `each`: the next call is to be timed, too.
     pub(super) fn timed(&self, (calls, bytes): (u64, u64), timed: Timed, each: bool) -> Batch {
         let Timed { ticks, inside, noted } = timed;
         let new = calls.wrapping_sub(self.entered.get());
@@ -141,7 +145,8 @@ impl Rhythm {
         self.bytes.set(traffic.map_or(0, |traffic| traffic.bytes));
     }
 
-    /// Notes how long a call took, and returns whether the calls of the place have been short for a while.
+    /// Notes how long a call took, and returns whether the calls of the place have been
+    /// short for a while.
     #[inline]
     fn calm(&self, ticks: u64) -> bool {
         let calm = self.calm.get();

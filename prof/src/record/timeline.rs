@@ -1,5 +1,5 @@
-//! What happened in each stretch of time, for a fixed number of stretches: how many calls began, how many bytes they moved, and
-//! how long the thread was in which calls and handlers.
+//! What happened in each stretch of time, for a fixed number of stretches: how many calls began,
+//! how many bytes they moved, and how long the thread was in which calls and handlers.
 
 use super::Count;
 use super::sampling::Batch;
@@ -73,7 +73,8 @@ impl Timeline {
         for at in (first..=last).rev() {
             let bin = &self.bins[at as usize % BINS];
             let part = end.min((at + 1) << shift).saturating_sub(begin.max(at << shift));
-            // All that this thread has entered after the stretch in which the call began ran inside of the call.
+            // All that this thread has entered after the stretch in which the call began ran
+            // inside of the call.
             let entered = bin.ticks.iter().map(Count::get).fold(0, u64::wrapping_add);
             let within = if at == first { inside } else { inside.min(entered) };
             inside -= within;
@@ -102,7 +103,8 @@ impl Timeline {
         self.coarser(shift, |bin| &bin.ticks)
     }
 
-    /// The calls and ticks in such stretches, with the calls and handlers that the thread is in, the outermost first.
+    /// The calls and ticks in such stretches, with the calls and handlers that the thread is in,
+    /// the outermost first.
     pub fn with_open(&self, shift: u32, open: &[(Stay, Class)]) -> [Vec<[u64; Class::COUNT]>; 2] {
         let (mut calls, mut ticks) = (self.calls(shift), self.ticks(shift));
         for (at, (stay, class)) in open.iter().enumerate() {
@@ -222,7 +224,8 @@ mod tests {
         let of = |class: Class| -> Vec<u64> {
             timeline.ticks(FIRST).iter().take(5).map(|bin| bin[class as usize]).collect()
         };
-        // A handler in the first stretch and one in the third run inside of a wait from the first to the fourth.
+        // A handler in the first stretch and one in the third run inside of a wait from the first
+        // to the fourth.
         timeline.add(Stay { begin: 10, end: 20, inside: 0 }, Class::Put, moving(0));
         timeline.add(Stay { begin: 100, end: 130, inside: 0 }, Class::Handler, moving(0));
         let third = 2 * LENGTH;

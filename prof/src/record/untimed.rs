@@ -46,7 +46,8 @@ impl Untimed {
     /// Counts it after it has ended.
     #[inline(always)]
     pub fn ended(self, good: bool, traffic: Option<Traffic>) {
-        // Each store that is not made counts: a processor that sends many of them to another one waits for room for the next.
+        // Each store that is not made counts: a processor that sends many of them to another one
+        // waits for room for the next.
         let since = self.buffer.long_since.get();
         if let Some(before) = self.before {
             self.buffer.open.leave(before);

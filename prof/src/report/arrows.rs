@@ -1,9 +1,11 @@
 //! Which event of a target belongs to which event of an origin: the arrows of the trace.
 //!
-//! Events have no number of their message, which would cost the messages room. An active message leads to the next run of a header
-//! handler for the same origin that did not end before, which is right while handlers run in the order of the calls. A put leads to the call of the
-//! target that waited for it at the earliest: the first one that waits or polls and ends after the put has begun. Where that one stands
-//! for others without an event, and began after the put, it may be one of those that waited; then the put has no arrow.
+//! Events have no number of their message, which would cost the messages room. An active message
+//! leads to the next run of a header handler for the same origin that did not end before, which is
+//! right while handlers run in the order of the calls. A put leads to the call of the target that
+//! waited for it at the earliest: the first one that waits or polls and ends after the put has
+//! begun. Where that one stands for others without an event, and began after the put, it may be one
+//! of those that waited; then the put has no arrow.
 
 use crate::part::{Event, Part};
 use std::collections::HashMap;

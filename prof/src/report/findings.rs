@@ -83,8 +83,8 @@ fn waiting(report: &Report, crowded: bool) -> Option<String> {
     (all != 0).then(|| format!("The tasks spend {share} of their time in calls that wait or poll{also}."))
 }
 
-/// The task that the others wait for: it computes longer than they do. Where tasks wait for processors, no more counts than
-/// they have had.
+/// The task that the others wait for: it computes longer than they do. Where tasks wait for
+/// processors, no more counts than they have had.
 fn slowest(report: &Report) -> Option<String> {
     let crowded = crowd::hosts(&report.task);
     let outside = report.task.iter().map(|task| {

@@ -1,4 +1,5 @@
-//! What each task did in the course of time, on the clock of all: the rows of the page's "Tasks over time".
+//! What each task did in the course of time, on the clock of all: the rows of the page's
+//! "Tasks over time".
 
 use crate::calls::Class;
 use crate::part::Part;
@@ -31,7 +32,8 @@ pub struct Lane {
     pub last: u32,
     /// The part of each column in which they ran, in thousandths.
     pub ran: Vec<u16>,
-    /// For each class with any time, its part of what they ran of each column, in thousandths. What is left was outside of LAPI.
+    /// For each class with any time, its part of what they ran of each column, in thousandths. What
+    /// is left was outside of LAPI.
     pub share: BTreeMap<&'static str, Vec<u16>>,
 }
 

@@ -34,7 +34,8 @@ pub struct Report {
     pub sites: Vec<SiteRow>,
     /// Each handler, over all tasks.
     pub handlers: Vec<SiteRow>,
-    /// The communication matrix: every pair of an origin and a target between which something was moved.
+    /// The communication matrix: every pair of an origin and a target between which
+    /// something was moved.
     pub links: Vec<Link>,
     /// What was moved within hosts, by shared memory or within a task.
     pub local: Moved,
@@ -61,7 +62,8 @@ pub struct Task {
     pub host: String,
     /// The task's process.
     pub pid: u32,
-    /// Why its part was made before its end: a signal's name, or "running"; `None` when it was made at the end.
+    /// Why its part was made before its end: a signal's name, or "running"; `None` when it was
+    /// made at the end.
     pub interim: Option<String>,
     /// From its first LAPI_Init until its part was made.
     pub wall: u64,
@@ -77,7 +79,8 @@ pub struct Task {
     pub threads: u32,
     /// How many calls it has made.
     pub calls: u64,
-    /// How long those have taken; nested calls (in a handler, inside a call) are each counted in full.
+    /// How long those have taken; nested calls (in a handler, inside a call) are each
+    /// counted in full.
     pub inside: u64,
     /// How much of that in calls that wait or poll.
     pub waiting: u64,
@@ -205,7 +208,8 @@ impl Task {
         }
     }
 
-    /// How long the task was outside of LAPI; 0 when the calls of several threads, or nested calls, take longer than the task.
+    /// How long the task was outside of LAPI; 0 when the calls of several threads, or nested calls,
+    /// take longer than the task.
     pub fn outside(&self) -> u64 {
         self.wall.saturating_sub(self.inside)
     }
@@ -223,7 +227,8 @@ pub(super) fn place(row: &SiteRow) -> &str {
     [&row.line, &row.site, &row.address].into_iter().find(|name| !name.is_empty()).map_or("", String::as_str)
 }
 
-/// A sum; the largest number where it has no room. What a task writes is far from that, but a damaged file is not.
+/// A sum; the largest number where it has no room. What a task writes is far from that, but a
+/// damaged file is not.
 fn total(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
@@ -238,8 +243,8 @@ fn moved(parts: &[Part], network: bool) -> Moved {
     })
 }
 
-/// Rows of the same call and place made one, the longest time first. An address without a name is the same place in all tasks:
-/// they have one map.
+/// Rows of the same call and place made one, the longest time first. An address without a name is
+/// the same place in all tasks: they have one map.
 fn together(rows: impl Iterator<Item = SiteRow>) -> Vec<SiteRow> {
     let mut sums: BTreeMap<(String, String, String), SiteRow> = BTreeMap::new();
     for row in rows {
@@ -275,7 +280,8 @@ fn with_sizes(mut sum: Vec<SizeCount>, more: &[SizeCount]) -> Vec<SizeCount> {
     sum
 }
 
-/// One timeline of all, in stretches as long as the longest of any task; a stretch counts where its middle lies.
+/// One timeline of all, in stretches as long as the longest of any task; a stretch counts where
+/// its middle lies.
 fn timeline(parts: &[Part], started: u64, wall: u64) -> Timeline {
     let longest = parts.iter().map(|part| part.stretch).max().unwrap_or(1);
     let stretch = longest.max(wall / STRETCHES).max(1);

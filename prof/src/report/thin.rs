@@ -1,4 +1,5 @@
-//! The events of a trace that is not too long to be looked at: the longest ones of each task, and a sample of the others.
+//! The events of a trace that is not too long to be looked at: the longest ones of each task, and a
+//! sample of the others.
 
 use crate::part::{Event, Part};
 use std::collections::HashMap;
@@ -9,7 +10,8 @@ pub const MOST: usize = 100_000;
 /// What is left of a part's events.
 #[derive(Debug)]
 pub struct Thinned {
-    /// The events, in their order. One stands for those of its place before it that are left out, too.
+    /// The events, in their order. One stands for those of its place before it that are
+    /// left out, too.
     pub events: Vec<Event>,
     /// How many calls those stood for that are left out behind the last event of their place.
     pub behind: u64,

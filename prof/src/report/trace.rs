@@ -1,4 +1,5 @@
-//! The trace, for Perfetto and chrome://tracing: DIR/trace.json, in the form of their "JSON Array" of complete events.
+//! The trace, for Perfetto and chrome://tracing: DIR/trace.json, in the form of their "JSON Array"
+//! of complete events.
 
 use super::arrows::arrows;
 use super::thin::{Thinned, thin};
@@ -6,7 +7,8 @@ use crate::part::Part;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// The trace of all parts: tasks are processes there. Times in microseconds after the first LAPI_Init of all.
+/// The trace of all parts: tasks are processes there. Times in microseconds after the first
+/// LAPI_Init of all.
 pub fn trace(parts: &[Part]) -> String {
     let thinned = thin(parts);
     let behind: Vec<u64> = thinned.iter().map(|thinned| thinned.behind).collect();

@@ -9,8 +9,8 @@ use openlapi::base::clock::ticks;
 use std::ffi::CStr;
 use std::mem::transmute;
 
-/// What all calls have. A call that moves data has a method `traffic` of its own, and a call that does more than this a method
-/// `profiled` of its own: these have precedence over the methods here.
+/// What all calls have. A call that moves data has a method `traffic` of its own, and a call that
+/// does more than this a method `profiled` of its own: these have precedence over the methods here.
 pub trait Arguments: Copy {
     /// The call.
     const CALL: Call;

@@ -17,7 +17,8 @@ impl LAPI_Init {
         process::before_init();
         Self::find();
         let start = ticks();
-        // Before the first one there are no buffers, whose place in memory is the same in all tasks.
+        // Before the first one there are no buffers, whose place in memory is the
+        // same in all tasks.
         let first = identity::tasks() == 0;
         let before = if first { Before::default() } else { call_begins(Self::CALL, site, start) };
         // SAFETY: the caller's promise.

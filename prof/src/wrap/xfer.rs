@@ -45,7 +45,8 @@ unsafe fn look(request: *const lapi_xfer_t) -> (Call, Option<Traffic>) {
         return (Call::LAPI_Xfer, None);
     }
     let message = |header: u32, data: u64| u64::from(header).saturating_add(data);
-    // SAFETY: the type names the member, and only that one is read: the program may have allocated no more.
+    // SAFETY: the type names the member, and only that one is read: the program may have
+    // allocated no more.
     let (call, peer, bytes) = unsafe {
         match *request.cast() {
             LAPI_GET_XFER => (Call::XferGet, (*request).Get.tgt, (*request).Get.len),

@@ -65,8 +65,8 @@ class Collectives:
         """Copies the buffer of the root into that of every task, which is writable and has its size."""
         self._check_root(root)
         data = _bytes(buffer, "broadcast", writable=self._lapi.task != root)
-        # A task of rank r, counted from the root, gets the data from the rank without its highest bit, and passes it on by the
-        # levels above that bit.
+        # A task of rank r, counted from the root, gets the data from the rank without its highest
+        # bit, and passes it on by the levels above that bit.
         rank = (self._lapi.task - root) % self._lapi.tasks
         first = rank.bit_length()
         for at in range(0, len(data), self._piece):
@@ -120,7 +120,8 @@ class Collectives:
             into = _bytes(into, "gather: into", writable=True)
             if len(into) < size * tasks:
                 raise ValueError(f"gather: `into` has {len(into)} bytes; {tasks} tasks have {size * tasks}")
-        # A task collects the blocks of the ranks from its own to below rank + 2^level, where level is its lowest bit.
+        # A task collects the blocks of the ranks from its own to below rank + 2^level, where level
+        # is its lowest bit.
         level = (rank & -rank).bit_length() - 1 if rank else self._levels
         held = min(1 << level, tasks - rank)
         kept = memoryview(bytearray(held * size))

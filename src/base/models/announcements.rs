@@ -1,5 +1,6 @@
-//! A receiver that does not poll every ring, and may sleep, and senders that announce their packets. The steps are those of
-//! `transport::shm`: `try_send` and `announce` of a sender, `find_quiet`, `take_announcements` and `arm` of the receiver.
+//! A receiver that does not poll every ring, and may sleep, and senders that announce their
+//! packets. The steps are those of `transport::shm`: `try_send` and `announce` of a sender,
+//! `find_quiet`, `take_announcements` and `arm` of the receiver.
 
 use super::ring::{End, HEAVY, LIGHT, ends};
 use super::{Descriptor, check};
@@ -80,8 +81,8 @@ fn take_announcements(me: &Task, rings: &mut [Ring]) {
     }
 }
 
-/// Receives the packets of all senders: polls a ring only as long as it is not quiet, stops polling each one that is empty, and
-/// sleeps when there is nothing to do.
+/// Receives the packets of all senders: polls a ring only as long as it is not quiet, stops polling
+/// each one that is empty, and sleeps when there is nothing to do.
 fn receive(me: &Task, rings: &mut [Ring], packets: u64) {
     while rings.iter().any(|ring| ring.next < packets) {
         let mut taken = false;

@@ -1,5 +1,6 @@
-//! Sleepers and the threads that wake them: a consumer that sleeps on an empty ring, a producer that sleeps on a full one,
-//! and both at once. The steps are those of `transport::shm`: `try_send`, `release`, `arm`, `disarm`.
+//! Sleepers and the threads that wake them: a consumer that sleeps on an empty ring, a producer
+//! that sleeps on a full one, and both at once. The steps are those of `transport::shm`:
+//! `try_send`, `release`, `arm`, `disarm`.
 
 use super::ring::{End, HEAVY, LIGHT, ends};
 use super::{Descriptor, check};
@@ -102,7 +103,8 @@ fn a_sender_that_needs_the_room_of_two_packets_is_woken() {
     });
 }
 
-/// A consumer that reports its room only now and then, as a long ring lets it, still reports it to a waiting producer.
+/// A consumer that reports its room only now and then, as a long ring lets it, still reports it to
+/// a waiting producer.
 #[test]
 fn room_that_is_reported_seldom_is_reported_in_time() {
     check(2, || {

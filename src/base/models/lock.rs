@@ -1,4 +1,5 @@
-//! The lock of a context: one thread at a time, and no wake-up is lost, also when a waiter gives up or the lock is handed on.
+//! The lock of a context: one thread at a time, and no wake-up is lost, also when a waiter gives up
+//! or the lock is handed on.
 
 use super::check;
 use crate::base::lock::RawLock;
@@ -13,7 +14,8 @@ struct Guarded {
     number: UnsafeCell<u32>,
 }
 
-// SAFETY: the number is touched with the lock held only; that this is enough is what the models check.
+// SAFETY: the number is touched with the lock held only; that this is enough is what
+// the models check.
 unsafe impl Sync for Guarded {}
 
 impl Guarded {
@@ -77,8 +79,8 @@ fn each_thread_gets_the_lock() {
     });
 }
 
-/// A sleeper that gives up just after it was woken, while another thread has taken the lock without any mark: the second
-/// sleeper must be woken nevertheless.
+/// A sleeper that gives up just after it was woken, while another thread has taken the lock without
+/// any mark: the second sleeper must be woken nevertheless.
 #[test]
 fn a_waiter_that_gives_up_swallows_no_wake_up() {
     check(2, || {

@@ -1,8 +1,8 @@
-//! Models of the lock-free parts, run by loom: every order of their threads, up to some number of preemptions, and every
-//! value that the memory model lets a load see. `ci/loom.sh` runs them.
+//! Models of the lock-free parts, run by loom: every order of their threads, up to some number of
+//! preemptions, and every value that the memory model lets a load see. `ci/loom.sh` runs them.
 //!
-//! A thread that sleeps in a model without a limit sleeps until another thread wakes it. So a wake-up that is lost is a
-//! deadlock, which loom reports.
+//! A thread that sleeps in a model without a limit sleeps until another thread wakes it. So a
+//! wake-up that is lost is a deadlock, which loom reports.
 
 mod announcements;
 mod doorbell;
@@ -15,7 +15,8 @@ mod work_queue;
 use super::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// Checks a model. `preemptions`: how often a thread may be interrupted where it would have continued.
+/// Checks a model. `preemptions`: how often a thread may be interrupted where it would
+/// have continued.
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

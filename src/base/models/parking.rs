@@ -1,5 +1,6 @@
-//! Threads of one context that wait for a counter, and those that change it: with the lock, as the dispatcher does, and
-//! without, as LAPI_Setcntr does. The steps are those of `engine::wait` and of the lock's release in `engine::context`.
+//! Threads of one context that wait for a counter, and those that change it: with the lock, as the
+//! dispatcher does, and without, as LAPI_Setcntr does. The steps are those of `engine::wait` and of
+//! the lock's release in `engine::context`.
 
 use super::check;
 use crate::base::parking::Parking;

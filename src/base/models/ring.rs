@@ -36,8 +36,8 @@ impl End<Producer> {
 }
 
 impl End<Consumer> {
-    /// Takes the next packet, which must be this one. Returns whether one was there, and what must be reported to
-    /// the producer.
+    /// Takes the next packet, which must be this one. Returns whether one was there, and what must
+    /// be reported to the producer.
     pub(super) fn take(&mut self, number: u64, len: usize) -> Option<Room> {
         let packet = self.end.peek().expect("a ring in order")?;
         let (head, found) = self.end.read(&packet);
@@ -89,7 +89,8 @@ fn the_second_area_is_used_again_only_when_it_is_free() {
 
 #[test]
 fn the_rest_before_the_end_is_skipped() {
-    // Bodies of one line and of two in an area of nine lines: the longer ones do not always fit before the end.
+    // Bodies of one line and of two in an area of nine lines: the longer ones do not always fit
+    // before the end.
     pass(3, Geometry { slots: 4, data: 576 }, 4, 4, |number| if number % 2 == 0 { 120 } else { 64 });
 }
 

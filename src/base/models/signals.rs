@@ -1,5 +1,6 @@
-//! Barriers of two tasks by numbers without packets, each of which sleeps as often as it may. The steps are those of `transport::shm`
-//! (`signal`, `signalled`, `arm`, `disarm`) and of `engine::progress::wait`, which looks for the number between `arm` and its sleep.
+//! Barriers of two tasks by numbers without packets, each of which sleeps as often as it may. The
+//! steps are those of `transport::shm` (`signal`, `signalled`, `arm`, `disarm`) and of
+//! `engine::progress::wait`, which looks for the number between `arm` and its sleep.
 
 use super::ring::{HEAVY, LIGHT};
 use super::{Descriptor, check};

@@ -1,4 +1,5 @@
-//! Completion handlers on their way to the threads that run them: none is lost or taken twice, and no thread sleeps on.
+//! Completion handlers on their way to the threads that run them: none is lost or taken twice, and
+//! no thread sleeps on.
 
 use super::check;
 use crate::base::sync::{AtomicU32, Ordering};

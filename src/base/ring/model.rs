@@ -1,7 +1,8 @@
-//! What a ring has besides under loom: atomics for the words of its slots, and cells that watch over its bytes.
+//! What a ring has besides under loom: atomics for the words of its slots, and cells that watch
+//! over its bytes.
 //!
-//! The ring itself is the one that runs in shared memory. Only what loom must know of is separate: its atomics are
-//! objects with a history and cannot lie in zeroed memory.
+//! The ring itself is the one that runs in shared memory. Only what loom must know of is separate:
+//! its atomics are objects with a history and cannot lie in zeroed memory.
 
 use super::{Consumer, Geometry, LINE, Packet, Producer, SLOT, Shared};
 use crate::base::line::Line;
@@ -93,7 +94,8 @@ impl Region {
 
     /// Both ends. To be called once.
     pub(in crate::base) fn ends(&self, geometry: Geometry) -> (Producer, Consumer) {
-        // SAFETY: aligned, fresh and long enough; each model makes one pair and drops it before the memory.
+        // SAFETY: aligned, fresh and long enough; each model makes one pair and drops it
+        // before the memory.
         unsafe { (Producer::new(self.at, geometry), Consumer::new(self.at, geometry)) }
     }
 }

@@ -16,7 +16,8 @@ impl Memory {
     }
 
     fn ends(&self, geometry: Geometry) -> (Producer, Consumer) {
-        // SAFETY: aligned, zeroed, long enough; each test makes one pair and drops it before the memory.
+        // SAFETY: aligned, zeroed, long enough; each test makes one pair and drops it
+        // before the memory.
         unsafe { (Producer::new(self.at, geometry), Consumer::new(self.at, geometry)) }
     }
 }

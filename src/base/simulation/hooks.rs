@@ -48,7 +48,8 @@ pub(crate) fn runs(process: Process) -> Option<bool> {
     SEAT.with_borrow(|seat| seat.as_ref().map(|(world, ..)| world.runs_process(process)))
 }
 
-/// Lets the calling thread wait. `None`: it is not one of a simulation. Otherwise whether it was woken before the time was over.
+/// Lets the calling thread wait. `None`: it is not one of a simulation. Otherwise whether it was
+/// woken before the time was over.
 pub(crate) fn block(on: On, at_most: Option<Duration>) -> Option<bool> {
     wait(on, at_most, true)
 }
@@ -80,7 +81,8 @@ pub(crate) fn wake(address: usize, count: u32) -> Option<bool> {
     SEAT.with_borrow(|seat| seat.as_ref().map(|(world, ..)| world.wake(address, count)))
 }
 
-/// Waits until `look` finds a descriptor readable, or the time is over. `None`: the calling thread is not one of a simulation.
+/// Waits until `look` finds a descriptor readable, or the time is over. `None`: the calling thread
+/// is not one of a simulation.
 pub(crate) fn readable<T>(at_most: Option<Duration>, mut look: impl FnMut() -> (bool, T)) -> Option<T> {
     let (world, ..) = SEAT.with_borrow(Clone::clone)?;
     let until = at_most.map(|time| world.now() + time.as_nanos() as Nanos);
@@ -102,7 +104,8 @@ pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Lets the timer with this descriptor be readable after a time. Whether the calling thread is one of a simulation.
+/// Lets the timer with this descriptor be readable after a time. Whether the calling thread is one
+/// of a simulation.
 pub(crate) fn set_timer(timer: RawFd, after: Duration) -> bool {
     let Some((world, _, group)) = SEAT.with_borrow(Clone::clone) else { return false };
     world.set_timer(timer, group, after.as_nanos() as Nanos);
@@ -114,7 +117,8 @@ pub(crate) fn timer_is_due(timer: RawFd) -> bool {
     SEAT.with_borrow(|seat| seat.as_ref().is_some_and(|(world, ..)| world.timer_is_due(timer)))
 }
 
-/// A timer that may be one of the simulation's. When this is dropped its descriptor is about to be closed: another one gets the number.
+/// A timer that may be one of the simulation's. When this is dropped its descriptor is about to be
+/// closed: another one gets the number.
 pub(crate) struct Timer(pub(crate) RawFd);
 
 impl Drop for Timer {

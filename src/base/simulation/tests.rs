@@ -74,7 +74,8 @@ fn a_thread_that_no_one_wakes_is_reported() {
     assert!(failure.contains("the time is over: turns: Waiting"), "{failure}");
 }
 
-/// A group that is ended leaves from where it waits, and what it has is dropped; a wait inside of that takes no time.
+/// A group that is ended leaves from where it waits, and what it has is dropped; a wait inside of
+/// that takes no time.
 #[test]
 fn a_group_is_ended_and_another_one_held_up() {
     struct Drops(Arc<AtomicBool>);

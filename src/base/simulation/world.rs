@@ -37,7 +37,8 @@ pub(crate) enum On {
     Time,
     /// A word or condition with this address.
     Address(usize),
-    /// Descriptors: it looks at them again when another thread of its group has run, or when something has arrived.
+    /// Descriptors: it looks at them again when another thread of its group has run, or when
+    /// something has arrived.
     Descriptors,
 }
 
@@ -253,8 +254,8 @@ impl World {
         assert!(baton.thread.set(thread).is_ok(), "set once");
     }
 
-    /// Runs all threads until they have ended. Returns the number that two runs of a seed share, and how often another thread was
-    /// chosen.
+    /// Runs all threads until they have ended. Returns the number that two runs of a seed share,
+    /// and how often another thread was chosen.
     ///
     /// # Errors
     /// A thread has failed, or has not ended in time.
@@ -360,8 +361,8 @@ impl World {
         some
     }
 
-    /// The calling thread, with this number, waits. Returns whether it was woken before the time was over. A thread that only looks
-    /// again at its descriptors has not made a step.
+    /// The calling thread, with this number, waits. Returns whether it was woken before the time
+    /// was over. A thread that only looks again at its descriptors has not made a step.
     pub(super) fn wait(
         self: &Arc<Self>,
         number: usize,
@@ -422,7 +423,8 @@ impl World {
         self.over.notify_all();
     }
 
-    /// The thread that runs next; `None` when all have ended. Lets time pass and events happen until there is one.
+    /// The thread that runs next; `None` when all have ended. Lets time pass and events happen
+    /// until there is one.
     fn next(self: &Arc<Self>, mut own: Option<usize>) -> Option<usize> {
         loop {
             let mut stuck = None;

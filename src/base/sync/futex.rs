@@ -1,4 +1,5 @@
-//! A word on which threads sleep: the kernel compares it and puts the thread to sleep in one step (futex(2)).
+//! A word on which threads sleep: the kernel compares it and puts the thread to sleep in one
+//! step (futex(2)).
 
 use crate::base::clock::now;
 #[cfg(test)]
@@ -61,7 +62,8 @@ impl Futex {
         self.0.compare_exchange(from, to, order, Ordering::Relaxed).is_ok()
     }
 
-    /// Sleeps while the word has this value, until [`Self::wake`] chooses this thread, but not for longer than `at_most`.
+    /// Sleeps while the word has this value, until [`Self::wake`] chooses this thread, but not for
+    /// longer than `at_most`.
     pub fn sleep(&self, value: u32, at_most: Option<Duration>) -> Wake {
         #[cfg(test)]
         if simulation::active() {
@@ -82,7 +84,8 @@ impl Futex {
         }
     }
 
-    /// Wakes at most `count` threads that sleep on the word, those that have slept longest first; whether there was one.
+    /// Wakes at most `count` threads that sleep on the word, those that have slept longest first;
+    /// whether there was one.
     pub fn wake(&self, count: u32) -> bool {
         #[cfg(test)]
         if let Some(woken) = simulation::wake(std::ptr::from_ref(self).addr(), count) {

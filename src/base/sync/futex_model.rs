@@ -1,8 +1,9 @@
 //! The word of `futex.rs` for loom: the kernel's queue of sleepers is a list behind a lock.
 //!
-//! The kernel compares the word and enters the sleeper with the queue's lock held, and takes sleepers out with that lock held. So
-//! does this. A sleep with a limit may end at any moment: the sleeper lets other threads run, and then either one has taken it
-//! out of the queue, or it leaves the queue by itself. `futex.rs` describes each function.
+//! The kernel compares the word and enters the sleeper with the queue's lock held, and takes
+//! sleepers out with that lock held. So does this. A sleep with a limit may end at any moment: the
+//! sleeper lets other threads run, and then either one has taken it out of the queue, or it leaves
+//! the queue by itself. `futex.rs` describes each function.
 #![allow(missing_docs)]
 
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -95,7 +96,8 @@ impl Futex {
     }
 }
 
-/// A deadline that has come after one sleep: a thread that was woken and one whose time is over give up at the same place.
+/// A deadline that has come after one sleep: a thread that was woken and one whose time is over
+/// give up at the same place.
 #[derive(Clone, Debug)]
 pub struct Deadline(Cell<bool>);
 

@@ -1,7 +1,8 @@
-//! Locks and conditions under `--cfg one_mapping`, as ci/sanitize.sh sets it: the same as std's, but compiled here.
+//! Locks and conditions under `--cfg one_mapping`, as ci/sanitize.sh sets it: the same as std's,
+//! but compiled here.
 //!
-//! Std is not instrumented. ThreadSanitizer would not see the order that its locks make when threads wait for them, and report
-//! what they guard.
+//! Std is not instrumented. ThreadSanitizer would not see the order that its locks make when
+//! threads wait for them, and report what they guard.
 
 use super::futex::Futex;
 use std::cell::UnsafeCell;
@@ -118,7 +119,8 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         at_most: Option<Duration>,
     ) -> LockResult<MutexGuard<'a, T>> {
-        // Read with the lock held: a thread that changes what is waited for does so later, and counts after that.
+        // Read with the lock held: a thread that changes what is waited for does so later, and
+        // counts after that.
         let seen = self.0.load(Ordering::Relaxed);
         let mutex = guard.0;
         drop(guard);

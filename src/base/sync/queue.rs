@@ -1,5 +1,5 @@
-//! crossbeam's array queue for loom: a list behind a lock. Loom cannot look into the crate, so models check what is built on the
-//! queue, not the queue.
+//! crossbeam's array queue for loom: a list behind a lock. Loom cannot look into the crate, so
+//! models check what is built on the queue, not the queue.
 #![allow(missing_docs)]
 
 use super::Mutex;

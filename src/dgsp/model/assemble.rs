@@ -89,8 +89,9 @@ pub fn code(routines: &[Vec<Op>], gap: usize) -> Vec<i32> {
     code
 }
 
-/// Puts an instruction of `size` ints behind the code, wherever that ends: often not where its longs would be aligned. The ints stand
-/// at its beginning, the longs at its end; what is between them is 0, so that equal programs have equal code.
+/// Puts an instruction of `size` ints behind the code, wherever that ends: often not where its
+/// longs would be aligned. The ints stand at its beginning, the longs at its end; what is between
+/// them is 0, so that equal programs have equal code.
 fn append(code: &mut Vec<i32>, size: i32, ints: &[i32], longs: &[i64]) {
     let (at, size) = (code.len(), size as usize);
     code.extend(ints);

@@ -1,5 +1,5 @@
-//! The machine as the manual describes it: a counter, a stack, one instruction after the other. Slow and plain; it shares
-//! nothing with what it is held against.
+//! The machine as the manual describes it: a counter, a stack, one instruction after the other.
+//! Slow and plain; it shares nothing with what it is held against.
 
 use crate::abi::{
     LAPI_DGSM_CONTROL, LAPI_DGSM_CONTROL_SIZE, LAPI_DGSM_COPY, LAPI_DGSM_COPY_SIZE, LAPI_DGSM_GOSUB,
@@ -25,8 +25,8 @@ struct Frame {
     back: usize,
 }
 
-/// What the machine moves until it has moved `bytes` bytes; none if it needs more than `steps` instructions for it,
-/// or reaches something that is not an instruction.
+/// What the machine moves until it has moved `bytes` bytes; none if it needs more than `steps`
+/// instructions for it, or reaches something that is not an instruction.
 pub fn moves(code: &[i32], extent: i64, bytes: u64, mut steps: usize) -> Option<Vec<Move>> {
     let mut moves = Vec::new();
     let mut done = 0;

@@ -53,8 +53,8 @@ pub fn places(moves: &[Move]) -> Vec<i64> {
     moves.iter().flat_map(|m| m.offset..m.offset + m.len as i64).collect()
 }
 
-/// Gathers, scatters and lists `bytes` bytes in packets of any order, and holds the result against the moves that the
-/// interpreter makes for them.
+/// Gathers, scatters and lists `bytes` bytes in packets of any order, and holds the result against
+/// the moves that the interpreter makes for them.
 pub fn moves_like(program: &Program, moves: &[Move], bytes: u64, rng: &mut Rng, what: &str) {
     let places = places(moves);
     assert_eq!(places.len() as u64, bytes, "{what}");
@@ -73,7 +73,8 @@ pub fn moves_like(program: &Program, moves: &[Move], bytes: u64, rng: &mut Rng, 
     assert_eq!(packed[..16], before[..16], "{what}");
     assert_eq!(packed[16 + bytes as usize..], before[16 + bytes as usize..], "{what}");
 
-    // Scatter: every byte of memory has one of the values that go there; one to which none goes is unchanged.
+    // Scatter: every byte of memory has one of the values that go there; one to which none
+    // goes is unchanged.
     let data = random_bytes(rng, bytes as usize);
     let mut expected: Vec<Vec<u8>> = vec![Vec::new(); arena.bytes.len()];
     for (i, &place) in places.iter().enumerate() {
@@ -109,8 +110,9 @@ pub fn moves_like(program: &Program, moves: &[Move], bytes: u64, rng: &mut Rng, 
     }
 }
 
-/// Looks at the start of the stream of a program, whatever it is: as many bytes come as are asked for. If it was
-/// verified, they lie where the descriptor declares, and where the interpreter puts them.
+/// Looks at the start of the stream of a program, whatever it is: as many bytes come as are
+/// asked for. If it was verified, they lie where the descriptor declares, and where the
+/// interpreter puts them.
 pub fn keeps_its_word(
     program: &Program,
     descriptor: &lapi_dgsp_descr_t,

@@ -61,7 +61,8 @@ fn branches() {
         }
         // Back to itself: the routine never ends.
         assert_eq!(changed(nested(), 2, 0, verify), LAPI_ERR_DGSP_BRANCH);
-        // No ITERATE at the end, and an ITERATE, or anything else, of which only the start is there.
+        // No ITERATE at the end, and an ITERATE, or anything else, of which only the
+        // start is there.
         for cut in 1..flat().code.len() {
             let mut source = flat();
             source.code.truncate(cut);
@@ -80,7 +81,8 @@ fn iterate_names_the_start() {
     let last = flat().code.len() - 1;
     for back in [0, 1, -1, 100, -100, i32::MIN] {
         assert_eq!(changed(flat(), last, back, true), LAPI_ERR_DGSP_BRANCH);
-        // Without verification the end is where it continues from the start, whatever the program declares.
+        // Without verification the end is where it continues from the start, whatever the
+        // program declares.
         let mut source = flat();
         source.code[last] = back;
         // SAFETY: the descriptor points at the code of the source.
@@ -231,7 +233,8 @@ fn shared_code_has_a_limit() {
     assert_eq!(refused(&mut source, false), LAPI_ERR_DGSP_OTHER);
 }
 
-/// Lists that are called from lists that are called: the text grows by 8 per level, the runs by a factor of 20.
+/// Lists that are called from lists that are called: the text grows by 8 per level, the runs by
+/// a factor of 20.
 #[test]
 fn calls_of_calls_do_not_multiply() {
     let mut routines: Vec<Vec<Op>> = (1..9)

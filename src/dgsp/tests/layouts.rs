@@ -8,8 +8,8 @@ use crate::dgsp::Layout;
 use crate::dgsp::vector::Vector;
 use libc::{c_int, c_long, c_ulong, c_void};
 
-/// Compares a layout in `memory` with the index of each of its bytes there. No byte may occur twice. Returns the
-/// number of runs.
+/// Compares a layout in `memory` with the index of each of its bytes there. No byte may occur
+/// twice. Returns the number of runs.
 fn check(rng: &mut Rng, what: &str, layout: &Layout, memory: &mut [u8], places: &[usize]) -> u64 {
     let what = format!("{what}: {} bytes", places.len());
     let len = places.len();

@@ -1,5 +1,5 @@
-//! Malformed programs: whatever the code and the descriptor contain, compiling ends, and what passes verification stays
-//! within what it describes.
+//! Malformed programs: whatever the code and the descriptor contain, compiling ends, and what
+//! passes verification stays within what it describes.
 
 use super::assemble::{Source, Taste, random, simple};
 use super::properties::keeps_its_word;

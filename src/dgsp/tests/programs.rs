@@ -1,4 +1,5 @@
-//! Random programs and hand-made ones: gather, scatter, runs and functions, in packets of any order.
+//! Random programs and hand-made ones: gather, scatter, runs and functions, in
+//! packets of any order.
 
 use super::assemble::{Op, Source, Taste, random, simple};
 use super::interpreter::moves;
@@ -201,7 +202,8 @@ fn atoms_stay_whole_when_packets_hold_whole_atoms() {
         let mut memory = vec![0u8; 1_200 * 4];
         let data = random_bytes(&mut rng, 4 * size as usize);
         for (at, len) in packets(&mut rng, data.len(), atom as usize) {
-            // SAFETY: the memory holds four applications, the data all bytes; the function only reads.
+            // SAFETY: the memory holds four applications, the data all bytes; the
+            // function only reads.
             unsafe { program.scatter_ddm(memory.as_mut_ptr(), at as u64, data[at..].as_ptr(), len, record) };
         }
         assert!(CALLS.take().iter().all(|call| call.1.len() % atom as usize == 0));

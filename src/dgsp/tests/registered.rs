@@ -12,7 +12,8 @@ fn source(bytes: i64) -> Source {
 
 fn register(registry: &Registry, bytes: i64) -> lapi_dg_handle_t {
     let mut source = source(bytes);
-    // SAFETY: the descriptor points at the code of the source. Both are gone afterwards: the handle has its own.
+    // SAFETY: the descriptor points at the code of the source. Both are gone afterwards: the
+    // handle has its own.
     unsafe { registry.register(&source.descriptor(), true) }.unwrap()
 }
 

@@ -93,7 +93,8 @@ fn origins() {
     assert_eq!(origin(Owned::strided(16, 8, MAX / 4, 4)), 0);
 }
 
-/// Each pair has the mistake of its line and those of all lines below it: the first in the order counts.
+/// Each pair has the mistake of its line and those of all lines below it: the first in
+/// the order counts.
 #[test]
 fn pairs_in_their_order() {
     assert_eq!(code(check_pair(None, None)), LAPI_ERR_ORG_VEC_NULL);

@@ -1,12 +1,12 @@
-//! What this task has put into the memory of others without their help. They hear of it in time: of several puts together, because a packet
-//! for each would cost as much as the put.
+//! What this task has put into the memory of others without their help. They hear of it in time: of
+//! several puts together, because a packet for each would cost as much as the put.
 
 use crate::transport::Task;
 
 /// Puts that are announced together, at most.
 const MOST: u32 = 256;
-/// They are announced when the last of them ended this many ticks ago, 30 to 150 microseconds, and none is under way: a program that goes on
-/// has started another one by then.
+/// They are announced when the last of them ended this many ticks ago, 30 to 150 microseconds, and
+/// none is under way: a program that goes on has started another one by then.
 const QUIET: u64 = 150_000;
 /// And when the first one ended this many ticks ago, 0.5 to 3 milliseconds.
 const LONGEST: u64 = 3_000_000;

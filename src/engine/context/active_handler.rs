@@ -1,7 +1,7 @@
 //! Whether the dispatcher runs in a context, and in which handler of the program it is.
 //!
-//! Only this module records it. The thread that holds the context's lock writes it; any thread may read it, without
-//! the lock too: a report names the reason why the lock is not free.
+//! Only this module records it. The thread that holds the context's lock writes it; any thread may
+//! read it, without the lock too: a report names the reason why the lock is not free.
 
 pub use crate::base::handler_runs::HandlerKind;
 use crate::base::known_threads::this_thread;
@@ -9,7 +9,8 @@ use crate::transport::Inbound;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// The kinds of handlers that run with the context's lock held; of completion handlers, those that run inline.
+/// The kinds of handlers that run with the context's lock held; of completion handlers, those
+/// that run inline.
 const KINDS: [HandlerKind; 4] =
     [HandlerKind::Header, HandlerKind::SendCompletion, HandlerKind::Completion, HandlerKind::Distribution];
 
@@ -39,8 +40,9 @@ pub enum State {
 /// The upper byte of a word has the kind, the others the handler's address.
 const KIND: u32 = 56;
 
-/// The [`State`] of a context. Only the thread that holds the lock writes it, so each value is right for that thread. No order
-/// between the values is needed for other readers: a report may be a moment late.
+/// The [`State`] of a context. Only the thread that holds the lock writes it, so each value is
+/// right for that thread. No order between the values is needed for other readers: a report may be
+/// a moment late.
 pub struct Activity {
     /// The thread that runs the dispatcher; 0: no thread does.
     thread: AtomicUsize,
@@ -48,7 +50,8 @@ pub struct Activity {
     handler: AtomicU64,
     /// How many handlers have begun: the same number means the same run.
     runs: AtomicU64,
-    /// The packet that the round handles; null: it does something else. Of a round that is over it may be an old one.
+    /// The packet that the round handles; null: it does something else. Of a round that is over it
+    /// may be an old one.
     packet: AtomicPtr<Inbound>,
 }
 
@@ -73,8 +76,8 @@ impl Activity {
         }
     }
 
-    /// The calling thread, which is `me`, begins a round of the dispatcher. `false`: a round is under way already, in this thread or in another
-    /// one, and nothing has changed.
+    /// The calling thread, which is `me`, begins a round of the dispatcher. `false`: a round is
+    /// under way already, in this thread or in another one, and nothing has changed.
     #[inline]
     pub(crate) fn begin(&self, me: usize) -> bool {
         let free = self.thread.load(Ordering::Relaxed) == 0;
@@ -96,7 +99,8 @@ impl Activity {
         self.packet.store(packet.cast_mut(), Ordering::Relaxed);
     }
 
-    /// The packet that the calling thread handles, further up its stack: for the description of a fault.
+    /// The packet that the calling thread handles, further up its stack: for the
+    /// description of a fault.
     pub fn packet(&self) -> Option<*const Inbound> {
         let packet = self.packet.load(Ordering::Relaxed).cast_const();
         (self.here() && !packet.is_null()).then_some(packet)
@@ -130,7 +134,8 @@ impl Activity {
         self.thread() != 0
     }
 
-    /// Whether the calling thread runs the dispatcher: a call that it makes now comes from a handler.
+    /// Whether the calling thread runs the dispatcher: a call that it makes now comes
+    /// from a handler.
     #[inline]
     pub fn here(&self) -> bool {
         let thread = self.thread();

@@ -1,8 +1,9 @@
-//! Completion handlers to be run, and the threads that run them, so that the handlers may block and call LAPI. The loop of these
-//! threads is in [`crate::engine::progress::completion_threads`].
+//! Completion handlers to be run, and the threads that run them, so that the handlers may block and
+//! call LAPI. The loop of these threads is in [`crate::engine::progress::completion_threads`].
 //!
-//! A context may be closed and opened again while a handler of its former opening still runs. Each opening has a
-//! *generation*, which is in every queued handler and beside the count of unfinished ones.
+//! A context may be closed and opened again while a handler of its former opening still runs.
+//! Each opening has a *generation*, which is in every queued handler and beside the count of
+//! unfinished ones.
 
 use crate::abi::{compl_hndlr_t, lapi_handle_t};
 use crate::base::clock::moment;
@@ -24,7 +25,8 @@ pub struct Completion {
     pub handler: compl_hndlr_t,
     /// The handler's parameter.
     pub parameter: usize,
-    /// What follows when it has returned, and how often the sender had been given up when its message was complete.
+    /// What follows when it has returned, and how often the sender had been given up when its
+    /// message was complete.
     pub then: Option<(Delivery, u32)>,
 }
 
@@ -43,9 +45,9 @@ pub struct RunningHandler {
 pub struct Completions {
     /// Handlers that have not begun, each with its generation.
     queue: WorkQueue<(u32, Completion)>,
-    /// The generation (upper half), and how many of its handlers are queued or running. One word, so that the end of a handler of
-    /// a former generation does not count. Acquire and Release: a thread that sees that no handler is left also sees what
-    /// they did.
+    /// The generation (upper half), and how many of its handlers are queued or running. One word,
+    /// so that the end of a handler of a former generation does not count. Acquire and Release: a
+    /// thread that sees that no handler is left also sees what they did.
     unfinished: AtomicU64,
     /// A handler has returned.
     settled: EventCount,
@@ -84,8 +86,9 @@ impl Completions {
         Ok(())
     }
 
-    /// The next handler and its generation, for a thread of this generation, which waits for it. `None` when the thread is to
-    /// end. A thread of a former generation, just before it ends, may take a handler of the present one, and runs it.
+    /// The next handler and its generation, for a thread of this generation, which waits for it.
+    /// `None` when the thread is to end. A thread of a former generation, just before it ends, may
+    /// take a handler of the present one, and runs it.
     pub(crate) fn next(&self, generation: u32) -> Option<(u32, Completion)> {
         loop {
             let (generation, completion) = self.queue.take(|| !self.present(generation))?;
@@ -114,8 +117,8 @@ impl Completions {
         }
     }
 
-    /// Queues a handler, and returns how many are queued now. Handlers start in the order in which they are queued. The
-    /// context's lock is held, so that only one thread queues at a time.
+    /// Queues a handler, and returns how many are queued now. Handlers start in the order in which
+    /// they are queued. The context's lock is held, so that only one thread queues at a time.
     pub fn push(&self, completion: Completion) -> usize {
         let before = self.unfinished.fetch_add(1, Ordering::Relaxed);
         self.queue.push((upper(before), completion));
@@ -132,13 +135,14 @@ impl Completions {
         self.returned.load(Ordering::Relaxed)
     }
 
-    /// How many handlers are queued, and those that run. Waits for a lock that is held for short times only.
+    /// How many handlers are queued, and those that run. Waits for a lock that is held for
+    /// short times only.
     pub fn busy(&self) -> (usize, Vec<RunningHandler>) {
         (self.queue.len(), self.running.lock().clone())
     }
 
-    /// Waits until no handler is queued or running, but no longer than `at_most`; a handler that waits so does not wait
-    /// for itself. The lock must not be held.
+    /// Waits until no handler is queued or running, but no longer than `at_most`; a handler that
+    /// waits so does not wait for itself. The lock must not be held.
     pub fn settle(&self, at_most: Duration) {
         let own = u32::from(RUNNING.get());
         let until = Deadline::after(at_most);
@@ -153,9 +157,10 @@ impl Completions {
         }
     }
 
-    /// Ends the threads, each after the handler that it runs, and waits for that, but no longer than `at_most`; handlers that have
-    /// not begun never run. Returns whether all have ended: a thread whose handler has not returned ends after it, or with the
-    /// process. The lock must not be held.
+    /// Ends the threads, each after the handler that it runs, and waits for that, but no longer
+    /// than `at_most`; handlers that have not begun never run. Returns whether all have ended:
+    /// a thread whose handler has not returned ends after it, or with the process. The lock
+    /// must not be held.
     pub fn stop(&self, at_most: Duration) -> bool {
         let until = Deadline::after(at_most);
         let mut all = true;

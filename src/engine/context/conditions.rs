@@ -1,14 +1,16 @@
 //! Conditions of the program that go with the context's lock (LAPI_GET_THREAD_FUNC).
 //!
-//! A condition is known by its address alone, and nothing is ever kept in its memory: one that was zeroed, set up by
-//! PTHREAD_COND_INITIALIZER or made for a structure of another size works as well. The waiting threads are in a list, which
-//! has as many entries as there are threads that wait.
+//! A condition is known by its address alone, and nothing is ever kept in its memory: one that
+//! was zeroed, set up by PTHREAD_COND_INITIALIZER or made for a structure of another size
+//! works as well. The waiting threads are in a list, which has as many entries as there are
+//! threads that wait.
 
 use crate::base::sync::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// A thread that waits for a time reads the clock at least this often: the clock may be set meanwhile.
+/// A thread that waits for a time reads the clock at least this often: the clock may be
+/// set meanwhile.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The threads of the program that wait for conditions.
@@ -40,8 +42,8 @@ pub struct Ticket {
 }
 
 impl Conditions {
-    /// This thread is about to wait for the condition at this address. It still holds the context's lock, so that what is
-    /// signalled from now on reaches it.
+    /// This thread is about to wait for the condition at this address. It still holds the context's
+    /// lock, so that what is signalled from now on reaches it.
     pub fn join(&self, condition: usize) -> Ticket {
         let wake = Arc::new(Condvar::new());
         let mut list = self.list.lock();
@@ -51,8 +53,8 @@ impl Conditions {
         Ticket { number, wake }
     }
 
-    /// Waits until the entry is gone, or until a time of the system's clock. `false` when the time has passed. The
-    /// context's lock must not be held.
+    /// Waits until the entry is gone, or until a time of the system's clock. `false` when the time
+    /// has passed. The context's lock must not be held.
     pub fn wait(&self, ticket: &Ticket, until: Option<SystemTime>) -> bool {
         let mut list = self.list.lock();
         while let Some(at) = list.waiting.iter().position(|other| other.ticket == ticket.number) {

@@ -1,4 +1,5 @@
-//! What a context's lock guards. A thread of the engine that holds the lock reaches it by `Held::core`.
+//! What a context's lock guards. A thread of the engine that holds the lock reaches it
+//! by `Held::core`.
 
 use crate::abi::lapi_msg_state_t;
 use crate::base::clock::{now, ticks};
@@ -53,7 +54,8 @@ pub struct Core {
     pub held: bool,
     /// Puts that this task makes alone, by one write each, which the transport will report.
     pub one_sided: usize,
-    /// Copies whose peer was asked for more parts. Nothing is to be done for them until it sends these.
+    /// Copies whose peer was asked for more parts. Nothing is to be done for them until
+    /// it sends these.
     pub awaiting_parts: Vec<DirectCopy>,
     /// What was put into the memory of others that they do not know of.
     pub accessed: Accessed,
@@ -65,7 +67,8 @@ pub struct Core {
     pub dropped: VecDeque<Dropped>,
     /// When those are offered again.
     pub offers: Offers,
-    /// The peers from which no packets are taken because of what their messages make this task keep.
+    /// The peers from which no packets are taken because of what their messages make
+    /// this task keep.
     pub holds: Holds,
     /// There may be messages that are kept, or holds: see [`Core::has_deferred`].
     pub deferred: bool,
@@ -75,12 +78,13 @@ pub struct Core {
     pub addresses: Addresses,
     /// Completions that LAPI_Msgpoll has not reported yet.
     pub unreported: lapi_msg_state_t,
-    /// The program has called LAPI_Term: what a peer does not take any more because it has ended LAPI itself is no error.
+    /// The program has called LAPI_Term: what a peer does not take any more because it has ended
+    /// LAPI itself is no error.
     pub ending: bool,
     /// The handle is being ended, or has been.
     pub closing: bool,
-    /// Threads that have released the lock in the middle of a call and will use the core again; a thread may be listed several
-    /// times.
+    /// Threads that have released the lock in the middle of a call and will use the core again; a
+    /// thread may be listed several times.
     pub inside: Vec<usize>,
     /// Something has changed that a waiting thread may wait for.
     pub news: bool,
@@ -145,8 +149,8 @@ impl Core {
     /// A core that moves nothing yet.
     pub fn new(options: Options, transport: Box<dyn Transport>) -> Self {
         let (me, tasks) = (options.me, options.tasks);
-        // A message that is one packet is one between any two tasks of the job, too; long ones are cut for their peer. A
-        // job of one task sends none.
+        // A message that is one packet is one between any two tasks of the job, too; long ones are
+        // cut for their peer. A job of one task sends none.
         let properties = transport.properties();
         let others = (0..tasks).filter(|&peer| peer != me || tasks == 1);
         let limits = others.map(|peer| transport.limits(peer));
@@ -236,7 +240,8 @@ impl Core {
         self.stats.path(&self.options.hosts, peer)
     }
 
-    /// Adds one to a counter of the program, 0 for none, for something that came from `by` or was done there.
+    /// Adds one to a counter of the program, 0 for none, for something that came from `by` or
+    /// was done there.
     ///
     /// # Safety
     /// `cntr` must be 0 or the address of a counter of the program.
@@ -256,7 +261,8 @@ impl Core {
         self.transport.set_polling(polling, self.last_poll);
     }
 
-    /// A thread copies many bytes in LAPI. Peers may send streams of packets: it looks for them again before long.
+    /// A thread copies many bytes in LAPI. Peers may send streams of packets: it looks for them
+    /// again before long.
     pub fn note_copying(&mut self) {
         if self.waiters.waiting == 0 {
             self.set_polling(false);
@@ -297,7 +303,8 @@ impl Core {
         self.peers.rejoining().iter().any(|&task| self.outbox.waits(task))
     }
 
-    /// How long a thread may sleep at most, and for at most `limit`, until the transport must be served.
+    /// How long a thread may sleep at most, and for at most `limit`, until the transport
+    /// must be served.
     pub fn until_due(&self, limit: Duration) -> Duration {
         let due = if self.keeps_time { self.transport.due() } else { None };
         due.map_or(limit, |due| due.saturating_duration_since(now()).min(limit))
@@ -309,26 +316,30 @@ impl Core {
         self.direct_copies.len() != self.pending || !self.to_self.is_empty() || !self.finished.is_empty()
     }
 
-    /// Whether there is work, to be done at once or when the transport has reported a remote access.
+    /// Whether there is work, to be done at once or when the transport has reported a
+    /// remote access.
     #[inline]
     pub fn has_work(&self) -> bool {
         !self.direct_copies.is_empty() || !self.to_self.is_empty() || !self.finished.is_empty()
     }
 
-    /// Whether a round of the dispatcher would do nothing now. In a collective operation it looks for signals.
+    /// Whether a round of the dispatcher would do nothing now. In a collective operation it
+    /// looks for signals.
     #[inline]
     pub fn is_idle(&mut self) -> bool {
         !self.awaits_more_than_packets() && !self.collectives.busy() && self.transport.is_idle()
     }
 
-    /// Whether a round of the dispatcher has something to do, or to look at, when no packet has arrived.
+    /// Whether a round of the dispatcher has something to do, or to look at, when no
+    /// packet has arrived.
     #[inline]
     pub fn awaits_more_than_packets(&self) -> bool {
         self.outbox.waiting() || self.has_work() || self.has_deferred() || self.acts_alone
     }
 
-    /// Whether the transport still needs this task for what was sent: messages, their reports, acknowledgements; or a peer does,
-    /// which was asked for more parts of a message, or is to hear of what was done in its memory. One that has left sends none.
+    /// Whether the transport still needs this task for what was sent: messages, their reports,
+    /// acknowledgements; or a peer does, which was asked for more parts of a message, or is to hear
+    /// of what was done in its memory. One that has left sends none.
     pub fn is_sending(&self) -> bool {
         let is_up = |copy: &DirectCopy| self.transport.standing(copy.peer).state == PeerState::Up;
         self.outbox.waiting()

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// `cntr` must be the address of a counter of the program.
 #[inline]
 unsafe fn value<'a>(cntr: usize) -> &'a AtomicI32 {
-    // SAFETY: a counter starts with its value, 4-byte aligned; the program reads it while we change it, so it is
-    // only ever touched as an atomic.
+    // SAFETY: a counter starts with its value, 4-byte aligned; the program reads it while we change
+    // it, so it is only ever touched as an atomic.
     unsafe { AtomicI32::from_ptr((cntr as *mut lapi_cntr_t).cast()) }
 }
 
-/// Adds one to the counter at `cntr`; 0 is no counter. Everything written before is visible to a thread that sees the new
-/// value.
+/// Adds one to the counter at `cntr`; 0 is no counter. Everything written before is visible to a
+/// thread that sees the new value.
 ///
 /// # Safety
 /// `cntr` must be 0 or the address of a counter of the program.

@@ -1,5 +1,6 @@
-//! Counters of which the program wants to know which task has raised them (LAPI_Setcntr_wstatus), and threads that wait
-//! for a counter without polling (LAPI_Nopoll_wait): what a purge has to report.
+//! Counters of which the program wants to know which task has raised them
+//! (LAPI_Setcntr_wstatus), and threads that wait for a counter without polling
+//! (LAPI_Nopoll_wait): what a purge has to report.
 
 use crate::abi::{LAPI_MSG_INITIAL, LAPI_MSG_INVALID, LAPI_MSG_PURGED, LAPI_MSG_PURGED_RCVD, LAPI_MSG_RECVD};
 use crate::transport::Task;
@@ -21,8 +22,8 @@ struct Waiter {
     purged: bool,
 }
 
-/// The watched counters of a context, and the threads that wait for counters without polling. Counters are known by their
-/// addresses.
+/// The watched counters of a context, and the threads that wait for counters without polling.
+/// Counters are known by their addresses.
 #[derive(Default)]
 pub struct Watched {
     counters: HashMap<usize, Watch>,
@@ -36,8 +37,8 @@ impl Watched {
         self.counters.is_empty()
     }
 
-    /// Begins to watch a counter, with all statuses as at the beginning; `valid` returns whether a task can
-    /// still raise it.
+    /// Begins to watch a counter, with all statuses as at the beginning; `valid` returns whether a
+    /// task can still raise it.
     ///
     /// # Safety
     /// `statuses` must be writable for one number for each task, until the counter is forgotten.
@@ -72,7 +73,8 @@ impl Watched {
         });
     }
 
-    /// `task` was purged: records that in the statuses, and marks the waiters whose counter it may have had to raise.
+    /// `task` was purged: records that in the statuses, and marks the waiters whose counter it may
+    /// have had to raise.
     pub fn purged(&mut self, task: Task) {
         for watch in self.counters.values_mut() {
             watch.each(|listed, status| match status {
@@ -124,7 +126,8 @@ impl Watch {
     fn each(&mut self, mut next: impl FnMut(Task, c_int) -> c_int) {
         let statuses = std::ptr::with_exposed_provenance_mut::<c_int>(self.statuses);
         for (at, &task) in self.tasks.iter().enumerate() {
-            // SAFETY: by the contract of `watch` there is one status for each task, as long as the counter is watched.
+            // SAFETY: by the contract of `watch` there is one status for each task, as long as the
+            // counter is watched.
             unsafe {
                 let status = statuses.add(at);
                 status.write(next(task, status.read()));
@@ -141,7 +144,8 @@ mod tests {
 
     fn watch(watched: &mut Watched, tasks: &[Task], statuses: &mut [c_int]) {
         assert_eq!(tasks.len(), statuses.len());
-        // SAFETY: the statuses outlive the use of `watched` in these tests, which reads them only between its calls.
+        // SAFETY: the statuses outlive the use of `watched` in these tests, which reads them only
+        // between its calls.
         unsafe {
             watched.watch(CNTR, tasks.to_vec(), statuses.as_mut_ptr().expose_provenance(), |task| task < 3)
         }

@@ -1,11 +1,13 @@
 //! A copy across address spaces: what is copied, by whom, and how much of it is done.
 //!
-//! The origin of a put writes, the origin of a get reads, and the target of an active message reads, because only its
-//! header handler knows where the data goes. Copies are made in slices, one for each round of the dispatcher (see
-//! [`crate::engine::transfer::direct`]), so that a long one does not stop everything else.
+//! The origin of a put writes, the origin of a get reads, and the target of an active message
+//! reads, because only its header handler knows where the data goes. Copies are made in slices, one
+//! for each round of the dispatcher (see [`crate::engine::transfer::direct`]), so that a long one
+//! does not stop everything else.
 //!
-//! By keys the target of a put reads, and the target of a get writes ([`crate::engine::transfer::bulk`]). Each [`Part`] of such
-//! a copy is given to the transport whole, because no processor of this task makes it.
+//! By keys the target of a put reads, and the target of a get writes
+//! ([`crate::engine::transfer::bulk`]). Each [`Part`] of such a copy is given to the transport
+//! whole, because no processor of this task makes it.
 
 use crate::dgsp::{Layout, overlaps};
 use crate::engine::context::incoming::Parts;
@@ -37,7 +39,8 @@ pub struct DirectCopy {
     pub(crate) keyed: Option<Box<Keyed>>,
 }
 
-/// The parts of a message that are accessed by keys, of which the peer has registered one batch at a time.
+/// The parts of a message that are accessed by keys, of which the peer has registered one
+/// batch at a time.
 pub(crate) struct Keyed {
     /// The parts of this batch, in order.
     parts: Box<[Part]>,
@@ -54,7 +57,8 @@ pub(crate) struct Keyed {
     pub(crate) here: Span,
     /// Bytes of the message.
     pub(crate) total: u64,
-    /// Why an access has failed: no other is started, and the message goes in packets when those under way are over.
+    /// Why an access has failed: no other is started, and the message goes in packets when those
+    /// under way are over.
     pub(crate) failed: Option<io::Error>,
 }
 
@@ -97,7 +101,8 @@ impl Keyed {
         self.covered.last().map_or(0, |(from, len)| from + len)
     }
 
-    /// The next access: what it makes of a part, and the copies. A part without places here has no copies.
+    /// The next access: what it makes of a part, and the copies. A part without places here
+    /// has no copies.
     pub(crate) fn next(&mut self) -> Option<(Part, Vec<Copy>)> {
         let whole = *self.parts.get(self.started).filter(|_| self.failed.is_none())?;
         let len = self.most.min(whole.len - self.begun);
@@ -256,7 +261,8 @@ mod tests {
     use crate::wire::key::Key;
     use std::sync::Arc;
 
-    /// A request of a hundred bytes that describes 2^40 places: no access has many of them, and what lists them takes no memory.
+    /// A request of a hundred bytes that describes 2^40 places: no access has many of them, and
+    /// what lists them takes no memory.
     #[test]
     fn what_a_request_describes_is_not_listed() {
         const TOTAL: u64 = 1 << 40;

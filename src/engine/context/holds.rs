@@ -1,18 +1,21 @@
 //! From which peers no packets are taken, because of what their messages make this task keep.
 //!
-//! A peer whose messages are refused, wait for completion handlers or are sent on faster than the next task takes them is
-//! *held* once what is kept exceeds a bound: its packets stay in its ring, the ring gets full, and the peer's own calls slow down.
-//! It is *released* when what is kept has fallen below half of the bound.
+//! A peer whose messages are refused, wait for completion handlers or are sent on faster than the
+//! next task takes them is *held* once what is kept exceeds a bound: its packets stay in its ring,
+//! the ring gets full, and the peer's own calls slow down. It is *released* when what is kept has
+//! fallen below half of the bound.
 //!
-//! What makes room may itself depend on a packet that the ring holds back. So a hold is never absolute: when what is kept has
-//! made no progress for [`LONGEST_HOLD`] ticks, the hold is *lifted* for a few messages, then for twice as many, and so on. See
+//! What makes room may itself depend on a packet that the ring holds back. So a hold is never
+//! absolute: when what is kept has made no progress for [`LONGEST_HOLD`] ticks, the hold is
+//! *lifted* for a few messages, then for twice as many, and so on. See
 //! docs/design/0012-bounded-memory.md.
 
 use crate::transport::Task;
 
 /// Without progress a hold is lifted after this many ticks: some tenths of a second.
 pub const LONGEST_HOLD: u64 = 500_000_000;
-/// The first lift lets this many messages pass that make what is kept grow; others pass freely meanwhile.
+/// The first lift lets this many messages pass that make what is kept grow; others pass
+/// freely meanwhile.
 const FIRST: u32 = 8;
 /// No lift lets more pass than this.
 const MOST: u32 = 256;

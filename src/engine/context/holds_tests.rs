@@ -1,4 +1,5 @@
-//! Two tasks that flood each other, whose completion handlers wait for each other's packets: from seeds.
+//! Two tasks that flood each other, whose completion handlers wait for each other's
+//! packets: from seeds.
 
 use super::*;
 use crate::base::rng::Rng;
@@ -109,7 +110,8 @@ impl Simulated {
         self.pump(other);
         if !self.held {
             match self.ring.pop_front() {
-                // Every request makes its receiver's handler ask for a reply, which the dispatcher sends at once.
+                // Every request makes its receiver's handler ask for a reply, which the dispatcher
+                // sends at once.
                 Some(Packet::Request) => {
                     self.queue += 1;
                     if self.queue > BOUND {
@@ -141,7 +143,8 @@ impl Simulated {
     }
 }
 
-/// Both tasks are over the bound, each one's handler waits for a packet behind those that are held back: they continue.
+/// Both tasks are over the bound, each one's handler waits for a packet behind those that are held
+/// back: they continue.
 #[test]
 fn two_tasks_that_hold_each_other_still_progress() {
     for seed in 1..=40 {
@@ -180,7 +183,8 @@ fn two_tasks_that_hold_each_other_still_progress() {
     }
 }
 
-/// A handler that is slow, but waits for no packets: what is queued stays at the bound, however long the peer sends.
+/// A handler that is slow, but waits for no packets: what is queued stays at the bound, however
+/// long the peer sends.
 #[test]
 fn slow_handlers_bound_what_is_queued() {
     for seed in 1..=20 {

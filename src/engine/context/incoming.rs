@@ -1,4 +1,5 @@
-//! What has arrived: messages on their way into this task, and what is known of them while they are.
+//! What has arrived: messages on their way into this task, and what is known of them
+//! while they are.
 
 use crate::abi::{LAPI_NORMAL, compl_hndlr_p, lapi_ret_flags_t};
 use crate::base::bytes::{self, Piece, pad8};
@@ -17,8 +18,8 @@ pub struct ActiveMessage {
     pub id: Option<u32>,
     /// Address or index of its header handler.
     pub handler: u64,
-    /// Type (upper half) and number of pieces (lower half) of the origin's vector, when the handler returns a
-    /// vector.
+    /// Type (upper half) and number of pieces (lower half) of the origin's vector, when the handler
+    /// returns a vector.
     pub shape: Option<u64>,
     /// The packets hold whole atoms of a DGSP.
     pub atoms: bool,
@@ -33,7 +34,8 @@ pub struct ActiveMessage {
 pub enum Data {
     /// All of it here, in one packet.
     Here(Piece),
-    /// All of it here, too long for what counts as one packet. The number is that of the bytes of an atom.
+    /// All of it here, too long for what counts as one packet. The number is that of the
+    /// bytes of an atom.
     Local(Content, usize),
     /// The beginning is here, the rest is to come.
     Begun {
@@ -75,7 +77,8 @@ impl Parts {
         Self { list: [part].into(), more: false }
     }
 
-    /// Those in a body, of a message of `total` bytes: they lie behind byte `end`. `None` when they are malformed.
+    /// Those in a body, of a message of `total` bytes: they lie behind byte `end`. `None` when they
+    /// are malformed.
     pub fn read(body: Piece, more: bool, end: u64, total: u64) -> Option<Self> {
         // SAFETY: a part of the body of a packet that is not released.
         let words = unsafe { bytes::copy_aligned(body) };
@@ -113,14 +116,15 @@ impl Data {
         Key::decode(unsafe { std::slice::from_raw_parts(piece.ptr, piece.len) })
     }
 
-    /// The body as data of `total` bytes at `addr` in the origin's memory, with its key, where one is needed. `None` when no memory has
-    /// these bytes.
+    /// The body as data of `total` bytes at `addr` in the origin's memory, with its key, where one
+    /// is needed. `None` when no memory has these bytes.
     pub fn as_remote(&self, addr: u64, total: u64) -> Option<Self> {
         let exists = addr.checked_add(total).is_some() && usize::try_from(total).is_ok();
         exists.then(|| Self::Remote { addr, total, key: self.as_key() })
     }
 
-    /// The body as the parts of data of `total` bytes that the origin has exposed. `None` when they are malformed.
+    /// The body as the parts of data of `total` bytes that the origin has exposed. `None` when they
+    /// are malformed.
     pub fn as_parts(&self, more: bool, total: u64) -> Option<Self> {
         let Self::Here(piece) = self else { return None };
         let parts = if more && piece.len == 0 {
@@ -206,7 +210,8 @@ pub struct IncomingPut {
     pub total: u64,
 }
 
-/// A message that its header handler has refused for now, or whose header handler is not set yet: kept, and offered again.
+/// A message that its header handler has refused for now, or whose header handler is not set yet:
+/// kept, and offered again.
 pub struct Dropped {
     pub(crate) message: ActiveMessage,
     pub(crate) header: Box<[u64]>,
@@ -217,8 +222,8 @@ pub struct Dropped {
     pub(crate) since: u32,
 }
 
-/// When kept messages are offered to their header handlers again: at once while they are accepted, then after ever longer
-/// pauses.
+/// When kept messages are offered to their header handlers again: at once while they are accepted,
+/// then after ever longer pauses.
 #[derive(Default)]
 pub struct Offers {
     /// How many consecutive offers were refused.

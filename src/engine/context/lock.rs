@@ -1,10 +1,12 @@
-//! The context's lock. It knows which thread holds it, so that a call made by that thread (from a handler, or because
-//! the program has taken the lock for itself) continues without taking it again.
+//! The context's lock. It knows which thread holds it, so that a call made by that thread
+//! (from a handler, or because the program has taken the lock for itself) continues without
+//! taking it again.
 //!
-//! The program may share the lock (the manual's chapter 12). While one of its threads holds it and is not inside LAPI, the
-//! lock is *the program's*. A call of that thread borrows it: then it is the call's to release and to take again while it
-//! waits, and it is given back at the end. A call that a handler makes finds a lock that another call further up the stack
-//! has taken or borrowed, and leaves it alone.
+//! The program may share the lock (the manual's chapter 12). While one of its threads holds it and
+//! is not inside LAPI, the lock is *the program's*. A call of that thread borrows it: then it is
+//! the call's to release and to take again while it waits, and it is given back at the end. A call
+//! that a handler makes finds a lock that another call further up the stack has taken or borrowed,
+//! and leaves it alone.
 
 use crate::base::known_threads::this_thread;
 use crate::base::lock::RawLock;
@@ -28,11 +30,13 @@ pub enum Hold {
 /// A lock with an owner.
 pub struct OwnedLock {
     raw: RawLock,
-    /// The owner's thread id, 0 for none. Every thread compares it with its own id, and sees its own writes; a thread that
-    /// looks for another owner learns a value that may be out of date already. So no order between threads is needed.
-    /// While the lock changes hands in [`Self::yield_to_others`], the former owner may still be here.
+    /// The owner's thread id, 0 for none. Every thread compares it with its own id, and sees its
+    /// own writes; a thread that looks for another owner learns a value that may be out of date
+    /// already. So no order between threads is needed. While the lock changes hands in
+    /// [`Self::yield_to_others`], the former owner may still be here.
     owner: AtomicUsize,
-    /// The lock is the program's. Written by the owner alone, and read only by it and by the reports.
+    /// The lock is the program's. Written by the owner alone, and read only by it and
+    /// by the reports.
     programs: AtomicBool,
     /// Calls that are [`Hold::Nested`]. Written and read by the owner alone.
     nested: AtomicU32,
@@ -49,7 +53,8 @@ impl OwnedLock {
         }
     }
 
-    /// Takes the lock for a call, waiting for it, or borrows it when this thread of the program holds it.
+    /// Takes the lock for a call, waiting for it, or borrows it when this thread of the
+    /// program holds it.
     #[inline]
     pub fn enter(&self) -> Hold {
         let me = this_thread();
@@ -105,8 +110,8 @@ impl OwnedLock {
         self.nested.load(Ordering::Relaxed) != 0
     }
 
-    /// [`Self::enter`] for a thread that never shares the lock with the program, waiting no longer than that:
-    /// `None` when others have kept it all the time.
+    /// [`Self::enter`] for a thread that never shares the lock with the program, waiting no longer
+    /// than that: `None` when others have kept it all the time.
     pub fn enter_within(&self, at_most: Duration) -> Option<Hold> {
         let me = this_thread();
         if self.owner.load(Ordering::Relaxed) == me {
@@ -129,8 +134,8 @@ impl OwnedLock {
         unsafe { self.raw.unlock() }
     }
 
-    /// Releases the lock in the midst of calls, for a function of the program; the result is for [`Self::enter_calls`]. Another
-    /// thread that takes it meanwhile is in no call of this one.
+    /// Releases the lock in the midst of calls, for a function of the program; the result is for
+    /// [`Self::enter_calls`]. Another thread that takes it meanwhile is in no call of this one.
     ///
     /// # Safety
     /// The calling thread must hold it, by [`Self::enter`].
@@ -141,7 +146,8 @@ impl OwnedLock {
         nested
     }
 
-    /// Takes the lock again after [`Self::leave_calls`]. The program's function may have left it taken: then it is the calls' again.
+    /// Takes the lock again after [`Self::leave_calls`]. The program's function may have left it
+    /// taken: then it is the calls' again.
     pub fn enter_calls(&self, nested: u32) {
         self.enter();
         self.nested.store(nested, Ordering::Relaxed);
@@ -150,20 +156,22 @@ impl OwnedLock {
     /// Gives back a lock that was [`Hold::Lent`].
     ///
     /// # Safety
-    /// The calling thread must hold it, by [`Self::enter`], and no call may be left further up its stack.
+    /// The calling thread must hold it, by [`Self::enter`], and no call may be left
+    /// further up its stack.
     #[inline]
     pub unsafe fn give_back(&self) {
         self.programs.store(true, Ordering::Relaxed);
     }
 
-    /// For the owner: whether another thread waits for the lock. May be out of date when it is read.
+    /// For the owner: whether another thread waits for the lock. May be out of date
+    /// when it is read.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.raw.is_wanted()
     }
 
-    /// Lets another thread have the lock for a moment, if one waits for it; costs one load otherwise. Threads that wait
-    /// get it in the order in which they came, this one last.
+    /// Lets another thread have the lock for a moment, if one waits for it; costs one load
+    /// otherwise. Threads that wait get it in the order in which they came, this one last.
     ///
     /// # Safety
     /// The calling thread must hold it, by [`Self::enter`].
@@ -216,7 +224,8 @@ impl OwnedLock {
         Some(self.owner.load(Ordering::Relaxed)).filter(|&owner| owner != 0)
     }
 
-    /// Whether the lock is the program's and no call is inside: may be out of date when it is read, unless by the owner.
+    /// Whether the lock is the program's and no call is inside: may be out of date when it is read,
+    /// unless by the owner.
     pub fn by_program(&self) -> bool {
         self.programs.load(Ordering::Relaxed)
     }

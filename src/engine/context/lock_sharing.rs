@@ -1,6 +1,8 @@
-//! The lock as the program has it (the manual's chapter 12): taken and left outside of calls, waited with for conditions.
+//! The lock as the program has it (the manual's chapter 12): taken and left outside of calls,
+//! waited with for conditions.
 //!
-//! The program's hold ends with the handle: a thread that gets the lock of a terminated handle releases it at once.
+//! The program's hold ends with the handle: a thread that gets the lock of a terminated handle
+//! releases it at once.
 
 use crate::abi::lapi_handle_t;
 use crate::engine::context::Context;
@@ -11,7 +13,8 @@ use std::time::SystemTime;
 pub enum Refusal {
     /// The handle has been ended, or is being ended.
     Ended,
-    /// This thread holds the lock already: it has taken it, or it is in a handler that LAPI calls with the lock held.
+    /// This thread holds the lock already: it has taken it, or it is in a handler that LAPI calls
+    /// with the lock held.
     Mine,
     /// A thread holds the lock.
     Busy,
@@ -49,7 +52,8 @@ pub fn owner(context: &Context) -> Option<usize> {
     context.lock.owner()
 }
 
-/// Waits for the condition at this address, without the lock meanwhile, until a time of the system's clock if one is given.
+/// Waits for the condition at this address, without the lock meanwhile, until a time of the
+/// system's clock if one is given.
 pub fn wait(
     context: &Context,
     handle: lapi_handle_t,
@@ -77,7 +81,8 @@ pub fn free_to_go(context: &Context, condition: usize) -> Result<(), Refusal> {
     if context.conditions.awaited(condition) { Err(Refusal::WaitTarget) } else { Ok(()) }
 }
 
-/// A completion handler has returned: if it has left the lock taken, no other thread would ever get it.
+/// A completion handler has returned: if it has left the lock taken, no other thread
+/// would ever get it.
 pub fn take_back(context: &Context) {
     context.lock.unlock();
 }

@@ -6,7 +6,8 @@ use std::thread;
 /// A number that only the lock's holder touches.
 struct Guarded(UnsafeCell<u64>);
 
-// SAFETY: the tests touch the number with the lock held only; that this is enough is what they test.
+// SAFETY: the tests touch the number with the lock held only; that this is enough is
+// what they test.
 unsafe impl Sync for Guarded {}
 
 impl Guarded {
@@ -83,7 +84,8 @@ fn a_call_borrows_what_the_program_holds() {
     unsafe { lock.leave() };
     assert!(lock.try_lock());
     assert_eq!(lock.enter(), Hold::Lent);
-    // SAFETY: the call holds what was lent to it; it releases it while it waits, and takes it as its own.
+    // SAFETY: the call holds what was lent to it; it releases it while it waits, and takes
+    // it as its own.
     unsafe { lock.leave() };
     assert_eq!(lock.enter(), Hold::Taken);
     // SAFETY: as above.

@@ -1,9 +1,10 @@
 //! The state behind a handle, and the only way to it.
 //!
-//! A [`Context`] is a lock and what it guards, the [`Core`]. The thread that holds the lock has a [`Held`], and reaches the
-//! core by `Held::core` for a moment at a time: no reference into the core lives across a call of the program's handlers,
-//! because those may call LAPI again and come here by a `Held` of their own. The core is private to the engine: the calls of
-//! `api` use the engine's operations, and read single values ([`queries`]); reports use a [`snapshot`].
+//! A [`Context`] is a lock and what it guards, the [`Core`]. The thread that holds the lock has a
+//! [`Held`], and reaches the core by `Held::core` for a moment at a time: no reference into the
+//! core lives across a call of the program's handlers, because those may call LAPI again and come
+//! here by a `Held` of their own. The core is private to the engine: the calls of `api` use the
+//! engine's operations, and read single values ([`queries`]); reports use a [`snapshot`].
 
 pub mod accessed;
 pub mod active_handler;
@@ -48,11 +49,12 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// How long a handler that has ended its context may take to return before the context can be opened again.
+/// How long a handler that has ended its context may take to return before the context can
+/// be opened again.
 const RETURN: Duration = Duration::from_secs(1);
 
-/// The state behind a handle. It can be opened again after it was closed. What every call uses comes first, on one cache
-/// line.
+/// The state behind a handle. It can be opened again after it was closed. What every call uses
+/// comes first, on one cache line.
 #[repr(C, align(64))]
 pub struct Context {
     /// The handle, which handlers get a pointer to; LAPI_VOID_HANDLE while the context is closed.
@@ -75,8 +77,8 @@ pub struct Context {
     pub(in crate::engine) conditions: Conditions,
 }
 
-// SAFETY: the core is only reached by `Held`, that is with the lock held. Addresses in it are the program's own, and
-// which thread uses them is the program's business.
+// SAFETY: the core is only reached by `Held`, that is with the lock held. Addresses in it are the
+// program's own, and which thread uses them is the program's business.
 unsafe impl Send for Context {}
 // SAFETY: as above; all other fields are made for sharing.
 unsafe impl Sync for Context {}
@@ -98,8 +100,9 @@ impl Context {
         }
     }
 
-    /// Makes a core from these options and this transport, under this handle. Threads are started by the caller. When another thread's handler has ended the
-    /// former context, waits a moment for it to return: a thread that saw the end may be quicker than that thread.
+    /// Makes a core from these options and this transport, under this handle. Threads are started
+    /// by the caller. When another thread's handler has ended the former context, waits a moment
+    /// for it to return: a thread that saw the end may be quicker than that thread.
     ///
     /// # Errors
     /// LAPI_ERR_ALL_HNDL_IN_USE: a handler that has ended the former context has not returned yet.
@@ -125,8 +128,9 @@ impl Context {
         Ok(())
     }
 
-    /// Makes the handle invalid. The core stays where it is until the context is opened again: for a handler that ends
-    /// its own context, where a frame further up the stack will need the core again.
+    /// Makes the handle invalid. The core stays where it is until the context is opened again:
+    /// for a handler that ends its own context, where a frame further up the stack will need
+    /// the core again.
     pub(in crate::engine) fn retire(&self) {
         if self.handle.swap(LAPI_VOID_HANDLE, Ordering::Release) != LAPI_VOID_HANDLE {
             other_contexts::closed();
@@ -136,7 +140,8 @@ impl Context {
     /// Makes the handle invalid, and takes the core out. No thread may be inside.
     pub(in crate::engine) fn close(&self, held: Held<'_>) -> Option<Box<Core>> {
         self.retire();
-        // SAFETY: `held` proves that the lock is held; the caller promises that no thread uses the core.
+        // SAFETY: `held` proves that the lock is held; the caller promises that no thread
+        // uses the core.
         let core = unsafe { (*self.core.get()).take() };
         drop(held);
         core
@@ -164,7 +169,8 @@ impl Context {
         core.is_some_and(|core| !core.closing) && self.handle() == handle
     }
 
-    /// The program keeps the lock from now on, perhaps for long, and the notifier cannot have it: sends what waits for other packets.
+    /// The program keeps the lock from now on, perhaps for long, and the notifier cannot have it:
+    /// sends what waits for other packets.
     ///
     /// # Safety
     /// The calling thread must hold the lock, and no reference into the core may be out.
@@ -175,7 +181,8 @@ impl Context {
         }
     }
 
-    /// Ends the waiting for conditions. The context is closing, and the lock is held: no thread begins to wait any more.
+    /// Ends the waiting for conditions. The context is closing, and the lock is held: no thread
+    /// begins to wait any more.
     pub(in crate::engine) fn end_conditions(&self, _held: &mut Held<'_>) {
         self.conditions.end();
     }
@@ -190,8 +197,8 @@ impl Context {
         }
     }
 
-    /// Enters for a call that can do without the lock: `None` when another thread holds it, which makes progress for the
-    /// context.
+    /// Enters for a call that can do without the lock: `None` when another thread holds it, which
+    /// makes progress for the context.
     #[inline]
     pub fn try_enter(&self) -> Option<Held<'_>> {
         let mut held = Held::by(self, self.try_enter_lock()?);
@@ -204,8 +211,8 @@ impl Context {
         held.try_core().is_some().then_some(held)
     }
 
-    /// Enters for a thread that may not wait: `Err` has the thread that holds the lock (see [`this_thread`]), and has
-    /// held it all that time.
+    /// Enters for a thread that may not wait: `Err` has the thread that holds the lock (see
+    /// [`this_thread`]), and has held it all that time.
     pub fn enter_within(&self, at_most: Duration) -> std::result::Result<Option<Held<'_>>, usize> {
         let hold = self.lock.enter_within(at_most).ok_or_else(|| self.lock.owner().unwrap_or(0))?;
         let mut held = Held::by(self, hold);
@@ -234,16 +241,16 @@ impl Context {
         self.lock.by_program()
     }
 
-    /// Reports an error that no call can return (the manual's chapter 5, error handler). Without a handler of the
-    /// program this ends the process. The lock is never held meanwhile, not even the program's or that of a handler
-    /// which has made the call.
+    /// Reports an error that no call can return (the manual's chapter 5, error handler). Without a
+    /// handler of the program this ends the process. The lock is never held meanwhile, not even the
+    /// program's or that of a handler which has made the call.
     pub fn report(&self, held: &mut Held<'_>, kind: lapi_err_t, src: Task, error: &Error) {
         let (me, handler) = (held.core().options.me, held.core().options.error_handler);
         let Some(handler) = handler else {
             crate::error::log(format_args!("{error}; no error handler is registered: this task ends"));
             last_notices(held.core());
-            // A code of 128 and above makes the launcher end the job. `exit` would run the program's own exit
-            // functions under our lock.
+            // A code of 128 and above makes the launcher end the job. `exit` would run the
+            // program's own exit functions under our lock.
             // SAFETY: _exit has no preconditions.
             unsafe { libc::_exit(134) }
         };
@@ -292,7 +299,8 @@ impl<'a> Held<'a> {
         Self { context, hold, sends: false }
     }
 
-    /// The end of a call that sends, which others may follow at once: when it leaves the lock, packets may wait for those of the next ones.
+    /// The end of a call that sends, which others may follow at once: when it leaves the lock,
+    /// packets may wait for those of the next ones.
     #[inline]
     pub(in crate::engine) fn has_sent(&mut self) {
         self.sends = true;
@@ -304,7 +312,8 @@ impl<'a> Held<'a> {
         self.context
     }
 
-    /// How many datagrams a transport acknowledges together from now on, at most (the attribute ACK_THRESHOLD).
+    /// How many datagrams a transport acknowledges together from now on, at most (the attribute
+    /// ACK_THRESHOLD).
     pub fn acknowledge_every(&mut self, datagrams: u16) {
         self.core().transport.acknowledge_every(datagrams);
     }
@@ -316,14 +325,15 @@ impl<'a> Held<'a> {
             .expect("the core stays while a call is inside, see Context::enter and progress::closing")
     }
 
-    /// Whether this call comes from a handler that runs under a lock: of this context or, by this thread, of another one.
+    /// Whether this call comes from a handler that runs under a lock: of this context or, by this
+    /// thread, of another one.
     #[inline]
     pub fn in_handler(&self) -> bool {
         self.hold == Hold::Within || self.context.activity.here()
     }
 
-    /// Whether this call has taken the lock, and leaves it at its end: no call of this thread is further up its stack, and the
-    /// program does not hold the lock.
+    /// Whether this call has taken the lock, and leaves it at its end: no call of this thread is
+    /// further up its stack, and the program does not hold the lock.
     #[inline]
     pub(in crate::engine) fn is_alone(&self) -> bool {
         self.hold == Hold::Taken
@@ -341,8 +351,8 @@ impl<'a> Held<'a> {
         self.context.lock.is_wanted()
     }
 
-    /// Begins a round of the dispatcher, which ends by [`Self::end_round`]. `false`: a round is under way already, or this
-    /// thread is in a handler of another context; nothing has changed.
+    /// Begins a round of the dispatcher, which ends by [`Self::end_round`]. `false`: a round is
+    /// under way already, or this thread is in a handler of another context; nothing has changed.
     #[inline]
     pub(in crate::engine) fn begin_round(&self) -> bool {
         // The lock knows the calling thread, which holds it.
@@ -357,8 +367,9 @@ impl<'a> Held<'a> {
 
     #[inline]
     fn try_core(&mut self) -> Option<&mut Core> {
-        // SAFETY: the lock is held by this thread. Other `Held`s of this thread may exist further up the stack, but
-        // they have no reference out while a handler runs, and only handlers lead back here.
+        // SAFETY: the lock is held by this thread. Other `Held`s of this thread may exist further
+        // up the stack, but they have no reference out while a handler runs, and only handlers
+        // lead back here.
         unsafe { (*self.context.core.get()).as_deref_mut() }
     }
 
@@ -390,8 +401,8 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// A call is over, and may have left work behind: a thread that sleeps for this context must be woken, or no thread
-    /// continues.
+    /// A call is over, and may have left work behind: a thread that sleeps for this context must be
+    /// woken, or no thread continues.
     #[inline]
     pub fn wake_waiters(&mut self) {
         let core = self.core();
@@ -401,7 +412,8 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Whether a frame further up this thread's stack is in the middle of a call, as when a handler made this one.
+    /// Whether a frame further up this thread's stack is in the middle of a call, as when a handler
+    /// made this one.
     pub fn nested(&mut self) -> bool {
         self.in_handler() || self.core().inside.contains(&this_thread())
     }
@@ -411,8 +423,8 @@ impl<'a> Held<'a> {
         if self.hold == Hold::Nested { run() } else { self.without_lock(run) }
     }
 
-    /// Runs something without the lock in any case. Calls further up the stack have no reference into the core out, since
-    /// only handlers lead from them to here.
+    /// Runs something without the lock in any case. Calls further up the stack have no reference
+    /// into the core out, since only handlers lead from them to here.
     fn without_lock<R>(&mut self, run: impl FnOnce() -> R) -> R {
         self.prepare_to_leave(false);
         self.step_out();
@@ -424,9 +436,10 @@ impl<'a> Held<'a> {
         result
     }
 
-    /// The end of a value that did not take the lock. A lock of the program is given back to it. First a thread that waits
-    /// for the lock has a turn: the program may hold the lock for its whole run, so that only its calls let other threads
-    /// have it. The program's hold ends here when the handle was terminated meanwhile.
+    /// The end of a value that did not take the lock. A lock of the program is given back to it.
+    /// First a thread that waits for the lock has a turn: the program may hold the lock for its
+    /// whole run, so that only its calls let other threads have it. The program's hold ends here
+    /// when the handle was terminated meanwhile.
     #[inline(never)]
     fn give_back(&mut self) {
         if self.hold == Hold::Nested {
@@ -454,7 +467,8 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// What is to be done before another thread can have the lock. With `sends`, packets may wait for others.
+    /// What is to be done before another thread can have the lock. With `sends`, packets may
+    /// wait for others.
     #[inline]
     fn prepare_to_leave(&mut self, sends: bool) {
         let context = self.context;
@@ -478,8 +492,9 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Wakes the sleeping threads, if something has changed, and sends what waits for other packets. A call that sends leaves that to the
-/// next one, or to the notifier if the program computes from now on (`docs/design/0025-coalescing.md`).
+/// Wakes the sleeping threads, if something has changed, and sends what waits for other packets. A
+/// call that sends leaves that to the next one, or to the notifier if the program computes from now
+/// on (`docs/design/0025-coalescing.md`).
 #[cold]
 fn wake_others(context: &Context, core: &mut Core, sends: bool) {
     if core.news {

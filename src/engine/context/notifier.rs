@@ -1,5 +1,6 @@
-//! The notifier: the thread of interrupt mode, as the rest of the context sees it. It has a timer, by which others set it
-//! to check the program or to end. What it does is in [`crate::engine::progress::interrupt_thread`].
+//! The notifier: the thread of interrupt mode, as the rest of the context sees it. It has a timer,
+//! by which others set it to check the program or to end. What it does is in
+//! [`crate::engine::progress::interrupt_thread`].
 
 use crate::abi::LAPI_ERR_MEMORY_EXHAUSTED;
 use crate::base::sync::Mutex;
@@ -22,7 +23,8 @@ const SOON: Duration = Duration::from_millis(1);
 const RESTING: u8 = 0;
 const WATCHING: u8 = 1;
 
-/// No thread waits for the timer: there is none, or it is at work, perhaps in a handler of the program.
+/// No thread waits for the timer: there is none, or it is at work, perhaps in a handler
+/// of the program.
 const AWAKE: u8 = 0;
 /// The thread waits.
 const ASLEEP: u8 = 1;
@@ -105,13 +107,14 @@ impl Notifier {
         let timer = self.timer.load(Ordering::Relaxed);
         if timer >= 0 {
             self.state.store(WATCHING, Ordering::Relaxed);
-            // SAFETY: `end` takes the number away before it drops the timer, and no other call is inside then.
+            // SAFETY: `end` takes the number away before it drops the timer, and no other call
+            // is inside then.
             set_timer(unsafe { BorrowedFd::borrow_raw(timer) }, WATCH_FIRST);
         }
     }
 
-    /// Whether the thread takes the lock in [`SOON`] at the latest: a call may leave packets to it. It costs a system call once in that
-    /// time. The lock must be held.
+    /// Whether the thread takes the lock in [`SOON`] at the latest: a call may leave packets to it.
+    /// It costs a system call once in that time. The lock must be held.
     pub(in crate::engine) fn looks_soon(&self) -> bool {
         let (timer, sleep) = (self.timer.load(Ordering::Relaxed), self.sleep.load(Ordering::Relaxed));
         if timer < 0 || sleep == AWAKE || self.exits.load(Ordering::Relaxed) {
@@ -125,7 +128,8 @@ impl Notifier {
         true
     }
 
-    /// The process exits, and no packets are left to the thread from now on. Whether some may have been.
+    /// The process exits, and no packets are left to the thread from now on. Whether some
+    /// may have been.
     pub(in crate::engine) fn look_no_more(&self) -> bool {
         self.exits.store(true, Ordering::Relaxed);
         self.sleep.load(Ordering::Relaxed) == CALLED
@@ -136,7 +140,8 @@ impl Notifier {
         self.sleep.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// The thread leaves the lock and waits for its timer, which is set for this time if there is one. The lock must be held.
+    /// The thread leaves the lock and waits for its timer, which is set for this time if there is
+    /// one. The lock must be held.
     pub(in crate::engine) fn note_sleep(&self, timer: BorrowedFd<'_>, after: Option<Duration>) {
         self.sleep.store(ASLEEP, Ordering::Relaxed);
         after.into_iter().for_each(|after| set_timer(timer, after));
@@ -204,7 +209,8 @@ mod tests {
         set_timer(timer.as_fd(), Duration::ZERO);
     }
 
-    /// Whatever the thread has done just before, what is left to it has a timer; while it does not wait, nothing is left to it.
+    /// Whatever the thread has done just before, what is left to it has a timer; while it does not
+    /// wait, nothing is left to it.
     #[test]
     fn what_is_left_has_a_timer_whenever_the_thread_sleeps() {
         let (notifier, timer) = with_timer();

@@ -1,9 +1,10 @@
 //! Calls that a handler of one context makes on another context.
 //!
-//! A handler runs with its context's lock held. If its call on another context waited for that one's lock, two threads in
-//! handlers of two contexts that call each other's could wait for ever. So a thread never waits for the lock of one context
-//! while it holds that of another: where the lock is not free at once, the call releases the handler's lock, and takes it
-//! again when it has released the other one (`docs/design/0011-handlers-and-other-handles.md`).
+//! A handler runs with its context's lock held. If its call on another context waited for that
+//! one's lock, two threads in handlers of two contexts that call each other's could wait for ever.
+//! So a thread never waits for the lock of one context while it holds that of another: where the
+//! lock is not free at once, the call releases the handler's lock, and takes it again when it has
+//! released the other one (`docs/design/0011-handlers-and-other-handles.md`).
 //!
 //! A process with one context pays one load for this, in each call.
 
@@ -15,7 +16,8 @@ use std::cell::Cell;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many contexts of the process are open. A child of fork begins with its parent's number: too many does no harm.
+/// How many contexts of the process are open. A child of fork begins with its parent's number: too
+/// many does no harm.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -47,8 +49,8 @@ fn several() -> bool {
 }
 
 impl Held<'_> {
-    /// Calls a handler of the program, from inside of a round of the dispatcher. What waits for other packets is sent before: the
-    /// handler may take long.
+    /// Calls a handler of the program, from inside of a round of the dispatcher. What waits for
+    /// other packets is sent before: the handler may take long.
     #[inline]
     pub(in crate::engine) fn run_handler<R>(&mut self, handler: Handler, run: impl FnOnce() -> R) -> R {
         self.core().flush();
@@ -104,18 +106,21 @@ impl Context {
 
 /// Releases the lock of the context in whose handler this thread is.
 fn let_go(context: *const Context) {
-    // SAFETY: the frame that has called the handler is further up this thread's stack, and uses the context.
+    // SAFETY: the frame that has called the handler is further up this thread's stack, and
+    // uses the context.
     let context = unsafe { &*context };
     if context.lock.mine() && !LET_GO.replace(true) {
         let mut held = std::mem::ManuallyDrop::new(Held::by(context, Hold::Nested));
         held.prepare_to_leave(false);
         held.step_out();
-        // SAFETY: this thread holds the lock. No frame further up has a reference into the core: only a handler leads here.
+        // SAFETY: this thread holds the lock. No frame further up has a reference into the core:
+        // only a handler leads here.
         unsafe { context.lock.leave() };
     }
 }
 
-/// A call on another context is over, and has released that context's lock: takes the handler's lock again.
+/// A call on another context is over, and has released that context's lock: takes the
+/// handler's lock again.
 pub(super) fn take_again() {
     if LET_GO.replace(false)
         && let Some(context) = NonNull::new(WITHIN.get().cast_mut())

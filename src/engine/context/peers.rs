@@ -1,7 +1,8 @@
-//! What this task knows of each other task: whether messages go to it, and what it makes this task keep.
+//! What this task knows of each other task: whether messages go to it, and what it makes
+//! this task keep.
 //!
-//! One small entry for each task of the job. The paths of a packet read one entry, or one number that shows that all
-//! peers are up; nothing there goes through the table.
+//! One small entry for each task of the job. The paths of a packet read one entry, or one number
+//! that shows that all peers are up; nothing there goes through the table.
 
 use crate::proto::tasks::TaskSet;
 use crate::transport::Task;
@@ -19,7 +20,8 @@ pub enum Standing {
     Lost,
     /// The program has given the peer up (LAPI_Purge_totask).
     Purged,
-    /// The program lets the peer rejoin (LAPI_Resume_totask), and the peer has not connected yet: messages wait.
+    /// The program lets the peer rejoin (LAPI_Resume_totask), and the peer has not connected yet:
+    /// messages wait.
     Rejoining,
 }
 
@@ -35,7 +37,8 @@ struct Peer {
     incarnation: u32,
     /// Messages of the peer that a header handler has refused, and their bytes here.
     kept: (u32, usize),
-    /// Since when the peer is known to have ended LAPI while something was under way to it, as a moment; 0: not.
+    /// Since when the peer is known to have ended LAPI while something was under way to it, as a
+    /// moment; 0: not.
     left: u32,
     /// Something that was under way to it then was dropped.
     dropped: bool,
@@ -43,7 +46,8 @@ struct Peer {
     kick: Kick,
 }
 
-// SAFETY: `Peer::default()` is all zeros, and so are the defaults of its fields, as a test compares.
+// SAFETY: `Peer::default()` is all zeros, and so are the defaults of its fields, as a
+// test compares.
 unsafe impl Zeroable for Peer {}
 
 /// When a peer was last woken, and with what effect.
@@ -67,15 +71,17 @@ pub struct Peers {
     /// How many peers are not [`Standing::Up`] or are quarantined.
     unusual: u32,
     rejoining: TaskSet,
-    /// The peers that have ended LAPI while something was under way to them, until that is reported.
+    /// The peers that have ended LAPI while something was under way to them, until
+    /// that is reported.
     leaving: TaskSet,
-    /// Of a task that has itself rejoined a job that runs: the highest number of collective operations that others had
-    /// entered when they let it rejoin.
+    /// Of a task that has itself rejoined a job that runs: the highest number of collective
+    /// operations that others had entered when they let it rejoin.
     pub joined_at: Option<u32>,
 }
 
 impl Peers {
-    /// Of a job of `tasks` tasks, all of them up. This task `replaces` another process, or has joined the job at its start.
+    /// Of a job of `tasks` tasks, all of them up. This task `replaces` another process, or has
+    /// joined the job at its start.
     pub fn new(tasks: u32, replaces: bool) -> Self {
         let table = zeroed_slice_box(tasks as usize);
         Self {
@@ -113,7 +119,8 @@ impl Peers {
         self.unusual != 0 && self.table[peer as usize].quarantined
     }
 
-    /// How often the peer was purged: what belongs to an earlier incarnation is not sent to a later one.
+    /// How often the peer was purged: what belongs to an earlier incarnation is not sent
+    /// to a later one.
     #[inline]
     pub fn incarnation(&self, peer: Task) -> u32 {
         self.table[peer as usize].incarnation
@@ -129,8 +136,8 @@ impl Peers {
         self.rejoining.members()
     }
 
-    /// The peer has left, or is given up. Returns whether to report that to the program: once, and not for a peer that
-    /// it has purged itself.
+    /// The peer has left, or is given up. Returns whether to report that to the program: once, and
+    /// not for a peer that it has purged itself.
     pub fn lose(&mut self, peer: Task) -> bool {
         let reported = self.is_down(peer);
         if !reported {
@@ -139,7 +146,8 @@ impl Peers {
         !reported
     }
 
-    /// The peer has ended LAPI while something was under way to it. Returns since when that is known.
+    /// The peer has ended LAPI while something was under way to it. Returns since when
+    /// that is known.
     pub fn leaves(&mut self, peer: Task, now: u32) -> u32 {
         let entry = &mut self.table[peer as usize];
         if entry.left == 0 {
@@ -191,8 +199,9 @@ impl Peers {
         true
     }
 
-    /// Whether the library connects with a peer again that has parted from this task: where this task has taken the place of another process,
-    /// until the program purges the peer. Otherwise the program purges and resumes it.
+    /// Whether the library connects with a peer again that has parted from this task: where this
+    /// task has taken the place of another process, until the program purges the peer. Otherwise
+    /// the program purges and resumes it.
     pub fn connects_again(&self, peer: Task) -> bool {
         self.joined_at.is_some() && !self.table[peer as usize].purged
     }
@@ -224,8 +233,8 @@ impl Peers {
         waited
     }
 
-    /// A message of this many bytes from the peer is kept because its header handler has refused it. Returns how many messages
-    /// of the peer are kept now, and their bytes.
+    /// A message of this many bytes from the peer is kept because its header handler has refused
+    /// it. Returns how many messages of the peer are kept now, and their bytes.
     pub fn keep(&mut self, peer: Task, bytes: usize) -> (u32, usize) {
         let kept = &mut self.table[peer as usize].kept;
         *kept = (kept.0 + 1, kept.1 + bytes);
@@ -243,8 +252,8 @@ impl Peers {
         self.table[peer as usize].kept
     }
 
-    /// Whether a peer that does not look for packets is to be woken now. One that makes no progress is woken ever more
-    /// seldom: `pause` ticks after the last time, then twice as long, and so on.
+    /// Whether a peer that does not look for packets is to be woken now. One that makes no progress
+    /// is woken ever more seldom: `pause` ticks after the last time, then twice as long, and so on.
     pub fn kick_is_due(&mut self, peer: Task, progress: u64, now: u64, pause: u64) -> bool {
         let kick = &mut self.table[peer as usize].kick;
         if kick.progress != progress {

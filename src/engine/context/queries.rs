@@ -11,7 +11,8 @@ use crate::transport::{Limits, Reach};
 pub struct Statistics {
     /// Data to and from tasks of other hosts.
     pub network: Path,
-    /// Data to and from tasks with which this one shares memory, and what they have fetched by themselves.
+    /// Data to and from tasks with which this one shares memory, and what they have fetched
+    /// by themselves.
     pub peers: Path,
     /// Data to oneself.
     pub local: Path,
@@ -29,7 +30,8 @@ impl Held<'_> {
         self.core().outbox.packet_size()
     }
 
-    /// What the transport carries to and from another task, where all are alike; in a job of one task, to the task itself.
+    /// What the transport carries to and from another task, where all are alike; in a job of one
+    /// task, to the task itself.
     pub fn limits(&mut self) -> Limits {
         let core = self.core();
         core.transport.limits(u32::from(core.options.me == 0 && core.options.tasks > 1))

@@ -53,7 +53,8 @@ impl Places {
         self.len() == 0
     }
 
-    /// Bytes of a piece, on average, where the layout with the smaller ones decides; 0 for contiguous data.
+    /// Bytes of a piece, on average, where the layout with the smaller ones decides; 0 for
+    /// contiguous data.
     pub(crate) fn piece(&self) -> u32 {
         match self {
             Self::Contiguous { .. } => 0,
@@ -197,8 +198,8 @@ pub struct Message {
     pub header: Piece,
     /// The data.
     pub data: Content,
-    /// Type (upper half) and number of pieces (lower half) of the vector that the data is, when the header handler is to
-    /// return a vector.
+    /// Type (upper half) and number of pieces (lower half) of the vector that the data is, when the
+    /// header handler is to return a vector.
     pub shape: Option<u64>,
     /// Packets hold whole multiples of this many bytes; 0: any number.
     pub atom: usize,
@@ -214,7 +215,8 @@ pub struct Message {
     pub copied: bool,
 }
 
-/// An active message as LAPI_Amsend makes it: of contiguous data, and without a send completion handler.
+/// An active message as LAPI_Amsend makes it: of contiguous data, and without a send
+/// completion handler.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainMessage {
     /// The target.
@@ -306,7 +308,8 @@ pub struct Rmw {
     pub done: SendDone,
 }
 
-/// The program's hint for one message (LAPI_USE_BULK_XFER, LAPI_NOT_USE_BULK_XFER, LAPI_NOT_STRIPE). Packets are never striped.
+/// The program's hint for one message (LAPI_USE_BULK_XFER, LAPI_NOT_USE_BULK_XFER,
+/// LAPI_NOT_STRIPE). Packets are never striped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hint {
     /// Nothing.
@@ -352,7 +355,8 @@ pub enum Preference {
 /// What the choice depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// Whether long messages go by bulk transfer to peers that are reached by keys: MP_USE_BULK_XFER.
+    /// Whether long messages go by bulk transfer to peers that are reached by keys:
+    /// MP_USE_BULK_XFER.
     pub by_key: bool,
     /// The least number of bytes of such a message: MP_BULK_MIN_MSG_SIZE.
     pub minimum: usize,
@@ -360,6 +364,7 @@ pub struct Policy {
     pub batch: usize,
     /// What the program's environment wants.
     pub preference: Preference,
-    /// There are more tasks than processors: the two sides of a stream would wait for each other's turn.
+    /// There are more tasks than processors: the two sides of a stream would wait for
+    /// each other's turn.
     pub crowded: bool,
 }

@@ -1,4 +1,5 @@
-//! The settings of a context: from the environment and LAPI_Init when it is opened, from LAPI_Senv while it lives.
+//! The settings of a context: from the environment and LAPI_Init when it is opened, from LAPI_Senv
+//! while it lives.
 
 use crate::abi::{LAPI_err_hndlr_p, lapi_lib_t};
 use crate::engine::context::request::Policy;
@@ -43,10 +44,11 @@ pub struct Options {
     pub tasks: u32,
     /// Which tasks share a host.
     pub hosts: Hosts,
-    /// Messages of up to this many bytes (header and data) are copied at once when the transport has no room: BUF_CP_SIZE.
+    /// Messages of up to this many bytes (header and data) are copied at once when the transport
+    /// has no room: BUF_CP_SIZE.
     pub copy_limit: usize,
-    /// How many messages within that limit may be copied at a time (MP_REXMIT_BUF_CNT, when the program's environment limits
-    /// it); the origin counters of others wait.
+    /// How many messages within that limit may be copied at a time (MP_REXMIT_BUF_CNT, when the
+    /// program's environment limits it); the origin counters of others wait.
     pub buffers: usize,
     /// With more bytes than this waiting for one target, calls that send to it pause.
     pub lane_bytes: usize,
@@ -70,7 +72,8 @@ pub struct Options {
     pub advertised: Advertised,
 }
 
-/// Values that the environment gives and the program may query, without further effect on tasks of one machine.
+/// Values that the environment gives and the program may query, without further effect on tasks
+/// of one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Advertised {
     /// NUM_REX_BUFS

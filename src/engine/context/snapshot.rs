@@ -1,5 +1,5 @@
-//! What a context holds at one moment, as plain values, for a user who asks why nothing moves. They are made from a core whose
-//! lock is held; `report` renders them as text.
+//! What a context holds at one moment, as plain values, for a user who asks why nothing moves. They
+//! are made from a core whose lock is held; `report` renders them as text.
 
 use crate::base::clock::moment;
 use crate::engine::context::incoming::Then;
@@ -47,11 +47,13 @@ pub struct Snapshot {
     pub waits: Vec<Wait>,
     /// How many threads wait and have not slept yet.
     pub polling: u32,
-    /// The thread that is in a round of the dispatcher, or 0. Since the lock was free, it runs the error handler.
+    /// The thread that is in a round of the dispatcher, or 0. Since the lock was free, it runs the
+    /// error handler.
     pub dispatcher: usize,
     /// Operations that wait for a reply.
     pub operations: Few<Operation>,
-    /// How many collective operations were entered; the round of the present one and the tasks whose packets it waits for.
+    /// How many collective operations were entered; the round of the present one and the tasks
+    /// whose packets it waits for.
     pub collective: (u32, Option<(u16, Vec<Task>)>),
     /// The peers with traffic, or for which a call waits.
     pub peers: Few<Peer>,
@@ -104,7 +106,8 @@ pub struct Operation {
 pub enum PendingKind {
     /// A put or active message that is out; its completion counter.
     Completion(usize),
-    /// An active message whose data the target fetches: its bytes, and whether the target has fetched them.
+    /// An active message whose data the target fetches: its bytes, and whether the target
+    /// has fetched them.
     Rendezvous(usize, bool),
     /// A get: bytes arrived, and in all.
     Get(u64, u64),
@@ -189,7 +192,8 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
     snapshot
 }
 
-/// Threads that wait in this context have been named in a report: no other report follows until something moves.
+/// Threads that wait in this context have been named in a report: no other report follows until
+/// something moves.
 pub fn note_reported(held: &mut Held<'_>) {
     let core = held.core();
     if !core.waiters.list.is_empty() {
@@ -198,8 +202,8 @@ pub fn note_reported(held: &mut Held<'_>) {
 }
 
 fn wait(core: &Core, waiter: &Waiter) -> Wait {
-    // SAFETY: the thread waits for this counter, so it exists: the thread takes the lock, which is held, before it
-    // continues.
+    // SAFETY: the thread waits for this counter, so it exists: the thread takes the lock, which is
+    // held, before it continues.
     let value = waiter.awaited.counter.map(|(address, _)| unsafe { counter::get(address) });
     let awaited = awaited(core, waiter);
     let absence = match awaited[..] {
@@ -209,9 +213,9 @@ fn wait(core: &Core, waiter: &Waiter) -> Wait {
     Wait { waiter: *waiter, value, awaited, absence }
 }
 
-/// The tasks that must do something before this wait can end, as far as it can be known here: for a counter, those of the
-/// operations under way that raise it; for a fence, those that have not confirmed; in a collective operation, those whose
-/// packets are next.
+/// The tasks that must do something before this wait can end, as far as it can be known here: for a
+/// counter, those of the operations under way that raise it; for a fence, those that have not
+/// confirmed; in a collective operation, those whose packets are next.
 fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
     let mut tasks: Vec<Task> = match waiter.awaited.counter {
         Some((address, _)) => {

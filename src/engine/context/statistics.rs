@@ -13,7 +13,8 @@ pub struct Stats {
     pub network: Path,
     /// Data to oneself.
     pub local: Path,
-    /// Packets among those of `peers` and `network` that only probe whether a task lives, and the replies.
+    /// Packets among those of `peers` and `network` that only probe whether a task lives,
+    /// and the replies.
     pub liveness: u64,
 }
 

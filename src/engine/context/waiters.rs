@@ -14,8 +14,9 @@ pub struct WaitPolicy {
     pub spin_time: Duration,
     /// Polls after each of which the thread yields the processor.
     pub yields: u32,
-    /// How many threads of this task may poll at once: with more of them they take the processors from each other, and
-    /// from the threads that make what they wait for. Then all of them poll for a short time only.
+    /// How many threads of this task may poll at once: with more of them they take the processors
+    /// from each other, and from the threads that make what they wait for. Then all of them poll
+    /// for a short time only.
     pub pollers: u32,
     /// Tasks for each processor, rounded up.
     pub crowd: u32,
@@ -23,7 +24,8 @@ pub struct WaitPolicy {
 
 /// Polls in a tight loop where more threads of a task wait than there are processors for them.
 const LITTLE: u32 = 40;
-/// Polls where there are more tasks than processors: what a thread waits for rarely arrives before the thread yields.
+/// Polls where there are more tasks than processors: what a thread waits for rarely arrives before
+/// the thread yields.
 const CROWDED: u32 = 2;
 /// How long a thread polls in a tight loop: as long as its polls take where all peers share memory.
 const SPIN_TIME: Duration = Duration::from_millis(1);
@@ -31,15 +33,17 @@ const SPIN_TIME: Duration = Duration::from_millis(1);
 const YIELDS: u32 = 60;
 /// In the largest crowd it still yields this often.
 const FEWEST_YIELDS: u32 = 4;
-/// A crowd of this many tasks for each processor is large: there a yield takes as long as a sleep, because all others run in
-/// between, and what every task does from time to time is a load of its own. Above it both become rarer.
+/// A crowd of this many tasks for each processor is large: there a yield takes as long as a sleep,
+/// because all others run in between, and what every task does from time to time is a load of its
+/// own. Above it both become rarer.
 const LARGE: u32 = 16;
 
 impl WaitPolicy {
     /// Sleeps at once.
     pub const NONE: Self = Self { spin: 0, spin_time: Duration::MAX, yields: 0, pollers: 1, crowd: 1 };
 
-    /// Of a task in a job of `tasks` on this number of processors. `spin` if the program's environment gives it.
+    /// Of a task in a job of `tasks` on this number of processors. `spin` if the program's
+    /// environment gives it.
     pub fn new(tasks: u32, processors: u32, spin: Option<u32>) -> Self {
         let crowded = tasks > processors;
         let crowd = tasks.div_ceil(processors.max(1)).max(1);
@@ -52,13 +56,15 @@ impl WaitPolicy {
         }
     }
 
-    /// There are more tasks than processors: a thread that polls by itself yields when it finds nothing.
+    /// There are more tasks than processors: a thread that polls by itself yields when it
+    /// finds nothing.
     #[inline]
     pub fn crowded(&self) -> bool {
         self.crowd > 1
     }
 
-    /// A period after which every task of the job does something: longer in a large crowd, up to this number of times.
+    /// A period after which every task of the job does something: longer in a large crowd, up to
+    /// this number of times.
     pub fn period(&self, period: Duration, at_most: u32) -> Duration {
         period * rarer(self.crowd).min(at_most)
     }
@@ -111,8 +117,8 @@ pub struct IdlePolls {
 }
 
 impl IdlePolls {
-    /// Counts one more, of a context in which `waiting` threads wait. Returns what the thread does next, and whether it is time to
-    /// wake peers that do not poll, once.
+    /// Counts one more, of a context in which `waiting` threads wait. Returns what the thread does
+    /// next, and whether it is time to wake peers that do not poll, once.
     #[inline]
     pub fn add(&mut self, policy: &WaitPolicy, waiting: u32, now: impl Fn() -> Instant) -> (Next, bool) {
         self.count = self.count.saturating_add(1);
@@ -144,12 +150,14 @@ impl IdlePolls {
         (next, kick)
     }
 
-    /// The thread was woken, and is to poll for as long as at first. It has woken its peers already.
+    /// The thread was woken, and is to poll for as long as at first. It has woken its
+    /// peers already.
     pub fn begin_again(&mut self) {
         *self = Self { kicked: true, ..Self::default() };
     }
 
-    /// The thread was woken: it polls a few times before it sleeps again; not at all when nothing had happened (`idle`).
+    /// The thread was woken: it polls a few times before it sleeps again; not at all when nothing
+    /// had happened (`idle`).
     pub fn woken(&mut self, policy: &WaitPolicy, waiting: u32, idle: bool) {
         let again = if idle { 0 } else { POLLS_AWAKE };
         self.count = policy.spins(waiting).saturating_add(policy.yields.saturating_sub(again));
@@ -171,7 +179,8 @@ impl From<&'static str> for WaitTarget {
     }
 }
 
-/// A thread that waits, and has begun to sleep. One that is served while it still polls is in no list.
+/// A thread that waits, and has begun to sleep. One that is served while it still polls
+/// is in no list.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiter {
     /// Which thread (see [`crate::base::known_threads::this_thread`]).
@@ -195,8 +204,8 @@ pub struct StallDetector {
 }
 
 impl StallDetector {
-    /// Notes how many packets have gone in and out. `true` when none has for as long as `limit`, and this waiter has waited
-    /// that long: it is time to report it, once until something moves.
+    /// Notes how many packets have gone in and out. `true` when none has for as long as `limit`,
+    /// and this waiter has waited that long: it is time to report it, once until something moves.
     pub fn look(&mut self, moved: u64, now: u32, waits_since: u32, limit: Duration) -> bool {
         if self.since == 0 || self.moved != moved {
             *self = Self { moved, since: now, reported: false };
@@ -231,8 +240,8 @@ pub struct Waiters {
     pub on_descriptor: bool,
     /// Those that wait and have begun to sleep.
     pub list: Vec<Waiter>,
-    /// The thread that waits in LAPI_Term until completion handlers have returned. It is not in the list, since it does not look for
-    /// messages.
+    /// The thread that waits in LAPI_Term until completion handlers have returned. It is not in the
+    /// list, since it does not look for messages.
     pub settling: Option<Waiter>,
     /// Since when no packet has gone in or out.
     pub stall_detector: StallDetector,
@@ -259,8 +268,8 @@ mod tests {
         assert!(!WaitPolicy::new(2, 2, None).crowded() && WaitPolicy::new(3, 2, None).crowded());
     }
 
-    /// How many polls of this length a thread makes that finds nothing, until it is to wake its peers, until it first yields, and until
-    /// it sleeps.
+    /// How many polls of this length a thread makes that finds nothing, until it is to wake its
+    /// peers, until it first yields, and until it sleeps.
     fn polls_of(length: Duration, policy: &WaitPolicy) -> (Option<u32>, u32, u32) {
         let begun = Instant::now();
         let (mut idle, mut kicked, mut yielded) = (IdlePolls::default(), None, None);

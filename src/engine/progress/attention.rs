@@ -7,8 +7,9 @@ use crate::transport::Want;
 /// Ticks between two kicks, about a millisecond: a peer that was woken is on its way.
 const BETWEEN_KICKS: u64 = 2_000_000;
 
-/// Wakes peers that this task waits for and that do not look for packets. Goes through those peers at most once a millisecond,
-/// and wakes each of them the more seldom the longer it makes no progress.
+/// Wakes peers that this task waits for and that do not look for packets. Goes through those
+/// peers at most once a millisecond, and wakes each of them the more seldom the longer it
+/// makes no progress.
 pub fn kick_inattentive_peers(core: &mut Core) {
     let now = ticks();
     if now.wrapping_sub(core.last_kick) < BETWEEN_KICKS {

@@ -20,14 +20,15 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// For how long completion handlers are waited for after that: one may never return.
 const RETURN: Duration = Duration::from_secs(1);
 
-/// How long the exit of a process waits for a lock that another thread has: that may be in a handler.
+/// How long the exit of a process waits for a lock that another thread has: that may
+/// be in a handler.
 const LOCK: Duration = Duration::from_secs(1);
 
 /// How many rounds of the dispatcher serve what has arrived, at most.
 const LAST_ROUNDS: u32 = 10_000;
 
-/// What ends with the context outside of the engine: its reports. It is called before the context's threads are stopped, and may
-/// wait when its argument says so.
+/// What ends with the context outside of the engine: its reports. It is called before the context's
+/// threads are stopped, and may wait when its argument says so.
 pub type EndReports = fn(context: &Context, wait: bool);
 
 /// Closes a context. Calls of other threads that are inside end with LAPI_ERR_HNDL_INVALID.
@@ -48,7 +49,8 @@ pub fn close(context: &Context, end_reports: EndReports) -> Result<()> {
     held.core().news = true;
     context.end_conditions(&mut held);
     if nested {
-        // A handler ends its own context: nothing can be waited for, since this thread itself is in the middle of a call.
+        // A handler ends its own context: nothing can be waited for, since this thread itself is in
+        // the middle of a call.
         context.notifier.dismiss();
         context.completions.dismiss();
         end_reports(context, false);
@@ -83,9 +85,9 @@ pub fn stop(context: &Context, end_reports: EndReports) {
     drop(core);
 }
 
-/// The process exits without LAPI_Term: what waits for other packets is sent, which no thread will do any more, and none waits from now on.
-/// Another thread may keep the lock; and when this one has been interrupted in the middle of a call, by a signal whose function exits, what waits
-/// is lost.
+/// The process exits without LAPI_Term: what waits for other packets is sent, which no thread will
+/// do any more, and none waits from now on. Another thread may keep the lock; and when this one has
+/// been interrupted in the middle of a call, by a signal whose function exits, what waits is lost.
 pub fn leave(context: &Context) {
     if context.notifier.look_no_more() && !context.is_in_call() {
         // It leaves the lock as a call that does not send.
@@ -115,7 +117,8 @@ fn finish_sending(held: &mut Held<'_>) {
     serve_last(held);
 }
 
-/// Whether something is to be sent to a task that has not called LAPI_Init yet: as long as it may come, nothing of it is lost.
+/// Whether something is to be sent to a task that has not called LAPI_Init yet: as long as it may
+/// come, nothing of it is lost.
 fn awaits_a_late_task(core: &Core) -> bool {
     core.outbox.waiting_for().any(|peer| core.transport.standing(peer).state == PeerState::Connecting)
 }

@@ -42,8 +42,8 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
         core.collected.take()
     });
     if held.core().outbox.waiting() {
-        // This task's part of the operation has found no room yet. Other tasks wait for it, and this task may not call
-        // LAPI again soon.
+        // This task's part of the operation has found no room yet. Other tasks wait for it, and
+        // this task may not call LAPI again soon.
         let until = now() + LAST_PACKET;
         wait_until(held, call, |core| (!core.outbox.waiting() || now() >= until).then_some(()))?;
     }

@@ -19,7 +19,8 @@ fn run(context: &Context, generation: u32) {
         completion.run(context.handle_ptr());
         lock_sharing::take_back(context);
         if !pool.present(generation) {
-            // The context was ended meanwhile, and may have been opened again: the message was the former one's.
+            // The context was ended meanwhile, and may have been opened again: the message was
+            // the former one's.
             return;
         }
         if let Some((delivery, incarnation)) = completion.then

@@ -1,4 +1,5 @@
-//! Calls on the program's counters. A counter changes without the lock; what is known about it is guarded by the lock.
+//! Calls on the program's counters. A counter changes without the lock; what is known about it is
+//! guarded by the lock.
 
 use crate::abi::{LAPI_ERR_MULTIPLE_WAITERS, LAPI_ERR_TGT_PURGED};
 use crate::engine::context::peers::Standing;
@@ -19,8 +20,9 @@ pub unsafe fn read(held: &mut Held<'_>, cntr: usize) -> i32 {
     unsafe { counter::get(cntr) }
 }
 
-/// Sets a counter, which has no list of tasks from then on. The call does not wait for the lock, since a handler of another
-/// thread may wait for this counter. When the lock is free, it makes progress.
+/// Sets a counter, which has no list of tasks from then on. The call does not wait for the
+/// lock, since a handler of another thread may wait for this counter. When the lock is free, it
+/// makes progress.
 ///
 /// # Safety
 /// `cntr` must be the address of a counter.
@@ -38,10 +40,12 @@ pub unsafe fn set(context: &Context, cntr: usize, value: i32) {
     }
 }
 
-/// Sets a counter to 0, and gives it a list of tasks with the address of a status for each; `None` for no list.
+/// Sets a counter to 0, and gives it a list of tasks with the address of a status for each;
+/// `None` for no list.
 ///
 /// # Safety
-/// `cntr` must be the address of a counter, and the statuses must be writable until the counter is set again.
+/// `cntr` must be the address of a counter, and the statuses must be writable until the
+/// counter is set again.
 pub unsafe fn set_with_statuses(held: &mut Held<'_>, cntr: usize, list: Option<(Vec<Task>, usize)>) {
     let core = held.core();
     match list {
@@ -80,9 +84,9 @@ pub unsafe fn wait(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> 
 /// Waits for a counter asleep all the time (LAPI_Nopoll_wait).
 ///
 /// # Errors
-/// LAPI_ERR_MULTIPLE_WAITERS: another thread waits for the counter in this call. LAPI_ERR_TGT_PURGED: a task was purged that is
-/// in the counter's list, or any task when it has none; or all tasks of the list have reported or were purged, so that nothing
-/// more can arrive.
+/// LAPI_ERR_MULTIPLE_WAITERS: another thread waits for the counter in this call.
+/// LAPI_ERR_TGT_PURGED: a task was purged that is in the counter's list, or any task when it has
+/// none; or all tasks of the list have reported or were purged, so that nothing more can arrive.
 ///
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.

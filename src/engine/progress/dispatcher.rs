@@ -1,8 +1,10 @@
-//! The dispatcher: receives packets, sends what waits, and advances everything that takes more than one step.
+//! The dispatcher: receives packets, sends what waits, and advances everything that takes more
+//! than one step.
 //!
-//! It runs with the lock held and is never entered twice. All handlers of the program that run with the lock run in a round of
-//! the dispatcher, one after the other: what a handler sends goes to the transport or into a queue, and what that causes waits
-//! until the handler has returned. So the stack does not grow with the number of messages.
+//! It runs with the lock held and is never entered twice. All handlers of the program that run with
+//! the lock run in a round of the dispatcher, one after the other: what a handler sends goes to the
+//! transport or into a queue, and what that causes waits until the handler has returned. So the
+//! stack does not grow with the number of messages.
 
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
@@ -31,8 +33,8 @@ pub fn turn(held: &mut Held<'_>) -> bool {
     turn_until(held, &mut |_| None::<()>).0
 }
 
-/// One round, which takes no more packets once `ready` returns something: a call that waits does not handle what comes after
-/// that for which it has waited.
+/// One round, which takes no more packets once `ready` returns something: a call that waits does
+/// not handle what comes after that for which it has waited.
 #[inline]
 pub fn turn_until<T>(
     held: &mut Held<'_>,
@@ -132,8 +134,8 @@ fn report_finished(held: &mut Held<'_>) -> bool {
                 held.context().report(held, INT_ERR, done.peer, &Error::new(done.error, detail));
             }
             gone => {
-                // The program gets a report when all operations with that task have ended; of a task that has ended LAPI, unless
-                // this one does so, too.
+                // The program gets a report when all operations with that task have ended; of a
+                // task that has ended LAPI, unless this one does so, too.
                 core.peers.note_dropped(done.peer, moment());
                 if gone != PeerState::Closed {
                     core.next_look = 0;
@@ -284,8 +286,8 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
     }
 }
 
-/// Advances the collective operation, if one is under way and another task has given a signal that it waits for. Returns whether that
-/// is so.
+/// Advances the collective operation, if one is under way and another task has given a signal that
+/// it waits for. Returns whether that is so.
 #[inline]
 pub fn look_for_signals(core: &mut Core) -> bool {
     if !core.collectives.busy() {

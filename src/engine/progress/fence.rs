@@ -1,4 +1,5 @@
-//! Fences: a task waits until the data of all that it has started is where it belongs, alone or together with all tasks.
+//! Fences: a task waits until the data of all that it has started is where it belongs, alone or
+//! together with all tasks.
 
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::wait::{make_progress, wait_until};
@@ -19,21 +20,22 @@ pub fn fence(held: &mut Held<'_>) -> Result<()> {
 /// Waits until each of all tasks has called, and no message that was sent before is under way.
 pub fn gfence(held: &mut Held<'_>) -> Result<()> {
     quiesce(held, "LAPI_Gfence")?;
-    // This is done before the other tasks can know that this one is here, because what they send after the fence may arrive
-    // before it returns.
+    // This is done before the other tasks can know that this one is here, because what they send
+    // after the fence may arrive before it returns.
     message_poll::forget_completed(held);
     collective::barrier(held)
 }
 
-/// A peer that must confirm messages: its number, how many messages, and its incarnation when it was asked.
+/// A peer that must confirm messages: its number, how many messages, and its incarnation
+/// when it was asked.
 struct Asked {
     peer: Task,
     count: u64,
     incarnation: u32,
 }
 
-/// Waits until the data of all operations of this task is in place. Returns `true` when nothing was under way, so that the
-/// call has not waited.
+/// Waits until the data of all operations of this task is in place. Returns `true` when nothing was
+/// under way, so that the call has not waited.
 fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
     let core = held.core();
     let epoch = core.ops.epochs().close();
@@ -50,7 +52,8 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
     let mut looks = 0u32;
     wait_until(held, call, |core: &mut Core| {
         looks = looks.saturating_add(1);
-        // Each check drops the peers that have confirmed from the end, so that all checks together cost as much as one.
+        // Each check drops the peers that have confirmed from the end, so that all checks together
+        // cost as much as one.
         while asked.last().is_some_and(|asked| is_confirmed(core, asked)) {
             asked.pop();
         }

@@ -1,11 +1,12 @@
 //! The thread of interrupt mode: it serves messages while the program computes.
 //!
-//! While the program polls by itself the notifier must cost nothing, and no peer may pay for waking it. So the transport
-//! is not armed then, and the notifier *watches*, waking at growing intervals just to see whether the program has polled
-//! since. When it has not, the notifier *arms* the transport, so that peers wake it from then on, and sleeps. The next time
-//! a thread of the program waits for something it disarms the transport and sets the watch again. While a thread of the
-//! program is in a call that has slept, the notifier *rests*: that thread looks for messages, and sets the watch again when
-//! its call ends.
+//! While the program polls by itself the notifier must cost nothing, and no peer may pay for waking
+//! it. So the transport is not armed then, and the notifier *watches*, waking at growing intervals
+//! just to see whether the program has polled since. When it has not, the notifier *arms* the
+//! transport, so that peers wake it from then on, and sleeps. The next time a thread of the program
+//! waits for something it disarms the transport and sets the watch again. While a thread of the
+//! program is in a call that has slept, the notifier *rests*: that thread looks for messages, and
+//! sets the watch again when its call ends.
 //!
 //! A peer that has waited for long wakes the notifier even while it only watches (see
 //! [`crate::engine::progress::attention::kick_inattentive_peers`]).
@@ -23,21 +24,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long the program may be silent at most before the notifier arms the transport, while it keeps polling; in a large crowd, where the
-/// processors come round to a task more seldom than that, up to [`RAREST_WATCH`] times as long.
+/// How long the program may be silent at most before the notifier arms the transport, while it
+/// keeps polling; in a large crowd, where the processors come round to a task more seldom than
+/// that, up to [`RAREST_WATCH`] times as long.
 const WATCH_LONGEST: Duration = Duration::from_millis(8);
 /// See [`WATCH_LONGEST`].
 const RAREST_WATCH: u32 = 32;
 /// A program that polled within this many ticks is polling: 20 to 100 microseconds.
 const LOOKING: u64 = 100_000;
-/// One that last polled longer ago than this computes: 0.5 to 2.5 milliseconds. In between this is unknown, and the notifier
-/// looks again after [`DOUBT`].
+/// One that last polled longer ago than this computes: 0.5 to 2.5 milliseconds. In between this is
+/// unknown, and the notifier looks again after [`DOUBT`].
 const COMPUTING: u64 = 2_500_000;
 const DOUBT: Duration = Duration::from_millis(1);
 /// With work that nothing announces, the armed notifier wakes after this.
 const DEFERRED_RETRY: Duration = Duration::from_millis(1);
-/// The notifier wakes at least this often: peers may have died or fallen silent, and one that is killed between taking the bell and
-/// ringing it leaves a message unannounced.
+/// The notifier wakes at least this often: peers may have died or fallen silent, and one that is
+/// killed between taking the bell and ringing it leaves a message unannounced.
 const LOOK_AROUND: Duration = Duration::from_millis(500);
 /// While it rests it looks this often whether the transport has a deadline.
 const BETWEEN_SERVICES: Duration = Duration::from_millis(5);
@@ -70,7 +72,8 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
         context.notifier.note_wake();
         let plan = decide(&mut held, &mut interval, &mut seen, called);
         let descriptor = held.core().transport.event_fd().as_raw_fd();
-        // A call that leaves packets sets the timer, too, and not before this thread has: it needs the lock.
+        // A call that leaves packets sets the timer, too, and not before this thread has: it
+        // needs the lock.
         context.notifier.note_sleep(
             timer,
             match plan {
@@ -83,7 +86,8 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
             // Possibly by a handler that this thread itself ran: the core may be taken out now.
             return;
         }
-        // SAFETY: the transport lives as long as the core, and the context ends this thread before the core.
+        // SAFETY: the transport lives as long as the core, and the context ends this thread
+        // before the core.
         let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
         let ready = match plan {
             Plan::Watch(_) => await_events([timer, descriptor], None),
@@ -92,7 +96,8 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
         };
         // The program may have closed it during the wait, and opened a file.
         if ready[0] && is_event(timer) {
-            // Empty it, or it stays readable. Nothing to read means that it was set again meanwhile.
+            // Empty it, or it stays readable. Nothing to read means that it was set
+            // again meanwhile.
             let _ = rustix::io::read(timer, &mut [0; 8]);
         }
         called = ready[1];
@@ -131,7 +136,8 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
         return rest(held);
     }
     if held.context().activity.thread() != 0 {
-        // Another thread is in the error handler, in the middle of a round: until it returns, no other thread can serve.
+        // Another thread is in the error handler, in the middle of a round: until it returns, no
+        // other thread can serve.
         notifier.note_watch();
         return Plan::Watch(DOUBT);
     }
@@ -149,8 +155,9 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     Plan::Sleep { at_most: core.until_due(if core.has_deferred() { DEFERRED_RETRY } else { LOOK_AROUND }) }
 }
 
-/// The notifier runs no handler now. Where the transport has deadlines, it serves the transport nevertheless: the program
-/// may compute for long. A program that polls does that itself, and is only looked at.
+/// The notifier runs no handler now. Where the transport has deadlines, it serves the transport
+/// nevertheless: the program may compute for long. A program that polls does that itself, and is
+/// only looked at.
 fn rest(held: &mut Held<'_>) -> Plan {
     held.context().notifier.note_rest();
     let core = held.core();
@@ -166,7 +173,8 @@ fn rest(held: &mut Held<'_>) -> Plan {
     Plan::Idle { at_most: Some(core.until_due(BETWEEN_SERVICES)) }
 }
 
-/// When to look at the program again, if it polls by itself. It has not polled since when `activity` is still `seen`.
+/// When to look at the program again, if it polls by itself. It has not polled since when
+/// `activity` is still `seen`.
 fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
     let longer = (interval * 2).min(core.options.wait_policy.period(WATCH_LONGEST, RAREST_WATCH));
     if core.waiters.waiting != 0 {
@@ -175,7 +183,8 @@ fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
     if core.activity == seen {
         return None;
     }
-    // It has, but perhaps just after the last time that the notifier looked: then it may have stopped long ago.
+    // It has, but perhaps just after the last time that the notifier looked: then it may have
+    // stopped long ago.
     match ticks().wrapping_sub(core.last_poll) {
         0..LOOKING => Some(longer),
         LOOKING..COMPUTING => Some(DOUBT),
@@ -189,7 +198,8 @@ fn disarm(held: &mut Held<'_>) {
     core.waiters.notifier_armed = false;
 }
 
-/// Runs the dispatcher until there has been nothing to do for a little while. `called`: the descriptor has woken this thread.
+/// Runs the dispatcher until there has been nothing to do for a little while. `called`: the
+/// descriptor has woken this thread.
 fn serve(held: &mut Held<'_>, called: bool) {
     let mut idle = 0;
     let mut any = false;
@@ -203,7 +213,8 @@ fn serve(held: &mut Held<'_>, called: bool) {
         idle = if moved || held.core().has_ready_work() { 0 } else { idle + 1 };
         held.yield_lock();
     }
-    // What has arrived shows that the peers run. All of them are checked when nothing has arrived, and from time to time.
+    // What has arrived shows that the peers run. All of them are checked when nothing has arrived,
+    // and from time to time.
     lost_peers::note_rejoined(held.core());
     if called && any { lost_peers::look_when_due(held) } else { lost_peers::look_after_peers(held) }
 }

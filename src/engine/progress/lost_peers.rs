@@ -1,7 +1,9 @@
-//! Peers that have left or are silent: what waits for them ends, and the program gets one report. And peers that rejoin.
+//! Peers that have left or are silent: what waits for them ends, and the program gets one report.
+//! And peers that rejoin.
 //!
-//! The peers that this task waits for are counted where operations begin and end, so a check costs one system call for each
-//! such peer. A thread that was woken by a packet checks only when the last check is some tenths of a second ago.
+//! The peers that this task waits for are counted where operations begin and end, so a check costs
+//! one system call for each such peer. A thread that was woken by a packet checks only when the
+//! last check is some tenths of a second ago.
 
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
 use crate::base::clock::{elapsed, has_come, moment, since, ticks};
@@ -21,16 +23,19 @@ use crate::wire::packet::Head;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How many rounds for each task of the job are enough to receive what one peer can have left in its ring, whatever the
-/// others send.
+/// How many rounds for each task of the job are enough to receive what one peer can have left in
+/// its ring, whatever the others send.
 const DRAIN: u32 = 100;
-/// The epoch of a task that has entered no collective operation. A task that rejoins the job itself has none.
+/// The epoch of a task that has entered no collective operation. A task that rejoins the job
+/// itself has none.
 pub const FIRST_POSITION: u64 = NO_EPOCH + 1;
-/// A job often ends with a few last messages that no task waits for, and with tasks that end one after the other, each from
-/// several threads. So it is an error that a peer has ended LAPI while something was under way to it only when this task has
-/// not ended LAPI itself this long afterwards.
+/// A job often ends with a few last messages that no task waits for, and with tasks that end
+/// one after the other, each from several threads. So it is an error that a peer has ended
+/// LAPI while something was under way to it only when this task has not ended LAPI itself this
+/// long afterwards.
 const LEAVE: Duration = Duration::from_secs(1);
-/// A thread that never sleeps looks after its peers about this often, in ticks: some tenths of a second.
+/// A thread that never sleeps looks after its peers about this often, in ticks: some
+/// tenths of a second.
 const BETWEEN_LOOKS: u64 = 300_000_000;
 /// [`look_after_peers`], unless that was done a moment ago: for threads that never sleep.
 #[cold]
@@ -40,9 +45,10 @@ pub fn look_when_due(held: &mut Held<'_>) {
     }
 }
 
-/// Ends what waits for peers that have left (they died, or ended LAPI while they owed a reply), and for those that have
-/// been silent for TIMEOUT seconds; probes those that have been silent for a while. Makes a system call for each peer that this
-/// task waits for: for threads that have slept until a timeout.
+/// Ends what waits for peers that have left (they died, or ended LAPI while they owed a reply), and
+/// for those that have been silent for TIMEOUT seconds; probes those that have been silent for a
+/// while. Makes a system call for each peer that this task waits for: for threads that have slept
+/// until a timeout.
 #[cold]
 pub fn look_after_peers(held: &mut Held<'_>) {
     let core = held.core();
@@ -50,7 +56,8 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     core.transport.serve();
     note_rejoined(core);
     if held.dispatching() {
-        // Another thread is in a handler that the dispatcher runs: what has arrived cannot be handled now.
+        // Another thread is in a handler that the dispatcher runs: what has arrived cannot
+        // be handled now.
         return;
     }
     let core = held.core();
@@ -75,7 +82,8 @@ pub fn look_after_peers(held: &mut Held<'_>) {
         }
     }
     check_liveness(held, &silent);
-    // Without the packet of a task that has left, a collective operation continues, and may await other packets.
+    // Without the packet of a task that has left, a collective operation continues, and may await
+    // other packets.
     let mut checked = concerned;
     while !held.core().closing {
         let next = held.core().collectives.awaited().find(|peer| !checked.contains(peer));
@@ -89,9 +97,10 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     }
 }
 
-/// This process has taken the place of another one. A peer may have had contact with it before it learnt of the death of the other one;
-/// then it has purged this task, and let it rejoin. This program is a new one, and does not know of that: the connection is made
-/// again without it, and a collective operation continues. A program that has purged the peer itself does its part itself.
+/// This process has taken the place of another one. A peer may have had contact with it before it
+/// learnt of the death of the other one; then it has purged this task, and let it rejoin. This
+/// program is a new one, and does not know of that: the connection is made again without it, and a
+/// collective operation continues. A program that has purged the peer itself does its part itself.
 #[cold]
 fn reconnect_parted(held: &mut Held<'_>) {
     for peer in 0..held.core().options.tasks {
@@ -135,8 +144,8 @@ fn reconnect_parted(held: &mut Held<'_>) {
     }
 }
 
-/// The transport has parted from the task, and everything that was under way with it was abandoned: it may connect again. It is sent
-/// this epoch.
+/// The transport has parted from the task, and everything that was under way with it was abandoned:
+/// it may connect again. It is sent this epoch.
 ///
 /// # Errors
 /// LAPI_ERR_SHM_SETUP: the system lacks what is needed; nothing has changed.
@@ -155,7 +164,8 @@ fn awaited(core: &Core) -> Vec<Task> {
     let mut peers: Vec<Task> =
         core.outbox.waiting_for().chain(core.outbox.unconfirmed().iter().copied()).collect();
     peers.extend(core.ops.peers());
-    // Of a collective operation only the tasks whose packets are next: others that have left may have done their part.
+    // Of a collective operation only the tasks whose packets are next: others that have left may
+    // have done their part.
     peers.extend(core.collectives.awaited());
     peers.extend(core.peers.leaving());
     peers.sort_unstable();
@@ -187,8 +197,8 @@ fn catch_up_collectives(core: &mut Core, task: Task, position: u32) {
     let (collectives, outbox, mut wire) = core.collective();
     collectives.catch_up(position, outbox, &mut wire);
     advance_collective(core);
-    // A task that has rejoined learns the position of every other task before it takes part in anything. Later positions, its
-    // own or theirs, do not matter.
+    // A task that has rejoined learns the position of every other task before it takes part in
+    // anything. Later positions, its own or theirs, do not matter.
     let Some(joined_at) = core.peers.joined_at else { return };
     if before(joined_at, position) {
         core.peers.joined_at = Some(position);
@@ -256,8 +266,8 @@ fn waits_for(core: &Core, peer: Task) -> bool {
 /// The peer has left: everything that waits for it ends with an error. It is reported once.
 #[cold]
 fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
-    // What it had sent before it left can still be received; it may have owed nothing else. A handler may purge it
-    // meanwhile.
+    // What it had sent before it left can still be received; it may have owed nothing else. A
+    // handler may purge it meanwhile.
     let incarnation = held.core().incarnation(peer);
     if !drain(held, peer) || held.core().incarnation(peer) != incarnation {
         return;
@@ -266,7 +276,8 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
     let closed = how == PeerState::Closed;
     if !waits_for(core, peer) && !core.collectives.awaits(peer) {
         if closed {
-            // It has served everything before it ended LAPI; only its confirmation is missing, and will not come.
+            // It has served everything before it ended LAPI; only its confirmation is missing, and
+            // will not come.
             core.outbox.abandon(peer, 0, &mut Vec::new());
             core.peers.forget_leaving(peer);
             return;
@@ -308,7 +319,8 @@ fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
     end(held, peer, LAPI_ERR_TIMEOUT, TMR_ERR, Some(how.as_str()));
 }
 
-/// Ends everything that waits for the peer. It is reported once, with what has happened to the peer; `None`: not at all.
+/// Ends everything that waits for the peer. It is reported once, with what has happened to the
+/// peer; `None`: not at all.
 fn end(held: &mut Held<'_>, peer: Task, code: i32, kind: lapi_err_t, how: Option<&str>) {
     let core = held.core();
     let detail = how.map(|how| explain(core, peer, how, true));
@@ -356,8 +368,8 @@ fn pending(core: &Core, peer: Task, collective: bool) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Ends everything that goes to `peer`, comes from it or waits for it; send operations among it report `code`. Returns how
-/// many operations waited for a reply.
+/// Ends everything that goes to `peer`, comes from it or waits for it; send operations among it
+/// report `code`. Returns how many operations waited for a reply.
 pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     core.transport.recall(peer);
     flow::release(core, peer);

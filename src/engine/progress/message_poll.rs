@@ -5,8 +5,9 @@ use crate::engine::context::Held;
 use crate::engine::progress::wait::poll_once;
 use crate::error::{Error, Result};
 
-/// Rounds of the dispatcher until something was completed, at most `count` of them. What was completed since the last call that
-/// reported it counts as well, so that nothing is missed that was served by another call or by the thread of interrupt mode.
+/// Rounds of the dispatcher until something was completed, at most `count` of them. What was
+/// completed since the last call that reported it counts as well, so that nothing is missed that
+/// was served by another call or by the thread of interrupt mode.
 pub fn poll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
     let core = held.core();
     let elsewhere = if core.waiters.waiting + core.waiters.polling != 0 { LAPI_POLLING_NET } else { 0 };
@@ -16,8 +17,8 @@ pub fn poll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
     outcome.map(|state| state | elsewhere)
 }
 
-/// A global fence begins: what was complete before it is not reported after it. A thread that is in this call reports what has
-/// completed meanwhile.
+/// A global fence begins: what was complete before it is not reported after it. A thread that is in
+/// this call reports what has completed meanwhile.
 pub fn forget_completed(held: &mut Held<'_>) {
     let core = held.core();
     if core.waiters.polling == 0 {

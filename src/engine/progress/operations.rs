@@ -50,8 +50,8 @@ pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
     conclude(held, rmw.tgt, started)
 }
 
-/// The end of a call that sends to `tgt`. A death that a refused call has found is reported now: the program may make no call that looks
-/// for it.
+/// The end of a call that sends to `tgt`. A death that a refused call has found is reported now:
+/// the program may make no call that looks for it.
 #[inline]
 fn conclude(held: &mut Held<'_>, tgt: Task, started: Result<()>) -> Result<()> {
     if started.is_ok() {
@@ -62,8 +62,9 @@ fn conclude(held: &mut Held<'_>, tgt: Task, started: Result<()>) -> Result<()> {
     started
 }
 
-/// The end of a call that sends to `tgt`: one round of the dispatcher, unless a handler made the call; and when what waits for
-/// room there takes too many bytes, a pause in which the target can make some.
+/// The end of a call that sends to `tgt`: one round of the dispatcher, unless a handler made the
+/// call; and when what waits for room there takes too many bytes, a pause in which the target
+/// can make some.
 #[inline(never)]
 pub(super) fn finish(held: &mut Held<'_>, tgt: Task) {
     dispatcher::turn(held);

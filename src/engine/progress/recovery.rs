@@ -1,8 +1,8 @@
 //! Tasks that the program gives up and lets rejoin: LAPI_Purge_totask, LAPI_Resume_totask.
 //!
-//! A purge drops everything that is under way between two tasks. A task that rejoins begins from nothing, whether it is the
-//! same process, which has purged this one likewise, or another process in its place. Until it has connected, messages to
-//! it wait.
+//! A purge drops everything that is under way between two tasks. A task that rejoins begins from
+//! nothing, whether it is the same process, which has purged this one likewise, or another process
+//! in its place. Until it has connected, messages to it wait.
 
 use crate::abi::LAPI_ERR_TGT_PURGED;
 use crate::engine::context::Held;
@@ -12,8 +12,8 @@ use crate::engine::progress::lost_peers::{FIRST_POSITION, abandon, let_rejoin};
 use crate::error::Result;
 use crate::transport::Task;
 
-/// Gives the task up: everything that goes to it, comes from it or waits for it ends. Has no effect on a task that is
-/// purged.
+/// Gives the task up: everything that goes to it, comes from it or waits for it ends. Has no effect
+/// on a task that is purged.
 pub fn purge(held: &mut Held<'_>, task: Task) {
     give_up(held, task);
     held.wake_waiters();
@@ -53,7 +53,8 @@ pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     Ok(())
 }
 
-/// Whether the task has left or was given up, and the program has neither purged nor resumed it since.
+/// Whether the task has left or was given up, and the program has neither purged nor
+/// resumed it since.
 pub fn is_lost(held: &mut Held<'_>, task: Task) -> bool {
     held.core().peers.standing(task) == Standing::Lost
 }

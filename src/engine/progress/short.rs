@@ -1,11 +1,12 @@
-//! Short messages to a peer for which nothing waits: what [`operations`] does with them, without what only other messages and other
-//! states need.
+//! Short messages to a peer for which nothing waits: what [`operations`] does with them, without
+//! what only other messages and other states need.
 //!
-//! A message leaves here only where the usual way would send it at once in one packet, and would then find nothing else to do;
-//! then counters, numbers and statistics are as that way leaves them. In all other cases, errors among them, nothing is done.
+//! A message leaves here only where the usual way would send it at once in one packet, and would
+//! then find nothing else to do; then counters, numbers and statistics are as that way leaves them.
+//! In all other cases, errors among them, nothing is done.
 //!
-//! The usual way ends with a round of the dispatcher. Here there is one only when the transport may have received something, and
-//! after each [`PACKETS_PER_ROUND`] packets.
+//! The usual way ends with a round of the dispatcher. Here there is one only when the transport may
+//! have received something, and after each [`PACKETS_PER_ROUND`] packets.
 
 use crate::base::bytes::Piece;
 use crate::engine::context::request::{Hint, PlainMessage, PlainPut};
@@ -74,7 +75,8 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &PlainMessage) -> boo
     unsafe { send(held, tgt, head, (header, data), message.org_cntr, message.cmpl_cntr) }
 }
 
-/// The core, if the call has nothing to do but to send its message to `tgt`, another task, to which messages go.
+/// The core, if the call has nothing to do but to send its message to `tgt`, another task, to
+/// which messages go.
 #[inline(always)]
 fn unhindered<'a>(held: &'a mut Held<'_>, tgt: Task) -> Option<&'a mut Core> {
     if !held.is_alone() {
@@ -97,7 +99,8 @@ fn goes_in_packets(core: &Core, kind: OperationKind, len: usize) -> bool {
 /// Sends the message, and accounts for it.
 ///
 /// # Safety
-/// The conditions of [`crate::proto::outbox::Outbox::send_at_once`] hold; `org_cntr` must be 0 or the address of a counter of the program.
+/// The conditions of [`crate::proto::outbox::Outbox::send_at_once`] hold; `org_cntr` must be 0 or
+/// the address of a counter of the program.
 #[inline(always)]
 unsafe fn send(
     held: &mut Held<'_>,

@@ -1,10 +1,12 @@
 //! How a thread waits.
 //!
-//! At first it only looks: at what it waits for, and whether a packet has arrived. Most of what is awaited comes soon, and such a wait
-//! should cost little. Then it polls the dispatcher: for a while in a tight loop, then yielding the processor between polls, and at last it
-//! sleeps. One thread of a context sleeps on the transport's descriptor; other threads that wait are
-//! parked, and are woken when something has happened. Where the machine has more tasks than processors the first phase
-//! is nearly omitted: the peer needs this processor to produce what the thread waits for.
+//! At first it only looks: at what it waits for, and whether a packet has arrived. Most of what
+//! is awaited comes soon, and such a wait should cost little. Then it polls the dispatcher: for
+//! a while in a tight loop, then yielding the processor between polls, and at last it sleeps.
+//! One thread of a context sleeps on the transport's descriptor; other threads that wait are
+//! parked, and are woken when something has happened. Where the machine has more tasks than
+//! processors the first phase is nearly omitted: the peer needs this processor to produce what
+//! the thread waits for.
 
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::base::bell::{self, Cause};
@@ -25,8 +27,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A sleeper wakes at least this often and checks whether its peers still run; in a large crowd up to [`RAREST_LOOK`] times
-/// as seldom.
+/// A sleeper wakes at least this often and checks whether its peers still run; in a large crowd up
+/// to [`RAREST_LOOK`] times as seldom.
 const LOOK_AROUND: Duration = Duration::from_millis(250);
 /// See [`LOOK_AROUND`].
 const RAREST_LOOK: u32 = 4;
@@ -36,31 +38,36 @@ const DEFERRED_RETRY: Duration = Duration::from_millis(1);
 /// With something to be sent to a task that is to rejoin, it wakes after this.
 const EXPECTANT: Duration = Duration::from_millis(20);
 
-/// How often a thread looks before it counts as one that waits: a few microseconds, for which peers take a task that has polled as one
-/// that polls.
+/// How often a thread looks before it counts as one that waits: a few microseconds, for which peers
+/// take a task that has polled as one that polls.
 const LOOKS: u32 = 64;
 
-/// A thread that polls by itself and never sleeps checks once in this many polls whether a check of its peers is due.
+/// A thread that polls by itself and never sleeps checks once in this many polls whether a check of
+/// its peers is due.
 const POLLS_BETWEEN_LOOKS: u64 = 1 << 6;
-/// A thread that waits and is kept awake by arriving packets checks its peers once in this many polls.
+/// A thread that waits and is kept awake by arriving packets checks its peers once in
+/// this many polls.
 const BUSY_POLLS: u32 = 1 << 12;
 /// The thread's call is long after this many of them.
 const BUSY_WHILE: u32 = 4;
 
-/// How long a call pauses when what waits for room exceeds its bound, once more for each [`EXCESS`] bytes above it.
+/// How long a call pauses when what waits for room exceeds its bound, once more for each [`EXCESS`]
+/// bytes above it.
 const PAUSE: Duration = Duration::from_millis(1);
 /// See [`PAUSE`].
 const EXCESS: usize = 64 << 10;
 /// No call pauses longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Calls of completion handlers pause only when this many bytes more wait. What a handler sends finishes a message that a peer
-/// has sent, often as a reply to it, and the program's own calls begin new ones: if both paused at the same bound, tasks that send to each
-/// other would hold each other's packets, and none would take any but at the pace of the pauses.
+/// Calls of completion handlers pause only when this many bytes more wait. What a handler sends
+/// finishes a message that a peer has sent, often as a reply to it, and the program's own calls
+/// begin new ones: if both paused at the same bound, tasks that send to each other would hold each
+/// other's packets, and none would take any but at the pace of the pauses.
 const HANDLERS_MORE: usize = 4 << 20;
 /// A call that has polled for [`PAUSE`] polls only so often.
 const NAP: Duration = Duration::from_micros(100);
 
-/// A call that does not take the lock has changed a counter: wakes the threads that may wait for it.
+/// A call that does not take the lock has changed a counter: wakes the threads that
+/// may wait for it.
 #[inline]
 pub(in crate::engine) fn counter_changed(context: &Context) {
     if context.parking.occupied()
@@ -70,7 +77,8 @@ pub(in crate::engine) fn counter_changed(context: &Context) {
     }
 }
 
-/// Waits until `ready` returns something, and makes progress meanwhile. `what` is named in errors and reports.
+/// Waits until `ready` returns something, and makes progress meanwhile. `what` is named in
+/// errors and reports.
 pub(in crate::engine) fn wait_until<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
@@ -113,8 +121,8 @@ pub(in crate::engine) fn wait_with<T>(
     value
 }
 
-/// The first stage of a wait: nothing but looks, and a round of the dispatcher where they find something. `None`: the wait
-/// goes on.
+/// The first stage of a wait: nothing but looks, and a round of the dispatcher where they find
+/// something. `None`: the wait goes on.
 #[inline]
 fn look<T>(
     held: &mut Held<'_>,
@@ -142,8 +150,8 @@ fn look<T>(
     None
 }
 
-/// Whether a thread that waits may do no more than look, and keep the lock meanwhile: it is the only one, nothing else is to be
-/// done, and there is a processor for each task.
+/// Whether a thread that waits may do no more than look, and keep the lock meanwhile: it is the
+/// only one, nothing else is to be done, and there is a processor for each task.
 #[inline]
 fn may_look(held: &mut Held<'_>, policy: &WaitPolicy) -> bool {
     let alone = held.is_alone() && !held.dispatching() && policy.spin >= LOOKS;
@@ -152,8 +160,8 @@ fn may_look(held: &mut Held<'_>, policy: &WaitPolicy) -> bool {
     alone && !others && !core.awaits_more_than_packets() && !core.keeps_time
 }
 
-/// This thread is about to sleep: from now on a report shows that it waits, and for what. Threads that are served sooner cost
-/// nothing.
+/// This thread is about to sleep: from now on a report shows that it waits, and for what. Threads
+/// that are served sooner cost nothing.
 #[cold]
 fn list(held: &mut Held<'_>, awaited: &WaitTarget) -> u32 {
     note_thread();
@@ -167,7 +175,8 @@ fn list(held: &mut Held<'_>, awaited: &WaitTarget) -> u32 {
     since
 }
 
-/// This thread has slept for a while, and nothing has happened: a report will show from where it has called.
+/// This thread has slept for a while, and nothing has happened: a report will show from where
+/// it has called.
 #[cold]
 fn note_stack(held: &mut Held<'_>, since: u32) {
     let (me, stack) = (this_thread(), held.unlocked(call_stack::here));
@@ -186,8 +195,9 @@ fn look_for_stall(held: &mut Held<'_>, since: u32) {
     }
 }
 
-/// One round of the dispatcher for a thread of the program that looks for messages by itself, again and again. Where there
-/// are more tasks than processors it yields the processor when it has found nothing for a while.
+/// One round of the dispatcher for a thread of the program that looks for messages by itself, again
+/// and again. Where there are more tasks than processors it yields the processor when it has found
+/// nothing for a while.
 pub fn poll_once(held: &mut Held<'_>) -> bool {
     if held.in_handler() {
         return false;
@@ -216,8 +226,9 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
     moved
 }
 
-/// One round of the dispatcher in a call that neither sends nor waits. In polling mode messages are served by calls only, so
-/// every call does its part; it costs no more than a check of the rings when nothing has arrived.
+/// One round of the dispatcher in a call that neither sends nor waits. In polling mode messages are
+/// served by calls only, so every call does its part; it costs no more than a check of the rings
+/// when nothing has arrived.
 #[inline]
 pub fn make_progress(held: &mut Held<'_>) {
     if held.context().activity.thread() != 0 {
@@ -236,9 +247,10 @@ pub fn make_progress(held: &mut Held<'_>) {
     held.wake_waiters();
 }
 
-/// Too many bytes wait for room at `tgt`: gives it time to make room. The call always returns, whatever the peer does, but
-/// the pause grows with the excess: what waits grows with the square root of time, at most, and not with the speed of the
-/// program. Calls of handlers that the dispatcher runs are not slowed down: they hold it up.
+/// Too many bytes wait for room at `tgt`: gives it time to make room. The call always returns,
+/// whatever the peer does, but the pause grows with the excess: what waits grows with the square
+/// root of time, at most, and not with the speed of the program. Calls of handlers that the
+/// dispatcher runs are not slowed down: they hold it up.
 #[cold]
 pub(in crate::engine) fn throttle(held: &mut Held<'_>, tgt: Task) {
     let core = held.core();
@@ -357,8 +369,9 @@ fn poll_until<T>(
                 long_calls::begins();
                 let since = *listed.get_or_insert_with(|| list(held, what));
                 let woken = sleep(held, ready);
-                // A network wakes it also for peers that access its memory, and then brings it no packet: it polls for as long as before the
-                // first sleep, so that a stream of accesses does not find it asleep each time.
+                // A network wakes it also for peers that access its memory, and then brings it no
+                // packet: it polls for as long as before the first sleep, so that a stream of
+                // accesses does not find it asleep each time.
                 if matches!(woken, Woken::ByDescriptor) && held.core().keeps_time && !policy.crowded() {
                     idle.begin_again();
                 } else {
@@ -400,8 +413,8 @@ fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>)
     let context = held.context();
     let parking = &context.parking;
     parking.prepare_sleep();
-    // Calls that change a counter without the lock look at the parked threads after the change: either they see this thread there,
-    // or this thread sees the change.
+    // Calls that change a counter without the lock look at the parked threads after the change:
+    // either they see this thread there, or this thread sees the change.
     let woken = match ready(held.core()) {
         Some(value) => Woken::Ready(value),
         None if must_park(held) => {
@@ -414,8 +427,9 @@ fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>)
     woken
 }
 
-/// Another thread sleeps on the descriptor already, or is in a handler that the dispatcher runs without the lock: then no
-/// other thread can take the packets that have come, so they do not keep this thread awake.
+/// Another thread sleeps on the descriptor already, or is in a handler that the dispatcher runs
+/// without the lock: then no other thread can take the packets that have come, so they do not keep
+/// this thread awake.
 fn must_park(held: &mut Held<'_>) -> bool {
     held.context().activity.thread() != 0 || held.core().waiters.on_descriptor
 }
@@ -464,7 +478,8 @@ fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
     core.waiters.on_descriptor = true;
     let descriptor = core.transport.event_fd().as_raw_fd();
     let woken = held.unlocked(|| {
-        // SAFETY: the transport lives as long as the core, and the core is not closed while `waiting` is not 0.
+        // SAFETY: the transport lives as long as the core, and the core is not closed while
+        // `waiting` is not 0.
         let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
         await_events([descriptor], Some(at_most))[0]
     });

@@ -1,5 +1,5 @@
-//! Messages whose parts are registered in several batches: what a task does between two of them, and requests for batches that no
-//! correct task sends.
+//! Messages whose parts are registered in several batches: what a task does between two of them,
+//! and requests for batches that no correct task sends.
 
 use super::calls::{counter, enter};
 use super::job::{self, MAX_BODY, Task};
@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 const LONG_PIECES: usize = 20;
 
-/// Two tasks that register this number of parts at a time, and operations of task 0 with [`LONG_PIECES`] parts each, which have begun.
+/// Two tasks that register this number of parts at a time, and operations of task 0 with
+/// [`LONG_PIECES`] parts each, which have begun.
 fn begun(options: MemOptions, batch: usize, hint: Hint) -> (Vec<Arc<Task>>, NetworkHandle, Trial) {
     let mut rng = Rng::new(17);
     let (tasks, handle) = two_in_batches(MemOptions { capacity: 64, ..options }, batch);
@@ -26,7 +27,8 @@ fn begun(options: MemOptions, batch: usize, hint: Hint) -> (Vec<Arc<Task>>, Netw
     (tasks, handle, trial)
 }
 
-/// How many copies of a task wait for parts. The count of those whose accesses are under way is exact.
+/// How many copies of a task wait for parts. The count of those whose accesses are
+/// under way is exact.
 fn awaiting(task: &Task) -> usize {
     let mut held = enter(task);
     let core = held.core();
@@ -43,8 +45,8 @@ fn busy(task: &Task) -> (bool, bool) {
     (core.has_work(), core.is_sending())
 }
 
-/// A task that has asked for parts has nothing to do until they come: its threads may sleep. LAPI_Term waits for them, unless their
-/// origin has left.
+/// A task that has asked for parts has nothing to do until they come: its threads may sleep.
+/// LAPI_Term waits for them, unless their origin has left.
 #[test]
 fn a_task_that_awaits_parts_has_no_work() {
     for pending in [false, true] {
@@ -90,7 +92,8 @@ fn cookies() -> impl Iterator<Item = u64> {
     (1..=4).map(|slot| 1 << 32 | slot)
 }
 
-/// A request for the parts of no operation, and for parts after the last ones: nothing is withdrawn, and the messages arrive.
+/// A request for the parts of no operation, and for parts after the last ones: nothing is
+/// withdrawn, and the messages arrive.
 #[test]
 fn requests_for_parts_that_do_not_exist_are_dropped() {
     let (tasks, handle, trial) = begun(job::KEYED, MOST, Hint::Bulk);
@@ -106,8 +109,8 @@ fn requests_for_parts_that_do_not_exist_are_dropped() {
     job::close(tasks);
 }
 
-/// Requests for a batch before the one before is over: the origin registers no more than one batch, and when the peer is given up
-/// nothing is left.
+/// Requests for a batch before the one before is over: the origin registers no more than one batch,
+/// and when the peer is given up nothing is left.
 #[test]
 fn requests_for_parts_too_early_keep_nothing_registered() {
     const BATCH: usize = 2;

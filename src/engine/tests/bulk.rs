@@ -1,5 +1,6 @@
-//! Long messages to peers whose memory is reached by keys: which go that way, what happens when a registration is refused or an
-//! access fails, and that the program's memory is left alone when a peer dies or is given up.
+//! Long messages to peers whose memory is reached by keys: which go that way, what happens when a
+//! registration is refused or an access fails, and that the program's memory is left alone when a
+//! peer dies or is given up.
 
 use super::calls::{Extras, as_the_header_says, counter, enter, forever, get, put, send};
 use super::failure::{LONG, never, start_everything};
@@ -62,7 +63,8 @@ fn exchange(tasks: &[Arc<Task>], len: usize, header: usize, hint: Hint) -> u64 {
     packets_of(&tasks[0]) - before
 }
 
-/// As few packets as three operations by key take, whatever their length: requests, replies, completions.
+/// As few packets as three operations by key take, whatever their length: requests,
+/// replies, completions.
 const FEW: u64 = 12;
 
 #[test]
@@ -111,7 +113,8 @@ fn a_long_user_header_leaves_no_room_for_the_key() {
     job::close(tasks);
 }
 
-/// Registrations are refused, or accesses fail, from any moment on: every counter and handler is exact, and the data is there.
+/// Registrations are refused, or accesses fail, from any moment on: every counter and handler is
+/// exact, and the data is there.
 #[test]
 fn data_arrives_when_registrations_are_refused_and_accesses_fail() {
     for (registrations, accesses) in (0..8).flat_map(|at| [(at, u64::MAX), (u64::MAX, at), (at + 2, at)]) {
@@ -148,8 +151,8 @@ fn many_accesses_are_under_way() {
     job::close(tasks);
 }
 
-/// After `steps` steps of long operations one task is given up, or dies: from then on neither task's program memory is
-/// written for them, and nothing stays registered.
+/// After `steps` steps of long operations one task is given up, or dies: from then on neither
+/// task's program memory is written for them, and nothing stays registered.
 fn ends_after(steps: usize, end: End, pending: bool) {
     let (tasks, handle) = two(MemOptions { pending, ..job::KEYED }, Preference::Auto);
     let counters = [(); 3].map(|()| counter());
@@ -157,7 +160,8 @@ fn ends_after(steps: usize, end: End, pending: bool) {
     places.start(&tasks[0], counters, Hint::None);
     (0..steps).for_each(|step| _ = tasks[(step + 1) % 2].step());
     end.happens(&tasks, &handle);
-    // The memory of the survivor is its program's again: the get's at the origin, the others at the target.
+    // The memory of the survivor is its program's again: the get's at the origin, the others
+    // at the target.
     let own: &[usize] = if end.survivor() == 0 { &[1] } else { &[0, 2] };
     own.iter().for_each(|&at| places.to[at].fill(0x99));
     for step in 0..60 {
@@ -180,7 +184,8 @@ fn no_memory_is_touched_after_the_end_of_a_peer() {
     }
 }
 
-/// A message that its header handler refuses stays registered until it is accepted, or until its sender is given up.
+/// A message that its header handler refuses stays registered until it is accepted, or until its
+/// sender is given up.
 #[test]
 fn a_refused_message_is_read_when_it_is_accepted() {
     let (tasks, handle) = two(job::KEYED, Preference::Auto);
@@ -212,8 +217,9 @@ fn the_end_of_a_context_withdraws_everything() {
     assert_eq!(handle.registrations(), 0);
 }
 
-/// Memory is unmapped and mapped again at the same place between transfers, thousands of times: each access finds the
-/// registration of its own transfer, and nothing is registered when the memory goes.
+/// Memory is unmapped and mapped again at the same place between transfers, thousands of
+/// times: each access finds the registration of its own transfer, and nothing is registered
+/// when the memory goes.
 #[test]
 fn memory_is_unmapped_and_mapped_again() {
     const LEN: usize = 2 * 4096;
@@ -221,7 +227,8 @@ fn memory_is_unmapped_and_mapped_again() {
     let map = |at: *mut c_void| {
         let fixed = if at.is_null() { 0 } else { libc::MAP_FIXED };
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed;
-        // SAFETY: a new mapping, which replaces none but that of the round before, which no operation uses any more.
+        // SAFETY: a new mapping, which replaces none but that of the round before, which no
+        // operation uses any more.
         let start = unsafe { libc::mmap(at, 2 * LEN, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
         assert_ne!(start, libc::MAP_FAILED);
         start

@@ -19,7 +19,8 @@ pub struct Extras<'a> {
     pub tgt_cntr: Option<&'a AtomicI32>,
     pub org_cntr: Option<&'a AtomicI32>,
     pub cmpl_cntr: Option<&'a AtomicI32>,
-    /// The parameter of the send completion handler, which notes it in [`Task::reported`]; 0 for none.
+    /// The parameter of the send completion handler, which notes it in
+    /// [`Task::reported`]; 0 for none.
     pub reported: usize,
     pub hint: Hint,
 }
@@ -160,7 +161,8 @@ pub fn wait(task: &Task, counter: &AtomicI32, value: i32) -> Result<i32> {
     unsafe { progress::waitcntr(&mut task.context.enter()?, counter.as_ptr().addr(), value) }
 }
 
-/// Memory that lives for as long as the process: what a task that has died was about to use is never freed.
+/// Memory that lives for as long as the process: what a task that has died was about to use
+/// is never freed.
 pub fn forever(len: usize) -> &'static mut [u8] {
     Box::leak(vec![0; len].into_boxed_slice())
 }

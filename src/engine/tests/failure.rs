@@ -77,7 +77,8 @@ pub(in crate::engine) fn reported_once(task: &Task, handlers: usize, code: c_int
     assert!(reported.iter().all(|&(_, reason)| reason == 0 || reason as c_int == code), "{reported:?}");
 }
 
-/// Task 2 never looks, and then leaves; task 0 has everything under way to it, and continues with task 1.
+/// Task 2 never looks, and then leaves; task 0 has everything under way to it, and
+/// continues with task 1.
 fn the_others_go_on(preference: Preference, leave: fn(&Task, &crate::transport::mem::NetworkHandle)) {
     for (capacity, wait_policy) in [(1, SLEEPY), (8, AWAKE)] {
         let (ends, fabric) = job::mortal_mem(3, capacity, true);
@@ -133,7 +134,8 @@ fn a_fence_that_only_lacks_the_confirmation_of_a_dead_task_ends() {
         fabric.kill(1);
         fence(task).expect("a fence");
         fence(task).expect("a second one");
-        // The thread of interrupt mode may have ended the fence, and not have called the error handler yet.
+        // The thread of interrupt mode may have ended the fence, and not have called the
+        // error handler yet.
         while task.reports().is_empty() {
             task.step();
         }
@@ -166,7 +168,8 @@ fn operations_for_a_task_that_is_gone_are_refused_and_hold_up_nothing() {
             assert_eq!(code(increment(task, 2, there.cast(), extras)), LAPI_ERR_NO_CONNECTIVITY);
             fence(task).expect("a fence");
             assert!(enter(task).core().ops.is_empty(), "{}", task.standing());
-            // The error handler is called once for a task that has died, also when the calls that needed it were refused.
+            // The error handler is called once for a task that has died, also when the calls that
+            // needed it were refused.
             while dies && task.reports().is_empty() {
                 task.step();
             }
@@ -208,7 +211,8 @@ fn the_end_of_a_task_that_owes_nothing_is_not_reported() {
     job::close(tasks);
 }
 
-/// Each task works with each; one dies after a number of packets, in the middle of what it does then.
+/// Each task works with each; one dies after a number of packets, in the middle of
+/// what it does then.
 #[test]
 fn a_death_at_any_moment_is_survived() {
     seeds(12, |seed| {
@@ -298,7 +302,8 @@ fn an_error_handler_may_end_lapi() {
         start_everything(task, 1, Default::default());
         fabric.kill(1);
         task.stage("waits for the end of LAPI");
-        // The notifier may have detected it: then fences have nothing to wait for while it is on its way to the handler.
+        // The notifier may have detected it: then fences have nothing to wait for while it is on
+        // its way to the handler.
         let error = loop {
             match fence(task) {
                 Ok(()) => std::thread::yield_now(),
@@ -395,7 +400,8 @@ fn a_completion_handler_may_end_lapi_and_a_new_one_may_begin() {
     job::close(tasks);
 }
 
-/// What task 1 has sent last is the reply for which task 0 waits; more messages than task 0 keeps lie before it.
+/// What task 1 has sent last is the reply for which task 0 waits; more messages than task 0 keeps
+/// lie before it.
 #[test]
 fn what_a_task_sent_before_it_left_arrives_although_its_packets_were_held() {
     const MESSAGES: usize = 3000;
@@ -419,7 +425,8 @@ fn what_a_task_sent_before_it_left_arrives_although_its_packets_were_held() {
     job::close(tasks);
 }
 
-/// Two tasks that end LAPI one after the other, while messages between them are under way that neither waits for.
+/// Two tasks that end LAPI one after the other, while messages between them are under way that
+/// neither waits for.
 #[test]
 fn what_a_task_that_has_ended_lapi_did_not_take_is_no_error_of_a_task_that_ends_it_too() {
     for (preference, capacity) in [(Preference::Packets, 1), (Preference::Attach, 8)] {
@@ -433,7 +440,8 @@ fn what_a_task_that_has_ended_lapi_did_not_take_is_no_error_of_a_task_that_ends_
                 task.step();
                 lost_peers::look_after_peers(&mut enter(task));
             }
-            // As LAPI_Term does first, which may still wait for long, and then looks after its peers.
+            // As LAPI_Term does first, which may still wait for long, and then looks
+            // after its peers.
             enter(task).core().ending = true;
             lost_peers::look_after_peers(&mut enter(task));
             assert_eq!(enter(task).core().peers.standing(1), Standing::Lost);

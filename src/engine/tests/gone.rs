@@ -10,7 +10,8 @@ use crate::engine::progress::lost_peers;
 use crate::transport::shm::in_process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of its process may mean another process by now: neither is anything copied from there, nor to it.
+/// The number of its process may mean another process by now: neither is anything copied from
+/// there, nor to it.
 #[test]
 fn nothing_is_copied_to_or_from_the_process_number_of_a_task_that_has_died() {
     let mut ends = job::shm(2);
@@ -59,8 +60,8 @@ fn refused_messages_of_a_task_that_has_died_are_forgotten() {
     job::close(tasks);
 }
 
-/// The call returns an error, and no operation waits: the program may need nothing of that task any more, but its error handler
-/// runs as soon as a thread may run it.
+/// The call returns an error, and no operation waits: the program may need nothing of that task any
+/// more, but its error handler runs as soon as a thread may run it.
 #[test]
 fn a_death_that_a_call_finds_first_is_reported_at_once() {
     let (ends, fabric) = job::mortal_mem(2, 8, false);
@@ -77,8 +78,9 @@ fn a_death_that_a_call_finds_first_is_reported_at_once() {
     job::close(tasks);
 }
 
-/// A program may free the memory of its operations with a task when its error handler has learnt of that task's death. A message without
-/// room is the first to find the death here, while the beginning of a reply has arrived, and more of it is in the ring.
+/// A program may free the memory of its operations with a task when its error handler has learnt of
+/// that task's death. A message without room is the first to find the death here, while the
+/// beginning of a reply has arrived, and more of it is in the ring.
 #[test]
 fn nothing_of_a_dead_task_is_under_way_when_its_death_is_reported() {
     static PENDING: AtomicUsize = AtomicUsize::new(usize::MAX);

@@ -39,7 +39,8 @@ unsafe extern "C" fn scripted(
 ) -> *mut c_void {
     let task = job::task(hndl);
     let script = task.play.get().and_then(|play| play.downcast_ref::<Script>().copied()).expect("a script");
-    // SAFETY: the library gives these for the time of the call; a header of no length may have no address.
+    // SAFETY: the library gives these for the time of the call; a header of no length may
+    // have no address.
     let call = unsafe {
         *uinfo = ptr::without_provenance_mut(5);
         let info = &mut *msg_len.cast::<lapi_return_info_t>();
@@ -111,8 +112,8 @@ fn a_handler_that_is_not_set_is_reported_and_the_counters_move_nevertheless() {
     job::close(tasks);
 }
 
-/// Messages for an index that is not set yet wait for LAPI_Addr_set. Those of several packets do as well as short ones, and the messages
-/// of other handlers are not held up.
+/// Messages for an index that is not set yet wait for LAPI_Addr_set. Those of several packets do as
+/// well as short ones, and the messages of other handlers are not held up.
 #[test]
 fn a_message_waits_until_its_handler_is_set() {
     let tasks = job::open(job::mem(2, 8, false), &Habits::STEPPED);
@@ -139,7 +140,8 @@ fn a_message_waits_until_its_handler_is_set() {
     job::close(tasks);
 }
 
-/// Each message carries the number of generations that follow; handlers send the next one to all tasks.
+/// Each message carries the number of generations that follow; handlers send the next
+/// one to all tasks.
 fn flood(task: &Task, call: &Call<'_>) {
     let generations = call.header[0];
     note(task, generations.into());
@@ -347,7 +349,8 @@ unsafe extern "C" fn forwards(
 /// What the handler of the next test sends: after four of these no more may wait.
 const SHARE: usize = 64 << 10;
 
-/// The manual, figure 9: a handler that may send runs inline while it gets a send token, and in a completion thread otherwise.
+/// The manual, figure 9: a handler that may send runs inline while it gets a send token, and in a
+/// completion thread otherwise.
 #[test]
 fn handlers_that_send_run_elsewhere_when_too_much_waits_for_room() {
     let habits = Habits { copy_limit: SHARE, completion_threads: 1, ..Habits::STEPPED };

@@ -299,8 +299,8 @@ pub fn describe(core: &mut Core) -> String {
     )
 }
 
-/// Runs `play` for every task with each of `threads` numbers, each in a thread of its own. When one panics, or when they
-/// are not all done in time, prints the state of every task, and panics.
+/// Runs `play` for every task with each of `threads` numbers, each in a thread of its own. When one
+/// panics, or when they are not all done in time, prints the state of every task, and panics.
 pub fn in_threads(tasks: &[Arc<Task>], threads: usize, play: impl Fn(&Task, usize) + Send + Sync + 'static) {
     let play = Arc::new(play);
     let (reporter, reports) = channel();

@@ -1,4 +1,5 @@
-//! Two tasks that reach each other's memory by keys, and the ends that their connection may come to.
+//! Two tasks that reach each other's memory by keys, and the ends that their
+//! connection may come to.
 
 use super::calls::enter;
 use super::job::{self, Habits, Task};
@@ -63,8 +64,9 @@ impl End {
         purge(&tasks[survivor], other);
     }
 
-    /// Nothing stays registered. Unless a task has died, the origin has reported each of its send operations, the parameters of whose
-    /// handlers are `sends`, once; the tasks meet again, and all goes well. Returns whether they have.
+    /// Nothing stays registered. Unless a task has died, the origin has reported each of its send
+    /// operations, the parameters of whose handlers are `sends`, once; the tasks meet again, and
+    /// all goes well. Returns whether they have.
     pub fn is_overcome(
         self,
         tasks: &[Arc<Task>],

@@ -1,5 +1,5 @@
-//! What no correct task sends: packets of a peer that is broken, and requests for memory that cannot exist. It is reported, takes no
-//! memory, and keeps nothing.
+//! What no correct task sends: packets of a peer that is broken, and requests for memory that
+//! cannot exist. It is reported, takes no memory, and keeps nothing.
 
 use super::calls::{enter, forever};
 use super::failure::never;
@@ -36,7 +36,8 @@ pub(super) fn inject(tasks: &[Arc<Task>], head: &Head, body: &[u8]) {
     assert!(tasks[0].step());
 }
 
-/// What follows the malformed first packet of a message would wait for ever for the message to begin.
+/// What follows the malformed first packet of a message would wait for ever for the
+/// message to begin.
 #[test]
 fn data_of_a_message_that_was_refused_is_not_kept() {
     let tasks = open();
@@ -77,7 +78,8 @@ fn a_description_takes_memory_only_as_it_arrives() {
     job::close(tasks);
 }
 
-/// The origin's call has refused such an address; should it come nevertheless, the origin must not wait for ever.
+/// The origin's call has refused such an address; should it come nevertheless, the origin must not
+/// wait for ever.
 #[test]
 fn a_read_modify_write_that_is_refused_gets_a_reply() {
     let tasks = open();
@@ -178,7 +180,8 @@ fn malformed_requests_are_dropped() {
         assert_eq!(tasks[1].reports(), vec![report; count], "{what}");
         assert!(enter(&tasks[1]).core().direct_copies.is_empty(), "{what}");
     }
-    // More places than there is memory for a list of them. The key is refused, and packets are asked for.
+    // More places than there is memory for a list of them. The key is refused, and packets
+    // are asked for.
     let (head, words) = vector(by_keys, requested(0, 1 << 50, here, &[1, here, 1, 2, 1 << 60]), 1 << 60);
     send(&*head, &words);
     (0..20).for_each(|step| _ = tasks[step % 2].step());
@@ -198,7 +201,8 @@ fn malformed_requests_are_dropped() {
     job::close(tasks);
 }
 
-/// Parts that follow others: malformed ones are dropped, and the message goes on with those that are not.
+/// Parts that follow others: malformed ones are dropped, and the message goes on with
+/// those that are not.
 #[test]
 fn malformed_parts_that_follow_are_dropped() {
     const COOKIE: u64 = 77;
@@ -267,7 +271,8 @@ fn malformed_parts_that_follow_are_dropped() {
     wanted[8..12].fill(7);
     wanted[20..24].fill(7);
     assert_eq!((&*there, reports(0), reports(1), copies()), (&wanted[..], 2, 7, 1));
-    // The origin could not register others: the rest is to come in packets, of which this origin has no data.
+    // The origin could not register others: the rest is to come in packets, of which this
+    // origin has no data.
     send(&Head::MoreParts { cookie: COOKIE, more: false }, &[]);
     assert_eq!((&*there, reports(0), reports(1), copies()), (&wanted[..], 3, 7, 0));
     // No batch follows these any more.

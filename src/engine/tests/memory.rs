@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::OnceLock;
 
-/// Memory of the program: with a margin around each place that must stay unwritten, aligned by chance.
+/// Memory of the program: with a margin around each place that must stay unwritten,
+/// aligned by chance.
 pub struct Memory {
     words: Box<[UnsafeCell<u64>]>,
     /// Where its bytes are, one after the other.
@@ -57,8 +58,8 @@ impl Division {
     }
 }
 
-// SAFETY: it is the program's memory, written by the library when the program's operations demand it; a test reads it
-// when they are over. The arrays of a vector are written once.
+// SAFETY: it is the program's memory, written by the library when the program's operations demand
+// it; a test reads it when they are over. The arrays of a vector are written once.
 unsafe impl Sync for Memory {}
 // SAFETY: as above.
 unsafe impl Send for Memory {}
@@ -139,7 +140,8 @@ impl Memory {
     }
 
     fn all(&self) -> &[u8] {
-        // SAFETY: the words belong to this value, and nothing writes to them while a test reads them.
+        // SAFETY: the words belong to this value, and nothing writes to them while a
+        // test reads them.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.words.len() * 8) }
     }
 
@@ -156,7 +158,8 @@ impl Memory {
     /// Writes the bytes that belong to a number.
     pub fn fill(&self, number: usize) {
         for (place, bytes) in self.wanted(number) {
-            // SAFETY: the place has `bytes.len()` bytes; the program does not fill what an operation is using.
+            // SAFETY: the place has `bytes.len()` bytes; the program does not fill what an
+            // operation is using.
             unsafe { self.at(place.start).copy_from(bytes.as_ptr(), bytes.len()) };
         }
     }
@@ -213,7 +216,8 @@ impl Arrays {
     }
 }
 
-/// Whether all of these bytes are blank. Simulations look after each step: pieces are compared, not bytes.
+/// Whether all of these bytes are blank. Simulations look after each step: pieces are
+/// compared, not bytes.
 fn is_blank(bytes: &[u8]) -> bool {
     static PIECE: [u8; 4096] = [BLANK; 4096];
     bytes.chunks(PIECE.len()).all(|piece| *piece == PIECE[..piece.len()])

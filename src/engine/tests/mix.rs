@@ -166,7 +166,8 @@ fn stuck(tasks: &[Arc<Task>]) -> String {
     format!("stuck\n{}\n{}\n{:?}", standing.join("\n"), open.join("\n"), plan.faults.lock())
 }
 
-/// Threads that start operations, fence them, meet in collective operations, and wait for their counters.
+/// Threads that start operations, fence them, meet in collective operations, and wait for
+/// their counters.
 fn threaded(setup: &Setup, seed: u64, tasks: u32, threads: usize, notifier: bool) {
     let mut rng = Rng::stream(seed, 1);
     let habits = Habits {

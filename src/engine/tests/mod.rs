@@ -1,16 +1,22 @@
-//! Contexts of one process, joined by transports in memory, by shared memory, and by either with faults.
+//! Contexts of one process, joined by transports in memory, by shared memory, and by
+//! either with faults.
 //!
-//! * [`job`]: opens the contexts of a job, runs their threads, and prints the state of each when one hangs.
-//! * [`memory`]: the program's memory. [`plan`]: operations from a seed, and their expected results. [`program`]: the program
-//!   that runs them, with its handlers. [`mix`]: plans run in one thread and in many, over every transport.
-//! * [`bulk`]: long messages by keys; [`parts`]: those in many places; [`batches`]: those of many parts; [`standing`]: puts by
-//!   a key of all memory; [`keyed`]: the tasks of these. [`calls`]: single operations; [`short`]: short ones.
-//!   [`handlers`]: what header handlers can return. [`failure`]: tasks that die, tasks that leave; [`gone`]: what is not done
-//!   then. [`ending`]: LAPI_Term. [`silence`]: tasks that do not reply, and collective calls without them. [`refusal`]: copies
-//!   that the kernel refuses. [`waiting`]: threads that sleep. [`recovery`]: tasks that are given up and rejoin; [`parted`]: by
-//!   one side alone. [`report`]: the report of a context that hangs. [`malformed`]: what no correct task sends.
+//! * [`job`]: opens the contexts of a job, runs their threads, and prints the state of each
+//!   when one hangs.
+//! * [`memory`]: the program's memory. [`plan`]: operations from a seed, and their expected
+//!   results. [`program`]: the program that runs them, with its handlers. [`mix`]: plans run in one
+//!   thread and in many, over every transport.
+//! * [`bulk`]: long messages by keys; [`parts`]: those in many places; [`batches`]: those of many
+//!   parts; [`standing`]: puts by a key of all memory; [`keyed`]: the tasks of these. [`calls`]:
+//!   single operations; [`short`]: short ones. [`handlers`]: what header handlers can return.
+//!   [`failure`]: tasks that die, tasks that leave; [`gone`]: what is not done then. [`ending`]:
+//!   LAPI_Term. [`silence`]: tasks that do not reply, and collective calls without them.
+//!   [`refusal`]: copies that the kernel refuses. [`waiting`]: threads that sleep. [`recovery`]:
+//!   tasks that are given up and rejoin; [`parted`]: by one side alone. [`report`]: the report of a
+//!   context that hangs. [`malformed`]: what no correct task sends.
 //!
-//! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
+//! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n
+//! times as many.
 
 mod batches;
 mod bulk;

@@ -1,5 +1,5 @@
-//! A task that is purged and resumed by another one, and has not purged that one: one that has begun with the job, and one that has taken
-//! the place of another process.
+//! A task that is purged and resumed by another one, and has not purged that one: one that has
+//! begun with the job, and one that has taken the place of another process.
 
 use super::calls::{Extras, counter, enter, forever, gfence, put};
 use super::failure::start_everything;
@@ -14,7 +14,8 @@ use crate::proto::tests::seeds;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One task purges another one and resumes it, in the middle of everything: the other one learns of it.
+/// One task purges another one and resumes it, in the middle of everything: the other
+/// one learns of it.
 fn part_alone(tasks: &[Arc<Task>], replaces: bool, waits: bool, rng: &mut Rng) {
     if replaces {
         enter(&tasks[1]).core().peers.joined_at = Some(0);
@@ -50,7 +51,8 @@ fn part_alone(tasks: &[Arc<Task>], replaces: bool, waits: bool, rng: &mut Rng) {
     }
 }
 
-/// From seeds, runs `then` where task 0 has purged and resumed task 1, which may have taken the place of another process.
+/// From seeds, runs `then` where task 0 has purged and resumed task 1, which may have taken the
+/// place of another process.
 fn after_parting(replaces: bool, then: impl Fn(&[Arc<Task>])) {
     seeds(20, |seed| {
         for waits in [true, false] {
@@ -87,7 +89,8 @@ fn a_task_that_was_purged_alone_learns_of_it_and_begins_again() {
     });
 }
 
-/// A process that has taken the place of another one connects again without its program, once or more often.
+/// A process that has taken the place of another one connects again without its program, once
+/// or more often.
 #[test]
 fn a_new_process_that_is_purged_is_connected_again() {
     after_parting(true, |tasks| {
@@ -122,7 +125,8 @@ fn a_new_process_that_is_purged_is_connected_again() {
     });
 }
 
-/// A new process is in a collective call, of several rounds, when another task purges and resumes it: the call goes on.
+/// A new process is in a collective call, of several rounds, when another task purges and resumes
+/// it: the call goes on.
 #[test]
 fn a_collective_call_goes_on_when_a_new_process_is_connected_again() {
     for (tasks, hosts) in [(2, 1), (3, 1), (5, 1), (6, 2), (7, 3)] {

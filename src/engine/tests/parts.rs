@@ -1,5 +1,6 @@
-//! Long messages whose data lies in many places, to peers whose memory is reached by keys: every byte where an independent
-//! computation says, whatever the layouts, whatever fails; and no memory is touched when a peer dies or is given up.
+//! Long messages whose data lies in many places, to peers whose memory is reached by keys: every
+//! byte where an independent computation says, whatever the layouts, whatever fails; and no memory
+//! is touched when a peer dies or is given up.
 
 use super::calls::{as_the_header_says, counter, enter, forever, note_sent};
 use super::failure::LONG;
@@ -28,7 +29,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 const BLANK: u8 = 0x5a;
 
-/// Memory in which a message lies, in pieces apart from each other, in any order. What is in no piece must stay as it is.
+/// Memory in which a message lies, in pieces apart from each other, in any order. What is in no
+/// piece must stay as it is.
 struct Area {
     bytes: &'static mut [u8],
     /// Where each piece begins, and its length.
@@ -100,7 +102,8 @@ fn byte_of(seed: usize, number: usize) -> u8 {
     ((number * 31) ^ (number >> 7) ^ (seed * 97)) as u8
 }
 
-/// The lengths of pieces of a message of `total` bytes: long ones (more than a packet), short ones, and empty ones.
+/// The lengths of pieces of a message of `total` bytes: long ones (more than a packet), short ones,
+/// and empty ones.
 fn cut(total: usize, short: f64, rng: &mut Rng) -> Vec<usize> {
     let (mut lens, mut left) = (Vec::new(), total);
     while left != 0 {
@@ -116,7 +119,8 @@ fn cut(total: usize, short: f64, rng: &mut Rng) -> Vec<usize> {
     lens
 }
 
-/// A put, a get, a message to a vector, and a message to a buffer, of one length. Each has an area at task 0 and one at task 1.
+/// A put, a get, a message to a vector, and a message to a buffer, of one length. Each has an area
+/// at task 0 and one at task 1.
 pub(super) struct Trial {
     seed: usize,
     here: [Area; 4],
@@ -321,7 +325,8 @@ fn data_arrives_when_registrations_are_refused_and_accesses_fail() {
     });
 }
 
-/// As few packets as four operations by key take, whatever their length: requests, replies, completions.
+/// As few packets as four operations by key take, whatever their length: requests,
+/// replies, completions.
 const FEW: u64 = 20;
 
 /// Which pieces go by key: the packets of task 0 show it.
@@ -357,7 +362,8 @@ fn long_pieces_go_by_key_and_the_rest_in_packets() {
     let rest = 4 * (30 * 200_usize).div_ceil(MAX_BODY) as u64;
     let packets = count(&mixed, &mixed, Hint::None);
     assert!((rest..rest + FEW).contains(&packets), "{packets}");
-    // Pieces that are short at the target: the origin of a put and get knows it, the target of a message refuses them.
+    // Pieces that are short at the target: the origin of a put and get knows it, the target of a
+    // message refuses them.
     let short = vec![96; total / 96];
     assert!(count(&[total, 0, 0], &short, Hint::None) >= all_packets * 3 / 4);
     job::close(tasks);
@@ -387,8 +393,8 @@ fn a_bounded_number_of_accesses_is_under_way() {
     job::close(tasks);
 }
 
-/// More parts than may be registered at a time, and than the packet of an active message has room for: they are registered in
-/// batches, and all of them go by key.
+/// More parts than may be registered at a time, and than the packet of an active message has room
+/// for: they are registered in batches, and all of them go by key.
 #[test]
 fn any_number_of_parts_goes_by_key_in_batches() {
     const ROOM: usize = (MAX_BODY - 16) / (Part::WORDS * 8);
@@ -419,8 +425,8 @@ fn any_number_of_parts_goes_by_key_in_batches() {
     job::close(tasks);
 }
 
-/// After `steps` steps of a trial one task is given up, or dies: from then on neither task's program memory is written for
-/// it, and nothing stays registered.
+/// After `steps` steps of a trial one task is given up, or dies: from then on neither task's
+/// program memory is written for it, and nothing stays registered.
 fn ends_after(steps: usize, end: End, pending: bool, batch: usize) {
     let mut rng = Rng::new(steps as u64);
     let (tasks, handle) = two_in_batches(MemOptions { pending, ..job::KEYED }, batch);
@@ -429,7 +435,8 @@ fn ends_after(steps: usize, end: End, pending: bool, batch: usize) {
     trial.start(&tasks[0], [(); 3].map(|()| counter()), Hint::None);
     (0..steps).for_each(|step| _ = tasks[(step + 1) % 2].step());
     end.happens(&tasks, &handle);
-    // The memory of the survivor is its program's again: the get's at the origin, the others at the target.
+    // The memory of the survivor is its program's again: the get's at the origin, the others
+    // at the target.
     let mut own: Vec<&mut Area> = match end.survivor() {
         0 => vec![&mut trial.here[GET]],
         _ => trial
@@ -461,8 +468,9 @@ fn no_memory_is_touched_after_the_end_of_a_peer() {
     }
 }
 
-/// The target has read the parts of several messages, asks for the rest of each, and dies: each send operation is reported
-/// once, also when an earlier one has found out that the target has left.
+/// The target has read the parts of several messages, asks for the rest of each, and dies:
+/// each send operation is reported once, also when an earlier one has found out that the
+/// target has left.
 #[test]
 fn what_a_dead_target_has_asked_for_in_packets_is_reported() {
     let mut rng = Rng::new(13);

@@ -34,7 +34,8 @@ pub struct Op {
     pub from: Task,
     /// The operation's target.
     pub to: Task,
-    /// The thread that starts it, or whose operation led to it: its counters are those of that thread's number.
+    /// The thread that starts it, or whose operation led to it: its counters are those of that
+    /// thread's number.
     pub thread: usize,
     /// What it is.
     pub what: What,

@@ -1,4 +1,5 @@
-//! The program that runs a [`Plan`]: it starts operations, and its handlers check what they are given.
+//! The program that runs a [`Plan`]: it starts operations, and its handlers check what
+//! they are given.
 
 use super::job::{self, Task};
 use super::memory::{Memory, bytes_of};
@@ -156,7 +157,8 @@ unsafe extern "C" fn header_handler(
 ) -> *mut c_void {
     let task = job::task(hndl);
     let plan = plan(&task);
-    // SAFETY: the library gives these pointers for the time of the call; msg_len is the first field of the structure.
+    // SAFETY: the library gives these pointers for the time of the call; msg_len is the first field
+    // of the structure.
     let (header, info) = unsafe {
         let header = std::slice::from_raw_parts(uhdr.cast::<u8>(), *uhdr_len as usize);
         (header, &mut *msg_len.cast::<lapi_return_info_t>())

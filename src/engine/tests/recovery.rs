@@ -1,4 +1,5 @@
-//! Tasks that give each other up and rejoin, and tasks that die and are restarted, in the middle of everything.
+//! Tasks that give each other up and rejoin, and tasks that die and are restarted, in the middle
+//! of everything.
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, send, wait};
 use super::failure::{LONG, code, never, start_everything};
@@ -150,7 +151,8 @@ fn fence_in_steps(tasks: &[Arc<Task>], of: usize) {
     assert!(core.ops.is_empty());
 }
 
-/// Two tasks with everything under way in both directions give each other up, in any order, and rejoin.
+/// Two tasks with everything under way in both directions give each other up, in any
+/// order, and rejoin.
 #[test]
 fn pairs_part_in_the_middle_of_everything() {
     seeds(60, |seed| {
@@ -201,7 +203,8 @@ fn pairs_part_in_the_middle_of_everything() {
     });
 }
 
-/// A task dies with everything under way, and is restarted, again and again; a third one continues meanwhile.
+/// A task dies with everything under way, and is restarted, again and again; a third one
+/// continues meanwhile.
 #[test]
 fn a_task_that_dies_is_restarted() {
     seeds(40, |seed| {
@@ -269,7 +272,8 @@ fn a_task_that_dies_is_restarted() {
     });
 }
 
-/// A thread fences while another one gives the target up, resumes it, and sends to it again: numbers start again then.
+/// A thread fences while another one gives the target up, resumes it, and sends to it again:
+/// numbers start again then.
 #[test]
 fn a_fence_passes_over_a_task_that_is_given_up_and_resumed() {
     for _ in 0..20 {
@@ -313,8 +317,8 @@ fn lapi_ends_while_a_task_is_awaited() {
     job::close(tasks);
 }
 
-/// A task in a collective call leaves it when the task that it waits for is purged, without the error handler; and all
-/// tasks meet in later ones when that task has rejoined.
+/// A task in a collective call leaves it when the task that it waits for is purged, without the
+/// error handler; and all tasks meet in later ones when that task has rejoined.
 #[test]
 fn a_collective_call_ends_when_the_missing_task_is_purged() {
     let tasks = job::open(job::mem(2, 4, false), &Habits::THREADED);
@@ -350,7 +354,8 @@ fn a_collective_call_ends_when_the_missing_task_is_purged() {
     job::close(tasks);
 }
 
-/// Survivors have failed in more or fewer collective calls: when they have let the missing task rejoin, all meet.
+/// Survivors have failed in more or fewer collective calls: when they have let the missing task
+/// rejoin, all meet.
 #[test]
 fn survivors_that_have_failed_in_different_calls_meet_again() {
     for dead in 0..3_u32 {
@@ -358,7 +363,8 @@ fn survivors_that_have_failed_in_different_calls_meet_again() {
         let mut tasks = job::open(mem, &Habits::THREADED);
         fabric.kill(dead);
         job::close(vec![tasks.remove(dead as usize)]);
-        // The task that awaits the dead one's packet first detects it; the other survivor makes no call.
+        // The task that awaits the dead one's packet first detects it; the other survivor
+        // makes no call.
         let ahead = tasks.iter().find(|task| (task.me + 1) % 3 == dead).expect("a survivor");
         for _ in 0..3 {
             gfence(ahead).expect_err("a fence without a task");

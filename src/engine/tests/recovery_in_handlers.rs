@@ -1,4 +1,5 @@
-//! Handlers that give up the sender of their message, and handlers that are running when it is given up.
+//! Handlers that give up the sender of their message, and handlers that are running when
+//! it is given up.
 
 use super::calls::{Extras, counter, forever, send};
 use super::failure::LONG;
@@ -37,8 +38,8 @@ unsafe extern "C" fn must_not_run(hndl: *mut lapi_handle_t, _: *mut c_void) {
     job::task(hndl).reported.lock().push((usize::MAX - 1, 0));
 }
 
-/// In a header handler, and in the error handler that is called because a message's handler is not set, the task
-/// whose packet is being handled is given up and resumed.
+/// In a header handler, and in the error handler that is called because a message's handler is not
+/// set, the task whose packet is being handled is given up and resumed.
 #[test]
 fn a_handler_gives_up_the_sender_of_its_message() {
     for (len, by_error) in [0, 100, MAX_BODY, LONG].into_iter().flat_map(|len| [(len, false), (len, true)]) {
@@ -55,7 +56,8 @@ fn a_handler_gives_up_the_sender_of_its_message() {
             }
             let extras =
                 Extras { cmpl_cntr: Some(done), tgt_cntr: Some(came), reported: 1, ..Extras::default() };
-            // SAFETY: a number below the size of the table is an index, and nothing is called for one that is not set.
+            // SAFETY: a number below the size of the table is an index, and nothing is called for
+            // one that is not set.
             let unset = unsafe { std::mem::transmute::<usize, hdr_hndlr_t>(9) };
             let handler = if by_error { unset } else { gives_up_its_sender };
             send(&tasks[0], 1, handler, &[1; 8], &forever(LONG)[..len], extras).expect("a message");
@@ -108,8 +110,8 @@ unsafe extern "C" fn completes_slowly(
     ptr::null_mut()
 }
 
-/// A completion handler runs while its message's sender is given up: the task that has the sender's place then gets no
-/// notice.
+/// A completion handler runs while its message's sender is given up: the task that has the sender's
+/// place then gets no notice.
 #[test]
 fn a_completion_handler_outlives_its_sender() {
     let tasks = job::open(job::mem(2, 8, false), &Habits { completion_threads: 1, ..Habits::STEPPED });
@@ -156,7 +158,8 @@ unsafe extern "C" fn completes_at_once(
     ptr::null_mut()
 }
 
-/// A purge in a completion handler that the dispatcher runs: the message has come, and no task gets a notice.
+/// A purge in a completion handler that the dispatcher runs: the message has come, and no task
+/// gets a notice.
 #[test]
 fn a_completion_handler_gives_up_the_sender_of_its_message() {
     let tasks = job::open(job::mem(2, 8, false), &Habits::STEPPED);

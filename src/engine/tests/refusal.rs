@@ -1,4 +1,5 @@
-//! Copies across address spaces that the kernel refuses, at first or in the middle: the data goes in packets.
+//! Copies across address spaces that the kernel refuses, at first or in the middle: the data
+//! goes in packets.
 
 use super::calls::{Extras, counter, enter, fence, forever, get, put, send, wait};
 use super::job::{self, Habits, MAX_BODY, in_threads};
@@ -117,7 +118,8 @@ unsafe extern "C" fn as_the_header_says(
     _: *mut compl_hndlr_p,
     _: *mut *mut c_void,
 ) -> *mut c_void {
-    // SAFETY: the header is one word, aligned, and the message's length stands there for the time of the call.
+    // SAFETY: the header is one word, aligned, and the message's length stands there for the
+    // time of the call.
     let (address, len) = unsafe { (*uhdr.cast::<usize>(), *msg_len as usize) };
     RECEIVED.lock().push((address, len));
     std::ptr::with_exposed_provenance_mut(address)

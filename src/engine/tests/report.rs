@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 const ASLEEP: WaitPolicy = WaitPolicy::NONE;
 
-/// Tasks with room for `room` packets between them; nothing moves unless a thread of the test makes a call.
+/// Tasks with room for `room` packets between them; nothing moves unless a thread of the
+/// test makes a call.
 fn open(tasks: u32, room: usize) -> Vec<Arc<Task>> {
     let habits = Habits { preference: Preference::Packets, wait_policy: ASLEEP, ..Habits::STEPPED };
     job::open(job::mem(tasks, room, false), &habits)
@@ -74,7 +75,8 @@ fn what_waits_for_room_and_for_a_reply_is_reported() {
     {
         assert!(text.contains(line), "{line}\n{text}");
     }
-    // The target receives what has arrived, two packets at a time: it has a part of the long message then.
+    // The target receives what has arrived, two packets at a time: it has a part of the
+    // long message then.
     tasks[1].step();
     tasks[0].step();
     tasks[1].step();

@@ -1,7 +1,7 @@
 //! Jobs of many tasks, stepped by one thread: what a task takes and sends as jobs grow.
 //!
-//! `SCALE=16384 cargo test --release -p openlapi --lib scale -- --nocapture` prints the table of `docs/performance.md`, with jobs up to
-//! that number of tasks.
+//! `SCALE=16384 cargo test --release -p openlapi --lib scale -- --nocapture` prints the table of
+//! `docs/performance.md`, with jobs up to that number of tasks.
 
 use super::calls::{Extras, enter, put};
 use super::job::{self, Habits, Task};
@@ -22,7 +22,8 @@ struct Phase {
     most: u64,
     /// All packets.
     packets: u64,
-    /// Packets to other hosts that a task sent, at most; of all tasks; and how many tasks sent some.
+    /// Packets to other hosts that a task sent, at most; of all tasks; and how many
+    /// tasks sent some.
     crossing: (u64, u64, usize),
     took: Duration,
 }
@@ -120,8 +121,9 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn measure(count: u32, hosts: u32) -> Measured {
     let _alone = ALONE.lock();
     if std::env::var_os("SCALE").is_some() {
-        // Memory that earlier jobs have freed is given back, and tables are new memory from the system, as those of a task
-        // that has just started are: their pages count from the first write.
+        // Memory that earlier jobs have freed is given back, and tables are new memory from
+        // the system, as those of a task that has just started are: their pages count from
+        // the first write.
         // SAFETY: both concern free memory and later allocations only.
         unsafe {
             libc::mallopt(libc::M_MMAP_THRESHOLD, 16 << 10);
@@ -203,7 +205,8 @@ fn collective_operations_take_few_packets_of_each_task() {
             show(barrier),
             show(neighbours)
         );
-        // A leader releases its group and exchanges with other leaders; each other task sends one packet.
+        // A leader releases its group and exchanges with other leaders; each other task
+        // sends one packet.
         let leader = 15 + 3 * rounds(4, count.div_ceil(16));
         assert!(barrier.most <= leader, "{count} tasks: {barrier:?}");
         assert!(barrier.packets <= u64::from(count) * 4, "{count} tasks: {barrier:?}");

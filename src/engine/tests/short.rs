@@ -16,10 +16,12 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// Longer than what the tasks copy.
 const LONGEST: u64 = 200;
 
-/// What a run leaves behind: the target's memory, its and the origin's counters, and the statistics of both.
+/// What a run leaves behind: the target's memory, its and the origin's counters, and the
+/// statistics of both.
 type Outcome = (Vec<u8>, [i32; 3], [[u64; 4]; 2]);
 
-/// Messages from a seed, from task 0 to task 1. With a send completion handler each of them goes the usual way.
+/// Messages from a seed, from task 0 to task 1. With a send completion handler each of them goes
+/// the usual way.
 fn run(ends: Ends, seed: u64, handler: bool) -> Outcome {
     let tasks = job::open(ends, &Habits::STEPPED);
     let mut rng = Rng::new(seed);

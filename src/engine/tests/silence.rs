@@ -17,7 +17,8 @@ use std::time::Duration;
 /// Less than LAPI_Senv would accept.
 const SECONDS: i32 = 2;
 
-/// For tasks that give up nothing: a quarter of it is the time in which a task replies, and the machine is busy.
+/// For tasks that give up nothing: a quarter of it is the time in which a task replies, and the
+/// machine is busy.
 const PATIENT: i32 = 6;
 
 fn hurry(tasks: &[Arc<Task>]) {
@@ -124,7 +125,8 @@ fn a_task_that_never_comes_to_a_barrier_fails_it_for_all() {
         }
     });
     for task in &present {
-        // Only a task that itself waits for packets of the silent one gets a call of its error handler.
+        // Only a task that itself waits for packets of the silent one gets a call of its
+        // error handler.
         assert!(task.reports().iter().all(|report| *report == given_up(task.me, 3)), "{:?}", task.reports());
         assert!(task.reports().len() <= 1);
     }

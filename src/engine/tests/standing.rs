@@ -1,5 +1,5 @@
-//! Puts by the key of all memory of the target: the target takes no part, and still every counter, every fence and the statistics are exact;
-//! no memory is written after the end of a connection.
+//! Puts by the key of all memory of the target: the target takes no part, and still every counter,
+//! every fence and the statistics are exact; no memory is written after the end of a connection.
 
 use super::calls::{Extras, counter, enter, forever, put};
 use super::job::{self, BULK_MINIMUM, Task};
@@ -66,7 +66,8 @@ fn a_put_with_a_target_counter_raises_it() {
     job::close(tasks);
 }
 
-/// A program that looks for receptions, and calls nothing else, finds those of puts without counters.
+/// A program that looks for receptions, and calls nothing else, finds those of puts
+/// without counters.
 #[test]
 fn the_target_hears_of_each_reception() {
     for pending in [false, true] {
@@ -169,8 +170,9 @@ fn no_memory_is_written_after_the_end_of_a_connection() {
     }
 }
 
-/// A put of few bytes whose completion the program waits for, and no other counter, is a write. With another one the data of a packet is the
-/// program's at once, and the target raises its counter.
+/// A put of few bytes whose completion the program waits for, and no other counter, is a
+/// write. With another one the data of a packet is the program's at once, and the target
+/// raises its counter.
 #[test]
 fn a_short_put_is_a_write_when_only_its_completion_is_awaited() {
     for (pending, len) in [(false, 1), (true, 1), (true, 100), (false, LEN / 2)] {
@@ -279,7 +281,8 @@ fn a_fence_covers_short_puts() {
     }
 }
 
-/// Within the copy limit the data is the program's again when the call returns, whatever becomes of the write.
+/// Within the copy limit the data is the program's again when the call returns, whatever
+/// becomes of the write.
 #[test]
 fn data_within_the_copy_limit_may_be_changed_at_once() {
     for (accesses, pending) in [(0, false), (0, true), (2, true), (u64::MAX, false), (u64::MAX, true)] {

@@ -1,5 +1,6 @@
-//! Threads that sleep: everything that they wait for wakes them. A sleeper would make up for a lost wake-up when it
-//! looks around, a quarter of a second later; the deadline has no room for many of those.
+//! Threads that sleep: everything that they wait for wakes them. A sleeper would make up for a
+//! lost wake-up when it looks around, a quarter of a second later; the deadline has no room for
+//! many of those.
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, wait};
 use super::job::{self, Habits, SLEEPY, Setup, Task, in_threads};
@@ -119,7 +120,8 @@ fn a_counter_that_another_thread_changes_wakes_the_thread_that_waits_for_it() {
     job::close(tasks);
 }
 
-/// Neither the sleeper nor the thread that sets the counter waits for the other to be ready: each moment has its turn.
+/// Neither the sleeper nor the thread that sets the counter waits for the other to be ready: each
+/// moment has its turn.
 #[test]
 fn a_counter_set_at_any_moment_is_seen_once() {
     let habits = Habits { wait_policy: ASLEEP, notifier: false, ..Habits::THREADED };
@@ -219,8 +221,9 @@ fn a_sleeper_that_nothing_wakes_polls_once_for_each_check_and_lets_the_notifier_
     job::close(tasks);
 }
 
-/// A wake-up costs what has come in: a look at all peers, which costs a system call for each, follows only when the last one
-/// was some time ago. Task 1 is woken in a call, or its notifier is while it computes.
+/// A wake-up costs what has come in: a look at all peers, which costs a system call for each,
+/// follows only when the last one was some time ago. Task 1 is woken in a call, or its notifier is
+/// while it computes.
 #[test]
 fn those_that_packets_wake_look_after_their_peers_only_now_and_then() {
     for computes in [false, true] {
@@ -256,7 +259,8 @@ fn those_that_packets_wake_look_after_their_peers_only_now_and_then() {
                 std::thread::sleep(std::time::Duration::from_micros(20));
             }
         });
-        // Some tenths of a second lie between two looks; a thread that nothing wakes looks as often again.
+        // Some tenths of a second lie between two looks; a thread that nothing wakes looks
+        // as often again.
         let allowed = 3 * (ticks() - begun) / 100_000_000 + ROUNDS as u64 / 10;
         let looks = looks.load(Ordering::Relaxed) as u64;
         assert!(looks <= allowed, "{looks} looks at {ROUNDS} packets, in a time for {allowed}");
@@ -264,7 +268,8 @@ fn those_that_packets_wake_look_after_their_peers_only_now_and_then() {
     }
 }
 
-/// A program sends a burst of which the end waits for more packets, and computes on; its notifier had gone to sleep before, or it has none.
+/// A program sends a burst of which the end waits for more packets, and computes on; its notifier
+/// had gone to sleep before, or it has none.
 #[test]
 fn what_waits_for_more_packets_leaves_though_the_program_computes() {
     for notifier in [true, false] {

@@ -13,15 +13,16 @@ pub fn note(core: &mut Core, target: Task, written: u64) {
     core.accessed.note(Access { target, written }, ticks());
 }
 
-/// Informs targets of what was written to their memory: their programs may look for receptions by LAPI_Msgpoll, and for statistics. They
-/// need not reply.
+/// Informs targets of what was written to their memory: their programs may look for receptions by
+/// LAPI_Msgpoll, and for statistics. They need not reply.
 pub fn announce(core: &mut Core) {
     for access in core.accessed.take() {
         announce_to(core, access);
     }
 }
 
-/// Announces accesses to the targets to which there is room; those to which packets wait for room are informed later, of more puts together.
+/// Announces accesses to the targets to which there is room; those to which packets wait for room
+/// are informed later, of more puts together.
 pub fn announce_where_room(core: &mut Core) {
     for Access { target, written } in core.accessed.take() {
         if core.outbox.bytes(target) != 0 {

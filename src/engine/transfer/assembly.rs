@@ -13,7 +13,8 @@ use crate::transport::Task;
 /// Up to this many bytes of data without a message are not checked.
 const EARLY_UNNOTICED: usize = 1 << 20;
 
-/// The beginning of a message: its first bytes, and what came before them. Returns what follows if that is all of it.
+/// The beginning of a message: its first bytes, and what came before them. Returns what follows if
+/// that is all of it.
 #[must_use]
 pub fn begin(
     held: &mut Held<'_>,

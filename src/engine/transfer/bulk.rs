@@ -1,7 +1,9 @@
-//! Bulk transfer of contiguous data: long messages between tasks that reach each other's memory by keys.
+//! Bulk transfer of contiguous data: long messages between tasks that reach each other's
+//! memory by keys.
 //!
-//! The task that starts an operation registers its memory, and sends its address and the key; the other task makes the access,
-//! because only it knows the other place, or because its memory would have to be registered first:
+//! The task that starts an operation registers its memory, and sends its address and the key; the
+//! other task makes the access, because only it knows the other place, or because its memory would
+//! have to be registered first:
 //!
 //! | operation | the request | the access | then |
 //! |---|---|---|---|
@@ -9,9 +11,9 @@
 //! | get | [`Head::Get`] with a body | the target writes | [`Head::Written`] |
 //! | active message | [`Head::RequestToSend`] with a key behind the user header | the target reads | [`Head::Fetched`], delivery |
 //!
-//! The access is given to the transport whole ([`direct`]). Data in many places: [`crate::engine::transfer::parts`]. When a
-//! registration is refused, or an access fails, the data goes in packets, from its beginning ([`registration`] reports the first
-//! failure).
+//! The access is given to the transport whole ([`direct`]). Data in many places:
+//! [`crate::engine::transfer::parts`]. When a registration is refused, or an access fails, the data
+//! goes in packets, from its beginning ([`registration`] reports the first failure).
 
 use crate::base::bytes::Piece;
 use crate::dgsp::description::is_memory;
@@ -50,8 +52,8 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> 
     Some(Sent::Queued)
 }
 
-/// Inserts the operation of a put, and returns its cookie. The operation `completion` that waits for the put's completion, if there
-/// is one, waits for the accesses as well.
+/// Inserts the operation of a put, and returns its cookie. The operation `completion` that waits
+/// for the put's completion, if there is one, waits for the accesses as well.
 pub(super) fn begin(core: &mut Core, tgt: Task, op: Op, completion: u64) -> u64 {
     match core.ops.get_mut(tgt, completion) {
         Some(waiting) => {

@@ -1,4 +1,5 @@
-//! What follows when data is where it belongs: counters, completion handlers, and the report to the sender.
+//! What follows when data is where it belongs: counters, completion handlers, and the report
+//! to the sender.
 
 use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, LAPI_SEND_REPLY, compl_hndlr_t};
 use crate::base::bytes::Piece;
@@ -29,8 +30,8 @@ pub unsafe fn take(held: &mut Held<'_>, sink: &Sink, offset: u64, body: Piece) {
     scatter(held, sink, || unsafe { sink.take(offset, body) });
 }
 
-/// Runs `copy`, which writes to `sink`. A data distribution function of the program may run in it and call LAPI, so no
-/// reference into the core may be out.
+/// Runs `copy`, which writes to `sink`. A data distribution function of the program may run in it
+/// and call LAPI, so no reference into the core may be out.
 #[inline(always)]
 pub fn scatter<R>(held: &mut Held<'_>, sink: &Sink, copy: impl FnOnce() -> R) -> R {
     match sink.function() {
@@ -82,21 +83,22 @@ fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_h
     }
     let run = Handler { kind: HandlerKind::Completion, address: handler as usize, peer: 0, bytes: 0 };
     held.run_handler(run, || {
-        // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference
-        // into the core is out.
+        // SAFETY: the program's own completion handler, with the parameter that its header handler
+        // gave; no reference into the core is out.
         unsafe { handler(context.handle_ptr(), delivery.parameter as *mut c_void) }
     });
     conclude_since(held, delivery, incarnation);
 }
 
-/// [`conclude`] after a completion handler has run: the sender may have been given up meanwhile, and the task
-/// that has its place now did not send this.
+/// [`conclude`] after a completion handler has run: the sender may have been given up meanwhile,
+/// and the task that has its place now did not send this.
 pub fn conclude_since(held: &mut Held<'_>, delivery: Delivery, incarnation: u32) {
     let same = held.core().incarnation(delivery.src) == incarnation;
     conclude(held, &Delivery { cookie: if same { delivery.cookie } else { 0 }, ..delivery });
 }
 
-/// The message is complete, its completion handler has returned: target counter first, then the report to the origin.
+/// The message is complete, its completion handler has returned: target counter first, then the
+/// report to the origin.
 #[inline(always)]
 pub fn conclude(held: &mut Held<'_>, delivery: &Delivery) {
     // SAFETY: a counter of this task, by the contract of the call that sent the message.

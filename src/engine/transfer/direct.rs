@@ -1,5 +1,6 @@
-//! Makes the copies between this task's memory and that of peers, and what follows them: across address spaces slice by slice,
-//! by keys part by part. Data whose copy fails is sent in packets, from its beginning.
+//! Makes the copies between this task's memory and that of peers, and what follows them: across
+//! address spaces slice by slice, by keys part by part. Data whose copy fails is sent in packets,
+//! from its beginning.
 
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::long_calls;
@@ -61,8 +62,8 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     core.note_copying();
     long_calls::begins();
     let slice = transfer.slice();
-    // SAFETY: the program leaves the data of a put alone until the put is done; it, or its header handler, has given the
-    // places for what is read.
+    // SAFETY: the program leaves the data of a put alone until the put is done; it, or its header
+    // handler, has given the places for what is read.
     let outcome = unsafe { core.transport.start(transfer.access(), transfer.peer, None, &slice) };
     let bytes = slice.iter().map(|copy| copy.len).sum::<usize>();
     match outcome {
@@ -76,8 +77,9 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     }
 }
 
-/// Starts as many of the accesses by keys as may be under way at a time, and ends the copy when all are over: while an access
-/// is under way, it uses memory that is the program's again when the message is complete.
+/// Starts as many of the accesses by keys as may be under way at a time, and ends the copy when all
+/// are over: while an access is under way, it uses memory that is the program's again when the
+/// message is complete.
 fn start_accesses(held: &mut Held<'_>, mut transfer: DirectCopy) {
     let core = held.core();
     let (peer, access) = (transfer.peer, transfer.access());
@@ -111,7 +113,8 @@ fn start_accesses(held: &mut Held<'_>, mut transfer: DirectCopy) {
     }
 }
 
-/// The accesses to the parts of this batch are over: the peer may withdraw them, and sends the next ones.
+/// The accesses to the parts of this batch are over: the peer may withdraw them, and sends
+/// the next ones.
 fn ask_for_parts(held: &mut Held<'_>, transfer: DirectCopy) {
     let core = held.core();
     let (CopyKind::Pull { cookie, .. } | CopyKind::Serve { cookie, .. }) = transfer.kind else {
@@ -219,8 +222,8 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
     }
 }
 
-/// Informs the target of a copy that this task has made in its memory, or from it: the operation's number and counters, and how
-/// many bytes were put there.
+/// Informs the target of a copy that this task has made in its memory, or from it: the operation's
+/// number and counters, and how many bytes were put there.
 fn announce(held: &mut Held<'_>, peer: Task, marks: Marks, bytes: u64) {
     let Marks { id, tgt_cntr, cookie } = marks;
     send_control(held.core(), peer, &Head::Placed { id, bytes, tgt_cntr, cookie });
@@ -231,7 +234,8 @@ fn announce(held: &mut Held<'_>, peer: Task, marks: Marks, bytes: u64) {
 fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
     let core = held.core();
     core.path_to(transfer.peer).refused += 1;
-    // Without a registration of its own, a failure says only that the peer has given this task up, or has not registered its memory.
+    // Without a registration of its own, a failure says only that the peer has given this task up,
+    // or has not registered its memory.
     if transfer.keyed.is_some() && !matches!(transfer.kind, CopyKind::Write { .. }) {
         registration::failed(core, transfer.peer, "access", transfer.len(), reason);
     }

@@ -1,5 +1,6 @@
-//! Bounds on what the messages of a peer make this task keep: beyond them its packets stay in its ring. The rules, and why they
-//! cannot stop two tasks for ever, are in [`crate::engine::context::holds`].
+//! Bounds on what the messages of a peer make this task keep: beyond them its packets stay in its
+//! ring. The rules, and why they cannot stop two tasks for ever, are in
+//! [`crate::engine::context::holds`].
 
 use crate::base::clock::ticks;
 use crate::engine::context::holds::{Change, Hold, Level, Reason};
@@ -12,13 +13,16 @@ const KEPT: (u32, usize) = (1024, 4 << 20);
 const EARLY: usize = 4 << 20;
 /// Completion handlers that wait for a thread, of all peers.
 const COMPLETIONS: usize = 1024;
-/// Bytes that header handlers have sent and that wait for room, at other tasks than the one whose messages run these handlers.
+/// Bytes that header handlers have sent and that wait for room, at other tasks than the one whose
+/// messages run these handlers.
 const FORWARDED: usize = 4 << 20;
-/// With more bytes than this waiting for room, an inline completion handler that sends (LAPI_SEND_REPLY) gets no send token: a
-/// completion thread runs it, where its calls can be slowed down.
+/// With more bytes than this waiting for room, an inline completion handler that sends
+/// (LAPI_SEND_REPLY) gets no send token: a completion thread runs it, where its calls can
+/// be slowed down.
 const TOKEN: usize = 256 << 10;
 
-/// A message of `peer` was refused and is kept; or its data is, because its beginning is not known yet.
+/// A message of `peer` was refused and is kept; or its data is, because its beginning is
+/// not known yet.
 #[cold]
 pub fn kept(core: &mut Core, peer: Task) {
     let (count, bytes) = core.peers.kept(peer);
@@ -92,13 +96,14 @@ fn level(context: &Context, core: &Core, hold: &Hold) -> Level {
         }
         Reason::Completions => {
             let (queued, running) = context.completions.load();
-            // Every handler that runs waits in a call of LAPI: for packets that may be in the ring of this same peer.
+            // Every handler that runs waits in a call of LAPI: for packets that may be in the ring
+            // of this same peer.
             let blocked = running != 0 && core.waiters.handlers as usize >= running;
             Level { high: queued > COMPLETIONS / 2, progress: context.completions.returned(), blocked }
         }
         Reason::Forwarded => {
-            // What waits for the peer itself does not count: only its own calls can make room for that. Nor does what the
-            // program's calls have sent: they pause.
+            // What waits for the peer itself does not count: only its own calls can make room for
+            // that. Nor does what the program's calls have sent: they pause.
             let high = core.outbox.forwarded_beside(hold.peer) > FORWARDED / 2;
             Level { high, progress: core.outbox.pumped(), blocked: false }
         }

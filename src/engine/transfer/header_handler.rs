@@ -37,18 +37,20 @@ pub enum Verdict {
     Drop,
 }
 
-/// How long a message waits for LAPI_Addr_set of its index: a program may register its handlers after the call in which the message
-/// was taken in.
+/// How long a message waits for LAPI_Addr_set of its index: a program may register its handlers
+/// after the call in which the message was taken in.
 const UNSET: Duration = Duration::from_secs(1);
 
-/// Calls the header handler of a message. The message is kept since the moment `kept`; 0: it has just arrived.
+/// Calls the header handler of a message. The message is kept since the moment `kept`; 0: it
+/// has just arrived.
 pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &Data, kept: u32) -> Verdict {
     let context = held.context();
     let mut delivery = Delivery {
         src: message.src,
         id: message.id,
         tgt_cntr: message.tgt_cntr,
-        // The origin of exposed data always has an operation; the completion is reported to it in any case.
+        // The origin of exposed data always has an operation; the completion is reported to
+        // it in any case.
         cookie: message.cookie,
         handler: None,
         parameter: 0,
@@ -86,7 +88,8 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     let mut uhdr_len = header.len as libc::c_uint;
     let uhdr = if header.len == 0 { ptr::null_mut() } else { header.ptr as *mut c_void };
     let (mut completion, mut parameter): (compl_hndlr_p, *mut c_void) = (None, ptr::null_mut());
-    // What it sends while nothing waits is not counted as forwarded: that concerns a single handler.
+    // What it sends while nothing waits is not counted as forwarded: that concerns a
+    // single handler.
     let counted = held.core().outbox.waiting();
     if counted {
         held.core().outbox.set_forwarding(true);
@@ -94,8 +97,9 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     let bytes = (header.len as u64).saturating_add(delivery.bytes);
     let run = Handler { kind: HandlerKind::Header, address: handler as usize, peer: message.src, bytes };
     let returned = held.run_handler(run, || {
-        // SAFETY: the program's own header handler, with pointers that live during the call; no reference into the core
-        // is out. A vector header handler differs in the type that its result points to, and in nothing else.
+        // SAFETY: the program's own header handler, with pointers that live during the call; no
+        // reference into the core is out. A vector header handler differs in the type that its
+        // result points to, and in nothing else.
         unsafe {
             handler(
                 context.handle_ptr(),
@@ -136,7 +140,8 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     Verdict::Deliver { sink, delivery }
 }
 
-/// Whether a layout needs the address of a buffer: none is given, or it is LAPI_BYTE, whose offsets are none.
+/// Whether a layout needs the address of a buffer: none is given, or it is LAPI_BYTE, whose
+/// offsets are none.
 fn counts_from_a_buffer(layout: lapi_dg_handle_t) -> bool {
     layout.is_null() || ptr::eq(layout.cast_const().cast(), &raw const BYTE_DGSP)
 }
@@ -171,6 +176,7 @@ fn to_program(
 /// The function behind a header handler's address or index.
 fn header_handler(held: &mut Held<'_>, named: u64) -> Option<hdr_hndlr_t> {
     let address = held.core().addresses.resolve(named);
-    // SAFETY: the address of a header handler, by the contract of LAPI_Amsend and LAPI_Addr_set; 0 becomes none.
+    // SAFETY: the address of a header handler, by the contract of LAPI_Amsend and LAPI_Addr_set;
+    // 0 becomes none.
     unsafe { std::mem::transmute::<usize, Option<hdr_hndlr_t>>(address) }
 }

@@ -61,8 +61,8 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) {
     reply::get_handler(held, get.handler.map_or(0, |handler| handler as usize), get.parameter);
 }
 
-/// An active message to oneself. It is delivered before the call returns, or, when a handler has sent it, after the
-/// handler has returned.
+/// An active message to oneself. It is delivered before the call returns, or, when a handler has
+/// sent it, after the handler has returned.
 ///
 /// # Safety
 /// The addresses must be as LAPI_Amsend wants them.
@@ -82,7 +82,8 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
 }
 
 /// # Safety
-/// Header and data must be readable; the data until the message is done, when it is longer than the copy limit.
+/// Header and data must be readable; the data until the message is done, when it is longer than
+/// the copy limit.
 unsafe fn queue(held: &mut Held<'_>, message: &Message) {
     let short = message.copied || message.header.len + message.data.len() <= held.core().options.copy_limit;
     // SAFETY: the caller's promise.
@@ -154,9 +155,10 @@ fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: &Content
     }
 }
 
-/// Carries out a read-modify-write on a variable of this task, atomically also with regard to the program's own atomic
-/// instructions. Returns the previous value, or whether the swap was done; `None` for an unknown operation, and for an
-/// address that is not a multiple of the variable's width: atomic instructions need that.
+/// Carries out a read-modify-write on a variable of this task, atomically also with regard to the
+/// program's own atomic instructions. Returns the previous value, or whether the swap was done;
+/// `None` for an unknown operation, and for an address that is not a multiple of the variable's
+/// width: atomic instructions need that.
 ///
 /// # Safety
 /// `var` must be the address of a variable of that width.

@@ -4,9 +4,10 @@
 //! * [`flow`]: bounds on what the messages of a peer make this task keep.
 //! * [`send`]: how anything leaves this task. [`deliver`]: what follows when data is in its place.
 //! * [`assembly`]: messages of several packets. [`reply`]: replies, on both sides.
-//! * [`vector_wire`]: vectors in packets. [`packets`]: puts and gets in packets. [`direct`]: copies between the memory of two
-//!   tasks. [`one_sided`]: puts and gets that the origin makes alone; [`accessed`]: its report to the target. [`registration`],
-//!   [`bulk`], [`parts`]: long messages by keys, contiguous and in many places.
+//! * [`vector_wire`]: vectors in packets. [`packets`]: puts and gets in packets. [`direct`]: copies
+//!   between the memory of two tasks. [`one_sided`]: puts and gets that the origin makes alone;
+//!   [`accessed`]: its report to the target. [`registration`], [`bulk`], [`parts`]: long messages
+//!   by keys, contiguous and in many places.
 //! * [`receive`]: messages that come in. [`loopback`]: a task and itself.
 //! * [`origin`]: starts the program's operations.
 

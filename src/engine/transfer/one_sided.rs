@@ -1,11 +1,14 @@
-//! Puts that the origin makes alone, where it has a key of all memory of the target: a put is one write. The target need not be asked, and
-//! has nothing to do for it; it learns of it in time ([`Accessed`](crate::engine::context::accessed)).
+//! Puts that the origin makes alone, where it has a key of all memory of the target: a put is one
+//! write. The target need not be asked, and has nothing to do for it; it learns of it in time
+//! ([`Accessed`](crate::engine::context::accessed)).
 //!
-//! What is too long for one write of the transport goes by [`direct`]. When a write fails, the put goes in packets.
+//! What is too long for one write of the transport goes by [`direct`]. When a write fails, the put
+//! goes in packets.
 //!
-//! A get is not made so. What a network without a card reads arrives whenever the target sends it, at the place that the read has named: also
-//! when the target was stopped, and the program has its memory back. And where the target cannot send it, because the program has named an
-//! address without memory, libfabric's provider for TCP gives the data of the next read to this one.
+//! A get is not made so. What a network without a card reads arrives whenever the target sends it,
+//! at the place that the read has named: also when the target was stopped, and the program has its
+//! memory back. And where the target cannot send it, because the program has named an address
+//! without memory, libfabric's provider for TCP gives the data of the next read to this one.
 
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
@@ -20,8 +23,8 @@ use crate::proto::outbox::{Body, SendDone, Sent};
 use crate::transport::{Copy, EndedWrite, Task, Transport};
 use crate::wire::packet::Head;
 
-/// Starts a put of contiguous data whose completion the program waits for, as one write: whether it was started. Data that is copied is
-/// the program's again when the call returns.
+/// Starts a put of contiguous data whose completion the program waits for, as one write: whether it
+/// was started. Data that is copied is the program's again when the call returns.
 #[inline(never)]
 pub fn put(held: &mut Held<'_>, put: &Put, copied: bool) -> bool {
     let Places::Contiguous { local, remote, len } = put.places else { return false };
@@ -38,7 +41,8 @@ pub fn put(held: &mut Held<'_>, put: &Put, copied: bool) -> bool {
         }
         return started;
     }
-    // SAFETY: the program leaves its memory alone until the put is complete, or was given up, and the write recalled.
+    // SAFETY: the program leaves its memory alone until the put is complete, or was given up, and
+    // the write recalled.
     start(core, put.tgt, Op::Write { done, cmpl_cntr }, |network, cookie| unsafe {
         network.write(put.tgt, copy, cookie, false)
     })
@@ -57,7 +61,8 @@ fn start(core: &mut Core, tgt: Task, op: Op, write: impl FnOnce(&mut dyn Transpo
     started
 }
 
-/// Ends the operations whose writes have ended, and informs targets when it is time. Whether an operation has ended.
+/// Ends the operations whose writes have ended, and informs targets when it is time. Whether an
+/// operation has ended.
 #[inline(never)]
 pub fn advance(held: &mut Held<'_>) -> bool {
     let core = held.core();

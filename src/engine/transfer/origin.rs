@@ -100,7 +100,8 @@ unsafe fn put_by(held: &mut Held<'_>, put: &Put, marks: Marks, way: Way) -> Opti
     }
 }
 
-/// Writes contiguous data of a put into the target's memory, by the key of all of it. `None`: the target has withdrawn it.
+/// Writes contiguous data of a put into the target's memory, by the key of all of it. `None`: the
+/// target has withdrawn it.
 fn write_all(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> {
     let (tgt, core) = (put.tgt, held.core());
     let key = core.transport.standing_key(tgt)?;
@@ -167,8 +168,8 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     started(held, tgt, cookie, posted, &message.done)
 }
 
-/// Starts an active message whose contiguous data the target fetches, by a key where it needs one. `None`: the data cannot be
-/// registered.
+/// Starts an active message whose contiguous data the target fetches, by a key where it needs one.
+/// `None`: the data cannot be registered.
 ///
 /// # Safety
 /// The conditions of [`active_message`] hold.
@@ -226,7 +227,8 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     requested(held, tgt, cookie, sent)
 }
 
-/// Starts a get by one of its ways: its operation, and what has become of the request. `None`: the way is refused.
+/// Starts a get by one of its ways: its operation, and what has become of the request. `None`: the
+/// way is refused.
 fn get_by(held: &mut Held<'_>, get: &Get, way: Way) -> Option<(u64, Sent)> {
     let (tgt, places, core) = (get.tgt, &get.places, held.core());
     let op = |sink, registered| Op::Get {

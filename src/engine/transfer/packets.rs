@@ -10,7 +10,8 @@ use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
 use crate::transport::Task;
 use crate::wire::packet::Head;
 
-/// Sends a put in packets; what is longer than one is copied when it has to wait, if that is wanted.
+/// Sends a put in packets; what is longer than one is copied when it has to wait, if
+/// that is wanted.
 ///
 /// # Safety
 /// The data must be readable until the message is done.

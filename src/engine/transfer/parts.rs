@@ -1,8 +1,9 @@
 //! Bulk transfer of messages whose data lies in many places: piece by piece.
 //!
-//! The task that starts an operation registers the long pieces of its data, the *parts* ([`crate::proto::pieces`]), and sends their
-//! addresses and keys; the other task makes the accesses, at most [`ACCESSES`](crate::engine::context::direct_copy::ACCESSES) at a
-//! time. What is in no part goes in packets when the accesses are over:
+//! The task that starts an operation registers the long pieces of its data, the *parts*
+//! ([`crate::proto::pieces`]), and sends their addresses and keys; the other task makes the
+//! accesses, at most [`ACCESSES`](crate::engine::context::direct_copy::ACCESSES) at a time. What is
+//! in no part goes in packets when the accesses are over:
 //!
 //! | operation | the request | the accesses | the rest | the message is complete |
 //! |---|---|---|---|---|
@@ -10,14 +11,16 @@
 //! | get | [`Head::Vector`] with parts | the target writes, then [`Head::Written`] | replies | with both, which may come in any order |
 //! | active message | [`Head::PartsToSend`] | the target reads | as for a put | as for a put |
 //!
-//! A message with more parts than a request has room for is divided into batches: [`Head::NextParts`] asks for the next one when the
-//! accesses of one are over, and [`Head::MoreParts`], which is one packet, brings it. So a bounded part of the data is registered at a
-//! time, and the header handler of an active message runs on arrival of the first packet.
+//! A message with more parts than a request has room for is divided into batches:
+//! [`Head::NextParts`] asks for the next one when the accesses of one are over, and
+//! [`Head::MoreParts`], which is one packet, brings it. So a bounded part of the data is registered
+//! at a time, and the header handler of an active message runs on arrival of the first packet.
 //!
-//! The origin of a put or get knows both layouts, so a part is long at both. The origin of an active message does not know what
-//! its header handler returns: the target refuses the parts when they are cut into short pieces there. When a registration
-//! for the request is refused, or an access fails, all data goes in packets, from its beginning; when one of a later batch is refused,
-//! what is in no part before it.
+//! The origin of a put or get knows both layouts, so a part is long at both. The origin of an
+//! active message does not know what its header handler returns: the target refuses the parts when
+//! they are cut into short pieces there. When a registration for the request is refused, or an
+//! access fails, all data goes in packets, from its beginning; when one of a later batch is
+//! refused, what is in no part before it.
 
 use crate::base::bytes::{Piece, pad8};
 use crate::dgsp::Layout;
@@ -39,7 +42,8 @@ use crate::wire::key::Part;
 use crate::wire::packet::{Head, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_MORE, VECTOR_PUT};
 use std::sync::Arc;
 
-/// The first parts of data that go by bulk transfer, at most `most` of them. `None`: all parts together have too few bytes.
+/// The first parts of data that go by bulk transfer, at most `most` of them. `None`: all parts
+/// together have too few bytes.
 fn first_parts(
     held: &mut Held<'_>,
     peer: Task,
@@ -65,7 +69,8 @@ fn room(core: &Core, before: usize) -> usize {
     core.outbox.max_body().saturating_sub(before) / (Part::WORDS * 8)
 }
 
-/// Registers the first parts of a message, and adds their words to `words`. `None`: they cannot be registered.
+/// Registers the first parts of a message, and adds their words to `words`. `None`: they cannot
+/// be registered.
 fn expose(
     core: &mut Core,
     peer: Task,
@@ -82,7 +87,8 @@ fn expose(
     Some(registered)
 }
 
-/// The words of a request for a put or get: the parts, then the target's layout. Their number stands in the first.
+/// The words of a request for a put or get: the parts, then the target's layout. Their number
+/// stands in the first.
 fn request(parts: usize) -> Vec<u64> {
     let mut words = Vec::with_capacity(1 + parts * Part::WORDS);
     words.push(parts as u64);
@@ -94,7 +100,8 @@ fn by_keys(batch: &Batch) -> u16 {
     VECTOR_BY_KEYS | if batch.next.is_some() { VECTOR_MORE } else { 0 }
 }
 
-/// Asks the target to read the long pieces of a put. `None`: there are too few, or they cannot be registered.
+/// Asks the target to read the long pieces of a put. `None`: there are too few, or they cannot
+/// be registered.
 ///
 /// # Safety
 /// The data must be readable until the put is done.
@@ -132,8 +139,8 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> 
     Some(Sent::Queued)
 }
 
-/// Asks the target to write the long pieces of a get, and returns its operation. `None`: there are too few, or they cannot be
-/// registered.
+/// Asks the target to write the long pieces of a get, and returns its operation. `None`: there are
+/// too few, or they cannot be registered.
 pub fn get(
     held: &mut Held<'_>,
     get: &Get,
@@ -167,8 +174,9 @@ pub fn get(
     Some((cookie, sent))
 }
 
-/// Asks the target to read the long pieces of an active message: the request is the packet for which the header handler runs, and has
-/// the parts that find room in it. `None`: there are too few, or they cannot be registered.
+/// Asks the target to read the long pieces of an active message: the request is the packet for
+/// which the header handler runs, and has the parts that find room in it. `None`: there are too
+/// few, or they cannot be registered.
 ///
 /// # Safety
 /// The data must be readable until the message is done, the header during the call.
@@ -209,8 +217,8 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Option<R
     Some(Ok(()))
 }
 
-/// The target has made its accesses to the parts that it knows: registers the next ones instead. When that is refused, what is left
-/// goes in packets with the rest.
+/// The target has made its accesses to the parts that it knows: registers the next ones instead.
+/// When that is refused, what is left goes in packets with the rest.
 pub fn next_wanted(held: &mut Held<'_>, src: Task, cookie: u64) {
     let core = held.core();
     let (registered, access) = match core.ops.get_mut(src, cookie) {
@@ -325,8 +333,8 @@ fn requested(incoming: &Incoming) -> Option<(Parts, Layout)> {
     Some((Parts { list: Part::list(parts, incoming.total)?, more }, layout))
 }
 
-/// The header handler of a message has given its places, some of which are no buffer, or the origin has exposed parts of it:
-/// reads these, if they are long here as well, or asks for packets.
+/// The header handler of a message has given its places, some of which are no buffer, or the origin
+/// has exposed parts of it: reads these, if they are long here as well, or asks for packets.
 pub fn fetch(
     held: &mut Held<'_>,
     message: &ActiveMessage,

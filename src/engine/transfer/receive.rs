@@ -109,7 +109,8 @@ pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
     assembly::begin_delivery(held, id, sink, total, delivery, body);
 }
 
-/// The origin has put `bytes` bytes where they belong by itself, or has taken them from here by itself (0).
+/// The origin has put `bytes` bytes where they belong by itself, or has taken them from here
+/// by itself (0).
 pub fn placed(held: &mut Held<'_>, src: Task, id: u32, bytes: u64, tgt_cntr: u64, cookie: u64) {
     delivered(held, Delivery::without_handler(src, id, tgt_cntr, cookie, bytes));
 }
@@ -129,7 +130,8 @@ pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Pie
     }
 }
 
-/// Keeps a message that its header handler has refused for now, or whose header handler is not set yet.
+/// Keeps a message that its header handler has refused for now, or whose header handler
+/// is not set yet.
 ///
 /// # Safety
 /// Header and data must be readable.
@@ -155,8 +157,8 @@ unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data
     flow::kept(core, message.src);
 }
 
-/// Offers the messages again that were refused before: some of them, each once, when it is time for that. Returns whether
-/// one was accepted.
+/// Offers the messages again that were refused before: some of them, each once, when it is time for
+/// that. Returns whether one was accepted.
 pub fn offer_again(held: &mut Held<'_>) -> bool {
     let core = held.core();
     if core.dropped.is_empty() {
@@ -187,7 +189,8 @@ pub fn offer_again(held: &mut Held<'_>) -> bool {
         };
         offer(held, &dropped.message, header, data, dropped.since);
     }
-    // The message may be refused for long: that is not progress that a thread should stay awake for.
+    // The message may be refused for long: that is not progress that a thread should
+    // stay awake for.
     let core = held.core();
     let accepted = core.dropped.len() < waiting;
     core.offers.made(now, accepted);

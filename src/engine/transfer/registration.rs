@@ -11,8 +11,8 @@ use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Registers memory for the accesses of `peer`, over one rail if the program's hint says so. `None`: it is refused, which was
-/// reported.
+/// Registers memory for the accesses of `peer`, over one rail if the program's hint says so.
+/// `None`: it is refused, which was reported.
 pub fn register(
     core: &mut Core,
     peer: Task,
@@ -24,8 +24,9 @@ pub fn register(
     Some(Box::new(Registered { keys: vec![key], bytes: memory.len as u64, before: 0, divided: None }))
 }
 
-/// Registers parts of a message for the accesses of `peer`, over one rail or all, and adds the words that say so to `words`.
-/// `None`: one of them is refused, which was reported; then none is registered, and the words are as they were.
+/// Registers parts of a message for the accesses of `peer`, over one rail or all, and adds the
+/// words that say so to `words`. `None`: one of them is refused, which was reported; then none is
+/// registered, and the words are as they were.
 pub fn register_parts(
     core: &mut Core,
     peer: Task,
@@ -51,8 +52,9 @@ pub fn register_parts(
 }
 
 fn register_one(core: &mut Core, peer: Task, memory: Piece, access: Access, one_rail: bool) -> Option<Key> {
-    // SAFETY: the program leaves this memory alone until the operation is done. The registration is withdrawn before the
-    // program gets a report of that, and by a recall when the operation ends without one.
+    // SAFETY: the program leaves this memory alone until the operation is done. The registration
+    // is withdrawn before the program gets a report of that, and by a recall when the operation
+    // ends without one.
     let registered = unsafe { core.transport.expose(peer, memory, Exposure { access, one_rail }) };
     match registered {
         Ok(key) => Some(key),
@@ -84,8 +86,8 @@ pub fn give_up(core: &mut Core, tgt: Task, cookie: u64) {
     }
 }
 
-/// An access or a registration has failed: the data goes in packets. The first failure of the process is reported, unless
-/// the peer has left.
+/// An access or a registration has failed: the data goes in packets. The first failure of the
+/// process is reported, unless the peer has left.
 #[cold]
 pub fn failed(core: &mut Core, peer: Task, what: &str, len: usize, reason: &io::Error) {
     static REPORTED: AtomicBool = AtomicBool::new(false);

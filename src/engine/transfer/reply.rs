@@ -1,4 +1,5 @@
-//! Replies: what a target does for the gets of others, and what follows here when the reply to an own operation arrives.
+//! Replies: what a target does for the gets of others, and what follows here when the reply to an
+//! own operation arrives.
 
 use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, compl_hndlr_p};
 use crate::base::bytes::Piece;
@@ -14,7 +15,8 @@ use crate::wire::packet::Head;
 /// The target's side of a get.
 pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tgt_cntr: u64) {
     let len = data.len() as u64;
-    // The target's counter shows that the target's data may be changed, as the origin counter does for a send.
+    // The target's counter shows that the target's data may be changed, as the origin counter
+    // does for a send.
     let done = SendDone { org_cntr: tgt_cntr as usize, bytes: len, ..SendDone::nothing(src) };
     serve(held, data, cookie, done);
 }
@@ -80,7 +82,8 @@ pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
 
 /// Queues the completion handler of a get.
 pub fn get_handler(held: &mut Held<'_>, handler: usize, parameter: usize) {
-    // SAFETY: 0, or the address of the program's completion handler, which was a function pointer when it came in.
+    // SAFETY: 0, or the address of the program's completion handler, which was a function pointer
+    // when it came in.
     let handler = unsafe { std::mem::transmute::<usize, compl_hndlr_p>(handler) };
     if let Some(handler) = handler {
         held.context().completions.push(Completion { handler, parameter, then: None });
@@ -149,7 +152,8 @@ pub fn fetched_by_target(held: &mut Held<'_>, src: Task, cookie: u64, refused: u
     };
     match sent {
         Sent::NoMemory => send::out_of_memory(src),
-        // The target has left after it asked. Its end does not report an operation that it has replied to.
+        // The target has left after it asked. Its end does not report an operation that it
+        // has replied to.
         Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
         Sent::Free | Sent::Queued => {}
     }

@@ -25,7 +25,8 @@ pub fn send_request(core: &mut Core, peer: Task, head: &Head) -> Sent {
     unsafe { outbox.send(&mut wire, peer, head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) }
 }
 
-/// Sends a control packet that another task waits for: no call of the program can return that memory is exhausted.
+/// Sends a control packet that another task waits for: no call of the program can return that
+/// memory is exhausted.
 #[inline]
 pub fn send_control(core: &mut Core, peer: Task, head: &Head) {
     if send_request(core, peer, head) == Sent::NoMemory {
@@ -68,7 +69,8 @@ pub(in crate::engine) fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()>
     Err(refusal(core, tgt))
 }
 
-/// Why a message to the target is refused. A death that was not reported yet is reported: the task has wanted something from it.
+/// Why a message to the target is refused. A death that was not reported yet is reported: the task
+/// has wanted something from it.
 #[cold]
 fn refusal(core: &mut Core, tgt: Task) -> Error {
     if core.peers.standing(tgt) == Standing::Purged {
@@ -78,7 +80,8 @@ fn refusal(core: &mut Core, tgt: Task) -> Error {
     gone(tgt)
 }
 
-/// The next thread that may do so reports a death: a program whose calls fail may wait for nothing from that task any more.
+/// The next thread that may do so reports a death: a program whose calls fail may wait for nothing
+/// from that task any more.
 #[cold]
 fn note_death(core: &mut Core, tgt: Task) {
     if !core.peers.is_down(tgt) && core.transport.standing(tgt).state == PeerState::Dead {
@@ -164,7 +167,8 @@ pub unsafe fn stream(
     sent
 }
 
-/// What a call returns for a message that was sent, and what follows when its memory is free already.
+/// What a call returns for a message that was sent, and what follows when its memory
+/// is free already.
 #[inline]
 pub(in crate::engine) fn started(
     held: &mut Held<'_>,
@@ -186,9 +190,10 @@ pub(in crate::engine) fn started(
     Ok(())
 }
 
-/// A send operation is done with the program's memory. Its counter goes up now. Its send completion handler is called later in
-/// this round of the dispatcher, or in the next one (each call that sends ends with one): never in the middle of a call, so
-/// that a handler that sends does not run inside of itself.
+/// A send operation is done with the program's memory. Its counter goes up now. Its send completion
+/// handler is called later in this round of the dispatcher, or in the next one (each call that
+/// sends ends with one): never in the middle of a call, so that a handler that sends does not run
+/// inside of itself.
 #[inline]
 pub fn finish(held: &mut Held<'_>, done: &SendDone) {
     let core = held.core();
@@ -227,13 +232,15 @@ pub fn call_send_handler(held: &mut Held<'_>, done: &SendDone) {
     if done.handler == 0 {
         return;
     }
-    // SAFETY: the address of the program's send completion handler, which was a function pointer when it came in.
+    // SAFETY: the address of the program's send completion handler, which was a function pointer
+    // when it came in.
     let handler = unsafe { std::mem::transmute::<usize, scompl_hndlr_t>(done.handler) };
     let mut info = lapi_sh_info_t { src: done.peer, reason: done.error as u32, reserve: [0; 6] };
     let context = held.context();
     let run = Handler { kind: HandlerKind::SendCompletion, address: done.handler, peer: done.peer, bytes: 0 };
     held.run_handler(run, || {
-        // SAFETY: the program's own function, with pointers that live during the call; no reference into the core is out.
+        // SAFETY: the program's own function, with pointers that live during the call; no reference
+        // into the core is out.
         unsafe { handler(context.handle_ptr(), done.info as *mut c_void, &mut info) }
     });
 }

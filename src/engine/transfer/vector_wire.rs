@@ -1,8 +1,8 @@
 //! Puts and gets between vectors, in packets.
 //!
-//! The target's vector travels as a description ([`crate::dgsp::description`]). A put
-//! that fits a packet takes description and data in one; otherwise the data is a message of its own, whose number the
-//! description contains.
+//! The target's vector travels as a description ([`crate::dgsp::description`]). A put that fits a
+//! packet takes description and data in one; otherwise the data is a message of its own, whose
+//! number the description contains.
 
 use crate::base::bytes::{self, Piece};
 use crate::dgsp::description::layout_of;
@@ -36,7 +36,8 @@ pub(in crate::engine) unsafe fn put(
     let core = held.core();
     if described.len + data.len() <= core.outbox.max_body() {
         let head = Head::Vector { id, op: VECTOR_PUT, words, data: 0, total, cookie, tgt_cntr };
-        // SAFETY: the caller's promise; the description lives until the call is over, and is copied when it is parked.
+        // SAFETY: the caller's promise; the description lives until the call is over, and is copied
+        // when it is parked.
         return unsafe { send::send(held, tgt, &head, Body { header: described, data }, false, done) };
     }
     let second = core.outbox.number(tgt);
@@ -105,8 +106,8 @@ pub(in crate::engine) fn get(
     sent
 }
 
-/// A packet with a vector's description has arrived, or the first one. Returns the description when it is complete, and data
-/// that came with it.
+/// A packet with a vector's description has arrived, or the first one. Returns the description when
+/// it is complete, and data that came with it.
 pub fn arrived(held: &mut Held<'_>, src: Task, head: &Head, body: Piece) -> Option<(Incoming, Piece)> {
     let Head::Vector { id, op, words, data, total, cookie, tgt_cntr } = *head else {
         broken(held, src);

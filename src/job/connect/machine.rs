@@ -1,23 +1,26 @@
-//! The connections of one task with its peers: to which task to send a connection request, which request to reply to. There is
-//! no socket and no clock here: events come in with the time, actions go out.
+//! The connections of one task with its peers: to which task to send a connection request, which
+//! request to reply to. There is no socket and no clock here: events come in with the time,
+//! actions go out.
 //!
-//! First contact, the return of a task that was given up, and replacement by a new process are the same thing: one of two
-//! tasks, the *initiator*, sends a *request*; the other, the *responder*, sends a *reply*; the initiator *confirms*. Request and
-//! reply each carry a receive ring that was made for it alone. The initiator sends packets after it has confirmed, the responder
-//! after it has received the confirmation; the channel loses nothing while both live, so no connection is known to only one of
-//! them. Of two requests that cross, the one of the lower task counts.
+//! First contact, the return of a task that was given up, and replacement by a new process are the
+//! same thing: one of two tasks, the *initiator*, sends a *request*; the other, the *responder*,
+//! sends a *reply*; the initiator *confirms*. Request and reply each carry a receive ring that was
+//! made for it alone. The initiator sends packets after it has confirmed, the responder after it
+//! has received the confirmation; the channel loses nothing while both live, so no connection is
+//! known to only one of them. Of two requests that cross, the one of the lower task counts.
 
 use crate::wire::frame::Task;
 use crate::wire::hello::{Hello, NO_EPOCH};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The first pause between two requests to a peer that does not listen or has closed the channel, in a job of a few tasks.
+/// The first pause between two requests to a peer that does not listen or has closed the channel,
+/// in a job of a few tasks.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The longest.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
-/// With this many tasks the first pause is twice as long, and so on: this many start one after the other, and those that have
-/// started send requests to those that have not.
+/// With this many tasks the first pause is twice as long, and so on: this many start one after the
+/// other, and those that have started send requests to those that have not.
 const TASKS_PER_PAUSE: u32 = 16;
 
 /// The first and the longest pause in a job of this number of tasks.
@@ -31,14 +34,14 @@ pub type ChannelId = u64;
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Connect to the peer's listener and send a request with this hello and a new ring; [`Machine::reached`] or
-    /// [`Machine::unreachable`] reports the result.
+    /// Connect to the peer's listener and send a request with this hello and a new ring;
+    /// [`Machine::reached`] or [`Machine::unreachable`] reports the result.
     Request(Task, Hello),
-    /// Reply to the peer's request that came by this channel, with this hello and a new ring. [`Machine::closed`] when it
-    /// fails.
+    /// Reply to the peer's request that came by this channel, with this hello and a new ring.
+    /// [`Machine::closed`] when it fails.
     Reply(Task, ChannelId, Hello),
-    /// The connection is complete: it is handed to the transport, after the confirmation was sent if `confirm`.
-    /// [`Machine::failed`] when that fails.
+    /// The connection is complete: it is handed to the transport, after the confirmation was sent
+    /// if `confirm`. [`Machine::failed`] when that fails.
     Establish {
         /// The peer.
         task: Task,
@@ -76,7 +79,8 @@ enum State {
     Parted,
 }
 
-/// A request that has come too early: the program has yet to give the former connection up, or to resume the peer.
+/// A request that has come too early: the program has yet to give the former connection up, or to
+/// resume the peer.
 #[derive(Clone, Debug)]
 struct Held {
     channel: ChannelId,
@@ -165,8 +169,8 @@ impl Machine {
         })
     }
 
-    /// Whether the process that this task is connected with has sent another request, which is held: its program has given this
-    /// task up, and lets it rejoin.
+    /// Whether the process that this task is connected with has sent another request, which is
+    /// held: its program has given this task up, and lets it rejoin.
     pub fn has_parted(&self, task: Task) -> bool {
         self.peers.get(&task).is_some_and(|peer| match (&peer.state, &peer.held) {
             (State::Connected { incarnation }, Some(held)) => held.hello.incarnation == *incarnation,
@@ -209,8 +213,9 @@ impl Machine {
         }
     }
 
-    /// A request has come by this channel, from this process, which has not closed it: a request whose channel was closed before
-    /// it was read must not be passed here, since its initiator may have sent a later one.
+    /// A request has come by this channel, from this process, which has not closed it: a request
+    /// whose channel was closed before it was read must not be passed here, since its initiator may
+    /// have sent a later one.
     pub fn received_request(&mut self, channel: ChannelId, hello: Hello, process: i32) {
         let (task, tasks, generation) = (hello.task, self.own.tasks, self.own.generation);
         if hello.tasks != tasks {
@@ -233,7 +238,8 @@ impl Machine {
                 return;
             }
             _ if !same => return self.close(channel, None),
-            // A process that has taken the peer's place is preferred to the one to which this task has sent a request.
+            // A process that has taken the peer's place is preferred to the one to which this task
+            // has sent a request.
             State::Requested { process: other, .. } if me < task && other == process => {
                 return self.close(channel, None);
             }
@@ -297,7 +303,8 @@ impl Machine {
         }
     }
 
-    /// The connection could not be established: the peer has closed the channel before it was confirmed.
+    /// The connection could not be established: the peer has closed the channel before it
+    /// was confirmed.
     pub fn failed(&mut self, task: Task, epoch: Option<u64>, now: Duration) {
         let tasks = self.own.tasks;
         let Some(peer) = self.peer(task).filter(|peer| matches!(peer.state, State::Connected { .. })) else {
@@ -344,8 +351,9 @@ impl Machine {
         self.actions.push(Action::Establish { task, channel, confirm, epoch, hello });
     }
 
-    /// Tasks of different generations connect only where one has resumed the other: this process has taken another one's place
-    /// in a job that the peer knows, and whose openings were counted before its own.
+    /// Tasks of different generations connect only where one has resumed the other: this process
+    /// has taken another one's place in a job that the peer knows, and whose openings were counted
+    /// before its own.
     fn adopt(&mut self, hello: &Hello) {
         if hello.generation < self.own.generation {
             self.own.generation = hello.generation;

@@ -37,7 +37,8 @@ fn of_two_requests_that_cross_the_lower_tasks_counts() {
     assert!(matches!(high.actions()[..], [Action::Establish { channel: 1, confirm: false, .. }]));
 }
 
-/// How many requests a task of a job of this size sends to a peer that does not listen, in this time.
+/// How many requests a task of a job of this size sends to a peer that does not
+/// listen, in this time.
 fn vain_requests(tasks: u32, time: Duration) -> usize {
     let mut machine = Machine::new(Hello { tasks, generation: 1, ..Hello::default() });
     let (mut now, mut requests) = (Duration::ZERO, 0);
@@ -76,7 +77,8 @@ fn another_number_of_tasks_is_refused_with_a_reason() {
     assert!(why.contains("task 1") && why.contains("3 tasks"), "{why}");
 }
 
-/// The request of the very process that the task is connected with shows that it has parted; that of its successor does not.
+/// The request of the very process that the task is connected with shows that it has parted; that
+/// of its successor does not.
 #[test]
 fn a_request_of_a_connected_process_shows_that_it_has_parted() {
     let mut machine = machine(0);

@@ -1,8 +1,9 @@
-//! How tasks connect: each has a listener from LAPI_Init on, and sends another one a connection request when it first needs it.
+//! How tasks connect: each has a listener from LAPI_Init on, and sends another one a connection
+//! request when it first needs it.
 //!
-//! [`machine`] decides, [`driver`] carries out. One lock guards both, which the transport takes when it wants a peer, and
-//! the listener's thread when something has happened; so a task can be reached whatever its own threads do, and delays no
-//! other task.
+//! [`machine`] decides, [`driver`] carries out. One lock guards both, which the transport takes
+//! when it wants a peer, and the listener's thread when something has happened; so a task can be
+//! reached whatever its own threads do, and delays no other task.
 
 mod driver;
 mod machine;
@@ -37,14 +38,16 @@ pub struct Settings<'a> {
     pub openings: Openings,
     /// Which opening this is.
     pub opening: u32,
-    /// What this task sends about itself; the fields that connecting knows better are filled in here.
+    /// What this task sends about itself; the fields that connecting knows better are
+    /// filled in here.
     pub hello: Hello,
     /// After how long a task that was never found counts as dead.
     pub init_timeout: Duration,
     /// MP_INFOLEVEL.
     pub info_level: u8,
-    /// The processes of the tasks whose end this task sees by itself, by task. Where a launcher reports the ends of tasks there are
-    /// none; [`Process::default`] is the process of a task that this one does not see.
+    /// The processes of the tasks whose end this task sees by itself, by task. Where a launcher
+    /// reports the ends of tasks there are none; [`Process::default`] is the process of a task that
+    /// this one does not see.
     pub processes: Box<[Process]>,
     /// The possible mistake when a task is not found, to be printed at every level.
     pub hint: Option<String>,
@@ -75,19 +78,22 @@ struct Shared {
 /// A listener whose descriptor the program has closed looks this often whether it is to end.
 const BLIND: Duration = Duration::from_millis(10);
 
-/// The thread looks at least this often: once the program has closed the descriptors, nothing wakes it from a wait that has begun.
-/// In a job of several hundred tasks it looks up to four times as seldom.
+/// The thread looks at least this often: once the program has closed the descriptors, nothing
+/// wakes it from a wait that has begun. In a job of several hundred tasks it looks up to four
+/// times as seldom.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
 
-/// What the descriptors report to a [`Service`]: this for the event descriptor that wakes the thread; a listener or a channel
-/// otherwise.
+/// What the descriptors report to a [`Service`]: this for the event descriptor that wakes the
+/// thread; a listener or a channel otherwise.
 const WAKE: u64 = 0;
 
 impl Connections {
-    /// Begins to listen. `start` starts a thread that runs the service, and returns what waits for its end.
+    /// Begins to listen. `start` starts a thread that runs the service, and returns what
+    /// waits for its end.
     ///
     /// # Errors
-    /// `LAPI_ERR_SHM_SETUP`: another user has this task's name, or the system lacks something. What `start` returns.
+    /// `LAPI_ERR_SHM_SETUP`: another user has this task's name, or the system lacks something. What
+    /// `start` returns.
     pub fn open(
         settings: Settings<'_>,
         site: Site,

@@ -1,6 +1,7 @@
-//! The machines of a few tasks against each other, in a world made from a seed: requests and replies are lost, both send
-//! requests at once, processes die at every step and are replaced, programs give each other up and rejoin. At the end a program acts on
-//! what it can know: that the process of its connection has ended, that the peer has given it up, that the peer was replaced.
+//! The machines of a few tasks against each other, in a world made from a seed: requests and
+//! replies are lost, both send requests at once, processes die at every step and are replaced,
+//! programs give each other up and rejoin. At the end a program acts on what it can know: that the
+//! process of its connection has ended, that the peer has given it up, that the peer was replaced.
 //!
 //! `CONNECT_SEED=n` runs one world alone, and prints its events.
 
@@ -232,7 +233,8 @@ impl World {
         }
     }
 
-    /// Something that lies at the end of a channel is read, or that it was closed is seen. Whether there was anything.
+    /// Something that lies at the end of a channel is read, or that it was closed is seen. Whether
+    /// there was anything.
     fn read_one(&mut self) -> bool {
         let mut ready = Vec::new();
         for (&id, channel) in &self.channels {
@@ -252,7 +254,8 @@ impl World {
         let channel = self.channels.get_mut(&id).expect("a channel");
         let (task, initiator) = (channel.tasks[end], channel.ends[0]);
         let sent = channel.inbox[end].pop_front();
-        // A request whose initiator has closed the channel since counts for nothing: a later one may have got its reply.
+        // A request whose initiator has closed the channel since counts for nothing: a later one
+        // may have got its reply.
         let stale = initiator.is_none() && matches!(sent, Some(Sent::Request(_)));
         // Descriptors that find no room: the message is consumed.
         if sent.is_none() || stale || lost && !matches!(sent, Some(Sent::Confirm)) {
@@ -307,8 +310,8 @@ impl World {
         }
     }
 
-    /// The program of a process that has taken another one's place does not know that a peer has given the former one up, and this one
-    /// with it: the library makes the connection again.
+    /// The program of a process that has taken another one's place does not know that a peer has
+    /// given the former one up, and this one with it: the library makes the connection again.
     fn reconnect_replaced(&mut self, task: Task) {
         let Some(process) = self.processes[task as usize].as_ref().filter(|process| process.replaces) else {
             return;
@@ -424,7 +427,8 @@ impl World {
                 self.start(task);
             }
         }
-        // Once is not enough where two wait for each other's programs: one gives up what the other has just begun.
+        // Once is not enough where two wait for each other's programs: one gives up what the other
+        // has just begun.
         for _ in 0..4 {
             self.repair();
             self.settle();

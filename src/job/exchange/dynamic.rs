@@ -12,7 +12,8 @@ unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
-/// What the process has loaded with global scope, the program and the libraries that it is linked with among it.
+/// What the process has loaded with global scope, the program and the libraries that it is linked
+/// with among it.
 pub(super) const PROCESS: Library = Library(libc::RTLD_DEFAULT);
 
 impl Library {
@@ -21,14 +22,16 @@ impl Library {
     /// # Errors
     /// The text of the dynamic linker.
     pub(super) fn open(name: &CStr) -> Result<Self, String> {
-        // SAFETY: the name ends with a zero byte. The library's own initialisation runs here: it is a library that the system has
-        // installed under this name, and the process depends on it as if it were linked with it.
+        // SAFETY: the name ends with a zero byte. The library's own initialisation runs here: it is
+        // a library that the system has installed under this name, and the process depends on it as
+        // if it were linked with it.
         let opens = || unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         let handle = undisturbed::open(&[], opens);
         if !handle.is_null() {
             return Ok(Self(handle));
         }
-        // SAFETY: dlerror returns null or a string of this thread, which is copied before the next call.
+        // SAFETY: dlerror returns null or a string of this thread, which is copied before
+        // the next call.
         let why = unsafe {
             let why = libc::dlerror();
             if why.is_null() { None } else { Some(CStr::from_ptr(why).to_string_lossy().into_owned()) }
@@ -38,7 +41,8 @@ impl Library {
 
     /// The address of a symbol.
     pub(super) fn symbol(self, name: &CStr) -> Option<*mut c_void> {
-        // SAFETY: the name ends with a zero byte, and the handle is that of an open library or RTLD_DEFAULT.
+        // SAFETY: the name ends with a zero byte, and the handle is that of an open library
+        // or RTLD_DEFAULT.
         let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         (!symbol.is_null()).then_some(symbol)
     }
@@ -46,7 +50,8 @@ impl Library {
     /// The function of that name.
     ///
     /// # Safety
-    /// `F` is the type of an `extern "C"` function pointer, and describes the function that the library has under this name.
+    /// `F` is the type of an `extern "C"` function pointer, and describes the function that the
+    /// library has under this name.
     pub(super) unsafe fn function<F: Copy>(self, name: &CStr) -> Option<F> {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
         // SAFETY: a function pointer has the size of an address, and the caller knows its type.

@@ -1,5 +1,6 @@
-//! The exchange at start-up: every task of a job publishes a few values, its addresses in the networks for example, and reads
-//! those of the others. Jobs on several machines need it; the launcher carries the values.
+//! The exchange at start-up: every task of a job publishes a few values, its addresses in the
+//! networks for example, and reads those of the others. Jobs on several machines need it; the
+//! launcher carries the values.
 //!
 //! | exchange | launcher |
 //! |---|---|
@@ -9,11 +10,12 @@
 //! | [`slurm`] | `srun --mpi=none`: TCP to task 0 |
 //! | [`poe`] | poe, whatever it uses to start tasks on other machines: the file that its tasks share |
 //!
-//! The choice depends on the environment and on whether MPI is initialised; both must be the same in all tasks. A launcher that
-//! describes a job of another number of tasks is passed over, as in [`identity`]: it may be one around the
-//! job's own.
+//! The choice depends on the environment and on whether MPI is initialised; both must be the same
+//! in all tasks. A launcher that describes a job of another number of tasks is passed over, as in
+//! [`identity`]: it may be one around the job's own.
 //!
-//! All tasks open exchanges in the same order, and their fences too: a launcher knows one barrier per job, and counts.
+//! All tasks open exchanges in the same order, and their fences too: a launcher knows one barrier
+//! per job, and counts.
 
 mod dynamic;
 #[cfg(test)]
@@ -41,7 +43,8 @@ pub trait Exchange: Send {
     /// What carries the values; for messages.
     fn name(&self) -> &'static str;
 
-    /// Gives a value of this task a key; the other tasks see it after the next fence. A key is given once.
+    /// Gives a value of this task a key; the other tasks see it after the next fence. A key
+    /// is given once.
     ///
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: the launcher does not take it.
@@ -50,7 +53,8 @@ pub trait Exchange: Send {
     /// Waits for all tasks to call it, too. After it, every task's published values are visible.
     ///
     /// # Errors
-    /// `LAPI_ERR_NO_CONNECTIVITY`: not all tasks have come by `deadline`. `LAPI_ERR_CSS_LOAD_FAILED`: the launcher has failed.
+    /// `LAPI_ERR_NO_CONNECTIVITY`: not all tasks have come by `deadline`.
+    /// `LAPI_ERR_CSS_LOAD_FAILED`: the launcher has failed.
     fn fence(&mut self, deadline: Instant) -> Result<()>;
 
     /// The value that `task`, which may be this one, has published under this key before a fence.
@@ -59,8 +63,9 @@ pub trait Exchange: Send {
     /// `LAPI_ERR_CSS_LOAD_FAILED`: there is none, or the launcher has failed.
     fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>>;
 
-    /// A secret of the job that follows from a number that was published. Where processes outside of the job may see what is published, and the
-    /// tasks know something that these do not, the number alone does not reveal it.
+    /// A secret of the job that follows from a number that was published. Where processes outside
+    /// of the job may see what is published, and the tasks know something that these do not, the
+    /// number alone does not reveal it.
     fn conceal(&self, published: Secret) -> Secret {
         published
     }
@@ -73,12 +78,14 @@ pub trait Exchange: Send {
         self.lookup(task, key)
     }
 
-    /// Whether [`Self::lookup`] finds what a process publishes later that takes the place of one that has died.
+    /// Whether [`Self::lookup`] finds what a process publishes later that takes the place of one
+    /// that has died.
     fn follows(&self) -> bool {
         false
     }
 
-    /// Whether the launcher has seen the end of the task's process, and the task had not closed this opening.
+    /// Whether the launcher has seen the end of the task's process, and the task had not
+    /// closed this opening.
     fn has_died(&self, _task: u32) -> bool {
         false
     }
@@ -96,8 +103,8 @@ pub struct Turn {
 /// Opens the exchange that the launcher of this job offers; `None` when it offers none.
 ///
 /// # Errors
-/// `LAPI_ERR_CSS_LOAD_FAILED`: the launcher's exchange cannot be used. `LAPI_ERR_NO_CONNECTIVITY`: the launcher has not replied
-/// by `deadline`.
+/// `LAPI_ERR_CSS_LOAD_FAILED`: the launcher's exchange cannot be used. `LAPI_ERR_NO_CONNECTIVITY`:
+/// the launcher has not replied by `deadline`.
 pub fn open(
     identity: &Identity,
     turn: Turn,
@@ -157,8 +164,8 @@ fn offered(tasks: u32, mpi: mpi::State, env: &Env<'_>) -> Option<Launcher> {
         return Some(Launcher::Pmix);
     }
     if given(env, "PMI_FD").is_some() && is("PMI_SIZE") {
-        // Slurm lets one library of a task say "init". An MPI library in this process, initialised later or finalised already, is
-        // that library.
+        // Slurm lets one library of a task say "init". An MPI library in this process, initialised
+        // later or finalised already, is that library.
         let is_for_mpi = is_slurms && given(env, "MPI_LOCALNRANKS").is_none() && mpi != mpi::State::Absent;
         return Some(if is_for_mpi { Launcher::Slurm } else { Launcher::Pmi1 });
     }

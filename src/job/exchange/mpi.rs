@@ -1,10 +1,12 @@
-//! An MPI that is already initialised in this process: its own collectives carry the values. Its connection to the launcher is taken
-//! then, so that PMI is not to be had a second time.
+//! An MPI that is already initialised in this process: its own collectives carry the values. Its
+//! connection to the launcher is taken then, so that PMI is not to be had a second time.
 //!
-//! The functions are found by name in the process, and MPI's two binary interfaces are distinguished by Open MPI's symbols: in MPICH and
-//! its relatives (Intel MPI, MVAPICH) handles are numbers, in Open MPI addresses of objects.
+//! The functions are found by name in the process, and MPI's two binary interfaces are
+//! distinguished by Open MPI's symbols: in MPICH and its relatives (Intel MPI, MVAPICH) handles are
+//! numbers, in Open MPI addresses of objects.
 //!
-//! Only nonblocking collectives are used, and tested until the deadline. A thread that MPI does not allow to call it is refused.
+//! Only nonblocking collectives are used, and tested until the deadline. A thread that MPI does not
+//! allow to call it is refused.
 
 use super::dynamic::PROCESS;
 use super::{Exchange, failed, late, unpublished};
@@ -28,7 +30,8 @@ pub(super) enum State {
 impl State {
     /// The state of MPI in this process now.
     pub(super) fn of_this_process() -> Self {
-        // SAFETY: both have this type in every MPI, and may be called at any time, even before MPI_Init.
+        // SAFETY: both have this type in every MPI, and may be called at any time, even
+        // before MPI_Init.
         let (initialized, finalized) = unsafe {
             (PROCESS.function::<Flag>(c"MPI_Initialized"), PROCESS.function::<Flag>(c"MPI_Finalized"))
         };
@@ -47,8 +50,8 @@ impl State {
     }
 }
 
-/// A handle of MPI: a number in MPICH, an address in Open MPI. Both are passed in a register of 64 bits (or a word of 32), of which
-/// MPICH looks at the lower 32.
+/// A handle of MPI: a number in MPICH, an address in Open MPI. Both are passed in a register of 64
+/// bits (or a word of 32), of which MPICH looks at the lower 32.
 type Handle = *mut c_void;
 type Flag = unsafe extern "C" fn(*mut c_int) -> c_int;
 type OfComm = unsafe extern "C" fn(Handle, *mut c_int) -> c_int;
@@ -101,13 +104,15 @@ pub(super) struct Mpi {
     tasks: u32,
 }
 
-/// The exchange by MPI's collectives; `None` when the MPI of this process is a job of another size, or an unknown library.
+/// The exchange by MPI's collectives; `None` when the MPI of this process is a job of another size,
+/// or an unknown library.
 ///
 /// # Errors
 /// `LAPI_ERR_CSS_LOAD_FAILED`: MPI was initialised so that this thread must not call it.
 pub(super) fn open(identity: &Identity) -> Result<Option<Mpi>> {
     let Some((world, byte)) = handles() else { return Ok(None) };
-    // SAFETY: these are functions of MPI, and MPI_COMM_WORLD and MPI_BYTE have their values of this library.
+    // SAFETY: these are functions of MPI, and MPI_COMM_WORLD and MPI_BYTE have their values
+    // of this library.
     let Some((library, size, level, is_main)) = (unsafe {
         (|| {
             let library = Library {
@@ -209,7 +214,8 @@ impl Library {
             deadline,
             |buffers, request| {
                 let word = size_of::<c_int>() as c_int;
-                // SAFETY: one word goes from here to a place for one of each rank; the buffers stay until MPI is done.
+                // SAFETY: one word goes from here to a place for one of each rank; the buffers stay
+                // until MPI is done.
                 unsafe {
                     (self.iallgather)(
                         buffers.own.as_ptr().cast(),
@@ -240,7 +246,8 @@ impl Library {
         let starts: Vec<usize> = places.iter().map(|at| *at as usize).collect();
         let buffers = Buffers { own, all: vec![0; total as usize], lengths, places };
         let all = self.complete(buffers, deadline, |buffers, request| {
-            // SAFETY: the place has room for what each rank has announced; the buffers stay until MPI is done.
+            // SAFETY: the place has room for what each rank has announced; the buffers stay
+            // until MPI is done.
             unsafe {
                 (self.iallgatherv)(
                     buffers.own.as_ptr().cast(),

@@ -1,13 +1,14 @@
-//! Values as text: PMI-1 carries lines, in which a value is a word of limited length. A value becomes letters, digits, `-` and `_`
-//! (base64 of RFC 4648, section 5, without padding), cut into pieces. The first piece begins with the value's length in bytes
-//! and a full stop.
+//! Values as text: PMI-1 carries lines, in which a value is a word of limited length. A value
+//! becomes letters, digits, `-` and `_` (base64 of RFC 4648, section 5, without padding), cut into
+//! pieces. The first piece begins with the value's length in bytes and a full stop.
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// The longest value, in bytes.
 pub const LONGEST: usize = 1 << 20;
 
-/// The pieces of a value, each of at most `room` characters. `room` is more than the 8 characters of the longest length.
+/// The pieces of a value, each of at most `room` characters. `room` is more than the 8 characters
+/// of the longest length.
 pub fn cut(value: &[u8], room: usize) -> Vec<String> {
     let text = format!("{}.{}", value.len(), encode(value));
     text.as_bytes().chunks(room).map(|piece| String::from_utf8_lossy(piece).into_owned()).collect()

@@ -1,5 +1,6 @@
-//! The exchange of tasks that poe has started: each writes its values into the file that poe's tasks share
-//! ([`crate::job::board`]), and reads those of the others there. On several machines poe copies them from file to file.
+//! The exchange of tasks that poe has started: each writes its values into the file that poe's
+//! tasks share ([`crate::job::board`]), and reads those of the others there. On several machines
+//! poe copies them from file to file.
 
 use super::{Exchange, Turn, failed, late, unpublished};
 use crate::error::Result;
@@ -23,7 +24,8 @@ pub(super) struct Poe {
     own: Vec<u8>,
     /// What the others had published when the last fence was complete.
     seen: BTreeMap<Task, Vec<u8>>,
-    /// How many fences this task has entered. Each adds a value, so that what was written before stays as it is.
+    /// How many fences this task has entered. Each adds a value, so that what was written before
+    /// stays as it is.
     fences: u32,
 }
 

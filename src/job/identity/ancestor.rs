@@ -1,11 +1,11 @@
 //! A job key for tasks whose launcher gives none: the process that started them all.
 //!
-//! That is this process's nearest ancestor that is not itself a part of a task of this job: the shell in which the
-//! tasks were started by hand, or the daemon that the launcher keeps on each machine. A script around a task is not
-//! it: it has the variables of the task's launcher in its environment, and is passed over. Variables of other
-//! launchers, or of a job of another size, do not count: a launcher may itself run in a task of another job, and so
-//! may several at a time. The process's start time goes into the key beside its number, because numbers are used
-//! again.
+//! That is this process's nearest ancestor that is not itself a part of a task of this job: the
+//! shell in which the tasks were started by hand, or the daemon that the launcher keeps on each
+//! machine. A script around a task is not it: it has the variables of the task's launcher in its
+//! environment, and is passed over. Variables of other launchers, or of a job of another size, do
+//! not count: a launcher may itself run in a task of another job, and so may several at a time. The
+//! process's start time goes into the key beside its number, because numbers are used again.
 //!
 //! Where the tasks outlived the process that started them, their session is used instead.
 

@@ -85,7 +85,8 @@ impl Launcher {
 
     /// Whether its variables in `env` may describe a job of `tasks` tasks.
     ///
-    /// Only the number of tasks decides: it is the same in all tasks, so that all come to the same result.
+    /// Only the number of tasks decides: it is the same in all tasks, so that all come to
+    /// the same result.
     pub(super) fn may_mean(&self, env: &Env<'_>, tasks: u32) -> bool {
         match self.says(env) {
             Ok(Some(said)) => said.tasks.is_none_or(|said| said == tasks),
@@ -128,8 +129,8 @@ fn read(env: &Env<'_>, name: &str) -> Result<Option<u32>> {
     Ok(number(env, name)?.map(|value| value as u32))
 }
 
-/// The Slurm step in which srun started this task. Batch scripts and interactive allocations have none: Slurm
-/// leaves the variable out, or gives them one of the highest numbers.
+/// The Slurm step in which srun started this task. Batch scripts and interactive allocations have
+/// none: Slurm leaves the variable out, or gives them one of the highest numbers.
 fn slurm_step(env: &Env<'_>) -> Option<u32> {
     let step: u32 = given(env, "SLURM_STEP_ID")?.parse().ok()?;
     (step < 0xffff_fff0).then_some(step)

@@ -5,25 +5,28 @@
 //! 1. `MP_CHILD`, `MP_PROCS` (set by poe, or by hand; one without the other is an error),
 //! 2. `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` (Open MPI),
 //! 3. `PMI_RANK`, `PMI_SIZE` (MPICH's Hydra and its relatives, Slurm's pmi2),
-//! 4. `PMIX_RANK`, with the size from Open MPI, `PMI_SIZE` or Slurm (PMIx itself puts none into the environment),
-//! 5. `SLURM_PROCID`, and `SLURM_STEP_NUM_TASKS` or `SLURM_NTASKS`, inside a step that srun started (a batch
-//!    script has such variables too, but is not a task).
+//! 4. `PMIX_RANK`, with the size from Open MPI, `PMI_SIZE` or Slurm (PMIx itself puts none into
+//!    the environment),
+//! 5. `SLURM_PROCID`, and `SLURM_STEP_NUM_TASKS` or `SLURM_NTASKS`, inside a step that srun started
+//!    (a batch script has such variables too, but is not a task).
 //!
-//! Without any of them it is a job of one task. A rank without a known size is an error: to take such a task
-//! for a job of its own would give wrong results without an error.
+//! Without any of them it is a job of one task. A rank without a known size is an error: to take
+//! such a task for a job of its own would give wrong results without an error.
 //!
-//! The job's key distinguishes the jobs of one user. It is `MP_PARTITION`; else the key of the first of the launchers 2 to
-//! 5 that describes a job of this number of tasks (`PMIX_NAMESPACE` for Open MPI and PMIx, `PMI_JOBID` for Slurm's pmi2,
-//! `SLURM_JOB_ID` with `SLURM_STEP_ID` for Slurm itself); else, as for Hydra, it is derived from the process that
-//! started the tasks (see `ancestor`): programs started by hand from one shell, and the tasks of one `mpiexec`, have
-//! it in common. Keys of launchers that give another number of tasks do not count: a launcher may itself run
-//! inside of a Slurm step or another launcher's job, and so may several at a time.
+//! The job's key distinguishes the jobs of one user. It is `MP_PARTITION`; else the key of the
+//! first of the launchers 2 to 5 that describes a job of this number of tasks (`PMIX_NAMESPACE` for
+//! Open MPI and PMIx, `PMI_JOBID` for Slurm's pmi2, `SLURM_JOB_ID` with `SLURM_STEP_ID` for Slurm
+//! itself); else, as for Hydra, it is derived from the process that started the tasks (see
+//! `ancestor`): programs started by hand from one shell, and the tasks of one `mpiexec`, have it in
+//! common. Keys of launchers that give another number of tasks do not count: a launcher may itself
+//! run inside of a Slurm step or another launcher's job, and so may several at a time.
 //!
-//! Tasks started by hand need an `MP_PARTITION` where two jobs run at the same time from the same shell, or where
-//! the shell ends before the tasks have called `LAPI_Init`.
+//! Tasks started by hand need an `MP_PARTITION` where two jobs run at the same time from the same
+//! shell, or where the shell ends before the tasks have called `LAPI_Init`.
 //!
-//! An MPI library that finds no launcher makes itself a PMIx server and sets PMIx variables in its own process.
-//! Those describe no job: `PMIX_RANK` and `PMIX_NAMESPACE` count only as the process was started with them.
+//! An MPI library that finds no launcher makes itself a PMIx server and sets PMIx variables in its
+//! own process. Those describe no job: `PMIX_RANK` and `PMIX_NAMESPACE` count only as the process
+//! was started with them.
 
 mod ancestor;
 mod launcher;
@@ -46,7 +49,8 @@ pub struct Identity {
     pub task: u32,
     /// How many tasks the job has; at least 1.
     pub tasks: u32,
-    /// The job's key: the same in all its tasks, and different in other jobs of this user on this machine.
+    /// The job's key: the same in all its tasks, and different in other jobs of this user
+    /// on this machine.
     pub key: String,
     /// Which tasks are on this machine.
     pub common: Common,
@@ -61,7 +65,8 @@ pub enum Common {
     All,
     /// These, this task included, in ascending order; at least one task is elsewhere.
     Listed(Vec<u32>),
-    /// A number of tasks, this one included, and the others elsewhere; the launcher does not name them.
+    /// A number of tasks, this one included, and the others elsewhere; the launcher does
+    /// not name them.
     Counted(u32),
 }
 
@@ -70,8 +75,8 @@ pub fn key_of_partition(partition: &str) -> String {
     format!("MP_PARTITION {partition}")
 }
 
-/// Whether the process had this variable with this value when it was started, as far as can be known: the library of a program
-/// may have set it since.
+/// Whether the process had this variable with this value when it was started, as far as can be
+/// known: the library of a program may have set it since.
 pub(in crate::job) fn was_started_with(name: &str, value: &str) -> bool {
     Environ::of_this_process().is_none_or(|first| first.get(name).as_deref() == Some(value))
 }
@@ -80,13 +85,14 @@ impl Identity {
     /// Reads the environment.
     ///
     /// # Errors
-    /// `LAPI_ERR_NO_ENV_VAR`: one of two variables that belong together is missing, or a number is out of range.
-    /// `LAPI_ERR_SHM_SETUP`: `MP_COMMON_TASKS` contradicts the rest.
+    /// `LAPI_ERR_NO_ENV_VAR`: one of two variables that belong together is missing, or a number is
+    /// out of range. `LAPI_ERR_SHM_SETUP`: `MP_COMMON_TASKS` contradicts the rest.
     pub fn from_env(env: &Env<'_>) -> Result<Self> {
         Self::from_env_and(env, Environ::of_this_process, ancestor::key)
     }
 
-    /// [`Self::from_env`] of a process that has this environment from its start, and no launcher that could be found without it.
+    /// [`Self::from_env`] of a process that has this environment from its start, and no launcher
+    /// that could be found without it.
     ///
     /// # Errors
     /// The errors of [`Self::from_env`].
@@ -101,8 +107,8 @@ impl Identity {
         Self { task: 0, tasks: 1, key, common: Common::All, source: "no launcher" }
     }
 
-    /// The tasks on this machine in ascending order, this one included; `None` when the launcher does not
-    /// name them.
+    /// The tasks on this machine in ascending order, this one included; `None` when the launcher
+    /// does not name them.
     pub fn common_tasks(&self) -> Option<Vec<u32>> {
         match &self.common {
             Common::All => Some((0..self.tasks).collect()),
@@ -126,8 +132,9 @@ impl Identity {
         }
     }
 
-    /// [`Self::from_env`], with the environment that the process was started with where it can be known, and
-    /// `ancestor`, which gives the key of a launcher's job of that number of tasks when no variable has one.
+    /// [`Self::from_env`], with the environment that the process was started with where it can be
+    /// known, and `ancestor`, which gives the key of a launcher's job of that number of tasks when
+    /// no variable has one.
     fn from_env_and(
         env: &Env<'_>,
         started_with: impl FnOnce() -> Option<Environ>,

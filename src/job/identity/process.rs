@@ -40,7 +40,8 @@ impl Stat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The second field, the program's name in parentheses, may hold anything, parentheses and blanks included.
+    /// The second field, the program's name in parentheses, may hold anything, parentheses and
+    /// blanks included.
     fn parse(text: &str) -> Option<Self> {
         let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
         let parent = fields.nth(1)?.parse().ok()?;

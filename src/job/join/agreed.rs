@@ -25,7 +25,8 @@ pub(super) struct Agreed {
     pub(super) longest_body: usize,
 }
 
-/// The network, and shared memory where there is some. With `coalesces`, small packets of a stream leave together.
+/// The network, and shared memory where there is some. With `coalesces`, small packets of a stream
+/// leave together.
 pub(super) fn join<F: Transport + 'static>(
     far: F,
     coalesces: bool,

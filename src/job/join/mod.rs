@@ -1,8 +1,9 @@
 //! How a task joins its job: the transport to the other tasks, and which of them share its host.
 //!
-//! A job on one machine uses shared memory; LAPI_Init is local then. Otherwise the tasks exchange cards first ([`network`]), and
-//! those of one host use [`shared_memory`] between them unless LAPI_USE_SHM is `no`. Tasks that no launcher has started exchange
-//! nothing: the program itself knows their addresses ([`standalone`]).
+//! A job on one machine uses shared memory; LAPI_Init is local then. Otherwise the tasks exchange
+//! cards first ([`network`]), and those of one host use [`shared_memory`] between them unless
+//! LAPI_USE_SHM is `no`. Tasks that no launcher has started exchange nothing: the program itself
+//! knows their addresses ([`standalone`]).
 
 mod agreed;
 mod fabric;
@@ -37,7 +38,8 @@ pub struct Joined {
     pub hosts: Hosts,
     /// Lines about the choice, for MP_INFOLEVEL 2.
     pub notes: Vec<String>,
-    /// Lines about the addresses of all hosts, and what has become of each; none where no network is used.
+    /// Lines about the addresses of all hosts, and what has become of each; none where no
+    /// network is used.
     pub networks: Vec<String>,
     /// This process has taken the place of one that has died, as the launcher says.
     pub replaces: bool,
@@ -61,7 +63,8 @@ struct Joining<'a> {
     ignores_addresses: bool,
 }
 
-/// Joins the job as `identity` says. `listing`: the addresses of the tasks, where the program has any.
+/// Joins the job as `identity` says. `listing`: the addresses of the tasks, where the
+/// program has any.
 ///
 /// # Errors
 /// As the man page of LAPI_Init says; the detail names variable, task or limit.

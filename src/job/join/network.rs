@@ -1,4 +1,5 @@
-//! A job on several hosts: the tasks exchange cards, choose networks, and each opens the transports that it needs.
+//! A job on several hosts: the tasks exchange cards, choose networks, and each opens the transports
+//! that it needs.
 
 use super::agreed::{Agreed, failed, groups};
 use super::fabric::network_preferences;
@@ -22,13 +23,14 @@ use std::time::Instant;
 /// What a card with the candidates of a task is published under.
 const OFFER: &str = "offer";
 
-/// Opens the network, and shared memory to the tasks of this host. Collective: returns when all tasks have published their
-/// cards.
+/// Opens the network, and shared memory to the tasks of this host. Collective: returns when all
+/// tasks have published their cards.
 ///
 /// # Errors
-/// `LAPI_ERR_CSS_LOAD_FAILED`: no launcher that can exchange cards, no provider, no network that carries packets between all hosts, a task
-/// that cannot take part; the detail says which. `LAPI_ERR_NO_UDP_HNDLR`: no launcher, and UDP is wanted. `LAPI_ERR_SHM_SETUP`:
-/// LAPI_USE_SHM is `only`, and there is more than one host.
+/// `LAPI_ERR_CSS_LOAD_FAILED`: no launcher that can exchange cards, no provider, no network that
+/// carries packets between all hosts, a task that cannot take part; the detail says which.
+/// `LAPI_ERR_NO_UDP_HNDLR`: no launcher, and UDP is wanted. `LAPI_ERR_SHM_SETUP`: LAPI_USE_SHM is
+/// `only`, and there is more than one host.
 pub(super) fn open(place: &Joining<'_>) -> Result<Joined> {
     let Joining { config, identity, instance, opening, .. } = *place;
     let deadline = Instant::now() + config.init_timeout;
@@ -159,8 +161,8 @@ impl Offered {
     }
 }
 
-/// Where this task answers those that try its candidates. Without sockets it cannot take part in a network; the others learn of it, and
-/// tasks of one host may need none.
+/// Where this task answers those that try its candidates. Without sockets it cannot take part in a
+/// network; the others learn of it, and tasks of one host may need none.
 fn with_sockets(offered: Result<Offered>) -> (Result<Offered>, Sockets) {
     let opened = offered.and_then(|offered| Ok((Sockets::open(offered.carrier)?, offered)));
     match opened {
@@ -185,12 +187,14 @@ impl Own {
     }
 }
 
-/// What the process before this one has published, whose place this one takes; without its endpoints if the job needs no network.
+/// What the process before this one has published, whose place this one takes; without its
+/// endpoints if the job needs no network.
 fn card_before(exchange: &mut dyn Exchange, me: Task) -> Option<Card> {
     [CARD, OFFER].iter().find_map(|key| Card::decode(&exchange.lookup(me, key).ok()?))
 }
 
-/// Opens the endpoints that the process before this one has had: the other tasks on its host watch it, and all use these networks.
+/// Opens the endpoints that the process before this one has had: the other tasks on its host watch
+/// it, and all use these networks.
 fn open_again(place: &Joining<'_>, offered: &Result<Offered>, before: &Card) -> Result<(Option<Own>, Card)> {
     let card = own_card(offered, [0; 2]);
     if before.host != card.host {
@@ -282,7 +286,8 @@ fn publish(exchange: &mut dyn Exchange, key: &str, card: &Card) -> Result<()> {
     exchange.publish(key, &bytes)
 }
 
-/// The processes of the tasks that no launcher watches and this task sees, by task; see [`connect::Settings`].
+/// The processes of the tasks that no launcher watches and this task sees, by task; see
+/// [`connect::Settings`].
 ///
 /// [`connect::Settings`]: crate::job::connect::Settings
 fn visible(place: &Joining<'_>, cards: &[Card]) -> Box<[Process]> {

@@ -1,5 +1,6 @@
-//! The socket of this task at a port that the other tasks know. A forked child closes its copy: the port would stay taken as long as the child
-//! lives, for this process when it opens LAPI again, and for another one that takes its place.
+//! The socket of this task at a port that the other tasks know. A forked child closes its copy: the
+//! port would stay taken as long as the child lives, for this process when it opens LAPI again, and
+//! for another one that takes its place.
 
 use crate::job::channel::Inherited;
 use crate::transport::udp::device::{Datagram, Device};

@@ -37,7 +37,8 @@ pub(super) fn listed(rails: &[(String, String)]) -> String {
     format!("{} rails: {}", rails.len(), names.join(", "))
 }
 
-/// Attention messages, when failover was asked for and is not possible: `why`, unless a device is named.
+/// Attention messages, when failover was asked for and is not possible: `why`, unless a
+/// device is named.
 pub(super) fn warn(place: &Joining<'_>, rails: usize, network: &str, why: &str) {
     let Joining { config, identity, .. } = *place;
     let on_all = config.euidevice.as_deref() == Some("sn_all");
@@ -58,7 +59,8 @@ fn attention(code: i32, what: &str) {
     }
 }
 
-/// The state of the links of these networks and interfaces, and the names of the rails for messages.
+/// The state of the links of these networks and interfaces, and the names of the
+/// rails for messages.
 pub(super) fn links(place: &Joining<'_>, rails: Vec<(String, String)>) -> (Box<dyn Links>, Vec<String>) {
     let verbose = place.config.info_level >= 1;
     let interfaces = rails.iter().map(|(_, interface)| Some(interface_of(interface))).collect();

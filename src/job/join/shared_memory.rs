@@ -1,4 +1,5 @@
-//! Shared memory between the tasks of one host: the listener, and what this task sends about itself.
+//! Shared memory between the tasks of one host: the listener, and what this task
+//! sends about itself.
 
 use super::Joining;
 use crate::base::asymmetric_barrier;
@@ -16,8 +17,8 @@ use crate::transport::shm::{Own, ShmTransport, segment};
 use crate::wire::hello::Hello;
 use std::sync::Arc;
 
-/// Begins to listen for the other tasks of this host, of which there may be `here`. `secret` is the job's, `processes` as
-/// [`connect::Settings`] has them.
+/// Begins to listen for the other tasks of this host, of which there may be `here`. `secret` is the
+/// job's, `processes` as [`connect::Settings`] has them.
 ///
 /// # Errors
 /// `LAPI_ERR_SHM_SETUP`: the system lacks something, or another user has this task's name.
@@ -28,7 +29,8 @@ pub(super) fn open(
     processes: Box<[Process]>,
 ) -> Result<ShmTransport> {
     let Joining { config, identity, instance, thread_config, openings, opening, .. } = *place;
-    // Each task that this one connects with takes two descriptors, and more for a moment. If there are not enough, connecting reports that.
+    // Each task that this one connects with takes two descriptors, and more for a moment. If there
+    // are not enough, connecting reports that.
     let _ = open_files::allow(4 * u64::from(here) + 64);
     let hello = hello(here);
     let asymmetric = hello.asymmetric;
@@ -62,7 +64,8 @@ fn listen(service: connect::Service, thread_config: ThreadConfig) -> Result<Box<
     let ready = Arc::new((Mutex::new(false), Condvar::new()));
     let known = ready.clone();
     let thread = thread::spawn("lapi-conn", thread_config, move || {
-        // The C library makes an arena for the thread now, and not later, when the program's own memory would be moved by it.
+        // The C library makes an arena for the thread now, and not later, when the program's own
+        // memory would be moved by it.
         drop(std::hint::black_box(Box::new([0_u8; 64])));
         *known.0.lock() = true;
         known.1.notify_all();

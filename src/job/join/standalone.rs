@@ -1,6 +1,8 @@
-//! Tasks that no launcher has started, whose addresses the program gives (chapter 16 of the manual, docs/design/0020-standalone.md).
+//! Tasks that no launcher has started, whose addresses the program gives (chapter 16 of the manual,
+//! docs/design/0020-standalone.md).
 //!
-//! LAPI_Init waits for no other task: what the tasks must agree upon is a part of their key, or agreed upon when two of them connect.
+//! LAPI_Init waits for no other task: what the tasks must agree upon is a part of their key, or
+//! agreed upon when two of them connect.
 
 use super::agreed::{failed, join};
 use super::port::Port;
@@ -41,10 +43,12 @@ pub trait Listing {
     /// How it gives them, for a job of this number of tasks.
     fn way(&self, tasks: u32) -> Way;
 
-    /// The addresses, one for each task. `own` is where a socket of this task receives already, if there is a handler.
+    /// The addresses, one for each task. `own` is where a socket of this task receives already, if
+    /// there is a handler.
     ///
     /// # Errors
-    /// `LAPI_ERR_USER_UDP_HNDLR_FAIL`: the handler has failed. `LAPI_ERR_UDP_PORT_INFO`: there are too few.
+    /// `LAPI_ERR_USER_UDP_HNDLR_FAIL`: the handler has failed. `LAPI_ERR_UDP_PORT_INFO`:
+    /// there are too few.
     fn read(&mut self, identity: &Identity, own: Option<Address>) -> Result<Vec<Address>>;
 }
 
@@ -56,9 +60,10 @@ pub(super) fn is_meant(config: &Config, identity: &Identity) -> bool {
 /// Opens shared memory to the tasks of this host, and UDP to the others. Waits for none of them.
 ///
 /// # Errors
-/// `LAPI_ERR_NO_UDP_HNDLR`, `LAPI_ERR_USER_UDP_HNDLR_FAIL`, `LAPI_ERR_UDP_PORT_INFO`: there are no addresses, or wrong ones.
-/// `LAPI_ERR_UDP_SOCKET`: this task cannot receive at its own. `LAPI_ERR_NO_ENV_VAR`: there is no secret. `LAPI_ERR_SHM_SETUP`:
-/// LAPI_USE_SHM is `only`, and there is another host. The detail says what to set.
+/// `LAPI_ERR_NO_UDP_HNDLR`, `LAPI_ERR_USER_UDP_HNDLR_FAIL`, `LAPI_ERR_UDP_PORT_INFO`: there are no
+/// addresses, or wrong ones. `LAPI_ERR_UDP_SOCKET`: this task cannot receive at its own.
+/// `LAPI_ERR_NO_ENV_VAR`: there is no secret. `LAPI_ERR_SHM_SETUP`: LAPI_USE_SHM is `only`, and
+/// there is another host. The detail says what to set.
 pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joined> {
     let Joining { config, identity, .. } = *place;
     let all = interfaces().map_err(|reason| failed(format!("udp: no list of interfaces: {reason}")))?;
@@ -137,7 +142,8 @@ pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joi
 
 /// A socket whose address a handler may give to the other tasks.
 fn early_port(config: &Config, all: &[Interface], any_family: bool) -> Result<Port> {
-    // The program gives the addresses: a device that this system does not have, such as en0, is no error.
+    // The program gives the addresses: a device that this system does not have, such as
+    // en0, is no error.
     let any = Config { euidevice: None, ..config.clone() };
     let usable = |config| {
         let is_usable =
@@ -220,7 +226,8 @@ fn derived(place: &Joining<'_>, secret: &Secret, hosts: &[u32]) -> Secret {
     secret::derive(secret, &[b"standalone", partition.as_bytes(), &numbers, &hosts])
 }
 
-/// The addresses as the program has given them, and what the tasks of this host have said when they connected.
+/// The addresses as the program has given them, and what the tasks of this host have said when
+/// they connected.
 struct ByList {
     addresses: Addresses,
     /// By task: whether it is on this host.
@@ -240,7 +247,8 @@ impl Directory for ByList {
     }
 
     fn note_process(&mut self, peer: Task, process: Process) {
-        // One that seems to have ended, although it has just replied, has a number of another numbering.
+        // One that seems to have ended, although it has just replied, has a number of
+        // another numbering.
         let is_seen = self.here[peer as usize] && !process.is_gone();
         self.processes[peer as usize] = if is_seen { process } else { Process::default() };
     }

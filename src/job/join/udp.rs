@@ -106,8 +106,8 @@ pub(super) fn provider(config: &Config) -> String {
     format!("udp with LAPI_NET_SECURITY={}", config.net_security.word())
 }
 
-/// The longest time after which something is sent again. MP_RETRANSMIT_INTERVAL counts polling loops: its default is taken for that of
-/// MP_POLLING_INTERVAL.
+/// The longest time after which something is sent again. MP_RETRANSMIT_INTERVAL counts polling
+/// loops: its default is taken for that of MP_POLLING_INTERVAL.
 fn longest_interval(config: &Config) -> Duration {
     const LOOP: Duration = Duration::from_nanos(400);
     config.polling_interval.min(LOOP * config.retransmit_interval)
@@ -203,7 +203,8 @@ mod tests {
         assert_eq!((longest(&cards, "a"), longest(&cards, "b")), (8000, 1400));
     }
 
-    /// A job of two tasks on this machine, in one opening of LAPI, with a secret that the user has set.
+    /// A job of two tasks on this machine, in one opening of LAPI, with a secret that
+    /// the user has set.
     struct Opening {
         exchanges: [InMemory; 2],
         secret: Secret,
@@ -228,7 +229,8 @@ mod tests {
             Self { exchanges, secret }
         }
 
-        /// One of the tasks, and where it receives. The other one, which is a process that lives as long, receives at `other`.
+        /// One of the tasks, and where it receives. The other one, which is a process that lives as
+        /// long, receives at `other`.
         fn task(&self, me: Task, other: SocketAddr) -> (Box<dyn Transport>, SocketAddr) {
             let (config, identity) = (config(&[]), identity(me));
             let openings = Openings::from_env(&|_| None, "notices", 2, 0);
@@ -284,7 +286,8 @@ mod tests {
         (task.tally().refused, replies)
     }
 
-    /// What was recorded in an opening is refused in the next one, although the processes and LAPI_JOB_SECRET are the same.
+    /// What was recorded in an opening is refused in the next one, although the processes and
+    /// LAPI_JOB_SECRET are the same.
     #[test]
     fn a_notice_of_another_opening_is_refused() {
         let recorder = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");

@@ -1,4 +1,5 @@
-//! Over the loopback: places where nothing listens, where somebody else does, and where nothing answers.
+//! Over the loopback: places where nothing listens, where somebody else does, and where
+//! nothing answers.
 
 use super::*;
 use std::net::{Ipv4Addr, TcpListener};

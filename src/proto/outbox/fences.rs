@@ -7,8 +7,8 @@ use crate::wire::frame::Task;
 use crate::wire::packet::Head;
 
 impl Outbox {
-    /// Asks every peer that was sent something since the last fence to confirm it, and calls `note` with each peer
-    /// and the number of messages that it must confirm.
+    /// Asks every peer that was sent something since the last fence to confirm it, and calls `note`
+    /// with each peer and the number of messages that it must confirm.
     pub fn ask(&mut self, link: &mut impl Link, mut note: impl FnMut(Task, u64)) {
         for at in 0..self.unfenced.members().len() {
             let peer = self.unfenced.members()[at];

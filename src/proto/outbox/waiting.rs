@@ -23,7 +23,8 @@ impl Outbox {
         self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.parked.len())
     }
 
-    /// How many bytes of this task's memory are taken by what waits for `peer`. The program's own memory does not count.
+    /// How many bytes of this task's memory are taken by what waits for `peer`. The program's own
+    /// memory does not count.
     pub fn bytes(&self, peer: Task) -> usize {
         self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.taken.bytes)
     }

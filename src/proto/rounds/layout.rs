@@ -108,7 +108,8 @@ impl Layout {
         (away != 0 && away.is_multiple_of(width)).then_some(self.me.wrapping_sub(away as u32))
     }
 
-    /// The distance in groups of the leader that comes after `at` others in the exchange of this reach.
+    /// The distance in groups of the leader that comes after `at` others in the exchange
+    /// of this reach.
     fn distance(&self, reach: u32, at: usize) -> Option<u32> {
         let far = u64::from(reach) * (at as u64 + 1);
         let is = self.leads() && at < EXCHANGE_RADIX as usize - 1 && far < u64::from(self.group_count());
@@ -129,7 +130,8 @@ impl Layout {
         self.groups.start(group, self.tasks)
     }
 
-    /// The position number `at` of those whose packets this task needs in a round: none, or up to [`SENDERS`].
+    /// The position number `at` of those whose packets this task needs in a round: none, or up
+    /// to [`SENDERS`].
     fn sender(&self, round: u16, at: usize) -> Option<u32> {
         match self.kind(round)? {
             Kind::Gather(width) => self.child(width, at),
@@ -192,12 +194,14 @@ impl Layout {
         }
     }
 
-    /// Whether the values that a round brings replace those that this task has; otherwise they follow them.
+    /// Whether the values that a round brings replace those that this task has; otherwise
+    /// they follow them.
     pub(super) fn replaces(&self, round: u16) -> bool {
         matches!(self.kind(round), Some(Kind::Release(width)) if self.parent(width).is_some())
     }
 
-    /// How many tasks this number of groups has, from group `first` upwards; group 0 follows the last one.
+    /// How many tasks this number of groups has, from group `first` upwards; group 0
+    /// follows the last one.
     fn tasks_of(&self, first: u32, groups: u32) -> usize {
         let (end, count) = (u64::from(first) + u64::from(groups), u64::from(self.group_count()));
         let (from, around) = (self.leader_of(first), end.saturating_sub(count) as u32);
@@ -214,7 +218,8 @@ impl Groups {
         }
     }
 
-    /// The position of the first task of a group; of the group after the last one: the number of tasks.
+    /// The position of the first task of a group; of the group after the last one: the
+    /// number of tasks.
     fn start(&self, group: u32, tasks: u32) -> u32 {
         match self {
             Self::Even(size) => group.saturating_mul(*size).min(tasks),

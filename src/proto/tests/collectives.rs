@@ -1,4 +1,5 @@
-//! Barriers and exchanges of jobs of all sizes, while packets and signals overtake each other and tasks run ahead.
+//! Barriers and exchanges of jobs of all sizes, while packets and signals overtake each other and
+//! tasks run ahead.
 
 use super::network::Network;
 use super::{placement, random_hosts, seeds};
@@ -14,8 +15,8 @@ fn value(round: usize, task: u64) -> Option<u64> {
     (round % 3 != 2).then(|| (round as u64) << 32 | (task * 3 + 1))
 }
 
-/// A job whose tasks go through a number of rounds, each as fast as it can. Few outboxes are shared by many tasks where
-/// nothing is ever parked.
+/// A job whose tasks go through a number of rounds, each as fast as it can. Few outboxes are shared
+/// by many tasks where nothing is ever parked.
 struct Job {
     tasks: u32,
     rounds: usize,
@@ -25,7 +26,8 @@ struct Job {
     /// In which round each task is.
     at: Vec<usize>,
     entered: usize,
-    /// The host of each task, and the task of each host that has sent to another host or received from one.
+    /// The host of each task, and the task of each host that has sent to another host or
+    /// received from one.
     hosts: Vec<u32>,
     crossing: BTreeMap<u32, Task>,
     /// How many packets each task has sent, those that carry the same values further not counted.
@@ -173,7 +175,8 @@ fn jobs_on_one_to_forty_hosts() {
     });
 }
 
-/// The trees of a host with more than 256 tasks have three levels, those of the others as many rounds.
+/// The trees of a host with more than 256 tasks have three levels, those of the others
+/// as many rounds.
 #[test]
 fn a_host_with_three_hundred_tasks_beside_small_ones() {
     let hosts = (0..306).map(|task| if task % 51 == 7 { 1 + task / 153 } else { 0 }).collect();
@@ -208,7 +211,8 @@ fn thousands_of_tasks_meet() {
     large(vec![0; tasks], 2..3);
 }
 
-/// One operation in which each task takes part in a barrier or in an exchange, as `exchange` has it: what it brings to each.
+/// One operation in which each task takes part in a barrier or in an exchange, as `exchange` has
+/// it: what it brings to each.
 fn mixed(
     job: &mut [Collectives],
     network: &mut Network,
@@ -286,7 +290,8 @@ fn a_barrier_that_meets_an_exchange_fails_in_every_task() {
     });
 }
 
-/// Signals are all that a barrier needs, and a task that is one operation ahead is not taken for one that has made another call.
+/// Signals are all that a barrier needs, and a task that is one operation ahead is not taken for
+/// one that has made another call.
 #[test]
 fn a_signal_of_the_next_operation_is_none_of_this_one() {
     let mut network = Network::new(1, 4, 0.0, true).with_signals(1.0);
@@ -324,7 +329,8 @@ fn a_signal_of_the_next_operation_is_none_of_this_one() {
     }
 }
 
-/// Whatever a packet says, it asks for no memory that it has not the right to, and what is right still counts.
+/// Whatever a packet says, it asks for no memory that it has not the right to, and what is
+/// right still counts.
 #[test]
 fn malformed_packets_change_nothing() {
     let body = [9u64; 16];
@@ -334,7 +340,8 @@ fn malformed_packets_change_nothing() {
             member.arrive(src, &Part { sequence: 0, round, offset, other: 0 }, body.as_ptr().cast(), len)
         }
     };
-    // Task 0 of 40 leads tasks 1 to 15, and exchanges with the leaders 16 and 32, the second of which leads 7 others.
+    // Task 0 of 40 leads tasks 1 to 15, and exchanges with the leaders 16 and 32, the second of
+    // which leads 7 others.
     let mut member = Collectives::new(0, 40, None);
     for round in [2, 3, 31, 63, 64, 65, 1000, u16::MAX] {
         assert!(!arrive(&mut member, 1, round, 0, 8), "round {round} of 40 tasks");

@@ -1,5 +1,5 @@
-//! Barriers and exchanges of jobs in which tasks die: each remaining task completes each of them, in step with the others. And
-//! barriers after a task has rejoined.
+//! Barriers and exchanges of jobs in which tasks die: each remaining task completes each of them,
+//! in step with the others. And barriers after a task has rejoined.
 
 use super::network::Network;
 use super::{placement, random_hosts, seeds};
@@ -97,7 +97,8 @@ impl Job {
         self.advance(packet.dst);
     }
 
-    /// `task` finds out about the task that it awaits, if that is dead and nothing of it is under way.
+    /// `task` finds out about the task that it awaits, if that is dead and nothing of
+    /// it is under way.
     fn look_around(&mut self, task: Task) {
         let awaited: Vec<Task> = self.members[task as usize].collectives.awaited().collect();
         for awaited in awaited {
@@ -195,7 +196,8 @@ fn the_remaining_tasks_of_several_hosts_end_in_step() {
     });
 }
 
-/// A task that never comes: every other one learns of it in the very first operation, and in all later ones.
+/// A task that never comes: every other one learns of it in the very first operation, and in
+/// all later ones.
 #[test]
 fn no_task_completes_what_a_dead_task_has_not_entered() {
     seeds(4, |seed| {
@@ -214,7 +216,8 @@ fn no_task_completes_what_a_dead_task_has_not_entered() {
     });
 }
 
-/// A task that has seen an operation fail need not enter another one for the others to get out of it.
+/// A task that has seen an operation fail need not enter another one for the others to
+/// get out of it.
 #[test]
 fn no_task_waits_for_a_task_that_has_given_up() {
     seeds(10, |seed| {
@@ -224,7 +227,8 @@ fn no_task_waits_for_a_task_that_has_given_up() {
             let hosts = if seed % 2 == 0 { random_hosts(&mut rng, tasks) } else { vec![0; tasks as usize] };
             let mut job = Job::on(&hosts, Network::new(seed, 4, 0.1, false).with_signals(0.5), 64, CODES[0]);
             job.kill(missing);
-            // One after the other enters, alone, as often as it likes, and the first ones never again.
+            // One after the other enters, alone, as often as it likes, and the first
+            // ones never again.
             let mut order: Vec<Task> = (0..tasks).filter(|&task| task != missing).collect();
             (0..order.len()).for_each(|at| order.swap(at, rng.below(tasks as u64 - 1) as usize));
             let mut waiting = Vec::new();
@@ -269,7 +273,8 @@ fn the_last_packets_of_a_dead_task_count() {
     }
 }
 
-/// The failure of a task in a later operation says nothing of this one, for which its packet may still be under way.
+/// The failure of a task in a later operation says nothing of this one, for which its packet may
+/// still be under way.
 #[test]
 fn a_task_that_fails_later_may_still_complete_this_operation() {
     let mut network = Network::new(1, 4, 0.0, true);
@@ -294,8 +299,9 @@ fn a_task_that_fails_later_may_still_complete_this_operation() {
     assert_eq!(member.advance(&mut outbox, &mut network.link(0)), Some(Err(missing)));
 }
 
-/// A task dies, and another process takes its place. The others have failed in more or fewer operations; each lets it rejoin when it
-/// likes, and goes on with barriers. All of them meet again, in step.
+/// A task dies, and another process takes its place. The others have failed in more or fewer
+/// operations; each lets it rejoin when it likes, and goes on with barriers. All of them meet
+/// again, in step.
 fn rejoin(seed: u64, tasks: u32) {
     let mut rng = Rng::stream(seed, tasks.into());
     let network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.3));
@@ -322,7 +328,8 @@ fn rejoin(seed: u64, tasks: u32) {
         alive: true,
     };
     job.members.iter_mut().for_each(|member| member.outcomes.clear());
-    // The position of each task when it lets the other one rejoin, as they arrive there; and what that one reports to each.
+    // The position of each task when it lets the other one rejoin, as they arrive there; and what
+    // that one reports to each.
     let (mut joined, mut positions, mut reports) = (vec![false; tasks as usize], Vec::new(), Vec::new());
     joined[back as usize] = true;
     let (mut highest, mut steps) = (0, 0);

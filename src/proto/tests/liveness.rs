@@ -1,4 +1,5 @@
-//! Silence in virtual time: tasks that reply, tasks that do not, and watchers that were away themselves.
+//! Silence in virtual time: tasks that reply, tasks that do not, and watchers that were
+//! away themselves.
 
 use super::seeds;
 use crate::base::rng::Rng;
@@ -77,7 +78,8 @@ fn a_task_that_replies_is_never_given_up() {
         let mut watch = Watch::default();
         let mut reply_at = None;
         for _ in 0..20_000 {
-            // Rarely the watcher itself is stopped, for any time; the reply arrives meanwhile or right after.
+            // Rarely the watcher itself is stopped, for any time; the reply arrives meanwhile
+            // or right after.
             let after = if rng.chance(0.001) { ms(rng.below(100_000_000)) } else { ms(1 + rng.below(500)) };
             if watch.look(after, timeout) {
                 reply_at = Some(watch.now + ms(rng.below(2_000)));

@@ -1,12 +1,14 @@
 //! The protocol on a simulated network, from seeds.
 //!
 //! * [`network`]: packets that overtake each other, and links without room.
-//! * [`traffic`]: messages, gets and fences among tasks. [`collectives`]: barriers and exchanges, [`departures`]: the
-//!   same when tasks die. [`operations`]: cookies and epochs. [`liveness`]: silence, in virtual time.
+//! * [`traffic`]: messages, gets and fences among tasks. [`collectives`]: barriers and exchanges,
+//!   [`departures`]: the same when tasks die. [`operations`]: cookies and epochs. [`liveness`]:
+//!   silence, in virtual time.
 //!
 //! The tests of one lane are beside it, in `outbox_tests.rs` and `inbox_tests.rs`.
 //!
-//! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
+//! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n
+//! times as many.
 
 mod collectives;
 mod departures;

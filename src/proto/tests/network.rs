@@ -85,7 +85,8 @@ impl Network {
         Self { signal, ..self }
     }
 
-    /// A signal arrives now, if there is any, and if it is not a packet's turn. Returns the task that it is for.
+    /// A signal arrives now, if there is any, and if it is not a packet's turn. Returns the task
+    /// that it is for.
     pub fn signal_arrives(&mut self) -> Option<Task> {
         if self.signals.is_empty() || !self.flying.is_empty() && self.rng.chance(0.5) {
             return None;
@@ -99,8 +100,8 @@ impl Network {
         Some(dst)
     }
 
-    /// Two tasks part: what is under way between them, and the numbers that they have given each other, are gone. Until they join again
-    /// nothing finds room.
+    /// Two tasks part: what is under way between them, and the numbers that they have given each
+    /// other, are gone. Until they join again nothing finds room.
     pub fn part(&mut self, one: Task, other: Task) {
         let concerns = |src: Task, dst: Task| (src, dst) == (one, other) || (dst, src) == (one, other);
         self.flying.retain(|packet| !concerns(packet.src, packet.dst));
@@ -147,7 +148,8 @@ impl Network {
         let mut packet = self.flying.swap_remove(at);
         if let Some(lent) = packet.lent {
             let to = packet.body.as_mut_ptr().cast::<u8>();
-            // SAFETY: the sender leaves its memory alone until the report below; the piece ends the body.
+            // SAFETY: the sender leaves its memory alone until the report below; the piece
+            // ends the body.
             unsafe { bytes::copy(lent, to.add(packet.len - lent.len)) };
             self.completed.push((packet.src, Ticket(packet.serial)));
         }
@@ -178,7 +180,8 @@ impl Link for NetworkLink<'_> {
             *between += 1;
         }
         network.serial += 1;
-        // Of a taken packet the second piece is read when it arrives: what the sender does to it before that shows.
+        // Of a taken packet the second piece is read when it arrives: what the sender does to it
+        // before that shows.
         let lent = packet.lendable().filter(|_| network.rng.chance(network.take));
         // SAFETY: the caller's promise.
         let body = unsafe { gather(packet) };

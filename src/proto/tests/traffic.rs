@@ -1,4 +1,5 @@
-//! Messages, gets and fences among a few tasks, until everything is delivered; fences are held to their word.
+//! Messages, gets and fences among a few tasks, until everything is delivered; fences are held
+//! to their word.
 
 use super::network::{Network, Packet};
 use super::seeds;
@@ -23,7 +24,8 @@ struct DirectCopy {
     /// Where it goes.
     sink: Box<[u8]>,
     delivered: bool,
-    /// How often it was reported that the sender is done with its memory; the send may have reported it already.
+    /// How often it was reported that the sender is done with its memory; the send may have
+    /// reported it already.
     reported: u32,
     free: bool,
 }

@@ -36,7 +36,8 @@ impl Symbol {
             };
         };
         let base = found.dli_fbase as usize;
-        // In the header of an ELF file, which is mapped there: whether it has fixed addresses, and so is a program.
+        // In the header of an ELF file, which is mapped there: whether it has fixed addresses, and
+        // so is a program.
         // SAFETY: the loader says that the file is mapped from there on.
         let fixed = unsafe { (found.dli_fbase as *const u8).add(16).cast::<u16>().read_unaligned() } == 2;
         // SAFETY: the text is the loader's.

@@ -25,10 +25,11 @@ impl Registers {
         Self { instruction: registers[PLACES.0] as usize, stack: registers[PLACES.1] as usize, context }
     }
 
-    /// Returns from a function of which no instruction has run, if something has called it. For the unwinder alone:
-    /// the handler sets the registers back.
+    /// Returns from a function of which no instruction has run, if something has called it. For the
+    /// unwinder alone: the handler sets the registers back.
     pub(super) fn leave(&mut self) -> bool {
-        // SAFETY: a thread that called something has a stack. Of one that has none, this read is the fault that ends the process.
+        // SAFETY: a thread that called something has a stack. Of one that has none, this read is
+        // the fault that ends the process.
         let caller = unsafe { (self.stack as *const usize).read_unaligned() };
         if Symbol::of(caller).file.is_null() {
             return false;

@@ -19,8 +19,8 @@ pub(super) fn write(registers: &mut Registers) {
     let mut number = 0;
     let left = Symbol::of(registers.instruction).file.is_null();
     if left {
-        // A call to where no code is, through a pointer that is not valid. The unwinder would read there: it
-        // begins at the caller.
+        // A call to where no code is, through a pointer that is not valid. The unwinder would read
+        // there: it begins at the caller.
         let mut line = Line::new();
         let _ = Symbol::of(registers.instruction).write(&mut line, number, Named::default());
         line.end();
@@ -37,7 +37,8 @@ pub(super) fn write(registers: &mut Registers) {
     // This handler and what called it come first.
     let first = frames.iter().position(|frame| *frame as usize == registers.instruction).unwrap_or(0);
     let frames = &frames[first..];
-    // What follows reads files and starts a process: with a file system that does not answer, this is all.
+    // What follows reads files and starts a process: with a file system that does not
+    // answer, this is all.
     addresses(frames);
     let question = question(frames, left);
     let mut known = false;

@@ -57,8 +57,8 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         self.outgoing.send(&mut self.inner);
     }
 
-    /// What waits leaves before: to recall may take long, and what was sent to the peer before has left. Without room it is given up: it would
-    /// block what waits for others.
+    /// What waits leaves before: to recall may take long, and what was sent to the peer before has
+    /// left. Without room it is given up: it would block what waits for others.
     fn recall(&mut self, peer: Task) {
         self.outgoing.send(&mut self.inner);
         self.outgoing.forget(peer);

@@ -44,7 +44,8 @@ impl Incoming {
         let mut words = self.spare.take().unwrap_or_default();
         words.clear();
         words.reserve(packet.body_len / 8);
-        // SAFETY: the body is readable until the packet is released, and begins at a multiple of 8; there is room for all of its words.
+        // SAFETY: the body is readable until the packet is released, and begins at a multiple of 8;
+        // there is room for all of its words.
         unsafe {
             words.as_mut_ptr().copy_from_nonoverlapping(packet.body.cast(), packet.body_len / 8);
             words.set_len(packet.body_len / 8);
@@ -83,7 +84,8 @@ impl Incoming {
         true
     }
 
-    /// A bundle that has another packet is the next one that is looked at, if it was before, and otherwise the last one.
+    /// A bundle that has another packet is the next one that is looked at, if it was before, and
+    /// otherwise the last one.
     #[inline]
     fn keep_or_recycle(&mut self, bundle: Bundle, first: bool) {
         if bundle.at < bundle.words.len() {

@@ -1,12 +1,14 @@
-//! Small packets to one peer that are sent as one packet: on networks where each packet is a system call, and so takes longer than
-//! everything else that is done for it.
+//! Small packets to one peer that are sent as one packet: on networks where each packet is a system
+//! call, and so takes longer than everything else that is done for it.
 //!
-//! A packet that follows another one to the same peer within 10 microseconds is put into a *bundle* ([`outgoing`]), and so are
-//! those after it. The bundle is sent when it is full or old, when something else is sent, before the task sleeps, and when the engine
-//! says so ([`Endpoint::flush`](super::Endpoint::flush)). The receiver copies a bundle, and hands its packets out one by one
-//! ([`incoming`]).
+//! A packet that follows another one to the same peer within 10 microseconds is put into a *bundle*
+//! ([`outgoing`]), and so are those after it. The bundle is sent when it is full or old, when
+//! something else is sent, before the task sleeps, and when the engine says so
+//! ([`Endpoint::flush`](super::Endpoint::flush)). The receiver copies a bundle, and hands its
+//! packets out one by one ([`incoming`]).
 //!
-//! [`docs/design/0025-coalescing.md`](../../../docs/design/0025-coalescing.md) has the reasons and the figures.
+//! [`docs/design/0025-coalescing.md`](../../../docs/design/0025-coalescing.md) has the reasons
+//! and the figures.
 
 mod endpoint;
 mod incoming;
@@ -26,7 +28,8 @@ pub struct Coalescing<T> {
 }
 
 impl<T: Transport> Coalescing<T> {
-    /// With `coalesces`, this task sends packets together; bundles of its peers are always understood.
+    /// With `coalesces`, this task sends packets together; bundles of its peers are
+    /// always understood.
     pub fn new(inner: T, coalesces: bool) -> Self {
         let rule = if coalesces { outgoing::STREAMS } else { outgoing::NEVER };
         Self { inner, outgoing: Outbound::new(rule), incoming: Incoming::default() }

@@ -5,13 +5,15 @@ use crate::transport::{HEAD_MAX, Outgoing, Piece, SendOutcome, Task, Transport, 
 use crate::wire::coalesced;
 use std::time::Instant;
 
-/// Words of a bundle, at most: 64 KiB. It is a packet of the network, and mostly has to be shorter for that.
+/// Words of a bundle, at most: 64 KiB. It is a packet of the network, and mostly has to be
+/// shorter for that.
 const WORDS: usize = 8192;
 
 /// Packets of a bundle, at most.
 const PACKETS: u32 = 64;
 
-/// Bytes of the body of a packet that may wait, at most: one that is longer gains less than its copies cost.
+/// Bytes of the body of a packet that may wait, at most: one that is longer gains less than
+/// its copies cost.
 pub(super) const LONGEST: usize = 8192;
 
 /// A bundle with less room than this, in words, is full.
@@ -20,13 +22,15 @@ const LITTLE: usize = 16;
 /// Which packets wait, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
-    /// How soon a packet that waits follows the one before to the same peer, in ticks. 0: none waits.
+    /// How soon a packet that waits follows the one before to the same peer, in ticks.
+    /// 0: none waits.
     gap: u64,
     /// How long packets wait while others follow, in ticks.
     age: u64,
 }
 
-/// A packet that waits follows within at most 10 microseconds, and waits for at most 50: at least a fifth of that, as ticks differ.
+/// A packet that waits follows within at most 10 microseconds, and waits for at most 50: at least a
+/// fifth of that, as ticks differ.
 pub(super) const STREAMS: Rule = Rule { gap: 10_000, age: 50_000 };
 
 /// No packet waits.
@@ -59,7 +63,8 @@ struct Bundle {
     words: Box<[u64]>,
 }
 
-/// Ticks from one moment to another. None when the second one seems to be before the first: the counters of two processors may differ.
+/// Ticks from one moment to another. None when the second one seems to be before the first: the
+/// counters of two processors may differ.
 #[inline]
 fn passed(from: u64, to: u64) -> u64 {
     let ticks = to.wrapping_sub(from);
@@ -91,7 +96,8 @@ impl Outbound {
         self.some_wait() && self.bundle.peer == peer
     }
 
-    /// Whether what waits is to leave before a packet to this peer. While a bundle has no room, packets to other peers leave alone.
+    /// Whether what waits is to leave before a packet to this peer. While a bundle has no room,
+    /// packets to other peers leave alone.
     #[inline]
     pub(super) fn is_before(&self, peer: Task) -> bool {
         self.some_wait() && (!self.blocked || self.bundle.peer == peer)

@@ -1,4 +1,5 @@
-//! Remote access. A small write that follows something else to the same peer at once is refused, so that it is sent as a packet together with others.
+//! Remote access. A small write that follows something else to the same peer at once is refused, so
+//! that it is sent as a packet together with others.
 
 use super::Coalescing;
 use super::outgoing::LONGEST;

@@ -15,7 +15,8 @@ fn always<T: Transport>(ends: Vec<T>) -> Vec<Coalescing<T>> {
     ends.into_iter().map(Coalescing::always).collect()
 }
 
-/// A task that is served from time to time, as in a job: a bundle that has found no room is sent later.
+/// A task that is served from time to time, as in a job: a bundle that has found no room
+/// is sent later.
 fn always_served<T: Transport + 'static>(ends: Vec<T>) -> Vec<Served<Coalescing<T>>> {
     served(always(ends))
 }
@@ -118,7 +119,8 @@ fn all(end: &mut End) -> Vec<u64> {
     all
 }
 
-/// The rule of jobs: whatever the task looks for meanwhile, a packet that follows another one waits until it is flushed.
+/// The rule of jobs: whatever the task looks for meanwhile, a packet that follows another one waits
+/// until it is flushed.
 #[test]
 fn packets_wait_until_they_are_flushed() {
     let mut ends = pair(MemOptions::default());
@@ -199,7 +201,8 @@ fn order_is_kept_with_packets_of_all_lengths_and_without_room() {
     assert!(got.iter().copied().eq(0..2000));
 }
 
-/// No packet of a peer that is held back is handed out, also of a bundle that was begun; others are.
+/// No packet of a peer that is held back is handed out, also of a bundle that was
+/// begun; others are.
 #[test]
 fn a_bundle_is_held_back_in_the_middle() {
     let mut ends = ends(3, MemOptions::default());
@@ -275,7 +278,8 @@ fn what_waits_for_room_is_given_up_with_its_peer() {
     }
 }
 
-/// A peer that has ended is seen as such at once, and what has come from it still arrives: as for a transport without bundles.
+/// A peer that has ended is seen as such at once, and what has come from it still arrives: as for a
+/// transport without bundles.
 #[test]
 fn packets_of_a_peer_that_has_left_arrive() {
     let mut ends = pair(MemOptions::default());
@@ -289,7 +293,8 @@ fn packets_of_a_peer_that_has_left_arrive() {
     assert_eq!(all(&mut ends[0]), [1, 2]);
 }
 
-/// While the bundle for one peer has no room, packets to others leave alone and at once, and it keeps its place.
+/// While the bundle for one peer has no room, packets to others leave alone and at once, and it
+/// keeps its place.
 #[test]
 fn a_bundle_without_room_does_not_delay_others() {
     let mut ends = ends(3, MemOptions { capacity: 1, max_body: 33_000, ..MemOptions::default() });

@@ -54,8 +54,8 @@ fn becomes_quiet<T: Transport>(end: &mut T) {
     assert!(!readable(end), "disarm empties the descriptor");
 }
 
-/// The descriptor of a task that is not armed does not become readable by packets or by room: what reads it is only what
-/// was woken.
+/// The descriptor of a task that is not armed does not become readable by packets or by room: what
+/// reads it is only what was woken.
 fn stays_quiet_unless_armed<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
     let max = ends[0].limits(1).max_body;
@@ -86,7 +86,8 @@ fn notices_what_came_before<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     }
 }
 
-/// A packet that arrives after `arm` makes the descriptor readable, for each of several senders, every time.
+/// A packet that arrives after `arm` makes the descriptor readable, for each of several
+/// senders, every time.
 fn wakes_for_a_packet<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
     let max = ends[0].limits(1).max_body;
@@ -113,7 +114,8 @@ fn wakes_for_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
             match try_send(&mut ends[0], 1, &Sample::random(sent, max).outgoing()) {
                 Ok(()) => sent += 1,
                 Err(SendError::PeerGone) => panic!("the peer is up"),
-                // Refused, but something has changed since: try again. Otherwise it is armed now, and really full.
+                // Refused, but something has changed since: try again. Otherwise it is armed now,
+                // and really full.
                 Err(SendError::NoRoom) if ends[0].arm() => break,
                 Err(SendError::NoRoom) => {}
             }
@@ -163,7 +165,8 @@ fn wakes_on_demand<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     ends[1].disarm();
 }
 
-/// One kick after the other from another thread, each of them seen, in every position relative to `arm`.
+/// One kick after the other from another thread, each of them seen, in every position
+/// relative to `arm`.
 fn wakes_each_time_from_a_thread<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     const ROUNDS: u64 = 3_000;
     let mut ends = make(2);
@@ -279,7 +282,8 @@ fn arm_firmly<T: Transport>(end: &mut T) -> Armed {
     Armed
 }
 
-/// Does something for a short while that differs from time to time, so that threads meet in all positions.
+/// Does something for a short while that differs from time to time, so that threads meet in
+/// all positions.
 fn dawdle(rng: &mut Rng) {
     match rng.below(8) {
         0 => std::thread::yield_now(),

@@ -1,7 +1,7 @@
 //! What every transport has to do, tested once and run on each of them.
 //!
-//! [`suite`] tests a transport against the contract at the head of the `transport` module, line by line. It needs
-//! nothing but a function that makes all ends of a job of `n` tasks in this process:
+//! [`suite`] tests a transport against the contract at the head of the `transport` module, line by
+//! line. It needs nothing but a function that makes all ends of a job of `n` tasks in this process:
 //!
 //! ```ignore
 //! #[test]
@@ -10,11 +10,12 @@
 //! }
 //! ```
 //!
-//! Seven files by theme: here what packets carry, in `partings` tasks that leave and rejoin, in `events` sleeping and waking,
-//! in `later` what is reported later, in `signals` numbers that are given without a packet,
-//! in `remote` remote access, in `storm` many threads at once.
-//! Every wait has a deadline, and none of the checks depends on how fast anything runs. A transport may
-//! refuse a packet without a reason visible here, hold packets back, or reorder them where its limits allow it.
+//! Seven files by theme: here what packets carry, in `partings` tasks that leave and rejoin, in
+//! `events` sleeping and waking, in `later` what is reported later, in `signals` numbers that are
+//! given without a packet, in `remote` remote access, in `storm` many threads at once.
+//! Every wait has a deadline, and none of the checks depends on how fast anything runs. A transport
+//! may refuse a packet without a reason visible here, hold packets back, or reorder them where its
+//! limits allow it.
 
 mod events;
 mod later;
@@ -34,13 +35,15 @@ use self::support::{Deadline, HEAD_LENS, Ledger, Sample, expect, try_send};
 use super::{HEAD_MAX, MIN_BODY, Outgoing, PeerState, Piece, SendError, Task, Transport, pad8};
 use crate::base::rng::Rng;
 
-/// Runs every check on the transport that `make` makes: element `i` of what it returns is the end of task `i`.
+/// Runs every check on the transport that `make` makes: element `i` of what it returns is the
+/// end of task `i`.
 pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     connected(&make);
     partings::suite(&make);
 }
 
-/// The suite for ends that a thread serves ([`served`]), and which so are not dropped: [`has_left_when_dropped`] is left out.
+/// The suite for ends that a thread serves ([`served`]), and which so are not dropped:
+/// [`has_left_when_dropped`] is left out.
 pub(crate) fn served_suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     connected_until_closed(&make);
     partings::suite(&make);
@@ -69,7 +72,8 @@ fn connected_until_closed<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     storm::suite(make);
 }
 
-/// Traffic and remote access, for a transport that is disturbed all the time: it need not let a task sleep.
+/// Traffic and remote access, for a transport that is disturbed all the time: it need not
+/// let a task sleep.
 pub(crate) fn disturbed<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     keeps_a_packet_in_place(&make);
     delivers_each_packet_once(&make);
@@ -99,7 +103,8 @@ fn says_what_it_is<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     }
 }
 
-/// Every length of body from 0 to the longest (in steps where that is very long), in one piece and in two.
+/// Every length of body from 0 to the longest (in steps where that is very long), in one
+/// piece and in two.
 fn carries_every_size<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
     let max = ends[0].limits(1).max_body;
@@ -118,7 +123,8 @@ fn carries_every_size<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     }
 }
 
-/// Pieces that begin at every address modulo 8, all short lengths of both, all lengths of head, null pieces.
+/// Pieces that begin at every address modulo 8, all short lengths of both, all lengths of
+/// head, null pieces.
 fn carries_every_split<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
     let (mut id, mut rng) = (0, Rng::new(2));
@@ -183,8 +189,8 @@ fn keeps_a_packet_in_place<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     }
 }
 
-/// All tasks send to all, stepped in one thread by chance: each packet comes once, whole, and in order where
-/// that is promised.
+/// All tasks send to all, stepped in one thread by chance: each packet comes once, whole, and in
+/// order where that is promised.
 fn delivers_each_packet_once<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     for tasks in [2, 4] {
         const EACH: u64 = 400;
@@ -225,7 +231,8 @@ fn changes_nothing_without_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut id = 0;
     for _ in 0..5 {
         let mut taken = BTreeSet::new();
-        // A transport is full when it refuses many consecutive times: it may refuse once without being full.
+        // A transport is full when it refuses many consecutive times: it may refuse once
+        // without being full.
         let mut refused_in_a_row = 0;
         while refused_in_a_row < 100 && taken.len() < 20_000 {
             id += 1;
@@ -253,7 +260,8 @@ fn changes_nothing_without_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     pass(&mut ends, 0, 1, &Sample::random(0, max));
 }
 
-/// Peers see whether a task polls, or the transport does not report it: then the task counts as polling.
+/// Peers see whether a task polls, or the transport does not report it: then the task
+/// counts as polling.
 fn reports_polling<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
     ends[1].set_polling(false, 0);
@@ -298,7 +306,8 @@ fn shows_progress<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     }
 }
 
-/// What was sent before the end still arrives; after it the peer is known to be gone, and only that peer.
+/// What was sent before the end still arrives; after it the peer is known to be gone, and
+/// only that peer.
 fn closes<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
     let max = ends[0].limits(1).max_body;

@@ -108,7 +108,8 @@ fn survives_parting_in_the_middle_of_a_packet<T: Transport>(make: &impl Fn(u32) 
     both_ways(&mut ends, 300);
 }
 
-/// A peer that has parted from this task, and lets it rejoin, counts as dead until this task has done the same; again and again.
+/// A peer that has parted from this task, and lets it rejoin, counts as dead until this task has
+/// done the same; again and again.
 fn shows_that_a_peer_has_parted<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
     for round in 0..3_u64 {

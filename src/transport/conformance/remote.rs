@@ -1,7 +1,7 @@
 //! Remote access: what it copies, what it reports, and which memory a key reaches.
 //!
-//! A transport without remote access passes. Where memory is reached by keys, task 1 registers it for task 0, and is served
-//! while task 0 accesses it: a network may need that.
+//! A transport without remote access passes. Where memory is reached by keys, task 1 registers it
+//! for task 0, and is served while task 0 accesses it: a network may need that.
 
 use super::support::{Deadline, catch_up, in_threads, pattern, sleep};
 use crate::base::rng::Rng;
@@ -17,8 +17,8 @@ pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     reports_what_is_under_way_when_the_peer_leaves(make);
 }
 
-/// What a key does not reach: other directions, other memory, memory whose registration was withdrawn. For the transports
-/// whose network checks keys, and after a failure still works.
+/// What a key does not reach: other directions, other memory, memory whose registration was
+/// withdrawn. For the transports whose network checks keys, and after a failure still works.
 pub(crate) fn checks_keys<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
     assert_eq!(reach(&mut ends), Reach::Keyed);
@@ -242,7 +242,8 @@ fn reaches_memory_that_was_mapped_again<T: Transport>(make: &impl Fn(u32) -> Vec
     unsafe { libc::munmap(start, LEN) };
 }
 
-/// Accesses that are under way when the peer leaves are reported once each: they were made, or have failed.
+/// Accesses that are under way when the peer leaves are reported once each: they were made,
+/// or have failed.
 pub(crate) fn reports_what_is_under_way_when_the_peer_leaves<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     const LEN: usize = 16 << 20;
     let mut ends = make(2);
@@ -297,7 +298,8 @@ fn register<T: Transport>(ends: &mut [T], memory: &mut [u8], access: Access) -> 
         return None;
     }
     let piece = Piece { ptr: memory.as_mut_ptr(), len: memory.len() };
-    // SAFETY: the callers keep the memory until they withdraw the registration, or until the end of the transport.
+    // SAFETY: the callers keep the memory until they withdraw the registration, or until the end of
+    // the transport.
     Some(unsafe { ends[1].expose(0, piece, Exposure { access, one_rail: false }) }.expect("a registration"))
 }
 

@@ -1,5 +1,5 @@
-//! Ends that a thread serves from time to time, as the library's own thread does in each process: a task that computes, or a test that
-//! looks at another task, keeps no peer waiting.
+//! Ends that a thread serves from time to time, as the library's own thread does in each process: a
+//! task that computes, or a test that looks at another task, keeps no peer waiting.
 
 use crate::transport::forward::forward;
 use crate::transport::{Endpoint, Outgoing, Peers, RemoteAccess, SendOutcome, Task, Transport, Wakeup};
@@ -13,7 +13,8 @@ use std::time::Duration;
 /// How often the thread serves.
 const INTERVAL: Duration = Duration::from_micros(300);
 
-/// One task's end, which a thread serves, too. ThreadSanitizer sees what this lock orders; it does not see into std's.
+/// One task's end, which a thread serves, too. ThreadSanitizer sees what this lock orders; it does
+/// not see into std's.
 pub(crate) struct Served<T: Transport> {
     end: Arc<Mutex<T>>,
     all: Arc<[Arc<Mutex<T>>]>,

@@ -1,4 +1,5 @@
-//! Numbers that tasks give each other without a packet, where the transport can do that. Where it cannot, it says so each time.
+//! Numbers that tasks give each other without a packet, where the transport can do that. Where it
+//! cannot, it says so each time.
 
 use super::partings::reconnect;
 use super::support::{Deadline, readable};
@@ -62,7 +63,8 @@ fn reach_no_task_that_has_left<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     assert!(ends[0].signal(2, 5));
 }
 
-/// Tasks that have parted give each other none, and find none of before when they are connected again.
+/// Tasks that have parted give each other none, and find none of before when they are
+/// connected again.
 pub(super) fn are_forgotten<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let Some(mut ends) = ends(make, 2) else { return };
     for (first, second) in [(0, 1), (1, 0)] {

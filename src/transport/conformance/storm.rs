@@ -1,5 +1,5 @@
-//! Storms: every task in a thread of its own sends to all others, sleeps whenever it cannot continue, and gets
-//! every packet once.
+//! Storms: every task in a thread of its own sends to all others, sleeps whenever it cannot
+//! continue, and gets every packet once.
 
 use super::nothing_more;
 use super::support::{Ledger, Sample, in_threads, sleep, try_send};
@@ -51,7 +51,8 @@ fn storm<T: Transport>(mut ends: Vec<T>, each: u64) {
     nothing_more(&mut ends);
 }
 
-/// Sends a few packets to every peer that still is to get some, beginning with any. Whether anything was taken.
+/// Sends a few packets to every peer that still is to get some, beginning with any. Whether
+/// anything was taken.
 fn send_a_burst<T: Transport>(end: &mut T, task: Task, sent: &mut [u64], each: u64, rng: &mut Rng) -> bool {
     let tasks = sent.len() as u64;
     let begin = rng.below(tasks);

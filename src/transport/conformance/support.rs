@@ -115,7 +115,8 @@ impl Sample {
     /// Which sample has arrived.
     pub(super) fn id_of(packet: &Inbound) -> u64 {
         assert!(packet.head_len >= 8 && packet.head.addr().is_multiple_of(8), "{packet:?}");
-        // SAFETY: a head of 8 bytes or more, readable until the packet is released, aligned as just seen.
+        // SAFETY: a head of 8 bytes or more, readable until the packet is released,
+        // aligned as just seen.
         unsafe { packet.head.cast::<u64>().read() }
     }
 
@@ -200,7 +201,8 @@ impl Ledger {
     }
 }
 
-/// Serves an endpoint until what it has sent is with its peers, or has no room, or it has no deadline.
+/// Serves an endpoint until what it has sent is with its peers, or has no room, or it
+/// has no deadline.
 pub(super) fn catch_up<T: Transport>(end: &mut T) {
     while let Some(due) = end.due().filter(|_| !end.settled()) {
         // An endpoint may be served earlier; most then have nothing left to do.
@@ -209,7 +211,8 @@ pub(super) fn catch_up<T: Transport>(end: &mut T) {
     }
 }
 
-/// Sends a packet whose pieces are borrowed from slices, and serves the endpoint until the packet is out.
+/// Sends a packet whose pieces are borrowed from slices, and serves the endpoint until the
+/// packet is out.
 pub(super) fn try_send<T: Transport>(end: &mut T, to: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
     // SAFETY: all pieces in these tests are empty or parts of `pattern()`, which is never freed.
     let outcome = unsafe { end.try_send(to, packet) };
@@ -239,8 +242,8 @@ pub(crate) fn readable<T: Transport>(end: &T) -> bool {
     wait_readable(end, Duration::ZERO)
 }
 
-/// Sleeps until something happens, or until the endpoint must be served; a sleep that nothing ends is a lost wake-up.
-/// `other_failed` ends it early.
+/// Sleeps until something happens, or until the endpoint must be served; a sleep that nothing ends
+/// is a lost wake-up. `other_failed` ends it early.
 pub(super) fn sleep<T: Transport>(end: &mut T, why: &str, other_failed: &AtomicBool) {
     if !end.arm() {
         return;
@@ -271,8 +274,9 @@ fn wait_readable<T: Transport>(end: &T, limit: Duration) -> bool {
     }
 }
 
-/// Runs `body` for each end in a thread of its own, and returns when all have returned. When one
-/// panics, `failed` is set for the others, and the first panic (by number of task) is raised again here.
+/// Runs `body` for each end in a thread of its own, and returns when all have returned. When
+/// one panics, `failed` is set for the others, and the first panic (by number of task) is
+/// raised again here.
 pub(super) fn in_threads<T: Transport>(ends: &mut [T], body: impl Fn(Task, &mut T, &AtomicBool) + Sync) {
     let failed = AtomicBool::new(false);
     let (failed, body) = (&failed, &body);

@@ -1,11 +1,13 @@
-//! The notices of deaths to other groups that this task looks after. A whole host may die, in a job of many: nothing that is done for one
-//! of them looks at all others, but for the death of a task that may have had some.
+//! The notices of deaths to other groups that this task looks after. A whole host may die, in a job
+//! of many: nothing that is done for one of them looks at all others, but for the death of a task
+//! that may have had some.
 
 use crate::transport::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The task that has died, its process (another one may have taken its place, and the group must know nevertheless), and the group.
+/// The task that has died, its process (another one may have taken its place, and the group must
+/// know nevertheless), and the group.
 pub(super) type Key = (Task, u32, u32);
 
 /// A notice to another group.

@@ -1,6 +1,7 @@
-//! Who watches whose process, and to which tasks a death is reported: for a transport between hosts. [`ring`] decides it; the transport carries the
-//! notices, and looks at the process of the task that is watched ([`Watched`]) when it is served, which a thread that waits, polls or
-//! serves does several times in a second.
+//! Who watches whose process, and to which tasks a death is reported: for a transport between
+//! hosts. [`ring`] decides it; the transport carries the notices, and looks at the process of the
+//! task that is watched ([`Watched`]) when it is served, which a thread that waits, polls or serves
+//! does several times in a second.
 
 mod group_notices;
 pub(in crate::transport) mod ring;

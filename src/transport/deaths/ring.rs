@@ -1,16 +1,21 @@
-//! Which task watches which, and which notices of death are sent to whom. There are no processes, messages or clocks here.
+//! Which task watches which, and which notices of death are sent to whom. There are no processes,
+//! messages or clocks here.
 //!
-//! The tasks of a *group* can see each other's processes. They form a ring in the order of their numbers. Each task watches the next
-//! one that lives; so every death is found by the nearest living task before it, whatever ends at the same time. The task that has found
-//! a death sends a notice to every task of its own group, and to one task of each other group, which passes it on to its group. Of the
-//! notices between groups the receipt is confirmed: without a confirmation the next task of that group gets the notice, and when
-//! a task that has confirmed dies itself, perhaps before it has passed the notice on, another one gets it.
+//! The tasks of a *group* can see each other's processes. They form a ring in the order of their
+//! numbers. Each task watches the next one that lives; so every death is found by the nearest
+//! living task before it, whatever ends at the same time. The task that has found a death sends a
+//! notice to every task of its own group, and to one task of each other group, which passes it on
+//! to its group. Of the notices between groups the receipt is confirmed: without a confirmation the
+//! next task of that group gets the notice, and when a task that has confirmed dies itself, perhaps
+//! before it has passed the notice on, another one gets it.
 //!
-//! All tasks of a group may die at once. So the first living task of a group is probed over the network by the first living task of the
-//! group before it, where the groups form a ring, too: its connection ends with its process. The task that probes does for a group that is
-//! gone what a watching task does.
+//! All tasks of a group may die at once. So the first living task of a group is probed over the
+//! network by the first living task of the group before it, where the groups form a ring, too: its
+//! connection ends with its process. The task that probes does for a group that is gone what a
+//! watching task does.
 //!
-//! A task that ends LAPI in an orderly way sends its departure to the task that watches it. Its process may end later, unnoticed.
+//! A task that ends LAPI in an orderly way sends its departure to the task that watches it. Its
+//! process may end later, unnoticed.
 
 use super::group_notices::{GroupNotice, GroupNotices, Key};
 use crate::transport::Task;
@@ -21,7 +26,8 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_millis(300);
 /// The longest time between two of these.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// For so long a notice that was confirmed is kept: the task that has confirmed it passes it on at once, unless it dies.
+/// For so long a notice that was confirmed is kept: the task that has confirmed it passes it on at
+/// once, unless it dies.
 const KEPT: Duration = Duration::from_secs(10);
 /// A group of which none confirms is silent as a whole.
 const ATTEMPTS: u32 = 24;
@@ -72,7 +78,8 @@ pub(in crate::transport) struct Ring {
     group_of: Vec<u32>,
     /// The task that is watched.
     watched: Option<Task>,
-    /// When the watched task ends and nothing was received from it, it has died (and has not ended LAPI before this task watched it).
+    /// When the watched task ends and nothing was received from it, it has died (and has not ended
+    /// LAPI before this task watched it).
     counts_as_dead: bool,
     group_notices: GroupNotices,
     /// The tasks that have died, of which no other process has taken the place.
@@ -81,7 +88,8 @@ pub(in crate::transport) struct Ring {
 }
 
 impl Ring {
-    /// `group_of` numbers the groups from 0, and `lives` distinguishes the processes; each has an entry for every task.
+    /// `group_of` numbers the groups from 0, and `lives` distinguishes the processes; each has an
+    /// entry for every task.
     pub(in crate::transport) fn new(me: Task, group_of: Vec<u32>, lives: &[u32]) -> Self {
         let count = group_of.iter().max().map_or(0, |last| last + 1);
         let mut groups = vec![Vec::new(); count as usize];
@@ -133,8 +141,8 @@ impl Ring {
         self.known[task as usize].life
     }
 
-    /// The task of another host that this one probes over the network: the first that lives on the next host. The first living task of
-    /// the host before it does that.
+    /// The task of another host that this one probes over the network: the first that lives on the
+    /// next host. The first living task of the host before it does that.
     pub(in crate::transport) fn probed(&self) -> Option<Task> {
         let (_, next) = self.groups_after();
         next?.iter().copied().find(|&task| self.lives(task))
@@ -158,7 +166,8 @@ impl Ring {
         }
     }
 
-    /// Some of the tasks that have died, of which no other process has taken the place: at most `most`, in turn.
+    /// Some of the tasks that have died, of which no other process has taken the place: at most
+    /// `most`, in turn.
     pub(in crate::transport) fn some_dead(&mut self, most: usize) -> Vec<Task> {
         let some = most.min(self.dead.len());
         self.dead.rotate_left(some);
@@ -226,7 +235,8 @@ impl Ring {
         }
     }
 
-    /// Gives notices that were not confirmed to others, and forgets those that were confirmed long ago.
+    /// Gives notices that were not confirmed to others, and forgets those that were
+    /// confirmed long ago.
     pub(in crate::transport) fn serve(&mut self, now: Duration) {
         self.group_notices.forget_old(now);
         while let Some(key) = self.group_notices.late(now) {
@@ -328,8 +338,8 @@ impl Ring {
         }
     }
 
-    /// The groups after this task's of which no task lives, and the next one, of which one does; none unless this task is the first of
-    /// its group that lives.
+    /// The groups after this task's of which no task lives, and the next one, of which one does;
+    /// none unless this task is the first of its group that lives.
     fn groups_after(&self) -> (Vec<u32>, Option<&[Task]>) {
         let own = self.group_of[self.me as usize];
         let mut gone = Vec::new();
@@ -368,7 +378,8 @@ impl Ring {
         }
     }
 
-    /// Sends the notice to the next task of the other group. `false`: there is none, or none replies.
+    /// Sends the notice to the next task of the other group. `false`: there is none,
+    /// or none replies.
     fn go(&mut self, key: Key, now: Duration) -> bool {
         let (dead, life, group) = key;
         let Some(GroupNotice { to, attempts, .. }) = self.group_notices.get(key) else { return false };

@@ -75,7 +75,8 @@ impl Simulation {
         }
     }
 
-    /// One message arrives, if there is one, and returns its receiver. To a task that is gone it gets lost.
+    /// One message arrives, if there is one, and returns its receiver. To a task that is
+    /// gone it gets lost.
     fn deliver(&mut self) -> Option<Task> {
         self.links.retain(|_, link| !link.is_empty());
         if self.links.is_empty() {
@@ -96,7 +97,8 @@ impl Simulation {
         Some(to)
     }
 
-    /// A task looks at another one's card, as it does after a notice about a process that it does not know, and now and then.
+    /// A task looks at another one's card, as it does after a notice about a process that it does
+    /// not know, and now and then.
     fn compare(&mut self, from: Task, me: Task, task: Task) {
         let Some(ring) = &mut self.rings[me as usize] else { return };
         let (known, present) = (ring.life(task), self.lives[task as usize]);
@@ -237,8 +239,8 @@ fn every_living_task_learns_every_death() {
     }
 }
 
-/// A task may learn of a process only when that has died and was replaced, and of the next one in the same way: tasks know different
-/// processes of one task, also tasks of one host.
+/// A task may learn of a process only when that has died and was replaced, and of the next one in
+/// the same way: tasks know different processes of one task, also tasks of one host.
 #[test]
 fn no_living_task_takes_a_process_that_was_replaced_for_living() {
     for seed in 1..=3000 {
@@ -310,7 +312,8 @@ fn one_death_costs_few_messages() {
     assert!(all.rings.iter().flatten().all(|ring| ring.is_idle()));
 }
 
-/// All 64 tasks of a host die at once, in a job of 1,000 hosts: a search through all notices for each would take minutes.
+/// All 64 tasks of a host die at once, in a job of 1,000 hosts: a search through all notices for
+/// each would take minutes.
 #[test]
 fn the_deaths_of_a_host_of_a_large_job_are_made_known() {
     let groups: Vec<u32> = (0..64).map(|_| 0).chain([1, 1]).chain(2..1002).collect();
@@ -356,7 +359,8 @@ fn a_replaced_task_is_not_taken_for_the_one_before() {
     assert_eq!(ring.next_action(), Some(Action::Report(1)));
 }
 
-/// The other hosts must know of the death although another process has taken the place of the dead one meanwhile.
+/// The other hosts must know of the death although another process has taken the place of the dead
+/// one meanwhile.
 #[test]
 fn a_notice_is_sent_until_it_is_confirmed_also_when_the_task_was_replaced() {
     let mut ring = Ring::new(0, vec![0, 0, 1, 1], &[10, 11, 12, 13]);

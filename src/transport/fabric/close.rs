@@ -1,4 +1,5 @@
-//! The end of LAPI for this task: what was sent arrives, and the peers that know this task are informed.
+//! The end of LAPI for this task: what was sent arrives, and the peers that know this
+//! task are informed.
 
 use super::FabricTransport;
 use super::contact::Peer;
@@ -7,10 +8,12 @@ use crate::transport::Task;
 use crate::transport::presence::Presence;
 use std::time::{Duration, Instant};
 
-/// How long the end waits for the peers, at most: one that is alive takes messages as soon as it gets a processor.
+/// How long the end waits for the peers, at most: one that is alive takes messages as soon as it
+/// gets a processor.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How long it waits for a task of this host with which it has had no contact, and whose process runs: that may have ended LAPI.
+/// How long it waits for a task of this host with which it has had no contact, and whose process
+/// runs: that may have ended LAPI.
 const LINGER_FOR_WATCHER: Duration = Duration::from_secs(1);
 
 /// How long it waits for one that has ended LAPI itself: it may be waiting for this task.

@@ -30,9 +30,11 @@ pub(super) struct Peer {
     pub(super) queued: u32,
     /// A packet found no room.
     pub(super) no_room: bool,
-    /// A message was sent to it or came from it in this connection: it is informed when this task ends LAPI.
+    /// A message was sent to it or came from it in this connection: it is informed when this
+    /// task ends LAPI.
     pub(super) met: bool,
-    /// Something has come from it in this connection: so it lets this task access its memory, if it does so at all.
+    /// Something has come from it in this connection: so it lets this task access its memory, if it
+    /// does so at all.
     pub(super) heard: bool,
     /// The key of all memory of this task that it may use.
     pub(super) own_key: Option<Key>,
@@ -46,7 +48,8 @@ pub(super) struct Peer {
     pub(super) known: bool,
     /// Nothing is taken from it now.
     pub(super) held: bool,
-    /// The peer's packets that are not to be taken yet: it is held, or this task does not know yet that it has rejoined.
+    /// The peer's packets that are not to be taken yet: it is held, or this task does not know yet
+    /// that it has rejoined.
     pub(super) aside: VecDeque<Arrived>,
     /// The peer's packets that have arrived and were not taken.
     pub(super) waiting: u32,
@@ -63,8 +66,8 @@ pub(super) struct Peer {
     pub(super) epoch: u64,
     /// The peer wants to rejoin.
     pub(super) hello: Option<Rejoin>,
-    /// The peer has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet: what is known of the connection before is still
-    /// in use, so its packets wait.
+    /// The peer has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet: what
+    /// is known of the connection before is still in use, so its packets wait.
     pub(super) unnamed: bool,
 }
 
@@ -131,7 +134,8 @@ impl Peer {
         self.met || self.hello_sent.get()
     }
 
-    /// Whether this task has had contact with it: what another process with its number sends is not accepted before they have parted.
+    /// Whether this task has had contact with it: what another process with its number sends is not
+    /// accepted before they have parted.
     pub(super) fn is_known(&self) -> bool {
         self.has_met() || self.known
     }

@@ -1,9 +1,11 @@
-//! What makes the transport's own messages those of the job: greetings, kicks, departures, notices of deaths, notes about rails, and what parted
-//! tasks send each other to rejoin. Behind each is a tag, which only tasks that know the job's secret can make.
+//! What makes the transport's own messages those of the job: greetings, kicks, departures, notices
+//! of deaths, notes about rails, and what parted tasks send each other to rejoin. Behind each is a
+//! tag, which only tasks that know the job's secret can make.
 //!
-//! The tag covers the message, its receiver, and what that has published: the address of its endpoint. So what was recorded in another job with the same
-//! secret, or was meant for the process before, is refused; within a connection the messages say nothing new when they come again. Packets and
-//! credits have no such tag (docs/design/0018-network-security.md).
+//! The tag covers the message, its receiver, and what that has published: the address of its
+//! endpoint. So what was recorded in another job with the same secret, or was meant for the process
+//! before, is refused; within a connection the messages say nothing new when they come again.
+//! Packets and credits have no such tag (docs/design/0018-network-security.md).
 
 use crate::transport::Task;
 use crate::wire::network::TAG;
@@ -40,16 +42,16 @@ impl ControlKey {
         *whole.first_chunk().expect("32 bytes")
     }
 
-    /// The key of all memory of `owner`, which has published this, for `user`, while the owner wants frames from it with this tag. Both
-    /// compute it, so it is not sent.
+    /// The key of all memory of `owner`, which has published this, for `user`, while the owner
+    /// wants frames from it with this tag. Both compute it, so it is not sent.
     pub(super) fn memory_key(&self, owner: Task, published: &[u8], user: Task, tag: u32) -> u64 {
         let numbers = [owner, user, tag].map(u32::to_le_bytes).concat();
         let whole = self.memory.clone().chain_update(numbers).chain_update(published).finalize().into_bytes();
         u64::from_le_bytes(*whole.first_chunk().expect("32 bytes"))
     }
 
-    /// Whether a message with its tag was made for this task, which has published this; in a time that does not depend on where it
-    /// differs.
+    /// Whether a message with its tag was made for this task, which has published this; in a time
+    /// that does not depend on where it differs.
     pub(super) fn admits(&self, me: Task, published: &[u8], message: &[u8]) -> bool {
         message
             .split_last_chunk::<TAG>()
@@ -57,8 +59,8 @@ impl ControlKey {
     }
 }
 
-/// What distinguishes the frames of a job at first contact: it follows from the secret, and does not reveal it. Never 0, and even: the tags of
-/// tasks that rejoin are odd.
+/// What distinguishes the frames of a job at first contact: it follows from the secret, and does
+/// not reveal it. Never 0, and even: the tags of tasks that rejoin are odd.
 pub(super) fn first_tag(secret: &[u8]) -> u32 {
     let digest = Sha256::new().chain_update(b"LAPI frames\0").chain_update(secret).finalize();
     let secret = digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 /// When something that had no room in the endpoint is tried again.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// How long a recall waits for the endpoint to end what it has begun. A peer that takes nothing for longer is silent.
+/// How long a recall waits for the endpoint to end what it has begun. A peer that takes nothing for
+/// longer is silent.
 const RECALL: Duration = Duration::from_millis(200);
 
 impl Endpoint for FabricTransport {
@@ -170,7 +171,8 @@ impl Endpoint for FabricTransport {
 }
 
 impl FabricTransport {
-    /// Whether a poll can be left out ([`PollPause`](crate::transport::poll_pause::PollPause)): nothing waits for room, and the last poll has left nothing.
+    /// Whether a poll can be left out ([`PollPause`](crate::transport::poll_pause::PollPause)):
+    /// nothing waits for room, and the last poll has left nothing.
     #[inline]
     fn rests(&mut self) -> bool {
         self.rest.take()
@@ -276,8 +278,8 @@ impl FabricTransport {
         Ok(())
     }
 
-    /// Ends what is under way with a peer: what was taken for it is not reported, and `end` says what becomes of the accesses. It
-    /// returns whether some are still under way.
+    /// Ends what is under way with a peer: what was taken for it is not reported, and `end` says
+    /// what becomes of the accesses. It returns whether some are still under way.
     #[cold]
     pub(super) fn end_with(&mut self, task: Task, end: impl Fn(&mut Accesses, &mut Device, Task) -> bool) {
         if std::mem::replace(&mut self.recalling, true) {
@@ -320,7 +322,8 @@ impl FabricTransport {
         }
     }
 
-    /// Sends a message of the transport's own, now or as soon as the endpoint has room. A peer that cannot be reached is awaited.
+    /// Sends a message of the transport's own, now or as soon as the endpoint has room. A peer that
+    /// cannot be reached is awaited.
     pub(super) fn post_own(&mut self, task: Task, slot: usize) {
         // One that is lost is noticed by the next packet.
         let _ = self.post(task, slot);

@@ -1,8 +1,9 @@
 //! Which part of a receive buffer messages have filled.
 //!
-//! The provider claims the next part of the buffer when the head of a message arrives, and reports the message when all of it is there. So
-//! messages of several peers are reported in another order than their places, the last place is reported as the end of the buffer while
-//! others are still being written, and a place whose sender has died is never reported.
+//! The provider claims the next part of the buffer when the head of a message arrives, and reports
+//! the message when all of it is there. So messages of several peers are reported in another order
+//! than their places, the last place is reported as the end of the buffer while others are still
+//! being written, and a place whose sender has died is never reported.
 
 use crate::wire::network::FRAME;
 
@@ -13,7 +14,8 @@ pub(super) struct Filled {
     end: usize,
     /// Parts before it that no message was reported for.
     holes: Vec<(usize, usize)>,
-    /// The provider has reported the end of the buffer. The last of its messages ends here, as far as that is known.
+    /// The provider has reported the end of the buffer. The last of its messages ends here, as far
+    /// as that is known.
     ended: Option<usize>,
     failed: bool,
 }
@@ -52,8 +54,9 @@ impl Filled {
         }
     }
 
-    /// The end of the buffer of `size` bytes was reported, together with the message whose place ends at `with`, or alone. A buffer ends
-    /// when there is no room for a message of `longest` bytes.
+    /// The end of the buffer of `size` bytes was reported, together with the message whose
+    /// place ends at `with`, or alone. A buffer ends when there is no room for a message of
+    /// `longest` bytes.
     #[inline]
     pub(super) fn note_end(&mut self, with: Option<usize>, size: usize, longest: usize) {
         self.ended = Some(with.unwrap_or((size + 1).saturating_sub(longest)));
@@ -64,7 +67,8 @@ impl Filled {
         self.failed = true;
     }
 
-    /// Whether the provider writes to the buffer no more: its end was reported, and so was each message before that.
+    /// Whether the provider writes to the buffer no more: its end was reported, and so was each
+    /// message before that.
     #[inline]
     pub(super) fn is_complete(&self) -> bool {
         self.ended.is_some_and(|ended| ended <= self.end) && self.holes.is_empty() && !self.failed

@@ -1,12 +1,14 @@
 //! Tasks on several machines, by the reliable-datagram endpoints of libfabric.
 //!
-//! A task has one endpoint ([`ofi::Device`]), chosen by [`provider`]. It sends packets from buffers ([`send`]) or from the
-//! program's memory, and receives them into buffers for many messages ([`receive`]). Credits bound what is on its way to a
-//! peer: the receiver returns one for each packet that is released.
+//! A task has one endpoint ([`ofi::Device`]), chosen by [`provider`]. It sends packets from buffers
+//! ([`send`]) or from the program's memory, and receives them into buffers for many messages
+//! ([`receive`]). Credits bound what is on its way to a peer: the receiver returns one for each
+//! packet that is released.
 //!
-//! There is no connection to be made: a peer's address is entered at first contact, and the peer counts as up. Each frame has
-//! the tag that its receiver wants. The first one follows from the job's secret; tasks that part and rejoin choose others
-//! ([`peer`]), so that what is under way from before is recognised and dropped.
+//! There is no connection to be made: a peer's address is entered at first contact, and the peer
+//! counts as up. Each frame has the tag that its receiver wants. The first one follows from the
+//! job's secret; tasks that part and rejoin choose others ([`peer`]), so that what is under way
+//! from before is recognised and dropped.
 
 mod close;
 mod contact;
@@ -74,19 +76,22 @@ pub struct FabricSettings {
 
 /// Finds the addresses of peers.
 pub trait Directory: Send {
-    /// What `peer` has published: the second part of what [`Fabric::open`] returned there. Called at first contact, and, since
-    /// another process may have taken its place, several times in a second while the peer is awaited.
+    /// What `peer` has published: the second part of what [`Fabric::open`] returned there. Called
+    /// at first contact, and, since another process may have taken its place, several times in a
+    /// second while the peer is awaited.
     ///
     /// # Errors
     /// The peer has published nothing.
     fn address_of(&mut self, peer: Task) -> Result<Vec<u8>>;
 
-    /// The process that has published that, as far as it is known. Called likewise, after the process before it has died.
+    /// The process that has published that, as far as it is known. Called likewise, after the
+    /// process before it has died.
     fn process_of(&mut self, _peer: Task) -> Option<Process> {
         None
     }
 
-    /// Whether the peer is known to have ended without LAPI_Term. Called several times in a second for one peer.
+    /// Whether the peer is known to have ended without LAPI_Term. Called several times in a
+    /// second for one peer.
     fn has_died(&mut self, _peer: Task) -> bool {
         false
     }
@@ -110,7 +115,8 @@ impl Fabric {
     /// Opens the endpoint of a task, and returns the address that its peers need.
     ///
     /// # Errors
-    /// `LAPI_ERR_CSS_LOAD_FAILED`: libfabric is not installed, has no provider with the wanted properties, or the provider refuses.
+    /// `LAPI_ERR_CSS_LOAD_FAILED`: libfabric is not installed, has no provider with the wanted
+    /// properties, or the provider refuses.
     pub fn open(settings: FabricSettings) -> Result<(Own, Vec<u8>)> {
         let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, why);
         let (info, choice) = provider::choose(&settings.preferences, SHORTER).map_err(failed)?;
@@ -178,7 +184,8 @@ fn longest(info: &Info) -> usize {
     if info.inject_size() >= LONGEST { LONGEST } else { SHORTER }
 }
 
-/// What a task publishes: its protocol, so that a peer with another one is recognised, and its address.
+/// What a task publishes: its protocol, so that a peer with another one is recognised,
+/// and its address.
 fn publish(device: &Device, name: &[u8]) -> Vec<u8> {
     let (protocol, version) = device.info().protocol();
     let numbers = [device.info().address_format(), protocol, version, longest(device.info()) as u32, WINDOW];
@@ -198,8 +205,9 @@ pub struct FabricTransport {
     buffers: Buffers,
     me: Task,
     limits: Limits,
-    /// Packets of up to this number of bytes are injected; none before one has been posted. The first message that is posted makes a provider
-    /// get its memory for those, which takes `ofi_rxm` some 20 ms: that is to be the first packet, and not one in the middle of a stream.
+    /// Packets of up to this number of bytes are injected; none before one has been posted. The
+    /// first message that is posted makes a provider get its memory for those, which takes
+    /// `ofi_rxm` some 20 ms: that is to be the first packet, and not one in the middle of a stream.
     inject: usize,
     /// Messages are sent from the program's memory, when they are longer than [`COPY`].
     lends: bool,
@@ -238,7 +246,8 @@ pub struct FabricTransport {
     rest: PollPause,
     armed: bool,
     closed: bool,
-    /// By task: whether packets to it go by another transport. It gets notices only. Empty: none does.
+    /// By task: whether packets to it go by another transport. It gets notices only.
+    /// Empty: none does.
     elsewhere: Box<[bool]>,
     /// This process has taken the place of another one: the peers let it rejoin.
     replaces: bool,
@@ -257,7 +266,8 @@ pub struct FabricTransport {
 }
 
 impl FabricTransport {
-    /// A task that has not had contact with any peer yet. `secret` is the job's: a task with another one is not understood.
+    /// A task that has not had contact with any peer yet. `secret` is the job's: a task with
+    /// another one is not understood.
     ///
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: memory cannot be registered, or no descriptor is left.

@@ -1,5 +1,6 @@
-//! The transport's own messages: credits, greetings, kicks, departures, what parted tasks send each other to rejoin. A peer is
-//! to be sent at most one of each kind; one without room waits until there is room.
+//! The transport's own messages: credits, greetings, kicks, departures, what parted tasks send each
+//! other to rejoin. A peer is to be sent at most one of each kind; one without room waits until
+//! there is room.
 
 use super::FabricTransport;
 use super::contact::Peer;
@@ -51,7 +52,8 @@ impl FabricTransport {
         }
     }
 
-    /// Sends the transport's own messages for which there is room; an error means that the peer is lost.
+    /// Sends the transport's own messages for which there is room; an error means that
+    /// the peer is lost.
     pub(super) fn send_own(&mut self, task: Task) {
         self.send_rejoin(task);
         if self.peer(task).is_some_and(|peer| peer.wants.get() & Wants::NOTICE != 0) {

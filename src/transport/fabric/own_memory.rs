@@ -1,9 +1,9 @@
-//! All memory of a task, for its peers: where a registration pins nothing, one for each peer covers every address, so that a peer writes
-//! and reads without asking first.
+//! All memory of a task, for its peers: where a registration pins nothing, one for each peer covers
+//! every address, so that a peer writes and reads without asking first.
 //!
-//! The key follows from the job's secret, the owner, the peer, and the tag of the frames to the owner. So both compute it, and it
-//! changes with the connection. The owner registers before it sends anything in a connection: a peer that has received
-//! something may use the key.
+//! The key follows from the job's secret, the owner, the peer, and the tag of the frames to the
+//! owner. So both compute it, and it changes with the connection. The owner registers before it
+//! sends anything in a connection: a peer that has received something may use the key.
 
 use super::FabricTransport;
 #[cfg(doc)]
@@ -17,7 +17,8 @@ const LONGEST: Duration = Duration::from_millis(50);
 const BLINDLY: Duration = Duration::from_millis(2);
 
 impl FabricTransport {
-    /// Lets the peer access all memory of this task in the connection whose tag was chosen now, and not in those before.
+    /// Lets the peer access all memory of this task in the connection whose tag was chosen now, and
+    /// not in those before.
     pub(super) fn open_memory(&mut self, task: Task) {
         self.close_memory(task);
         // Over rails, the owner of the rails divides accesses.
@@ -41,8 +42,9 @@ impl FabricTransport {
         }
     }
 
-    /// The peer has lost its key ([`Endpoint::recall`]). A provider without a card that has begun to receive a write stores the rest of it
-    /// nevertheless, in looks of this task. So what has arrived is taken now, before the memory is the program's again.
+    /// The peer has lost its key ([`Endpoint::recall`]). A provider without a card that has begun
+    /// to receive a write stores the rest of it nevertheless, in looks of this task. So what has
+    /// arrived is taken now, before the memory is the program's again.
     pub(super) fn end_writes_of(&mut self, task: Task) {
         if !self.peer_mut(task).is_some_and(|peer| peer.own_key.take().is_some() && peer.met) {
             return;

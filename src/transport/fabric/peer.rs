@@ -1,9 +1,10 @@
 //! The peers: first contact, state, parting and rejoining.
 //!
-//! Tasks that have parted connect again by two messages. Each side chooses a tag, and sends it until it knows that the other has it:
-//! a message with the receiver's own tag as echo proves that. What the other side has sent before this one lets it rejoin is
-//! kept. A message from a process that has ended meanwhile does no harm: its successor gets an echo that is not its own, and
-//! sends its tag again.
+//! Tasks that have parted connect again by two messages. Each side chooses a tag, and sends it
+//! until it knows that the other has it: a message with the receiver's own tag as echo proves that.
+//! What the other side has sent before this one lets it rejoin is kept. A message from a process
+//! that has ended meanwhile does no harm: its successor gets an echo that is not its own, and sends
+//! its tag again.
 
 use super::contact::Peer;
 use super::ofi::Errno;
@@ -30,7 +31,8 @@ impl Peers for FabricTransport {
 
     fn want(&mut self, task: Task, what: Want) {
         match what {
-            // A peer from which something is awaited must know of this task, so that it reports its end.
+            // A peer from which something is awaited must know of this task, so that it
+            // reports its end.
             Want::Connection if task != self.me && !self.closed && self.meet(task) => {
                 if self.peer(task).is_some_and(|peer| !peer.has_met() && peer.is_up()) {
                     self.owe(task, Wants::HELLO);
@@ -93,7 +95,8 @@ impl Peers for FabricTransport {
             return Ok(());
         }
         self.part(task);
-        // The peer may be another process now. Without its address it is awaited: it sends that itself.
+        // The peer may be another process now. Without its address it is awaited: it
+        // sends that itself.
         let _ = self.look_up(task);
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return Ok(()) };
         peer.standing = Presence::Rejoining;
@@ -132,7 +135,8 @@ impl FabricTransport {
         self.peers.get_mut(task as usize)?.as_deref_mut()
     }
 
-    /// First contact: enters the peer's address. Whether the peer is known now; one without an address is dead.
+    /// First contact: enters the peer's address. Whether the peer is known now; one without an
+    /// address is dead.
     pub(super) fn meet(&mut self, task: Task) -> bool {
         if self.peer(task).is_some() {
             return true;
@@ -171,13 +175,15 @@ impl FabricTransport {
         self.elsewhere.get(task as usize).is_some_and(|elsewhere| *elsewhere)
     }
 
-    /// This process has taken the place of another one: packets to a peer find no room until the peer has let it rejoin.
+    /// This process has taken the place of another one: packets to a peer find no room until the
+    /// peer has let it rejoin.
     pub fn replaces_another(&mut self) {
         self.replaces = true;
     }
 
-    /// Looks whether another process has taken the place of a peer that is awaited. What this task has sent to rejoin may have been lost: an
-    /// access that was under way when the two parted makes the provider for TCP end the connection.
+    /// Looks whether another process has taken the place of a peer that is awaited. What this task
+    /// has sent to rejoin may have been lost: an access that was under way when the two parted
+    /// makes the provider for TCP end the connection.
     pub(super) fn look_for_awaited(&mut self) {
         if self.awaited.is_empty() {
             return;
@@ -306,7 +312,8 @@ impl FabricTransport {
         self.notify();
     }
 
-    /// A tag that this task has not used for the peer, and that no former process with its number has used lately.
+    /// A tag that this task has not used for the peer, and that no former process with its number
+    /// has used lately.
     fn fresh_tag(&self, task: Task) -> u32 {
         let former = self.peer(task).map(|peer| peer.mine).filter(|tag| *tag != self.first_tag);
         tag_after(former, tag_now())
@@ -343,7 +350,8 @@ impl FabricTransport {
         }
         let Some(peer) = self.peer_mut(task) else { return };
         if peer.is_up() && hello.tag == peer.theirs {
-            // It is connected already: this is the proof that this task waited for, or the proof for the peer was lost.
+            // It is connected already: this is the proof that this task waited for, or the proof
+            // for the peer was lost.
             if hello.waits {
                 self.owe(task, Wants::REJOIN);
                 self.send_own(task);
@@ -360,7 +368,8 @@ impl FabricTransport {
             }
         }
         if self.has_come_back(task, &hello) {
-            // An access that was under way when the peer has parted from this task has ended the connection before.
+            // An access that was under way when the peer has parted from this task has ended the
+            // connection before.
             if let Some(peer) = self.peer_mut(task) {
                 peer.standing = Presence::HasParted;
             }
@@ -386,7 +395,8 @@ impl FabricTransport {
         self.awaited.push(task);
     }
 
-    /// Whether a peer that is up has sent this after it has parted from this task: in its connection, it had sent an earlier tag.
+    /// Whether a peer that is up has sent this after it has parted from this task: in its
+    /// connection, it had sent an earlier tag.
     fn has_parted(&self, task: Task, hello: &Rejoin) -> bool {
         self.peer(task).is_some_and(|peer| {
             let later = peer.theirs == self.first_tag || is_later(hello.tag, peer.theirs);
@@ -394,7 +404,8 @@ impl FabricTransport {
         })
     }
 
-    /// Whether a peer that counts as dead only because a message could not be sent has sent this: it has parted from this task.
+    /// Whether a peer that counts as dead only because a message could not be sent has sent this:
+    /// it has parted from this task.
     fn has_come_back(&self, task: Task, hello: &Rejoin) -> bool {
         let (pid, started) = hello.process;
         self.rail.is_none()
@@ -403,7 +414,8 @@ impl FabricTransport {
             && self.is_known_process(task, Process { pid, started })
     }
 
-    /// The peer has parted from this task, and lets it rejoin: they connect when this task has done the same.
+    /// The peer has parted from this task, and lets it rejoin: they connect when this task has
+    /// done the same.
     #[cold]
     fn note_parted(&mut self, task: Task, epoch: u64) {
         if self.rail.is_some() {
@@ -423,8 +435,9 @@ impl FabricTransport {
             peer.standing = Presence::Up;
             peer.met = true;
             peer.hello = None;
-            // Without epochs there is nothing to name, but to the rails' owner: one of the two has taken the place of another process,
-            // and neither has had contact with the other before.
+            // Without epochs there is nothing to name, but to the rails' owner: one of the
+            // two has taken the place of another process, and neither has had contact with
+            // the other before.
             peer.unnamed = self.rail.is_some() || (peer.epoch, hello.epoch) != (NO_EPOCH, NO_EPOCH);
             if peer.unnamed {
                 self.back.push_back((task, hello.epoch));
@@ -449,8 +462,9 @@ fn tag_now() -> u32 {
     now as u32 | 1
 }
 
-/// The tag of this moment, or, where the peer would not see that it is later than the one that this task has used for it, the one after that:
-/// tags begin again after three days, and clocks are set back.
+/// The tag of this moment, or, where the peer would not see that it is later than the one that
+/// this task has used for it, the one after that: tags begin again after three days, and
+/// clocks are set back.
 fn tag_after(former: Option<u32>, now: u32) -> u32 {
     former.filter(|former| !is_later(now, *former)).map_or(now, |former| former.wrapping_add(2))
 }

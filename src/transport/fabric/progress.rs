@@ -13,8 +13,8 @@ use crate::wire::network::{FRAME, Frame, FrameKind, TAG};
 const ROUNDS: u32 = 16;
 
 impl FabricTransport {
-    /// Takes note of everything that has happened, and sends what waits for room in the endpoint. With nothing to do it is one call
-    /// of libfabric.
+    /// Takes note of everything that has happened, and sends what waits for room in the endpoint.
+    /// With nothing to do it is one call of libfabric.
     #[inline]
     pub(super) fn advance(&mut self) {
         if self.device.is_closed() {
@@ -32,9 +32,11 @@ impl FabricTransport {
 
     #[inline(never)]
     fn note_all(&mut self, mut found: Result<usize, Failure>) {
-        // Bounded, so that a flood does not keep the caller here. All that a poll has found is noted.
+        // Bounded, so that a flood does not keep the caller here. All that a poll has
+        // found is noted.
         for round in 1.. {
-            // Fewer than there is room for: the queue was empty then, and a call that finds nothing costs half a microsecond.
+            // Fewer than there is room for: the queue was empty then, and a call that finds nothing
+            // costs half a microsecond.
             let all = match found {
                 Ok(count) => {
                     (0..count).for_each(|at| self.note(self.device.completion(at)));
@@ -249,7 +251,8 @@ impl FabricTransport {
         self.notify();
     }
 
-    /// Nothing is under way any more for peers that have left. What their departure has ended is reported.
+    /// Nothing is under way any more for peers that have left. What their departure has
+    /// ended is reported.
     pub(super) fn settle(&mut self) {
         while !self.recalling
             && let Some(task) = self.left.pop()
@@ -267,8 +270,9 @@ impl FabricTransport {
             || self.has_events()
     }
 
-    /// Wakes a thread that sleeps, if it waits for something that has happened, or that has ended and was not noted yet. To be called
-    /// after each call of libfabric in which an operation may end.
+    /// Wakes a thread that sleeps, if it waits for something that has happened, or that has
+    /// ended and was not noted yet. To be called after each call of libfabric in which an
+    /// operation may end.
     #[inline]
     pub(super) fn notify(&mut self) {
         if self.armed && (self.noted || self.has_reports() || !self.device.may_sleep()) {

@@ -9,9 +9,11 @@ use libfabric_sys::bindings::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
 pub struct Preferences {
     /// The provider, as libfabric names it, such as `tcp;ofi_rxm`.
     pub provider: Option<String>,
-    /// The domain, as libfabric names it: a network interface such as `eth0`, or a card such as `mlx5_0`.
+    /// The domain, as libfabric names it: a network interface such as `eth0`, or a card
+    /// such as `mlx5_0`.
     pub domain: Option<String>,
-    /// Nothing wakes a thread that sleeps: it looks when it is due. Messages take less time then with some providers.
+    /// Nothing wakes a thread that sleeps: it looks when it is due. Messages take less time then
+    /// with some providers.
     pub polls: bool,
     /// All tasks are on one machine: what reaches no other machine will do.
     pub one_machine: bool,
@@ -24,7 +26,8 @@ pub struct Choice {
     pub provider: String,
     /// Provider, domain and fabric.
     pub chosen: String,
-    /// Provider, domain and fabric of each that was passed over, in the order of preference, and why.
+    /// Provider, domain and fabric of each that was passed over, in the order of
+    /// preference, and why.
     pub passed_over: Vec<(String, &'static str)>,
 }
 
@@ -66,14 +69,17 @@ pub struct Reach {
     pub fabric: String,
 }
 
-/// Providers in the order of preference. Those of hardware come first: they are there only where the hardware is.
+/// Providers in the order of preference. Those of hardware come first: they are there only where
+/// the hardware is.
 const RANKING: &[&str] = &["psm3", "cxi", "efa", "verbs;ofi_rxm", "opx", "tcp;ofi_rxm"];
 
-/// How the fabrics of `psm3` begin where it has no card and uses the kernel's sockets, as it does from libfabric 2.x on. Every machine
-/// has those, so it is no sign of hardware, and a host of the job with an older libfabric has no such provider.
+/// How the fabrics of `psm3` begin where it has no card and uses the kernel's sockets, as it does
+/// from libfabric 2.x on. Every machine has those, so it is no sign of hardware, and a host of the
+/// job with an older libfabric has no such provider.
 const PSM3_OVER_SOCKETS: &[&str] = &["TCP-", "UDP-"];
 
-/// Providers that send each message by a system call. `net` is what older libfabrics call one of them.
+/// Providers that send each message by a system call. `net` is what older libfabrics
+/// call one of them.
 const BY_SYSTEM_CALLS: &[&str] = &["tcp;ofi_rxm", "tcp", "net;ofi_rxm", "net", "sockets", "udp;ofi_rxd"];
 
 /// Providers that are used only when they are named, and why.
@@ -209,7 +215,8 @@ pub fn preview(preferences: &Preferences) -> Result<Choice, String> {
 pub fn reaches(preferences: &Preferences) -> Result<(Choice, Vec<Reach>), String> {
     let traits: Vec<Traits> = ofi::list(None)?.iter().map(Traits::of).collect();
     let anywhere = Preferences { one_machine: true, ..preferences.clone() };
-    // On a host that has the loopback only the provider is the same as on others; another interface may come.
+    // On a host that has the loopback only the provider is the same as on others; another
+    // interface may come.
     let (_, choice) =
         pick(&traits, preferences, super::SHORTER).or_else(|_| pick(&traits, &anywhere, super::SHORTER))?;
     let provider = Preferences { provider: Some(choice.provider.clone()), ..anywhere };
@@ -218,7 +225,8 @@ pub fn reaches(preferences: &Preferences) -> Result<(Choice, Vec<Reach>), String
     Ok((choice, reaches))
 }
 
-/// What opens an endpoint of this provider at these addresses; a message has at least `least` bytes.
+/// What opens an endpoint of this provider at these addresses; a message has at least
+/// `least` bytes.
 ///
 /// # Errors
 /// One of them is gone: a sentence.

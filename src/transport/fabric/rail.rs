@@ -1,4 +1,5 @@
-//! This endpoint as one of several rails: notes, and the events that the rails' owner is informed of.
+//! This endpoint as one of several rails: notes, and the events that the rails' owner
+//! is informed of.
 
 use super::own::Wants;
 use super::workarounds::disconnect;
@@ -19,7 +20,8 @@ pub(super) struct RailSide {
 #[derive(Debug, PartialEq, Eq)]
 enum Entry {
     Event(RailEvent),
-    /// The peer has rejoined, which [`Peers::rejoined`] has not named yet. What comes behind waits for that.
+    /// The peer has rejoined, which [`Peers::rejoined`] has not named yet. What comes behind
+    /// waits for that.
     Rejoined(Task),
 }
 
@@ -125,7 +127,8 @@ impl FabricTransport {
         }
     }
 
-    /// The connection with the peer is given up: what has happened to it is not to be reported any more.
+    /// The connection with the peer is given up: what has happened to it is not to be
+    /// reported any more.
     pub(super) fn drop_events(&mut self, task: Task) {
         let of_connection = |entry: &Entry| match entry {
             Entry::Rejoined(of) | Entry::Event(RailEvent::Lost(of) | RailEvent::Parted(of, _)) => *of == task,

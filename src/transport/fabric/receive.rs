@@ -9,14 +9,15 @@ use crate::wire::network::{FRAME, Frame};
 /// Buffers at a time, at most: each is posted, or holds messages that were not released.
 pub(super) const BUFFERS: usize = 128;
 
-/// Buffers that are made at the start, and posted at a time, at most. Those that a burst has needed beside them are spare after it: the
-/// provider uses what is posted in turn, and with 40 of them each message was written to memory that no cache had.
+/// Buffers that are made at the start, and posted at a time, at most. Those that a burst has needed
+/// beside them are spare after it: the provider uses what is posted in turn, and with 40 of them
+/// each message was written to memory that no cache had.
 pub(super) const FIRST: usize = 4;
 /// With fewer of them posted, messages are moved, so that their buffers can be posted again.
 const POSTED: usize = 2;
 
-/// Words of a buffer. The first buffers together stay in a processor's cache: with those of 1 MiB a packet of 16 KiB took half as long
-/// again.
+/// Words of a buffer. The first buffers together stay in a processor's cache: with those of 1 MiB a
+/// packet of 16 KiB took half as long again.
 const WORDS: usize = (128 << 10) / 8;
 
 /// A packet that has arrived and was not released yet.
@@ -113,7 +114,8 @@ impl Buffer {
 /// All buffers for arriving messages. Their slots are 0 to [`BUFFERS`].
 pub(super) struct Buffers {
     list: Vec<Buffer>,
-    /// Buffers that others have replaced: a place in them is not complete, which happens when its sender dies. No packet of these is kept.
+    /// Buffers that others have replaced: a place in them is not complete, which happens when its
+    /// sender dies. No packet of these is kept.
     replaced: Vec<Buffer>,
     /// Slots of buffers that can be posted. The last one was used last, and is posted first.
     spare: Vec<Slot>,
@@ -151,7 +153,8 @@ impl Buffers {
 
     fn post(&mut self, device: &Device, slot: Slot) -> Result<(), Errno> {
         let buffer = &mut self.list[slot];
-        // SAFETY: no packet is in it, and it is not touched while it is posted but for the packets that have arrived.
+        // SAFETY: no packet is in it, and it is not touched while it is posted but for the packets
+        // that have arrived.
         unsafe { device.post(buffer.memory.as_mut_ptr().cast(), buffer.size(), buffer.region, slot) }?;
         buffer.filled = Filled::default();
         buffer.posted = true;
@@ -172,8 +175,8 @@ impl Buffers {
         slot < self.list.len()
     }
 
-    /// A message of `len` bytes was reported at `at` in a buffer of the slot: the message; `None` when it is in none of these. Each message
-    /// is passed here once.
+    /// A message of `len` bytes was reported at `at` in a buffer of the slot: the message; `None`
+    /// when it is in none of these. Each message is passed here once.
     #[inline]
     pub(super) fn note(&mut self, slot: Slot, at: *const u8, len: usize) -> Option<&[u8]> {
         if self.list.get(slot)?.offset(at, len).is_none() {
@@ -188,7 +191,8 @@ impl Buffers {
         self.replaced.iter_mut().find(|buffer| buffer.offset(at, len).is_some())?.note(at, len)
     }
 
-    /// The packet whose frame starts at `at` in a buffer of the slot: the buffer is kept until it is released.
+    /// The packet whose frame starts at `at` in a buffer of the slot: the buffer is kept until
+    /// it is released.
     #[inline]
     pub(super) fn keep(&mut self, slot: Slot, at: *const u8, frame: &Frame) -> Arrived {
         let mut arrived = Arrived {
@@ -206,7 +210,8 @@ impl Buffers {
         arrived
     }
 
-    /// The packet is not needed any more. Whether a buffer was given to the endpoint, which may have put messages there that had waited for one.
+    /// The packet is not needed any more. Whether a buffer was given to the endpoint, which may
+    /// have put messages there that had waited for one.
     #[inline]
     pub(super) fn release(&mut self, device: &Device, arrived: Arrived) -> bool {
         let Place::Buffer(slot, _) = arrived.place else { return false };
@@ -218,7 +223,8 @@ impl Buffers {
         is_free
     }
 
-    /// The endpoint has reported the end of a buffer, with the message of `with.1` bytes at `with.0`, or alone.
+    /// The endpoint has reported the end of a buffer, with the message of `with.1` bytes at
+    /// `with.0`, or alone.
     #[inline]
     pub(super) fn note_end(&mut self, device: &Device, slot: Slot, with: Option<(*const u8, usize)>) {
         let longest = self.longest;
@@ -233,7 +239,8 @@ impl Buffers {
         self.take_back(device, slot);
     }
 
-    /// An operation on a buffer has failed. It stays as it is, since messages may still arrive in it.
+    /// An operation on a buffer has failed. It stays as it is, since messages may
+    /// still arrive in it.
     #[cold]
     pub(super) fn note_failure(&mut self, device: &Device, slot: Slot) {
         self.list[slot].filled.note_failure();
@@ -286,8 +293,8 @@ impl Buffers {
         self.posted < POSTED
     }
 
-    /// Sees to it that enough buffers are posted: posts what is empty, makes another one, or copies packets out of one and replaces it if it
-    /// is not complete.
+    /// Sees to it that enough buffers are posted: posts what is empty, makes another one, or copies
+    /// packets out of one and replaces it if it is not complete.
     #[cold]
     pub(super) fn provide<'a>(
         &mut self,

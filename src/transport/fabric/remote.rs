@@ -1,4 +1,5 @@
-//! Reads and writes of memory that a peer has registered. An access is cut into chunks, of which a bounded number is under way.
+//! Reads and writes of memory that a peer has registered. An access is cut into chunks, of which a
+//! bounded number is under way.
 
 use super::FabricTransport;
 use super::contact::Peer;
@@ -27,7 +28,8 @@ pub(super) struct Accesses {
     running: VecDeque<Running>,
     done: VecDeque<(Task, AccessId, io::Result<()>)>,
     pub(super) singles: Singles,
-    /// By peer and key: a message of many parts has as many registrations, and each of them is withdrawn on its own.
+    /// By peer and key: a message of many parts has as many registrations, and each of them is
+    /// withdrawn on its own.
     pub(super) registrations: BTreeSet<(Task, Key, Region)>,
     next: u64,
 }
@@ -49,7 +51,8 @@ struct Running {
     given_up: bool,
 }
 
-// SAFETY: the addresses are the program's; the code that starts an access promises that they are valid for it.
+// SAFETY: the addresses are the program's; the code that starts an access promises that they
+// are valid for it.
 unsafe impl Send for Running {}
 
 impl Running {
@@ -126,8 +129,8 @@ impl Accesses {
         }
     }
 
-    /// Withdraws what the peer may access, and gives up what is to be copied: nothing is reported. Whether something is still
-    /// under way.
+    /// Withdraws what the peer may access, and gives up what is to be copied: nothing is reported.
+    /// Whether something is still under way.
     pub(super) fn recall(&mut self, device: &mut Device, peer: Task) -> bool {
         self.done.retain(|(of, ..)| *of != peer);
         self.singles.recall(peer);
@@ -138,14 +141,16 @@ impl Accesses {
         self.withdraw(device, peer)
     }
 
-    /// The peer has left: the same, but each access is reported. It has failed if a part of it was not started, or fails.
+    /// The peer has left: the same, but each access is reported. It has failed if a part of it was
+    /// not started, or fails.
     pub(super) fn abandon(&mut self, device: &mut Device, peer: Task) -> bool {
         let unfinished = |running: &&mut Running| running.peer == peer && !running.copies.is_empty();
         self.running.iter_mut().filter(unfinished).for_each(|running| running.fail(System::SRCH.into()));
         self.withdraw(device, peer)
     }
 
-    /// The provider does not end what is under way with a peer that has left, though the connection was cut: it is reported as failed.
+    /// The provider does not end what is under way with a peer that has left, though the connection
+    /// was cut: it is reported as failed.
     pub(super) fn give_up(&mut self, peer: Task) {
         let Self { running, done, .. } = self;
         for running in running.iter_mut().filter(|running| running.is_awaited(peer)) {
@@ -170,7 +175,8 @@ impl Accesses {
             || self.singles.slots_of(peer).next().is_some()
     }
 
-    /// Withdraws what any peer may access, and forgets what is to be copied: the endpoint is closed.
+    /// Withdraws what any peer may access, and forgets what is to be copied: the
+    /// endpoint is closed.
     pub(super) fn withdraw_all(&mut self, device: &mut Device) {
         let registrations = std::mem::take(&mut self.registrations);
         registrations.into_iter().for_each(|(.., region)| device.deregister(region));
@@ -204,7 +210,8 @@ impl RemoteAccess for FabricTransport {
         let is_written = exposure.access == Access::Write;
         // SAFETY: the caller's promise.
         unsafe { touch(memory, is_written) };
-        // SAFETY: the caller's promise; the registration is withdrawn before the memory is the program's again.
+        // SAFETY: the caller's promise; the registration is withdrawn before the memory is the
+        // program's again.
         let region =
             unsafe { self.device.register(memory.ptr, memory.len, Some(is_written)) }.map_err(system)?;
         let offset = if self.device.info().has_virtual_addresses() {
@@ -319,7 +326,8 @@ impl FabricTransport {
                 let slot = *first + usize::from(at);
                 let len = copy.len.min(CHUNK);
                 let remote = running.key.target(copy.remote);
-                // SAFETY: the promise of the caller of `start`, which holds until the access is reported or recalled.
+                // SAFETY: the promise of the caller of `start`, which holds until the access is
+                // reported or recalled.
                 let posted = unsafe {
                     touch(Piece { ptr: copy.local, len }, running.access == Access::Read);
                     device.access(

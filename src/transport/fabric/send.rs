@@ -32,7 +32,8 @@ unsafe impl std::marker::Send for Send {}
 pub(super) struct Sends {
     /// The first of the slots; the others follow.
     first: Slot,
-    /// One buffer for each slot. The system gives memory as they are used, and the one used last is used next.
+    /// One buffer for each slot. The system gives memory as they are used, and the one used
+    /// last is used next.
     memory: Box<[u64]>,
     /// Words of one buffer.
     words: usize,
@@ -72,7 +73,8 @@ impl Sends {
         self.copies
     }
 
-    /// Makes a message of `frame` and `packet`. With a ticket the packet's second piece is lent; there must be a free slot.
+    /// Makes a message of `frame` and `packet`. With a ticket the packet's second piece is lent;
+    /// there must be a free slot.
     ///
     /// # Safety
     /// The pieces are readable, and a lent one until the message has ended.
@@ -126,7 +128,8 @@ impl Sends {
             (PADDING.as_ptr(), pad),
         ];
         let count = if pad != 0 { 3 } else { 1 + usize::from(send.lent.len != 0) };
-        // SAFETY: the buffer is not touched before the message has ended, nor is a lent piece, by the promise made to `make`.
+        // SAFETY: the buffer is not touched before the message has ended, nor is a lent piece, by
+        // the promise made to `make`.
         unsafe { device.send(&pieces[..count], self.region, to, slot) }?;
         send.posted = true;
         Ok(())
@@ -141,8 +144,8 @@ impl Sends {
         Some(send)
     }
 
-    /// Forgets the tickets of what was taken for `peer`. What the endpoint does not have yet is copied. Whether the endpoint still
-    /// reads the program's memory.
+    /// Forgets the tickets of what was taken for `peer`. What the endpoint does not have yet is
+    /// copied. Whether the endpoint still reads the program's memory.
     pub(super) fn recall(&mut self, peer: Task) -> bool {
         let mut reads = false;
         for (at, send) in self.list.iter_mut().enumerate() {
@@ -155,8 +158,8 @@ impl Sends {
                 continue;
             }
             let buffer = &mut self.memory[at * self.words..][..self.words];
-            // SAFETY: the piece is readable until the recall returns. The buffer has room for the longest message, and
-            // ends in zeros as `write` leaves them.
+            // SAFETY: the piece is readable until the recall returns. The buffer has room for the
+            // longest message, and ends in zeros as `write` leaves them.
             unsafe { bytes::copy(send.lent, buffer.as_mut_ptr().cast::<u8>().add(send.copied)) };
             parcel::clear_padding(buffer, send.copied + send.lent.len);
             send.copied += pad8(send.lent.len);
@@ -173,7 +176,8 @@ impl Sends {
     }
 }
 
-/// Writes a message, without its second piece when that is `lent`: the number of bytes, a multiple of 8.
+/// Writes a message, without its second piece when that is `lent`: the number of bytes, a
+/// multiple of 8.
 ///
 /// # Safety
 /// The pieces of `packet` are readable.

@@ -1,4 +1,5 @@
-//! Writes by the key of all memory of a peer: each is one operation of the provider, and takes no memory.
+//! Writes by the key of all memory of a peer: each is one operation of the provider, and
+//! takes no memory.
 
 use super::FabricTransport;
 use super::ofi::Slot;
@@ -11,7 +12,8 @@ use std::ptr;
 /// Writes under way at a time.
 pub(super) const SINGLES: usize = 64;
 
-/// The longest write, in bytes: from 1 MiB on packets, which several processors carry at a time, are faster than one write.
+/// The longest write, in bytes: from 1 MiB on packets, which several processors carry at a time,
+/// are faster than one write.
 const LONGEST: usize = 1 << 19;
 
 /// The writes that are under way, and those that have ended.
@@ -40,7 +42,8 @@ enum State {
     UnderWay,
     /// Under way, and not to be reported.
     Recalled,
-    /// Recalled, and the provider has not ended it in time: it ends with the connection, or when the peer runs again.
+    /// Recalled, and the provider has not ended it in time: it ends with the connection, or when
+    /// the peer runs again.
     GivenUp,
 }
 
@@ -65,7 +68,8 @@ impl Single {
     }
 }
 
-// SAFETY: the addresses are the program's; the code that starts a write promises that they are valid for it.
+// SAFETY: the addresses are the program's; the code that starts a write promises that they
+// are valid for it.
 unsafe impl Send for Singles {}
 
 impl Singles {
@@ -138,7 +142,8 @@ impl Singles {
         of_peer.for_each(|single| single.state = State::Recalled);
     }
 
-    /// Those under way with the peer have failed, although the provider does not end them. They are not awaited any more.
+    /// Those under way with the peer have failed, although the provider does not end them. They are
+    /// not awaited any more.
     pub(super) fn give_up(&mut self, peer: Task) {
         let Self { list, ended, copied, .. } = self;
         for (single, copied) in list.iter_mut().zip(copied.iter()) {
@@ -189,7 +194,8 @@ impl FabricTransport {
             unsafe { Piece { ptr: copy.local, len: copy.len }.touch() };
         }
         let there = (key.target(copy.remote), key.key);
-        // SAFETY: the caller's promise, or memory of the slot, which is free and used for nothing else until the operation has ended.
+        // SAFETY: the caller's promise, or memory of the slot, which is free and used for nothing
+        // else until the operation has ended.
         let started =
             unsafe { self.device.access(Access::Write, (local, copy.len), None, address, there, slot) };
         if let Err(errno) = started {

@@ -1,5 +1,6 @@
-//! The endpoints of libfabric, tested against the contract of transports. The tasks are in this process, and reach each other by
-//! the loopback interface or, with the provider `shm`, by shared memory.
+//! The endpoints of libfabric, tested against the contract of transports. The tasks are in this
+//! process, and reach each other by the loopback interface or, with the provider `shm`, by
+//! shared memory.
 
 mod bursts;
 mod network;
@@ -60,8 +61,9 @@ fn conforms_on_udp() {
     conforms_on("udp;ofi_rxd");
 }
 
-/// Two endpoints of this provider in one process share a mapping that ends with the first of them: a task that does not know
-/// that its peer has parted from it, and left, writes into it. Processes have mappings of their own.
+/// Two endpoints of this provider in one process share a mapping that ends with the first of them:
+/// a task that does not know that its peer has parted from it, and left, writes into it. Processes
+/// have mappings of their own.
 #[test]
 fn conforms_on_shm() {
     if is_there("shm") {
@@ -124,7 +126,8 @@ fn accesses_over_two_rails_that_are_under_way_when_the_peer_leaves_are_reported(
     });
 }
 
-/// The provider writes a long message to the socket at once: nothing comes from the network that would wake the sleeper.
+/// The provider writes a long message to the socket at once: nothing comes from the network that
+/// would wake the sleeper.
 #[test]
 fn a_message_that_ends_in_the_call_of_another_thread_wakes_a_sleeper() {
     if !is_there("tcp;ofi_rxm") {
@@ -151,8 +154,8 @@ fn a_message_that_ends_in_the_call_of_another_thread_wakes_a_sleeper() {
     }
 }
 
-/// What was under way on a rail that both sides have left is done again by another rail, and the program may have the memory back: bytes that
-/// were still in the kernel's buffers are not stored.
+/// What was under way on a rail that both sides have left is done again by another rail, and the
+/// program may have the memory back: bytes that were still in the kernel's buffers are not stored.
 #[test]
 fn nothing_is_placed_after_both_sides_have_left_a_rail() {
     if !is_there("tcp;ofi_rxm") {
@@ -202,7 +205,8 @@ impl Directory for Launched {
     }
 }
 
-/// On a rail that was left nothing is received from the peer; its process may die while all rails are left.
+/// On a rail that was left nothing is received from the peer; its process may die while all
+/// rails are left.
 #[test]
 fn a_death_that_the_launcher_knows_of_is_reported_by_a_rail_that_was_left() {
     if !is_there("tcp;ofi_rxm") {
@@ -249,7 +253,8 @@ impl Directory for Replaced {
     }
 }
 
-/// A task that was started while another one was replaced may have the card of the former process, of whose death no notice comes.
+/// A task that was started while another one was replaced may have the card of the former process,
+/// of whose death no notice comes.
 #[test]
 fn a_death_of_a_process_that_is_not_known_yet() {
     if !is_there("tcp;ofi_rxm") {
@@ -293,7 +298,8 @@ impl Directory for ReplacedLater {
     }
 }
 
-/// When two processes of a task follow each other quickly, its neighbours may not have seen the first one: no notice of its death is sent.
+/// When two processes of a task follow each other quickly, its neighbours may not have seen the
+/// first one: no notice of its death is sent.
 #[test]
 fn a_death_of_which_no_notice_comes_is_seen_on_the_card_of_the_successor() {
     if !is_there("tcp;ofi_rxm") {
@@ -366,7 +372,8 @@ fn a_peer_has_parted_when_its_own_process_sends_a_later_tag() {
     assert!(!parted(&ends), "a message that comes late");
     rejoins(&mut ends, rejoin(103, 10));
     assert!(parted(&ends));
-    // Another process has the peer's number: the one that was known has died, and is reported as that.
+    // Another process has the peer's number: the one that was known has died, and is
+    // reported as that.
     Peers::part(&mut ends[1], 0);
     Peers::rejoin(&mut ends[1], 0, 4).expect("can rejoin");
     let mine = ends[1].peer(0).expect("a peer").mine;
@@ -375,7 +382,8 @@ fn a_peer_has_parted_when_its_own_process_sends_a_later_tag() {
     assert!(!ends[1].standing(0).has_parted);
 }
 
-/// Latency of 8 bytes and bandwidth of long accesses, of this transport and of libfabric alone: `MEASURE_FABRIC=tcp;ofi_rxm`.
+/// Latency of 8 bytes and bandwidth of long accesses, of this transport and of libfabric alone:
+/// `MEASURE_FABRIC=tcp;ofi_rxm`.
 #[test]
 fn measure() {
     if let Ok(provider) = std::env::var("MEASURE_FABRIC") {

@@ -1,4 +1,5 @@
-//! Sleeping and waking: one descriptor over this task's event and, while armed, the completion queue's descriptor.
+//! Sleeping and waking: one descriptor over this task's event and, while armed, the completion
+//! queue's descriptor.
 
 use super::FabricTransport;
 use crate::transport::Wakeup;
@@ -42,8 +43,8 @@ impl Wakeup for FabricTransport {
 }
 
 impl FabricTransport {
-    /// Watches the completion queue, or not any more. Whether that is so now; a queue without a descriptor is served when it is
-    /// due.
+    /// Watches the completion queue, or not any more. Whether that is so now; a queue without a
+    /// descriptor is served when it is due.
     fn watch(&mut self, wanted: bool) -> bool {
         self.sleeper.watch(self.device.descriptor(), wanted)
     }

@@ -1,5 +1,6 @@
-//! What is done for the faults of single providers: without it data is wrong, or a task crashes. Nothing else in this folder depends
-//! on a provider's version, or does what libfabric has no call for.
+//! What is done for the faults of single providers: without it data is wrong, or a task
+//! crashes. Nothing else in this folder depends on a provider's version, or does what libfabric
+//! has no call for.
 //!
 //! | what | provider, versions | the test that fails without it |
 //! |---|---|---|
@@ -11,19 +12,22 @@ use rustix::net::{Shutdown, SocketAddrAny, connect_unspec, getpeername, getsockn
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
 
-/// Disconnects the sockets of the provider `tcp` between the endpoint with the address `own` and the one with the address `peer`, for a
-/// rail that is left. An endpoint for reliable datagrams keeps its connections when an address is removed, libfabric has no call that ends
-/// them, and bytes in the kernel's buffers are stored when a lost link has come up again, although what they belong to was done by another
-/// rail. A socket that is disconnected drops what it has not sent; the provider notices, and ends what was under way on it.
+/// Disconnects the sockets of the provider `tcp` between the endpoint with the address `own` and
+/// the one with the address `peer`, for a rail that is left. An endpoint for reliable datagrams
+/// keeps its connections when an address is removed, libfabric has no call that ends them, and
+/// bytes in the kernel's buffers are stored when a lost link has come up again, although what they
+/// belong to was done by another rail. A socket that is disconnected drops what it has not sent;
+/// the provider notices, and ends what was under way on it.
 ///
-/// The sockets are found by their addresses: no socket of the program has these. A connection that the peer has made has another port
-/// there: those of all endpoints on the peer's host are disconnected.
+/// The sockets are found by their addresses: no socket of the program has these. A connection
+/// that the peer has made has another port there: those of all endpoints on the peer's host
+/// are disconnected.
 pub(super) fn disconnect(own: &[u8], peer: &[u8]) -> usize {
     let (Some(own), Some(peer)) = (address_of(own), address_of(peer)) else { return 0 };
     let mut count = 0;
     for number in descriptors() {
-        // SAFETY: only used for calls that fail for what is not a socket, or not open any more. A socket with these addresses is
-        // the provider's, which does not close it during this call.
+        // SAFETY: only used for calls that fail for what is not a socket, or not open any more. A
+        // socket with these addresses is the provider's, which does not close it during this call.
         let socket = unsafe { BorrowedFd::borrow_raw(number) };
         let Ok(there) = getpeername(socket) else { continue };
         let Some(there) = there.and_then(ip) else { continue };
@@ -32,15 +36,16 @@ pub(super) fn disconnect(own: &[u8], peer: &[u8]) -> usize {
         let made_there = here == own && there.ip() == peer.ip();
         if made_here || made_there {
             count += usize::from(connect_unspec(socket).is_ok());
-            // A disconnected socket is not readable, and the provider would not notice. This makes it readable, although it fails.
+            // A disconnected socket is not readable, and the provider would not notice. This makes
+            // it readable, although it fails.
             let _ = shutdown(socket, Shutdown::Both);
         }
     }
     count
 }
 
-/// Whether FI_OPT_MIN_MULTI_RECV is set before the endpoint is enabled. `shm` ignores it later from 1.21 on. `shm` and `efa` of 1.17 to 1.20
-/// have no place for it before, and crash.
+/// Whether FI_OPT_MIN_MULTI_RECV is set before the endpoint is enabled. `shm` ignores it later from
+/// 1.21 on. `shm` and `efa` of 1.17 to 1.20 have no place for it before, and crash.
 pub(super) fn sets_least_before_enabling(library: u32) -> bool {
     library >= version(1, 21)
 }

@@ -98,7 +98,8 @@ fn a_sleeper_is_woken_when_another_thread_s_poll_holds_a_packet() {
     let plan = FaultPlan { seed: 7, delay: 1.0, delay_polls: 5, ..FaultPlan::default() };
     let mut ends = pair(&plan, MemOptions::default());
     send(&mut ends[0], 1, 1).unwrap();
-    // Armed before the packet has come: so the descriptor is quiet once emptied, though a packet is held.
+    // Armed before the packet has come: so the descriptor is quiet once emptied, though a
+    // packet is held.
     ends[1].armed = true;
     assert!(take(&mut ends[1]).is_none());
     assert!(conformance::readable(&ends[1]));

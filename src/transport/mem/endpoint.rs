@@ -54,7 +54,8 @@ impl Endpoint for MemTransport {
         lane.taken += 1;
         self.offered = self.offered.wrapping_add(1);
         let ticket = (take && packet.lendable().is_some()).then_some(Ticket(self.network.next_ticket()));
-        // SAFETY: the pieces are readable during the call, and a lent one until it is reported, as the caller promised.
+        // SAFETY: the pieces are readable during the call, and a lent one until it is reported, as
+        // the caller promised.
         let parcel =
             unsafe { Parcel::gather_or_lend(self.task, packet, spare.pop().unwrap_or_default(), ticket) };
         self.lent.extend(ticket.map(|ticket| (ticket, peer)));

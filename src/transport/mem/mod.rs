@@ -1,14 +1,17 @@
 //! The transport inside one process: many contexts, joined by queues in ordinary memory.
 //!
-//! It serves tests and simulations, of which many run in one process and some in one thread. It is simple rather than fast:
-//! each task has one inbox behind one lock, and everything that decides about a wake-up (a packet put in, room made, a task
-//! gone, arming, disarming) happens under that lock, so no wake-up is lost.
+//! It serves tests and simulations, of which many run in one process and some in one thread. It is
+//! simple rather than fast: each task has one inbox behind one lock, and everything that decides
+//! about a wake-up (a packet put in, room made, a task gone, arming, disarming) happens under that
+//! lock, so no wake-up is lost.
 //!
-//! Every directed pair has its own bounded lane in the receiver's inbox. A packet takes its place from the send
-//! until its release. [`Endpoint::recv`](super::Endpoint::recv) serves the lanes that have packets in turn.
+//! Every directed pair has its own bounded lane in the receiver's inbox. A packet takes its place
+//! from the send until its release. [`Endpoint::recv`](super::Endpoint::recv) serves the lanes that
+//! have packets in turn.
 //!
-//! A task that is dropped without [`Endpoint::close`](super::Endpoint::close), or killed by [`NetworkHandle::kill`], is dead
-//! for its peers. A task that closes or dies wakes all others, so that they look again.
+//! A task that is dropped without [`Endpoint::close`](super::Endpoint::close), or killed by
+//! [`NetworkHandle::kill`], is dead for its peers. A task that closes or dies wakes all others, so
+//! that they look again.
 
 mod endpoint;
 mod network;
@@ -37,16 +40,19 @@ pub struct MemOptions {
     pub lose: u32,
     /// Tasks can give each other numbers ([`Peers::signal`]).
     pub signals: bool,
-    /// Offer [`RemoteAccess`](super::RemoteAccess). It copies inside the process, so the addresses given to it must be valid
-    /// here: it cannot check them, except that it refuses a null address.
+    /// Offer [`RemoteAccess`](super::RemoteAccess). It copies inside the process, so the addresses
+    /// given to it must be valid here: it cannot check them, except that it refuses a null address.
     pub remote: bool,
-    /// Remote accesses are made when the task finds no packet the next time, and reported then: many are pending at a time.
+    /// Remote accesses are made when the task finds no packet the next time, and reported then:
+    /// many are pending at a time.
     pub pending: bool,
-    /// Memory is reached by keys: an access without the key of a present registration, or beyond its memory, fails.
+    /// Memory is reached by keys: an access without the key of a present registration, or beyond
+    /// its memory, fails.
     pub keyed: bool,
     /// With keys: each task has a key of all memory of each peer.
     pub standing: bool,
-    /// How many registrations of each task succeed; all after that fail as if a limit had been reached.
+    /// How many registrations of each task succeed; all after that fail as if a limit
+    /// had been reached.
     pub registrations: u64,
     /// How many accesses by key of each task succeed; all after that fail.
     pub accesses: u64,
@@ -84,10 +90,12 @@ pub fn network(tasks: u32, options: MemOptions) -> Vec<MemTransport> {
 pub struct MemTransport {
     task: Task,
     network: Arc<Network>,
-    /// The packet that was handed out and not yet given back, and the number it was handed out under.
+    /// The packet that was handed out and not yet given back, and the number it was
+    /// handed out under.
     out: Option<Parcel>,
     serial: u64,
-    /// Packets that were lost, and those behind them to the same peer: when they are sent again, and where.
+    /// Packets that were lost, and those behind them to the same peer: when they are sent
+    /// again, and where.
     unsent: VecDeque<(Instant, Task, Parcel)>,
     /// Packets offered so far.
     offered: u32,
@@ -104,7 +112,8 @@ pub struct MemTransport {
     absent: BTreeMap<Task, bool>,
     /// Peers from which nothing is taken now.
     held: BTreeSet<Task>,
-    /// How often peers had been restarted when this task was connected with them; 0 for a peer without an entry.
+    /// How often peers had been restarted when this task was connected with them; 0 for a peer
+    /// without an entry.
     lives: BTreeMap<Task, u64>,
 }
 
@@ -139,9 +148,9 @@ impl MemTransport {
 pub struct NetworkHandle(Arc<Network>);
 
 impl NetworkHandle {
-    /// Ends `task` as if its process had been killed: what waits in its inbox is gone, it sends and receives
-    /// nothing any more, its peers see [`PeerState::Dead`]. What it sent before still arrives. Has no effect
-    /// on a task that has closed or died before.
+    /// Ends `task` as if its process had been killed: what waits in its inbox is gone, it sends and
+    /// receives nothing any more, its peers see [`PeerState::Dead`]. What it sent before still
+    /// arrives. Has no effect on a task that has closed or died before.
     pub fn kill(&self, task: Task) {
         self.0.depart(task, PeerState::Dead);
     }
@@ -156,7 +165,8 @@ impl NetworkHandle {
         self.0.registrations.lock().values().filter(|registration| registration.one_rail).count()
     }
 
-    /// Restarts the task `task`, which has left: it rejoins all tasks that let it. Its former end must have been dropped.
+    /// Restarts the task `task`, which has left: it rejoins all tasks that let it. Its former end
+    /// must have been dropped.
     pub fn restart(&self, task: Task, epoch: u64) -> MemTransport {
         let end = self.0.end(task);
         let mut inbox = end.inbox.lock();

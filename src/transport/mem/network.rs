@@ -22,8 +22,8 @@ pub(super) struct Network {
     pub(super) sleepers: AtomicUsize,
     /// By (task, peer): the task lets the peer rejoin. Removed when the peer has taken note.
     pub(super) rejoins: Mutex<BTreeMap<(Task, Task), Rejoin>>,
-    /// The registered memory of all tasks, by key. Locked during an access by key, so that memory whose registration was
-    /// withdrawn is not accessed.
+    /// The registered memory of all tasks, by key. Locked during an access by key, so that memory
+    /// whose registration was withdrawn is not accessed.
     pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
     /// (owner, peer): the peer may access all memory of the owner. Locked likewise.
     pub(super) open: Mutex<BTreeSet<(Task, Task)>>,
@@ -76,7 +76,8 @@ impl Network {
         }
     }
 
-    /// Copies everything that `from` has sent to `to` and that is still in its memory; the tickets are not reported.
+    /// Copies everything that `from` has sent to `to` and that is still in its memory; the tickets
+    /// are not reported.
     pub(super) fn recall(&self, from: Task, to: Task) {
         if let Some(lane) = self.end(to).inbox.lock().lanes.get_mut(&from) {
             lane.queue.iter_mut().for_each(|parcel| {
@@ -149,12 +150,14 @@ impl Network {
 /// What the network holds of one task.
 pub(super) struct End {
     pub(super) inbox: Mutex<Inbox>,
-    /// A [`PeerState`]. Written under the lock of `inbox`, so that a sender that holds the lock sees the present state.
+    /// A [`PeerState`]. Written under the lock of `inbox`, so that a sender that holds the lock
+    /// sees the present state.
     pub(super) state: AtomicU8,
     /// How often the task was restarted.
     pub(super) life: AtomicU64,
     pub(super) polling: AtomicBool,
-    /// Made when it is first needed: tasks that are stepped by one thread need none, and there may be thousands.
+    /// Made when it is first needed: tasks that are stepped by one thread need none, and there
+    /// may be thousands.
     pub(super) event: OnceLock<OwnedFd>,
 }
 
@@ -231,7 +234,8 @@ pub(super) struct Inbox {
     /// Memory of released packets.
     pub(super) spare: Vec<Vec<u64>>,
     pub(super) sleep: Sleep,
-    /// Room was made (see [`Network::note_room`]) while the task was awake and perhaps about to sleep.
+    /// Room was made (see [`Network::note_room`]) while the task was awake and perhaps
+    /// about to sleep.
     pub(super) noted: bool,
     /// How many departures the task knew of when it was last armed.
     pub(super) departures: u64,

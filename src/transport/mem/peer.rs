@@ -104,7 +104,8 @@ impl MemTransport {
             == self.lives.get(&peer).copied().unwrap_or_default()
     }
 
-    /// Whether the process that this task is connected with has parted from this task, and lets it rejoin.
+    /// Whether the process that this task is connected with has parted from this task, and
+    /// lets it rejoin.
     fn was_purged_by(&self, peer: Task) -> bool {
         let rejoins = self.network.rejoins.lock();
         let rejoin = rejoins.get(&(peer, self.task)).filter(|_| !self.absent.contains_key(&peer));
@@ -112,7 +113,8 @@ impl MemTransport {
         rejoin.is_some_and(|rejoin| !rejoin.both && rejoin.epoch & OF_RAIL == 0) && self.knows(peer)
     }
 
-    /// This task lets `peer` rejoin. The second of the two calls connects them: nothing is under way then.
+    /// This task lets `peer` rejoin. The second of the two calls connects them: nothing is
+    /// under way then.
     pub(super) fn await_rejoin(&mut self, peer: Task, epoch: u64) {
         self.absent.insert(peer, true);
         let mut rejoins = self.network.rejoins.lock();

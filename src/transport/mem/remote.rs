@@ -130,7 +130,8 @@ pub(super) struct Single {
     data: Option<Box<[u8]>>,
 }
 
-// SAFETY: the addresses are the program's; the code that starts an access promises that they are valid for it.
+// SAFETY: the addresses are the program's; the code that starts an access promises that they
+// are valid for it.
 unsafe impl Send for Pending {}
 
 /// A remote access that was made, and how it went.
@@ -168,7 +169,8 @@ impl MemTransport {
             if let Some(data) = single.as_ref().and_then(|single| single.data.as_ref()) {
                 copies[0].local = data.as_ptr().cast_mut();
             }
-            // SAFETY: the promise of the caller of `start`, which holds until the access is reported; or the data was copied.
+            // SAFETY: the promise of the caller of `start`, which holds until the access is
+            // reported; or the data was copied.
             let outcome = unsafe { self.make(access, peer, key, &copies) };
             let single = single.zip(asked);
             self.made.push_back(Made { id, peer, outcome, single });
@@ -192,8 +194,9 @@ impl MemTransport {
         }
         if !self.network.options.keyed {
             copies.iter().try_for_each(check)?;
-            // SAFETY: the caller promises the local places. The remote addresses belong to this same process, and the
-            // code that sets `MemOptions::remote` promises that they are valid.
+            // SAFETY: the caller promises the local places. The remote addresses belong to
+            // this same process, and the code that sets `MemOptions::remote` promises that
+            // they are valid.
             copies.iter().for_each(|copy| unsafe { make_one(access, copy.remote, copy) });
             return Ok(());
         }
@@ -208,7 +211,8 @@ impl MemTransport {
             if !open.contains(&(peer, self.task)) {
                 return Err(denied());
             }
-            // SAFETY: as for addresses alone; the owner has not withdrawn it, and does not while the list is locked.
+            // SAFETY: as for addresses alone; the owner has not withdrawn it, and does not while
+            // the list is locked.
             copies.iter().for_each(|copy| unsafe { make_one(access, copy.remote, copy) });
             return Ok(());
         }
@@ -222,8 +226,8 @@ impl MemTransport {
             if from.checked_add(copy.len as u64).is_none_or(|end| end > registration.len) {
                 return Err(Errno::FAULT.into());
             }
-            // SAFETY: the caller promises the local place. The owner of the registration promises the remote one while it
-            // is registered, which it is while the list is locked.
+            // SAFETY: the caller promises the local place. The owner of the registration promises
+            // the remote one while it is registered, which it is while the list is locked.
             unsafe { make_one(access, registration.start + from, copy) };
         }
         Ok(())

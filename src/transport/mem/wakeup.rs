@@ -11,7 +11,8 @@ impl Wakeup for MemTransport {
         let network = &*self.network;
         let mut inbox = network.end(self.task).inbox.lock();
         if inbox.sleep == Sleep::Awake {
-            // SeqCst: either the departure is seen here, or the departing task sees the sleeper in `depart`.
+            // SeqCst: either the departure is seen here, or the departing task sees the
+            // sleeper in `depart`.
             network.sleepers.fetch_add(1, Ordering::SeqCst);
         }
         let departures = network.departures.load(Ordering::SeqCst);
@@ -29,7 +30,8 @@ impl Wakeup for MemTransport {
 
     fn disarm(&mut self) {
         let end = self.network.end(self.task);
-        // Under the lock: a task that signals an armed one holds it, so nothing is written after it was emptied.
+        // Under the lock: a task that signals an armed one holds it, so nothing is written after
+        // it was emptied.
         let mut inbox = end.inbox.lock();
         if std::mem::take(&mut inbox.sleep) != Sleep::Awake {
             self.network.sleepers.fetch_sub(1, Ordering::SeqCst);

@@ -1,8 +1,8 @@
-//! Which rails two tasks use: each of them notices failures by itself, and they agree by notes that may be lost. Without a clock or a
-//! socket.
+//! Which rails two tasks use: each of them notices failures by itself, and they agree by notes that
+//! may be lost. Without a clock or a socket.
 //!
-//! A rail is left by both before it is joined again, and each time it is joined it has the next generation. See
-//! `docs/design/0015-rails.md`.
+//! A rail is left by both before it is joined again, and each time it is joined it has the next
+//! generation. See `docs/design/0015-rails.md`.
 
 use crate::wire::rails::{RAILS, RailState};
 use std::time::Duration;
@@ -177,7 +177,8 @@ impl Agreement {
         }
     }
 
-    /// A note of the peer's has arrived: what is to be done, and whether the peer is to be sent a note.
+    /// A note of the peer's has arrived: what is to be done, and whether the peer is to
+    /// be sent a note.
     pub(super) fn note(
         &mut self,
         theirs: &[(u32, RailState); RAILS],
@@ -200,7 +201,8 @@ impl Agreement {
                 if !own_left {
                     act(Action::Leave(at));
                 }
-                // The generations between were joined without this task, which has left all of them therefore.
+                // The generations between were joined without this task, which has left all of
+                // them therefore.
                 rail.generation = if left { generation } else { generation.wrapping_sub(1) % MODULUS };
                 let why = match rail.phase {
                     Phase::Left { why: Why::Link, .. } => Why::Link,

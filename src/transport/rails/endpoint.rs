@@ -139,7 +139,8 @@ impl<T: Rail> Endpoint for Rails<T> {
         self.notify();
     }
 
-    /// The rails have delivered everything, as far as they know. [`Self::close`] waits for the acknowledgements.
+    /// The rails have delivered everything, as far as they know. [`Self::close`] waits for the
+    /// acknowledgements.
     fn settled(&self) -> bool {
         let waits = |task: &Task| {
             let peer = self.peer(*task).filter(|peer| peer.is_up());
@@ -229,11 +230,13 @@ impl<T: Rail> Rails<T> {
             second: Piece::EMPTY.into(),
             copy_limit: usize::MAX,
         };
-        // SAFETY: the parcel has its head and body one behind the other; the packet is copied by the call.
+        // SAFETY: the parcel has its head and body one behind the other; the packet is
+        // copied by the call.
         unsafe { self.rails[rail].try_send(task, &packet) }
     }
 
-    /// Sends what is to be sent to a peer: first what was lost with a rail, then the transport's own packets.
+    /// Sends what is to be sent to a peer: first what was lost with a rail, then the
+    /// transport's own packets.
     pub(super) fn flush(&mut self, task: Task) {
         loop {
             let home = self.home(task);
@@ -290,8 +293,9 @@ impl<T: Rail> Rails<T> {
         None
     }
 
-    /// A packet has arrived on a rail: it is handed out, or it was for the transport itself, is kept or dropped. After one that is
-    /// handed out, those that had arrived before their turn are to be delivered.
+    /// A packet has arrived on a rail: it is handed out, or it was for the transport itself, is
+    /// kept or dropped. After one that is handed out, those that had arrived before their turn are
+    /// to be delivered.
     fn take(&mut self, rail: usize, inbound: Inbound) -> Option<Inbound> {
         // SAFETY: the head is readable until the packet is released.
         let head = Head::decode(unsafe { std::slice::from_raw_parts(inbound.head, inbound.head_len) });

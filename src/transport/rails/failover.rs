@@ -234,7 +234,8 @@ impl<T: Rail> Rails<T> {
             }
         });
         if count != 0 {
-            // Many together: acknowledgements come late, and a task that has stopped sending still gets some.
+            // Many together: acknowledgements come late, and a task that has stopped sending
+            // still gets some.
             peer.taken += count;
             if peer.taken >= WINDOW / 2 {
                 peer.taken = 0;

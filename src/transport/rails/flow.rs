@@ -1,7 +1,8 @@
-//! Packets to and from one peer over several rails: numbers, acknowledgements, what must be sent again, what is a duplicate. Without
-//! a clock or a socket.
+//! Packets to and from one peer over several rails: numbers, acknowledgements, what must be sent
+//! again, what is a duplicate. Without a clock or a socket.
 //!
-//! Packets are accepted in the order of their numbers. What arrives too early is kept: it is bounded by the sender's window.
+//! Packets are accepted in the order of their numbers. What arrives too early is kept: it is
+//! bounded by the sender's window.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -122,7 +123,8 @@ impl<P> Flow<P> {
         count
     }
 
-    /// The peer has accepted all packets before this number: they are given to `free`. Whether there were any.
+    /// The peer has accepted all packets before this number: they are given to `free`. Whether
+    /// there were any.
     #[inline]
     pub(super) fn note_accepted(&mut self, number: u32, mut free: impl FnMut(P)) -> bool {
         let count = number.wrapping_sub(self.oldest()) as usize;

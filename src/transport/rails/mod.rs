@@ -1,9 +1,10 @@
-//! Several transports of one task that reach the same peers: bulk data is striped over them, and one that fails is replaced by the
-//! others, without a packet lost or delivered twice.
+//! Several transports of one task that reach the same peers: bulk data is striped over them, and
+//! one that fails is replaced by the others, without a packet lost or delivered twice.
 //!
-//! It is built only for a job with several rails; `docs/design/0015-rails.md` explains it. [`flow`] has the packets of each
-//! peer, [`agreement`] which rails both sides use, [`striping`] the accesses; none of them has a clock or a socket. [`Links`]
-//! are the kernel's view of the interfaces.
+//! It is built only for a job with several rails; `docs/design/0015-rails.md` explains it.
+//! [`flow`] has the packets of each peer, [`agreement`] which rails both sides use,
+//! [`striping`] the accesses; none of them has a clock or a socket. [`Links`] are the kernel's
+//! view of the interfaces.
 
 mod agreement;
 mod endpoint;
@@ -33,7 +34,8 @@ use striping::Striping;
 pub enum RailEvent {
     /// A note has arrived.
     Note(Task, [u8; NOTE]),
-    /// The state of the peer on this rail has changed: it has closed, or cannot be reached any more.
+    /// The state of the peer on this rail has changed: it has closed, or cannot be
+    /// reached any more.
     Lost(Task),
     /// The process of the peer has ended.
     Ended(Task),
@@ -46,28 +48,32 @@ pub trait Rail: Transport {
     /// The transport is one of several rails from now on: it names its events.
     fn become_rail(&mut self);
 
-    /// Whether this process has taken the place of another one: the peers let it rejoin on each rail ([`super::Want::Connection`]).
+    /// Whether this process has taken the place of another one: the peers let it rejoin on each
+    /// rail ([`super::Want::Connection`]).
     fn replaces(&self) -> bool {
         false
     }
 
-    /// This task has contact with the peer, by this rail or another one: another process that has the peer's number rejoins only
-    /// after this task has parted from the peer.
+    /// This task has contact with the peer, by this rail or another one: another process that has
+    /// the peer's number rejoins only after this task has parted from the peer.
     fn note_contact(&mut self, _peer: Task) {}
 
-    /// The peer has rejoined by another rail, and this task had no contact with it before: it rejoins by this rail, too.
+    /// The peer has rejoined by another rail, and this task had no contact with it before: it
+    /// rejoins by this rail, too.
     fn admit(&mut self, _peer: Task) {}
 
-    /// Sends a note, outside of any connection: it may arrive twice, and is lost when the connection is cut. Whether there was
-    /// room for it, and a way.
+    /// Sends a note, outside of any connection: it may arrive twice, and is lost when the
+    /// connection is cut. Whether there was room for it, and a way.
     fn send_note(&mut self, peer: Task, note: &[u8; NOTE]) -> bool;
 
-    /// The next event; each is named once. An event wakes a thread that sleeps. What comes after a peer has rejoined is not named
-    /// before that ([`super::Peers::rejoined`], which a rail names in each case, also when neither side has an epoch).
+    /// The next event; each is named once. An event wakes a thread that sleeps. What comes after a
+    /// peer has rejoined is not named before that ([`super::Peers::rejoined`], which a rail names
+    /// in each case, also when neither side has an epoch).
     fn event(&mut self) -> Option<RailEvent>;
 
-    /// Parts from the peer at once ([`super::Peers::part`]) and, unless the connection has `failed` by itself, cuts it: when both
-    /// sides have done that, no byte that was under way before is placed. Other connections with the peer's host may be cut, too.
+    /// Parts from the peer at once ([`super::Peers::part`]) and, unless the connection has `failed`
+    /// by itself, cuts it: when both sides have done that, no byte that was under way before is
+    /// placed. Other connections with the peer's host may be cut, too.
     fn leave(&mut self, peer: Task, failed: bool);
 }
 
@@ -133,8 +139,8 @@ pub struct Rails<T> {
 }
 
 impl<T: Rail> Rails<T> {
-    /// The rails of task `me`, each of which reaches all of the `tasks` tasks. With `names`, the failure and the return of a rail
-    /// are logged.
+    /// The rails of task `me`, each of which reaches all of the `tasks` tasks. With `names`, the
+    /// failure and the return of a rail are logged.
     ///
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: the system has no descriptor left.

@@ -18,15 +18,17 @@ pub(super) struct Peer {
     pub(super) state: State,
     pub(super) flow: Flow<Kept>,
     pub(super) agreement: Agreement,
-    /// Names this task's side of the connection, and the peer's as far as it is known (0 otherwise).
+    /// Names this task's side of the connection, and the peer's as far as it is known
+    /// (0 otherwise).
     pub(super) session: u32,
     pub(super) theirs: u32,
     /// Packets of the transport's own that have no number yet.
     pub(super) backlog: VecDeque<Kept>,
-    /// Nothing is taken from it now. What was accepted meanwhile is in `aside`, and not acknowledged.
+    /// Nothing is taken from it now. What was accepted meanwhile is in `aside`, and
+    /// not acknowledged.
     pub(super) held: bool,
-    /// The peer has rejoined, and [`Peers::rejoined`] has not named it yet: its packets wait in `aside`, too, since what is known of the
-    /// connection before is still in use.
+    /// The peer has rejoined, and [`Peers::rejoined`] has not named it yet: its packets wait in
+    /// `aside`, too, since what is known of the connection before is still in use.
     pub(super) unnamed: bool,
     pub(super) aside: VecDeque<Parcel>,
     /// A packet found no room.
@@ -45,7 +47,8 @@ pub(super) struct Peer {
     /// Memory that is registered for the peer: by number, the keys on all rails.
     pub(super) registrations: BTreeMap<u64, [Option<(u32, Key)>; RAILS]>,
     pub(super) next_registration: u64,
-    /// Memory that the peer has registered for this task, and how many registrations of it are known.
+    /// Memory that the peer has registered for this task, and how many registrations
+    /// of it are known.
     pub(super) keys: BTreeMap<u64, [Option<(u32, Key)>; RAILS]>,
     pub(super) known_keys: u64,
 }
@@ -177,7 +180,8 @@ impl<T: Rail> Peers for Rails<T> {
         let peer = Peer::new(self.rails.len(), false, self.now());
         let peer = Peer { state: State::Parted, progress, ..peer };
         self.peers[task as usize] = Some(Box::new(peer));
-        // What the rails have to say of the connection before must not be taken for news of the next one.
+        // What the rails have to say of the connection before must not be taken for news
+        // of the next one.
         self.take_events();
     }
 
@@ -209,14 +213,15 @@ impl<T: Rail> Peers for Rails<T> {
 }
 
 impl<T: Rail> Rails<T> {
-    /// The rail that packets to the peer use while it is live: both sides choose the same one, and pairs of tasks different ones.
+    /// The rail that packets to the peer use while it is live: both sides choose the same one, and
+    /// pairs of tasks different ones.
     #[inline]
     pub(super) fn home(&self, task: Task) -> usize {
         (self.me as usize + task as usize) % self.rails.len()
     }
 
-    /// The peer, from first contact on: all rails count as live, but those whose link is down. A process that has taken the place of
-    /// another one has no rail before the peer lets it rejoin.
+    /// The peer, from first contact on: all rails count as live, but those whose link is down. A
+    /// process that has taken the place of another one has no rail before the peer lets it rejoin.
     pub(super) fn meet(&mut self, task: Task) -> &mut Peer {
         if self.peers[task as usize].is_none() {
             let mut peer = Peer::new(self.rails.len(), !self.replaces, self.now());
@@ -262,7 +267,8 @@ impl<T: Rail> Rails<T> {
                     peer.agreement.joined(rail, 0);
                     self.note_joined(task);
                 } else if epoch == NO_EPOCH {
-                    // The peer had accepted this task on this rail before it parted from it on all of them.
+                    // The peer had accepted this task on this rail before it parted from it
+                    // on all of them.
                     self.rejoin_rail(rail, task, own);
                 } else {
                     // The peer has parted since, which the other rails do not know yet.

@@ -1,7 +1,8 @@
 //! Reads and writes of peers' memory over the rails.
 //!
-//! A registration has a key on each rail. Its own key is the number of the registration, and the session of its owner: the keys of
-//! the rails follow in a packet ([`Keys`]), which comes before each packet that can name the registration.
+//! A registration has a key on each rail. Its own key is the number of the registration, and the
+//! session of its owner: the keys of the rails follow in a packet ([`Keys`]), which comes before
+//! each packet that can name the registration.
 
 use super::agreement::Why;
 use super::peer::Peer;
@@ -22,8 +23,8 @@ impl<T: Rail> RemoteAccess for Rails<T> {
         self.rails[0].reach(peer)
     }
 
-    /// For accesses that are not striped the peer gets a key of one rail only: that which packets use. When the rail is left, accesses by the
-    /// key fail.
+    /// For accesses that are not striped the peer gets a key of one rail only: that which packets
+    /// use. When the rail is left, accesses by the key fail.
     unsafe fn expose(&mut self, task: Task, memory: Piece, exposure: Exposure) -> io::Result<Key> {
         let home = self.home(task);
         let among = match self.peer(task).map(|peer| peer.agreement.live_from(home)) {
@@ -155,7 +156,8 @@ impl<T: Rail> Rails<T> {
     }
 }
 
-/// The key of a registration. Its second word distinguishes it from what is no key, and from those of other connections.
+/// The key of a registration. Its second word distinguishes it from what is no key, and from those
+/// of other connections.
 fn key_of(id: u64, session: u32) -> Key {
     let check = id.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     Key { key: id, offset: u64::from(session) | check << 32 }
@@ -176,7 +178,8 @@ impl Peer {
             return if live == 0 { Usable::Later } else { Usable::Now(live) };
         };
         match self.keys.get(&id) {
-            // A key of another generation was withdrawn, or is not valid before the rail is joined here, too.
+            // A key of another generation was withdrawn, or is not valid before the rail is
+            // joined here, too.
             Some(keys) => {
                 let valid = |rail: &usize| {
                     keys[*rail].is_some_and(|(generation, _)| generation == self.agreement.generation(*rail))
@@ -210,8 +213,8 @@ impl<T: Rail> Rails<T> {
         }
     }
 
-    /// The peer has left: the accesses that are under way with it are reported. From now on no rail makes one, and none lets the
-    /// peer make one.
+    /// The peer has left: the accesses that are under way with it are reported. From now on no rail
+    /// makes one, and none lets the peer make one.
     #[cold]
     pub(super) fn end_accesses(&mut self, task: Task) {
         // What was made before counts.
@@ -224,7 +227,8 @@ impl<T: Rail> Rails<T> {
         self.fail_suspects(suspects);
     }
 
-    /// Takes note of the stripes that are over. Returns the rails that have refused what another rail has done, by peer.
+    /// Takes note of the stripes that are over. Returns the rails that have refused what another
+    /// rail has done, by peer.
     fn take_reports(&mut self) -> Vec<(Task, u8)> {
         let mut suspects = Vec::new();
         for at in 0..self.rails.len() {
@@ -255,7 +259,8 @@ impl<T: Rail> Rails<T> {
             let key = start.key.and_then(|id| peer(start.peer)?.keys.get(&id)?[start.rail]);
             let key = key.map(|(_, key)| key);
             let copy = start.stripe.copy;
-            // SAFETY: the promise of the caller of `start`, which holds until the access is reported or recalled.
+            // SAFETY: the promise of the caller of `start`, which holds until the access is
+            // reported or recalled.
             let outcome = unsafe { rails[start.rail].start(start.access, start.peer, key, &[copy]) };
             match outcome {
                 Ok(Started::Pending(id)) => striping.started(start, id),

@@ -121,7 +121,8 @@ impl World {
         }
     }
 
-    /// The sides that both let each other rejoin get a connection; one may know of it long before the other.
+    /// The sides that both let each other rejoin get a connection; one may know of it long
+    /// before the other.
     fn connect(&mut self, side: usize, rail: usize) {
         let rail_of = &mut self.rails[rail];
         let End::Joining(generation, own) = rail_of.ends[side] else { return };

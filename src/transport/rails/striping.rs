@@ -1,5 +1,5 @@
-//! Accesses to peers' memory over several rails: cut into stripes, each of which goes over one rail, and again over another one when
-//! that is lost. Without a clock or a socket.
+//! Accesses to peers' memory over several rails: cut into stripes, each of which goes over one
+//! rail, and again over another one when that is lost. Without a clock or a socket.
 
 use crate::transport::{Access, AccessId, Copy, Task};
 use crate::wire::rails::RAILS;
@@ -50,7 +50,8 @@ struct Running {
     /// What is to be made.
     stripes: VecDeque<Stripe>,
     under_way: usize,
-    /// Lost rails, with their generation, on which stripes were under way: both sides must have left them before the report.
+    /// Lost rails, with their generation, on which stripes were under way: both sides must have
+    /// left them before the report.
     lost: Vec<(usize, u32)>,
     failed: Option<io::Error>,
     /// Why a rail has refused a stripe.
@@ -74,7 +75,8 @@ pub(super) struct Striping {
     rails: usize,
 }
 
-// SAFETY: the addresses are the program's; the code that starts an access promises that they are valid for it.
+// SAFETY: the addresses are the program's; the code that starts an access promises that they
+// are valid for it.
 unsafe impl Send for Striping {}
 
 impl Striping {
@@ -124,7 +126,8 @@ impl Striping {
         AccessId(id)
     }
 
-    /// The next stripe that can be started. `usable` says which rails can make an access to this peer by this key.
+    /// The next stripe that can be started. `usable` says which rails can make an access to this
+    /// peer by this key.
     pub(super) fn next_start(&mut self, usable: impl Fn(Task, Option<u64>) -> Usable) -> Option<Start> {
         let Self { running, load, rails, .. } = self;
         for running in running.iter_mut() {
@@ -173,7 +176,8 @@ impl Striping {
         self.end(start.rail, start.running, start.stripe, outcome)
     }
 
-    /// The rail reports a stripe. When it has succeeded after other rails had refused it: the peer, and these rails.
+    /// The rail reports a stripe. When it has succeeded after other rails had refused it: the peer,
+    /// and these rails.
     pub(super) fn finished(
         &mut self,
         rail: usize,
@@ -208,8 +212,8 @@ impl Striping {
         }
     }
 
-    /// A rail to the peer was left: what was under way on it is to be made again. What the rail has refused may be tried there when it
-    /// was joined again.
+    /// A rail to the peer was left: what was under way on it is to be made again. What the rail has
+    /// refused may be tried there when it was joined again.
     pub(super) fn lose(&mut self, rail: usize, peer: Task, generation: u32) {
         let Self { running, under_way, load, .. } = self;
         for stripe in
@@ -234,7 +238,8 @@ impl Striping {
         });
     }
 
-    /// Moves what is over to the reports. `is_cut` says whether both sides have left this generation of a rail.
+    /// Moves what is over to the reports. `is_cut` says whether both sides have left this
+    /// generation of a rail.
     pub(super) fn report(&mut self, is_cut: impl Fn(Task, usize, u32) -> bool) {
         let mut at = 0;
         while let Some(running) = self.running.get_mut(at) {
@@ -258,7 +263,8 @@ impl Striping {
         self.done.retain(|(of, ..)| *of != peer);
     }
 
-    /// The peer has left, and no rail makes an access to it any more: those that are not done have failed.
+    /// The peer has left, and no rail makes an access to it any more: those that are not
+    /// done have failed.
     pub(super) fn abandon(&mut self, peer: Task) {
         self.forget_stripes(peer);
         let all = std::mem::take(&mut self.running).into_iter();

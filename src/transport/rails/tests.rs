@@ -69,7 +69,8 @@ impl Links for TestLinks {
     }
 }
 
-/// One task's end of one rail. While its link is down, what is sent stays here, and nothing is received.
+/// One task's end of one rail. While its link is down, what is sent stays here, and
+/// nothing is received.
 struct TestRail {
     inner: MemTransport,
     me: Task,

@@ -1,4 +1,5 @@
-//! Sleeping and waking: one descriptor over those of the rails and, while armed, of the links' state.
+//! Sleeping and waking: one descriptor over those of the rails and, while armed, of
+//! the links' state.
 
 use super::{Rail, Rails};
 use crate::transport::Wakeup;
@@ -12,7 +13,8 @@ impl<T: Rail> Wakeup for Rails<T> {
         if std::mem::take(&mut self.noted) || self.has_reports() {
             return false;
         }
-        // One that refuses has something to report. To try again here would lose a wake-up, which disarming takes away.
+        // One that refuses has something to report. To try again here would lose a wake-up, which
+        // disarming takes away.
         for at in 0..self.rails.len() {
             if !self.rails[at].arm() {
                 self.rails[..at].iter_mut().for_each(|rail| rail.disarm());
@@ -57,7 +59,8 @@ impl<T: Rail> Rails<T> {
         }
     }
 
-    /// Whether something is to be taken. Peers that have rejoined are not: a task that asks for them only after it has slept would never sleep.
+    /// Whether something is to be taken. Peers that have rejoined are not: a task that asks for
+    /// them only after it has slept would never sleep.
     fn has_reports(&self) -> bool {
         !self.ready.is_empty() || self.striping.has_reports()
     }

@@ -1,7 +1,7 @@
 //! What two tasks pass to each other to connect, and how a connection reaches the transport.
 //!
-//! A [`Connector`] works beside the transport, possibly on its own thread: it makes [`Offer`]s, maps what peers offer, and
-//! leaves connections in [`Arrivals`], where the transport fetches them.
+//! A [`Connector`] works beside the transport, possibly on its own thread: it makes [`Offer`]s,
+//! maps what peers offer, and leaves connections in [`Arrivals`], where the transport fetches them.
 
 use super::peer::{Life, Memory, Peer, Process};
 use super::remote::Landmark;
@@ -19,7 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// How many descriptors a task passes to another one.
 pub const DESCRIPTORS: usize = 3;
 
-/// Connects this task with its peers when the transport needs them. Its connections appear in [`Arrivals`].
+/// Connects this task with its peers when the transport needs them. Its connections appear
+/// in [`Arrivals`].
 pub trait Connector: Send {
     /// The transport has something for the peer, or awaits something from it.
     fn want(&self, peer: Task);
@@ -27,11 +28,13 @@ pub trait Connector: Send {
     /// What is known of a peer that this task is not connected with.
     fn absence(&self, peer: Task) -> Absence;
 
-    /// Whether the process that this task is connected with has parted from this task, and asks for another connection, which it
-    /// gets when this task has parted from it, too, and lets it rejoin.
+    /// Whether the process that this task is connected with has parted from this task, and
+    /// asks for another connection, which it gets when this task has parted from it, too, and
+    /// lets it rejoin.
     fn has_parted(&self, peer: Task) -> bool;
 
-    /// The peer is given up: a connection that waits among the arrivals is dropped, and none is made.
+    /// The peer is given up: a connection that waits among the arrivals is dropped,
+    /// and none is made.
     fn part(&self, peer: Task);
 
     /// The peer may rejoin. It gets this epoch.
@@ -156,8 +159,8 @@ impl Site {
         Ok(Accepted { producer: ring.producer(), ring, segment, event })
     }
 
-    /// Hands a connection to the transport. `life` is a descriptor whose other end is open while the peer's process lives and
-    /// is the same program.
+    /// Hands a connection to the transport. `life` is a descriptor whose other end is open while
+    /// the peer's process lives and is the same program.
     pub fn establish(&self, about: Particulars, offer: Offer, accepted: Accepted, life: Life) {
         let peer = Peer {
             out: accepted.producer,

@@ -8,7 +8,8 @@ use crate::transport::{
 };
 use std::time::Instant;
 
-/// Packets taken before this task looks at what it does not poll, and from one peer before the next one's turn.
+/// Packets taken before this task looks at what it does not poll, and from one peer before the
+/// next one's turn.
 const STREAK: u32 = 8;
 
 impl Endpoint for ShmTransport {
@@ -217,7 +218,8 @@ impl ShmTransport {
         }
     }
 
-    /// Sends to a peer that this task is not connected with: it connects, and the packet finds no room until then.
+    /// Sends to a peer that this task is not connected with: it connects, and the packet finds no
+    /// room until then.
     ///
     /// # Safety
     /// The conditions of [`Endpoint::try_send`] hold.

@@ -1,4 +1,5 @@
-//! Tasks of tests, which are threads of one process: all are connected from the beginning, and part and rejoin without sockets.
+//! Tasks of tests, which are threads of one process: all are connected from the beginning, and part
+//! and rejoin without sockets.
 
 use super::connection::{self, Absence, Connector, Particulars, Site};
 use super::remote::{self, CrossMemory};
@@ -47,7 +48,8 @@ pub(crate) fn selective_ends(tasks: u32) -> Vec<ShmTransport> {
     ends
 }
 
-/// The process of `peer` has ended, as `end` sees it. The number of the process belongs to another one now, which is this one.
+/// The process of `peer` has ended, as `end` sees it. The number of the process belongs to another
+/// one now, which is this one.
 pub(crate) fn end_process(end: &mut ShmTransport, peer: Task) {
     let process = &mut end.peers.get_mut(peer).expect("a connection").process;
     let (here, _) = UnixStream::pair().expect("sockets");

@@ -1,9 +1,10 @@
 //! Shared memory between the tasks of one machine.
 //!
-//! Each task owns a segment with a few words about itself ([`segment`]). Two tasks that need each other connect ([`connection`]):
-//! each makes a single-producer ring ([`crate::base::ring`]) for what the other sends. A task sends by writing into its ring,
-//! and wakes the peer, by an event descriptor, only when the peer sleeps. Long messages may also be copied across address
-//! spaces ([`remote`]).
+//! Each task owns a segment with a few words about itself ([`segment`]). Two tasks that need
+//! each other connect ([`connection`]): each makes a single-producer ring
+//! ([`crate::base::ring`]) for what the other sends. A task sends by writing into its ring, and
+//! wakes the peer, by an event descriptor, only when the peer sleeps. Long messages may also be
+//! copied across address spaces ([`remote`]).
 
 pub mod connection;
 mod endpoint;
@@ -57,7 +58,8 @@ pub struct ShmTransport {
     asked: BTreeSet<Task>,
     /// Peers with an epoch that were not named yet.
     back: VecDeque<(Task, u64)>,
-    /// Peers that this task has parted from, whose memory may still be in use: until the next packet is asked for.
+    /// Peers that this task has parted from, whose memory may still be in use: until the next
+    /// packet is asked for.
     left: Vec<Peer>,
     closed: bool,
     segment: Segment,
@@ -82,7 +84,8 @@ pub struct Own {
 }
 
 impl Own {
-    /// Makes the segment and the event descriptor of a task in a job of `tasks`, and keeps addresses free for its peers.
+    /// Makes the segment and the event descriptor of a task in a job of `tasks`, and keeps
+    /// addresses free for its peers.
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`, with the system's reason.
@@ -97,8 +100,8 @@ impl Own {
 }
 
 impl ShmTransport {
-    /// A task that is not connected with any peer yet. `asymmetric` when it can take part in asymmetric barriers; `connector`
-    /// works with the [`Site`] that was made with `own`.
+    /// A task that is not connected with any peer yet. `asymmetric` when it can take part in
+    /// asymmetric barriers; `connector` works with the [`Site`] that was made with `own`.
     pub fn new(
         own: Own,
         asymmetric: bool,
@@ -127,7 +130,8 @@ impl ShmTransport {
         }
     }
 
-    /// Fetches the first contacts that wait. May be called while a packet is in use: none of these peers was connected before.
+    /// Fetches the first contacts that wait. May be called while a packet is in use: none of these
+    /// peers was connected before.
     #[cold]
     fn fetch_first_contacts(&mut self) {
         let (absent, left) = (&self.absent, &self.left);
@@ -138,7 +142,8 @@ impl ShmTransport {
         connections.into_iter().for_each(|connection| self.connect(connection));
     }
 
-    /// Fetches the peers that this task has let rejoin; not while a packet of their former connections may be in use.
+    /// Fetches the peers that this task has let rejoin; not while a packet of their former
+    /// connections may be in use.
     fn fetch_rejoined(&mut self) {
         if self.left.is_empty() {
             let connections = self.arrivals.fetch(|about| about.rejoins);
@@ -159,7 +164,8 @@ impl ShmTransport {
             memory.moved(task, Some((about.pid, about.landmark)));
         }
         if !about.asymmetric {
-            // It sleeps without the asymmetric barrier. Others may still send to this task by it, so that `heavy` stays.
+            // It sleeps without the asymmetric barrier. Others may still send to this task by it,
+            // so that `heavy` stays.
             self.light = Light::new(false);
         }
         self.polled.add(task);

@@ -1,7 +1,8 @@
-//! One mapping of a segment for all tasks of this process, under `--cfg one_mapping`, as ci/sanitize.sh sets it.
+//! One mapping of a segment for all tasks of this process, under `--cfg one_mapping`, as
+//! ci/sanitize.sh sets it.
 //!
-//! ThreadSanitizer knows memory by its address. Where the tasks of a test are threads with a mapping each, it would see
-//! neither the order that the rings make nor the races in them.
+//! ThreadSanitizer knows memory by its address. Where the tasks of a test are threads with a
+//! mapping each, it would see neither the order that the rings make nor the races in them.
 
 use crate::base::sync::Mutex;
 use rustix::fs::fstat;

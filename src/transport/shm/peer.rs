@@ -1,5 +1,6 @@
-//! The peers. While this task is connected with a peer it has that peer's segment, the rings between the two, and the channel
-//! by which they have connected, whose other end is open for as long as the peer's process lives and runs the same program.
+//! The peers. While this task is connected with a peer it has that peer's segment, the rings
+//! between the two, and the channel by which they have connected, whose other end is open for as
+//! long as the peer's process lives and runs the same program.
 
 use super::remote::Landmark;
 use super::segment::{RingMemory, Segment};
@@ -150,8 +151,9 @@ impl Peers for ShmTransport {
 }
 
 impl ShmTransport {
-    /// Asks the connector for a connection with the peer, unless it was asked before. A packet that waits is offered in every
-    /// round of the dispatcher, and the connector is behind a lock that its own thread needs.
+    /// Asks the connector for a connection with the peer, unless it was asked before. A packet that
+    /// waits is offered in every round of the dispatcher, and the connector is behind a lock that
+    /// its own thread needs.
     #[cold]
     pub(super) fn ask_to_connect(&mut self, task: Task) {
         if self.asked.insert(task) {
@@ -159,8 +161,9 @@ impl ShmTransport {
         }
     }
 
-    /// Takes nothing from the peer any more and sends it nothing: it counts as dead. The peer starts no access to this task's
-    /// memory any more. Its own memory stays until no packet can be in use.
+    /// Takes nothing from the peer any more and sends it nothing: it counts as dead. The peer
+    /// starts no access to this task's memory any more. Its own memory stays until no packet
+    /// can be in use.
     #[cold]
     pub(super) fn disconnect(&mut self, task: Task) {
         let Some(mut peer) = self.peers.take(task) else { return };
@@ -197,13 +200,15 @@ enum Channel {
 }
 
 impl Process {
-    /// Whether the other end of the channel is closed: the process has ended, has become another program, has closed its descriptors,
-    /// or has parted from this task. Also when this program has closed its own end.
+    /// Whether the other end of the channel is closed: the process has ended, has become another
+    /// program, has closed its descriptors, or has parted from this task. Also when this program
+    /// has closed its own end.
     fn is_cut(&self) -> bool {
         self.channel() != Channel::Open
     }
 
-    /// Whether its memory is not to be accessed: it has ended, has become another program, or has parted from this task.
+    /// Whether its memory is not to be accessed: it has ended, has become another program, or has
+    /// parted from this task.
     pub(super) fn has_left(&self) -> bool {
         match self.channel() {
             Channel::Open => false,

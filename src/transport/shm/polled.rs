@@ -1,10 +1,12 @@
 //! Which rings a task polls.
 //!
-//! A poll that finds nothing must not cost one look for each peer that has ever sent something. While a task is connected with
-//! few peers it polls all their rings. When there are more, it stops polling the rings in which nothing has arrived for some
-//! rounds; those peers are *quiet*. A quiet peer announces its next packet ([`crate::base::announcements`]), and its ring is
-//! polled again. So a task polls a few rings, those in which packets arrive, and one word for all others; and the
-//! looks that find nothing in a ring, before it is not polled any more, are paid for by the packet that came before.
+//! A poll that finds nothing must not cost one look for each peer that has ever sent something.
+//! While a task is connected with few peers it polls all their rings. When there are more, it stops
+//! polling the rings in which nothing has arrived for some rounds; those peers are *quiet*. A quiet
+//! peer announces its next packet ([`crate::base::announcements`]), and its ring is polled again.
+//! So a task polls a few rings, those in which packets arrive, and one word for all others; and the
+//! looks that find nothing in a ring, before it is not polled any more, are paid for by the packet
+//! that came before.
 
 use super::ShmTransport;
 use super::peer::Peer;
@@ -19,13 +21,14 @@ pub(super) struct Bounds {
     most: usize,
     /// When there are more, it keeps polling at least these.
     least: usize,
-    /// In one of this number of rounds it looks for rings in which nothing has arrived since the last time.
+    /// In one of this number of rounds it looks for rings in which nothing has arrived since
+    /// the last time.
     rounds: u32,
 }
 
 impl Bounds {
-    /// Of every job. A look costs a few nanoseconds, and a ring that is polled again costs its producer two atomic operations on
-    /// memory that others write too, a hundred times as much.
+    /// Of every job. A look costs a few nanoseconds, and a ring that is polled again costs its
+    /// producer two atomic operations on memory that others write too, a hundred times as much.
     pub(super) const USUAL: Self = Self { most: 16, least: 8, rounds: 128 };
 
     /// Every ring becomes quiet whenever it is found empty.
@@ -43,7 +46,8 @@ pub(super) struct Polled {
     tasks: Vec<Task>,
     /// The peer whose turn it is, by its place in `tasks`, which is 0 when there are none.
     turn: usize,
-    /// Packets that were taken, one after the other, since this task has last looked at what it does not poll.
+    /// Packets that were taken, one after the other, since this task has last looked at what it
+    /// does not poll.
     pub(super) streak: u32,
     /// How many peers are quiet.
     quiet: usize,
@@ -66,7 +70,8 @@ impl Polled {
         &self.tasks
     }
 
-    /// Whether this task does not poll all rings, or should not: then [`ShmTransport::select`] must be called in every round.
+    /// Whether this task does not poll all rings, or should not: then [`ShmTransport::select`] must
+    /// be called in every round.
     #[inline]
     pub(super) fn selective(&self) -> bool {
         self.selective
@@ -90,7 +95,8 @@ impl Polled {
         self.update();
     }
 
-    /// Polls the ring of this peer no longer, or forgets that it is quiet. Returns whether it did one or the other.
+    /// Polls the ring of this peer no longer, or forgets that it is quiet. Returns whether it did
+    /// one or the other.
     pub(super) fn remove(&mut self, task: Task, quiet: bool) -> bool {
         let before = self.tasks.len();
         if quiet {
@@ -109,8 +115,9 @@ impl Polled {
 }
 
 impl ShmTransport {
-    /// Polls again the rings of the peers that have announced something, and now and then stops polling those in which nothing
-    /// arrives. To be called once a round. Returns whether a peer has announced something.
+    /// Polls again the rings of the peers that have announced something, and now and then stops
+    /// polling those in which nothing arrives. To be called once a round. Returns whether a peer
+    /// has announced something.
     #[inline(never)]
     pub(super) fn select(&mut self) -> bool {
         let announced = self.has_announcements() && self.take_announcements();
@@ -133,7 +140,8 @@ impl ShmTransport {
         let (polled, peers) = (&mut self.polled, &mut self.peers);
         let before = polled.quiet;
         self.segment.announcements().take(|task| {
-            // It may have been found in another way since, or be a peer that this task is no longer connected with.
+            // It may have been found in another way since, or be a peer that this task is no longer
+            // connected with.
             let peer = peers.get_mut(task);
             if peer.is_some_and(|peer| std::mem::take(&mut peer.quiet)) {
                 polled.quiet -= 1;
@@ -147,8 +155,8 @@ impl ShmTransport {
         polled.quiet < before
     }
 
-    /// Stops polling the rings in which nothing has arrived since the last call, if they are too many. The peers that have been
-    /// polled for longest come first.
+    /// Stops polling the rings in which nothing has arrived since the last call, if they are too
+    /// many. The peers that have been polled for longest come first.
     #[cold]
     fn find_quiet(&mut self) {
         let Polled { tasks, bounds, .. } = &self.polled;
@@ -167,7 +175,8 @@ impl ShmTransport {
         if worth_it && idle != 0 {
             self.segment.doorbell().set_selective(true);
             self.quiet_peers().for_each(|peer| peer.inward.stop_polling());
-            // A packet that was sent before may not be announced: it is found by the look that follows.
+            // A packet that was sent before may not be announced: it is found by the
+            // look that follows.
             self.heavy.fence();
         }
         let (polled, peers) = (&mut self.polled, &mut self.peers);
@@ -199,14 +208,15 @@ impl ShmTransport {
 }
 
 impl Peer {
-    /// After a packet for a peer that sleeps, or does not poll every ring: announces the packet, if the peer does not poll the ring
-    /// that holds it, and wakes the peer, if it sleeps.
+    /// After a packet for a peer that sleeps, or does not poll every ring: announces the packet, if
+    /// the peer does not poll the ring that holds it, and wakes the peer, if it sleeps.
     #[cold]
     pub(super) fn announce(&self, me: Task, light: Light) {
         if self.segment.doorbell().selective() && self.out.must_announce() {
             self.segment.announcements().announce(me);
         }
-        // Again, with its barrier: the peer may have looked for announcements just before, and sleep now.
+        // Again, with its barrier: the peer may have looked for announcements just before,
+        // and sleep now.
         if self.segment.doorbell().needs_wake(light) {
             ring_bell(&self.event);
         }

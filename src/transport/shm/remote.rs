@@ -1,12 +1,13 @@
-//! Cross-memory attach: one copy from one process's memory to another's, made by the kernel without the other's
-//! help (`process_vm_readv`, `process_vm_writev`).
+//! Cross-memory attach: one copy from one process's memory to another's, made by the kernel without
+//! the other's help (`process_vm_readv`, `process_vm_writev`).
 //!
-//! The kernel may refuse: to another user always, to the same user where a security module, a container or
-//! `ptrace_scope` forbids it. Whether it works is therefore tested by a real copy of a landmark, before the first copy to or
-//! from each peer.
+//! The kernel may refuse: to another user always, to the same user where a security module, a
+//! container or `ptrace_scope` forbids it. Whether it works is therefore tested by a real copy of a
+//! landmark, before the first copy to or from each peer.
 //!
-//! The kernel knows a peer by its process number, and such numbers are used again; a process may also become another program, or
-//! may have parted from this task. In each case the other end of the channel is closed, which is tested before each access.
+//! The kernel knows a peer by its process number, and such numbers are used again; a process may
+//! also become another program, or may have parted from this task. In each case the other end of
+//! the channel is closed, which is tested before each access.
 
 #[cfg(test)]
 mod tests;
@@ -19,8 +20,8 @@ use crate::transport::{
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What one call is asked for at most. The kernel moves a page less than 2 GiB in a call, and stops there without
-/// an error.
+/// What one call is asked for at most. The kernel moves a page less than 2 GiB in a call, and stops
+/// there without an error.
 const CALL_MAX: usize = 1 << 30;
 
 /// Copies between this process and those of the peers.
@@ -53,12 +54,14 @@ pub struct Landmark {
 }
 
 impl Landmark {
-    /// Tests by a real copy whether this process may access that one's memory, and whether the landmark is there.
+    /// Tests by a real copy whether this process may access that one's memory, and whether the
+    /// landmark is there.
     ///
     /// # Errors
-    /// The kernel's error: EPERM (not allowed), ESRCH (no such process here), EFAULT (no such memory there), ENOSYS
-    /// (not built into the kernel). `InvalidData`: the copy has worked, but something else is there, so that the process must be
-    /// another one, or has become another program.
+    /// The kernel's error: EPERM (not allowed), ESRCH (no such process here), EFAULT (no such
+    /// memory there), ENOSYS (not built into the kernel). `InvalidData`: the copy has worked,
+    /// but something else is there, so that the process must be another one, or has become
+    /// another program.
     pub fn look_up(self, pid: i32) -> io::Result<()> {
         if pid <= 0 {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
@@ -81,16 +84,19 @@ impl Landmark {
 }
 
 impl CrossMemory {
-    /// Copies to and from the processes of `tasks` tasks. When `denied` (`LAPI_SHM_ATTACH=deny`), behaves as if the kernel
-    /// refused every copy with EPERM. When `verbose`, a refusal is reported once.
+    /// Copies to and from the processes of `tasks` tasks. When `denied` (`LAPI_SHM_ATTACH=deny`),
+    /// behaves as if the kernel refused every copy with EPERM. When `verbose`, a refusal is
+    /// reported once.
     pub fn new(tasks: u32, denied: bool, verbose: bool) -> Self {
         Self { peers: vec![Process::None; tasks as usize].into(), denied, verbose }
     }
 
-    /// Makes copies to or from the memory of the process of `peer`, after the first check of its landmark.
+    /// Makes copies to or from the memory of the process of `peer`, after the first check
+    /// of its landmark.
     ///
     /// # Errors
-    /// The kernel's error; some of the copies may have been made. After a refusal the peer is out of reach.
+    /// The kernel's error; some of the copies may have been made. After a refusal the peer
+    /// is out of reach.
     ///
     /// # Safety
     /// Each local place must be readable and, for [`Access::Read`], writable for its length.
@@ -136,8 +142,8 @@ impl CrossMemory {
         }
     }
 
-    /// The peer is another process from now on, which has sent the place of its landmark; `None`: it has no process any
-    /// more, and every copy fails.
+    /// The peer is another process from now on, which has sent the place of its landmark; `None`:
+    /// it has no process any more, and every copy fails.
     pub fn moved(&mut self, peer: Task, process: Option<(i32, Landmark)>) {
         if let Some(known) = self.peers.get_mut(peer as usize) {
             let process = process.filter(|(pid, _)| *pid > 0);
@@ -175,7 +181,8 @@ impl RemoteAccess for ShmTransport {
         _key: Option<Key>,
         copies: &[Copy],
     ) -> io::Result<Started> {
-        // A task that has parted from this one need not have said so yet, and its memory is its own again.
+        // A task that has parted from this one need not have said so yet, and its memory is
+        // its own again.
         if self.peer(peer).is_none_or(|peer| peer.process.has_left()) {
             return Err(io::ErrorKind::NotConnected.into());
         }
@@ -207,10 +214,11 @@ impl RemoteAccess for ShmTransport {
     }
 }
 
-/// The landmark of this process. Valid for as long as it lives and runs this program; a process that has been forked asks
-/// again, and has another one.
+/// The landmark of this process. Valid for as long as it lives and runs this program; a process
+/// that has been forked asks again, and has another one.
 pub fn landmark() -> Landmark {
-    /// Made from the process's number in its lower half, so that a forked child sees that it is not its own.
+    /// Made from the process's number in its lower half, so that a forked child sees that it
+    /// is not its own.
     static MARK: AtomicU64 = AtomicU64::new(0);
     let pid = std::process::id();
     let mut mark = MARK.load(Ordering::Acquire);
@@ -265,7 +273,8 @@ unsafe fn copy_all(access: Access, pid: i32, copies: &[Copy]) -> io::Result<()> 
         if moved as usize == bytes {
             continue;
         }
-        // Interrupted, stopped at a page, or refused: copying piece by piece continues, or shows the reason.
+        // Interrupted, stopped at a page, or refused: copying piece by piece continues, or
+        // shows the reason.
         for piece in batch {
             // SAFETY: the caller's promise.
             unsafe { copy(access, pid, piece.remote, piece.local, piece.len, CALL_MAX)? };
@@ -299,9 +308,9 @@ unsafe fn copy(
         let iov_len = (len - done).min(call_max);
         let here = libc::iovec { iov_base: local.wrapping_add(done).cast(), iov_len };
         let there = libc::iovec { iov_base: (remote + done) as *mut libc::c_void, iov_len };
-        // SAFETY: `here` lies within what the caller vouches for. The kernel checks `there` against the other
-        // process's memory and returns EFAULT; should the other process be this one, it writes only to what the
-        // peer asked for, which is the peer's to vouch for.
+        // SAFETY: `here` lies within what the caller vouches for. The kernel checks `there` against
+        // the other process's memory and returns EFAULT; should the other process be this one, it
+        // writes only to what the peer asked for, which is the peer's to vouch for.
         let moved = unsafe { call(pid, &here, 1, &there, 1, 0) };
         match moved {
             // Less than was asked for: the copy of the next byte shows the reason, or continues.

@@ -1,8 +1,9 @@
-//! The memory that a task shares with its peers: its segment, which has a few words about itself, and for each connection two
-//! rings, each made by the task that receives from it.
+//! The memory that a task shares with its peers: its segment, which has a few words about itself,
+//! and for each connection two rings, each made by the task that receives from it.
 //!
-//! All of it is memory files without a name, passed to the peers over a socket: they are gone when the last of those that map
-//! them is gone, and no small `/dev/shm` limits them. Their sizes are sealed, so that no peer can cut them off under the others.
+//! All of it is memory files without a name, passed to the peers over a socket: they are gone when
+//! the last of those that map them is gone, and no small `/dev/shm` limits them. Their sizes are
+//! sealed, so that no peer can cut them off under the others.
 
 use super::window::{self, WindowPart};
 use crate::abi::LAPI_ERR_SHM_SETUP;
@@ -40,13 +41,13 @@ const CLOSED: u32 = 2;
 struct Control {
     /// Read with every packet, written seldom.
     presence: Line<Presence>,
-    /// [`POLLING`] while the task waits for packets, otherwise when it last polled, in ticks. Written often; read for
-    /// long messages and gets only.
+    /// [`POLLING`] while the task waits for packets, otherwise when it last polled, in ticks.
+    /// Written often; read for long messages and gets only.
     polled: Line<AtomicU64>,
     /// Bytes that peers have copied out of the owner's memory without another report to it.
     fetched: Line<AtomicU64>,
-    /// The peers that have sent something and whose rings the owner does not poll. Read with every poll that finds nothing, when
-    /// there are such rings.
+    /// The peers that have sent something and whose rings the owner does not poll. Read with every
+    /// poll that finds nothing, when there are such rings.
     announcements: Announcements,
 }
 
@@ -64,7 +65,8 @@ struct Mapping {
     place: Option<WindowPart>,
 }
 
-// SAFETY: the mapping belongs to this value; what is in it is shared by atomics and by the rings' protocol.
+// SAFETY: the mapping belongs to this value; what is in it is shared by atomics and by the
+// rings' protocol.
 unsafe impl Send for Mapping {}
 
 /// A mapped segment, one's own or a peer's.
@@ -72,14 +74,15 @@ pub struct Segment {
     memory: Mapping,
 }
 
-/// The memory of what one task sends another one, made for one connection: nothing of a former one can be in it. It has a ring, and
-/// before it numbers.
+/// The memory of what one task sends another one, made for one connection: nothing of a former one
+/// can be in it. It has a ring, and before it numbers.
 pub(super) struct RingMemory {
     memory: Mapping,
     geometry: Geometry,
 }
 
-/// The rings' size for a job of `tasks` tasks: every task can write to every other one, so it shrinks as they grow.
+/// The rings' size for a job of `tasks` tasks: every task can write to every other one, so it
+/// shrinks as they grow.
 pub fn geometry(tasks: u32) -> Geometry {
     let data = match tasks {
         0..=8 => 128 << 10,
@@ -94,8 +97,8 @@ pub fn longest_body(geometry: Geometry) -> usize {
     geometry.data / 16
 }
 
-/// The addresses that a task keeps free for its peers' memory in a job of `tasks` tasks, in bytes; memory is used only for
-/// peers that it is connected with, as far as their rings were written.
+/// The addresses that a task keeps free for its peers' memory in a job of `tasks` tasks, in bytes;
+/// memory is used only for peers that it is connected with, as far as their rings were written.
 pub fn bytes(tasks: u32) -> usize {
     CONTROL + window::bytes(tasks, CONTROL, ring_bytes(tasks))
 }
@@ -108,7 +111,8 @@ pub(super) fn ring_bytes(tasks: u32) -> usize {
     (RING + geometry(tasks).bytes()).next_multiple_of(4096)
 }
 
-/// Where the ring begins in its memory: behind the numbers that its producer gives the consumer without a packet.
+/// Where the ring begins in its memory: behind the numbers that its producer gives the consumer
+/// without a packet.
 const RING: usize = size_of::<Signals>();
 
 impl Segment {
@@ -137,7 +141,8 @@ impl Segment {
     }
 
     fn control(&self) -> &Control {
-        // SAFETY: the mapping begins with the control words, page-aligned, and they are all atomics.
+        // SAFETY: the mapping begins with the control words, page-aligned, and they
+        // are all atomics.
         unsafe { self.memory.base.cast::<Control>().as_ref() }
     }
 
@@ -215,9 +220,11 @@ impl RingMemory {
         Ok(Self { memory, geometry: geometry(tasks) })
     }
 
-    /// The end that writes. The ring's memory must outlive it; only one task, and only once, makes it.
+    /// The end that writes. The ring's memory must outlive it; only one task, and only
+    /// once, makes it.
     pub(super) fn producer(&self) -> Producer {
-        // SAFETY: aligned, as long as a ring, zeroed when it was made; one producer by the rule above.
+        // SAFETY: aligned, as long as a ring, zeroed when it was made; one producer by
+        // the rule above.
         unsafe { Producer::new(self.ring(), self.geometry) }
     }
 
@@ -299,11 +306,12 @@ impl Mapping {
         };
         let map = || {
             let access = ProtFlags::READ | ProtFlags::WRITE;
-            // SAFETY: a new mapping of a file whose size is `bytes` and sealed; nothing else is at its place, which was kept
-            // free for it if it is given.
+            // SAFETY: a new mapping of a file whose size is `bytes` and sealed; nothing else is at
+            // its place, which was kept free for it if it is given.
             let base = unsafe { mmap(at, bytes, access, MapFlags::SHARED | fixed, file, 0)? };
-            // A forked child has no part in the job: what it does by mistake must not reach this memory. Where the
-            // kernel cannot keep it away from the child, the child still knows of no handle that leads here.
+            // A forked child has no part in the job: what it does by mistake must not reach this
+            // memory. Where the kernel cannot keep it away from the child, the child still knows of
+            // no handle that leads here.
             // SAFETY: the mapping was made above; nothing changes for this process.
             let _ = unsafe { madvise(base, bytes, Advice::LinuxDontFork) };
             NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)
@@ -321,7 +329,8 @@ impl Drop for Mapping {
             return;
         }
         let unmap = || {
-            // SAFETY: the mapping was made by this value; the rings on it are dropped before, see `ShmTransport`.
+            // SAFETY: the mapping was made by this value; the rings on it are dropped before, see
+            // `ShmTransport`.
             let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.bytes) };
             debug_assert!(unmapped.is_ok());
         };

@@ -62,7 +62,8 @@ fn a_peer_whose_ring_is_corrupt_is_lost_and_no_other() {
     let head = [7_u8; 8];
     let packet =
         Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
-    // The word of the first slot in the ring from task 1 to task 0: a packet behind the end of the ring.
+    // The word of the first slot in the ring from task 1 to task 0: a packet behind the
+    // end of the ring.
     let word = 1_u64 | 1 << 32 | 1000 << 35 | 8000 << 51;
     let memory = ends[0].peer(1).map(|peer| &peer.memory).expect("a connection");
     memory.receive.write_word(FIRST_SLOT, word);
@@ -101,7 +102,8 @@ fn a_task_is_idle_while_it_has_no_packet_and_nothing_else_to_do() {
     assert!(!selective_ends(2)[0].is_idle(), "one that does not poll every ring counts its rounds");
 }
 
-/// A task that has parted from a peer gives its memory back although packets of another peer never cease.
+/// A task that has parted from a peer gives its memory back although packets of another
+/// peer never cease.
 #[test]
 fn the_memory_of_a_lost_peer_is_unmapped_under_constant_load() {
     let mut ends = ends(3);
@@ -122,7 +124,8 @@ fn the_memory_of_a_lost_peer_is_unmapped_under_constant_load() {
     assert!(ends[0].left.is_empty());
 }
 
-/// From the moment at which a task has parted from a peer, the peer does not access the task's memory, though no report has reached it.
+/// From the moment at which a task has parted from a peer, the peer does not access the task's
+/// memory, though no report has reached it.
 #[test]
 fn memory_of_a_task_that_has_parted_is_not_accessed() {
     let mut ends = ends(3);
@@ -142,7 +145,8 @@ fn memory_of_a_task_that_has_parted_is_not_accessed() {
     }
 }
 
-/// A task that finds no room and polls learns of room for many packets together; one that sleeps, of the first.
+/// A task that finds no room and polls learns of room for many packets together; one that
+/// sleeps, of the first.
 #[test]
 fn room_is_asked_for_before_a_sleep_only() {
     let mut ends = ends(2);

@@ -49,8 +49,8 @@ impl ShmTransport {
     }
 }
 
-/// Makes an event descriptor readable, unless the program has closed it: its peer then notices the packet when it looks around.
-/// Fails only when it has been rung 2^64 times already.
+/// Makes an event descriptor readable, unless the program has closed it: its peer then notices the
+/// packet when it looks around. Fails only when it has been rung 2^64 times already.
 pub(super) fn ring_bell(event: &OwnedFd) {
     if !is_event(event.as_fd()) {
         return;

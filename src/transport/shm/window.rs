@@ -1,8 +1,8 @@
 //! Where peers' memory is mapped: a range of addresses that is kept free from the beginning.
 //!
-//! Tasks connect when they first need each other, in no order that a program could know. Mappings made one by one would
-//! move what the program itself maps later, in each task by another amount; and old programs rely on equal addresses in all
-//! tasks. The range costs addresses, not memory.
+//! Tasks connect when they first need each other, in no order that a program could know. Mappings
+//! made one by one would move what the program itself maps later, in each task by another amount;
+//! and old programs rely on equal addresses in all tasks. The range costs addresses, not memory.
 
 use crate::transport::Task;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
@@ -44,7 +44,8 @@ pub(super) fn bytes(tasks: u32, segment: usize, ring: usize) -> usize {
 }
 
 impl Window {
-    /// Keeps the addresses free: for each of `tasks` tasks a segment and two rings of these sizes, whole pages.
+    /// Keeps the addresses free: for each of `tasks` tasks a segment and two rings of these
+    /// sizes, whole pages.
     pub(super) fn reserve(tasks: u32, segment: usize, ring: usize) -> rustix::io::Result<Arc<Self>> {
         let bytes = bytes(tasks, segment, ring);
         // SAFETY: a new mapping; nothing else is at its place.

@@ -1,4 +1,5 @@
-//! What a task that uses UDP publishes of one interface: where it receives, and how long a datagram may be there.
+//! What a task that uses UDP publishes of one interface: where it receives, and how long a
+//! datagram may be there.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,12 +8,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 pub struct UdpAddress {
     /// Where it receives.
     pub at: SocketAddr,
-    /// The bytes of the longest datagram that the interface takes whole, without the headers of UDP and IP.
+    /// The bytes of the longest datagram that the interface takes whole, without the headers
+    /// of UDP and IP.
     pub longest: u16,
 }
 
 impl UdpAddress {
-    /// The address's bytes: the port, the longest datagram (both little-endian), and 4 or 16 bytes of the address.
+    /// The address's bytes: the port, the longest datagram (both little-endian), and 4 or 16 bytes
+    /// of the address.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = [self.at.port().to_le_bytes(), self.longest.to_le_bytes()].concat();
         match self.at.ip() {

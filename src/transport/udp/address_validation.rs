@@ -1,10 +1,12 @@
-//! Where a peer receives. The directory lists it, and that is authentic: what the tasks publish at start-up is. A datagram's own source address is
-//! not: a stranger who resends a datagram before the genuine one arrives is where that one seems to come from.
+//! Where a peer receives. The directory lists it, and that is authentic: what the tasks publish at
+//! start-up is. A datagram's own source address is not: a stranger who resends a datagram before
+//! the genuine one arrives is where that one seems to come from.
 //!
-//! So a peer's datagrams go to the listed address. Where a datagram of the connection comes from elsewhere (the peer has several
-//! addresses, or is a process with another one that the directory does not list yet), that address is asked: it gets a number that follows
-//! from it, and counts once the number has come back from there. It gives way when the listed address shows that it is one of the
-//! connection's.
+//! So a peer's datagrams go to the listed address. Where a datagram of the connection comes from
+//! elsewhere (the peer has several addresses, or is a process with another one that the directory
+//! does not list yet), that address is asked: it gets a number that follows from it, and counts
+//! once the number has come back from there. It gives way when the listed address shows that it is
+//! one of the connection's.
 
 use super::reliable::Nanos;
 use std::net::SocketAddr;
@@ -43,7 +45,8 @@ impl AddressValidation {
         self.settled
     }
 
-    /// A datagram of the connection, which was accepted, has come from this address: whether it is to be asked.
+    /// A datagram of the connection, which was accepted, has come from this address: whether it
+    /// is to be asked.
     #[cold]
     pub(super) fn heard(&mut self, now: Nanos, from: SocketAddr) -> bool {
         if self.listed == Some(from) {

@@ -1,4 +1,5 @@
-//! When which peer is to be served. To find the next one does not depend on how many peers there are.
+//! When which peer is to be served. To find the next one does not depend on how many
+//! peers there are.
 
 use super::reliable::Nanos;
 use crate::transport::Task;
@@ -10,8 +11,9 @@ use std::collections::BTreeSet;
 pub(super) struct Alarms(BTreeSet<(Nanos, Task)>);
 
 impl Alarms {
-    /// Lets a peer be served at a moment, or not any more. A moment that is later than the one in `alarm` changes nothing: it is
-    /// entered when that one has come, so that a timer that is put off by each message costs nothing.
+    /// Lets a peer be served at a moment, or not any more. A moment that is later than the one in
+    /// `alarm` changes nothing: it is entered when that one has come, so that a timer that is put
+    /// off by each message costs nothing.
     #[inline]
     pub(super) fn set(&mut self, alarm: &mut Option<Nanos>, peer: Task, at: Option<Nanos>) {
         if *alarm == at || alarm.zip(at).is_some_and(|(before, at)| before < at) {

@@ -1,4 +1,5 @@
-//! The end of LAPI for this task: what was sent arrives, and the peers with which it is connected are informed.
+//! The end of LAPI for this task: what was sent arrives, and the peers with which it is
+//! connected are informed.
 
 use super::UdpTransport;
 use super::contact::Peer;
@@ -7,13 +8,16 @@ use crate::transport::presence::Presence;
 use crate::transport::{NO_EPOCH, Peers, Task};
 use std::time::Duration;
 
-/// How long the end waits for the peers, at most: one that is alive acknowledges as soon as it gets a processor.
+/// How long the end waits for the peers, at most: one that is alive acknowledges as soon as it
+/// gets a processor.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How long it waits for a peer that is to get nothing else, and has not confirmed that it knows of the end: it may have ended, too.
+/// How long it waits for a peer that is to get nothing else, and has not confirmed that it knows of
+/// the end: it may have ended, too.
 const LINGER_FOR_CONFIRMATION: Duration = Duration::from_millis(500);
 
-/// How long it waits for the receipts of those that watch this task: they may have ended LAPI without its knowledge.
+/// How long it waits for the receipts of those that watch this task: they may have ended LAPI
+/// without its knowledge.
 pub(super) const LINGER_FOR_NOTICES: Duration = Duration::from_millis(100);
 
 impl UdpTransport {
@@ -68,8 +72,8 @@ impl UdpTransport {
         }
     }
 
-    /// Peers that have parted from this task wait until it rejoins them: they learn of the end by a connection that ends at once. Returns
-    /// them.
+    /// Peers that have parted from this task wait until it rejoins them: they learn of the end by a
+    /// connection that ends at once. Returns them.
     fn reply_to_those_that_rejoin(&mut self) -> Vec<Task> {
         let awaits = |task: &Task| self.peer(*task).is_some_and(|peer| peer.standing == Presence::HasParted);
         let mut awaiting: Vec<Task> = self.met.iter().copied().filter(awaits).collect();

@@ -11,7 +11,8 @@ use std::net::SocketAddr;
 /// The epoch in the hello of a task that has begun with the job, and has not parted from the peer.
 pub(super) const FIRST_CONTACT: u64 = u64::MAX;
 
-/// The epoch in a hello that only asks whether the other side lives and has the number that it names.
+/// The epoch in a hello that only asks whether the other side lives and has the number
+/// that it names.
 pub(super) const CHALLENGE: u64 = u64::MAX - 1;
 
 /// The epoch in a hello by which a task asks, or tells, whether an address is one of the peer's.
@@ -28,7 +29,8 @@ pub(super) struct Peer {
     pub(super) heard_at: Option<SocketAddr>,
     /// Nothing is taken from it now.
     pub(super) held: bool,
-    /// The peer has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet: its packets wait.
+    /// The peer has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet:
+    /// its packets wait.
     pub(super) unnamed: bool,
     /// A packet found no room.
     pub(super) no_room: bool,
@@ -46,7 +48,8 @@ pub(super) struct Peer {
     pub(super) other_key: bool,
     /// In which other opening of LAPI it is, as its last hello says.
     pub(super) other_opening: Option<u16>,
-    /// The peer was given up, since it had not replied for too long, and nothing has come from it since.
+    /// The peer was given up, since it had not replied for too long, and nothing has come
+    /// from it since.
     pub(super) given_up: bool,
 }
 
@@ -71,7 +74,8 @@ impl Peer {
         }
     }
 
-    /// The connection, where datagrams of it are still exchanged: a peer that has ended LAPI may not know that this task knows it.
+    /// The connection, where datagrams of it are still exchanged: a peer that has ended LAPI may
+    /// not know that this task knows it.
     pub(super) fn live(&mut self) -> Option<&mut Session> {
         let exchanges = !matches!(self.standing, Presence::Dead(_) | Presence::HasParted | Presence::Parted);
         self.session.as_mut().filter(|_| exchanges)
@@ -104,7 +108,8 @@ impl Session {
         Self { connection: Connection::new(hello, parameters, now), epoch: hello.epoch, keys: None }
     }
 
-    /// Makes it a connection with another epoch and number, while it is opening: what was taken is sent in that one.
+    /// Makes it a connection with another epoch and number, while it is opening: what was taken is
+    /// sent in that one.
     pub(super) fn begin_again(&mut self, hello: Hello, parameters: &Parameters, now: Nanos) {
         self.connection.begin_again(hello, parameters, now);
         (self.epoch, self.keys) = (hello.epoch, None);
@@ -133,7 +138,8 @@ impl Session {
         self.connection.state() == State::Opening
     }
 
-    /// Whether one side may await something of the other: the peer has said hello, or packets for it were accepted.
+    /// Whether one side may await something of the other: the peer has said hello, or packets for
+    /// it were accepted.
     pub(super) fn has_begun(&self) -> bool {
         self.connection.theirs() != 0 || !self.connection.is_empty()
     }

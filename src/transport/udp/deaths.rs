@@ -1,8 +1,9 @@
-//! The deaths of tasks: found by the tasks of the same host, which watch each other's processes, and made known to all by notices
-//! ([`crate::transport::deaths`]).
+//! The deaths of tasks: found by the tasks of the same host, which watch each other's processes,
+//! and made known to all by notices ([`crate::transport::deaths`]).
 //!
-//! A notice is a datagram outside of any connection, which is sent again until its receipt has arrived. A task that ends LAPI sends
-//! notices of that to its neighbours in the ring, which would take the end of its process for a death.
+//! A notice is a datagram outside of any connection, which is sent again until its receipt has
+//! arrived. A task that ends LAPI sends notices of that to its neighbours in the ring, which would
+//! take the end of its process for a death.
 
 use super::notices::Notices;
 use super::seal::{ANNOUNCEMENT, Announcement};
@@ -32,7 +33,8 @@ const ATTEMPTS: u32 = 15;
 /// With how many cards a look compares what is known of the processes of peers.
 const COMPARED: usize = 4;
 
-/// How long a death is not reported here when other hosts have not confirmed yet that they know of it: the program may end at the report.
+/// How long a death is not reported here when other hosts have not confirmed yet that they know of
+/// it: the program may end at the report.
 const REPORT_LATEST: Nanos = 300_000_000;
 
 /// What a task has to watch another one, and to send notices.
@@ -69,8 +71,8 @@ impl Watch {
 }
 
 impl UdpTransport {
-    /// Takes part in the watch of the tasks for each other. `group_of` numbers, for each task, the group of tasks that see each other's
-    /// processes; `processes` are those of all tasks.
+    /// Takes part in the watch of the tasks for each other. `group_of` numbers, for each task, the
+    /// group of tasks that see each other's processes; `processes` are those of all tasks.
     pub fn watch_others(&mut self, group_of: Vec<u32>, mut processes: Vec<Process>) {
         processes[self.me as usize] = self.process;
         let lives: Vec<u32> = processes.iter().map(|process| process.life()).collect();
@@ -88,7 +90,8 @@ impl UdpTransport {
         }));
     }
 
-    /// Packets to these tasks go by another transport, which finds their deaths itself: they get notices only.
+    /// Packets to these tasks go by another transport, which finds their deaths itself: they
+    /// get notices only.
     pub fn leaves_to_another(&mut self, tasks: Box<[bool]>) {
         self.elsewhere = tasks;
     }
@@ -105,8 +108,8 @@ impl UdpTransport {
         self.look_at_others(self.now());
     }
 
-    /// Looks whether the watched process still runs, and whether others have taken the places of dead ones, but seldom; does what is to
-    /// be done, and sends the notices that are due.
+    /// Looks whether the watched process still runs, and whether others have taken the places of
+    /// dead ones, but seldom; does what is to be done, and sends the notices that are due.
     pub(super) fn look_at_others(&mut self, now: Nanos) {
         let Some(watch) = &mut self.watch else { return };
         if watch.next_look <= now && !self.closed {
@@ -165,8 +168,8 @@ impl UdpTransport {
         due.into_iter().for_each(|(task, _)| self.note_death(task));
     }
 
-    /// The task that this one watches, and its life, when its process has ended. Not while datagrams are taken: what it has sent may be
-    /// among them.
+    /// The task that this one watches, and its life, when its process has ended. Not while
+    /// datagrams are taken: what it has sent may be among them.
     fn has_ended(&mut self) -> Option<(Task, u32)> {
         self.device.as_ref()?;
         let watch = self.watch.as_mut().filter(|_| !self.closed)?;
@@ -211,7 +214,8 @@ impl UdpTransport {
         }
     }
 
-    /// A datagram has arrived that claims to be an announcement. Whether a task of the job has made it.
+    /// A datagram has arrived that claims to be an announcement. Whether a task of the
+    /// job has made it.
     #[cold]
     pub(super) fn note_announcement(
         &mut self,
@@ -231,7 +235,8 @@ impl UdpTransport {
             return true;
         };
         if is_receipt {
-            // That of another process than the one that has the number now says nothing of this one.
+            // That of another process than the one that has the number now says
+            // nothing of this one.
             let is_its = watch.ring.life(from) == sender;
             if is_its {
                 watch.outgoing.forget(from, notice);
@@ -260,7 +265,8 @@ impl UdpTransport {
                 watch.outgoing.send(from, Notice { content, ..notice });
             }
             Content::Watched | Content::Closed if from == task => {
-                // This task may have missed that another process has taken the place of the one that it knows.
+                // This task may have missed that another process has taken the place of the one
+                // that it knows.
                 self.note_unknown_life(from, task, life, now);
                 if self.watch.as_ref().is_some_and(|watch| watch.ring.life(task) == life) {
                     self.note_neighbour(task, content, now);
@@ -287,8 +293,8 @@ impl UdpTransport {
         }
     }
 
-    /// A notice names another process of the task than the one that is known here. When the task's card shows another one, too, this task
-    /// has missed a death.
+    /// A notice names another process of the task than the one that is known here. When the task's
+    /// card shows another one, too, this task has missed a death.
     fn note_unknown_life(&mut self, from: Task, task: Task, life: u32, now: Nanos) {
         let known = self.watch.as_ref().map_or(life, |watch| watch.ring.life(task));
         if known != life && task != self.me {
@@ -296,8 +302,9 @@ impl UdpTransport {
         }
     }
 
-    /// Compares what is known of the processes of peers with their cards, a few at a time: all tasks of a host may have died, so that no
-    /// notice of their deaths was sent, and others have taken their places.
+    /// Compares what is known of the processes of peers with their cards, a few at a time: all
+    /// tasks of a host may have died, so that no notice of their deaths was sent, and others have
+    /// taken their places.
     fn compare_cards(&mut self, now: Nanos) {
         for _ in 0..self.met.len().min(COMPARED) {
             let Some(watch) = &mut self.watch else { return };
@@ -322,7 +329,8 @@ impl UdpTransport {
         self.note_card(task, present, now);
     }
 
-    /// The task's card shows this process. The death of the one before is reported first, if this task knows of it.
+    /// The task's card shows this process. The death of the one before is reported first, if this
+    /// task knows of it.
     fn note_card(&mut self, task: Task, process: Process, now: Nanos) {
         if self.watch.as_ref().is_none_or(|watch| watch.ring.life(task) == process.life()) {
             return;
@@ -336,8 +344,8 @@ impl UdpTransport {
         self.note_process(task, process, now);
     }
 
-    /// Whether this is the task's process as far as is known here, and no other one's death is to be reported: the program parts from the
-    /// task at such a report.
+    /// Whether this is the task's process as far as is known here, and no other one's death is to
+    /// be reported: the program parts from the task at such a report.
     pub(super) fn knows_process(&mut self, task: Task, process: (u32, u64), now: Nanos) -> bool {
         let life = Process { pid: process.0, started: process.1 }.life();
         if self.is_elsewhere(task) {
@@ -366,7 +374,8 @@ impl UdpTransport {
         watch.changed = true;
     }
 
-    /// Another process has the peer's number: the one before has died, which may not be known to the others yet.
+    /// Another process has the peer's number: the one before has died, which may not be known to
+    /// the others yet.
     pub(super) fn note_successor(&mut self, task: Task, process: (u32, u64), now: Nanos) {
         let process = Process { pid: process.0, started: process.1 };
         if let Some(watch) = self.watch.as_mut().filter(|watch| watch.ring.life(task) != process.life()) {
@@ -375,13 +384,14 @@ impl UdpTransport {
         }
     }
 
-    /// A task has died: what is begun with it from now on is refused. Has no effect on a peer that has left, or that is awaited: it was
-    /// another process that has died.
+    /// A task has died: what is begun with it from now on is refused. Has no effect on a peer that
+    /// has left, or that is awaited: it was another process that has died.
     fn note_death(&mut self, task: Task) {
         if task == self.me || self.is_elsewhere(task) || self.closed {
             return;
         }
-        // A process that has taken the place of another one awaits the peer from its first contact on.
+        // A process that has taken the place of another one awaits the peer from its
+        // first contact on.
         if self.meet(task) && self.peer(task).is_some_and(|peer| peer.standing == Presence::Up) {
             self.leave(task, Presence::Dead("has ended without calling LAPI_Term".to_owned()));
             self.touch(task);
@@ -397,7 +407,8 @@ impl UdpTransport {
         }
     }
 
-    /// This task ends LAPI: tells those that watch it, and the one that it watches, which may watch it next.
+    /// This task ends LAPI: tells those that watch it, and the one that it watches, which may
+    /// watch it next.
     pub(super) fn announce_end(&mut self) {
         let me = self.me;
         let Some(watch) = &mut self.watch else { return };

@@ -123,7 +123,8 @@ impl Endpoint for UdpTransport {
         }
     }
 
-    /// A datagram that was accepted before is a duplicate, whether the network or a stranger has sent it again.
+    /// A datagram that was accepted before is a duplicate, whether the network or a stranger has
+    /// sent it again.
     fn tally(&self) -> Tally {
         let Refusals { forged, replayed } = self.refusals;
         let mut sum = Tally { refused: forged, duplicates: replayed, ..Tally::default() };
@@ -184,7 +185,8 @@ impl RemoteAccess for UdpTransport {
 }
 
 impl UdpTransport {
-    /// Whether a poll can be left out ([`PollPause`](crate::transport::poll_pause::PollPause)): nothing waits for room.
+    /// Whether a poll can be left out ([`PollPause`](crate::transport::poll_pause::PollPause)):
+    /// nothing waits for room.
     #[inline]
     fn rests(&mut self) -> bool {
         self.rest.take() && !self.batch.is_blocked()
@@ -230,7 +232,8 @@ impl UdpTransport {
         }
     }
 
-    /// Whether the peer has everything that was sent to it, and knows of this task's end when there is one.
+    /// Whether the peer has everything that was sent to it, and knows of this task's end
+    /// when there is one.
     pub(super) fn has_everything(&self, task: Task) -> bool {
         self.peer(task).is_none_or(|peer| match (&peer.standing, &peer.session) {
             (Presence::Up | Presence::Meeting | Presence::Rejoining, Some(session)) => {

@@ -1,19 +1,23 @@
 //! How connections are made, and what it means when a peer has another incarnation of one.
 //!
-//! Both sides send a hello with their number until they know that the other side has it. What a hello says has an effect only when it is proven:
-//! by the number of this side's connection in it, which is new, or by something sealed with keys of it.
+//! Both sides send a hello with their number until they know that the other side has it. What a
+//! hello says has an effect only when it is proven: by the number of this side's connection in it,
+//! which is new, or by something sealed with keys of it.
 //!
-//! A peer with which this task is connected may say that it has another incarnation, because it has parted from this task, or is another process.
-//! Such a hello may also be an old one. This side then sends a challenge, a hello with a number that follows from the
-//! one that is claimed and from a secret of this process: it keeps nothing. The peer sends its hello again with that number, if it
-//! has that incarnation; that is the proof.
+//! A peer with which this task is connected may say that it has another incarnation, because it has
+//! parted from this task, or is another process. Such a hello may also be an old one. This side
+//! then sends a challenge, a hello with a number that follows from the one that is claimed and from
+//! a secret of this process: it keeps nothing. The peer sends its hello again with that number, if
+//! it has that incarnation; that is the proof.
 //!
-//! The epoch in a hello tells first contact ([`FIRST_CONTACT`]) from a process that replaces another one ([`NO_EPOCH`]) and from
-//! a task that lets this one rejoin (any other). A task that has begun with the job, and is greeted by one of the latter two before it has had contact,
+//! The epoch in a hello tells first contact ([`FIRST_CONTACT`]) from a process that replaces
+//! another one ([`NO_EPOCH`]) and from a task that lets this one rejoin (any other). A task that
+//! has begun with the job, and is greeted by one of the latter two before it has had contact,
 //! rejoins it, as it would if it had replaced another process; this, too, after a challenge.
 //!
-//! Tasks without a launcher may be in different openings of LAPI at a time: first contact is made within one. A hello also says how long
-//! datagrams may be: the shorter length of both sides is used.
+//! Tasks without a launcher may be in different openings of LAPI at a time: first contact is
+//! made within one. A hello also says how long datagrams may be: the shorter length of both
+//! sides is used.
 
 use super::address_validation::AddressValidation;
 use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session, VALIDATION};
@@ -121,8 +125,9 @@ impl UdpTransport {
             return;
         }
         if hello.epoch == CHALLENGE && hello.yours == connection.mine() && !connection.is_confirmed() {
-            // Also when this side is up: as long as nothing that was sealed has arrived, the peer may have taken an older hello of this
-            // task for the proof of an earlier incarnation, and must learn of this one.
+            // Also when this side is up: as long as nothing that was sealed has arrived, the peer
+            // may have taken an older hello of this task for the proof of an earlier incarnation,
+            // and must learn of this one.
             let epoch = session.epoch;
             let reply = Hello { mine: hello.yours, yours: hello.mine, ..self.own_hello(epoch) };
             self.greetings.push((from, self.key.greet(self.me, task, &reply)));
@@ -138,7 +143,8 @@ impl UdpTransport {
         } else {
             let (first, unused) = (session.epoch == FIRST_CONTACT, connection.is_empty());
             match (first, hello.epoch == FIRST_CONTACT) {
-                // The peer has called LAPI_Term, and LAPI_Init again, or this task has: one of them is not ready yet.
+                // The peer has called LAPI_Term, and LAPI_Init again, or this task has: one of them
+                // is not ready yet.
                 (true, true) if hello.opening != self.opening => {
                     if let Some(peer) = self.peer_mut(task) {
                         peer.other_opening = Some(hello.opening);
@@ -146,7 +152,8 @@ impl UdpTransport {
                     return;
                 }
                 (true, false) if hello.epoch == NO_EPOCH || unused => {
-                    // The peer may be connected with the number that would be given up for an old hello.
+                    // The peer may be connected with the number that would be given up
+                    // for an old hello.
                     if !self.is_proven(task, hello, from) {
                         return;
                     }
@@ -183,7 +190,8 @@ impl UdpTransport {
         }
     }
 
-    /// A peer greets. If it was given up before it came, what waited for it has ended: the program must let it join.
+    /// A peer greets. If it was given up before it came, what waited for it has ended: the program
+    /// must let it join.
     fn note_late(&mut self, task: Task) {
         let Some(peer) = self.peer_mut(task).filter(|peer| peer.given_up) else { return };
         peer.given_up = false;
@@ -192,7 +200,8 @@ impl UdpTransport {
         }
     }
 
-    /// A datagram has been accepted that was made for this incarnation of the connection, and came from this address.
+    /// A datagram has been accepted that was made for this incarnation of the connection, and came
+    /// from this address.
     #[inline]
     pub(super) fn note_source(&mut self, now: Nanos, task: Task, from: SocketAddr) {
         let Some(peer) = self.peer_mut(task) else { return };
@@ -211,7 +220,8 @@ impl UdpTransport {
         self.greetings.push((at, self.key.greet(self.me, task, &question)));
     }
 
-    /// The peer asks whether the address at which it has sent this is one of this task's, or has replied to such a question.
+    /// The peer asks whether the address at which it has sent this is one of this task's, or has
+    /// replied to such a question.
     #[cold]
     fn note_validation(&mut self, task: Task, hello: &Hello, from: SocketAddr) {
         let Some(connection) = self.connection(task) else { return };
@@ -230,7 +240,8 @@ impl UdpTransport {
         Some(&self.peer(task)?.session.as_ref()?.connection)
     }
 
-    /// The number that an address gets, in one incarnation of the connection: nothing is kept of it.
+    /// The number that an address gets, in one incarnation of the connection: nothing
+    /// is kept of it.
     fn number_of(&self, task: Task, connection: &Connection, at: SocketAddr) -> u128 {
         let numbers = [connection.mine(), connection.theirs()].map(u128::to_le_bytes);
         let port = at.port().to_le_bytes();
@@ -265,7 +276,8 @@ impl UdpTransport {
         Hello { mine: 0, yours: 0, epoch, process, longest: self.longest, opening: self.opening }
     }
 
-    /// Whether the peer has this incarnation now: the hello is the reply to a challenge, which is sent otherwise.
+    /// Whether the peer has this incarnation now: the hello is the reply to a challenge, which is
+    /// sent otherwise.
     fn is_proven(&mut self, task: Task, hello: &Hello, from: SocketAddr) -> bool {
         let Some(session) = self.peer(task).and_then(|peer| peer.session.as_ref()) else { return false };
         let numbers = [hello.mine, session.connection.mine()].map(u128::to_le_bytes);
@@ -278,7 +290,8 @@ impl UdpTransport {
         hello.yours == challenge
     }
 
-    /// A peer claims to have another incarnation of the connection than the one of which this task has accepted packets.
+    /// A peer claims to have another incarnation of the connection than the one of which this task
+    /// has accepted packets.
     #[cold]
     fn note_claim(&mut self, task: Task, hello: &Hello, from: SocketAddr) {
         if hello.epoch == CHALLENGE {
@@ -319,8 +332,8 @@ impl UdpTransport {
         let Some(session) = &peer.session else { return };
         let theirs = session.connection.peer().map_or(NO_EPOCH, |hello| hello.epoch);
         peer.standing = Presence::Up;
-        // Without epochs there is nothing to name: one of the two has taken the place of another process, and neither has had
-        // contact with the other before.
+        // Without epochs there is nothing to name: one of the two has taken the place of another
+        // process, and neither has had contact with the other before.
         peer.unnamed = (session.epoch, theirs) != (NO_EPOCH, NO_EPOCH);
         if peer.unnamed {
             self.back.push_back((task, theirs));

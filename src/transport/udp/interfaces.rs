@@ -22,7 +22,8 @@ pub struct Interface {
     pub is_loopback: bool,
 }
 
-/// All of them, in the system's order, those of IPv4 first. Without addresses that are valid on one link only.
+/// All of them, in the system's order, those of IPv4 first. Without addresses that are valid on
+/// one link only.
 ///
 /// # Errors
 /// The system's.

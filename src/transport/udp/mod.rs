@@ -5,12 +5,14 @@
 //! * [`seal`]: what makes a datagram the job's own: tags, encryption, and the refusal of replays.
 //! * [`reliable`]: the reliable core, which has no socket and no clock.
 //!
-//! [`UdpTransport`] is the endpoint that joins them. A task has one device, and with each peer, from first contact on, one incarnation
-//! of a connection ([`contact`]): its reliable core and its keys. What has arrived and the time drive it ([`progress`]); what is to be sent is
-//! sealed and given to the device in batches ([`outgoing`]). [`handshake`] says how connections are made, and what another
-//! incarnation of a peer means.
+//! [`UdpTransport`] is the endpoint that joins them. A task has one device, and with each peer,
+//! from first contact on, one incarnation of a connection ([`contact`]): its reliable core and its
+//! keys. What has arrived and the time drive it ([`progress`]); what is to be sent is sealed and
+//! given to the device in batches ([`outgoing`]). [`handshake`] says how connections are made, and
+//! what another incarnation of a peer means.
 //!
-//! A job uses it with `MP_EUILIB=ip` (`src/job/join/udp.rs`): which of the [`interfaces`] it uses, the tasks agree there.
+//! A job uses it with `MP_EUILIB=ip` (`src/job/join/udp.rs`): which of the [`interfaces`] it uses,
+//! the tasks agree there.
 
 pub mod address;
 mod address_validation;
@@ -54,16 +56,20 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// The longest packet: what the longest train of datagrams over Ethernet carries, which the kernel takes as one message. The same in all tasks.
+/// The longest packet: what the longest train of datagrams over Ethernet carries, which the kernel
+/// takes as one message. The same in all tasks.
 const LONGEST: usize = 44 * 1400;
 
-/// Bytes of a datagram that every path takes, without the headers of UDP and IP: what IPv6 promises, and tunnels leave of it.
+/// Bytes of a datagram that every path takes, without the headers of UDP and IP: what IPv6
+/// promises, and tunnels leave of it.
 const BASE: usize = 1200;
 
-/// Memory for what has arrived from a peer and was not released, in bytes; within the bounds of the fragments that a window has.
+/// Memory for what has arrived from a peer and was not released, in bytes; within the bounds of the
+/// fragments that a window has.
 const WINDOW: usize = 1 << 20;
 
-/// What a task needs to know of the job and of its settings. All of it but `me`, `datagram` and `opening` is equal in all tasks.
+/// What a task needs to know of the job and of its settings. All of it but `me`, `datagram` and
+/// `opening` is equal in all tasks.
 #[derive(Clone, Debug)]
 pub struct UdpSettings {
     /// This task.
@@ -74,7 +80,8 @@ pub struct UdpSettings {
     pub secret: [u8; 16],
     /// What protects datagrams.
     pub security: Security,
-    /// Bytes of the longest datagram that this task takes, without the headers of UDP and IP. At least [`SHORTEST`].
+    /// Bytes of the longest datagram that this task takes, without the headers of UDP and IP. At
+    /// least [`SHORTEST`].
     pub datagram: usize,
     /// Datagrams that are acknowledged together, at most.
     pub acknowledge_every: u16,
@@ -82,28 +89,33 @@ pub struct UdpSettings {
     pub longest_interval: Duration,
     /// Which opening of LAPI in the job this is, where tasks of several may meet.
     pub opening: u32,
-    /// The tasks start on their own: after how long one that has not replied at first contact counts as dead. `None`: all of them are there.
+    /// The tasks start on their own: after how long one that has not replied at first contact
+    /// counts as dead. `None`: all of them are there.
     pub patience: Option<Duration>,
 }
 
-/// The least that [`UdpSettings::datagram`] may be: with it the longest packet fits into the window.
+/// The least that [`UdpSettings::datagram`] may be: with it the longest packet fits
+/// into the window.
 pub const SHORTEST: usize = 512;
 
 /// Finds the addresses of peers.
 pub trait Directory: Send {
-    /// Where the peer's device receives. Called at first contact, and several times in a second while the peer has not
-    /// replied: another process with another address may have taken its place.
+    /// Where the peer's device receives. Called at first contact, and several times in a
+    /// second while the peer has not replied: another process with another address may have
+    /// taken its place.
     ///
     /// # Errors
     /// None is known.
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr>;
 
-    /// Whether the peer is known to have ended without LAPI_Term. Called some times in a second for some peers.
+    /// Whether the peer is known to have ended without LAPI_Term. Called some times in a second
+    /// for some peers.
     fn has_died(&mut self, _peer: Task) -> bool {
         false
     }
 
-    /// The process that the peer is now, as far as is known. Called some times in a second for peers that have died.
+    /// The process that the peer is now, as far as is known. Called some times in a second for
+    /// peers that have died.
     fn process_of(&mut self, _peer: Task) -> Option<Process> {
         None
     }
@@ -118,7 +130,8 @@ pub trait Directory: Send {
 /// What has arrived and had no effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// Datagrams that no task of the job has made, were changed on the way, or belong to a connection that is no more.
+    /// Datagrams that no task of the job has made, were changed on the way, or belong to a
+    /// connection that is no more.
     pub forged: u64,
     /// Datagrams that had been accepted before.
     pub replayed: u64,
@@ -158,7 +171,8 @@ pub struct UdpTransport {
     met: Vec<Task>,
     buffers: Buffers,
     alarms: Alarms,
-    /// For each packet that has arrived its sender, in the order of arrival, but those of peers that are held.
+    /// For each packet that has arrived its sender, in the order of arrival, but those of peers
+    /// that are held.
     ready: VecDeque<Task>,
     out: Option<Out>,
     /// Peers that have rejoined and were not named yet.
@@ -264,7 +278,8 @@ impl UdpTransport {
         })
     }
 
-    /// This process has taken the place of another one: packets to a peer find no room until the peer has let it rejoin.
+    /// This process has taken the place of another one: packets to a peer find no room until the
+    /// peer has let it rejoin.
     pub fn replaces_another(&mut self) {
         self.replaces = true;
     }

@@ -1,5 +1,6 @@
-//! Notices on their way: each is sent again until its receipt has arrived. A host with many tasks may die at once, and each of the others
-//! must know of each death: nothing here takes longer with the number of notices, but for those that end LAPI.
+//! Notices on their way: each is sent again until its receipt has arrived. A host with many tasks
+//! may die at once, and each of the others must know of each death: nothing here takes longer with
+//! the number of notices, but for those that end LAPI.
 
 use super::Nanos;
 use crate::transport::Task;
@@ -95,7 +96,8 @@ mod tests {
         assert_eq!(notices.take_due(0), None);
     }
 
-    /// 64 tasks of a host die at once, in a job of 1,000 hosts: with a search through all for each, this would take minutes.
+    /// 64 tasks of a host die at once, in a job of 1,000 hosts: with a search through all for each,
+    /// this would take minutes.
     #[test]
     fn many_notices_are_sent_and_confirmed() {
         let mut notices = Notices::default();

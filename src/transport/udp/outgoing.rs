@@ -1,4 +1,5 @@
-//! Datagrams on their way out: they are sealed, and many of them are given to the device in one call.
+//! Datagrams on their way out: they are sealed, and many of them are given to the
+//! device in one call.
 
 use super::contact::Session;
 use super::device::{Datagram, Device};
@@ -23,7 +24,8 @@ pub(super) struct Batch {
     sealed: Box<[u8]>,
     /// The longest datagram, in bytes.
     longest: usize,
-    /// Datagrams that the device had no room for, in order. While there are some, no other ones are made.
+    /// Datagrams that the device had no room for, in order. While there are some, no other
+    /// ones are made.
     unsent: VecDeque<(SocketAddr, Vec<u8>, bool)>,
 }
 
@@ -45,8 +47,9 @@ impl Batch {
         self.unsent.len()
     }
 
-    /// Sends what the session has to send now to where the peer is, until the device has no room. Returns a hello, which is not sealed with the
-    /// session's keys and goes elsewhere, and when there is something to send next.
+    /// Sends what the session has to send now to where the peer is, until the device has no room.
+    /// Returns a hello, which is not sealed with the session's keys and goes elsewhere, and when
+    /// there is something to send next.
     #[inline]
     pub(super) fn send(
         &mut self,
@@ -67,7 +70,8 @@ impl Batch {
             let Some(sealer) = &mut sealer else { continue };
             let end = seal(connection, sealer, &sending, &mut self.sealed);
             if connection.is_quiet(now) {
-                // What most small messages are: one datagram. When the next one is due is found while it is on its way.
+                // What most small messages are: one datagram. When the next one is due is found
+                // while it is on its way.
                 self.give(device, to, &[end], &[sending.in_parts]);
                 return (hello, connection.due(now));
             }
@@ -83,8 +87,8 @@ impl Batch {
         (hello, connection.due(now))
     }
 
-    /// Sends the datagram that was sealed first, which ends there, and in parts if that says so, with those that follow it, at most [`BATCH`]
-    /// together.
+    /// Sends the datagram that was sealed first, which ends there, and in parts if that says so,
+    /// with those that follow it, at most [`BATCH`] together.
     #[inline(never)]
     fn send_several(
         &mut self,
@@ -116,8 +120,8 @@ impl Batch {
         hello
     }
 
-    /// Gives what was sealed to the device; the datagrams end at these places, and are sent in parts or not. Those to an unknown address are
-    /// lost.
+    /// Gives what was sealed to the device; the datagrams end at these places, and are sent in
+    /// parts or not. Those to an unknown address are lost.
     fn give(&mut self, device: &mut dyn Device, to: Option<SocketAddr>, ends: &[usize], in_parts: &[bool]) {
         let Some(to) = to else { return };
         if in_parts.contains(&true) {
@@ -126,7 +130,8 @@ impl Batch {
         let Self { sealed, unsent, .. } = self;
         match *ends {
             [] => {}
-            // What most small messages are: the other way would take a tenth of a microsecond longer.
+            // What most small messages are: the other way would take a tenth of a
+            // microsecond longer.
             [end] => {
                 let bytes = &sealed[..end];
                 if device.send(&[Datagram { to, bytes }]) == 0 {
@@ -189,7 +194,8 @@ fn send_one(device: &mut dyn Device, datagram: Datagram<'_>, in_parts: bool) -> 
     if in_parts { device.send_in_parts(&datagram) } else { device.send(&[datagram]) != 0 }
 }
 
-/// How long the datagrams are that end at these places, if all are equally long, but for a shorter last one.
+/// How long the datagrams are that end at these places, if all are equally long, but for a
+/// shorter last one.
 #[inline]
 fn segment(ends: &[usize]) -> Option<usize> {
     let (&segment, &last) = (ends.first()?, ends.last()?);

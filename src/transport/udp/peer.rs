@@ -19,7 +19,8 @@ impl Peers for UdpTransport {
 
     fn want(&mut self, task: Task, what: Want) {
         match what {
-            // A peer from which something is awaited must know of this task, so that it reports its end.
+            // A peer from which something is awaited must know of this task, so that it
+            // reports its end.
             Want::Connection if self.peer(task).is_none() && !self.closed && self.meet(task) => {
                 let now = self.now();
                 self.transmit(task, now);

@@ -1,13 +1,15 @@
-//! Which peer most of what arrives comes from: the device serves that one at less cost ([`super::device::Device::prefer`]).
+//! Which peer most of what arrives comes from: the device serves that one at less cost
+//! ([`super::device::Device::prefer`]).
 
 use std::net::SocketAddr;
 
-/// How many more datagrams of one address than of all others make it the preferred one, which it stays until as many more have come from
-/// others.
+/// How many more datagrams of one address than of all others make it the preferred one, which it
+/// stays until as many more have come from others.
 const ENOUGH: u8 = 64;
 
-/// The address that has most of the traffic, by majority vote: each datagram that comes from the candidate is a vote for it, each other
-/// one a vote against it. So it costs one comparison for a datagram, however many peers there are.
+/// The address that has most of the traffic, by majority vote: each datagram that comes from the
+/// candidate is a vote for it, each other one a vote against it. So it costs one comparison for a
+/// datagram, however many peers there are.
 #[derive(Debug, Default)]
 pub(super) struct PreferredPeer {
     candidate: Option<SocketAddr>,
@@ -17,7 +19,8 @@ pub(super) struct PreferredPeer {
 }
 
 impl PreferredPeer {
-    /// A datagram of a connection has come from there. `is_usual` says whether datagrams to the peer go there, too; others do not count.
+    /// A datagram of a connection has come from there. `is_usual` says whether datagrams to the
+    /// peer go there, too; others do not count.
     #[inline]
     pub(super) fn note(&mut self, from: SocketAddr, is_usual: impl FnOnce() -> bool) {
         if self.candidate == Some(from) {
@@ -44,7 +47,8 @@ impl PreferredPeer {
         }
     }
 
-    /// The address that is to be preferred from now on, if that is another one than before, or none any more.
+    /// The address that is to be preferred from now on, if that is another one than before, or
+    /// none any more.
     #[inline]
     pub(super) fn changed(&mut self) -> Option<Option<SocketAddr>> {
         if !std::mem::take(&mut self.changed) {
@@ -94,7 +98,8 @@ mod tests {
         assert_eq!(changes(&mut preferred_peer, (0..10_000).map(|at| at % 5)), []);
     }
 
-    /// The device is asked for another peer once in [`ENOUGH`] datagrams at most, and for none between.
+    /// The device is asked for another peer once in [`ENOUGH`] datagrams at most, and
+    /// for none between.
     #[test]
     fn it_changes_seldom() {
         for seed in 0..50 {

@@ -9,7 +9,8 @@ use crate::transport::presence::Presence;
 use crate::transport::{NO_EPOCH, Task};
 use std::net::SocketAddr;
 
-/// The time between two questions for peers that have died, and about how many of them is asked at a time.
+/// The time between two questions for peers that have died, and about how many of them is
+/// asked at a time.
 const BETWEEN_LOOKS: Nanos = 100_000_000;
 const LOOKED_AT: usize = 64;
 
@@ -42,7 +43,8 @@ impl UdpTransport {
         }
     }
 
-    /// [`Self::advance`], or with `everything` [`Self::advance_all`]; whether something has arrived.
+    /// [`Self::advance`], or with `everything` [`Self::advance_all`]; whether
+    /// something has arrived.
     fn advance_some(&mut self, everything: bool) -> bool {
         let Some(mut device) = self.device.take() else { return false };
         let (now, mut any) = (self.now(), false);
@@ -142,8 +144,8 @@ impl UdpTransport {
         Some(format!("has not replied at {address} for {seconds} seconds (LAPI_INIT_TIMEOUT): {why}"))
     }
 
-    /// Whether the death of the peer's process is news: where a task that has parted from this one is to rejoin, it was an earlier process
-    /// that has died.
+    /// Whether the death of the peer's process is news: where a task that has parted from this one
+    /// is to rejoin, it was an earlier process that has died.
     fn is_present(&self, task: Task) -> bool {
         self.peer(task).is_some_and(|peer| match (&peer.standing, &peer.session) {
             (Presence::Up, _) => true,
@@ -163,7 +165,8 @@ impl UdpTransport {
     /// [`Self::transmit`], for a peer to which most probably nothing is to be sent now.
     fn transmit_if_due(&mut self, task: Task, now: Nanos) {
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
-        // What has arrived is acknowledged after that time at the earliest, and the peer is served before.
+        // What has arrived is acknowledged after that time at the earliest, and the peer is
+        // served before.
         let served = peer.alarm.is_some_and(|alarm| alarm <= now + self.parameters.acknowledge_after);
         if served && peer.live().is_some_and(|session| session.connection.is_quiet(now)) {
             return;
@@ -306,8 +309,8 @@ impl UdpTransport {
         }
     }
 
-    /// Whether something is to be taken from this endpoint. A peer that waits to be named is noted once, and keeps no thread from sleeping:
-    /// the engine may ask for it only then.
+    /// Whether something is to be taken from this endpoint. A peer that waits to be named is noted
+    /// once, and keeps no thread from sleeping: the engine may ask for it only then.
     pub(super) fn has_reports(&self) -> bool {
         !self.ready.is_empty()
     }

@@ -1,5 +1,5 @@
-//! What makes a datagram the job's own: each carries an envelope with a tag that only tasks which know the job's secret can make, and no
-//! datagram is accepted twice.
+//! What makes a datagram the job's own: each carries an envelope with a tag that only tasks which
+//! know the job's secret can make, and no datagram is accepted twice.
 //!
 //! A sealed datagram is an *envelope* of [`ENVELOPE`] bytes, followed by the content:
 //!
@@ -11,9 +11,11 @@
 //! 32..    the content                             encrypted, except in the mode `none`
 //! ```
 //!
-//! The tag and the encryption are those of AEGIS-128X2; the nonce follows from the number of the datagram. [`JobKey`] is what both tasks derive from the job's secret. Two tasks that connect exchange messages with [`JobKey::tag`], each
-//! of which carries an [`End`]: the random bytes in it make the keys of every connection new, also where two jobs have the same
-//! secret. From the two ends follow a [`Sealer`] and an [`Opener`] ([`JobKey::connect`]), with a key for each direction.
+//! The tag and the encryption are those of AEGIS-128X2; the nonce follows from the number of the
+//! datagram. [`JobKey`] is what both tasks derive from the job's secret. Two tasks that connect
+//! exchange messages with [`JobKey::tag`], each of which carries an [`End`]: the random bytes in it
+//! make the keys of every connection new, also where two jobs have the same secret. From the two
+//! ends follow a [`Sealer`] and an [`Opener`] ([`JobKey::connect`]), with a key for each direction.
 //!
 //! docs/design/0018-network-security.md has the reasons and the measurements.
 
@@ -36,30 +38,35 @@ pub const ENVELOPE: usize = 32;
 /// How many bytes a tag has.
 pub const TAG: usize = 16;
 
-/// What protects datagrams (`LAPI_NET_SECURITY`). The tasks of a job have the same: those with different ones do not connect.
+/// What protects datagrams (`LAPI_NET_SECURITY`). The tasks of a job have the same: those with
+/// different ones do not connect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Security {
-    /// No stranger to the job can make a datagram, or change one. It is also encrypted today, because that costs less than a tag
-    /// alone (docs/design/0018-network-security.md); only [`Self::Encrypt`] promises it.
+    /// No stranger to the job can make a datagram, or change one. It is also encrypted today,
+    /// because that costs less than a tag alone (docs/design/0018-network-security.md); only
+    /// [`Self::Encrypt`] promises it.
     #[default]
     Auth,
     /// No stranger to the job can read the content, either.
     Encrypt,
-    /// The tag is a constant of the connection and direction: datagrams of other jobs and of earlier connections are refused, and those that
-    /// are made by a host that cannot read the datagrams of this one. A host on the way can read and change everything.
+    /// The tag is a constant of the connection and direction: datagrams of other jobs and of
+    /// earlier connections are refused, and those that are made by a host that cannot read the
+    /// datagrams of this one. A host on the way can read and change everything.
     None,
 }
 
 /// Why a datagram was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The datagram is too short to be sealed, is of another task or connection, or its tag is wrong: a stranger's, or changed on the way.
+    /// The datagram is too short to be sealed, is of another task or connection, or its tag is
+    /// wrong: a stranger's, or changed on the way.
     Forged,
     /// The datagram was accepted before, or it is so old that this is not known any more.
     Replayed,
 }
 
-/// What the envelope says, before it is known to be true: by this the receiver finds the [`Opener`].
+/// What the envelope says, before it is known to be true: by this the receiver finds
+/// the [`Opener`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The task that claims to have sent it.

@@ -36,7 +36,8 @@ pub fn read(name: &libc::sockaddr_storage, len: libc::socklen_t) -> Option<Socke
     let len = len as usize;
     match i32::from(name.ss_family) {
         libc::AF_INET if len >= size_of::<libc::sockaddr_in>() => {
-            // SAFETY: the storage is large enough and aligned for every kind of address, and this one is of this kind.
+            // SAFETY: the storage is large enough and aligned for every kind of address, and this
+            // one is of this kind.
             let name = unsafe { &*ptr::from_ref(name).cast::<libc::sockaddr_in>() };
             let ip = Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr));
             Some(SocketAddrV4::new(ip, u16::from_be(name.sin_port)).into())

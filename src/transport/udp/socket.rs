@@ -1,11 +1,14 @@
 //! The device on a socket of UDP.
 //!
-//! * One call of the kernel sends or receives many datagrams (sendmmsg, recvmmsg), and where the kernel cuts and joins trains of
-//!   datagrams of one length (UDP_SEGMENT, UDP_GRO), one message of such a call is a train. Whether it does is found by trying.
-//! * Datagrams are not fragmented on the way (IP_PMTUDISC_PROBE): one that is too long for an interface is lost here and counted, one
-//!   that is too long for a link further away is lost there. Messages of routers change nothing, because any host can make them.
-//! * The socket is not connected: it receives from every address, and no error of one destination ends it. A second one beside it is
-//!   connected to the peer that has most of the traffic ([`connected`]).
+//! * One call of the kernel sends or receives many datagrams (sendmmsg, recvmmsg), and where the
+//!   kernel cuts and joins trains of datagrams of one length (UDP_SEGMENT, UDP_GRO), one message of
+//!   such a call is a train. Whether it does is found by trying.
+//! * Datagrams are not fragmented on the way (IP_PMTUDISC_PROBE): one that is too long for an
+//!   interface is lost here and counted, one that is too long for a link further away is lost
+//!   there. Messages of routers change nothing, because any host can make them.
+//! * The socket is not connected: it receives from every address, and no error of one destination
+//!   ends it. A second one beside it is connected to the peer that has most of the traffic
+//!   ([`connected`]).
 
 mod connected;
 mod messages;
@@ -33,7 +36,8 @@ const PATIENCE: usize = 16;
 /// How a socket is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Bytes of received datagrams that the kernel should keep. Less is granted where the system allows less.
+    /// Bytes of received datagrams that the kernel should keep. Less is granted where the
+    /// system allows less.
     pub receive_buffer: usize,
     /// Bytes that the kernel should keep of datagrams that were sent and have not left the host.
     pub send_buffer: usize,
@@ -52,7 +56,8 @@ impl Default for Options {
 /// What the system has granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// Bytes that the kernel keeps of received datagrams. It counts its own records, too: of short datagrams it keeps less.
+    /// Bytes that the kernel keeps of received datagrams. It counts its own records, too: of short
+    /// datagrams it keeps less.
     pub receive_buffer: usize,
     /// Bytes that the kernel keeps of datagrams that were sent and have not left the host.
     pub send_buffer: usize,
@@ -103,11 +108,13 @@ enum Refusal {
 }
 
 impl Socket {
-    /// Opens a socket that is bound to `local`; its port may be 0, for any that is free. One of IPv6 does not carry IPv4. No other
-    /// socket can be bound to the port once this has returned, while it is open.
+    /// Opens a socket that is bound to `local`; its port may be 0, for any that is free. One of
+    /// IPv6 does not carry IPv4. No other socket can be bound to the port once this has returned,
+    /// while it is open.
     ///
     /// # Errors
-    /// The system's: there is no such address on this host, the port is in use, or no descriptor is left.
+    /// The system's: there is no such address on this host, the port is in use, or no
+    /// descriptor is left.
     pub fn open(local: SocketAddr, options: Options) -> io::Result<Self> {
         let (fd, granted) = prepared(local, options)?;
         rustix::net::bind(&fd, &local)?;
@@ -133,7 +140,8 @@ impl Socket {
         self.local
     }
 
-    /// What the system has granted, as far as is known: `cuts` becomes false when an interface turns out to refuse trains.
+    /// What the system has granted, as far as is known: `cuts` becomes false when an interface
+    /// turns out to refuse trains.
     pub fn granted(&self) -> Granted {
         self.granted
     }
@@ -143,7 +151,8 @@ impl Socket {
         self.counts
     }
 
-    /// The longest datagram that the interface towards `to` takes, in bytes. Links further away may take less. Makes system calls.
+    /// The longest datagram that the interface towards `to` takes, in bytes. Links further away may
+    /// take less. Makes system calls.
     ///
     /// # Errors
     /// The system's: there is no route, or `to` is not of the same family.
@@ -190,7 +199,8 @@ impl Socket {
             // A train must fit an interface uncut on some kernels, and its datagrams always.
             Errno::MSGSIZE if datagrams > 1 => return Refusal::Singly,
             Errno::MSGSIZE => self.counts.too_long += datagrams as u64,
-            // An error of a datagram that was sent before may have waited in the socket, and is gone now.
+            // An error of a datagram that was sent before may have waited in the socket,
+            // and is gone now.
             _ if is_delayed(error) && tries == 0 => {
                 self.counts.errors += 1;
                 return Refusal::Again;
@@ -202,8 +212,8 @@ impl Socket {
 }
 
 impl Socket {
-    /// Sends the datagrams by the connected socket, if all of them go to its peer. Returns how many were taken, and whether there is room for
-    /// others: those are to be sent by the first socket.
+    /// Sends the datagrams by the connected socket, if all of them go to its peer. Returns how many
+    /// were taken, and whether there is room for others: those are to be sent by the first socket.
     #[inline]
     fn send_connected(&mut self, datagrams: &[Datagram<'_>]) -> (usize, bool) {
         let peer = self.connected.as_ref().and_then(Connected::peer);
@@ -232,7 +242,8 @@ impl Socket {
         (taken, true)
     }
 
-    /// Sends a train by the connected socket as one message; whether it was taken, or there is no room. `None`: it is to be sent otherwise.
+    /// Sends a train by the connected socket as one message; whether it was taken, or there is no
+    /// room. `None`: it is to be sent otherwise.
     #[inline]
     fn send_connected_train(&mut self, to: SocketAddr, bytes: &[u8], segment: usize) -> Option<bool> {
         let own = self.connected.as_mut().filter(|own| own.peer() == Some(to))?;
@@ -354,8 +365,9 @@ impl Device for Socket {
         if self.connected.is_some() { taken + self.receive_from(true, take) } else { taken }
     }
 
-    /// Polls the socket on which most arrives each time, and the other one at least once in [`Connected::seldom`] calls: two system calls for
-    /// each poll would cost as much as the connected socket gains.
+    /// Polls the socket on which most arrives each time, and the other one at least once in
+    /// [`Connected::seldom`] calls: two system calls for each poll would cost as much as the
+    /// connected socket gains.
     fn poll(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
         let Some(own) = &mut self.connected else { return self.receive_from(false, take) };
         let (has_peer, looks) = (own.peer().is_some(), own.turns.is_next());
@@ -402,8 +414,8 @@ fn prepared(local: SocketAddr, options: Options) -> io::Result<(OwnedFd, Granted
     Ok((fd, granted))
 }
 
-/// Lets the next datagrams be sent in parts, or not any more. IPv6 cuts them where they are sent only, and no link takes less than 1,280
-/// bytes there.
+/// Lets the next datagrams be sent in parts, or not any more. IPv6 cuts them where they are sent
+/// only, and no link takes less than 1,280 bytes there.
 fn allow_parts(fd: &OwnedFd, local: SocketAddr, allow: bool) -> rustix::io::Result<()> {
     use sockopt::{Ipv4PathMtuDiscovery as V4, Ipv6PathMtuDiscovery as V6};
     if local.is_ipv6() {

@@ -1,4 +1,5 @@
-//! Sleeping and waking: one descriptor over this task's event and, while armed, the device's descriptors.
+//! Sleeping and waking: one descriptor over this task's event and, while armed, the
+//! device's descriptors.
 
 use super::UdpTransport;
 use crate::transport::Wakeup;
@@ -33,7 +34,8 @@ impl Wakeup for UdpTransport {
 }
 
 impl UdpTransport {
-    /// Watches the device, or not any more. Whether that is so now; a task that has closed its device sleeps without.
+    /// Watches the device, or not any more. Whether that is so now; a task that has closed its
+    /// device sleeps without.
     pub(super) fn watch(&mut self, wanted: bool) -> bool {
         let device = self.device.as_deref();
         let descriptors =

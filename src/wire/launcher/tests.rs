@@ -42,7 +42,8 @@ fn messages_of_the_launcher_are_read_as_they_were_written() {
     }
 }
 
-/// The longest list that there can be: each message fits into a datagram, and together they say of each task how it ended.
+/// The longest list that there can be: each message fits into a datagram, and together they say of
+/// each task how it ended.
 #[test]
 fn a_long_list_of_ended_tasks_goes_in_several_messages() {
     let killed = Ended { stage: Stage::Failed, how: How::Signal(255) };

@@ -42,7 +42,8 @@ const ATOMS: u8 = 8;
 const SHAPE: u8 = 16;
 const MORE: u8 = 32;
 
-/// The words that a head is written in: more than it can have, so that an optional word is written before it is known to count.
+/// The words that a head is written in: more than it can have, so that an optional word is written
+/// before it is known to count.
 const WORDS: usize = (HEAD_MAX / 8 + 1).next_power_of_two();
 
 /// A head as it travels.
@@ -198,8 +199,9 @@ impl Head {
         }
     }
 
-    /// Reads a head if it is one of those that small messages have: [`Head::Am`], [`Head::Put`], [`Head::Done`]. `None` for all
-    /// others, and when the bytes are no head. Inlined, so that no head is built where its fields are used.
+    /// Reads a head if it is one of those that small messages have: [`Head::Am`], [`Head::Put`],
+    /// [`Head::Done`]. `None` for all others, and when the bytes are no head. Inlined, so that no
+    /// head is built where its fields are used.
     #[inline(always)]
     pub fn decode_frequent(bytes: &[u8]) -> Option<Self> {
         let mut words = Words { bytes };

@@ -1,5 +1,6 @@
 /*
- * LAPI_Address_init, LAPI_Address_init64, LAPI_Address, LAPI_Addr_set and LAPI_Addr_get: address CASE
+ * LAPI_Address_init, LAPI_Address_init64, LAPI_Address, LAPI_Addr_set and
+ * LAPI_Addr_get: address CASE
  */
 #include "../common/ltest.h"
 
@@ -38,7 +39,8 @@ static void exchange(void) {
     }
 }
 
-/* Between exchanges every task is in a different state: some are early, some are busy, data is under way. */
+/* Between exchanges every task is in a different state: some are early, some are busy, data
+ * is under way. */
 static void uneven(void) {
     static unsigned char from[50000], to[16][50000];
     void **tos = t_addresses(to);
@@ -102,7 +104,8 @@ static void table(void) {
     RETURNS(LAPI_Address(&size, NULL), LAPI_ERR_TGT_ADDR_NULL);
 }
 
-/* Old programs pass addresses of their own as remote ones: poe and the wrappers see to it that they agree. */
+/* Old programs pass addresses of their own as remote ones: poe and the wrappers see to it that
+ * they agree. */
 static int global;
 
 static void sameness(void) {

@@ -1,4 +1,5 @@
-/* Memory that a program attaches after LAPI_Init has the same address in all tasks: attached CASE */
+/* Memory that a program attaches after LAPI_Init has the same address in all tasks:
+ * attached CASE */
 #include "../common/ltest.h"
 
 #include <sched.h>
@@ -35,8 +36,8 @@ static void *on_header(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *m
     return NULL;
 }
 
-/* Whether memory belongs to AddressSanitizer's allocator: it has one region for each size, wherever it is called, and no program's
- * mapping lies there. */
+/* Whether memory belongs to AddressSanitizer's allocator: it has one region for each size, wherever
+ * it is called, and no program's mapping lies there. */
 static int is_sanitizers(unsigned long begin) {
 #ifdef __SANITIZE_ADDRESS__
     return begin >= 0x600000000000 && begin < 0x640000000000;
@@ -46,7 +47,8 @@ static int is_sanitizers(unsigned long begin) {
 #endif
 }
 
-/* What is mapped with no file behind it and can be written: the beginnings of such mappings, in order. */
+/* What is mapped with no file behind it and can be written: the beginnings of such
+ * mappings, in order. */
 static int mapped(unsigned long *begins) {
     char line[512];
     int count = 0;

@@ -42,8 +42,9 @@ void t_init(void) {
 }
 
 void t_init_with(lapi_info_t *info) {
-    /* MPICH has made the stream unbuffered when MPI came first. With no buffer given, the C library would keep that one
-       of a single byte, and write each line in pieces, between those of the other tasks. */
+    /* MPICH has made the stream unbuffered when MPI came first. With no buffer given, the C library
+     * would keep that one of a single byte, and write each line in pieces, between those of the
+     * other tasks. */
     static char buffer[BUFSIZ];
     setvbuf(stdout, buffer, _IOLBF, sizeof buffer);
     OK(LAPI_Init(&t_hndl, info));
@@ -183,7 +184,8 @@ uint64_t t_seed(uint64_t a, uint64_t b, uint64_t c) {
     return t_random(&state);
 }
 
-/* The pattern is made in blocks, so that comparing is memcmp's work. Word i of the memory is mixed from seed and i. */
+/* The pattern is made in blocks, so that comparing is memcmp's work. Word i of the memory is mixed
+ * from seed and i. */
 enum { BLOCK = 4096 };
 
 static void pattern(unsigned char *block, size_t first_word, uint64_t seed) {

@@ -1,8 +1,9 @@
 /*
  * What the C test programs share. Include it first.
  *
- * A check that fails prints where, in which task, what was found and what was expected, and ends the task with
- * status T_FAILED, which ends the whole job. A task in which all held prints one line "PASS TASK" at t_done().
+ * A check that fails prints where, in which task, what was found and what was expected, and ends
+ * the task with status T_FAILED, which ends the whole job. A task in which all held prints one line
+ * "PASS TASK" at t_done().
  */
 #ifndef LTEST_H
 #define LTEST_H
@@ -66,14 +67,17 @@ int t_wait(lapi_cntr_t *cntr, int val);          /* LAPI_Waitcntr; returns the r
 void t_wait_exact(lapi_cntr_t *cntr, int val);   /* LAPI_Waitcntr; the remaining value must be 0 */
 void t_probe_until(volatile int *flag, int val); /* LAPI_Probe until *flag >= val */
 lapi_long_t t_long(const void *pointer);
-/* How many rounds a test has: fewer over the network (TEST_TRANSPORT), where a round trip takes a hundred times as long. */
+/* How many rounds a test has: fewer over the network (TEST_TRANSPORT), where a round trip takes a
+ * hundred times as long. */
 int t_rounds(int rounds);
-/* The tasks that share memory with this one according to how the harness has placed them: from *from to *to - 1. */
+/* The tasks that share memory with this one according to how the harness has placed them: from
+ * *from to *to - 1. */
 void t_sharing(int task, int *from, int *to);
 
 /*
- * A task is still in LAPI_Gfence for a moment when another one has returned from it, and can receive a message there. One that must find the
- * task outside of LAPI waits until that task says so.
+ * A task is still in LAPI_Gfence for a moment when another one has returned from it, and
+ * can receive a message there. One that must find the task outside of LAPI waits until
+ * that task says so.
  */
 void **t_processes(void);             /* The process numbers of all tasks, for the functions below */
 void t_leaves(void);                  /* This task, in its first thread, has made its last call, or its last one for now */
@@ -87,15 +91,16 @@ uint64_t t_below(uint64_t *state, uint64_t limit);
 /* A hash of up to three numbers, for seeds. */
 uint64_t t_seed(uint64_t a, uint64_t b, uint64_t c);
 
-/* Fills memory with bytes that follow from the seed, and says where memory differs from them (-1: nowhere). */
+/* Fills memory with bytes that follow from the seed, and says where memory differs from them
+ * (-1: nowhere). */
 void t_fill(void *at, size_t len, uint64_t seed);
 long t_differs(const void *at, size_t len, uint64_t seed);
 #define CHECK_FILLED(at, len, seed) t_check_filled(__FILE__, __LINE__, (at), (len), (seed))
 void t_check_filled(const char *file, int line, const void *at, size_t len, uint64_t seed);
 
 /*
- * Memory between guards. A piece of an arena is chosen with t_place(): the T_GUARD bytes before it and behind it
- * are guards from then on, and t_guards() fails when one of them has changed.
+ * Memory between guards. A piece of an arena is chosen with t_place(): the T_GUARD bytes before it
+ * and behind it are guards from then on, and t_guards() fails when one of them has changed.
  */
 #define T_GUARD 64
 typedef struct {
@@ -105,14 +110,16 @@ typedef struct {
     size_t len;
 } t_arena;
 void t_arena_init(t_arena *arena, size_t largest);
-/* Chooses `len` bytes at an address that is `misalign` modulo 64, fills them with a poison, sets the guards. */
+/* Chooses `len` bytes at an address that is `misalign` modulo 64, fills them with a poison, sets
+ * the guards. */
 unsigned char *t_place(t_arena *arena, size_t len, unsigned misalign);
 /* Where t_place() would put it in the arena of another task, whose memory begins at `memory`. */
 unsigned char *t_place_at(void *memory, unsigned misalign);
 #define CHECK_GUARDS(arena) t_check_guards(__FILE__, __LINE__, (arena))
 void t_check_guards(const char *file, int line, const t_arena *arena);
 
-/* The lengths 0, 1, 7, 8, 9 and every power of two from 16 up to `largest` with its two neighbours. */
+/* The lengths 0, 1, 7, 8, 9 and every power of two from 16 up to `largest` with its two
+ * neighbours. */
 size_t t_lengths(size_t *list, size_t room, size_t largest);
 
 #endif

@@ -56,7 +56,8 @@ static void many(void) {
     for (i = 0; i < 1000; i++) CHECK_EQ(fixed[i].cntr | cmpl[i].cntr, 0);
 }
 
-/* One counter in all allowed roles: both local counters of a put; within one task the target's as well. */
+/* One counter in all allowed roles: both local counters of a put; within one task the
+ * target's as well. */
 static void shared(void) {
     static lapi_cntr_t cntr;
     static char from[300], to[300];
@@ -100,7 +101,8 @@ static void portions(void) {
     t_wait_exact(&below, 3);
 }
 
-/* No data is moved, NULL addresses are allowed, every counter is incremented, also within one task. */
+/* No data is moved, NULL addresses are allowed, every counter is incremented, also
+ * within one task. */
 static void *nowhere(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
                      void **uinfo) {
     (void)hndl, (void)uhdr, (void)uinfo;
@@ -207,7 +209,8 @@ static void *sleeper(void *arg) {
     return NULL;
 }
 
-/* A thread that sleeps in LAPI_Waitcntr is woken by whatever another thread of the same task does to the counter. */
+/* A thread that sleeps in LAPI_Waitcntr is woken by whatever another thread of the same task does
+ * to the counter. */
 static void wakes(void) {
     static int variable, one = 1;
     pthread_t tid;

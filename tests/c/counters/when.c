@@ -103,7 +103,8 @@ static void copied(void) {
     areas = t_addresses(area);
     t_set(INTERRUPT_SET, 0);
     t_fence();
-    /* Bursts without a check in between: whether the target receives them or not, each has been copied. */
+    /* Bursts without a check in between: whether the target receives them or not, each has
+     * been copied. */
     for (distance = 0; distance < t_tasks; distance++) {
         uint tgt = (uint)((t_me + distance) % t_tasks);
         uint64_t seed = (uint64_t)distance * 1000;

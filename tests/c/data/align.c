@@ -1,8 +1,8 @@
 /*
  * Every misalignment of both sides: align KIND LARGEST
  *
- * 256 transfers of one length at a time, one for each pair of misalignments 0 to 15, between slots that have room
- * around the data. The memory around it must not change.
+ * 256 transfers of one length at a time, one for each pair of misalignments 0 to 15, between slots
+ * that have room around the data. The memory around it must not change.
  */
 #include "../common/ltest.h"
 

@@ -1,8 +1,8 @@
 /*
  * Messages of a GiB and of more than 4 GiB between tasks 0 and 1: huge GIB
  *
- * Zeroed memory uses no pages before it is written, so the origin is zeros with a word in some places,
- * and at any time at most one of the two areas is real. The receiver looks at every word.
+ * Zeroed memory uses no pages before it is written, so the origin is zeros with a word in some
+ * places, and at any time at most one of the two areas is real. The receiver looks at every word.
  */
 #include "../common/ltest.h"
 

@@ -1,10 +1,11 @@
 /*
  * Every size class: sizes KIND LARGEST [refused]
  *
- * With `refused` the tasks forbid access to their memory after LAPI_Init has found that they can copy across address
- * spaces, so that each such copy fails in the middle of its message.
+ * With `refused` the tasks forbid access to their memory after LAPI_Init has found that they can
+ * copy across address spaces, so that each such copy fails in the middle of its message.
  *
- * In round r task i works with task i+r, round 0 with itself, so with two tasks both directions are busy at once.
+ * In round r task i works with task i+r, round 0 with itself, so with two tasks both directions
+ * are busy at once.
  * A task that may change a buffer, because a counter says so, overwrites it at once.
  */
 #include "../common/ltest.h"
@@ -165,7 +166,8 @@ static void step(const char *kind, int distance, size_t len, int number) {
     CHECK_EQ(t_value(&org_cntr), 0);
 }
 
-/* From now on the kernel refuses to copy between these tasks; root first has to become another user. */
+/* From now on the kernel refuses to copy between these tasks; root first has to become
+ * another user. */
 static void refuse_copies(void) {
     lapi_long_t pids[16];
     char byte = 0;

@@ -24,7 +24,8 @@ static void *into_the_program(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, u
     return null_buffer ? NULL : (void *)sparse;
 }
 
-/* A program for `count` ints, every other one from `base` on; with one instruction for each block. */
+/* A program for `count` ints, every other one from `base` on; with one instruction for
+ * each block. */
 static lapi_dg_handle_t every_other(long base, int count) {
     int size = LAPI_DGSM_MCOPY_SIZE + (count - 1) * LAPI_DGSM_MCOPY_BLOCK_SIZE + LAPI_DGSM_ITERATE_SIZE, i;
     int *code = calloc((size_t)size, sizeof *code);

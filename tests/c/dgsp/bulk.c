@@ -1,8 +1,10 @@
 /*
- * Gather/scatter programs by bulk transfer: bulk WAY, WAY keys or packets: what the statistics of the network must show
+ * Gather/scatter programs by bulk transfer: bulk WAY, WAY keys or packets: what the statistics of
+ * the network must show
  *
- * Two tasks on the network, each of which sends to the other: a program with long blocks at the origin, at the target, and at both;
- * with short copies between the long ones. Programs of short blocks go in packets.
+ * Two tasks on the network, each of which sends to the other: a program with long blocks at the
+ * origin, at the target, and at both; with short copies between the long ones. Programs of short
+ * blocks go in packets.
  */
 #include "message.h"
 
@@ -122,7 +124,8 @@ static void message(program *origin, program *target, int by_keys, const char *w
     CHECK_EQ(completed, 1);
     t_fence();
     count = packets() - count;
-    /* Of this task's message, and of that part of the other's that came after the fence. An access counts as a packet. */
+    /* Of this task's message, and of that part of the other's that came after the fence. An access
+     * counts as a packet. */
     CHECK_FOR(by_keys == (count < least), "%ld packets: %s", count, what);
     e_unreserve(&to);
     e_free(&from);

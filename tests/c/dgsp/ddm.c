@@ -102,7 +102,8 @@ static void send_row(int tgt, lapi_dg_handle_t dgsp, void *data, ulong bytes) {
 /* What task `src` sends in its message `number` for the place `i` of the stream. */
 static double value(int src, int number, long i) { return (double)((src + 1) * 1000 + number * 7 + i % 911); }
 
-/* `applications` times the whole matrix in each message: the second application adds to the first. */
+/* `applications` times the whole matrix in each message: the second application adds
+ * to the first. */
 static void sum(int operand, int operation, long applications) {
     long element = operand == INTS ? 4 : operand == DOUBLES ? 8 : 16, count = ROWS * COLUMNS * applications;
     program *p = columns(element, operation, operand), *elements = row(element);

@@ -11,7 +11,8 @@
 
 /* --- verify --- */
 
-/* A main program that copies 4 bytes at 0 and calls a routine 3 times, which copies 8 bytes and then two blocks. */
+/* A main program that copies 4 bytes at 0 and calls a routine 3 times, which copies 8 bytes and
+ * then two blocks. */
 static program *good(void) {
     program *p = p_new();
     instruction *op;
@@ -41,7 +42,8 @@ enum {
 
 static void set_long(int *at, long value) { memcpy(at, &value, sizeof value); }
 
-/* Registers the good program after a change, and expects a return code; the change may use `p` and `code`. */
+/* Registers the good program after a change, and expects a return code; the change may use `p`
+ * and `code`. */
 #define REFUSED(change, expected)                                                                                \
     do {                                                                                                         \
         program *p = good();                                                                                     \
@@ -295,7 +297,8 @@ static program *atoms_of(int atom) {
     return p;
 }
 
-/* One message by this program to the task `distance` further, whose header handler returns that program. */
+/* One message by this program to the task `distance` further, whose header handler returns
+ * that program. */
 static void send_one(int distance, long bytes, lapi_dg_handle_t by, lapi_dg_handle_t into, int code, int at_origin) {
     int tgt = (t_me + distance) % t_tasks, src = (t_me - distance + t_tasks) % t_tasks;
     lapi_xfer_t x;

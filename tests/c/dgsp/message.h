@@ -74,8 +74,8 @@ static inline unsigned char *e_stream(const end *e, const unsigned char *area) {
 }
 
 /*
- * Fails unless these bytes have been put into an area that t_fill() had filled, and nothing else has changed. Where a
- * program goes twice, one of the values must be there.
+ * Fails unless these bytes have been put into an area that t_fill() had filled, and nothing else
+ * has changed. Where a program goes twice, one of the values must be there.
  */
 static inline void e_check(const char *file, int line, const end *e, const unsigned char *area, uint64_t filled,
                            const unsigned char *stream) {

@@ -1,6 +1,7 @@
 /*
- * Programs for the gather/scatter machine: made as trees of routines, written as code, registered, and interpreted
- * here from the tree, one copy after the other, for what a transfer must have moved.
+ * Programs for the gather/scatter machine: made as trees of routines, written as code,
+ * registered, and interpreted here from the tree, one copy after the other, for what a transfer
+ * must have moved.
  */
 #ifndef DGSP_PROGRAM_H
 #define DGSP_PROGRAM_H
@@ -164,7 +165,8 @@ static inline int p_length(const routine *r) {
     return ints;
 }
 
-/* Writes the code, the routines behind the main program in an order that follows from the seed, and the descriptor. */
+/* Writes the code, the routines behind the main program in an order that follows from the seed, and
+ * the descriptor. */
 static inline void p_write(program *p, long extent, uint64_t seed) {
     int order[MAX_ROUTINES], start[MAX_ROUTINES], i, r, b, at = 0;
     trace once;

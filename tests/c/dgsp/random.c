@@ -1,9 +1,10 @@
 /*
  * Random programs: random SEED CASES [CASE]
  *
- * Every task follows a plan that each task makes from the seed: per case a program at the origin, at the target or at
- * both, nested up to 8 deep, and a message shorter than the program, as long, or longer. BATCH cases are under way at
- * once. The expected data is computed copy by copy. With CASE only that one is run.
+ * Every task follows a plan that each task makes from the seed: per case a program at the origin,
+ * at the target or at both, nested up to 8 deep, and a message shorter than the program, as long,
+ * or longer. BATCH cases are under way at once. The expected data is computed copy by copy. With
+ * CASE only that one is run.
  */
 #include "message.h"
 

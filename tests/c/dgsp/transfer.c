@@ -72,7 +72,8 @@ static program *brick(void) {
     return ready(p, 10 * 11 * 12 * 4, LAPI_DGSM_SPARSE);
 }
 
-/* Fields in an order that is not that of their addresses, one of them twice as far as the extent. */
+/* Fields in an order that is not that of their addresses, one of them twice as far as
+ * the extent. */
 static program *record(void) {
     static const long disp[] = {40, 0, 17, 3, 160}, len[] = {8, 2, 16, 1, 5};
     program *p = p_new();

@@ -1,5 +1,6 @@
 /*
- * LAPI_Msg_string: every code of the manual's tables 34 and 35 has a message of its own, other numbers have one too.
+ * LAPI_Msg_string: every code of the manual's tables 34 and 35 has a message of its own, other
+ * numbers have one too.
  */
 #include "../common/ltest.h"
 
@@ -32,7 +33,8 @@ static const int codes[] = {
 
 static const int strangers[] = {-1, 399, 483, 600, 1000, 0x12345678, INT_MIN, INT_MAX};
 
-/* The last byte of the buffer is the program's: a message is a string of fewer than LAPI_MAX_ERR_STRING bytes. */
+/* The last byte of the buffer is the program's: a message is a string of fewer than
+ * LAPI_MAX_ERR_STRING bytes. */
 static void message(int code, int expected, char *text) {
     char buffer[LAPI_MAX_ERR_STRING + 8];
     size_t i;

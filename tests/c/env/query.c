@@ -200,7 +200,8 @@ static void counted(void) {
     CHECK_EQ(after.Tot_data_sent, before.Tot_data_sent);
     CHECK_EQ(after.Tot_data_rcv, before.Tot_data_rcv);
 
-    /* Data goes no other way. Packets of collective calls do where there are tasks of both kinds. */
+    /* Data goes no other way. Packets of collective calls do where there are tasks of
+     * both kinds. */
     other = statistics(others);
     CHECK_EQ(other.Tot_data_sent, 0);
     CHECK_EQ(other.Tot_data_rcv, 0);
@@ -224,8 +225,8 @@ static lapi_statistics_t of_other(lapi_statistics_t own) {
     return other;
 }
 
-/* Between two counts that a side makes, the other side makes one: what was sent before the first has arrived at it, and what has
- * arrived at it was sent before the second. */
+/* Between two counts that a side makes, the other side makes one: what was sent before the first
+ * has arrived at it, and what has arrived at it was sent before the second. */
 static void reliable(int lossy) {
     static char from[300000], to[300000];
     void **tos = t_addresses(to);

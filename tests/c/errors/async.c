@@ -34,7 +34,8 @@ int main(int argc, char **argv) {
     CHECK_EQ(t_tasks, 2);
     landings = t_addresses(landing);
     if (t_me == 0) {
-        /* Messages of one packet and of many, with others between them that must not be disturbed. */
+        /* Messages of one packet and of many, with others between them that must not
+         * be disturbed. */
         for (i = 0; i < MESSAGES; i++) {
             OK(LAPI_Amsend(t_hndl, 1, (void *)INDEX, &i, sizeof i, data, i % 2 ? sizeof data : 10, NULL, NULL, NULL));
             OK(LAPI_Put(t_hndl, 1, sizeof landing, landings[1], data, NULL, NULL, &cmpl));

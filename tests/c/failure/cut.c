@@ -1,9 +1,9 @@
 /*
  * A task dies while the link to its host is down: cut
  *
- * Two tasks on two hosts, by a launcher that lets the other task continue. Task 1 prints "PID N". The test takes the link down, ends
- * that process, and takes the link up again. The put of task 0 that is under way then ends with LAPI_ERR_NO_CONNECTIVITY, long before
- * TIMEOUT.
+ * Two tasks on two hosts, by a launcher that lets the other task continue. Task 1 prints "PID N".
+ * The test takes the link down, ends that process, and takes the link up again. The put of task 0
+ * that is under way then ends with LAPI_ERR_NO_CONNECTIVITY, long before TIMEOUT.
  */
 #include "../common/ltest.h"
 

@@ -195,7 +195,8 @@ static void wants_something_of_all(void) {
     int code;
     until_stopped(1);
     t_until_outside(processes[3]);
-    /* To the stopped task every operation, more than its ring holds; to the busy one those to which it must reply. */
+    /* To the stopped task every operation, more than its ring holds; to the busy one those to which
+     * it must reply. */
     put(1, LARGE);
     put(1, 8);
     update(1, &never);
@@ -216,7 +217,8 @@ static void wants_something_of_all(void) {
     refused(1);
     refused(3);
     kill(pid_of(3), SIGUSR1);
-    /* Packets that the stopped task sends when it continues are dropped, also after it has exited. */
+    /* Packets that the stopped task sends when it continues are dropped, also after it
+     * has exited. */
     kill(pid_of(1), SIGCONT);
     while (t_state_of(processes[1]) != 'Z' && t_state_of(processes[1]) != 'X') OK(LAPI_Probe(t_hndl));
     for (code = 0; code < 1000; code++) OK(LAPI_Probe(t_hndl));

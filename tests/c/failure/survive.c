@@ -1,7 +1,8 @@
 /*
  * A task dies, the others continue: survive CASE VICTIM DELAY
  *
- * Run with "poe -on_death continue". Task VICTIM ends, and the others do something with it meanwhile:
+ * Run with "poe -on_death continue". Task VICTIM ends, and the others do something
+ * with it meanwhile:
  *
  *   idle        it dies while no operation with it is under way
  *   stay        as idle; the others call LAPI_Probe without end
@@ -18,9 +19,9 @@
  *   exit        it exits with status 0, without LAPI_Term
  *   init        it dies around LAPI_Init, for which the last task comes late
  *
- * It dies after DELAY microseconds unless the case determines the time. In each survivor its operations
- * with it end, and LAPI reports the death once; the survivor communicates with the others, checks what it receives, and
- * checks that collective calls fail in all of them.
+ * It dies after DELAY microseconds unless the case determines the time. In each survivor its
+ * operations with it end, and LAPI reports the death once; the survivor communicates with the
+ * others, checks what it receives, and checks that collective calls fail in all of them.
  */
 #include "../common/ltest.h"
 
@@ -354,8 +355,9 @@ static void be_a_survivor(const char *which) {
     if (strcmp(which, "exit") != 0) work_together();
     catch_up_collectives();
     meet();
-    /* For a task that has called LAPI_Term a survivor may only get the return code of a call. The report of any other
-     * death can be on its way in another thread of the library when calls fail already. */
+    /* For a task that has called LAPI_Term a survivor may only get the return code of a call. The
+     * report of any other death can be on its way in another thread of the library when calls
+     * fail already. */
     if (strcmp(which, "term") != 0)
         while (!was_reported()) OK(LAPI_Probe(t_hndl));
     if (was_reported() != 0) CHECK_EQ(was_reported(), 1);

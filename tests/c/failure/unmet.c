@@ -1,8 +1,9 @@
 /*
  * A task ends before it has communicated: unmet VICTIM FILE
  *
- * Run by a launcher that lets the other tasks continue. Task VICTIM ends after LAPI_Init; FILE, which it makes, names its process. Every
- * other task then puts to it, and the error handler is called with LAPI_ERR_NO_CONNECTIVITY long before LAPI_INIT_TIMEOUT.
+ * Run by a launcher that lets the other tasks continue. Task VICTIM ends after LAPI_Init; FILE,
+ * which it makes, names its process. Every other task then puts to it, and the error handler is
+ * called with LAPI_ERR_NO_CONNECTIVITY long before LAPI_INIT_TIMEOUT.
  */
 #include "../common/ltest.h"
 

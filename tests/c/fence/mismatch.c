@@ -1,6 +1,7 @@
 /*
- * Collective calls that do not match: task 0 calls LAPI_Gfence where the others call LAPI_Address_init, and the other way
- * round. Both calls fail in every task, and the next ones are in step again.
+ * Collective calls that do not match: task 0 calls LAPI_Gfence where the others call
+ * LAPI_Address_init, and the other way round. Both calls fail in every task, and the next ones are
+ * in step again.
  */
 #include "../common/ltest.h"
 

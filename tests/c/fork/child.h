@@ -60,7 +60,8 @@ static void exchange(lapi_handle_t h, int me, int tasks, int number) {
     OK(LAPI_Gfence(h));
 }
 
-/* A child joins a job of `tasks` tasks as task `task`, exchanges data in `rounds` rounds, and leaves the job. */
+/* A child joins a job of `tasks` tasks as task `task`, exchanges data in `rounds` rounds, and
+ * leaves the job. */
 static void life(const char *partition, int task, int tasks, int rounds) {
     lapi_handle_t h;
     lapi_info_t info;

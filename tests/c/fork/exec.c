@@ -16,8 +16,8 @@
 
 extern char **environ;
 
-/* The descriptors that are open now, as a list "0,1,2,", without poe's socket for reports: a process with LAPI keeps that from the
-   programs that it starts. */
+/* The descriptors that are open now, as a list "0,1,2,", without poe's socket for reports: a
+ * process with LAPI keeps that from the programs that it starts. */
 static void descriptors(char *list, size_t room) {
     DIR *dir = opendir("/proc/self/fd");
     const char *report = getenv("LAPI_REPORT_FD");

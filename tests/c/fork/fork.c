@@ -37,7 +37,8 @@ static void *arrived(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg
     } while (0)
 
 static void every_call(lapi_handle_t h) {
-    /* Those of LAPI_Util that belong to a handle; the others are requests for programs, which belong to none. */
+    /* Those of LAPI_Util that belong to a handle; the others are requests for programs, which
+     * belong to none. */
     static const int requests[] = {LAPI_REG_DDM_FUNC, LAPI_DGSP_PACK, LAPI_DGSP_UNPACK, LAPI_ADD_UDP_DEST_PORT,
                                    LAPI_GET_THREAD_FUNC};
     static const int transfers[] = {LAPI_GET_XFER,  LAPI_AM_XFER,  LAPI_PUT_XFER,  LAPI_GETV_XFER, LAPI_PUTV_XFER,
@@ -210,7 +211,8 @@ static void *fork_stayers(void *arg) {
         if (child == 0) {
             char byte;
             close(until_then[1]);
-            /* Descriptors that were open in the parent at that moment stay open here, unless the library closes them. */
+            /* Descriptors that were open in the parent at that moment stay open here, unless the
+             * library closes them. */
             _exit(read(until_then[0], &byte, 1) == 0 ? 21 : 22);
         }
         staying[stayers++] = child;
@@ -336,7 +338,8 @@ static void one_program(int free_it) {
     }
 }
 
-/* Nearly always a thread holds each lock: the handle's, the handlers' queue, the table of programs, malloc's. */
+/* Nearly always a thread holds each lock: the handle's, the handlers' queue, the table of
+ * programs, malloc's. */
 static void *worker(void *arg) {
     lapi_cntr_t flag, *at = &flag;
     char text[LAPI_MAX_ERR_STRING];

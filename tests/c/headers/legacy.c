@@ -1,6 +1,6 @@
 /*
- * A program in the manner of those written for LAPI between 1997 and 2008. It is compiled and not run: what counts
- * is that every one of its habits passes.
+ * A program in the manner of those written for LAPI between 1997 and 2008. It is compiled and not
+ * run: what counts is that every one of its habits passes.
  */
 #include <arpa/inet.h>
 #include <stdio.h>

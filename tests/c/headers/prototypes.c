@@ -1,6 +1,6 @@
 /*
- * The type of every call, as its man page gives it. Compiles, without a warning, only if lapi.h says the same
- * for LAPI_X and for PLAPI_X: a pointer to a function converts to no other.
+ * The type of every call, as its man page gives it. Compiles, without a warning, only if lapi.h
+ * says the same for LAPI_X and for PLAPI_X: a pointer to a function converts to no other.
  */
 #include <lapi.h>
 

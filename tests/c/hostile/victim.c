@@ -1,7 +1,8 @@
 /*
- * victim STOP [ENDS]: a job that checks all of its data, and that its memory does not grow, until the file STOP exists. Then each task prints
- * what LAPI has refused: "TASK refused N duplicates N". Task 0 writes into the file ENDS when each round has ended, in microseconds of the
- * monotonic clock, a line for each.
+ * victim STOP [ENDS]: a job that checks all of its data, and that its memory does not grow, until
+ * the file STOP exists. Then each task prints what LAPI has refused: "TASK refused N duplicates N".
+ * Task 0 writes into the file ENDS when each round has ended, in microseconds of the monotonic
+ * clock, a line for each.
  */
 #include "../common/ltest.h"
 

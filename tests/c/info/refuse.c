@@ -1,6 +1,6 @@
 /*
- * refuse ERRNO NUMBER... -- PROGRAM ARGUMENT...: runs a program to which the kernel refuses these system calls with this
- * error, as the filters of container runtimes do.
+ * refuse ERRNO NUMBER... -- PROGRAM ARGUMENT...: runs a program to which the kernel refuses these
+ * system calls with this error, as the filters of container runtimes do.
  */
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,8 +1,10 @@
 /*
- * A task that has opened and closed its handle three times before the other one opens its own: ahead PATH
+ * A task that has opened and closed its handle three times before the other one opens its
+ * own: ahead PATH
  *
- * Task 1 makes a file at PATH when it has opened the handle for the fourth time. The first three handles of task 0 have no peer any
- * more: operations on them end at once. The fourth ones of both tasks belong together.
+ * Task 1 makes a file at PATH when it has opened the handle for the fourth time. The first three
+ * handles of task 0 have no peer any more: operations on them end at once. The fourth ones of both
+ * tasks belong together.
  */
 #include "../common/ltest.h"
 

@@ -6,7 +6,8 @@
 
 #include <dirent.h>
 
-/* One put to every task on a handle. May run in several threads at once, each with a handle of its own. */
+/* One put to every task on a handle. May run in several threads at once, each with a handle
+ * of its own. */
 static inline void traffic(lapi_handle_t h, int number) {
     char here[16][64], expected[64];
     lapi_cntr_t done;

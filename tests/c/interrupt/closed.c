@@ -1,6 +1,7 @@
 /*
- * A program that closes all descriptors after LAPI_Init, as closefrom(3) does, and opens files of its own: messages still
- * arrive, the library's threads sleep, and the library neither reads those files nor writes to them.
+ * A program that closes all descriptors after LAPI_Init, as closefrom(3) does, and opens files of
+ * its own: messages still arrive, the library's threads sleep, and the library neither reads those
+ * files nor writes to them.
  */
 #include "../common/ltest.h"
 

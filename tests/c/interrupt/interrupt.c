@@ -2,7 +2,8 @@
  * Interrupt mode and polling mode: interrupt CASE [FILE]
  *
  *   on       operations complete at a target that computes and makes no call
- *   off FILE handlers run only inside calls; FILE shows the target, outside LAPI, that a message has been sent
+ *   off FILE handlers run only inside calls; FILE shows the target, outside LAPI, that a message
+ *            has been sent
  *   toggle   INTERRUPT_SET on and off while messages arrive
  *   asleep   waiting tasks are woken by each of many single messages, in both modes
  *   idle     a task that waits for two seconds uses hardly any processor time
@@ -232,7 +233,8 @@ static void both(void) {
         step = 2;
         OK(LAPI_Put(t_hndl, 1, sizeof step, flags[1], &step, NULL, NULL, NULL));
     } else if (t_me == 1) {
-        /* More than fits anywhere: what waits here for room has to go out while this task computes. */
+        /* More than fits anywhere: what waits here for room has to go out while this
+         * task computes. */
         settle();
         for (i = 0; i < MANY; i++)
             OK(LAPI_Amsend(t_hndl, 0, handlers[0], NULL, 0, from, 100, NULL, NULL, i < MANY / 2 ? NULL : &cmpl_cntr));

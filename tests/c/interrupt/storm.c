@@ -204,10 +204,12 @@ static void *in_msgpoll(void *arg) {
 static lapi_cntr_t go;
 static void **gos;
 
-/* Notifies another task that this one has left the fence: completions during a fence are not reported. */
+/* Notifies another task that this one has left the fence: completions during a fence are
+ * not reported. */
 static void notify(int task) { OK(LAPI_Put(t_hndl, (uint)task, 0, NULL, NULL, gos[task], NULL, NULL)); }
 
-/* Waits for these bits, some of which may be set already, and for no others than those allowed with them. */
+/* Waits for these bits, some of which may be set already, and for no others than those
+ * allowed with them. */
 static void expect(lapi_msg_state_t all, lapi_msg_state_t wanted, lapi_msg_state_t also) {
     while ((all & wanted) != wanted) {
         all |= poll(10000);
@@ -268,8 +270,8 @@ static void bits(void) {
         t_fence();
         drain();
         t_fence();
-        /* Completions in a handler in interrupt mode, or in a call that does not report them, are reported by the next
-           call, with a count of 0 as well. */
+        /* Completions in a handler in interrupt mode, or in a call that does not report them, are
+         * reported by the next call, with a count of 0 as well. */
         if (t_tasks > 1) {
             if (t_me == 0) {
                 t_wait_exact(&go, 1);
@@ -315,7 +317,8 @@ static volatile int asked, seen;
 
 static void asking(lapi_handle_t *hndl, void *inline_too) {
     lapi_msg_info_t info;
-    /* Where the dispatcher already runs no progress is possible: the call returns at once, whatever the count. */
+    /* Where the dispatcher already runs no progress is possible: the call returns at once,
+     * whatever the count. */
     OK(LAPI_Msgpoll(*hndl, inline_too ? UINT_MAX : 20, &info));
     CHECK((info.status & (LAPI_BOTH_COMPLETE | LAPI_DISP_CNTR)) != 0);
     OK(LAPI_Msgpoll(*hndl, 0, &info));

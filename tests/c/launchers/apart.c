@@ -1,8 +1,10 @@
 /*
  * Jobs that run at the same time stay apart: apart ROUNDS NAME [FOLDER OTHER...]
  *
- * Each round is a LAPI job from LAPI_Init to LAPI_Term in which every task puts the name of its job into every other:
- * a task of a job of another name would be found out. With a FOLDER the rounds begin only when a task of each OTHER
+ * Each round is a LAPI job from LAPI_Init to LAPI_Term in which every task puts the name of its job
+ * into every other:
+ * a task of a job of another name would be found out. With a FOLDER the rounds begin only when a
+ * task of each OTHER
  * job is there too.
  */
 #include "../common/ltest.h"

@@ -1,7 +1,8 @@
 /*
  * What an MPI library does that finds no launcher, before LAPI_Init: singleton TASKS
  *
- * It makes the process a job of its own and says so in PMIx's variables. The LAPI job is the same as without.
+ * It makes the process a job of its own and says so in PMIx's variables. The LAPI job is the
+ * same as without.
  */
 #include "../common/ltest.h"
 

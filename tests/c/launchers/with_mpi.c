@@ -1,8 +1,8 @@
 /*
  * LAPI and MPI in one process: with_mpi FIRST LAST
  *
- * FIRST (lapi or mpi) is initialised first, LAST is terminated last. Rank in MPI and TASK_ID are the same, and traffic of
- * both goes side by side.
+ * FIRST (lapi or mpi) is initialised first, LAST is terminated last. Rank in MPI and TASK_ID are
+ * the same, and traffic of both goes side by side.
  */
 #include "../common/ltest.h"
 

@@ -63,7 +63,8 @@ static void held(void) {
     }
 }
 
-/* Takes the lock as often as it gets it: LAPI_Term also releases it while it waits for operations under way. */
+/* Takes the lock as often as it gets it: LAPI_Term also releases it while it waits for
+ * operations under way. */
 static void *for_the_lock(void *arg) {
     int code;
     (void)arg;

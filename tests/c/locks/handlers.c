@@ -156,7 +156,8 @@ static void error_handler(lapi_handle_t *hndl, int *code, lapi_err_t *type, int 
 
 static program *control;
 
-/* The error is found in a call that a handler makes: the lock is released nevertheless, and held again afterwards. */
+/* The error is found in a call that a handler makes: the lock is released nevertheless, and held
+ * again afterwards. */
 static void wrong_call(lapi_handle_t *hndl, void *info) {
     lapi_xfer_t x;
     int before = errors;

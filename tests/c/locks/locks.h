@@ -1,5 +1,6 @@
 /*
- * What the programs about the shared lock have in common: the functions of LAPI_GET_THREAD_FUNC for t_hndl.
+ * What the programs about the shared lock have in common: the functions of
+ * LAPI_GET_THREAD_FUNC for t_hndl.
  */
 #ifndef LOCKS_H
 #define LOCKS_H

@@ -1,9 +1,11 @@
 /*
- * A queue that header handlers fill and threads of the program empty, guarded by the shared lock: queue INTERRUPTS
+ * A queue that header handlers fill and threads of the program empty, guarded by the shared lock:
+ * queue INTERRUPTS
  *
- * Header handlers run with the lock held, so they add to the queue and signal its condition directly. The threads
- * wait for the condition, and reply to each message with the lock held. With interrupts on no thread polls: all of the
- * program's threads sleep for conditions, and LAPI's own thread serves messages.
+ * Header handlers run with the lock held, so they add to the queue and signal its condition
+ * directly. The threads wait for the condition, and reply to each message with the lock held. With
+ * interrupts on no thread polls: all of the program's threads sleep for conditions, and LAPI's own
+ * thread serves messages.
  */
 #include "locks.h"
 

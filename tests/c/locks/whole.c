@@ -1,9 +1,11 @@
 /*
- * A program that takes the shared lock right after LAPI_Init and keeps it: whole INTERRUPTS [THREADS]
+ * A program that takes the shared lock right after LAPI_Init and keeps it: whole
+ * INTERRUPTS [THREADS]
  *
- * Its completion handlers take the lock themselves, on LAPI's threads, and call LAPI with it held; they get it while the
- * program is inside calls. With THREADS, this number of other threads does the same as the program, taking the lock for
- * each round. What the lock guards are plain variables.
+ * Its completion handlers take the lock themselves, on LAPI's threads, and call LAPI with it
+ * held; they get it while the program is inside calls. With THREADS, this number of other
+ * threads does the same as the program, taking the lock for each round. What the lock guards are
+ * plain variables.
  */
 #include "locks.h"
 

@@ -1,4 +1,5 @@
-/* Task 1 runs until a debugger sets `stop`. Task 0 ends at once; with an argument, by SIGKILL when this file is there. */
+/* Task 1 runs until a debugger sets `stop`. Task 0 ends at once; with an argument, by SIGKILL when
+ * this file is there. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* A LAPI program in which task 1 leaves early; the first argument says how. The others say what LAPI_Init returns. */
+/* A LAPI program in which task 1 leaves early; the first argument says how. The others say what
+ * LAPI_Init returns. */
 #define _GNU_SOURCE
 #include <lapi.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* To be preloaded: calls of libc that fail as on a system that has reached a limit. REFUSE says which. */
+/* To be preloaded: calls of libc that fail as on a system that has reached a limit. REFUSE
+ * says which. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* A task that does one thing, named by its first argument; the tests of poe start it. It does not use LAPI. */
+/* A task that does one thing, named by its first argument; the tests of poe start it. It does
+ * not use LAPI. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>

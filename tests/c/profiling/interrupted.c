@@ -1,4 +1,5 @@
-/* A job that is interrupted, or whose task dies: each task has made 5 puts of 100 bytes and 3 fences before. */
+/* A job that is interrupted, or whose task dies: each task has made 5 puts of 100 bytes and 3
+ * fences before. */
 #include "../common/ltest.h"
 
 #include <signal.h>
@@ -16,7 +17,8 @@ static void on_term(int signal)
     caught = signal;
 }
 
-/* In the place of the C library's: the profiler ends the process by it, once its part is written. */
+/* In the place of the C library's: the profiler ends the process by it, once its part
+ * is written. */
 int raise(int signal)
 {
     struct timespec moment = {2, 500000000};
@@ -76,7 +78,8 @@ static void on_term_chained(int signal)
     found(signal);
 }
 
-/* A handler that the program has installed after LAPI_Init, and that calls the one it has found, in a child that opens LAPI itself. */
+/* A handler that the program has installed after LAPI_Init, and that calls the one it has found, in
+ * a child that opens LAPI itself. */
 static void end_a_child_by_its_handler(void)
 {
     int status;
@@ -136,7 +139,8 @@ int main(int argc, char **argv)
         next_interim_part();
         raise(SIGKILL);
     }
-    /* Outside LAPI: inside, it could notice the death, and end, before poe has seen which task died first. */
+    /* Outside LAPI: inside, it could notice the death, and end, before poe has seen which task
+     * died first. */
     while (dies) pause();
     printf("READY %d\n", t_me);
     fflush(stdout);

@@ -1,5 +1,6 @@
 /*
- * Thousands of short calls of one place, and a long one among them: task 0 waits or polls, and task 1 makes one of its calls long.
+ * Thousands of short calls of one place, and a long one among them: task 0 waits or polls, and task
+ * 1 makes one of its calls long.
  *
  *   wait     nothing comes for 0.3 s. Task 0 tries again when the call was shorter, because it came late
  *   handler  a header handler runs for 0.3 s in the call

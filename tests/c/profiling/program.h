@@ -1,6 +1,6 @@
 /*
- * A program that makes 3 puts of 40 bytes each and 2 fences, and checks what has arrived. With OWN_WRAPPERS it has the
- * wrappers itself.
+ * A program that makes 3 puts of 40 bytes each and 2 fences, and checks what has arrived. With
+ * OWN_WRAPPERS it has the wrappers itself.
  */
 #ifdef OWN_WRAPPERS
 #define WHERE "executable"

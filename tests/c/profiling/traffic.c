@@ -10,9 +10,10 @@
  *     1 LAPI_Putv of 2 buffers of 10 and 20 bytes, and 1 LAPI_Amsendv of a strided vector of 3 blocks of 16 bytes, by address
  *     1 call that fails
  *
- * With "twice" all of this in each of two handles at the same time. With "threads" the gets are made by a second thread.
- * With "exit" the program ends without LAPI_Term, with "die" task 1 ends by a signal when all is done. With "fork" a child
- * of each task calls exit(0) at the end.
+ * With "twice" all of this in each of two handles at the same time. With "threads" the gets are
+ * made by a second thread.
+ * With "exit" the program ends without LAPI_Term, with "die" task 1 ends by a signal when all is
+ * done. With "fork" a child of each task calls exit(0) at the end.
  */
 #include "../common/ltest.h"
 

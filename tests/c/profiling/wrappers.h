@@ -1,6 +1,6 @@
 /*
- * Wrappers of three calls, as a program or a library may have them: each counts, and makes the call by its
- * other name with the arguments that it was given. The count is printed at LAPI_Term.
+ * Wrappers of three calls, as a program or a library may have them: each counts, and makes the call
+ * by its other name with the arguments that it was given. The count is printed at LAPI_Term.
  */
 #include <lapi.h>
 #include <stdio.h>

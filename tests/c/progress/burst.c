@@ -1,15 +1,17 @@
 /*
  * Bursts of small messages whose sender then computes: burst INTERRUPT_SET ROUNDS FOLDER
  *
- * Task 0 makes no call of LAPI after a burst until task 1 has all of it, which it learns from a file. The last messages of a burst
- * must not wait for another call. In some rounds it holds the library's lock meanwhile, which it takes before the burst or after it.
+ * Task 0 makes no call of LAPI after a burst until task 1 has all of it, which it learns from a
+ * file. The last messages of a burst must not wait for another call. In some rounds it holds the
+ * library's lock meanwhile, which it takes before the burst or after it.
  */
 #include "../locks/locks.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-/* A burst fits the window of every network: with interrupts off what is beyond it needs another call. */
+/* A burst fits the window of every network: with interrupts off what is beyond it needs
+ * another call. */
 enum { MOST = 24, SECONDS = 30 };
 
 static uint64_t values[MOST], places[MOST];

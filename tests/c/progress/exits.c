@@ -1,8 +1,9 @@
 /*
  * Tasks that send a burst of small messages, and exit without LAPI_Term: exits INTERRUPT_SET HOW
  *
- * HOW: it "returns" from main, or "locked", where it holds the library's lock; or exits in a "header" or "completion" handler. "later": the
- * messages are sent by a function that runs after the library's own exit function. "busy": by a header handler that computes while main returns.
+ * HOW: it "returns" from main, or "locked", where it holds the library's lock; or exits in a
+ * "header" or "completion" handler. "later": the messages are sent by a function that runs after
+ * the library's own exit function. "busy": by a header handler that computes while main returns.
  * Task 0 gets all messages.
  */
 #include "../locks/locks.h"

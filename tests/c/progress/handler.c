@@ -1,9 +1,10 @@
 /*
- * A task whose error handler takes a second, while messages have come and other threads wait: handler MODE (polling or
- * interrupts). Nothing can be served before the handler returns, so the other threads use hardly any processor time.
+ * A task whose error handler takes a second, while messages have come and other threads wait:
+ * handler MODE (polling or interrupts). Nothing can be served before the handler returns, so the
+ * other threads use hardly any processor time.
  *
- * MODE switched: no thread waits; the handler, which runs in LAPI_Probe, turns interrupts on, so that the thread of interrupt
- * mode finds the messages.
+ * MODE switched: no thread waits; the handler, which runs in LAPI_Probe, turns interrupts on, so
+ * that the thread of interrupt mode finds the messages.
  */
 #include "../common/ltest.h"
 

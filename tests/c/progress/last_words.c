@@ -1,9 +1,10 @@
 /*
  * Bursts of small messages while an error handler runs: last_words INTERRUPT_SET SENDER FILE
  *
- * Task 2 dies: it may still reply to a get before. The error handler of task 0 ends when task 1 has a burst of task 0, which it learns from the
- * file. The burst is sent by the "handler", or by the "program" meanwhile, which waits outside of LAPI, so that LAPI's own thread runs the
- * handler. Then neither makes another call.
+ * Task 2 dies: it may still reply to a get before. The error handler of task 0 ends when task 1 has
+ * a burst of task 0, which it learns from the file. The burst is sent by the "handler", or by the
+ * "program" meanwhile, which waits outside of LAPI, so that LAPI's own thread runs the handler.
+ * Then neither makes another call.
  */
 #include "../common/ltest.h"
 

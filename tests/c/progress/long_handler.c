@@ -1,5 +1,6 @@
 /*
- * Header handlers that send a burst of small messages, and take long: long_handler INTERRUPT_SET ROUNDS FOLDER
+ * Header handlers that send a burst of small messages, and take long: long_handler
+ * INTERRUPT_SET ROUNDS FOLDER
  *
  * The header handler of task 1 ends when task 0 has the burst, which it learns from a file.
  */

@@ -46,7 +46,8 @@ static void kept(void) {
             send_to(0, 8, NULL, NULL);
             OK(LAPI_Put(t_hndl, 0, sizeof one, variables[0], &one, NULL, NULL, NULL));
         } else if (t_me == 0) {
-            /* Only calls other than LAPI_Msgpoll receive: the message is here when the put after it is. */
+            /* Only calls other than LAPI_Msgpoll receive: the message is here when the put
+             * after it is. */
             while (!*(volatile int *)&variable) {
                 OK(LAPI_Get(t_hndl, 1, sizeof value, variables[1], &value, NULL, &done));
                 t_wait_exact(&done, 1);

@@ -86,7 +86,8 @@ static void stops(void) {
     t_set(INTERRUPT_SET, 0);
     for (round = 1; round < 200; round++) {
         OK(LAPI_Gfence(t_hndl));
-        /* Only now: a message for this index that was handled in the fence would have found no handler. */
+        /* Only now: a message for this index that was handled in the fence would have found
+         * no handler. */
         OK(LAPI_Addr_set(t_hndl, (void *)arrived, round));
         CHECK_EQ(handled, 0);
         for (tgt = 0; tgt < t_tasks; tgt++)
@@ -159,7 +160,8 @@ static void undisturbed(void) {
     passed = seconds() - start;
     sleeps = sleeps_of_others() - before;
     t_fence();
-    /* Once in a millisecond a thread looks whether the program polls, and may have to sleep for the lock as well. */
+    /* Once in a millisecond a thread looks whether the program polls, and may have to sleep for the
+     * lock as well. */
     CHECK_FOR((double)sleeps < 20 + 2500 * passed, "%ld sleeps in %g seconds", sleeps, passed);
 }
 

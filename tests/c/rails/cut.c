@@ -1,6 +1,6 @@
 /*
- * The last link between two tasks is lost for good: each of them waits for the other, and learns within TIMEOUT that it does not
- * reply.
+ * The last link between two tasks is lost for good: each of them waits for the other, and learns
+ * within TIMEOUT that it does not reply.
  */
 #include "../common/ltest.h"
 

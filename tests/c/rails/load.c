@@ -1,8 +1,9 @@
 /*
  * Every operation between all tasks while links go down and come up: load SECONDS LARGEST
  *
- * In each round every task puts, gets, sends active messages and increments, to and from the next task. After a fence it compares
- * all data and counters: each message must have arrived exactly once. Task 0 decides when it is over.
+ * In each round every task puts, gets, sends active messages and increments, to and from the next
+ * task. After a fence it compares all data and counters: each message must have arrived exactly
+ * once. Task 0 decides when it is over.
  */
 #include "../common/ltest.h"
 

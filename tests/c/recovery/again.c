@@ -1,9 +1,11 @@
 /*
- * Tasks 0 and 1 purge each other in the middle of their messages, and resume, while both processes live on.
+ * Tasks 0 and 1 purge each other in the middle of their messages, and resume, while both
+ * processes live on.
  * again ROUNDS SEED
  *
- * Task 2 notifies them when both have purged: it is not concerned, and its own messages with both continue. What
- * arrives in a round must be of that round: each message carries its round and is filled from it.
+ * Task 2 notifies them when both have purged: it is not concerned, and its own messages with both
+ * continue. What arrives in a round must be of that round: each message carries its round and is
+ * filled from it.
  */
 #include "../common/ltest.h"
 
@@ -43,7 +45,8 @@ static void round_of(int round, uint other, uint64_t *seed) {
     bzero(&done, sizeof done);
     bzero(&cmpl, sizeof cmpl);
     t_fill(from, LARGE, (uint64_t)round);
-    /* What is whole: put, active message, get, read-modify-write; and in this round's turn of numbers. */
+    /* What is whole: put, active message, get, read-modify-write; and in this round's turn
+     * of numbers. */
     OK(LAPI_Put(t_hndl, other, LARGE, into, from, &landed, NULL, &cmpl));
     OK(LAPI_Amsend(t_hndl, other, (void *)header, &note, sizeof note, from, LARGE, &landed, &done, &cmpl));
     for (i = 0; i < SMALL; i++)
@@ -76,7 +79,8 @@ static void round_of(int round, uint other, uint64_t *seed) {
     RETURNS(LAPI_Put(t_hndl, other, 0, NULL, NULL, NULL, NULL, NULL), LAPI_ERR_TGT_PURGED);
     round_now = round + 1;
     if (t_below(seed, 2) == 0) meet();
-    /* Without a meeting point one of them may be far ahead: it sends no message until the other one has caught up. */
+    /* Without a meeting point one of them may be far ahead: it sends no message until the other one
+     * has caught up. */
     else meet(), usleep((useconds_t)t_below(seed, 2000));
     OK(LAPI_Resume_totask(t_hndl, other));
 }

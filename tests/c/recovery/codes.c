@@ -1,5 +1,6 @@
 /*
- * The calls of the manual's chapter 19 in two tasks or more: return codes, statuses, wake-ups. codes CASE
+ * The calls of the manual's chapter 19 in two tasks or more: return codes, statuses,
+ * wake-ups. codes CASE
  *
  *   codes     every return code, and LAPI_ERR_TGT_PURGED from every call that names a task
  *   level     L1_LIB has no such counters
@@ -151,7 +152,8 @@ static void *wait_in_thread(void *of) {
     return NULL;
 }
 
-/* Of two threads one waits: the other one has been refused because of that. Returns the one that waits. */
+/* Of two threads one waits: the other one has been refused because of that. Returns the one
+ * that waits. */
 static struct waiter *one_that_waits(struct waiter two[2]) {
     int i;
     for (i = 0; i < 2; i++) CHECK_EQ(pthread_create(&two[i].thread, NULL, wait_in_thread, &two[i]), 0);

@@ -1,11 +1,13 @@
 /*
- * One task purges another one, which lives, and resumes it; the other one has not done the same. parted A B CASE
+ * One task purges another one, which lives, and resumes it; the other one has not done the same.
+ * parted A B CASE
  *
  *   waits   task B waits for task A: this ends with an error. It purges and resumes task A, and they communicate again
  *   sends   the same, of messages only whose sender waits for nothing
  *   quiet   task B waits for nothing from task A: its error handler is not called until it has purged and resumed it
  *
- * Task C = 3 - A - B passes on how far the two are. It is not concerned: its own messages with both continue.
+ * Task C = 3 - A - B passes on how far the two are. It is not concerned: its own messages with
+ * both continue.
  */
 #include "../common/ltest.h"
 

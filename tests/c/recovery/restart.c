@@ -1,9 +1,10 @@
 /*
- * Task 1 dies and is restarted several times, and the others continue with it each time. restart TIMES
+ * Task 1 dies and is restarted several times, and the others continue with it each
+ * time. restart TIMES
  *
- * Started by hand or by a launcher that continues a job without a task. Task 0 starts the new task 1, with its own
- * environment and the word "again" and a number behind its arguments. Addresses are those of variables: the same in each
- * process of this program.
+ * Started by hand or by a launcher that continues a job without a task. Task 0 starts the new task
+ * 1, with its own environment and the word "again" and a number behind its arguments. Addresses are
+ * those of variables: the same in each process of this program.
  */
 #include "../common/ltest.h"
 

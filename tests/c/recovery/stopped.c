@@ -1,8 +1,9 @@
 /*
- * Task 0 stops task 1 while it reads and writes its memory, gives it up, and uses its own memory for other things; then task 1 continues,
- * and both resume each other. stopped ROUNDS SEED
+ * Task 0 stops task 1 while it reads and writes its memory, gives it up, and uses its own memory
+ * for other things; then task 1 continues, and both resume each other. stopped ROUNDS SEED
  *
- * What task 1 sends late must not be seen. Task 2 passes on how far the two are: its own messages with both continue.
+ * What task 1 sends late must not be seen. Task 2 passes on how far the two are: its own messages
+ * with both continue.
  */
 #include "../common/ltest.h"
 

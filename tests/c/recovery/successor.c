@@ -1,13 +1,15 @@
 /*
- * Task 1 dies and is restarted. Task 2, which had no contact with it, communicates with the new process first, and purges and resumes
- * task 1 then. The new process, which knows nothing of that, purges no task. successor CASE
+ * Task 1 dies and is restarted. Task 2, which had no contact with it, communicates with the new
+ * process first, and purges and resumes task 1 then. The new process, which knows nothing of that,
+ * purges no task. successor CASE
  *
  *   quiet    the new process waits for nothing from task 2
  *   waits    it does: this ends with an error
  *   fences   it has entered LAPI_Gfence, which continues
  *
- * Started by hand. Task 0, which notices the death and starts the new task 1 with the word "again" behind its arguments, also passes
- * on how far the others are. Addresses are those of variables: the same in each process of this program.
+ * Started by hand. Task 0, which notices the death and starts the new task 1 with the word "again"
+ * behind its arguments, also passes on how far the others are. Addresses are those of variables:
+ * the same in each process of this program.
  */
 #include "../common/ltest.h"
 

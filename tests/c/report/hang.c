@@ -49,7 +49,8 @@ static void blocks(lapi_handle_t *hndl, void *info) {
 }
 
 static void calls_back(lapi_handle_t *hndl, void *info) {
-    /* Waits for a message that the other task can complete only after its own handler has returned. */
+    /* Waits for a message that the other task can complete only after its own handler
+     * has returned. */
     lapi_cntr_t done;
     bzero(&done, sizeof done);
     OK(LAPI_Amsend(*hndl, 1 - t_me, info, NULL, 0, NULL, 0, NULL, NULL, &done));
@@ -85,7 +86,8 @@ static void *sticks(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_
     return NULL;
 }
 
-/* Sends a message for this handler to task 1, and waits for its completion; task 1 waits for something else. */
+/* Sends a message for this handler to task 1, and waits for its completion; task 1 waits for
+ * something else. */
 static void send_to_one(void *handler) {
     static lapi_cntr_t go;
     void **handlers = t_addresses(handler), **gos = t_addresses(&go);

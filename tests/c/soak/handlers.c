@@ -25,7 +25,8 @@ static uint64_t dropped[MOST][WORKERS];
 
 uint64_t library_seed(int task) { return t_seed(board->seed, (uint64_t)task, 0x11b); }
 
-/* Nothing of another era, of another life of its sender, or of a round that cannot be yet or any more. */
+/* Nothing of another era, of another life of its sender, or of a round that cannot be yet
+ * or any more. */
 static void is_of_now(const char *what, int src, uint64_t of_era, uint64_t of_life, uint64_t of_round) {
     uint64_t now = soak_round;
     CHECK_FOR(src >= 0 && src < t_tasks, "%s of task %d", what, src);
@@ -56,8 +57,8 @@ static void scrap(pending_t *p) {
 }
 
 /*
- * Takes a message from the list; 0 when it belonged to a life that is over: its handler was about to run at the
- * purge.
+ * Takes a message from the list; 0 when it belonged to a life that is over: its handler was about
+ * to run at the purge.
  */
 static int take(pending_t *p) {
     int now;
@@ -265,7 +266,8 @@ void *claimed(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, c
     claim_t *claim = &claims[note->src];
     (void)hndl, (void)msg_len;
     CHECK_EQ(*uhdr_len, sizeof *note + 4 * sizeof *word);
-    /* The fence between two rounds may have failed for its sender alone, which then makes its last claim. */
+    /* The fence between two rounds may have failed for its sender alone, which then makes its
+     * last claim. */
     is_of_now("a claim", note->src, note->era, note->life,
               note->round + (note->interest && note->round + 1 == soak_round));
     claim->counters = word[0];

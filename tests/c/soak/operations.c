@@ -36,7 +36,8 @@ note_t note_of(worker_t *w, int flavour, size_t len, uint64_t seed, int interest
     return note;
 }
 
-/* An active message in one of its forms; 0 when the target is lost. It is complete when this returns. */
+/* An active message in one of its forms; 0 when the target is lost. It is complete when
+ * this returns. */
 static int message(worker_t *w, int tgt, int flavour, size_t len, uint64_t seed, int interest) {
     note_t note = note_of(w, flavour, len, seed, interest);
     int form = (int)t_below(&w->random, 3);

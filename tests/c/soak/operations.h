@@ -24,7 +24,8 @@ extern lapi_dg_handle_t scattering;
 enum { ORIGIN, TARGET, HOME };
 side shape(uint64_t seed, int type, int which);
 
-/* How a thread waits for a counter. The last three check themselves whether their target is lost. */
+/* How a thread waits for a counter. The last three check themselves whether their
+ * target is lost. */
 enum { WAITCNTR, NOPOLL_WAIT, GETCNTR, MSGPOLL, PROBE };
 
 typedef struct {
@@ -46,13 +47,15 @@ typedef struct {
 
 extern worker_t workers[WORKERS];
 
-/* Before an operation that increments the thread's counter n times: sets it to 0, and selects how the thread waits for it. */
+/* Before an operation that increments the thread's counter n times: sets it to 0, and selects how
+ * the thread waits for it. */
 void prepare(worker_t *w, int tgt, int n);
-/* Waits until the counter is at n, and takes that off. 0: the target is lost, and it will not get there. */
+/* Waits until the counter is at n, and takes that off. 0: the target is lost, and it will
+ * not get there. */
 int settle(worker_t *w, int tgt, int n);
 /*
- * Then waits for the origin counter, and for the send completion handlers, which are always called, whatever happens to
- * the target.
+ * Then waits for the origin counter, and for the send completion handlers, which are always called,
+ * whatever happens to the target.
  */
 void origin_settles(worker_t *w, int tgt, int n);
 void look_around(worker_t *w);

@@ -1,16 +1,19 @@
 /*
- * All operations at once, while tasks die and rejoin. Started by tests/src/soak.rs, which kills and restarts tasks:
+ * All operations at once, while tasks die and rejoin. Started by tests/src/soak.rs, which kills and
+ * restarts tasks:
  * soak SEED
  *
- * The run is divided into eras. An era begins when all tasks are ready, and ends with the death of one or several;
- * it consists of rounds. In a round the threads of every task perform operations with all tasks, and at its end all
- * tasks call LAPI_Gfence and LAPI_Address_init. If these succeed, each task sends every other one a claim of what it
- * has sent, which must match what the other has received, including all counters. If they fail, or the error handler
- * reports a lost task, the survivors purge the dead tasks, let their threads finish what they can, compare their
+ * The run is divided into eras. An era begins when all tasks are ready, and ends with the death of
+ * one or several; it consists of rounds. In a round the threads of every task perform operations
+ * with all tasks, and at its end all tasks call LAPI_Gfence and LAPI_Address_init. If these
+ * succeed, each task sends every other one a claim of what it has sent, which must match what the
+ * other has received, including all counters. If they fail, or the error handler reports a lost
+ * task, the survivors purge the dead tasks, let their threads finish what they can, compare their
  * claims in the same way, and resume the dead; a new process takes the place of each.
  *
- * A board in shared memory has the information that must not depend on LAPI: which tasks are dead (so that false
- * reports are detected), and which are ready for the next era. During an era a task learns of a death only by LAPI.
+ * A board in shared memory has the information that must not depend on LAPI: which tasks are dead
+ * (so that false reports are detected), and which are ready for the next era. During an era a task
+ * learns of a death only by LAPI.
  *
  * No resource use may grow: descriptors, mappings, threads and memory are counted in every era.
  */
@@ -94,9 +97,10 @@ static long lines(const char *path, const char *name, long *value) {
 }
 
 /*
- * The limit is the maximum of the first eras of a life, and a small constant allowance: connections that are pending
- * in the rejoin listener, pages not touched before. A task that has rejoined needs more than one that was always
- * present, so each first return of another task has an allowance. Eras have none.
+ * The limit is the maximum of the first eras of a life, and a small constant allowance: connections
+ * that are pending in the rejoin listener, pages not touched before. A task that has rejoined needs
+ * more than one that was always present, so each first return of another task has an allowance.
+ * Eras have none.
  */
 static void count_everything(int times_met) {
     enum { WARM = 6 };
@@ -192,9 +196,11 @@ static int compare(int final) {
 /* ---- rounds and eras ---- */
 
 /*
- * All tasks count their collective calls, including those that fail. Each task leaves an era with a failure:
- * otherwise another task might wait for it in a call that it never enters. Since a task may be one call ahead of
- * another, those that are behind catch up before any task is resumed, by calls that fail at once.
+ * All tasks count their collective calls, including those that fail. Each task leaves an era
+ * with a failure:
+ * otherwise another task might wait for it in a call that it never enters. Since a task may be
+ * one call ahead of another, those that are behind catch up before any task is resumed, by calls
+ * that fail at once.
  */
 enum { CALLS = 1 << 20 };
 static uint64_t calls, failures;
@@ -250,7 +256,8 @@ static int go_round(uint64_t *random, int *stop) {
     part_from(met ? reported : NULL);
     if (!met || giving_up) return 0;
     claim(0);
-    /* No task continues before all have compared: this round would count messages of the next one. */
+    /* No task continues before all have compared: this round would count messages of
+     * the next one. */
     if (!compare(0) || !gfence()) return 0;
     board->rounds += t_me == 0;
     soak_round++;
@@ -298,7 +305,8 @@ static void begin_era(void) {
     for (task = 0; task < t_tasks; task++) {
         bzero(&sent[task], sizeof sent[task]);
         replies_due[task] = 0;
-        /* No task sends in this era before all have reached this point; the entry was last used ERAS eras ago. */
+        /* No task sends in this era before all have reached this point; the entry was last used
+         * ERAS eras ago. */
         bzero(&seen[task][now % ERAS], sizeof seen[task][0]);
         sums[task][now % ERAS] = 0;
         replies[task][now % ERAS] = 0;

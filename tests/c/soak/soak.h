@@ -1,6 +1,7 @@
 /*
- * Declarations that the files of the soak share. soak.c is the main loop of a task, operations.c has the operations of
- * its threads, handlers.c the handlers at the target, board.c the communication with the driver.
+ * Declarations that the files of the soak share. soak.c is the main loop of a task, operations.c
+ * has the operations of its threads, handlers.c the handlers at the target, board.c the
+ * communication with the driver.
  */
 #ifndef SOAK_H
 #define SOAK_H
@@ -11,7 +12,8 @@
 
 enum { MOST = 16, WORKERS = 3, LARGE = 128 << 10, ROOM = 96 << 10, BURST = 8, ERAS = 16 };
 
-/* ---- the board: one page that all tasks and their driver see, without LAPI (tests/src/soak.rs has the same) ---- */
+/* ---- the board: one page that all tasks and their driver see, without LAPI (tests/src/soak.rs has
+ * the same) ---- */
 
 typedef struct {
     _Atomic uint64_t era;  /* how many deaths there have been */
@@ -39,8 +41,8 @@ void at_phase(int phase);
 /* ---- eras, rounds, and the tasks present ---- */
 
 /*
- * Nothing of one era may arrive in another. In an era there are rounds, each of which ends with a fence of all
- * tasks.
+ * Nothing of one era may arrive in another. In an era there are rounds, each of which ends with a
+ * fence of all tasks.
  */
 extern _Atomic uint64_t era, soak_round;
 extern _Atomic uint64_t life[MOST]; /* of each task, the life that this one knows */
@@ -48,9 +50,11 @@ extern atomic_int reported[MOST];       /* the error handler or a call has repor
 extern atomic_int lost[MOST];       /* purged */
 extern atomic_int giving_up;        /* a task is lost: this era is over */
 
-/* Whether the task is dead or purged: calls that name it may fail, and operations with it may not complete. */
+/* Whether the task is dead or purged: calls that name it may fail, and operations with it may
+ * not complete. */
 int gone(int task);
-/* Checks a return code: 1 for success, 0 when the target is lost, which the call may report; any other ends the soak. */
+/* Checks a return code: 1 for success, 0 when the target is lost, which the call may report; any
+ * other ends the soak. */
 int went(const char *what, int code, int tgt);
 #define WENT(call, tgt) went(#call, (call), (tgt))
 
@@ -65,8 +69,8 @@ typedef struct {
 } note_t;
 
 /*
- * What one task has done to another in an era. Each side counts; the origin's claim must be what the target has
- * seen.
+ * What one task has done to another in an era. Each side counts; the origin's claim must be what
+ * the target has seen.
  */
 typedef struct {
     _Atomic uint64_t counters, messages, light, added;
@@ -98,7 +102,8 @@ void *arrived(lapi_handle_t *, void *, uint *, ulong *, compl_hndlr_t **, void *
 lapi_vec_t *arrived_in_pieces(lapi_handle_t *, void *, uint *, ulong *, compl_hndlr_t **, void **);
 void *claimed(lapi_handle_t *, void *, uint *, ulong *, compl_hndlr_t **, void **);
 void handlers_init(void);
-/* The task is purged: waits for its completion handlers that run, and throws away what had not arrived. */
+/* The task is purged: waits for its completion handlers that run, and throws away what had
+ * not arrived. */
 void handlers_part(int task);
 enum { LIGHT_INDEX = 5, REPLY_INDEX = 6 };
 

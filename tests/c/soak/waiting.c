@@ -79,7 +79,8 @@ int settle(worker_t *w, int tgt, int n) {
     }
 }
 
-/* The origin counter, and the send completion handlers, which are always called, whatever happens to the target. */
+/* The origin counter, and the send completion handlers, which are always called, whatever happens
+ * to the target. */
 void origin_settles(worker_t *w, int tgt, int n) {
     if (AWAIT(w, *(volatile int *)&w->org.cntr >= n, tgt)) t_wait_exact(&w->org, n);
     while (w->reported < w->accepted) look_around(w);

@@ -1,5 +1,6 @@
 /*
- * Tasks that no launcher has started, and that know each other's addresses. tasks WAY CASE ADDRESSES [MORE]
+ * Tasks that no launcher has started, and that know each other's addresses. tasks WAY CASE
+ * ADDRESSES [MORE]
  *
  * WAY is how LAPI_Init gets them:
  *
@@ -172,7 +173,8 @@ static void on_error(lapi_handle_t *hndl, int *error, lapi_err_t *type, int *tas
     lost = *src;
 }
 
-/* What the man page says must be cleared is; the structure for addresses is as the program has it. */
+/* What the man page says must be cleared is; the structure for addresses is as the
+ * program has it. */
 static void prepare(const char *way, lapi_info_t *info, lapi_extend_t *room) {
     static lapi_udp_t wrong[MOST];
     bzero(info, sizeof *info);
@@ -313,7 +315,8 @@ static void victim(int again, int first) {
     t_fence();
 }
 
-/* Waits until task 1 is known to have died: by what waits for it, or by a file that the test makes. */
+/* Waits until task 1 is known to have died: by what waits for it, or by a file that the
+ * test makes. */
 static void await_death(const char *file) {
     int waited = 0;
     if (file != NULL) {
@@ -389,7 +392,8 @@ int main(int argc, char **argv) {
         everybody(1);
     } else if (strcmp(what, "again") == 0) {
         for (time = 0; time < TIMES; time++) {
-            /* Tasks that have had no contact when some of them begin again: fences are between others. */
+            /* Tasks that have had no contact when some of them begin again: fences are
+             * between others. */
             int next = (t_me + 3) % t_tasks;
             OK(LAPI_Put(t_hndl, (uint)next, 0, NULL, NULL, &greeted, NULL, &cmpl));
             t_wait_exact(&cmpl, 1);

@@ -1,5 +1,6 @@
 /*
- * What a sender or a target keeps has a bound, however long one sends faster than the other takes: bounded MODE SECONDS MIB
+ * What a sender or a target keeps has a bound, however long one sends faster than the other takes:
+ * bounded MODE SECONDS MIB
  *
  *   silent   task 0 sends to task 1, which computes with interrupts off
  *   slow     the completion handlers of task 1 take longer than task 0 to send
@@ -8,7 +9,8 @@
  *   memory   task 0 sends to task 1, which computes, until there is no memory left
  *   little   the same with messages of one packet
  *
- * Task 0 sends for SECONDS. Neither task may need more than MIB above what it needed before. Then everything arrives.
+ * Task 0 sends for SECONDS. Neither task may need more than MIB above what it needed before. Then
+ * everything arrives.
  */
 #include "../common/ltest.h"
 
@@ -106,7 +108,8 @@ static void announce(long count) {
     OK(LAPI_Waitcntr(t_hndl, &cmpl, 1, NULL));
 }
 
-/* As many messages as there is memory for: the call that finds none says so, and nothing is lost. */
+/* As many messages as there is memory for: the call that finds none says so, and
+ * nothing is lost. */
 static void until_memory_ends(double seconds, ulong len) {
     struct rlimit before, limit;
     lapi_cntr_t org;

@@ -1,8 +1,8 @@
 /*
  * A long run needs no more memory than a short one: steady ROUNDS
  *
- * Each round has a hundred operations of every kind under way, then none. The resources of a task after the first fifth of
- * the rounds are compared with those after all of them.
+ * Each round has a hundred operations of every kind under way, then none. The resources of a task
+ * after the first fifth of the rounds are compared with those after all of them.
  */
 #include "../common/ltest.h"
 
@@ -46,7 +46,8 @@ int main(int argc, char **argv) {
     CHECK(argc == 2);
     rounds = atoi(argv[1]);
     t_init();
-    /* The receive buffers of a network are a fixed number, of which each takes memory when it is used for the first time. */
+    /* The receive buffers of a network are a fixed number, of which each takes memory when it is
+     * used for the first time. */
     if (t_tasks > 1 && t_query(QUERY_SHM_NUM_TASKS) < t_tasks) slack += 16 * 1024;
     areas = t_addresses(area);
     variables = t_addresses(&variable);

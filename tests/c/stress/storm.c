@@ -1,9 +1,10 @@
 /*
  * All to all, all operations at once: storm SEED OPS WINDOW THREADS LARGEST [STOPPED]
  *
- * Every thread of every task follows a plan of OPS operations that every task can derive from the seed: kind, target,
- * length, place. At most WINDOW of them are under way. At the end every task replays the plans of all others and computes
- * what must have arrived, to the byte, and the value of every counter. The task STOPPED is stopped half of the time.
+ * Every thread of every task follows a plan of OPS operations that every task can derive from the
+ * seed: kind, target, length, place. At most WINDOW of them are under way. At the end every task
+ * replays the plans of all others and computes what must have arrived, to the byte, and the value
+ * of every counter. The task STOPPED is stopped half of the time.
  */
 #include "../common/ltest.h"
 #include <signal.h>
@@ -92,7 +93,8 @@ static uint64_t library_seed(int task) { return t_seed(seed, (uint64_t)task, 0x1
 static int wants_handler(int number) { return number % 4 != 0; }
 static int wants_reply(int number) { return number % 4 == 3; }
 
-/* regions[src * threads + thread][tgt]: where that thread's region begins in the `in` area of the target. */
+/* regions[src * threads + thread][tgt]: where that thread's region begins in the `in` area of
+ * the target. */
 static size_t **regions, *in_sizes;
 
 static void lay_out(void) {

@@ -1,10 +1,11 @@
 /*
  * Many threads on one handle and on several: threads HANDLES THREADS ROUNDS
  *
- * On each handle this number of threads does every kind of operation at the same time, with interrupts on, and checks
- * that the data has arrived: they fetch back what they have put, and completion handlers check what was sent. In addition to
- * them one thread polls and changes the mode, and two play ball with counters that no message changes. At the end
- * every handler has run once for each message, and every counter has its expected value.
+ * On each handle this number of threads does every kind of operation at the same time, with
+ * interrupts on, and checks that the data has arrived: they fetch back what they have put, and
+ * completion handlers check what was sent. In addition to them one thread polls and changes the
+ * mode, and two play ball with counters that no message changes. At the end every handler has run
+ * once for each message, and every counter has its expected value.
  */
 #include "../dgsp/program.h"
 
@@ -172,7 +173,8 @@ static void go_round(worker *w, int round, unsigned char *out, unsigned char *ho
     OK(LAPI_Util(h->hndl, &util));
     free(p);
 
-    /* Complete at the target, so it can be fetched back. Now and then a fence says so instead of the counter. */
+    /* Complete at the target, so it can be fetched back. Now and then a fence says so instead of
+     * the counter. */
     if (round % 8 == 0) OK(LAPI_Fence(h->hndl));
     wait_exact(h->hndl, &cmpl, cmpls);
     memset(back, 0xee, 2 * PART);

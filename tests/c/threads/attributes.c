@@ -140,7 +140,8 @@ static void with(void (*prepare)(pthread_attr_t *)) {
         int tasks, shared, made;
         OK(LAPI_Qenv(h[i], NUM_TASKS, &tasks));
         OK(LAPI_Qenv(h[i], QUERY_SHM_ENABLED, &shared));
-        /* The first handle also makes the thread that reports; tasks that share memory have one that connects them. */
+        /* The first handle also makes the thread that reports; tasks that share memory have one
+         * that connects them. */
         made = THREADS + (i == 0) + (tasks > 1 && shared);
         traffic(h[i]);
         for (tries = 0; inits[i] < made && tries < 10000; tries++) usleep(1000);
@@ -211,7 +212,8 @@ static void rename_them(void) {
     info.lapi_thread_attr = &how;
     t_init_with(&info);
     traffic(t_hndl);
-    /* For messages, for completion handlers, for reports, and where tasks share memory for connections. */
+    /* For messages, for completion handlers, for reports, and where tasks share memory for
+     * connections. */
     const int own = 3 + (t_tasks > 1 && t_query(QUERY_SHM_ENABLED));
     while (renames < own) usleep(1000);
     dir = opendir("/proc/self/task");

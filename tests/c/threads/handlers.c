@@ -132,7 +132,8 @@ static void in_order(lapi_handle_t *hndl, void *info) {
 
 static compl_hndlr_t *chosen;
 
-/* Messages may arrive in another order than they were sent in: completion handlers run in the order of header handlers. */
+/* Messages may arrive in another order than they were sent in: completion handlers run in the order
+ * of header handlers. */
 static void *choose(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
                     void **uinfo) {
     (void)hndl, (void)uhdr, (void)uhdr_len, (void)msg_len;

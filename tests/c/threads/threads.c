@@ -169,7 +169,8 @@ static void *closer(void *arg) {
     return NULL;
 }
 
-/* Two instances each. Every task makes the same steps; only the order between the threads varies. */
+/* Two instances each. Every task makes the same steps; only the order between the
+ * threads varies. */
 static void *owner(void *arg) {
     int id = (int)(uintptr_t)arg, step, which;
     uint64_t random = t_seed(seed, (uint64_t)id, 3);

@@ -21,7 +21,8 @@ static int request(lapi_handle_t hndl, int type) {
 
 static void requests(int checked) {
     static const int none[] = {15, 16, 99, 1000000, INT32_MAX, -1, -2, INT32_MIN};
-    /* LAPI_ADD_UDP_DEST_PORT is for programs that have given LAPI_Init addresses, without a launcher. */
+    /* LAPI_ADD_UDP_DEST_PORT is for programs that have given LAPI_Init addresses, without
+     * a launcher. */
     static const int later[] = {LAPI_REMOTE_RCXT, LAPI_XLATE_ADDRESS, LAPI_ADD_UDP_DEST_EXT, LAPI_ADD_UDP_DEST_PORT};
     size_t i;
     t_set(ERROR_CHK, checked);

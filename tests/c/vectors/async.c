@@ -1,7 +1,8 @@
 /*
  * Errors in the vector that a header handler returns: async CASE
  *
- *   reported every error is reported to the target's error handler, the message is buried, counters and handlers act
+ *   reported every error is reported to the target's error handler, the message is buried, counters
+ *            and handlers act
  *   default  without an error handler the job ends (two tasks)
  *   longer   pieces that are as many but not as long: data without a place is dropped, no other byte changes
  */
@@ -59,7 +60,8 @@ static void good(lapi_vectype_t type, ulong bytes) {
     returned.len = len;
 }
 
-/* Sends a vector of this type to the task `distance` further, whose `returned` makes it report this code. */
+/* Sends a vector of this type to the task `distance` further, whose `returned` makes it
+ * report this code. */
 static void send_one(lapi_vectype_t type, ulong bytes, int distance, int code) {
     static unsigned char data[PIECES * (LONG + 8)];
     uint tgt = (uint)((t_me + distance) % t_tasks), i;

@@ -1,9 +1,11 @@
 /*
- * Vectors by bulk transfer: bulk KIND HINT WAY [ROUNDS], KIND one of putv getv amv, HINT none use not (the flags of LAPI_Xfer),
- * WAY keys or packets: what the statistics of the network must show; any: nothing, and task 0 prints a line when it begins
+ * Vectors by bulk transfer: bulk KIND HINT WAY [ROUNDS], KIND one of putv getv amv, HINT none use
+ * not (the flags of LAPI_Xfer), WAY keys or packets: what the statistics of the network must show;
+ * any: nothing, and task 0 prints a line when it begins
  *
- * Two tasks on the network, each of which works with the other. Pieces are long, at odd addresses, in any order, and have other
- * boundaries at both ends where they touch; some shapes have short and empty pieces between the long ones.
+ * Two tasks on the network, each of which works with the other. Pieces are long, at odd addresses,
+ * in any order, and have other boundaries at both ends where they touch; some shapes have short and
+ * empty pieces between the long ones.
  */
 #include "vec.h"
 
@@ -154,7 +156,8 @@ static void step(const char *kind, int flags, const char *way, int number, int r
     V_CHECK(&to, in, to.bytes, theirs);
     t_fence();
     count = packets() - count;
-    /* Of this task's message, and of that part of the other's that came after the fence. An access counts as a packet. */
+    /* Of this task's message, and of that part of the other's that came after the fence. An access
+     * counts as a packet. */
     if (strcmp(way, "any") != 0)
         CHECK_FOR((strcmp(way, "keys") == 0) == (count < least), "%ld packets for %lu bytes in shape %d", count,
                   from.bytes, number);

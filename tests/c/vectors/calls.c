@@ -35,7 +35,8 @@ static unsigned char *slot_of(void *base, int src, int number, int numbers) {
     return (unsigned char *)base + (size_t)(src * numbers + number) * SLOT;
 }
 
-/* Where a message goes: its vector is made here, and thrown away when the completion handler runs. */
+/* Where a message goes: its vector is made here, and thrown away when the completion
+ * handler runs. */
 typedef struct {
     uint64_t seed;
     int src, number, numbers, reply;
@@ -73,7 +74,8 @@ static void landed(lapi_handle_t *hndl, void *info) {
     /* All data has arrived: LAPI does not need the vector any more. */
     v_spoil(l->vec);
     if (l->o.reply) {
-        /* The same pieces back, from a copy, to other slots. Handlers do not wait, so copy and vector are not freed. */
+        /* The same pieces back, from a copy, to other slots. Handlers do not wait, so copy and
+         * vector are not freed. */
         order back = l->o;
         unsigned char *data = v_alloc(l->from.area);
         back.src = t_me;

@@ -39,8 +39,8 @@ static void completion(lapi_handle_t *hndl, void *info) {
     CHECK_EQ(*hndl, t_hndl);
     if (!(o->action & (BURY | NOTHING))) CHECK_EQ(v_differs(&to, in, fits(), o->seed), -1);
     if (o->action & INLINE) {
-        /* A message of one packet is complete when its header handler returns; of a longer one another thread may
-           take the last packet. */
+        /* A message of one packet is complete when its header handler returns; of a longer one
+         * another thread may take the last packet. */
         if (o->bytes < 500) CHECK(pthread_equal(pthread_self(), header_thread));
     } else if (!(o->action & REPLY)) {
         CHECK(!pthread_equal(pthread_self(), main_thread));
@@ -118,7 +118,8 @@ static void send_order(int tgt, int way, order *o, lapi_vec_t *org) {
     OK(LAPI_Xfer(t_hndl, &x));
 }
 
-/* One message from every task to the task `distance` further, with the layouts `from` and `to`; the data is not checked. */
+/* One message from every task to the task `distance` further, with the layouts `from` and `to`; the
+ * data is not checked. */
 static uint64_t message(int distance, int way, int action) {
     static int number;
     int tgt = (t_me + distance) % t_tasks, src = (t_me - distance + t_tasks) % t_tasks;

@@ -1,8 +1,9 @@
 /*
  * Vectors of more than 4 GiB in all, between two tasks: huge KIND (putv, getv or amv)
  *
- * 66 blocks of 64 MiB and some, put by task 0 to task 1, got by task 1 from task 0, or sent. Most of the memory is never
- * written and reads as zero; every block holds a few stamps. "SKIP" is printed when the machine has not enough memory.
+ * 66 blocks of 64 MiB and some, put by task 0 to task 1, got by task 1 from task 0, or sent. Most
+ * of the memory is never written and reads as zero; every block holds a few stamps. "SKIP" is
+ * printed when the machine has not enough memory.
  */
 #include "vec.h"
 

@@ -50,7 +50,8 @@ static lapi_vec_t *arriving(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulo
 }
 #define HANDLER ((void *)arriving)
 
-/* The return code of all forms of a call with these two vectors; the target is `me` because refused calls send nothing. */
+/* The return code of all forms of a call with these two vectors; the target is `me` because refused
+ * calls send nothing. */
 static void pair_returns(int line, lapi_vec_t *o, lapi_vec_t *t, int code) {
     int codes[6], i;
     uint me = (uint)t_me;

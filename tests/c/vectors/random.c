@@ -1,9 +1,10 @@
 /*
  * Random vectors: random SEED CASES [CASE]
  *
- * Every task follows a plan that each task makes from the seed: per case what (put, get, message), with vectors of
- * which types and pieces. In each round BATCH cases are under way at once, from every task to every one of its targets
- * in turn. The expected data is computed piece by piece from the plan. With CASE only that one is run.
+ * Every task follows a plan that each task makes from the seed: per case what (put, get, message),
+ * with vectors of which types and pieces. In each round BATCH cases are under way at once, from
+ * every task to every one of its targets in turn. The expected data is computed piece by piece from
+ * the plan. With CASE only that one is run.
  */
 #include "vec.h"
 
@@ -23,8 +24,9 @@ typedef struct {
 } header;
 
 /*
- * One case under way in each direction: `mine` to my target, `theirs` from the task whose target I am. What others
- * read and write lies in the first halves of `out` and `in`, what this task sends and gets in the second ones.
+ * One case under way in each direction: `mine` to my target, `theirs` from the task whose target I
+ * am. What others read and write lies in the first halves of `out` and `in`, what this task sends
+ * and gets in the second ones.
  */
 typedef struct {
     plan mine, theirs;
@@ -170,7 +172,8 @@ static void prepare(slot *s, int src, int number) {
     s->returned = v_vector(&s->theirs.to, s->in);
 }
 
-/* A get reads at the target what follows from the origin's plan, so the target has to put it there. */
+/* A get reads at the target what follows from the origin's plan, so the target has to
+ * put it there. */
 static void fill(slot *s) {
     if (is_get(&s->theirs)) v_fill(&s->theirs.from, s->out, s->theirs.seed);
     if (!is_get(&s->mine)) v_fill(&s->mine.from, s->out + ROOM, s->mine.seed);

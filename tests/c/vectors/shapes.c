@@ -1,9 +1,11 @@
 /*
- * Vectors of every shape: shapes KIND LARGEST [refused], KIND one of putv getv amv, xputv xgetv xamv for LAPI_Xfer
+ * Vectors of every shape: shapes KIND LARGEST [refused], KIND one of putv getv amv, xputv xgetv
+ * xamv for LAPI_Xfer
  *
- * In round r task i works with task i+r. Shapes of more than LARGEST bytes are skipped. A task that may change a buffer
- * or a vector, because a counter or a handler says so, overwrites it at once. With `refused` the tasks forbid access to
- * their memory after LAPI_Init has found that they can copy across address spaces, so that each such copy fails.
+ * In round r task i works with task i+r. Shapes of more than LARGEST bytes are skipped. A task that
+ * may change a buffer or a vector, because a counter or a handler says so, overwrites it at once.
+ * With `refused` the tasks forbid access to their memory after LAPI_Init has found that they can
+ * copy across address spaces, so that each such copy fails.
  */
 #include "vec.h"
 
@@ -15,7 +17,8 @@
 #define STRIDED LAPI_GEN_STRIDED_XFER
 #define MIB (1ul << 20)
 
-/* Pieces of at least `a` and at most `b` bytes; or blocks of `a` bytes, `b` and (at the other side) `c` apart. */
+/* Pieces of at least `a` and at most `b` bytes; or blocks of `a` bytes, `b` and (at the other
+ * side) `c` apart. */
 static const struct {
     lapi_vectype_t type;
     uint count;
@@ -260,7 +263,8 @@ static void step(const char *kind, int distance, int number) {
     CHECK_EQ(t_value(&org_cntr), 0);
 }
 
-/* From now on the kernel refuses to copy between these tasks; root first has to become another user. */
+/* From now on the kernel refuses to copy between these tasks; root first has to become
+ * another user. */
 static void refuse_copies(void) {
     lapi_long_t pids[16];
     char byte = 0;

@@ -1,5 +1,6 @@
 /*
- * One side of a vector transfer: which bytes of an area it means, as a vector of any type, and what must be there.
+ * One side of a vector transfer: which bytes of an area it means, as a vector of any type, and what
+ * must be there.
  *
  * Areas are filled with POISON. A side's data is what t_fill() makes, in the order of the pieces.
  */
@@ -177,7 +178,8 @@ static inline long v_differs(const side *s, const void *base, ulong bytes, uint6
     return where;
 }
 
-/* The first `bytes` bytes of a side hold its data, and nothing else of the area has changed. Poisons the area. */
+/* The first `bytes` bytes of a side hold its data, and nothing else of the area has changed.
+ * Poisons the area. */
 #define V_CHECK(s, base, bytes, seed) v_check(__FILE__, __LINE__, (s), (base), (bytes), (seed))
 static inline void v_check(const char *file, int line, const side *s, void *base, ulong bytes, uint64_t seed) {
     unsigned char *area = base;

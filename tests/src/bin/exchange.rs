@@ -1,5 +1,5 @@
-//! A task that opens the start-up exchange: `exchange STEP...`, run under a launcher by `tests/tests/launchers/exchange.rs`. Each step
-//! prints one line about this task.
+//! A task that opens the start-up exchange: `exchange STEP...`, run under a launcher by
+//! `tests/tests/launchers/exchange.rs`. Each step prints one line about this task.
 //!
 //! | step | |
 //! |---|---|

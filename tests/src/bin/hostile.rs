@@ -208,7 +208,8 @@ fn send_as(raw: &OwnedFd, from: SocketAddrV4, to: SocketAddrV4, payload: &[u8]) 
     packet.extend((8 + payload.len() as u16).to_be_bytes());
     packet.extend([0, 0]);
     packet.extend(payload);
-    // SAFETY: all zero is a valid address; the pointers are to what they say, for the time of the call.
+    // SAFETY: all zero is a valid address; the pointers are to what they say, for the
+    // time of the call.
     let sent = unsafe {
         let mut address: libc::sockaddr_in = std::mem::zeroed();
         address.sin_family = libc::AF_INET as u16;
@@ -238,7 +239,8 @@ fn names() -> BTreeSet<String> {
 
 /// A connection for whole messages; `None` when it is refused.
 fn connect(name: &str) -> Option<OwnedFd> {
-    // SAFETY: the pointers are to what they say, for the time of the call; a new descriptor is owned from then on.
+    // SAFETY: the pointers are to what they say, for the time of the call; a new descriptor is
+    // owned from then on.
     unsafe {
         let flags = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
         let descriptor = libc::socket(libc::AF_UNIX, flags, 0);

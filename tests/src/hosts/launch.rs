@@ -51,8 +51,8 @@ impl Launcher {
 }
 
 impl Hosts {
-    /// A job of `tasks` tasks under a launcher that is installed. Each host has a block of them; the launcher itself runs on the
-    /// first host.
+    /// A job of `tasks` tasks under a launcher that is installed. Each host has a block of them;
+    /// the launcher itself runs on the first host.
     pub fn launch(&self, launcher: Launcher, tasks: usize, program: impl AsRef<Path>) -> Job {
         self.launch_with(launcher, &[], tasks, program)
     }
@@ -74,7 +74,8 @@ impl Hosts {
         let job = match launcher {
             Launcher::Hydra => {
                 let job = job.arg("-launcher").arg("ssh").arg("-launcher-exec").arg(self.ssh());
-                // It ends by SIGPIPE if its input ends after the tasks, and before it has noticed their end.
+                // It ends by SIGPIPE if its input ends after the tasks, and before it has
+                // noticed their end.
                 job.stdin_stays_open().arg("-hosts").arg(hosts)
             }
             Launcher::OpenMpi => {
@@ -85,7 +86,8 @@ impl Hosts {
         self.inside(0, job.arg("-n").arg(tasks.to_string()).arg(program.as_ref()))
     }
 
-    /// The variables that Open MPI needs here: the hosts are reached by a script, and the user may be root.
+    /// The variables that Open MPI needs here: the hosts are reached by a script, and the
+    /// user may be root.
     pub fn for_open_mpi(&self, job: Job) -> Job {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         // Two of Open MPI 4.1's mpirun that start at once fail in a folder that both create.
@@ -97,13 +99,14 @@ impl Hosts {
             .fold(job, |job, name| job.env(name, "1"))
     }
 
-    /// A job under the staged `poe`, with a line of the host file for each task, in blocks. With Hydra and Open MPI it reaches the
-    /// hosts by [`Hosts::ssh`].
+    /// A job under the staged `poe`, with a line of the host file for each task, in blocks. With
+    /// Hydra and Open MPI it reaches the hosts by [`Hosts::ssh`].
     pub fn poe(&self, tasks: usize, program: impl AsRef<Path>) -> Job {
         self.place(tasks, Job::new(program).procs(tasks))
     }
 
-    /// The job of `tasks` tasks under `poe`, which has no host file yet, on these hosts: each has a block of tasks.
+    /// The job of `tasks` tasks under `poe`, which has no host file yet, on these hosts: each has a
+    /// block of tasks.
     pub fn place(&self, tasks: usize, job: Job) -> Job {
         let mut text = String::new();
         for (host, count) in self.blocks(tasks) {

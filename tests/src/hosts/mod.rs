@@ -1,11 +1,13 @@
 //! Several hosts on one machine: network namespaces that are joined by virtual links.
 //!
-//! Each host is a process (`cat`) in a network, mount and host-name namespace of its own. Nothing has a name outside of them:
-//! the namespaces end with their processes, and the links with the namespaces, so test processes that run at the same time do
-//! not meet, and a test process that is killed leaves nothing: `cat` reads the end of a pipe from it. Host `i` is called
-//! `node{i}`, and has the address `10.77.{rail}.{i + 1}` on the interface `rail{rail}`.
+//! Each host is a process (`cat`) in a network, mount and host-name namespace of its own. Nothing
+//! has a name outside of them: the namespaces end with their processes, and the links with the
+//! namespaces, so test processes that run at the same time do not meet, and a test process that is
+//! killed leaves nothing: `cat` reads the end of a pipe from it. Host `i` is called `node{i}`, and
+//! has the address `10.77.{rail}.{i + 1}` on the interface `rail{rail}`.
 //!
-//! Root makes the namespaces directly; other users make them inside of a user namespace, where the system allows it.
+//! Root makes the namespaces directly; other users make them inside of a user namespace, where the
+//! system allows it.
 
 mod launch;
 mod network;
@@ -35,7 +37,8 @@ pub struct Layout {
     pub hosts: usize,
     /// How many links each of them has: at least 1.
     pub rails: usize,
-    /// Whether each has its own /tmp, as containers have. Of what is there only the sources and what was built is seen.
+    /// Whether each has its own /tmp, as containers have. Of what is there only the sources and
+    /// what was built is seen.
     pub own_tmp: bool,
 }
 
@@ -144,7 +147,8 @@ impl Hosts {
         done.unwrap_or_else(|why| panic!("rail{rail} of host {host} cannot be taken {state}: {why}"));
     }
 
-    /// Sockets of all hosts hold at most about this number of bytes in each direction: longer messages are written and read in pieces.
+    /// Sockets of all hosts hold at most about this number of bytes in each direction: longer
+    /// messages are written and read in pieces.
     pub fn set_socket_memory(&self, bytes: u32) {
         let script = format!(
             "for name in tcp_rmem tcp_wmem; do echo {bytes} {bytes} {bytes} > /proc/sys/net/ipv4/$name || exit 1; done"
@@ -168,8 +172,8 @@ impl Hosts {
         (0..self.count()).try_for_each(|host| self.run(host, &["sh", "-c", &script]))
     }
 
-    /// From now on each host loses the datagrams of UDP that are longer than this when they arrive, in bytes with their headers: as behind a
-    /// link that takes no longer ones, and says nothing.
+    /// From now on each host loses the datagrams of UDP that are longer than this when they arrive,
+    /// in bytes with their headers: as behind a link that takes no longer ones, and says nothing.
     ///
     /// # Errors
     /// Those of [`Self::lose`].
@@ -185,7 +189,8 @@ impl Hosts {
         (0..self.count()).try_for_each(|host| self.run(host, &["sh", "-c", &script]))
     }
 
-    /// The links of a rail take no longer messages than this from now on, in bytes without the header of Ethernet.
+    /// The links of a rail take no longer messages than this from now on, in bytes without the
+    /// header of Ethernet.
     pub fn set_mtu(&self, rail: usize, bytes: u32) {
         for host in 0..self.count() {
             let done =
@@ -225,8 +230,9 @@ impl Hosts {
         self.folder.join(format!("enter{host}"))
     }
 
-    /// A script with the arguments of ssh, `[-options] HOST COMMAND...`, that runs a command on a host from any of them. As under
-    /// ssh, the command is one of a shell, in the home folder, with few variables.
+    /// A script with the arguments of ssh, `[-options] HOST COMMAND...`, that runs a command on a
+    /// host from any of them. As under ssh, the command is one of a shell, in the home folder, with
+    /// few variables.
     pub fn ssh(&self) -> PathBuf {
         self.folder.join("ssh")
     }
@@ -312,7 +318,8 @@ impl Hosts {
             words.extend(["--user", "--map-root-user"].map(str::to_owned));
         }
         let own_tmp = if self.layout.own_tmp { own_tmp(name) } else { String::new() };
-        // Without its own /sys a host sees the interfaces of the machine there. Slurm's daemons look for the control groups.
+        // Without its own /sys a host sees the interfaces of the machine there. Slurm's daemons
+        // look for the control groups.
         let script = format!(
             "set -e\nhostname {name}\ncd {}\nmount --bind hosts /etc/hosts\n\
              if mount -t sysfs sysfs sys 2>/dev/null; then\n\
@@ -372,7 +379,8 @@ impl Hosts {
         (0..self.count()).try_for_each(|host| self.await_running(host, &name))
     }
 
-    /// The kernel may take a second to mark an interface as running; libfabric does not list it before.
+    /// The kernel may take a second to mark an interface as running; libfabric does not
+    /// list it before.
     fn await_running(&self, host: usize, name: &str) -> Result<(), String> {
         let script = format!(
             "for i in $(seq 100); do ip -o link show {name} | grep -qE 'state (UP|UNKNOWN)' && exit 0; sleep 0.05; done; \
@@ -390,8 +398,8 @@ impl Hosts {
     }
 }
 
-/// The commands that give a host a /tmp of its own, in which only what the tests run from is seen: somebody may have cloned the
-/// sources there.
+/// The commands that give a host a /tmp of its own, in which only what the tests run from is seen:
+/// somebody may have cloned the sources there.
 fn own_tmp(name: &str) -> String {
     let mut script = format!("mkdir tmp.{name}\nmount -t tmpfs -o mode=1777 tmpfs tmp.{name}\n");
     for seen in [workspace().to_owned(), build_dir(), stage().to_owned()] {

@@ -1,5 +1,5 @@
-//! The soak's driver: starts the tasks of `tests/c/soak`, kills some of them at moments that follow from a seed, restarts
-//! them, and checks that they continue.
+//! The soak's driver: starts the tasks of `tests/c/soak`, kills some of them at moments that follow
+//! from a seed, restarts them, and checks that they continue.
 
 mod places;
 
@@ -102,7 +102,8 @@ pub enum Network {
 /// The parameters of a soak.
 #[derive(Clone, Copy, Debug)]
 pub struct Soak {
-    /// Which one. The same number means the same operations and the same kills, as far as the machine's timing is the same.
+    /// Which one. The same number means the same operations and the same kills, as far as the
+    /// machine's timing is the same.
     pub seed: u64,
     /// How long, in seconds.
     pub seconds: u64,
@@ -144,7 +145,8 @@ struct Driver {
     soak: Soak,
     /// Which tasks die, and when.
     random: u64,
-    /// Which tasks are stopped briefly. Separate, since their number depends on the machine's speed.
+    /// Which tasks are stopped briefly. Separate, since their number depends on the
+    /// machine's speed.
     pauses: u64,
     /// Names the job, and its folder.
     key: String,
@@ -307,8 +309,9 @@ impl Driver {
             .map_err(|error| format!("task {task} cannot be restarted: {error}"))
     }
 
-    /// One more dies, perhaps one that has just been restarted. Its successor starts when all others have detected
-    /// the death: otherwise one of them that is new itself could not distinguish the former process from the next.
+    /// One more dies, perhaps one that has just been restarted. Its successor starts when all
+    /// others have detected the death: otherwise one of them that is new itself could not
+    /// distinguish the former process from the next.
     fn kill_in_between(&mut self) -> Result<(), String> {
         let task = self.below(self.soak.tasks as u64) as usize;
         if task == self.witness {

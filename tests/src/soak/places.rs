@@ -1,5 +1,6 @@
-//! Where the tasks of a soak run when they are not all on this machine: hosts that are network namespaces, and the file by which the
-//! tasks find each other's addresses, as poe's tasks have it (`LAPI_JOB_FD`). All hosts are of one machine: one file serves them all.
+//! Where the tasks of a soak run when they are not all on this machine: hosts that are network
+//! namespaces, and the file by which the tasks find each other's addresses, as poe's tasks have it
+//! (`LAPI_JOB_FD`). All hosts are of one machine: one file serves them all.
 
 use std::fs::File;
 use std::io;

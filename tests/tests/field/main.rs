@@ -1,4 +1,5 @@
-//! Surroundings in which such libraries have failed their users, one module for each kind. The programs are in `tests/field`.
+//! Surroundings in which such libraries have failed their users, one module for each kind. The
+//! programs are in `tests/field`.
 
 mod makefiles;
 mod peers;

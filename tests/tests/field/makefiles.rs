@@ -1,7 +1,8 @@
 //! Options of xlc, xlC and xlf in the makefiles of real programs, and the names of their drivers.
 //!
-//! `table`: `packaging/compat/xl-options`, the wrappers, and the page. `results`: programs whose results an option changes.
-//! `builds`: make and configure scripts. `lapif`: what Fortran programs and lapif.h expect of each other.
+//! `table`: `packaging/compat/xl-options`, the wrappers, and the page. `results`: programs whose
+//! results an option changes. `builds`: make and configure scripts. `lapif`: what Fortran programs
+//! and lapif.h expect of each other.
 
 mod builds;
 mod lapif;
@@ -14,7 +15,8 @@ use std::process::{Command, Output};
 
 use openlapi_tests::{build_dir, stage, workspace};
 
-/// A command with the installed wrappers in front of all else, and no variable that chooses a compiler.
+/// A command with the installed wrappers in front of all else, and no variable that
+/// chooses a compiler.
 fn command(program: &str, dir: &Path) -> Command {
     let path = std::env::var("PATH").expect("there is a PATH");
     let mut command = Command::new(program);

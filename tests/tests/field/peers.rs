@@ -1,4 +1,5 @@
-//! Who is alive, and whose fault an error is: hidden processes, threads that outlive the main thread, bad addresses.
+//! Who is alive, and whose fault an error is: hidden processes, threads that outlive the main
+//! thread, bad addresses.
 
 use super::{job, side_by_side};
 use openlapi_tests::{Job, compile, has_fabric, is_installed, on_network, skipped};
@@ -21,7 +22,8 @@ fn with(job: Job, variables: &[(&str, &str)]) -> Job {
     variables.iter().fold(job, |job, (name, value)| job.env(name, value))
 }
 
-/// Tasks put to each other although no one sees another's process in `/proc`, or sees it as a zombie: nobody is reported as dead.
+/// Tasks put to each other although no one sees another's process in `/proc`, or sees it as a
+/// zombie: nobody is reported as dead.
 fn all_live(how: &str) {
     over_each(&format!("tasks that are {how}"), |_, variables| {
         let outcome = with(job("alive", 3, &format!("{how} put")), variables).run();
@@ -55,7 +57,8 @@ fn tasks_whose_main_thread_has_ended_live() {
     all_live("parted");
 }
 
-/// Hydra reports no deaths: the processes of the others are looked at while no connection with them exists.
+/// Hydra reports no deaths: the processes of the others are looked at while no connection
+/// with them exists.
 #[test]
 fn tasks_that_proc_hides_live_under_hydra() {
     if !is_installed("mpiexec.hydra") {
@@ -81,7 +84,8 @@ fn a_death_among_tasks_whose_main_threads_have_ended_is_reported() {
     one_dies("parted");
 }
 
-/// A page that the program's own handler of SIGSEGV opens: every operation has its data, and the connection stays.
+/// A page that the program's own handler of SIGSEGV opens: every operation has its data, and the
+/// connection stays.
 #[test]
 fn closed_pages_are_opened_by_the_programs_handler() {
     over_each("closed pages", |_, variables| {
@@ -96,7 +100,8 @@ fn closed_pages_are_opened_by_the_programs_handler() {
     });
 }
 
-/// A page that stays closed is a fault of the task whose memory it should be, and no other task is said to be lost before that.
+/// A page that stays closed is a fault of the task whose memory it should be, and no other task is
+/// said to be lost before that.
 #[test]
 fn closed_pages_blame_nobody_else() {
     over_each("closed pages without a handler", |_, variables| {

@@ -36,7 +36,8 @@ fn line(program: &str, text: &str) -> usize {
     1 + source.lines().position(|line| line.contains(text)).expect("the text")
 }
 
-/// A job whose tasks have all said READY, and of which all but the last have waited most of the time since its start.
+/// A job whose tasks have all said READY, and of which all but the last have waited most of the
+/// time since its start.
 fn hung(job: Job, tasks: usize) -> Running {
     let start = Instant::now();
     let mut running = job.deadline(300).start();
@@ -84,7 +85,8 @@ fn the_profile_of_a_hung_job_says_where_its_tasks_were() {
             (task["waiting"].as_u64().expect("a time"), task["wall"].as_u64().expect("a time"));
         assert!(2 * waiting > wall, "{task}");
     }
-    // Over time, too: of a column of task 0 in its second half nearly all is waiting. Its last ones may be after its end.
+    // Over time, too: of a column of task 0 in its second half nearly all is waiting. Its last ones
+    // may be after its end.
     let lane = &report["lanes"]["rows"][0];
     let wait = lane["share"]["wait"].as_array().expect("a list");
     assert!(wait[wait.len() * 2 / 3].as_u64() > Some(900), "{lane}");

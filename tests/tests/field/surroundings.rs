@@ -62,7 +62,8 @@ fn nothing_of_the_program_changes() {
         job.clone().arg("own").run().ok();
         quiet(job.clone()).arg("own").run().ok();
         quiet(job.clone()).arg("default").run().ok();
-        // Of a program that has no handlers LAPI takes the signals that it describes, and that for reports.
+        // Of a program that has no handlers LAPI takes the signals that it describes, and
+        // that for reports.
         let outcome = job.arg("default").run();
         let changes = outcome.stderr.lines().filter(|line| line.starts_with("after "));
         let signals = [4, 6, 7, 8, 11, 12].map(|signal| format!("\"signal {signal}: (nil)"));
@@ -224,7 +225,8 @@ fn helgrind_finds_races_and_none_in_lapi() {
         let outcome = job.run();
         assert_eq!(outcome.ok().stdout, "good\ngood\n", "{outcome}");
         outcome.says("mistaken_increment");
-        // Each line begins with the process. The access that is blamed comes first, and is one of the program.
+        // Each line begins with the process. The access that is blamed comes first, and is one
+        // of the program.
         let lines = outcome.stderr.lines().filter_map(|line| line.strip_prefix("==")?.split_once("== "));
         let mut of_task: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         lines.for_each(|(process, line)| of_task.entry(process).or_default().push(line));

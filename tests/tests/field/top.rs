@@ -21,7 +21,8 @@ fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Repeats it until it succeeds with such an output: tasks that get no processor reply late, and say READY before they wait.
+/// Repeats it until it succeeds with such an output: tasks that get no processor reply late, and
+/// say READY before they wait.
 #[track_caller]
 fn shows(arguments: &[&str], facts: impl Fn(&str) -> bool) {
     let mut last = Deadline::after(Duration::from_secs(60));

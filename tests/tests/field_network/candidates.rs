@@ -1,6 +1,7 @@
 //! Which network a job chooses, and what it says when none works.
 //!
-//! Each host has two links: the launcher uses the one that the names of the hosts lead to, and the tests change both.
+//! Each host has two links: the launcher uses the one that the names of the hosts lead to, and the
+//! tests change both.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -12,7 +13,8 @@ const CSS_LOAD_FAILED: &str = "404";
 
 const BOTH: [Network; 2] = [Network::Fabric, Network::Udp];
 
-/// Rules for nft: what this host gets over these interfaces for LAPI, of either transport, is dropped.
+/// Rules for nft: what this host gets over these interfaces for LAPI, of either
+/// transport, is dropped.
 fn dropped(interfaces: &str) -> String {
     format!(
         "echo 'table inet field {{ chain input {{ type filter hook input priority 0; \
@@ -20,7 +22,8 @@ fn dropped(interfaces: &str) -> String {
     )
 }
 
-/// Two hosts with this number of links, after this script has run on both, with `$N` for 1 and 2; or a loud end of the test.
+/// Two hosts with this number of links, after this script has run on both, with `$N` for 1 and 2;
+/// or a loud end of the test.
 fn hosts(what: &str, rails: usize, script: &str) -> Option<Hosts> {
     // Tests use both transports.
     let hosts = Network::Fabric.hosts(what, rails)?;
@@ -31,7 +34,8 @@ fn hosts(what: &str, rails: usize, script: &str) -> Option<Hosts> {
     set_up().map_err(|why| skipped(what, &why)).ok().map(|()| hosts)
 }
 
-/// The late first contact of two tasks, one on each host. `args`: what LAPI_Init is to return, if it is to fail.
+/// The late first contact of two tasks, one on each host. `args`: what LAPI_Init is to return, if
+/// it is to fail.
 fn first_put(hosts: &Hosts, network: Network, args: &[&str]) -> Job {
     let program = compile("field-first_put", &["tests/field/first_put.c"], &[]);
     let job = args.iter().fold(Job::new(program).procs(2), Job::arg).env("MP_INFOLEVEL", "2");
@@ -148,8 +152,9 @@ fn interfaces_behind_a_filter_are_passed_over() {
     fails(&job, &says);
 }
 
-/// The first host's filter lets its own connections out and their replies in, and nothing that another host begins. Over UDP the two hosts
-/// have one socket each: what the first one has sent lets the other one reply.
+/// The first host's filter lets its own connections out and their replies in, and nothing that
+/// another host begins. Over UDP the two hosts have one socket each: what the first one has sent
+/// lets the other one reply.
 #[test]
 fn a_network_that_one_host_alone_can_begin_to_use_is_passed_over() {
     let rules = "echo 'table inet field { chain input { type filter hook input priority 0; \

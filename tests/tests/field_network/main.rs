@@ -1,4 +1,5 @@
-//! Networks that mislead: addresses that every host has, filters, tunnels, hosts that vanish. The hosts are network namespaces.
+//! Networks that mislead: addresses that every host has, filters, tunnels, hosts that vanish. The
+//! hosts are network namespaces.
 
 mod candidates;
 mod start;

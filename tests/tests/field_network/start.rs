@@ -18,12 +18,13 @@ fn on(hosts: &Hosts, job: Job) -> Job {
     hosts.place(2, job.poe_arg("-launcher").poe_arg("hydra"))
 }
 
-/// poe's machine has many addresses, as one with many bridges and tunnels, and all but the last are behind a filter that drops. With 3 s for
-/// each of them a task would not come in time.
+/// poe's machine has many addresses, as one with many bridges and tunnels, and all but the last are
+/// behind a filter that drops. With 3 s for each of them a task would not come in time.
 #[test]
 fn addresses_that_do_not_answer_cost_little() {
     let Some(hosts) = two_hosts("addresses that do not answer") else { return };
-    // Those of the loopback's interface come first. The way to them leads to a router that is not there.
+    // Those of the loopback's interface come first. The way to them leads to a router
+    // that is not there.
     let script = "for i in $(seq 10); do ip address add 10.200.$i.1/32 dev lo || exit 1; done";
     hosts.run(0, &["sh", "-c", script]).expect("addresses can be added");
     let way = ["ip", "route", "add", "10.200.0.0/16", "via", "10.77.0.250"];
@@ -102,8 +103,8 @@ fn a_stranger_at_poes_address_learns_nothing() {
     assert_ne!(said, hello, "each greeting is another one");
 }
 
-/// A machine vanishes, and the signal of the user is in flight to it: the kernel would repeat it for a quarter of an hour. A second one ends
-/// the wait.
+/// A machine vanishes, and the signal of the user is in flight to it: the kernel would repeat it
+/// for a quarter of an hour. A second one ends the wait.
 #[test]
 fn a_second_interrupt_ends_the_wait_for_a_host_that_has_vanished() {
     let Some(hosts) = two_hosts("a host that has vanished") else { return };

@@ -25,8 +25,8 @@ pub fn circles(sources: &[Source]) -> Vec<String> {
     folders.iter().filter_map(|(folder, uses)| Some(describe(folder, &circle(uses)?))).collect()
 }
 
-/// Modules that remain after repeatedly removing those that use none are in a circle or lead to one; following
-/// the first use of each reaches the circle.
+/// Modules that remain after repeatedly removing those that use none are in a circle or lead to
+/// one; following the first use of each reaches the circle.
 fn circle(uses: &Uses) -> Option<Vec<&str>> {
     let mut left: BTreeSet<&str> = uses.keys().map(String::as_str).collect();
     while let Some(free) =

@@ -1,8 +1,8 @@
 //! The floors of ARCHITECTURE.md: imports run downwards only.
 //!
-//! The sources are read as the compiler reads them, without comments and literals and without what is compiled for
-//! tests alone, and every path in them that begins at `crate`, at `super` or at one of our crates is held to the
-//! rules below.
+//! The sources are read as the compiler reads them, without comments and literals and without what
+//! is compiled for tests alone, and every path in them that begins at `crate`, at `super` or at one
+//! of our crates is held to the rules below.
 
 mod circles;
 mod source;
@@ -52,8 +52,8 @@ const CAPI: &[&str] = &["abi", "api", "error", "for_each_call"];
 const LAPI: &[&str] = &["openlapi::abi", "openlapi::api", "openlapi::error"];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &[&str] = &["abi", "for_each_call"];
-/// What `prof` may use of all our crates: the core's types, table of calls, clock and lists of tasks, its hook for the profiler, and what a fuzz target
-/// is. The calls it finds by their names.
+/// What `prof` may use of all our crates: the core's types, table of calls, clock and lists of
+/// tasks, its hook for the profiler, and what a fuzz target is. The calls it finds by their names.
 const PROF: &[&str] = &[
     "openlapi::abi",
     "openlapi::for_each_call",
@@ -64,12 +64,14 @@ const PROF: &[&str] = &[
     "openlapi::base::ranges",
     "openlapi::fuzz",
 ];
-/// What `python` may use of all our crates: the core's types and table of calls. The calls it finds by their names.
+/// What `python` may use of all our crates: the core's types and table of calls. The calls it finds
+/// by their names.
 const PYTHON: &[&str] = &["openlapi::abi", "openlapi::for_each_call"];
 /// What `cdylib` may use of all our crates.
 const CDYLIB: &[&str] = &["openlapi_capi", "openlapi_fortran"];
 
-/// Users of shared memory itself outside of `transport`: everything else uses the traits of `transport`.
+/// Users of shared memory itself outside of `transport`: everything else uses the traits
+/// of `transport`.
 const SHM_USERS: &[&str] = &["src/transport/", "src/job/connect/", "src/job/join/"];
 /// Where the kernel's cross-memory calls stand, and where sockets do.
 const CROSS_MEMORY: &str = "src/transport/shm/";
@@ -81,7 +83,8 @@ const SOCKETS: &[&str] = &[
     "src/transport/link_state.rs",
     "src/transport/fabric/workarounds.rs",
 ];
-/// What runs in simulations of whole jobs: it reads the clock, and waits, by these functions of `base` alone.
+/// What runs in simulations of whole jobs: it reads the clock, and waits, by these functions
+/// of `base` alone.
 const SIMULATED: &[&str] = &["src/proto/", "src/engine/", "src/transport/udp/"];
 const CLOCK: &str = "src/base/clock.rs";
 /// What a socket begins with.

@@ -119,7 +119,8 @@ impl Source {
     fn resolve(&self, path: &mut PathUsed, depth: usize) {
         let up = path.names.iter().take_while(|name| *name == "super").count();
         if up != 0 {
-            // Only modules in the file's own folders can be named, and inline modules have no folders.
+            // Only modules in the file's own folders can be named, and inline modules
+            // have no folders.
             let kept = &self.module[..depth.saturating_sub(up).min(self.module.len())];
             let root = std::iter::once("crate".to_owned()).chain(kept.iter().cloned());
             path.names = root.chain(path.names.drain(..).skip(up)).collect();

@@ -1,7 +1,8 @@
 //! A Fortran compiler finds in `lapif.h` the values that a C compiler finds in `lapi.h`.
 //!
-//! Two programs are written from the installed `lapif.h`: one in Fortran, which passes every constant, and every component of
-//! every type, to a routine; and one in C, which has that routine, and the values and offsets of `lapi.h`.
+//! Two programs are written from the installed `lapif.h`: one in Fortran, which passes every
+//! constant, and every component of every type, to a routine; and one in C, which has that routine,
+//! and the values and offsets of `lapi.h`.
 
 use crate::{compilers, passed};
 use openlapi_tests::{Job, build_dir, compile_with, stage};
@@ -129,7 +130,8 @@ fn types_and_constants_are_those_of_c() {
     }
 }
 
-/// The sizes of the manual's tables for 32-bit programs. Nothing is linked: that needs a 32-bit C library.
+/// The sizes of the manual's tables for 32-bit programs. Nothing is linked: that needs a
+/// 32-bit C library.
 #[test]
 fn programs_of_32_bits_have_the_layout_of_the_manual() {
     let sizes = [

@@ -76,7 +76,8 @@ fn handlers_of_every_kind() {
     run("handlers.f90", &[1, 2, 3]);
 }
 
-/// Constants in the code segment, and position-independent code together with a library with a copy of `lapif.h`'s variables.
+/// Constants in the code segment, and position-independent code together with a library with a copy
+/// of `lapif.h`'s variables.
 #[test]
 fn handlers_however_the_program_is_linked() {
     for compiler in compilers() {

@@ -47,7 +47,8 @@ fn wrappers_in_c_and_in_fortran_are_met() {
         let program = program(compiler, "profiled.f", &["tests/f/profiler.f90", c]);
         let outcome = Job::new(program).run();
         outcome.ok();
-        // LAPI_INIT has wrappers of both kinds: the one for Fortran calls PLAPI_INIT, which has no wrapper.
+        // LAPI_INIT has wrappers of both kinds: the one for Fortran calls PLAPI_INIT, which
+        // has no wrapper.
         let expected = "init 0 1, senv 1, fence 1, gfence 0 1, probe 1\n";
         assert_eq!(outcome.stdout, expected, "{outcome}");
     }

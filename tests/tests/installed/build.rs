@@ -1,5 +1,6 @@
-//! The installed tree alone is enough to build and run programs: with the wrappers, with pkg-config, with CMake. The samples
-//! are copied elsewhere first, so that the build cannot use the source tree.
+//! The installed tree alone is enough to build and run programs: with the wrappers, with
+//! pkg-config, with CMake. The samples are copied elsewhere first, so that the build cannot use
+//! the source tree.
 
 use std::fs;
 use std::path::{Path, PathBuf};

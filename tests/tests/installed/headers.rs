@@ -1,5 +1,5 @@
-//! The installed headers, each alone, in each standard, by each installed compiler. (`capi/tests` compiles those of the
-//! source tree, and compares layouts.)
+//! The installed headers, each alone, in each standard, by each installed compiler. (`capi/tests`
+//! compiles those of the source tree, and compares layouts.)
 
 use std::fs;
 use std::path::PathBuf;
@@ -27,7 +27,8 @@ fn every_installed_header_compiles_alone() {
                     Command::new(compiler)
                         .args(["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-x", language])
                         .arg(format!("-std={standard}"))
-                        // Warnings about the header are shown as for a user's own header, not hidden as for a system header.
+                        // Warnings about the header are shown as for a user's own header, not
+                        // hidden as for a system header.
                         .arg("-I")
                         .arg(&include)
                         .args(["-include", header, "/dev/null"]),

@@ -1,4 +1,5 @@
-//! The files that `make install` installs, that they suffice for programs, and that `make uninstall` removes them.
+//! The files that `make install` installs, that they suffice for programs, and that
+//! `make uninstall` removes them.
 
 mod build;
 mod headers;
@@ -13,7 +14,8 @@ use std::process::{Command, Output};
 
 use openlapi_tests::{stage, workspace};
 
-/// An installation of its own in a folder of its own outside the source tree; it is removed with this value.
+/// An installation of its own in a folder of its own outside the source tree; it is removed
+/// with this value.
 struct Installation {
     root: PathBuf,
     prefix: String,

@@ -11,7 +11,8 @@ fn module_file(prefix: &Path) -> std::path::PathBuf {
     prefix.join("share/modulefiles/openlapi").join(env!("CARGO_PKG_VERSION"))
 }
 
-/// Each command of the module file, as Tcl reads it: the folders exist, and MANPATH is touched only where there is one.
+/// Each command of the module file, as Tcl reads it: the folders exist, and MANPATH is touched only
+/// where there is one.
 #[test]
 fn the_module_file_names_folders_that_exist() {
     if !is_there("tclsh") {
@@ -79,7 +80,8 @@ fn the_module_is_loaded_and_unloaded() {
     assert_eq!(said, format!("{prefix}/bin/poe\n{prefix}/bin/xlf95_r\n{version}\nas before\n"));
 }
 
-/// The recipe, with a stand-in for Spack that notes what it asks for: what it gives make are variables of the Makefile.
+/// The recipe, with a stand-in for Spack that notes what it asks for: what it gives make are
+/// variables of the Makefile.
 #[test]
 fn the_recipe_of_spack_installs_by_make() {
     if !is_there("python3") {

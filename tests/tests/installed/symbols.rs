@@ -1,7 +1,8 @@
 //! What the library exports: the names of `tests/symbols.txt`, no more and no fewer.
 //!
-//! After an intended change, `UPDATE_SYMBOLS=1 cargo test -p openlapi-tests --test installed symbols` regenerates the list.
-//! A released name is never removed under the same soname.
+//! After an intended change,
+//! `UPDATE_SYMBOLS=1 cargo test -p openlapi-tests --test installed symbols` regenerates the list. A
+//! released name is never removed under the same soname.
 
 use std::fs;
 use std::process::Command;

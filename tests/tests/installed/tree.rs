@@ -219,7 +219,8 @@ fn a_relative_prefix_is_refused() {
     assert!(!workspace().join("some").exists());
 }
 
-/// Both names of the library, and an older version that an update leaves: the loader's link leads to the new one.
+/// Both names of the library, and an older version that an update leaves: the loader's link leads
+/// to the new one.
 #[test]
 fn an_update_takes_over_the_links() {
     let installation = Installation::new("update", "/usr");

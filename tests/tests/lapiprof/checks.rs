@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// What the tasks did in the course of time is not more than the time that they had, and not less than they have waited.
+/// What the tasks did in the course of time is not more than the time that they had, and not less
+/// than they have waited.
 pub fn check_lanes(report: &Value) {
     let lanes = &report["lanes"];
     let (columns, stretch) = (number(lanes, "columns") as usize, number(lanes, "stretch") as f64);
@@ -147,8 +148,8 @@ pub fn check_trace(out: &Path) -> [u64; 2] {
     check_events(&trace)
 }
 
-/// Each thread's events follow each other. Returns how many there are, and for how many calls they stand, with those after them and
-/// those that found no room.
+/// Each thread's events follow each other. Returns how many there are, and for how many calls they
+/// stand, with those after them and those that found no room.
 pub fn check_events(trace: &Value) -> [u64; 2] {
     let mut last: HashMap<(u64, u64), f64> = HashMap::new();
     let (mut count, mut stands_for) = (0, 0);
@@ -167,7 +168,8 @@ pub fn check_events(trace: &Value) -> [u64; 2] {
     [count, stands_for]
 }
 
-/// Threads have names; each arrow has two ends, on events of two tasks that have to do with each other, and goes forward.
+/// Threads have names; each arrow has two ends, on events of two tasks that have to do with each
+/// other, and goes forward.
 fn check_arrows(trace: &Value) {
     let events = list(trace, "traceEvents");
     let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).cloned().collect::<Vec<_>>();

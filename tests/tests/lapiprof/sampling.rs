@@ -26,7 +26,8 @@ fn what_is_not_timed_is_counted() {
         if events != "0" {
             let [kept, stand_for] = check_events(&json(&out.join("trace.json")));
             assert_eq!(stand_for, calls_and_handlers(&report));
-            // Puts and waits of a place where all are short are few; each active message and each handler is there.
+            // Puts and waits of a place where all are short are few; each active message and each
+            // handler is there.
             let each = row(&report, "calls", "LAPI_Amsend", "")[0];
             assert!(
                 kept > 2 * each && kept - 2 * each < (stand_for - 2 * each) / 2,
@@ -62,7 +63,8 @@ fn what_is_not_timed_is_counted() {
     assert_eq!(counted("61", "1000000"), all);
 }
 
-/// Puts that are like the one before them are counted by one number. Those among them that fail, or find no room, are not like the others.
+/// Puts that are like the one before them are counted by one number. Those among them that fail, or
+/// find no room, are not like the others.
 #[test]
 fn puts_that_fail_or_are_long_are_found_among_repeated_ones() {
     let run = |sample: &str| {
@@ -80,7 +82,8 @@ fn puts_that_fail_or_are_long_are_found_among_repeated_ones() {
             .collect();
         let sum = |what| rows.iter().map(|row| number(row, what)).sum::<u64>();
         assert_eq!([sum("count"), sum("errors"), sum("bytes")], [puts + 7, 7, puts * 64], "{sample}");
-        // The last twenty pause for a millisecond at least; the profiler sees the pause, not what is before it.
+        // The last twenty pause for a millisecond at least; the profiler sees the pause, not
+        // what is before it.
         let longest = rows.iter().map(|row| number(row, "longest")).max().unwrap();
         assert!(longest >= 900_000 && sum("time") >= 18_000_000, "{sample}: {longest}, {}", sum("time"));
     };
@@ -107,8 +110,8 @@ fn a_task_to_which_calls_have_failed_first_has_all_that_succeeded_later() {
     assert_eq!(row(&report, "calls", "LAPI_Put", ""), [2007, 7 * 64]);
 }
 
-/// A put is counted as like the one before it when it begins; then a handler inside of it makes puts from the same place, some of which
-/// are timed, and takes long.
+/// A put is counted as like the one before it when it begins; then a handler inside of it makes
+/// puts from the same place, some of which are timed, and takes long.
 #[test]
 fn a_long_put_is_timed_when_puts_of_its_place_ran_inside() {
     let run = |sample: &str| {
@@ -147,7 +150,8 @@ fn a_long_put_is_timed_when_puts_of_its_place_ran_inside() {
     run("61");
 }
 
-/// Of a place whose calls are all short one in many is timed; the long one among them, too, whichever it is.
+/// Of a place whose calls are all short one in many is timed; the long one among them, too,
+/// whichever it is.
 #[test]
 fn a_long_call_among_short_ones_is_timed() {
     for how in ["wait", "handler", "poll", "copy"] {

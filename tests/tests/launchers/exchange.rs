@@ -1,5 +1,5 @@
-//! The exchange at start-up under the launchers themselves. The tasks are `tests/src/bin/exchange.rs`: each publishes 4 KiB and reads
-//! those of all.
+//! The exchange at start-up under the launchers themselves. The tasks are
+//! `tests/src/bin/exchange.rs`: each publishes 4 KiB and reads those of all.
 
 use std::collections::HashSet;
 use std::fs;
@@ -47,8 +47,9 @@ impl<'a> Under<'a> {
         self.launcher.run(tasks, &script, "")
     }
 
-    /// Fails unless each task has printed each of these lines; `NAME` is what carries the values. A line that ends with `secret` goes on
-    /// with the same secret in all tasks, which is returned with the others, in the order of the lines.
+    /// Fails unless each task has printed each of these lines; `NAME` is what carries the values. A
+    /// line that ends with `secret` goes on with the same secret in all tasks, which is returned
+    /// with the others, in the order of the lines.
     #[track_caller]
     fn all(&self, outcome: &Outcome, tasks: usize, lines: &[&str]) -> Vec<String> {
         outcome.ok();
@@ -69,7 +70,8 @@ impl<'a> Under<'a> {
         secrets
     }
 
-    /// Several exchanges, one after the other and at a time, children, and tasks that end at different times.
+    /// Several exchanges, one after the other and at a time, children, and tasks that end at
+    /// different times.
     fn serves(&self, children: &str) {
         for tasks in [2, 4] {
             let outcome = self.steps(tasks, &format!("round round two {children} round"));
@@ -78,7 +80,8 @@ impl<'a> Under<'a> {
             let different: HashSet<_> = secrets.iter().collect();
             assert_eq!((secrets.len(), different.len()), (3, 3), "a secret for each opening\n{outcome}");
         }
-        // The launcher calls no end of a task abnormal that has ended by exit(3), while others continue.
+        // The launcher calls no end of a task abnormal that has ended by exit(3), while
+        // others continue.
         let outcome = self.script(2, "\"$TASK\" round || exit\ntest $RANK = 0 || sleep 1\necho later");
         self.all(&outcome, 2, &["NAME 1, HERE, secret"]);
         assert_eq!(outcome.stdout.matches("later").count(), 2, "{outcome}");
@@ -90,8 +93,8 @@ impl<'a> Under<'a> {
     /// Another program of the same tasks.
     fn serves_a_second_program(&self) {
         let script = || self.script(2, "\"$TASK\" round | sed 's/: /: first /' && \"$TASK\" round");
-        // Seen with PMIx 4.2 on a busy machine, in one of a hundred jobs: both tasks of the second program are in the fence, and it ends
-        // with an error, or never (docs/launchers.md).
+        // Seen with PMIx 4.2 on a busy machine, in one of a hundred jobs: both tasks of the second
+        // program are in the fence, and it ends with an error, or never (docs/launchers.md).
         let lost = |outcome: &Outcome| {
             let said = |text| outcome.stderr.contains(text);
             self.name == "PMIx"
@@ -105,7 +108,8 @@ impl<'a> Under<'a> {
         }
     }
 
-    /// A secret of the user wins; tasks that disagree fail, as does a fence to which a task does not come.
+    /// A secret of the user wins; tasks that disagree fail, as does a fence to which a task
+    /// does not come.
     fn refuses(&self, disagreement: &str) {
         // In each job another one follows from it.
         let secrets = [0, 1].map(|_| {
@@ -134,7 +138,8 @@ impl<'a> Under<'a> {
         assert!(outcome.stdout.contains("in time"), "{outcome}");
     }
 
-    /// MPI is initialised before the exchange, or after it, and ends; `last` is what comes after that.
+    /// MPI is initialised before the exchange, or after it, and ends; `last` is what
+    /// comes after that.
     fn serves_mpi(&self, library: &str, preload: bool, last: (&str, &str)) {
         let lacks = || {
             let probe = format!("import ctypes; ctypes.CDLL('{library}')");
@@ -198,7 +203,8 @@ fn under_hydra() {
         outcome.ok();
         assert_eq!(outcome.stdout.matches(why).count(), 2, "{outcome}");
     }
-    // A task that ends without the handlers of exit(3), as by _exit, has not said "finalize": Hydra ends the others.
+    // A task that ends without the handlers of exit(3), as by _exit, has not said "finalize": Hydra
+    // ends the others.
     let outcome = under
         .script(2, "test $RANK = 0 && exec \"$TASK\" round abort\n\"$TASK\" round; sleep 20; echo survived");
     assert!(!outcome.timed_out && outcome.stdout.contains("aborts"), "{outcome}");

@@ -159,7 +159,8 @@ pub fn mpicc_of_open_mpi() -> Option<String> {
     first_of(&["mpicc.openmpi", "mpicc"], "-show", "openmpi").filter(has_header)
 }
 
-/// The package of a launcher has the wrapper already, and that of the library for developers the header.
+/// The package of a launcher has the wrapper already, and that of the library for
+/// developers the header.
 fn has_header(mpicc: &String) -> bool {
     // A file, not `-`: without one Open MPI's wrapper looks in no folder of its own.
     let job = ["-E", "-x", "c", "/dev/stdin"].iter().fold(bare(Job::direct(mpicc)), Job::arg);

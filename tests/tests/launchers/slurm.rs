@@ -17,8 +17,8 @@ pub(super) fn srun(cluster: &Cluster, mpi: &str) -> Installed {
     Installed { command, env, folder: Folder::new() }
 }
 
-/// Two jobs under Hydra at the same time in one step, as from the shell of an interactive session, and a program
-/// without a launcher in a batch script, which is not a task.
+/// Two jobs under Hydra at the same time in one step, as from the shell of an interactive session,
+/// and a program without a launcher in a batch script, which is not a task.
 fn launchers_inside(cluster: &Cluster) {
     let folder = Folder::new();
     let apart = program("launchers/apart");

@@ -1,4 +1,5 @@
-//! What the tests of the library's behaviour share: programs of `tests/c` linked with `tests/c/common`.
+//! What the tests of the library's behaviour share: programs of `tests/c` linked with
+//! `tests/c/common`.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -6,8 +7,8 @@ use std::sync::Mutex;
 
 use openlapi_tests::{Job, Outcome, compile};
 
-/// Programs, with the beginning of their arguments, that need the number of tasks that the test gives, or whose work grows with the
-/// square of that number and takes minutes with 16.
+/// Programs, with the beginning of their arguments, that need the number of tasks that the test
+/// gives, or whose work grows with the square of that number and takes minutes with 16.
 const FIXED: [(&str, &str); 4] =
     [("dgsp/transfer", ""), ("failure/silence", ""), ("interrupt/storm", ""), ("recovery/again", "")];
 
@@ -32,8 +33,9 @@ pub fn passed(outcome: &Outcome, procs: usize) {
 
 /// Runs a job and expects it to pass.
 ///
-/// With `TEST_TASKS` in the environment (`make test-crowded`) a program that a test runs with three tasks or more, and so works with
-/// any number, runs with that many instead, once for the same arguments.
+/// With `TEST_TASKS` in the environment (`make test-crowded`) a program that a test runs with
+/// three tasks or more, and so works with any number, runs with that many instead, once for the
+/// same arguments.
 #[track_caller]
 pub fn run(name: &str, procs: usize, args: &str) {
     let Some(tasks) = crowd(name, procs, args) else { return passed(&job(name, procs, args).run(), procs) };

@@ -1,5 +1,5 @@
-//! The man pages: that they are complete, agree with the header, the tables of the sources and the tools, that their
-//! examples compile and run, and that the formatters report no errors.
+//! The man pages: that they are complete, agree with the header, the tables of the sources and the
+//! tools, that their examples compile and run, and that the formatters report no errors.
 
 mod page;
 
@@ -16,7 +16,8 @@ fn source(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).expect("it is part of the source tree")
 }
 
-/// A C type and its name in one spelling: the header has `unsigned int` where pages have `uint`, and names unions.
+/// A C type and its name in one spelling: the header has `unsigned int` where pages have `uint`,
+/// and names unions.
 fn plain(declaration: &str) -> String {
     let words: Vec<&str> =
         declaration.split_whitespace().filter(|word| !matches!(*word, "struct" | "union")).collect();
@@ -318,7 +319,8 @@ fn whole_programs_run() {
     assert!(programs >= 5, "{programs} examples are programs");
 }
 
-/// The strings of an entry of the table of variables, in their order. Parts of a long one are joined.
+/// The strings of an entry of the table of variables, in their order. Parts of a long
+/// one are joined.
 fn strings(entry: &str) -> Vec<String> {
     let mut strings = Vec::new();
     let mut rest = entry;
@@ -330,7 +332,8 @@ fn strings(entry: &str) -> Vec<String> {
     strings
 }
 
-/// Every environment variable of the library with its default, which launchers' variables do not have.
+/// Every environment variable of the library with its default, which launchers'
+/// variables do not have.
 fn variables() -> Vec<(String, String)> {
     let table = source("src/config/table.rs");
     let entries = table
@@ -429,7 +432,8 @@ fn groff_has_no_complaint() {
     }
 }
 
-/// As `man` shows it: the string is set where groff's macros are loaded already, by .Dd, and not yet used, by .Dt.
+/// As `man` shows it: the string is set where groff's macros are loaded already, by .Dd, and not
+/// yet used, by .Dt.
 #[test]
 fn the_head_of_a_page_names_the_product() {
     for page in pages("137") {

@@ -1,4 +1,5 @@
-//! Tasks that end, or get a signal, before LAPI_Init or after LAPI_Term: no other task may hang because of it.
+//! Tasks that end, or get a signal, before LAPI_Init or after LAPI_Term: no other task may hang
+//! because of it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,8 +30,8 @@ fn a_task_that_ends_before_lapi_init_fails_the_calls_that_wait_for_it() {
     for status in [0, 1, 3, 127] {
         let ended = format!("exited with status {status} before it called LAPI_Init");
         let outcome = early(3, &["never", &status.to_string()]).run();
-        // LAPI_Init waits for no task; without an error handler the failure of LAPI_Gfence ends the others.
-        // The status is that of the first cause, where that is no success.
+        // LAPI_Init waits for no task; without an error handler the failure of LAPI_Gfence ends the
+        // others. The status is that of the first cause, where that is no success.
         let expected = if status == 0 { 134 } else { status };
         outcome.exited(expected).says("task 1 (").says(&ended).says("poe: first cause: task 1 (");
         outcome.says("LAPI_ERR_NO_CONNECTIVITY").says(&format!("task 1 {ended}"));

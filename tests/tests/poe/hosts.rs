@@ -111,7 +111,8 @@ fn tasks_on_other_hosts_have_the_variables_and_the_folder_of_poe() {
         for task in 0..2 {
             bound.ok().says(&format!("poe: task {task} on node{task}: "));
         }
-        // What is asked for wins over what the machine of the task has, and may be what is not forwarded otherwise.
+        // What is asked for wins over what the machine of the task has, and may be what is not
+        // forwarded otherwise.
         let exported = shell("echo $HOME $DISPLAY $MINE $NEW").env("DISPLAY", "mine:7").env("MINE", "0");
         let exported = ["HOME=/h", "DISPLAY", "MINE=1", "NEW=2"]
             .iter()
@@ -146,7 +147,8 @@ fn the_same_address_means_the_same_on_every_host() {
     by_each("addresses on other hosts", |way| {
         let outcome = way.run("node0:2\nnode1:2\n", Job::new(&program).arg("addresses"));
         if !outcome.stderr.contains("does not let tasks have the same addresses") {
-            // The fourth is on the stack, above which are the variables: those of the launcher differ.
+            // The fourth is on the stack, above which are the variables: those of the
+            // launcher differ.
             let of = |line: &str| -> Vec<String> {
                 let fixed = line.split(' ').enumerate().filter(|(at, _)| *at != 3);
                 fixed.map(|(_, place)| place.to_owned()).collect()
@@ -324,8 +326,8 @@ fn a_slurm_allocation_gives_the_hosts() {
 fn a_task_keeps_the_connection_to_its_launcher() {
     by_each("the launcher's variables", |way| {
         let script = if way.name == "hydra" {
-            // PMI's version 1: what the launcher replies on its descriptor. A task that ends after init without finalize has
-            // failed, for Hydra, which then ends the others.
+            // PMI's version 1: what the launcher replies on its descriptor. A task that ends after
+            // init without finalize has failed, for Hydra, which then ends the others.
             "echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read reply <&$PMI_FD; \
              echo cmd=finalize >&$PMI_FD; read end <&$PMI_FD; echo $MP_CHILD $PMI_RANK $reply $end"
         } else {

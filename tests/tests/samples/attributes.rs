@@ -3,7 +3,8 @@
 use crate::folder::assert_complaints;
 use crate::support::{Outcome, sharing};
 
-/// The output of Qenv_senv for the attributes: all of them, and those with the manual's value that have one.
+/// The output of Qenv_senv for the attributes: all of them, and those with the manual's value
+/// that have one.
 pub fn check_attributes(outcome: &Outcome, tasks: usize) {
     assert_complaints(outcome, "Qenv_senv", tasks);
     let values: Vec<(&str, &str)> = outcome

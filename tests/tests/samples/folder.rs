@@ -1,4 +1,5 @@
-//! A folder of samples in the hands of a user: copied, built by its own Makefile, run under poe, and read.
+//! A folder of samples in the hands of a user: copied, built by its own Makefile, run under
+//! poe, and read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,8 +25,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Copies a folder as a user would, so that the source tree stays clean, and runs `make` in it. `programs` are
-    /// all of its programs.
+    /// Copies a folder as a user would, so that the source tree stays clean, and runs `make` in it.
+    /// `programs` are all of its programs.
     pub fn build(name: &str, programs: &[&str]) -> Self {
         Self::with_libraries(name, programs, &[])
     }
@@ -101,8 +102,8 @@ impl Folder {
         outcome
     }
 
-    /// Runs a program with each number of tasks, and compares what every task prints. Lines of different tasks
-    /// may come in any order.
+    /// Runs a program with each number of tasks, and compares what every task prints. Lines of
+    /// different tasks may come in any order.
     pub fn check(&self, program: &str, numbers_of_tasks: &[usize], expected: Expected) {
         for &tasks in numbers_of_tasks {
             let outcome = self.run(program, tasks);
@@ -171,8 +172,8 @@ fn without_times(line: &str) -> String {
     shown.join(" ")
 }
 
-/// Standard error holds a message for each call of the program that is refused, and nothing else. Of several tasks poe shows it
-/// once, as a rule, and names the others.
+/// Standard error holds a message for each call of the program that is refused, and nothing else.
+/// Of several tasks poe shows it once, as a rule, and names the others.
 pub fn assert_complaints(outcome: &Outcome, program: &str, tasks: usize) {
     let refused: &[&str] = match program {
         "Qenv_senv" => &["LAPI_Senv: LAPI_ERR_SET_VAL (464)", "LAPI_Senv: LAPI_ERR_QUERY_TYPE (460)"],

@@ -1,5 +1,6 @@
-//! The samples, built by their own Makefiles with the installed wrapper and run with each number of tasks that
-//! they allow. What they print is compared line by line, and with the output in their README.
+//! The samples, built by their own Makefiles with the installed wrapper and run with each
+//! number of tasks that they allow. What they print is compared line by line, and with the
+//! output in their README.
 
 mod attributes;
 mod folder;
@@ -405,7 +406,8 @@ fn standalone() {
     folder.clean();
 }
 
-/// The sample without a launcher on two hosts, whose addresses the program knows, with a key that the user has made.
+/// The sample without a launcher on two hosts, whose addresses the program knows, with a key that
+/// the user has made.
 fn standalone_on_hosts(folder: &Folder) {
     let expected = |task: usize, tasks: usize| {
         let sum = tasks * (tasks + 1) / 2;
@@ -446,7 +448,8 @@ fn standalone_on_hosts(folder: &Folder) {
     std::fs::remove_file(folder.path().join("addresses")).expect("it was written");
 }
 
-/// Two programs of one source in one job; of 32 and 64 bits where there is a 32-bit library, of 64 bits both where not.
+/// Two programs of one source in one job; of 32 and 64 bits where there is a 32-bit library, of 64
+/// bits both where not.
 #[test]
 fn interop() {
     let folder = Folder::build("interop", &["Interop"]);

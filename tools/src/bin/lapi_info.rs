@@ -1,4 +1,5 @@
-//! Shows the settings in effect for LAPI on this machine. Everything is in the library part of this crate, where it can be tested.
+//! Shows the settings in effect for LAPI on this machine. Everything is in the library part of this
+//! crate, where it can be tested.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! Measures LAPI between the tasks of a job. Everything is in the library part of this crate, where it can be tested.
+//! Measures LAPI between the tasks of a job. Everything is in the library part of this crate, where
+//! it can be tested.
 
 use std::process::ExitCode;
 

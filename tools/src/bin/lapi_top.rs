@@ -1,4 +1,5 @@
-//! Shows what the tasks of a running job do. Everything is in the library part of this crate, where it can be tested.
+//! Shows what the tasks of a running job do. Everything is in the library part of this crate, where
+//! it can be tested.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! `lapi_info NAME`: what is known of a variable, a call or an error; and a search in names and meanings.
+//! `lapi_info NAME`: what is known of a variable, a call or an error; and a search in
+//! names and meanings.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -46,7 +47,8 @@ pub(super) fn main(words: &[String], json: bool) -> ExitCode {
     print(&out, status)
 }
 
-/// The topics that have these names or numbers, if all words are such; else those in whose text all words occur.
+/// The topics that have these names or numbers, if all words are such; else those in whose text
+/// all words occur.
 fn find<'a>(words: &[String], topics: &'a [Topic]) -> Vec<&'a Topic> {
     if let Some(named) = words.iter().map(|word| named(word, topics)).collect::<Option<Vec<_>>>() {
         return named;

@@ -1,8 +1,9 @@
 //! `lapi_info`: the settings in effect on this machine, and what works for LAPI here.
 //!
-//! Version and build, the transports and why each can or cannot be used, limits, every environment variable with
-//! its value, and this process's place in a job. The library's own code determines all of it, or it is tried out; a
-//! [`Report`] holds it, [`text`] writes it for people, `serde_json` for programs.
+//! Version and build, the transports and why each can or cannot be used, limits, every environment
+//! variable with its value, and this process's place in a job. The library's own code determines
+//! all of it, or it is tried out; a [`Report`] holds it, [`text`] writes it for people,
+//! `serde_json` for programs.
 
 mod ask;
 mod limits;

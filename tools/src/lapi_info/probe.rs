@@ -1,9 +1,9 @@
-//! Copies across address spaces, tried out between this process and one that it starts, both ways: the child copies
-//! from and to this process as tasks of a job do, neither of which has started the other, and this process from and to
-//! the child. (Some systems allow only the second.)
+//! Copies across address spaces, tried out between this process and one that it starts, both ways:
+//! the child copies from and to this process as tasks of a job do, neither of which has started the
+//! other, and this process from and to the child. (Some systems allow only the second.)
 //!
-//! The child is this program again, with [`ARGUMENT`]. Each side writes the addresses of its landmark and its buffer in
-//! one line, and in a second line whether its copies succeeded.
+//! The child is this program again, with [`ARGUMENT`]. Each side writes the addresses of its
+//! landmark and its buffer in one line, and in a second line whether its copies succeeded.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -140,7 +140,8 @@ fn copy_to(there: &CopyTarget, seed: u64) -> io::Result<()> {
     let words: Vec<u64> = pattern(seed).collect();
     let local = words.as_ptr().cast_mut().cast();
     let copy = Copy { local, remote: there.buffer, len: size_of_val(words.as_slice()) };
-    // SAFETY: `words` is readable for its own length and is only read. The other side's buffer is as long.
+    // SAFETY: `words` is readable for its own length and is only read. The other side's
+    // buffer is as long.
     unsafe { memory.copy(Access::Write, 0, &[copy]) }
 }
 

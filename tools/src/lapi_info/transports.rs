@@ -1,4 +1,5 @@
-//! The transports: shared memory, each part of it tried out; UDP, with the interfaces that would be used; libfabric, with the provider.
+//! The transports: shared memory, each part of it tried out; UDP, with the interfaces that would be
+//! used; libfabric, with the provider.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -42,7 +43,8 @@ pub(super) fn all(place: Option<&Place>, problems: &mut Vec<String>) -> Vec<Tran
     vec![shared, udp, fabric]
 }
 
-/// UDP, and the interfaces on which a task would receive here. Without a job on this machine alone, they reach other machines.
+/// UDP, and the interfaces on which a task would receive here. Without a job on this machine alone,
+/// they reach other machines.
 fn udp(config: Option<&Config>, one_machine: bool) -> Transport {
     let unset = |_: &str| None;
     let chosen = match config {
@@ -105,8 +107,8 @@ fn why_not(other: &Interface, used: &[Interface], one_machine: bool) -> &'static
     }
 }
 
-/// libfabric and the provider that a task would use here. Without a job on this machine alone, the provider is one that reaches other
-/// machines.
+/// libfabric and the provider that a task would use here. Without a job on this machine alone, the
+/// provider is one that reaches other machines.
 fn fabric(config: Option<&Config>, one_machine: bool) -> Transport {
     let version = fabric::version();
     let preview = version.clone().and_then(|_| {

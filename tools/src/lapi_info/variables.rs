@@ -57,8 +57,8 @@ fn name_of(code: i32) -> &'static str {
     error::lookup(code).and_then(|entry| entry.name).unwrap_or("an error without a name")
 }
 
-/// Variables without effect: every unknown name that begins with LAPI_, and names that begin with MP_ and resemble a
-/// known one. (MP_ is the family of `poe` and of the MPI of its time, too.)
+/// Variables without effect: every unknown name that begins with LAPI_, and names that begin with
+/// MP_ and resemble a known one. (MP_ is the family of `poe` and of the MPI of its time, too.)
 pub(super) fn unknown() -> Vec<Unknown> {
     let names: Vec<String> =
         std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();

@@ -47,12 +47,13 @@ pub(super) enum Rmw {
 pub(super) enum Pattern {
     /// Origin and target in turn; half of a round trip.
     PingPong,
-    /// One operation at a time, until its origin (or, where it moves data to the target, its completion) counter is incremented.
-    /// The target waits in LAPI and takes no part.
+    /// One operation at a time, until its origin (or, where it moves data to the target, its
+    /// completion) counter is incremented. The target waits in LAPI and takes no part.
     Alone,
     /// A window of operations, then one reply of the target.
     Acknowledged,
-    /// A window of operations, until the counters of all of them are incremented. The target takes no part.
+    /// A window of operations, until the counters of all of them are incremented. The target
+    /// takes no part.
     Window,
     /// As `Acknowledged`, from both sides at once.
     Both,

@@ -7,7 +7,8 @@ use super::report::{Measured, Report};
 use super::sizes;
 use super::table::number;
 
-/// Differences up to it are not marked when no percentage is given: times of one machine differ so much from run to run.
+/// Differences up to it are not marked when no percentage is given: times of one machine differ so
+/// much from run to run.
 const NOISE: f64 = 10.0;
 
 /// The rows that both have.
@@ -94,7 +95,8 @@ pub(super) fn differs(old: &Report, row: &Measured, options: &Options) -> bool {
     same(old, row).is_some_and(|old| Row::of(old, row).slower.abs() > options.noise.unwrap_or(NOISE))
 }
 
-/// Of two measurements of a row the one that differs less from the older report; wrong data is kept.
+/// Of two measurements of a row the one that differs less from the older report;
+/// wrong data is kept.
 pub(super) fn nearer(old: &Report, one: Measured, other: Measured) -> Measured {
     let right = one.right.zip(other.right).map(|(one, other)| one && other);
     let far = |row: &Measured| same(old, row).map_or(0.0, |old| Row::of(old, row).slower.abs());
@@ -109,7 +111,8 @@ fn same<'a>(report: &'a Report, row: &Measured) -> Option<&'a Measured> {
 }
 
 impl Row {
-    /// The medians count: a pause of a whole task, which is long beside a window, would decide the mean.
+    /// The medians count: a pause of a whole task, which is long beside a window, would
+    /// decide the mean.
     fn of(old: &Measured, new: &Measured) -> Self {
         let times = [old, new].map(|row| row.latency_us.median.max(1e-6));
         let slower = (times[1] / times[0] - 1.0) * 100.0;

@@ -151,7 +151,8 @@ fn collect(task: &Task, test: &Test, row: &Row, times: &[u64]) -> Result<Option<
         Pattern::Collective => 1.0,
         _ => counts.iter().filter(|count| **count > 0).count() as f64,
     };
-    // Of the median too: a pause of one task, which is long beside a window, says nothing about the others.
+    // Of the median too: a pause of one task, which is long beside a window, says nothing
+    // about the others.
     let messages_per_s = at_once * 1e6 / latency_us.median.max(1e-6);
     Ok(Some(Measured {
         test: test.name.to_owned(),
@@ -280,7 +281,8 @@ impl Running<'_> {
         self.task.wait(Counter::Own, self.window)
     }
 
-    /// The end of a round is the beginning of the next one, so that the clock is read once for each.
+    /// The end of a round is the beginning of the next one, so that the clock is read
+    /// once for each.
     #[inline]
     fn timed(&self, count: u64, times: &mut Vec<u64>, mut round: impl FnMut() -> Result<()>) -> Result<()> {
         let mut last = ticks();
@@ -293,8 +295,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Lets all tasks do something after they have written new data, and compares what has arrived; returns the number of errors in
-    /// this task.
+    /// Lets all tasks do something after they have written new data, and compares what has arrived;
+    /// returns the number of errors in this task.
     fn checked(&self, seed: u64, mode: Mode, run: impl FnOnce(&Self) -> Result<()>) -> Result<u64> {
         let (task, operation) = (self.task, self.test.operation);
         let gets = matches!(operation, Operation::Get | Operation::GetStrided);
@@ -362,7 +364,8 @@ impl Running<'_> {
         self.task.memory.set_word(Word::Input, self.input(rmw));
     }
 
-    /// What the operation takes: one value, or for COMPARE_AND_SWAP two, which lie behind each other in their size.
+    /// What the operation takes: one value, or for COMPARE_AND_SWAP two, which lie behind each
+    /// other in their size.
     fn input(&self, rmw: Rmw) -> [u64; 2] {
         match (rmw, self.size) {
             (Rmw::Add, _) => [1, 0],
@@ -372,7 +375,8 @@ impl Running<'_> {
         }
     }
 
-    /// Whether the variable has become what the operations make of it. (Of FETCH_AND_ADD: a number that the origins have reached.)
+    /// Whether the variable has become what the operations make of it. (Of FETCH_AND_ADD: a number
+    /// that the origins have reached.)
     fn word_difference(&self, rmw: Rmw) -> Option<String> {
         let mask = if self.size == 4 { u64::from(u32::MAX) } else { u64::MAX };
         let found = self.task.memory.word(Word::Variable);

@@ -1,7 +1,8 @@
 //! `lapi_perf`: latency, bandwidth and rate of LAPI's operations between the tasks of a job.
 //!
-//! It measures the installed library by its C calls, as a program uses it, so that a profiler or another version of the library can
-//! take part. Task 0 makes the plan, and every task follows it row by row.
+//! It measures the installed library by its C calls, as a program uses it, so that a profiler or
+//! another version of the library can take part. Task 0 makes the plan, and every task follows
+//! it row by row.
 
 mod catalog;
 mod compare;
@@ -35,13 +36,15 @@ use report::Report;
 
 /// The exit status when `--fail-above` has found a slower row.
 const SLOWER: u8 = 3;
-/// How many times more a row is measured that differs from what it is compared with: what differs every time is no noise.
+/// How many times more a row is measured that differs from what it is compared with: what differs
+/// every time is no noise.
 const REPEATS: usize = 4;
 /// What carries messages within a host.
 const SHARED_MEMORY: &str = "shared memory";
 
-/// Runs `lapi_perf` with the arguments that follow its name, and returns the exit status: 0, 1 when the measurement failed or data
-/// arrived wrong, 2 when the arguments are invalid, 3 when `--fail-above` finds a slower row.
+/// Runs `lapi_perf` with the arguments that follow its name, and returns the exit status: 0, 1 when
+/// the measurement failed or data arrived wrong, 2 when the arguments are invalid, 3 when
+/// `--fail-above` finds a slower row.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     match run(arguments) {
         Ok(status) => ExitCode::from(status),

@@ -117,7 +117,8 @@ fn not_text(argument: OsString) -> Failure {
     Failure::usage(format!("the argument {} is not UTF-8", argument.to_string_lossy()))
 }
 
-/// The flag that a word is, as it was written, and the value that is attached: --flag=VALUE, -fVALUE.
+/// The flag that a word is, as it was written, and the value that is attached:
+/// --flag=VALUE, -fVALUE.
 fn find(word: &str) -> Result<(&'static Flag, String, Option<String>)> {
     if let Some(long) = word.strip_prefix("--") {
         let (name, value) = match long.split_once('=') {

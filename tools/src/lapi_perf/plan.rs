@@ -15,7 +15,8 @@ const WINDOW: u64 = 64;
 const WINDOW_BYTES: u64 = 16 << 20;
 /// Light-weight messages are shorter.
 const LIGHT: u64 = 128;
-/// A message whose handler reads it in place arrives in one packet; every transport has packets of this size.
+/// A message whose handler reads it in place arrives in one packet; every transport has
+/// packets of this size.
 const READ: u64 = 1024;
 /// What a put before a fence, and a variable of LAPI_Rmw64, have when no sizes are given.
 const WORD: u64 = 8;

@@ -47,7 +47,8 @@ pub(super) struct Measured {
     pub(super) mb_per_s: Option<f64>,
     /// Operations in a second, of all pairs.
     pub(super) messages_per_s: f64,
-    /// Nanoseconds that a cache line took from one task to the other, before and after the row; none without --cache-line.
+    /// Nanoseconds that a cache line took from one task to the other, before and after the row;
+    /// none without --cache-line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cache_line_ns: Option<[f64; 2]>,
     /// Whether the data was right; none when it was not compared.

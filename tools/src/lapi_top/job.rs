@@ -72,7 +72,8 @@ impl Source {
         }
     }
 
-    /// Whether it is of the user who looks. What another user's process says leads to no file that is opened.
+    /// Whether it is of the user who looks. What another user's process says leads to no file
+    /// that is opened.
     pub(super) fn is_own(&self) -> bool {
         self.owner == geteuid().as_raw()
     }

@@ -1,7 +1,8 @@
-//! `lapi_top`: a live view of a running job: tasks, what they send and receive, and who waits for whom.
+//! `lapi_top`: a live view of a running job: tasks, what they send and receive, and who
+//! waits for whom.
 //!
-//! `poe` asks the tasks when somebody looks (`poe::reports::viewers`), and tasks keep the statistics anyway, so a job that nobody looks
-//! at pays nothing.
+//! `poe` asks the tasks when somebody looks (`poe::reports::viewers`), and tasks keep the
+//! statistics anyway, so a job that nobody looks at pays nothing.
 
 mod job;
 mod options;
@@ -23,7 +24,8 @@ use view::View;
 /// The exit status where the arguments are not valid.
 const USAGE: u8 = 2;
 
-/// Runs it with the arguments that follow its name. The status is 0 also when the job has ended meanwhile, 1 when no job is found.
+/// Runs it with the arguments that follow its name. The status is 0 also when the job has ended
+/// meanwhile, 1 when no job is found.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let options = match options::parse(arguments) {
         Ok(Request::Print(text)) => {

@@ -34,7 +34,8 @@ impl View {
         Self { name: source.name(), before: None, has_lines: source.is_own(), named: BTreeMap::new() }
     }
 
-    /// The next state as text, cut to lines and columns. Rates are those since the one before, none the first time.
+    /// The next state as text, cut to lines and columns. Rates are those since the one before, none
+    /// the first time.
     pub(super) fn next(&mut self, job: Job, size: Option<(usize, usize)>) -> String {
         let (now, used) = (Instant::now(), job.tasks.iter().map(processor_time).collect::<Vec<_>>());
         let rates: Option<Vec<Rates>> = self.before.as_ref().map(|(then, tasks, used_then)| {
@@ -153,7 +154,8 @@ fn short(value: f64) -> String {
 /// How long the process has used a processor, in ns.
 fn processor_time(task: &Task) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", task.pid)).ok()?;
-    // The name may hold anything and ends at the last bracket; the state is the first field behind it.
+    // The name may hold anything and ends at the last bracket; the state is the first
+    // field behind it.
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
     let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
     // In hundredths of a second, on every Linux that this runs on.

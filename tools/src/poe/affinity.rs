@@ -14,7 +14,8 @@ use super::error::{Error, say};
 /// The request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Affinity {
-    /// Tasks run where the kernel puts them. Lists of memory domains, and adapters, which IBM's machines had, mean this too.
+    /// Tasks run where the kernel puts them. Lists of memory domains, and adapters, which IBM's
+    /// machines had, mean this too.
     Free,
     /// The processors of one memory domain for each task, domains in turn.
     Domains,
@@ -92,8 +93,8 @@ pub(super) struct Choice<'a> {
 
 /// The processors of each of `tasks` tasks; empty when they are not pinned.
 ///
-/// By default each task of a job of several gets a core of its own, if there are enough cores that are not shared and that no
-/// other job has. A job of one task has nothing to gain.
+/// By default each task of a job of several gets a core of its own, if there are enough cores that
+/// are not shared and that no other job has. A job of one task has nothing to gain.
 pub(super) fn sets(choice: Choice<'_>, tasks: usize) -> Result<Vec<CpuSet>, Error> {
     let Choice { asked, shared, verbose, claims } = choice;
     let insists = asked.is_some();
@@ -187,8 +188,8 @@ fn cores() -> Vec<Vec<usize>> {
     cores
 }
 
-/// The memory domains (NUMA nodes) that have some of these processors, in ascending order, each with those; one of all where the kernel
-/// does not say.
+/// The memory domains (NUMA nodes) that have some of these processors, in ascending order, each
+/// with those; one of all where the kernel does not say.
 fn domains(folder: &Path, cores: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mine: BTreeSet<usize> = cores.iter().flatten().copied().collect();
     let found = fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| {

@@ -1,4 +1,5 @@
-//! Splits the command line: flags of `poe`, which may stand anywhere, and the arguments of the program.
+//! Splits the command line: flags of `poe`, which may stand anywhere, and the arguments
+//! of the program.
 
 use std::ffi::OsString;
 
@@ -24,7 +25,8 @@ pub(super) enum Request {
     },
 }
 
-/// Reads the arguments that follow `poe`. `variables` says where the reading ends (MP_FENCE, MP_NOARGLIST).
+/// Reads the arguments that follow `poe`. `variables` says where the reading ends (MP_FENCE,
+/// MP_NOARGLIST).
 pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Request, Error> {
     let fence = variables.text("MP_FENCE")?;
     let all_to_program = variables.yes("MP_NOARGLIST")?;
@@ -78,7 +80,8 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
     Ok(Request::Run { flags, exports, program })
 }
 
-/// Recognizes `-flag` and `-flag=VALUE`: the flag with its dash, its setting, the value if it is attached.
+/// Recognizes `-flag` and `-flag=VALUE`: the flag with its dash, its setting, the value if
+/// it is attached.
 fn known_flag(word: &str, before_program: bool) -> Option<(String, &'static Setting, Option<&str>)> {
     let (name, value) = match word.strip_prefix('-')?.split_once('=') {
         Some((name, value)) => (name, Some(value)),

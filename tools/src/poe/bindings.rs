@@ -7,8 +7,8 @@ use super::claims::Claims;
 use super::error::Error;
 use super::settings::Settings;
 
-/// The processors of each of `tasks` tasks of this machine as the settings have it; empty when they are not pinned. With `claims` the
-/// job takes them.
+/// The processors of each of `tasks` tasks of this machine as the settings have it; empty when they
+/// are not pinned. With `claims` the job takes them.
 pub(super) fn of(
     settings: &Settings,
     verbose: bool,

@@ -27,8 +27,8 @@ pub(super) struct Style {
     pub record: Option<PathBuf>,
 }
 
-/// An unfinished line is shown when nothing has arrived for this time: it may be a question to the user. On a loaded machine a task may
-/// be interrupted for some time in the middle of a line.
+/// An unfinished line is shown when nothing has arrived for this time: it may be a question to the
+/// user. On a loaded machine a task may be interrupted for some time in the middle of a line.
 const QUIET_MILLISECONDS: u8 = 200;
 /// How long equal messages are collected before they are summarized.
 const COLLECT: Duration = Duration::from_millis(300);
@@ -36,7 +36,8 @@ const COLLECT: Duration = Duration::from_millis(300);
 /// The thread that carries output.
 pub(super) struct Carrier {
     thread: JoinHandle<Result<Errors, Lost>>,
-    /// Carries the number of each task that has written to a terminal whose reader is gone; its end is that of the thread.
+    /// Carries the number of each task that has written to a terminal whose reader is gone; its end
+    /// is that of the thread.
     broken: File,
 }
 
@@ -63,13 +64,15 @@ impl Carrier {
         Ok(Self { thread, broken: File::from(broken) })
     }
 
-    /// The task that has written to a terminal whose reader is gone; `None` when the thread is over.
+    /// The task that has written to a terminal whose reader is gone; `None` when the
+    /// thread is over.
     pub(super) fn broken(&mut self) -> Option<usize> {
         let mut task = [0; 4];
         self.broken.read_exact(&mut task).ok().map(|()| u32::from_ne_bytes(task) as usize)
     }
 
-    /// Waits for the end of the thread, and returns what the tasks have said of errors. An error means that output was lost.
+    /// Waits for the end of the thread, and returns what the tasks have said of errors. An error
+    /// means that output was lost.
     pub(super) fn finish(self) -> Result<Errors, Lost> {
         self.thread.join().unwrap_or(Err(Lost))
     }
@@ -82,10 +85,12 @@ impl AsFd for Carrier {
     }
 }
 
-/// Carries everything from the sources to the outputs until all sources are closed. An error means that output was lost.
+/// Carries everything from the sources to the outputs until all sources are closed. An error means
+/// that output was lost.
 ///
-/// A reader that went away is not an error: the pipes that led to it are closed, so that tasks that write to them get
-/// SIGPIPE. A terminal does not do that: `broken` is called with the task that has written.
+/// A reader that went away is not an error: the pipes that led to it are closed, so that tasks
+/// that write to them get SIGPIPE. A terminal does not do that: `broken` is called with the task
+/// that has written.
 fn carry(
     sources: Vec<Source>,
     style: Style,

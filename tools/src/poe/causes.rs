@@ -1,5 +1,6 @@
-//! The first cause of a job's failure: its status is the job's, and its text the last line that the user sees. When a task fails, others fail
-//! because of it, and their messages and statuses hide it.
+//! The first cause of a job's failure: its status is the job's, and its text the last line
+//! that the user sees. When a task fails, others fail because of it, and their messages and
+//! statuses hide it.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +9,12 @@ use openlapi::wire::launcher::Stage;
 
 use super::error::say;
 
-/// What LAPI has said last in a task of an error, other than of the loss of another task if there is such a one; without the beginning that
-/// names the task.
+/// What LAPI has said last in a task of an error, other than of the loss of another task if there
+/// is such a one; without the beginning that names the task.
 pub(super) type Errors = BTreeMap<usize, String>;
 
-/// How every error of LAPI is named, and the number of that which blames another task: it has ended, or cannot be reached.
+/// How every error of LAPI is named, and the number of that which blames another task: it has
+/// ended, or cannot be reached.
 const AN_ERROR: &str = "LAPI_ERR_";
 const OF_ANOTHER: &str = "(434)";
 
@@ -28,7 +30,8 @@ pub(super) fn note(errors: &mut Errors, task: usize, line: &[u8]) {
     errors.insert(task, rest.to_owned());
 }
 
-/// The tasks that have failed, or whose ends may have made others fail, in the order in which that was seen.
+/// The tasks that have failed, or whose ends may have made others fail, in the order in which
+/// that was seen.
 #[derive(Default)]
 pub(super) struct Causes {
     ended: Vec<Failure>,
@@ -45,7 +48,8 @@ struct Failure {
 /// What the end of a task may do to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The task was ended by a signal or a status that ends the job, or has left without LAPI_Term: others fail because of that.
+    /// The task was ended by a signal or a status that ends the job, or has left without LAPI_Term:
+    /// others fail because of that.
     TakesOthers,
     /// No task had used LAPI, as far as was known: those that do so later may fail because of it.
     BeforeLapi,
@@ -54,8 +58,9 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    /// The effect of the end of a task with this status, and this state of its use of LAPI; `None`: no task of the job has used LAPI, as far
-    /// as is known. `elsewhere`: the tasks run on other machines, where nothing is known of one that has left nothing open.
+    /// The effect of the end of a task with this status, and this state of its use of LAPI; `None`:
+    /// no task of the job has used LAPI, as far as is known. `elsewhere`: the tasks run on other
+    /// machines, where nothing is known of one that has left nothing open.
     pub(super) fn of(status: u8, stage: Option<Stage>, elsewhere: bool) -> Self {
         match stage {
             _ if status >= 128 => Self::TakesOthers,
@@ -73,13 +78,15 @@ impl Causes {
         self.ended.push(Failure { task, text, status, effect });
     }
 
-    /// The status of the job: of the first cause if a task has failed in a way that makes others fail; else the highest.
+    /// The status of the job: of the first cause if a task has failed in a way that makes others
+    /// fail; else the highest.
     pub(super) fn status(&self, errors: &Errors) -> u8 {
         let highest = self.ended.iter().map(|failure| failure.status).max().unwrap_or_default();
         self.first(errors).map(|cause| cause.status).filter(|status| *status != 0).unwrap_or(highest)
     }
 
-    /// The status of a job whose output was lost, for which tasks were ended by SIGPIPE; 0: no task has failed otherwise.
+    /// The status of a job whose output was lost, for which tasks were ended by SIGPIPE; 0: no task
+    /// has failed otherwise.
     pub(super) fn status_after_loss(&mut self) -> u8 {
         self.ended.retain(|failure| failure.status != 128 + Signal::SIGPIPE as u8);
         self.status(&Errors::new())
@@ -96,7 +103,8 @@ impl Causes {
         }
     }
 
-    /// The first one that blames no other task. (On several machines the end of the one that is blamed may be seen later.)
+    /// The first one that blames no other task. (On several machines the end of the one that is
+    /// blamed may be seen later.)
     fn first(&self, errors: &Errors) -> Option<&Failure> {
         let blames = |task| errors.get(&task).is_some_and(|error| error.contains(OF_ANOTHER));
         let of = |effect| self.ended.iter().filter(move |failure| failure.effect == effect);

@@ -1,8 +1,9 @@
 //! Which processors the jobs of this machine have taken, so that two jobs do not get the same ones.
 //!
-//! A job holds a read lock on a byte for each of its processors, in a file that every process can read and that is always there.
-//! Nothing is left behind when `poe` is killed, and no right to write is needed. (A lock for writing would be exclusive, but needs
-//! that right: two jobs that start at the same moment may both take a processor, see that, and choose again.)
+//! A job holds a read lock on a byte for each of its processors, in a file that every process can
+//! read and that is always there. Nothing is left behind when `poe` is killed, and no right to
+//! write is needed. (A lock for writing would be exclusive, but needs that right: two jobs that
+//! start at the same moment may both take a processor, see that, and choose again.)
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -38,7 +39,8 @@ impl Claims {
         matches!(asked, Some(Ok(_))) && i32::from(lock.l_type) != F_UNLCK
     }
 
-    /// Takes the processors that are chosen; none if others take the same at the same moment, again and again.
+    /// Takes the processors that are chosen; none if others take the same at the same moment,
+    /// again and again.
     pub(super) fn take(&mut self, choose: impl Fn(&Self) -> Vec<Vec<usize>>) -> Vec<Vec<usize>> {
         for attempt in 0..ATTEMPTS {
             let chosen = choose(self);

@@ -64,7 +64,8 @@ fn is_mpmd(settings: &Settings) -> Result<bool, Error> {
     Ok(settings.text("MP_PGMMODEL")?.is_some_and(|model| model.eq_ignore_ascii_case("mpmd")))
 }
 
-/// A program on the command line takes precedence over the command file; but one that does not exist is a mistake.
+/// A program on the command line takes precedence over the command file; but one that does not
+/// exist is a mistake.
 fn refuse_missing_file(settings: &Settings) -> Result<(), Error> {
     match settings.text("MP_CMDFILE")? {
         Some(file) => std::fs::metadata(file).map(drop).map_err(|error| Error::system(file, error)),
@@ -72,8 +73,8 @@ fn refuse_missing_file(settings: &Settings) -> Result<(), Error> {
     }
 }
 
-/// The number of tasks that the user asked for, if any. Without `hosts` all of them run on this machine, whatever number of
-/// machines is given.
+/// The number of tasks that the user asked for, if any. Without `hosts` all of them run on this
+/// machine, whatever number of machines is given.
 pub(super) fn tasks_asked(settings: &Settings, hosts: Option<&List>) -> Result<Option<usize>, Error> {
     let number = |variable| -> Result<Option<usize>, Error> {
         // Checked: the table says that it is a number.
@@ -126,7 +127,8 @@ pub(super) fn machines_asked(settings: &Settings) -> Result<Option<String>, Erro
     })
 }
 
-/// The commands of a file: one a line, words as in a shell, empty lines and lines that begin with # left out.
+/// The commands of a file: one a line, words as in a shell, empty lines and lines that begin
+/// with # left out.
 pub(super) fn commands(file: &str, text: &str) -> Result<Vec<Command>, Error> {
     // Blanks at the end of a line may be escaped.
     let lines = (1..).zip(text.lines().map(|line| line.trim_start_matches([' ', '\t'])));
@@ -148,7 +150,8 @@ mod tests {
     fn a_command_file_has_a_command_a_line() {
         let found = commands("f", "# first\n./a 1 'two words'\n\n  ./b  \\$x\n").expect("the file is right");
         assert_eq!(found, [vec!["./a", "1", "two words"], vec!["./b", "$x"]]);
-        // What is escaped at the end of a line is a part of the word, and so is a blank that no shell takes for one.
+        // What is escaped at the end of a line is a part of the word, and so is a blank that no
+        // shell takes for one.
         let found = commands("f", "\t./a x\\  \n./b \u{b}\n").expect("the file is right");
         assert_eq!(found, [vec!["./a", "x "], vec!["./b", "\u{b}"]]);
         assert!(commands("f", "./a\n./b 'open").expect_err("no end").to_string().contains("f, line 2"));

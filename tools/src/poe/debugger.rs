@@ -96,9 +96,10 @@ pub(super) fn held(command: &Command) -> Command {
     ["/proc/self/exe".into(), OsString::from(HELD)].into_iter().chain(command.iter().cloned()).collect()
 }
 
-/// The process that a debugger attaches to: it becomes this program once it is traced, so that the debugger sees the
-/// program's first instruction. [`GOES_ON`] ends the wait: the debugger could not attach. The process is started with this signal
-/// blocked, because the signal may come before this function runs; the program begins without that.
+/// The process that a debugger attaches to: it becomes this program once it is traced, so that the
+/// debugger sees the program's first instruction. [`GOES_ON`] ends the wait: the debugger could not
+/// attach. The process is started with this signal blocked, because the signal may come before this
+/// function runs; the program begins without that.
 pub(super) fn hold(command: &[OsString]) -> Result<u8, Error> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Error::asked(format!("{HELD} is for poe -gdb")));
@@ -149,8 +150,8 @@ impl Debugger {
         Self { task, running: None }
     }
 
-    /// Starts gdb when the process of its task is there, in the foreground of the terminal. Its first commands let it stop at
-    /// the program's first instruction.
+    /// Starts gdb when the process of its task is there, in the foreground of the terminal. Its
+    /// first commands let it stop at the program's first instruction.
     pub(super) fn started(&mut self, task: usize, pid: i32, inherited: Inherited) -> Result<(), Error> {
         if self.task != Some(task) {
             return Ok(());
@@ -202,7 +203,8 @@ impl Debugger {
         }
     }
 
-    /// Takes in that it has ended: `poe` has the terminal again. Returns its task, which is to begin now if it was not traced.
+    /// Takes in that it has ended: `poe` has the terminal again. Returns its task, which is to
+    /// begin now if it was not traced.
     pub(super) fn ended(&mut self) -> Option<usize> {
         self.running.take().map(|running| running.task)
     }

@@ -94,7 +94,8 @@ fn job(settings: &Settings, commands: &[Command], hosts: Option<&[String]>) -> R
     Ok(text)
 }
 
-/// The variables of the environment that are shown: those of `poe` and the library that `poe` does not set itself.
+/// The variables of the environment that are shown: those of `poe` and the library that `poe` does
+/// not set itself.
 fn is_setting(name: &str) -> bool {
     (name.starts_with("MP_") || name.starts_with("LAPI_")) && !OF_POE.contains(&name)
 }

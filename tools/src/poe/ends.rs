@@ -20,8 +20,8 @@ pub(super) struct Ends {
     /// How many tasks have ended in each way, and those of them that were not reported yet.
     alike: BTreeMap<String, (usize, Vec<usize>)>,
     collect_until: Option<Instant>,
-    /// What matters only if the job fails: tasks that left LAPI early, with status 0, and those that had ended before any task used
-    /// LAPI.
+    /// What matters only if the job fails: tasks that left LAPI early, with status 0, and those
+    /// that had ended before any task used LAPI.
     silent: Vec<Exit>,
 }
 
@@ -82,7 +82,8 @@ impl Ends {
         }
     }
 
-    /// A signal has ended a task, by itself or because the job is being ended: the text says it. `used`: the job uses LAPI.
+    /// A signal has ended a task, by itself or because the job is being ended: the text says it.
+    /// `used`: the job uses LAPI.
     pub(super) fn killed(&mut self, text: &str, by_itself: bool, used: bool) {
         if by_itself || self.level >= 2 {
             if by_itself && self.level == 1 {

@@ -108,7 +108,8 @@ impl Environment {
     }
 }
 
-/// The other tasks on this host, as the manual's "Standalone setup" writes them: their number, then each.
+/// The other tasks on this host, as the manual's "Standalone setup" writes them: their
+/// number, then each.
 fn common_tasks(task: usize, tasks: usize, is_here: impl Fn(usize) -> bool) -> String {
     let others: Vec<usize> = (0..tasks).filter(|other| *other != task && is_here(*other)).collect();
     others.iter().fold(others.len().to_string(), |mut text, other| {

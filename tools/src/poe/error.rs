@@ -72,7 +72,8 @@ pub(super) fn reason(error: &io::Error) -> String {
     limit.to_owned()
 }
 
-/// Writes one message of `poe` itself, whole, to standard error. A closed standard error is not a failure.
+/// Writes one message of `poe` itself, whole, to standard error. A closed standard error is
+/// not a failure.
 pub(super) fn say(message: &str) {
     use std::io::Write;
     let _ = Patient(io::stderr()).write_all(format!("poe: {message}\n").as_bytes());

@@ -1,4 +1,5 @@
-//! Shows a message once that several tasks write alike: every task finds the same mistake of the user.
+//! Shows a message once that several tasks write alike: every task finds the same
+//! mistake of the user.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -35,8 +36,9 @@ struct Known {
 }
 
 impl Fold {
-    /// Takes a whole line of `task`, if it is one that is folded. It is decided on with the lines before and after it: of a stack that
-    /// differs in one line from that of another task all lines are shown.
+    /// Takes a whole line of `task`, if it is one that is folded. It is decided on with the lines
+    /// before and after it: of a stack that differs in one line from that of another task all
+    /// lines are shown.
     pub(super) fn takes(&mut self, task: usize, line: &[u8]) -> bool {
         let takes = key(task, line).is_some();
         if takes {
@@ -50,8 +52,8 @@ impl Fold {
         self.blocks.keys().copied().collect()
     }
 
-    /// What is to be shown of the lines that the task has written one after another: none, when other tasks have written each of them as often
-    /// before.
+    /// What is to be shown of the lines that the task has written one after another: none, when
+    /// other tasks have written each of them as often before.
     pub(super) fn close(&mut self, task: usize) -> Vec<u8> {
         let lines = self.blocks.remove(&task).unwrap_or_default();
         let keys: Vec<Vec<u8>> = lines.iter().filter_map(|line| key(task, line)).collect();
@@ -108,7 +110,8 @@ impl Fold {
     }
 }
 
-/// What a line of the library has in common with the same line of other tasks; `None`: it is not the library's.
+/// What a line of the library has in common with the same line of other tasks; `None`: it is not
+/// the library's.
 fn key(task: usize, line: &[u8]) -> Option<Vec<u8>> {
     let own = format!("LAPI: task {task}: ");
     match line.strip_prefix(own.as_bytes()) {
@@ -117,8 +120,8 @@ fn key(task: usize, line: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// What a line has in common with those of other tasks: when several tasks are late to LAPI_Init, the others wait for different ones of
-/// them, and for different numbers of them.
+/// What a line has in common with those of other tasks: when several tasks are late to LAPI_Init,
+/// the others wait for different ones of them, and for different numbers of them.
 fn common(line: &[u8]) -> Vec<u8> {
     let awaited = || {
         let rest = std::str::from_utf8(line).ok()?.strip_prefix(WAITING_FOR_TASK)?;

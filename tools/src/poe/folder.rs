@@ -16,7 +16,8 @@ pub(super) fn of(settings: &Settings) -> Result<PathBuf, Error> {
     })
 }
 
-/// The folder on this machine: `None` when the tasks are to have that of `poe`, which may be one that was removed.
+/// The folder on this machine: `None` when the tasks are to have that of `poe`, which may be one
+/// that was removed.
 pub(super) fn here(settings: &Settings) -> Result<Option<PathBuf>, Error> {
     if settings.text("MP_WDIR")?.is_none() {
         return Ok(None);

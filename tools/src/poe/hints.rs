@@ -1,4 +1,5 @@
-//! Hints about what looks like a mistake and is none by the rules: flags of other launchers, and misspelt variables.
+//! Hints about what looks like a mistake and is none by the rules: flags of other launchers, and
+//! misspelt variables.
 
 use std::ffi::OsString;
 
@@ -38,7 +39,8 @@ pub(super) fn meant(word: &str) -> Option<String> {
     nearest_flag(name).map(|flag| format!("did you mean -{flag}?"))
 }
 
-/// The flag of `poe` that is spelled most like this name, which is none; short ones are too much like others.
+/// The flag of `poe` that is spelled most like this name, which is none; short ones are too
+/// much like others.
 fn nearest_flag(name: &str) -> Option<&'static str> {
     let flags: Vec<&'static str> = flags().filter(|flag| flag.len() > 4).collect();
     if name.len() < 5 || flags.contains(&name) {
@@ -107,7 +109,8 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
     Ok(())
 }
 
-/// How many hosts the Slurm allocation has, of which a job of several tasks uses this one without having been asked to.
+/// How many hosts the Slurm allocation has, of which a job of several tasks uses this one without
+/// having been asked to.
 fn unused_hosts(settings: &Settings) -> Result<Option<usize>, Error> {
     let asked = settings.given("MP_HOSTFILE")?.is_some() || settings.given("MP_NODES")?.is_some();
     let hosts = std::env::var("SLURM_JOB_NUM_NODES").ok().and_then(|hosts| hosts.parse().ok());
@@ -129,14 +132,16 @@ fn misspelt_flags(program: &[OsString]) -> Vec<(&str, &'static str)> {
         .collect()
 }
 
-/// The words among a program's arguments that look like a flag for the number of tasks, and that number.
+/// The words among a program's arguments that look like a flag for the number of tasks,
+/// and that number.
 fn near_miss(program: &[OsString]) -> Option<[String; 2]> {
     let more_than_one =
         |value: &str| value != "1" && Setting::of_variable("MP_PROCS").check("", value).is_ok();
     find_flag(program, PROCS, more_than_one)
 }
 
-/// The words among a program's arguments that are poe's flag for a time limit before the program only.
+/// The words among a program's arguments that are poe's flag for a time limit before
+/// the program only.
 fn late_limit(program: &[OsString]) -> Option<[String; 2]> {
     find_flag(program, &["timeout"], |value| Setting::of_variable(TIME_LIMIT).check("", value).is_ok())
 }

@@ -22,8 +22,8 @@ pub(super) struct List {
 }
 
 impl List {
-    /// The machines of MP_HOSTFILE; else, when `several` are asked for in a Slurm allocation of several, those of the allocation.
-    /// `None`: only this machine.
+    /// The machines of MP_HOSTFILE; else, when `several` are asked for in a Slurm allocation of
+    /// several, those of the allocation. `None`: only this machine.
     pub(super) fn of(settings: &Settings, several: bool) -> Result<Option<Self>, Error> {
         // "NULL" is the old way to say that there is none.
         let file = settings.text("MP_HOSTFILE")?.filter(|file| !file.eq_ignore_ascii_case("null"));
@@ -39,8 +39,8 @@ impl List {
         Ok(list.filter(|list| !list.distinct().into_iter().all(|host| is_this(host, &mine))))
     }
 
-    /// Reads a host file: `HOST` or `HOST:N` in each line, with nothing of interest after it; lines that begin with !, * or # are
-    /// comments.
+    /// Reads a host file: `HOST` or `HOST:N` in each line, with nothing of interest after it; lines
+    /// that begin with !, * or # are comments.
     pub(super) fn parse(file: &str, text: &str) -> Result<Self, Error> {
         let mut entries = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -83,8 +83,9 @@ impl List {
         self.entries.iter().map(|(host, _)| &**host).filter(|host| known.insert(*host)).collect()
     }
 
-    /// The machine of each of `tasks` tasks. Task i is on the machine of entry i, unless the number of machines, or that of tasks on
-    /// each, is given (MP_NODES, MP_TASKS_PER_NODE): then each machine has a block of tasks.
+    /// The machine of each of `tasks` tasks. Task i is on the machine of entry i, unless the number
+    /// of machines, or that of tasks on each, is given (MP_NODES, MP_TASKS_PER_NODE): then each
+    /// machine has a block of tasks.
     pub(super) fn place(&self, settings: &Settings, tasks: usize) -> Result<Vec<String>, Error> {
         let number = |variable| -> Result<Option<usize>, Error> {
             Ok(settings.given(variable)?.and_then(|text| text.parse().ok()))
@@ -122,7 +123,8 @@ fn allocation() -> Option<List> {
     Some(List { source: "the Slurm allocation".to_owned(), entries })
 }
 
-/// Writes the machines that are used to the file that MP_SAVEHOSTFILE names: this one, or one a line for each task.
+/// Writes the machines that are used to the file that MP_SAVEHOSTFILE names: this one, or one a
+/// line for each task.
 pub(super) fn save(settings: &Settings, hosts: Option<&[String]>) -> Result<(), Error> {
     let Some(file) = settings.text("MP_SAVEHOSTFILE")? else { return Ok(()) };
     let text = match hosts {
@@ -151,8 +153,8 @@ pub(super) fn addresses() -> Vec<IpAddr> {
     found.collect()
 }
 
-/// Whether a host is the one we run on: by its name, or because an interface has one of its addresses. (That an address can be bound says
-/// nothing: net.ipv4.ip_nonlocal_bind.)
+/// Whether a host is the one we run on: by its name, or because an interface has one of its
+/// addresses. (That an address can be bound says nothing: net.ipv4.ip_nonlocal_bind.)
 fn is_this(host: &str, mine: &str) -> bool {
     let short = |name: &str| name.split('.').next().unwrap_or(name).to_ascii_lowercase();
     if host.eq_ignore_ascii_case("localhost") || host.eq_ignore_ascii_case(mine) {

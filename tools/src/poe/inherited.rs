@@ -1,5 +1,5 @@
-//! What `poe` was started with and changes for itself: its mask of signals, and what some of them do. The programs that it
-//! starts get back what it was started with.
+//! What `poe` was started with and changes for itself: its mask of signals, and what some of them
+//! do. The programs that it starts get back what it was started with.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +22,9 @@ pub(super) struct Inherited {
 }
 
 impl Inherited {
-    /// Notes it, and begins to ignore what would end `poe` without a word: a file that may not grow is an error. `poe` takes note
-    /// of the end of its children, also if whoever has started it did not want to.
+    /// Notes it, and begins to ignore what would end `poe` without a word: a file that may not
+    /// grow is an error. `poe` takes note of the end of its children, also if whoever has started
+    /// it did not want to.
     pub(super) fn take() -> Result<Self, Error> {
         let failed = |errno| Error::system("signals", errno);
         let own = Self::note().map_err(failed)?;
@@ -72,7 +73,8 @@ fn is_ignored(signal: Signal) -> bool {
 
 fn now_ignored(signal: Signal) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: writes into `action` alone, which is as large as it wants; all zeros are a value of it.
+    // SAFETY: writes into `action` alone, which is as large as it wants; all zeros are
+    // a value of it.
     unsafe {
         libc::sigaction(signal as i32, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN

@@ -42,11 +42,12 @@ impl FromStr for StdinMode {
 /// How often a terminal that has something for another process group is looked at again.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Copies standard input to all these pipes, in a thread of its own, until it or they end. The tasks proceed together: one
-/// that does not read delays the others once its pipe is full.
+/// Copies standard input to all these pipes, in a thread of its own, until it or they end. The
+/// tasks proceed together: one that does not read delays the others once its pipe is full.
 ///
-/// A terminal is read while `poe` is in its foreground only: what is typed for the shell stays there. Little of it is read ahead for a
-/// single task, because what no task reads was typed for the shell, too.
+/// A terminal is read while `poe` is in its foreground only: what is typed for the shell stays
+/// there. Little of it is read ahead for a single task, because what no task reads was typed for
+/// the shell, too.
 pub(super) fn copy_to_all(mut pipes: Vec<File>) -> Result<(), Error> {
     let copy = move || {
         let stdin = std::io::stdin();
@@ -72,8 +73,9 @@ pub(super) fn copy_to_all(mut pipes: Vec<File>) -> Result<(), Error> {
     thread.map(drop).map_err(|error| Error::system("cannot start the thread that copies input", error))
 }
 
-/// Waits until there is input, and until the pipe has room if it is the only one: of several, one that nobody reads shall not keep input
-/// from the others. Drops the pipes that nobody reads any more; `false`: none is left.
+/// Waits until there is input, and until the pipe has room if it is the only one: of several, one
+/// that nobody reads shall not keep input from the others. Drops the pipes that nobody reads any
+/// more; `false`: none is left.
 fn wait_for_input(stdin: &impl AsFd, pipes: &mut Vec<File>) -> bool {
     if let [only] = &pipes[..] {
         wait(&mut [PollFd::new(only.as_fd(), PollFlags::POLLOUT)]);
@@ -105,7 +107,8 @@ fn make_short(pipe: &File) {
     let _ = fcntl(pipe, FcntlArg::F_SETPIPE_SZ(1));
 }
 
-/// Whether standard input is the terminal of this session: what is typed there may be for the shell.
+/// Whether standard input is the terminal of this session: what is typed there may be
+/// for the shell.
 pub(super) fn is_our_terminal() -> bool {
     tcgetpgrp(std::io::stdin()).is_ok()
 }

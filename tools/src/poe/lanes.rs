@@ -64,7 +64,8 @@ impl Lanes {
         !self.unfinished.is_empty()
     }
 
-    /// In ordered mode the output of the first task that has not ended is shown; that of later ones is held back.
+    /// In ordered mode the output of the first task that has not ended is shown; that of later
+    /// ones is held back.
     pub(super) fn release_first(&mut self, outputs: &mut [Output; 2]) {
         for (number, lane) in self.lanes.iter_mut().filter(|(_, lane)| lane.stream == Stream::Stdout) {
             let output = &mut outputs[lane.stream as usize];
@@ -107,8 +108,8 @@ impl Lanes {
         }
     }
 
-    /// Waits until something arrives, and carries it. After the timeout unfinished lines are shown. `broken` is called with a
-    /// task that writes to a closed output.
+    /// Waits until something arrives, and carries it. After the timeout unfinished lines are shown.
+    /// `broken` is called with a task that writes to a closed output.
     pub(super) fn carry_some(
         &mut self,
         timeout: EpollTimeout,

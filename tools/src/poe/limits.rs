@@ -4,18 +4,19 @@ use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 
 use super::error::Error;
 
-/// Descriptors that LAPI takes in a task for each other task that it is connected with: a socket and an event descriptor.
+/// Descriptors that LAPI takes in a task for each other task that it is connected with: a socket
+/// and an event descriptor.
 pub(crate) const DESCRIPTORS: rlim_t = 2;
-/// Those that `poe` has open for each task while it starts: both ends of output, error and report socket, and of a pipe for
-/// standard input.
+/// Those that `poe` has open for each task while it starts: both ends of output, error and report
+/// socket, and of a pipe for standard input.
 const OF_POE: rlim_t = 8;
 /// What a program has open besides.
 const BESIDES: rlim_t = 64;
 /// What is left to the program of a task whose limit is raised.
 const FOR_THE_PROGRAM: rlim_t = 256;
 
-/// Raises the limit of `poe` as far as it needs for a job of `tasks`, and returns the soft and the hard limit that the tasks
-/// get: their own, unless that is too low for LAPI.
+/// Raises the limit of `poe` as far as it needs for a job of `tasks`, and returns the soft and the
+/// hard limit that the tasks get: their own, unless that is too low for LAPI.
 pub(super) fn open_files(tasks: usize) -> Result<(rlim_t, rlim_t), Error> {
     let refused = |errno| Error::system("cannot raise the limit of open files", errno);
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(refused)?;
@@ -46,8 +47,8 @@ fn of_task(tasks: usize) -> rlim_t {
     DESCRIPTORS * tasks as rlim_t + BESIDES
 }
 
-/// A soft limit that is enough. It stays as it is when LAPI leaves half of it to the program: programs that close every
-/// descriptor up to the limit take long when it is high.
+/// A soft limit that is enough. It stays as it is when LAPI leaves half of it to the program:
+/// programs that close every descriptor up to the limit take long when it is high.
 fn raised(soft: rlim_t, hard: rlim_t, needed: rlim_t) -> rlim_t {
     if needed <= soft / 2 { soft } else { soft.max(needed + FOR_THE_PROGRAM).min(hard) }
 }

@@ -1,4 +1,5 @@
-//! Whether the kernel has ended tasks because their control group, which is that of `poe`, had no memory left.
+//! Whether the kernel has ended tasks because their control group, which is that of `poe`, had
+//! no memory left.
 
 use openlapi::base::control_group;
 

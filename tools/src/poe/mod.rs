@@ -1,12 +1,13 @@
-//! `poe`, the Parallel Operating Environment: starts the tasks of a job, carries their input and output, and
-//! leaves nothing behind.
+//! `poe`, the Parallel Operating Environment: starts the tasks of a job, carries their input and
+//! output, and leaves nothing behind.
 //!
-//! Two processes share the work. `poe` itself owns the terminal: it reads options, passes signals on and writes
-//! what the tasks write. Its child, the *supervisor*, owns the tasks: it starts, signals and reaps them. Each ends
-//! every process of the job when the other one disappears, so that even SIGKILL of either leaves nothing running.
+//! Two processes share the work. `poe` itself owns the terminal: it reads options, passes signals
+//! on and writes what the tasks write. Its child, the *supervisor*, owns the tasks: it starts,
+//! signals and reaps them. Each ends every process of the job when the other one disappears, so
+//! that even SIGKILL of either leaves nothing running.
 //!
-//! Each task has a socket to `poe`: over it, a task that hangs reports why, and `poe` makes one report of those of all tasks;
-//! and `poe` informs the tasks which others have ended (`reports`).
+//! Each task has a socket to `poe`: over it, a task that hangs reports why, and `poe` makes one
+//! report of those of all tasks; and `poe` informs the tasks which others have ended (`reports`).
 //!
 //! On other machines the tasks are started by a launcher that is installed (`remote`).
 //!
@@ -79,9 +80,10 @@ use time_limit::TimeLimit;
 
 /// Runs `poe` with the arguments that follow its name, and returns the job's exit status.
 ///
-/// The status is 0 when every task's is, otherwise that of the first cause ([`causes`]), or the highest; 128 + N when signal N ended the job, or that
-/// task; 124 when it has reached its time limit; 1 when the job could not be started as asked, 2 when the arguments are not valid, 126 or 127 when a program could not be executed or
-/// found.
+/// The status is 0 when every task's is, otherwise that of the first cause ([`causes`]), or the
+/// highest; 128 + N when signal N ended the job, or that task; 124 when it has reached its time
+/// limit; 1 when the job could not be started as asked, 2 when the arguments are not valid, 126 or
+/// 127 when a program could not be executed or found.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     match run(arguments) {
         Ok(status) => ExitCode::from(status),

@@ -1,6 +1,6 @@
-//! The file in which the tasks count how often they have opened LAPI (`LAPI_JOB_FD`): a task may be a script that starts several
-//! programs, and those of one job that belong together find each other by these counts. Tasks on several machines also exchange
-//! their addresses in it.
+//! The file in which the tasks count how often they have opened LAPI (`LAPI_JOB_FD`): a task may be
+//! a script that starts several programs, and those of one job that belong together find each other
+//! by these counts. Tasks on several machines also exchange their addresses in it.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -39,7 +39,8 @@ impl Openings {
         Ok(Self { file: place(&made)?, bell: None, partition: partition.to_owned() })
     }
 
-    /// The file once more, for the process that passes changes on, and the socket that has a message after each change.
+    /// The file once more, for the process that passes changes on, and the socket that has a
+    /// message after each change.
     pub(super) fn share(&mut self) -> io::Result<(File, UnixDatagram)> {
         let (bell, theirs) = UnixDatagram::pair()?;
         bell.set_nonblocking(true)?;
@@ -70,7 +71,8 @@ fn place(made: &impl AsFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// In the child, just before it becomes the task's program: it inherits these. Only makes system calls.
+/// In the child, just before it becomes the task's program: it inherits these. Only
+/// makes system calls.
 pub(super) fn inherit(numbers: [Option<RawFd>; 2]) {
     for number in numbers.into_iter().flatten() {
         // SAFETY: changes a flag of a descriptor of this process alone.

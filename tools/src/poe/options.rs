@@ -11,7 +11,8 @@ use super::output::StdoutMode;
 
 /// One thing that can be asked for, by its flag or by its variable. The flag wins.
 pub(super) struct Setting {
-    /// The flags without their dash; the first is the usual one. Some settings have a variable only.
+    /// The flags without their dash; the first is the usual one. Some settings have a
+    /// variable only.
     pub flags: &'static [&'static str],
     /// Empty: it has a flag only.
     pub variable: &'static str,
@@ -102,7 +103,8 @@ pub(super) fn described(files: &Files) -> Vec<Described> {
     TABLE.iter().filter(|setting| !setting.variable.is_empty()).map(describe).collect()
 }
 
-/// The flags that count before the program only: many programs have flags of these names themselves.
+/// The flags that count before the program only: many programs have flags of these
+/// names themselves.
 const BEFORE_PROGRAM: &[&str] = &["n", "np", "timeout", "wdir", "x"];
 
 /// What the library's shared memory is made for.
@@ -326,7 +328,8 @@ pub(super) static TABLE: &[Setting] = &[
 ];
 
 impl Setting {
-    /// The setting that a flag (without its dash) stands for, before the program or among its arguments.
+    /// The setting that a flag (without its dash) stands for, before the program or among
+    /// its arguments.
     pub(super) fn of_flag(flag: &str, before_program: bool) -> Option<&'static Self> {
         let counts = before_program || !BEFORE_PROGRAM.contains(&flag);
         TABLE.iter().find(|setting| counts && setting.flags.contains(&flag))
@@ -393,7 +396,8 @@ impl Values {
 /// What a variable for the tasks is.
 const EXPORT: &str = "VAR[=VALUE]";
 
-/// The settings of `poe -h`, by variable or flag; the others, which are IBM's and for the library, are those of `poe -h all`.
+/// The settings of `poe -h`, by variable or flag; the others, which are IBM's and for the library,
+/// are those of `poe -h all`.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Tasks and machines", &["procs", "nodes", "tasks_per_node", "hostfile", "launcher", "save_hostfile"]),
     ("Programs", &["pgmmodel", "cmdfile", "x", "wdir"]),

@@ -41,7 +41,8 @@ pub(super) struct Source {
     pub stream: Stream,
     /// Closed when nobody wants what comes from it: then the task gets SIGPIPE.
     pub pipe: Arc<File>,
-    /// The pipe is a pseudoterminal: its end is an error, and a task that writes to a closed one gets no SIGPIPE.
+    /// The pipe is a pseudoterminal: its end is an error, and a task that writes to a closed one
+    /// gets no SIGPIPE.
     pub terminal: bool,
 }
 
@@ -87,7 +88,8 @@ impl Output {
         Self { to: Patient(to), prefix, begun_by, fold, errors, closed: false, name, lost: false }
     }
 
-    /// Shows what a task wrote: lines, of which the first may continue one and the last may be unfinished.
+    /// Shows what a task wrote: lines, of which the first may continue one and the last may
+    /// be unfinished.
     pub(super) fn show(&mut self, task: usize, bytes: &[u8], continues: bool) {
         if let Some(errors) = &mut self.errors {
             let lines = bytes.split_inclusive(|byte| *byte == b'\n').skip(usize::from(continues));

@@ -1,7 +1,9 @@
-//! Descriptors of tasks that have not been started yet, kept out of the table of the process that starts them.
+//! Descriptors of tasks that have not been started yet, kept out of the table of the process
+//! that starts them.
 //!
-//! A process inherits all descriptors, to close them when it becomes another program: to start a task costs more the more
-//! tasks there are to come. Their descriptors therefore wait in a socket, some tasks' in each message.
+//! A process inherits all descriptors, to close them when it becomes another program: to start a
+//! task costs more the more tasks there are to come. Their descriptors therefore wait in a socket,
+//! some tasks' in each message.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};

@@ -1,4 +1,5 @@
-//! What `/proc` says of processes, the names of signals, and the end of all processes below this one.
+//! What `/proc` says of processes, the names of signals, and the end of all processes
+//! below this one.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,8 +10,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Pid, getpid};
 
-/// Kills and reaps every descendant, those included that left their process group or session: this process is
-/// the subreaper, so a process that loses its parent becomes a child of ours, until none is left.
+/// Kills and reaps every descendant, those included that left their process group or session:
+/// this process is the subreaper, so a process that loses its parent becomes a child of ours,
+/// until none is left.
 ///
 /// A process that may not be signalled (it runs as another user) is left to the system.
 pub(super) fn end_descendants() {
@@ -22,7 +24,8 @@ pub(super) fn end_descendants() {
         if !signalled {
             return;
         }
-        // One that has just been killed, or that was reaped as this one's child: both bring us further.
+        // One that has just been killed, or that was reaped as this one's child: both
+        // bring us further.
         if waitpid(None, None) == Err(Errno::ECHILD) {
             return;
         }
@@ -35,8 +38,8 @@ fn children() -> Vec<Pid> {
     here.children(&all()).filter_map(|child| here.own_number(child.place)).collect()
 }
 
-/// The processes of these tasks, which are children of this process, that have a handler for a signal: those of the tasks
-/// themselves, and those of their process groups.
+/// The processes of these tasks, which are children of this process, that have a handler for a
+/// signal: those of the tasks themselves, and those of their process groups.
 pub(super) fn handling(tasks: &[Pid], signal: Signal) -> Vec<Pid> {
     let (here, all) = (Here::of_this_process(), all());
     let is_task = |process: &&Seen| here.own_number(process.place).is_some_and(|pid| tasks.contains(&pid));
@@ -48,8 +51,8 @@ pub(super) fn handling(tasks: &[Pid], signal: Signal) -> Vec<Pid> {
         .collect()
 }
 
-/// Where this process is in `/proc`, which may belong to an outer process namespace: `unshare --pid` leaves it as it was. All
-/// numbers there are of that namespace.
+/// Where this process is in `/proc`, which may belong to an outer process namespace:
+/// `unshare --pid` leaves it as it was. All numbers there are of that namespace.
 struct Here {
     /// The number of this process there.
     place: i32,
@@ -97,7 +100,8 @@ fn all() -> Vec<Seen> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter_map(|place: i32| {
-            // The name, which may hold anything, ends at the last bracket; state, parent and group follow.
+            // The name, which may hold anything, ends at the last bracket; state, parent
+            // and group follow.
             let stat = fs::read_to_string(format!("/proc/{place}/stat")).ok()?;
             let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(1);
             let mut number = || fields.next()?.parse().ok();

@@ -26,8 +26,8 @@ const PRELOAD: &str = "LD_PRELOAD";
 const FOLDER: &str = "LAPIPROF_OUT";
 /// Which tasks print a table; none unless the user asks for it: the report has all of them.
 pub(super) const TABLE: &str = "LAPIPROF_TABLE";
-/// The options of AddressSanitizer, which refuses to start behind a library that is preloaded. The profiler replaces nothing that
-/// AddressSanitizer replaces, so their order does not matter.
+/// The options of AddressSanitizer, which refuses to start behind a library that is preloaded. The
+/// profiler replaces nothing that AddressSanitizer replaces, so their order does not matter.
 const SANITIZER: &str = "ASAN_OPTIONS";
 const ANY_ORDER: &str = "verify_asan_link_order=0";
 const LIBRARY: &str = "liblapiprof.so.1";
@@ -36,15 +36,17 @@ const MERGER: &str = "lapi_prof";
 /// The profile of the jobs of this `poe`.
 pub(super) struct Profile {
     folder: PathBuf,
-    /// When the first job began, by the clock of the folder; `None`: its tasks write there on other machines.
+    /// When the first job began, by the clock of the folder; `None`: its tasks write there on
+    /// other machines.
     since: Option<SystemTime>,
     /// What the tasks run.
     programs: Vec<OsString>,
 }
 
 impl Profile {
-    /// Makes the folder of the report, and tries to write there: a job that ran for nothing would be profiled again. `None` when no
-    /// profile was asked for. `elsewhere`: tasks run on other machines.
+    /// Makes the folder of the report, and tries to write there: a job that ran for nothing
+    /// would be profiled again. `None` when no profile was asked for. `elsewhere`: tasks run on
+    /// other machines.
     pub(super) fn prepare(
         settings: &Settings,
         elsewhere: bool,
@@ -68,8 +70,8 @@ impl Profile {
         }
     }
 
-    /// After the last job, however it has ended: makes the report of what its tasks have left, and says where it is. Returns the signal
-    /// with which the user has ended that.
+    /// After the last job, however it has ended: makes the report of what its tasks have left, and
+    /// says where it is. Returns the signal with which the user has ended that.
     pub(super) fn merge(&self, signals: &Signals) -> Option<Signal> {
         let folder = self.folder.display();
         if !self.has_parts() {
@@ -124,7 +126,8 @@ enum Merged {
     Ended(Signal),
 }
 
-/// Waits for the end of a process that says on its standard error why it fails, or until a signal ends it.
+/// Waits for the end of a process that says on its standard error why it fails, or until a
+/// signal ends it.
 fn finish(mut child: Child, signals: &Signals) -> io::Result<Merged> {
     let mut stderr = child.stderr.take().expect("it is a pipe");
     let (mut said, mut buffer) = (Vec::new(), [0; 1 << 12]);
@@ -153,7 +156,8 @@ fn finish(mut child: Child, signals: &Signals) -> io::Result<Merged> {
     Ok(if status.success() { Merged::Report } else { Merged::Failed(said) })
 }
 
-/// The variables of the tasks. `exported`: what they would have otherwise, where it is not what `poe` itself has.
+/// The variables of the tasks. `exported`: what they would have otherwise, where it is not what
+/// `poe` itself has.
 pub(super) fn variables(
     folder: &str,
     exported: impl Fn(&str) -> Option<String>,

@@ -1,5 +1,5 @@
-//! Pseudoterminals for the tasks' standard output: a program whose output is a terminal writes each line when it is printed,
-//! so that lines are seen in time, and those before a crash are not lost.
+//! Pseudoterminals for the tasks' standard output: a program whose output is a terminal writes each
+//! line when it is printed, so that lines are seen in time, and those before a crash are not lost.
 //!
 //! They are raw: every byte passes unchanged, and nothing is echoed.
 
@@ -12,15 +12,15 @@ use nix::libc;
 use nix::pty::{Winsize, grantpt, posix_openpt, unlockpt};
 use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
 
-/// Makes a pseudoterminal: the end that `poe` reads, and the end that a task writes. No program inherits them by accident, and
-/// neither becomes a controlling terminal.
+/// Makes a pseudoterminal: the end that `poe` reads, and the end that a task writes. No program
+/// inherits them by accident, and neither becomes a controlling terminal.
 pub(super) fn open() -> io::Result<(File, OwnedFd)> {
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     let master = posix_openpt(flags)?;
     grantpt(&master)?;
     unlockpt(&master)?;
-    // SAFETY: asks the terminal for its other end; the arguments are those that the call wants. Unlike a name, this works
-    // where /dev/pts is another one than the terminal's.
+    // SAFETY: asks the terminal for its other end; the arguments are those that the call wants.
+    // Unlike a name, this works where /dev/pts is another one than the terminal's.
     let number = unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTPEER, flags.bits()) };
     if number < 0 {
         return Err(io::Error::last_os_error());

@@ -7,8 +7,8 @@ use super::error::Error;
 use super::output::Stream;
 use super::settings::Settings;
 
-/// Makes the folder that is asked for, and an empty file for each stream of each task; the jobs of a command file append to
-/// them.
+/// Makes the folder that is asked for, and an empty file for each stream of each task; the jobs of
+/// a command file append to them.
 pub(super) fn prepare(settings: &Settings, tasks: usize) -> Result<(), Error> {
     let Some(folder) = folder(settings)? else { return Ok(()) };
     let failed = |path: &Path, error| Error::system(format!("-output_dir: {}", path.display()), error);

@@ -22,7 +22,8 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Flags (checked already), and the environment, of which only the values that are asked for are checked.
+    /// Flags (checked already), and the environment, of which only the values that are asked
+    /// for are checked.
     pub(super) fn new(flags: Flags, environment: impl Iterator<Item = (OsString, OsString)>) -> Self {
         let variables = environment
             .filter_map(|(name, value)| {

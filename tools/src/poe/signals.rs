@@ -17,7 +17,8 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Begins to queue all signals that mean something to a job. What `poe` was started to ignore stays ignored.
+    /// Begins to queue all signals that mean something to a job. What `poe` was started to ignore
+    /// stays ignored.
     pub(super) fn take(inherited: Inherited) -> Result<Self, Error> {
         let failed = |errno: Errno| Error::system("signals", errno);
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -60,7 +60,8 @@ pub(super) fn open(
         let stderr = ours.output(task, Stream::Stderr)?;
         let stdin = match stdin_mode {
             StdinMode::All => Stdin::Pipe(ours.input()?),
-            // The tasks are in another session, where the terminal of this one would give them what is typed for the shell.
+            // The tasks are in another session, where the terminal of this one would give them what
+            // is typed for the shell.
             StdinMode::Only(only) if only == task && input::is_our_terminal() => Stdin::Pipe(ours.input()?),
             StdinMode::Only(only) if only == task => Stdin::Inherit,
             StdinMode::Only(_) | StdinMode::None => Stdin::Nothing,
@@ -95,7 +96,8 @@ pub(super) fn of_one(settings: &Settings, discards_stdout: bool) -> Result<(Ours
 }
 
 impl Ours {
-    /// A pseudoterminal while `terminals` holds, which ends when the system has no more of them; else a pipe.
+    /// A pseudoterminal while `terminals` holds, which ends when the system has no more of
+    /// them; else a pipe.
     fn stdout(&mut self, task: usize, terminals: &mut bool) -> Result<OwnedFd, Error> {
         if *terminals {
             if let Ok((pipe, write)) = pty::open() {

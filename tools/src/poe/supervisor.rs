@@ -1,7 +1,9 @@
-//! The process that owns the tasks: starts, signals and reaps them, and ends them all when `poe` is gone.
+//! The process that owns the tasks: starts, signals and reaps them, and ends them all when
+//! `poe` is gone.
 //!
-//! It is a child of `poe` in a session of its own, so that no signal to `poe` or its process group reaches it. The two
-//! exchange [`Note`]s over a socket; end of file means that the other one has died.
+//! It is a child of `poe` in a session of its own, so that no signal to `poe` or its process
+//! group reaches it. The two exchange [`Note`]s over a socket; end of file means that the
+//! other one has died.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -49,7 +51,8 @@ pub(super) struct Work<'a> {
     /// What the tasks get back as it was before `poe` changed it for itself.
     pub inherited: Inherited,
     pub open_files: (rlim_t, rlim_t),
-    /// The file in which the tasks count their openings of LAPI; without it they count for themselves.
+    /// The file in which the tasks count their openings of LAPI; without it they count
+    /// for themselves.
     pub openings: Option<Openings>,
 }
 
@@ -62,7 +65,8 @@ pub(super) enum Note {
     NotStarted { task: usize, errno: i32 },
     /// Addresses are randomised because the system does not allow otherwise, for this `errno`.
     Randomized { errno: i32 },
-    /// A task exited with this status; with [`LEFT_OPEN`] when `poe --task` knows that it had not closed LAPI.
+    /// A task exited with this status; with [`LEFT_OPEN`] when `poe --task` knows that it had
+    /// not closed LAPI.
     Exited { task: usize, status: i32 },
     /// A task was ended by this signal.
     Killed { task: usize, signal: i32 },
@@ -76,7 +80,8 @@ pub(super) enum Note {
     Offer { signal: i32 },
     /// To the supervisor: send this signal to one task.
     SignalTask { task: usize, signal: i32 },
-    /// Between `poe` and tasks on other machines: this number of bytes follows, changes of their files (`remote::mirror`).
+    /// Between `poe` and tasks on other machines: this number of bytes follows, changes of their
+    /// files (`remote::mirror`).
     Changes { length: usize },
 }
 
@@ -90,14 +95,14 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts the supervisor, which starts the tasks. `ours` has descriptors of `poe` alone, which the supervisor closes: each
-    /// process that it makes would inherit all of them.
+    /// Starts the supervisor, which starts the tasks. `ours` has descriptors of `poe` alone, which
+    /// the supervisor closes: each process that it makes would inherit all of them.
     pub(super) fn start<T>(work: Work, ours: T) -> Result<(Self, T), Error> {
         let failed = |error: io::Error| Error::system("cannot start the supervisor process", error);
         let (socket, theirs) = UnixStream::pair().map_err(failed)?;
-        // SAFETY: no other thread of this process holds a lock that the child needs: jobs run one after another and
-        // the threads of the last one are over, except one that may sit in a read of standard input, which the
-        // child does not touch.
+        // SAFETY: no other thread of this process holds a lock that the child needs: jobs run one
+        // after another and the threads of the last one are over, except one that may sit in a read
+        // of standard input, which the child does not touch.
         match unsafe { fork() }.map_err(|errno| failed(errno.into()))? {
             ForkResult::Parent { child } => Ok((Self { pid: child, socket }, ours)),
             ForkResult::Child => {
@@ -126,7 +131,8 @@ impl Supervisor {
 
 /// What the supervisor does from its start to its end.
 fn keep(work: Work, socket: UnixStream) {
-    // It was made after the descriptors of all tasks. A process that is started copies the table up to the highest number.
+    // It was made after the descriptors of all tasks. A process that is started copies the table up
+    // to the highest number.
     let mut socket = match socket.try_clone() {
         Ok(lower) => {
             drop(socket);
@@ -152,7 +158,8 @@ fn keep(work: Work, socket: UnixStream) {
 }
 
 struct Tasks {
-    /// `None`: it has ended. Only processes that are not reaped are signalled: their numbers are theirs.
+    /// `None`: it has ended. Only processes that are not reaped are signalled: their
+    /// numbers are theirs.
     pids: Vec<Option<Pid>>,
 }
 
@@ -165,8 +172,8 @@ impl Tasks {
         let place = reports::place(&work.reports);
         let openings = work.openings;
         let job_fd = openings.as_ref().and_then(|openings| openings.value().ok());
-        // What one task gets is closed here before the next one is started, and what later ones get is parked, so that starting
-        // a task does not cost more the more tasks there are.
+        // What one task gets is closed here before the next one is started, and what later ones get
+        // is parked, so that starting a task does not cost more the more tasks there are.
         let each = work.commands.iter().zip(Parked::new(work.streams, work.reports));
         for (task, (command, ends)) in each.enumerate() {
             let (streams, report) = match ends {
@@ -251,7 +258,8 @@ impl Tasks {
             let first = std::iter::from_fn(|| signals.read_signal().ok().flatten()).next();
             while let Ok(Some(_)) = signals.read_signal() {}
             let mut ended: Vec<_> = std::iter::from_fn(reap).collect();
-            // After the first come those that a signal has ended: others end with an error because they have seen them die.
+            // After the first come those that a signal has ended: others end with an error because
+            // they have seen them die.
             ended.sort_by_key(|(pid, status)| {
                 let is_first = first.is_some_and(|first| first.ssi_pid as i32 == pid.as_raw());
                 (!is_first, !libc::WIFSIGNALED(*status))
@@ -293,7 +301,8 @@ impl Tasks {
         }
     }
 
-    /// Signals the processes of all tasks that have a handler for this signal: it would end the others.
+    /// Signals the processes of all tasks that have a handler for this signal: it would
+    /// end the others.
     fn offer(&self, signal: Signal) {
         let tasks: Vec<Pid> = self.pids.iter().flatten().copied().collect();
         for process in handling(&tasks, signal) {
@@ -315,8 +324,8 @@ fn signal_group(task: Pid, signal: Signal) {
     }
 }
 
-/// Switches address randomisation off for this process's children: the same address must mean the same thing in
-/// every task.
+/// Switches address randomisation off for this process's children: the same address must mean the
+/// same thing in every task.
 fn keep_addresses() -> nix::Result<()> {
     personality::set(personality::get()? | Persona::ADDR_NO_RANDOMIZE).map(|_| ())
 }
@@ -332,8 +341,8 @@ fn let_go_of_stdio() -> io::Result<()> {
 /// Reaps a child that has ended, if there is one: its number and its status as `wait` gives it.
 fn reap() -> Option<(Pid, i32)> {
     let mut status = 0;
-    // SAFETY: `status` lives through the call. nix's own wrapper loses the status of a child that was ended by a
-    // real-time signal.
+    // SAFETY: `status` lives through the call. nix's own wrapper loses the status of a child that
+    // was ended by a real-time signal.
     let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
     (pid > 0).then(|| (Pid::from_raw(pid), status))
 }

@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Waits until one of these is readable or closed, or for so long: which are. What is absent is not waited for: a closed descriptor is
-/// always ready.
+/// Waits until one of these is readable or closed, or for so long: which are. What is absent is not
+/// waited for: a closed descriptor is always ready.
 pub(super) fn await_any<const N: usize>(
     sources: [Option<BorrowedFd<'_>>; N],
     timeout: PollTimeout,

@@ -264,7 +264,8 @@ impl Job<'_> {
             Signal::SIGTSTP => {
                 self.supervisor.signal(Signal::SIGSTOP);
                 let _ = raise(Signal::SIGSTOP);
-                // They go on with this process, whatever has continued it; the first process of a container is not stopped at all.
+                // They go on with this process, whatever has continued it; the first process of a
+                // container is not stopped at all.
                 self.supervisor.signal(Signal::SIGCONT);
             }
             Signal::SIGUSR1 | Signal::SIGUSR2 | Signal::SIGCONT => {

@@ -1,4 +1,5 @@
-//! Every task adds to a sum and takes tickets at task 0 by remote atomics, and then looks at its own memory while no task writes there.
+//! Every task adds to a sum and takes tickets at task 0 by remote atomics, and then looks at its
+//! own memory while no task writes there.
 
 use lapi::{Context, Window};
 

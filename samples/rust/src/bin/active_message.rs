@@ -1,5 +1,5 @@
-//! Every task sends its numbers to the next one in an active message. The header handler looks at the header; the completion handler has the
-//! data, and sends the sums back in another message.
+//! Every task sends its numbers to the next one in an active message. The header handler looks at
+//! the header; the completion handler has the data, and sends the sums back in another message.
 
 use lapi::{Accept, Context};
 use std::sync::mpsc;

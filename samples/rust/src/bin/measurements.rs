@@ -1,4 +1,5 @@
-//! Each task has some measurements; all of them learn the mean and the extremes, and task 0 collects how many each task has.
+//! Each task has some measurements; all of them learn the mean and the extremes, and task 0
+//! collects how many each task has.
 
 use lapi::{Collectives, Context};
 

@@ -1,5 +1,5 @@
-//! Every task puts six numbers into the window of the next task, learns from a counter when its own have arrived, and gets those of the
-//! next one back.
+//! Every task puts six numbers into the window of the next task, learns from a counter when its own
+//! have arrived, and gets those of the next one back.
 
 use lapi::{Context, TargetCounter, Window};
 

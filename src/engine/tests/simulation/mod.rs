@@ -1,10 +1,13 @@
-//! Whole jobs over UDP in one process, from seeds: engine, protocol, reliable core and seal of every task, on a network and a clock that
-//! are simulated. docs/design/0021-simulation.md has the reasons.
+//! Whole jobs over UDP in one process, from seeds: engine, protocol, reliable core and seal
+//! of every task, on a network and a clock that are simulated. docs/design/0021-simulation.md
+//! has the reasons.
 //!
-//! * [`scenario`]: what a seed stands for. [`network`]: links and devices. [`program`]: what the tasks do. [`op`]:
-//!   one operation, [`model`]: all of them, and what the tasks may see. [`workers`]: several seeds at a time.
+//! * [`scenario`]: what a seed stands for. [`network`]: links and devices. [`program`]: what the
+//!   tasks do. [`op`]: one operation, [`model`]: all of them, and what the tasks may see.
+//!   [`workers`]: several seeds at a time.
 //!
-//! `make simulate SEEDS=n SEED=first` runs more seeds than the tests do; a failing test prints its seed.
+//! `make simulate SEEDS=n SEED=first` runs more seeds than the tests do; a failing test
+//! prints its seed.
 
 mod model;
 mod network;
@@ -22,15 +25,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Nothing may last longer. A job of which every second datagram is lost, one way or the other, needs a quarter of an hour for some hundred
-/// kilobytes.
+/// Nothing may last longer. A job of which every second datagram is lost, one way or the other,
+/// needs a quarter of an hour for some hundred kilobytes.
 const END: u64 = 1_500_000_000_000;
 
-/// Seeds that have found a mistake. 1303: two tasks were connected with different incarnations of each other, for ever. 12238, 12305,
-/// 15559, 17035: what was lost was sent again after seconds, since the peer had looked seldom. 17597: a task ended while a peer waited for it to
-/// rejoin. 20364: a hello that was overtaken by a later one connected a task with what the other one had left.
-/// 38864: what a task had sent last was sent again too seldom while it ended. 123999: the model wanted to hear of a loss that nothing waited for.
-/// 1026395, 1049598: a program that had purged a peer itself left it to the library to connect again with it. 1031543: it lasts 934 s.
+/// Seeds that have found a mistake. 1303: two tasks were connected with different incarnations of
+/// each other, for ever. 12238, 12305, 15559, 17035: what was lost was sent again after seconds,
+/// since the peer had looked seldom. 17597: a task ended while a peer waited for it to rejoin.
+/// 20364: a hello that was overtaken by a later one connected a task with what the other one had
+/// left. 38864: what a task had sent last was sent again too seldom while it ended. 123999: the
+/// model wanted to hear of a loss that nothing waited for. 1026395, 1049598: a program that had
+/// purged a peer itself left it to the library to connect again with it. 1031543: it lasts 934 s.
 /// 3006635: a sender without room did not ask for it, since it had lost something before.
 const PINNED: &[u64] = &[
     1303, 12238, 12305, 15559, 17035, 17597, 20364, 38864, 123_999, 1_026_395, 1_031_543, 1_049_598,
@@ -216,8 +221,8 @@ fn seeds(usual: u64) -> (bool, std::ops::Range<u64>) {
     (first.is_none(), first.unwrap_or(1)..first.unwrap_or(1) + count)
 }
 
-/// The tasks of a host end LAPI, and their processes, one after the other or at once: none of them takes the end of another one for its death, or waits
-/// long for those that are no more.
+/// The tasks of a host end LAPI, and their processes, one after the other or at once: none of them
+/// takes the end of another one for its death, or waits long for those that are no more.
 #[test]
 fn tasks_that_end_at_once_do_not_wait_for_each_other() {
     let (_, outcomes) = workers::spread(1..=100, |seed| play(Scenario::calm(seed, 6)).0);

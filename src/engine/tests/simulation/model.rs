@@ -1,4 +1,5 @@
-//! What each program may have seen: every operation, its memory at both ends, its counters, the calls of its handlers.
+//! What each program may have seen: every operation, its memory at both ends, its counters, the
+//! calls of its handlers.
 
 use super::super::job::describe;
 use super::network::Network;
@@ -21,14 +22,17 @@ pub struct TaskState {
     /// Global fences that it has entered.
     pub entered: u32,
     pub finished: bool,
-    /// The task's program has ended after an error in a global fence: others may still wait for it there.
+    /// The task's program has ended after an error in a global fence: others may still
+    /// wait for it there.
     pub gave_up: bool,
     /// Peers that it is to purge without a reason.
     pub wishes: Vec<Task>,
-    /// For each peer, how often it has died or parted from this task, and how much of that this task's program has acted upon.
+    /// For each peer, how often it has died or parted from this task, and how much of that this
+    /// task's program has acted upon.
     pub partings: Vec<u32>,
     pub handled: Vec<u32>,
-    /// The peers that have purged this task before there was contact: the task may learn of it at first contact.
+    /// The peers that have purged this task before there was contact: the task may learn of it at
+    /// first contact.
     pub warned: Vec<bool>,
     /// The life of each peer for which messages are meant from now on, at least.
     pub known: Vec<u32>,
@@ -211,10 +215,12 @@ impl Model {
         (connected && has_met, !has_met || absence.is_some_and(|absence| absence.contains("not rejoined")))
     }
 
-    /// Whether the end of a connection by `task` ends what `peer` has begun: what it sends waits where it awaits the task itself.
+    /// Whether the end of a connection by `task` ends what `peer` has begun: what it sends waits
+    /// where it awaits the task itself.
     fn is_lost_by(&self, peer: Task, task: Task, dies: bool) -> bool {
         let (connected, awaits) = self.connection(peer, task);
-        // Where the connection is not made yet, what was accepted goes to the successor of a task that dies.
+        // Where the connection is not made yet, what was accepted goes to the successor of a
+        // task that dies.
         connected || !awaits && !dies
     }
 

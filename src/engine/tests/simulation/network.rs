@@ -1,4 +1,5 @@
-//! The network of a simulation: links that do to datagrams what real ones do, and the devices at their ends.
+//! The network of a simulation: links that do to datagrams what real ones do, and the devices
+//! at their ends.
 
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::process::Process;
@@ -109,7 +110,8 @@ impl Network {
             .collect()
     }
 
-    /// The process of a task has ended: nothing arrives there any more, and nothing leaves. The launcher reports it or not.
+    /// The process of a task has ended: nothing arrives there any more, and nothing leaves. The
+    /// launcher reports it or not.
     pub fn end(&self, task: Task, reported: bool) {
         let state = &mut *self.state();
         state.ports.retain(|_, port| port.task != task);

@@ -1,8 +1,9 @@
 //! One operation of a simulation: what there is of it at both ends, and what may be.
 //!
-//! An operation is *void* once one of its two tasks has died, or has parted from the other one, while it could have been under way
-//! between them: then it may have happened in part, but at most once. All others happen, once. What belongs to a void
-//! operation does not change any more where the program has purged the other task.
+//! An operation is *void* once one of its two tasks has died, or has parted from the other one,
+//! while it could have been under way between them: then it may have happened in part, but at most
+//! once. All others happen, once. What belongs to a void operation does not change any more where
+//! the program has purged the other task.
 
 use super::super::memory::{Division, Memory};
 use super::scenario::Scenario;
@@ -178,7 +179,8 @@ impl Op {
         }
     }
 
-    /// A call waits for the completion counter: it takes what the counter counts. Whether it is the first one.
+    /// A call waits for the completion counter: it takes what the counter counts. Whether it is
+    /// the first one.
     pub fn await_completion(&self) -> bool {
         !std::mem::replace(&mut self.seen().awaited, true)
     }

@@ -1,4 +1,5 @@
-//! What the tasks of a simulation do: a program drawn from the seed, its handlers, and how it acts upon peers that have left.
+//! What the tasks of a simulation do: a program drawn from the seed, its handlers, and how it acts
+//! upon peers that have left.
 
 use super::super::job::{BULK_MINIMUM, SLEEPY};
 use super::super::memory::{Memory, bytes_of};
@@ -276,7 +277,8 @@ impl Program {
         }
     }
 
-    /// Waits for one operation: in the call, where nothing can part the tasks; by looking again and again.
+    /// Waits for one operation: in the call, where nothing can part the tasks; by looking
+    /// again and again.
     fn await_one(&mut self) {
         let own = self.own();
         if own.is_empty() {
@@ -326,7 +328,8 @@ impl Program {
             longest = if before == changes { (longest * 2).min(500_000_000) } else { 2_000_000 };
             before = changes;
             self.sleep(longest);
-            // What has no completion counter is lost without a word where the target has purged this task: a fence reports it.
+            // What has no completion counter is lost without a word where the target has purged
+            // this task: a fence reports it.
             if longest == 500_000_000 && self.own().iter().any(|op| self.was_warned(op.to)) {
                 self.fence();
             }
@@ -464,7 +467,8 @@ unsafe extern "C" fn header_handler(
     uinfo: *mut *mut c_void,
 ) -> *mut c_void {
     let (model, me) = (model(), task(hndl));
-    // SAFETY: the library gives these pointers for the time of the call; msg_len is the first field of the structure.
+    // SAFETY: the library gives these pointers for the time of the call; msg_len is the first field
+    // of the structure.
     let (header, info) = unsafe {
         let header = std::slice::from_raw_parts(uhdr.cast::<u8>(), *uhdr_len as usize);
         (header, &mut *msg_len.cast::<lapi_return_info_t>())

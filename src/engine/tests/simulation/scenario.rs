@@ -1,4 +1,5 @@
-//! What a seed stands for: the tasks, their settings, what the network does, and what happens to whom.
+//! What a seed stands for: the tasks, their settings, what the network does, and what
+//! happens to whom.
 
 use super::network::Faults;
 use crate::base::rng::Rng;
@@ -92,7 +93,8 @@ impl Scenario {
         scenario
     }
 
-    /// Tasks of one host that do nothing but meet each other, on a network without faults. Their processes end when they have ended LAPI.
+    /// Tasks of one host that do nothing but meet each other, on a network without faults. Their
+    /// processes end when they have ended LAPI.
     pub fn calm(seed: u64, tasks: u32) -> Self {
         let drawn = Self::new(seed);
         let faults = Faults {
@@ -121,13 +123,15 @@ impl Scenario {
         }
     }
 
-    /// Tasks most of which send small packets together, on networks that fail in every third scenario.
+    /// Tasks most of which send small packets together, on networks that fail in every
+    /// third scenario.
     pub fn coalescing(seed: u64) -> Self {
         let scenario = if seed.is_multiple_of(3) { Self::on_failing_links(seed) } else { Self::new(seed) };
         Self { coalesces: 0.8, ..scenario }
     }
 
-    /// Interfaces and switches fail and return again and again; in some, links take less than the tasks believe.
+    /// Interfaces and switches fail and return again and again; in some, links take less than the
+    /// tasks believe.
     pub fn on_failing_links(seed: u64) -> Self {
         let mut scenario = Self::new(seed);
         let mut rng = Rng::stream(seed, 6);
@@ -209,7 +213,8 @@ impl Scenario {
         };
     }
 
-    /// Whether tasks give others up after TIMEOUT: a task dies without a report, or cannot be reached for long.
+    /// Whether tasks give others up after TIMEOUT: a task dies without a report, or cannot be
+    /// reached for long.
     pub fn has_silence(&self) -> bool {
         let untold = |(_, event): &(Nanos, Event)| matches!(event, Event::Death { reported: false, .. });
         self.has_long_cut() || self.events.iter().any(untold)

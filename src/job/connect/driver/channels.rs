@@ -1,4 +1,5 @@
-//! What the channels carry: each is read as long as it has messages, and closed at the first one that is not valid.
+//! What the channels carry: each is read as long as it has messages, and closed at the first one
+//! that is not valid.
 
 use super::hindrance::Step;
 use super::{Driver, Handshake};
@@ -10,8 +11,8 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 impl Driver {
-    /// A channel to a process of the same user: the user of this task at LAPI_Init, or its present one, as all tasks of a job may
-    /// change their user after LAPI_Init. Other channels are closed.
+    /// A channel to a process of the same user: the user of this task at LAPI_Init, or its present
+    /// one, as all tasks of a job may change their user after LAPI_Init. Other channels are closed.
     pub(super) fn add(&mut self, channel: Channel, introduction: Option<Duration>) -> Option<ChannelId> {
         let peer = channel.peer().ok().filter(|peer| self.is_our_user(peer.uid))?;
         self.last_channel += 1;
@@ -38,7 +39,8 @@ impl Driver {
                 }
                 Ok(Receive::Closed) => self.lose(id),
                 Err(error) => {
-                    // Descriptors that found no room are lost with their message: the other side sees that the channel is closed.
+                    // Descriptors that found no room are lost with their message: the other side
+                    // sees that the channel is closed.
                     let _ = self.unless_limited(Step::Receive, Err::<(), _>(error));
                     if let (Some(why), Some(handshake)) = (self.refusal(), self.handshakes.get(&id)) {
                         let _ = handshake.channel.try_send(&Message::Refuse(why).encode(), &[]);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// What could not be done. Each succeeds or fails by itself: while descriptors lack, some that are freed are enough for a channel
-/// and not for the memory that it is to carry.
+/// What could not be done. Each succeeds or fails by itself: while descriptors lack, some that are
+/// freed are enough for a channel and not for the memory that it is to carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Connect,

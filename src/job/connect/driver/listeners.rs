@@ -55,7 +55,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Accepts connections that wait at a listener; what is left wakes the thread again, after it has served the others.
+    /// Accepts connections that wait at a listener; what is left wakes the thread again, after it
+    /// has served the others.
     pub(super) fn accept(&mut self, generation: u32) {
         for _ in 0..AT_A_TIME {
             let Some(Some(listener)) = self.listeners.get(&generation) else { return };

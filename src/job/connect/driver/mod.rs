@@ -1,8 +1,9 @@
-//! The sockets of the machine: listeners, the channels of the requests that come in and go out, and what they carry.
+//! The sockets of the machine: listeners, the channels of the requests that come in and go out, and
+//! what they carry.
 //!
-//! [`listeners`]: under which names this task listens, and the channels that it accepts. [`initiator`]: the requests that this task
-//! sends. [`channels`]: the messages of both. [`noticing`]: tasks with which no connection exists. [`hindrance`]: why none can be
-//! made.
+//! [`listeners`]: under which names this task listens, and the channels that it accepts.
+//! [`initiator`]: the requests that this task sends. [`channels`]: the messages of both.
+//! [`noticing`]: tasks with which no connection exists. [`hindrance`]: why none can be made.
 
 mod channels;
 mod hindrance;

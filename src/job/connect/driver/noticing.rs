@@ -88,13 +88,15 @@ impl Driver {
             if self.place.info_level >= 1 {
                 let (first, rest) = (missed[0], missed.len() - 1);
                 let others = if rest == 0 { String::new() } else { format!(" (and for {rest} more)") };
-                // `poe` shows this line once for all tasks: they may wait for different ones, and for different numbers.
+                // `poe` shows this line once for all tasks: they may wait for different ones, and
+                // for different numbers.
                 log(format_args!("{WAITING_FOR_TASK}{first}, which {}{others}", self.absence(first).why));
             }
         }
     }
 
-    /// What a step could not do for a connection: `None`, and the limit that was met is reported once.
+    /// What a step could not do for a connection: `None`, and the limit that was met is
+    /// reported once.
     pub(super) fn unless_limited<T>(&mut self, step: Step, done: Result<T, impl Into<Limited>>) -> Option<T> {
         let error = match done {
             Ok(done) => {
@@ -127,8 +129,9 @@ impl Driver {
         }
     }
 
-    /// Reports, once in the job, that addresses of one task are not valid in another: with a warning where the program itself lies elsewhere,
-    /// and at level 2 where only libraries, heap and stacks do.
+    /// Reports, once in the job, that addresses of one task are not valid in another: with a
+    /// warning where the program itself lies elsewhere, and at level 2 where only libraries, heap
+    /// and stacks do.
     pub(super) fn compare_maps(&mut self, hello: &Hello) {
         let own = &self.place.hello;
         let first = own.task == 0 || hello.task == 0;

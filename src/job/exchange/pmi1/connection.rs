@@ -1,4 +1,5 @@
-//! The descriptor `PMI_FD`: one conversation of the process with its launcher, for all exchanges of the process.
+//! The descriptor `PMI_FD`: one conversation of the process with its launcher, for all exchanges
+//! of the process.
 
 use super::super::{failed, late, mpi};
 use super::wire::{Fault, Incoming, Reply, Request};
@@ -15,7 +16,8 @@ use std::time::{Duration, Instant};
 /// The conversation of this process. Only [`with`] and the end of the process use it.
 static CONNECTION: Mutex<Option<Connection>> = Mutex::new(None);
 
-/// The process that has said "init", and says "finalize" at its end: without it the launcher calls the end abnormal.
+/// The process that has said "init", and says "finalize" at its end: without it the launcher calls
+/// the end abnormal.
 static SAYS_FINALIZE: at_exit::Registered = at_exit::Registered::by_none();
 
 /// How long the end of the process waits for the launcher.
@@ -36,14 +38,16 @@ pub(super) struct Connection {
     broken: Option<Error>,
 }
 
-/// A descriptor by number and inode: the program may have closed it and opened another one in its place.
+/// A descriptor by number and inode: the program may have closed it and opened another
+/// one in its place.
 #[derive(Clone, Copy)]
 struct Place {
     number: i32,
     inode: u64,
 }
 
-/// Does something with the conversation, which begins now if it has not begun yet. `value` is that of `PMI_FD`.
+/// Does something with the conversation, which begins now if it has not begun yet. `value` is
+/// that of `PMI_FD`.
 pub(super) fn with<T>(
     value: &str,
     deadline: Instant,
@@ -100,8 +104,8 @@ impl Connection {
     /// One request and its reply.
     ///
     /// # Errors
-    /// `LAPI_ERR_NO_CONNECTIVITY` at the deadline. `LAPI_ERR_CSS_LOAD_FAILED`: the launcher refuses the request, or has closed the
-    /// conversation, or says something else.
+    /// `LAPI_ERR_NO_CONNECTIVITY` at the deadline. `LAPI_ERR_CSS_LOAD_FAILED`: the launcher refuses
+    /// the request, or has closed the conversation, or says something else.
     pub(super) fn ask(&mut self, request: Request<'_>, deadline: Instant) -> Result<Reply> {
         let reply = self.try_ask(request, deadline)?;
         reply.map_err(|why| failed(format!("PMI-1: {} is refused: {why}", request.command())))
@@ -217,7 +221,8 @@ extern "C" fn say_finalize() {
     if !SAYS_FINALIZE.is_this_process() {
         return;
     }
-    // An MPI library that was initialised later has said "init", too: "finalize" is its to say, and may have been said.
+    // An MPI library that was initialised later has said "init", too: "finalize" is its to say, and
+    // may have been said.
     if matches!(mpi::State::of_this_process(), mpi::State::Initialized | mpi::State::Finalized) {
         return;
     }

@@ -1,11 +1,13 @@
 //! PMI-1, as used on the descriptor `PMI_FD` by MPICH's Hydra, its relatives, and Slurm's pmi2.
 //!
-//! The process says "init" once, at its first exchange, and "finalize" when it ends: the launcher closes the descriptor at "finalize",
-//! and calls an end without it abnormal. So a second program of the same task has no exchange; that is so for MPI programs, too.
-//! Keys contain the number of the exchange and the task's number.
+//! The process says "init" once, at its first exchange, and "finalize" when it ends: the launcher
+//! closes the descriptor at "finalize", and calls an end without it abnormal. So a second program
+//! of the same task has no exchange; that is so for MPI programs, too. Keys contain the number of
+//! the exchange and the task's number.
 //!
-//! [`wire`] has the lines, [`connection`] the descriptor. A program must not call MPI_Init or MPI_Finalize in another thread while an
-//! exchange is in use: MPICH uses the same descriptor, one request at a time.
+//! [`wire`] has the lines, [`connection`] the descriptor. A program must not call MPI_Init or
+//! MPI_Finalize in another thread while an exchange is in use: MPICH uses the same descriptor, one
+//! request at a time.
 
 mod connection;
 pub(crate) mod wire;
@@ -33,7 +35,8 @@ pub(super) struct Pmi1 {
 /// Begins the conversation, if it has not begun yet.
 ///
 /// # Errors
-/// `LAPI_ERR_CSS_LOAD_FAILED`: `PMI_FD` is not what it should be. `LAPI_ERR_NO_CONNECTIVITY` at the deadline.
+/// `LAPI_ERR_CSS_LOAD_FAILED`: `PMI_FD` is not what it should be. `LAPI_ERR_NO_CONNECTIVITY`
+/// at the deadline.
 pub(super) fn open(identity: &Identity, opening: u32, env: &Env<'_>, deadline: Instant) -> Result<Pmi1> {
     let descriptor = given(env, "PMI_FD").unwrap_or_default();
     connection::with(&descriptor, deadline, |_| Ok(()))?;

@@ -1,5 +1,6 @@
-//! Against a launcher of our own on a pair of sockets; the real ones are in `tests/tests/launchers/exchange.rs`. One conversation per process: these
-//! tests call the connection's interface in one test.
+//! Against a launcher of our own on a pair of sockets; the real ones are in
+//! `tests/tests/launchers/exchange.rs`. One conversation per process: these tests call the
+//! connection's interface in one test.
 
 use super::*;
 use std::collections::HashMap;

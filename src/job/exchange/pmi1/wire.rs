@@ -1,4 +1,5 @@
-//! The lines of PMI-1: words `name=value`, the first of them `cmd=`, and a line feed. Every request has one reply.
+//! The lines of PMI-1: words `name=value`, the first of them `cmd=`, and a line feed. Every request
+//! has one reply.
 
 use std::fmt;
 
@@ -136,7 +137,8 @@ impl Incoming {
     /// Adds bytes; returns the line, without its end, when they complete one.
     ///
     /// # Errors
-    /// A line that is too long, or more than a line: a request has one reply, and nothing comes unasked.
+    /// A line that is too long, or more than a line: a request has one reply, and nothing
+    /// comes unasked.
     pub fn add(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         self.0.extend_from_slice(bytes);
         match self.0.iter().position(|byte| *byte == b'\n') {

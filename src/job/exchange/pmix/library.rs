@@ -1,4 +1,5 @@
-//! What is used of libpmix: eight functions and four structures, which have had this layout since its version 3.
+//! What is used of libpmix: eight functions and four structures, which have had this layout since
+//! its version 3.
 
 use super::super::dynamic;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -154,7 +155,8 @@ impl Library {
         format!("{text} ({status})")
     }
 
-    /// Initialises PMIx in this process, or counts one more user of it. Returns who this process is.
+    /// Initialises PMIx in this process, or counts one more user of it. Returns who
+    /// this process is.
     pub(super) fn init(&self) -> Result<Proc, c_int> {
         let mut me = Proc { namespace: [0; 256], rank: 0 };
         // SAFETY: there is a place for the result, and no attribute.
@@ -251,7 +253,8 @@ impl Call {
 /// Waits for the end of a call that has returned `status`.
 fn finish(status: c_int, call: *mut Call, ended: &Receiver<End>, timeout: Duration) -> Outcome {
     if status != SUCCESS {
-        // SAFETY: the call was not begun, or is over: PMIx does not call the function, and forgets the call.
+        // SAFETY: the call was not begun, or is over: PMIx does not call the function, and
+        // forgets the call.
         drop(unsafe { Box::from_raw(call) });
         return if status == OPERATION_SUCCEEDED {
             Outcome::Done(Vec::new())
@@ -281,7 +284,8 @@ unsafe extern "C" fn value_done(status: c_int, value: *mut Value, data: *mut c_v
     let call = unsafe { Box::from_raw(data.cast::<Call>()) };
     let end = match check(status) {
         Err(status) => Err(status),
-        // SAFETY: a value of this kind has an address and a length, and is valid during this function.
+        // SAFETY: a value of this kind has an address and a length, and is valid during
+        // this function.
         Ok(()) => unsafe {
             match value.as_ref() {
                 Some(Value { kind: BYTES, data: Data { bytes } }) if bytes.length == 0 => Ok(Vec::new()),

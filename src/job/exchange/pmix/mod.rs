@@ -1,7 +1,9 @@
-//! PMIx: Open MPI's mpirun, PRRTE, and Slurm's pmix. libpmix is opened when it is needed; [`library`] has what is used of it.
+//! PMIx: Open MPI's mpirun, PRRTE, and Slurm's pmix. libpmix is opened when it is needed;
+//! [`library`] has what is used of it.
 //!
-//! PMIx_Init is called once per process, and PMIx_Finalize when the process ends: an MPI library may use PMIx, too, before, after or
-//! meanwhile, and PMIx counts. Keys contain the number of the exchange and the task's number.
+//! PMIx_Init is called once per process, and PMIx_Finalize when the process ends: an MPI library
+//! may use PMIx, too, before, after or meanwhile, and PMIx counts. Keys contain the number of the
+//! exchange and the task's number.
 
 mod library;
 mod ranks;
@@ -18,14 +20,15 @@ use std::time::{Duration, Instant};
 /// PMIx as this process has initialised it.
 static INITIALIZED: Mutex<Option<Initialized>> = Mutex::new(None);
 
-/// The process that calls PMIx_Finalize at its end: launchers call the end of a task abnormal when it has begun a conversation with them
-/// and not ended it.
+/// The process that calls PMIx_Finalize at its end: launchers call the end of a task abnormal when
+/// it has begun a conversation with them and not ended it.
 static FINALIZES: at_exit::Registered = at_exit::Registered::by_none();
 
 /// How long a value that is there may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the server may say that it does not know a value that was published, and the time between two questions.
+/// How long the server may say that it does not know a value that was published, and the time
+/// between two questions.
 const UNKNOWN: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKUPS: Duration = Duration::from_millis(10);
 
@@ -90,7 +93,8 @@ impl Pmix {
         format!("lapi-{}-number", self.opening)
     }
 
-    /// The rank that has this number as a task. Ranks are the numbers of the tasks, unless the tasks have numbered themselves.
+    /// The rank that has this number as a task. Ranks are the numbers of the tasks, unless the
+    /// tasks have numbered themselves.
     fn rank(&mut self, task: u32) -> Option<u32> {
         let (library, me, name) = (self.library, self.me, self.number());
         self.ranks.find(task, |rank| match library.get_value(&me.with_rank(rank), &name, TIMEOUT) {
@@ -136,7 +140,8 @@ impl Exchange for Pmix {
         }
     }
 
-    /// Seen with Open MPI, of the second program of the same tasks: its server says for a moment that it has no such value.
+    /// Seen with Open MPI, of the second program of the same tasks: its server says for a moment
+    /// that it has no such value.
     fn lookup_published(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
         let latest = Instant::now() + UNKNOWN;
         loop {

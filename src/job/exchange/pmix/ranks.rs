@@ -21,7 +21,8 @@ impl Ranks {
         self.of.get(&task).copied()
     }
 
-    /// The rank of a task. `ask` asks a rank for the number of its task; each is asked until it has replied, and not again.
+    /// The rank of a task. `ask` asks a rank for the number of its task; each is asked until it has
+    /// replied, and not again.
     pub(super) fn find(&mut self, task: u32, mut ask: impl FnMut(u32) -> Option<u32>) -> Option<u32> {
         if !self.of.contains_key(&task) {
             let of = &mut self.of;

@@ -1,6 +1,7 @@
-//! What the tasks of a user prove to each other that they know. Slurm gives its tasks no secret, so it is `LAPI_JOB_SECRET` where that is
-//! set, and otherwise the user's [`key_file`], which the first task that needs it makes: the hosts of a cluster have one home for a user.
-//! Who can read the file can act as that user anyway.
+//! What the tasks of a user prove to each other that they know. Slurm gives its tasks no secret, so
+//! it is `LAPI_JOB_SECRET` where that is set, and otherwise the user's [`key_file`], which the
+//! first task that needs it makes: the hosts of a cluster have one home for a user. Who can read
+//! the file can act as that user anyway.
 
 use super::super::failed;
 use crate::config::{self, Env, given};

@@ -1,10 +1,11 @@
 //! Slurm without PMI (`srun --mpi=none`): the tasks connect with task 0 over TCP.
 //!
-//! Task 0 is on the first host of `SLURM_STEP_NODELIST`, and listens at one of a few ports that follow from the job's key: the first that
-//! is free. At each fence it takes the values of every task, and gives each the table of all; connections end with the fence. A
-//! task tries the ports at all addresses of that host ([`reach`]) until it finds the one that belongs to its job, and begins with that one
-//! at the next fence. Task 0 has a connection to each task at a time, and sends
-//! the whole table to each.
+//! Task 0 is on the first host of `SLURM_STEP_NODELIST`, and listens at one of a few ports that
+//! follow from the job's key: the first that is free. At each fence it takes the values of every
+//! task, and gives each the table of all; connections end with the fence. A task tries the ports at
+//! all addresses of that host ([`reach`]) until it finds the one that belongs to its job, and
+//! begins with that one at the next fence. Task 0 has a connection to each task at a time, and
+//! sends the whole table to each.
 //!
 //! [`session`] has the frames and proofs, [`key`] what is proved, [`root`] task 0's side.
 
@@ -107,7 +108,8 @@ impl Exchange for Slurm {
     }
 }
 
-/// The ports at which task 0 may listen, in its order: between those that are reserved and those that the kernel gives away.
+/// The ports at which task 0 may listen, in its order: between those that are reserved and those
+/// that the kernel gives away.
 fn ports(job: &[u8; 16]) -> impl Iterator<Item = u16> + use<> {
     let start = u16::from_le_bytes([job[0], job[1]]);
     (0..PORTS).map(move |at| 10_000 + start.wrapping_add(at.wrapping_mul(977)) % 22_000)
@@ -116,7 +118,8 @@ fn ports(job: &[u8; 16]) -> impl Iterator<Item = u16> + use<> {
 impl Slurm {
     fn connect_to_task_0(&mut self, request: Request, deadline: Instant) -> Result<Vec<Values>> {
         let hosts = self.addresses()?;
-        // Another user's server may have one of the ports, and a host may have addresses that do not answer.
+        // Another user's server may have one of the ports, and a host may have addresses that
+        // do not answer.
         let every =
             ports(&request.job).flat_map(|port| hosts.iter().map(move |host| SocketAddr::new(*host, port)));
         let found = self.found;

@@ -1,4 +1,5 @@
-//! Task 0's side: it listens, and serves all connections at a time, so that one that is silent delays no other.
+//! Task 0's side: it listens, and serves all connections at a time, so that one that is silent
+//! delays no other.
 
 use super::super::{failed, late};
 use super::key::Key;
@@ -17,7 +18,8 @@ use std::time::{Duration, Instant};
 
 /// How long a connection may take to give its values.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Connections that have not proved to be tasks, at a time, beside those of the tasks. Where there are more, the oldest one is closed.
+/// Connections that have not proved to be tasks, at a time, beside those of the tasks. Where there
+/// are more, the oldest one is closed.
 const STRANGERS: usize = 64;
 /// Connections that are accepted before the others are served again.
 const AT_A_TIME: usize = 32;
@@ -116,8 +118,8 @@ pub(super) fn gather(request: Request, key: &Key, own: &Values, deadline: Instan
     Ok(table)
 }
 
-/// The one of these connections, the oldest one first, that is to be closed: none that has proved itself, and one that has not even
-/// sent a request before all others.
+/// The one of these connections, the oldest one first, that is to be closed: none that has proved
+/// itself, and one that has not even sent a request before all others.
 fn stranger<'a>(connections: impl Iterator<Item = &'a Responder>) -> Option<usize> {
     let unproved = connections.enumerate().filter(|(_, one)| !one.has_proved());
     unproved.min_by_key(|(_, one)| one.task().is_some()).map(|(at, _)| at)

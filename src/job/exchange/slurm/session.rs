@@ -1,5 +1,5 @@
-//! One connection between a task and task 0, without the socket: bytes in, bytes out. Both sides prove that they know the key before
-//! anything else is believed.
+//! One connection between a task and task 0, without the socket: bytes in, bytes out. Both sides
+//! prove that they know the key before anything else is believed.
 //!
 //! | frame | from | contents |
 //! |---|---|---|
@@ -9,9 +9,10 @@
 //! | values | the task, at once | a proof over the same and its values |
 //! | table | task 0 | a proof over the same and the values of all tasks |
 //!
-//! A proof is HMAC-SHA256 with the key, over the hash of the contents: task 0 hashes the table once, however many tasks there are. The
-//! direction is a part of what it covers. Task 0 keeps a few hundred bytes of a connection before its proof. The contents are not
-//! encrypted, as those of the other launchers are not.
+//! A proof is HMAC-SHA256 with the key, over the hash of the contents: task 0 hashes the table
+//! once, however many tasks there are. The direction is a part of what it covers. Task 0 keeps a
+//! few hundred bytes of a connection before its proof. The contents are not encrypted, as those of
+//! the other launchers are not.
 
 use super::key::Secret;
 use crate::base::random::random;
@@ -346,7 +347,8 @@ mod tests {
         assert_eq!(responder.read(&sealed), Err(Refusal::WrongKey));
     }
 
-    /// A peer that has proved nothing makes task 0 keep no more than a short frame, before its request and after it.
+    /// A peer that has proved nothing makes task 0 keep no more than a short frame, before its
+    /// request and after it.
     #[test]
     fn what_is_kept_of_a_stranger() {
         let expected = Request { task: 0, ..request() };

@@ -148,7 +148,8 @@ fn strangers_who_know_the_protocol() {
                 exchange.fence(Instant::now() + Duration::from_secs(60))
             })
         });
-        // Far more than are kept: silent, with a false request and values that never end, with a wrong proof.
+        // Far more than are kept: silent, with a false request and values that never end, with
+        // a wrong proof.
         let frame = crate::wire::exchange::frame;
         for number in 0..300 {
             let deadline = soon();

@@ -91,11 +91,11 @@ pub(super) fn usable(parties: &[Party], wish: &Wish) -> Vec<Vec<usize>> {
     parties.iter().zip(&obstacles).map(of).collect()
 }
 
-/// Chooses; nothing: no network carries packets between all parties. `works(p, i, q, j)`: candidate `i` of party `p` and candidate `j` of
-/// party `q` have carried packets to each other.
+/// Chooses; nothing: no network carries packets between all parties. `works(p, i, q, j)`: candidate
+/// `i` of party `p` and candidate `j` of party `q` have carried packets to each other.
 ///
-/// First the subnets that all parties have, in the order of the first party's candidates. Where none of these works, the first
-/// combination of addresses that does.
+/// First the subnets that all parties have, in the order of the first party's candidates. Where
+/// none of these works, the first combination of addresses that does.
 pub(super) fn choose(
     parties: &[Party],
     wish: &Wish,
@@ -127,7 +127,8 @@ pub(super) fn choose(
     chosen
 }
 
-/// The network that is used if it works: by party, its candidate there. Nothing: the parties have no subnet in common.
+/// The network that is used if it works: by party, its candidate there. Nothing: the parties have
+/// no subnet in common.
 pub(super) fn preferred(parties: &[Party], usable: &[Vec<usize>], wish: &Wish) -> Option<Vec<usize>> {
     common(parties, usable, wish).into_iter().next().map(|(_, network)| network.members)
 }
@@ -158,7 +159,8 @@ fn common(parties: &[Party], usable: &[Vec<usize>], wish: &Wish) -> Vec<(String,
     all[0].iter().filter_map(network).collect()
 }
 
-/// The first combination of candidates, one of each party, any two of which work: by depth-first search.
+/// The first combination of candidates, one of each party, any two of which work: by
+/// depth-first search.
 fn combination(
     parties: &[Party],
     usable: &[Vec<usize>],
@@ -207,7 +209,8 @@ mod tests {
     const ONE: Wish = Wish { all: false, each: 1, named: None };
     const ALL: Wish = Wish { all: true, ..ONE };
 
-    /// Hosts, each with `INTERFACE ADDRESS/LENGTH` of its candidates; the network is the first three numbers.
+    /// Hosts, each with `INTERFACE ADDRESS/LENGTH` of its candidates; the network is the first
+    /// three numbers.
     fn hosts(lists: &[&[&str]]) -> Vec<Party> {
         let candidate = |text: &&str| {
             let (interface, address) = text.split_once(' ').expect("two words");

@@ -34,7 +34,8 @@ fn named(config: &Config) -> Option<String> {
 }
 
 impl Wish {
-    /// What the user wants: where an interface is named, that alone. `has_rails`: not UDP, which uses one network.
+    /// What the user wants: where an interface is named, that alone. `has_rails`: not UDP, which
+    /// uses one network.
     pub(in crate::job::join) fn of(config: &Config, has_rails: bool) -> Self {
         let is_named = device(config).is_some() || config.fabric_domain.is_some() && has_rails;
         let each = match config.instances {
@@ -80,7 +81,8 @@ pub(in crate::job::join) fn listed(config: &Config, all: Vec<Interface>) -> Resu
     Ok(found)
 }
 
-/// The interfaces of which UDP would use one here. `one_machine`: all tasks of the job are on this machine.
+/// The interfaces of which UDP would use one here. `one_machine`: all tasks of the job are
+/// on this machine.
 ///
 /// # Errors
 /// `LAPI_ERR_CSS_LOAD_FAILED`: there is none; the detail names what is wanted and what there is.
@@ -156,7 +158,8 @@ pub fn fabric_candidates(config: &Config, preferences: &Preferences) -> Result<L
         }
     };
     let mut found: Vec<(usize, Candidate)> = reaches.into_iter().filter_map(candidate).collect();
-    // In the system's order, and not in libfabric's, which depends on speeds that interfaces pretend.
+    // In the system's order, and not in libfabric's, which depends on speeds that
+    // interfaces pretend.
     found.sort_by_key(|(place, _)| *place);
     let mut candidates: Vec<Candidate> = Vec::new();
     for (_, candidate) in found {

@@ -1,9 +1,10 @@
 //! Which network a job on several hosts uses: one rule for libfabric and UDP (docs/networks.md).
 //!
-//! Each task lists the addresses at which it may be reached ([`listing`]). Tasks of one host with equal lists are one [`Party`]. The
-//! parties try each pair of their addresses, side by side ([`trial`], [`probe`]), tell each other what has become of it ([`outcomes`]), and
-//! choose alike: what has carried a packet each way between any two parties ([`choose`]). Where there is nothing, they begin again: an
-//! interface may come up meanwhile.
+//! Each task lists the addresses at which it may be reached ([`listing`]). Tasks of one host with
+//! equal lists are one [`Party`]. The parties try each pair of their addresses, side by side
+//! ([`trial`], [`probe`]), tell each other what has become of it ([`outcomes`]), and choose alike:
+//! what has carried a packet each way between any two parties ([`choose`]). Where there is nothing,
+//! they begin again: an interface may come up meanwhile.
 
 mod choose;
 mod listing;
@@ -78,7 +79,8 @@ fn parties(cards: &[Card]) -> (Vec<Party>, Vec<usize>) {
 pub(super) struct Chosen {
     /// The networks that are used, the first for sure; with this task's address on each.
     pub(super) networks: Vec<(String, Candidate)>,
-    /// Lines: each candidate, and what has become of it; of the job in task 0, of its host in another task.
+    /// Lines: each candidate, and what has become of it; of the job in task 0, of its host
+    /// in another task.
     pub(super) table: Vec<String>,
 }
 
@@ -91,7 +93,8 @@ pub(super) struct Meeting<'a> {
     pub(super) deadline: Instant,
     /// Where this task answers.
     pub(super) sockets: Sockets,
-    /// Lists the candidates of this task again, publishes its card for this round, waits for all tasks, and reads theirs.
+    /// Lists the candidates of this task again, publishes its card for this round, waits for all
+    /// tasks, and reads theirs.
     #[expect(clippy::type_complexity, reason = "a name would hide what it is")]
     pub(super) again: Box<dyn FnMut(&mut dyn Exchange, u32) -> Result<Vec<Card>> + 'a>,
 }
@@ -100,7 +103,8 @@ impl Meeting<'_> {
     /// Chooses, with all other tasks. `cards`: what all tasks have published at first.
     ///
     /// # Errors
-    /// `LAPI_ERR_CSS_LOAD_FAILED`: there is no network; the detail has the table. Those of the exchange.
+    /// `LAPI_ERR_CSS_LOAD_FAILED`: there is no network; the detail has the table. Those
+    /// of the exchange.
     pub(super) fn choose(mut self, exchange: &mut dyn Exchange, mut cards: Vec<Card>) -> Result<Chosen> {
         for round in 1.. {
             let begun = Instant::now();

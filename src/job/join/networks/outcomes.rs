@@ -1,8 +1,10 @@
-//! What has become of each pair of addresses of two parties, as each of them has seen it, and how a party publishes it.
+//! What has become of each pair of addresses of two parties, as each of them has seen it, and how a
+//! party publishes it.
 
 use super::Party;
 
-/// What has become of one pair, as the party sees it that has tried it: in a byte, one of these, or the number of an error.
+/// What has become of one pair, as the party sees it that has tried it: in a byte, one of these, or
+/// the number of an error.
 pub(super) const UNTRIED: u8 = 0;
 /// A packet has come back.
 pub(super) const WORKS: u8 = 255;
@@ -23,8 +25,8 @@ pub(super) struct Pair {
     pub(super) other: usize,
 }
 
-/// The pairs of a party, in the order in which it publishes their outcomes: those with one address of its own together, so that its
-/// failure with all others takes few bytes.
+/// The pairs of a party, in the order in which it publishes their outcomes: those with one address
+/// of its own together, so that its failure with all others takes few bytes.
 pub(super) fn pairs(parties: &[Party], of: usize) -> impl Iterator<Item = Pair> + '_ {
     let most = parties.iter().map(|party| party.candidates.len()).max().unwrap_or_default();
     let own = 0..parties[of].candidates.len();
@@ -39,8 +41,8 @@ pub(super) fn pairs(parties: &[Party], of: usize) -> impl Iterator<Item = Pair> 
 /// The outcomes of all parties.
 #[derive(Clone, Debug)]
 pub(super) struct Outcomes {
-    /// By party: runs of its pairs, in the order of [`pairs`]: where each ends, and the outcome of its pairs. Those beyond the last
-    /// run are untried.
+    /// By party: runs of its pairs, in the order of [`pairs`]: where each ends, and the outcome of
+    /// its pairs. Those beyond the last run are untried.
     seen: Vec<Vec<(usize, u8)>>,
     /// By party: the number of its candidates.
     candidates: Vec<usize>,

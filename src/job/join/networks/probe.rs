@@ -1,4 +1,5 @@
-//! The thread that tries the addresses of the other parties, and answers them: over what the transport uses, UDP or TCP.
+//! The thread that tries the addresses of the other parties, and answers them: over what the
+//! transport uses, UDP or TCP.
 
 use super::trial::{PATIENCE, Progress, Step, Trial};
 use super::{tcp, udp};
@@ -122,8 +123,9 @@ impl Probe {
         })
     }
 
-    /// A thread that does nothing: the tasks of a host for which another one tries the addresses have as many threads as that one, since
-    /// what the program maps after LAPI_Init is to lie at the same address in all tasks.
+    /// A thread that does nothing: the tasks of a host for which another one tries the addresses
+    /// have as many threads as that one, since what the program maps after LAPI_Init is to lie at
+    /// the same address in all tasks.
     ///
     /// # Errors
     /// The errors of [`Self::start`].
@@ -143,7 +145,8 @@ impl Probe {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Waits until nothing more is to be tried: what has become of each pair, in the order of `outcomes::pairs`.
+    /// Waits until nothing more is to be tried: what has become of each pair, in the order of
+    /// `outcomes::pairs`.
     pub(super) fn outcomes(&self) -> Vec<u8> {
         let mut outcomes = self.shared.outcomes.lock();
         loop {

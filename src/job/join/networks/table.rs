@@ -9,8 +9,8 @@ use std::io;
 /// Lines for candidates, at most: those of the first hosts.
 const LINES: usize = 48;
 
-/// One line for each candidate: its host, interface, address and subnet, and whether it is used, works, or why not.
-/// `only`: those of this party.
+/// One line for each candidate: its host, interface, address and subnet, and whether it is used,
+/// works, or why not. `only`: those of this party.
 pub(super) fn lines(
     parties: &[Party],
     wish: &Wish,

@@ -63,7 +63,8 @@ pub(super) fn listen(at: IpAddr) -> io::Result<TcpListener> {
     Err(last)
 }
 
-/// A listener at this address. One of IPv6 leaves the same port of IPv4 to another: a task takes one number of the range.
+/// A listener at this address. One of IPv6 leaves the same port of IPv4 to another: a task takes
+/// one number of the range.
 fn bound(at: SocketAddr) -> io::Result<TcpListener> {
     let socket = socket(at)?;
     set_socket_reuseaddr(&socket, true)?;

@@ -1,7 +1,9 @@
-//! What is tried: pairs of addresses, the questions and answers about them, and what has become of each so far.
+//! What is tried: pairs of addresses, the questions and answers about them, and what has become
+//! of each so far.
 //!
-//! A question names the pair of addresses and has a tag that follows from the job's secret; the answer, too. A pair works when the answer
-//! has come back. Each party asks, so that a filter that lets only one of them begin is noticed.
+//! A question names the pair of addresses and has a tag that follows from the job's secret; the
+//! answer, too. A pair works when the answer has come back. Each party asks, so that a filter that
+//! lets only one of them begin is noticed.
 
 use super::Party;
 use super::outcomes::{Pair, SILENT, UNTRIED, WORKS, pairs};
@@ -14,8 +16,8 @@ use std::time::{Duration, Instant};
 
 /// How long a pair may take.
 pub(super) const PATIENCE: Duration = Duration::from_millis(3000);
-/// How long a pair may take that another one is to replace. TCP repeats the first packet of a connection after a second: one lost packet
-/// is no reason for another network.
+/// How long a pair may take that another one is to replace. TCP repeats the first packet of a
+/// connection after a second: one lost packet is no reason for another network.
 pub(super) const REPEATED: Duration = Duration::from_millis(1500);
 /// How long pairs may take that are not needed: the preferred network works with all parties.
 const GRACE: Duration = Duration::from_millis(500);
@@ -64,8 +66,9 @@ impl Trial {
         pairs(&self.parties, self.own).filter(fits).collect()
     }
 
-    /// The pairs, the promising ones first where not all can be tried at a time: those of one subnet, then the others; of each, one with
-    /// every own candidate in turn, so that a network that is silent delays no other.
+    /// The pairs, the promising ones first where not all can be tried at a time: those of one
+    /// subnet, then the others; of each, one with every own candidate in turn, so that a network
+    /// that is silent delays no other.
     pub(super) fn queue(&self) -> Vec<Pair> {
         let network = |party: usize, candidate: usize| &self.parties[party].candidates[candidate].network;
         let mut before: HashMap<(bool, usize), usize> = HashMap::new();
@@ -135,7 +138,8 @@ impl Trial {
         (self.encode(&message) == *bytes).then_some(message)
     }
 
-    /// The answer to a question to this party, with where it is to go; `None`: these bytes are no such question.
+    /// The answer to a question to this party, with where it is to go; `None`: these bytes are no
+    /// such question.
     pub(super) fn answer(&self, question: &[u8]) -> Option<([u8; LENGTH], SocketAddr)> {
         let question = self.decode(question).filter(|message| !message.is_answer)?;
         let to = self.place(question.asks.0, question.asks.1).filter(|_| question.asked.0 == self.own)?;
@@ -244,7 +248,8 @@ mod tests {
         Trial { parties, own, round, secret, thorough: false, usable, preferred, longest: PATIENCE }
     }
 
-    /// A party of several hosts, each with an address on the same networks, whose numbers these are.
+    /// A party of several hosts, each with an address on the same networks, whose
+    /// numbers these are.
     fn on_networks(hosts: u32, networks: &[u8]) -> Trial {
         let party = |at: u32| Party {
             task: at,

@@ -45,7 +45,8 @@ impl Datagrams {
     fn take(&self, trial: &Trial, progress: &mut Progress) {
         for socket in self.sockets.iter().flatten() {
             let mut bytes = [0; LENGTH + 1];
-            // An error may be the report about an earlier datagram: the socket is as good as before.
+            // An error may be the report about an earlier datagram: the socket is as
+            // good as before.
             for _ in 0..AT_A_TIME {
                 let Ok((len, _)) = socket.recv_from(&mut bytes) else { break };
                 if let Some(pair) = trial.answered(&bytes[..len]) {

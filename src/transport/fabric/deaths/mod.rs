@@ -1,5 +1,5 @@
-//! The deaths of tasks: found by the tasks of the same host, which watch each other's processes, and made known to all by notices
-//! ([`crate::transport::deaths`]).
+//! The deaths of tasks: found by the tasks of the same host, which watch each other's processes,
+//! and made known to all by notices ([`crate::transport::deaths`]).
 
 mod successors;
 
@@ -22,10 +22,12 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// The time between two probes of a task of the next host.
 const BETWEEN_PROBES: Duration = Duration::from_millis(300);
 
-/// When a probe finds no room for this long, though an earlier one has had a reply, the connection cannot be made again: the process has ended.
+/// When a probe finds no room for this long, though an earlier one has had a reply, the connection
+/// cannot be made again: the process has ended.
 const UNREACHABLE: Duration = Duration::from_millis(700);
 
-/// How long a death is not reported here when other hosts have not confirmed yet that they know of it: the program may end at the report.
+/// How long a death is not reported here when other hosts have not confirmed yet that they know of
+/// it: the program may end at the report.
 const REPORT_LATEST: Duration = Duration::from_millis(300);
 
 /// The probes of a task of the next host.
@@ -75,8 +77,8 @@ impl Watch {
 }
 
 impl FabricTransport {
-    /// Takes part in the watch of the tasks for each other. `group_of` numbers, for each task, the group of tasks that see each other's
-    /// processes; `processes` are those of all tasks.
+    /// Takes part in the watch of the tasks for each other. `group_of` numbers, for each task, the
+    /// group of tasks that see each other's processes; `processes` are those of all tasks.
     pub fn watch_others(&mut self, group_of: Vec<u32>, processes: Vec<Process>) {
         let lives: Vec<u32> = processes.iter().map(|process| process.life()).collect();
         let start = Instant::now();
@@ -104,7 +106,8 @@ impl FabricTransport {
         self.look_at_others();
     }
 
-    /// Looks whether the watched process still runs, and whether notices are to be sent again; but seldom.
+    /// Looks whether the watched process still runs, and whether notices are to be sent
+    /// again; but seldom.
     pub(super) fn look_at_others(&mut self) {
         let Some(watch) = &mut self.watch else { return };
         let now = Instant::now();
@@ -167,7 +170,8 @@ impl FabricTransport {
             }
             return;
         }
-        // What the endpoint has for it and cannot send yet shows that a connection exists: the task may be stopped.
+        // What the endpoint has for it and cannot send yet shows that a connection exists: the task
+        // may be stopped.
         let posted = |slot| self.sends.get(slot).is_some_and(|send| send.posted);
         let blocked = probed.is_some_and(|task| self.sends.of(task).any(posted));
         let met = probed.and_then(|task| self.peer(task)).is_some_and(|peer| peer.is_up() && peer.met);
@@ -232,7 +236,8 @@ impl FabricTransport {
         }
     }
 
-    /// Reports the deaths that the other hosts know of, and those that they have had the time to learn of.
+    /// Reports the deaths that the other hosts know of, and those that they have had the
+    /// time to learn of.
     fn report_deaths(&mut self) {
         let Some(watch) = &mut self.watch else { return };
         if watch.unreported.is_empty() {
@@ -255,7 +260,8 @@ impl FabricTransport {
         }
     }
 
-    /// Sends the notices for a peer that have room. They have the first tag always: tasks that have parted send them, too.
+    /// Sends the notices for a peer that have room. They have the first tag always: tasks that have
+    /// parted send them, too.
     pub(super) fn send_notices(&mut self, task: Task) {
         let Some(mut watch) = self.watch.take() else { return };
         let mut failed = None;
@@ -380,8 +386,8 @@ impl FabricTransport {
         watch.ring.is_in_own_group(task) && Handle::open(watch.processes[task as usize]).is_some()
     }
 
-    /// Another task has found that `peer` has died: it is dead here, too. Has no effect on a peer that has left, or that is awaited:
-    /// it was another process that has died.
+    /// Another task has found that `peer` has died: it is dead here, too. Has no effect on a peer
+    /// that has left, or that is awaited: it was another process that has died.
     pub fn note_death(&mut self, peer: Task) {
         if self.is_elsewhere(peer) {
             // That transport finds it itself.

@@ -1,4 +1,5 @@
-//! The processes that take the places of dead tasks: their deaths may be known here late, or not at all.
+//! The processes that take the places of dead tasks: their deaths may be known here late,
+//! or not at all.
 
 use crate::base::process::Process;
 use crate::transport::Task;
@@ -8,12 +9,14 @@ use crate::transport::fabric::FabricTransport;
 /// With how many cards a look compares what is known of the processes of peers.
 const COMPARED: usize = 4;
 
-/// Among how many tasks a look searches for peers whose cards it compares: the time of a look does not grow with the job.
+/// Among how many tasks a look searches for peers whose cards it compares: the time of a look does
+/// not grow with the job.
 const SEARCHED: Task = 64;
 
 impl FabricTransport {
-    /// A notice names another process of the task than the one that is known here. Either that was long ago, or this task has missed a
-    /// death, as one that has replaced a process itself while another task was replaced.
+    /// A notice names another process of the task than the one that is known here. Either that was
+    /// long ago, or this task has missed a death, as one that has replaced a process itself while
+    /// another task was replaced.
     pub(super) fn note_unknown_life(&mut self, from: Task, task: Task, life: u32) {
         let known = self.watch.as_ref().map_or(life, |watch| watch.ring.life(task));
         if known == life || task == self.me {
@@ -36,7 +39,8 @@ impl FabricTransport {
         self.note_process(task, present);
     }
 
-    /// Another process has the peer's number: the one before has died, which may not be known here yet.
+    /// Another process has the peer's number: the one before has died, which may not be
+    /// known here yet.
     pub(in crate::transport::fabric) fn note_successor(&mut self, task: Task, process: Process) {
         if let Some(watch) = self.watch.as_mut().filter(|watch| watch.ring.life(task) != process.life()) {
             let now = watch.now();
@@ -45,7 +49,8 @@ impl FabricTransport {
         }
     }
 
-    /// Whether this is the peer's process as far as is known here, and no other one's death is to be reported.
+    /// Whether this is the peer's process as far as is known here, and no other one's death is
+    /// to be reported.
     pub(in crate::transport::fabric) fn is_known_process(&self, task: Task, process: Process) -> bool {
         self.watch.as_ref().is_none_or(|watch| {
             let reports_death = watch.unreported.iter().any(|(dead, _)| *dead == task);
@@ -53,9 +58,10 @@ impl FabricTransport {
         })
     }
 
-    /// Looks whether other processes have taken the places of those that have died: tasks of one host reach each other otherwise. And
-    /// of those with which this task has had contact, a few at a time: when two processes follow each other quickly, the tasks of their
-    /// host may never have seen the first of them, so that no notice of its death is sent.
+    /// Looks whether other processes have taken the places of those that have died: tasks of one
+    /// host reach each other otherwise. And of those with which this task has had contact, a few at
+    /// a time: when two processes follow each other quickly, the tasks of their host may never have
+    /// seen the first of them, so that no notice of its death is sent.
     pub(super) fn look_for_successors(&mut self) {
         let dead = self.watch.as_mut().map(|watch| watch.ring.some_dead(COMPARED)).unwrap_or_default();
         for task in dead {
@@ -70,7 +76,8 @@ impl FabricTransport {
         }
     }
 
-    /// The next [`COMPARED`] peers with which this task has had contact, in turn, among the next [`SEARCHED`] tasks.
+    /// The next [`COMPARED`] peers with which this task has had contact, in turn, among the next
+    /// [`SEARCHED`] tasks.
     fn next_met(&mut self) -> Vec<Task> {
         let tasks = self.peers.len() as Task;
         let Some(first) = self.watch.as_ref().map(|watch| watch.next_compared) else { return Vec::new() };

@@ -1,4 +1,5 @@
-//! What libfabric offers on this machine: providers, domains and addresses, with their limits and wishes.
+//! What libfabric offers on this machine: providers, domains and addresses, with their
+//! limits and wishes.
 
 use super::{MR_MODE, PIECES, checked};
 use crate::base::undisturbed;
@@ -26,8 +27,8 @@ impl Drop for Info {
     }
 }
 
-/// Everything that has reliable-datagram endpoints with messages and remote access, in libfabric's order. With `inject`, what can
-/// inject messages of this length.
+/// Everything that has reliable-datagram endpoints with messages and remote access, in libfabric's
+/// order. With `inject`, what can inject messages of this length.
 pub(in crate::transport::fabric) fn list(inject: Option<usize>) -> Result<Vec<Info>, String> {
     static OPENED: Once = Once::new();
     let mut found = None;
@@ -41,7 +42,8 @@ fn ask(inject: Option<usize>) -> Result<Vec<Info>, String> {
     let hints = NonNull::new(library.alloc_info()).ok_or("no memory")?;
     let hints = Info { raw: hints, library };
     let mut first = ptr::null_mut();
-    // SAFETY: an element of fi_allocinfo has all attributes that are set here. The list is freed below.
+    // SAFETY: an element of fi_allocinfo has all attributes that are set here. The list
+    // is freed below.
     let code = unsafe {
         let raw = hints.raw.as_ptr();
         (*raw).caps = (fi::FI_MSG | fi::FI_RMA | fi::FI_MULTI_RECV).into();
@@ -74,14 +76,15 @@ fn ask(inject: Option<usize>) -> Result<Vec<Info>, String> {
     Ok(found)
 }
 
-/// What `ofi_rxm`, which carries messages over a provider of connections such as tcp, is asked for: buffers that hold a whole packet, since a
-/// longer message goes in segments, which costs more than twice as much; and 256 of them for arriving messages. It would have 4096,
-/// which are 135 MB in each task.
+/// What `ofi_rxm`, which carries messages over a provider of connections such as tcp, is asked
+/// for: buffers that hold a whole packet, since a longer message goes in segments, which costs
+/// more than twice as much; and 256 of them for arriving messages. It would have 4096, which are
+/// 135 MB in each task.
 const RXM_BUFFERS: [(&str, usize); 2] =
     [("FI_OFI_RXM_BUFFER_SIZE", LONGEST), ("FI_OFI_RXM_MSG_RX_SIZE", 256)];
 
-/// [`RXM_BUFFERS`] as environment variables, which libfabric reads when it is used first. Where a card for remote access exists the
-/// memory would be pinned for each peer.
+/// [`RXM_BUFFERS`] as environment variables, which libfabric reads when it is used first. Where a
+/// card for remote access exists the memory would be pinned for each peer.
 fn buffers() -> Vec<(CString, CString)> {
     if fs::read_dir("/sys/class/infiniband").is_ok_and(|mut cards| cards.next().is_some()) {
         return Vec::new();
@@ -179,13 +182,15 @@ impl Info {
         self.sending().iov_limit >= PIECES
     }
 
-    /// Whether accesses name memory of a peer by its address there, and not by its place in the region.
+    /// Whether accesses name memory of a peer by its address there, and not by its place
+    /// in the region.
     pub(in crate::transport::fabric) fn has_virtual_addresses(&self) -> bool {
         self.domain().mr_mode as u32 & fi::FI_MR_VIRT_ADDR != 0
     }
 
-    /// Whether a registration may cover addresses without memory, so that it pins nothing and one of all addresses is possible; peers
-    /// name memory by an address or its distance from 0, and a key that the registering task chooses, of 64 bits.
+    /// Whether a registration may cover addresses without memory, so that it pins nothing and one
+    /// of all addresses is possible; peers name memory by an address or its distance from 0, and a
+    /// key that the registering task chooses, of 64 bits.
     pub(in crate::transport::fabric) fn registers_any_address(&self) -> bool {
         let wishes = fi::FI_MR_ALLOCATED | fi::FI_MR_PROV_KEY | fi::FI_MR_ENDPOINT | fi::FI_MR_LOCAL;
         self.domain().mr_mode as u32 & wishes == 0 && self.domain().mr_key_size >= 8

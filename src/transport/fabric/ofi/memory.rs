@@ -9,10 +9,12 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 
 impl Device {
-    /// Registers memory: for this side, or with `remote` for peers, which write it (`true`) or read it.
+    /// Registers memory: for this side, or with `remote` for peers, which write it
+    /// (`true`) or read it.
     ///
     /// # Safety
-    /// The memory stays valid until the region is closed or the device dropped; where peers may write, nothing else is in it.
+    /// The memory stays valid until the region is closed or the device dropped; where peers may
+    /// write, nothing else is in it.
     pub(in crate::transport::fabric) unsafe fn register(
         &mut self,
         at: *const u8,
@@ -43,13 +45,14 @@ impl Device {
         Ok(self.keep(mr))
     }
 
-    /// Registers all memory of this task for peers that have the key, where [`Info::registers_any_address`](super::Info).
+    /// Registers all memory of this task for peers that have the key, where
+    /// [`Info::registers_any_address`](super::Info).
     pub(in crate::transport::fabric) fn register_all(&mut self, key: u64) -> Result<Region, Errno> {
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
         let mut mr = ptr::null_mut();
         let (from, len) = (ptr::null(), usize::MAX);
-        // SAFETY: nothing is accessed but what a task of the job, which alone has the key, names in an operation: the program's memory at
-        // this task, by the contract of the operation.
+        // SAFETY: nothing is accessed but what a task of the job, which alone has the key, names in
+        // an operation: the program's memory at this task, by the contract of the operation.
         checked(unsafe { calls::mr_reg(self.domain, from, len, access.into(), key, 0, &raw mut mr) })?;
         Ok(self.keep(mr))
     }
@@ -90,8 +93,8 @@ impl Device {
     /// Reads or writes memory of a peer.
     ///
     /// # Safety
-    /// The local place is readable, and for a read writable, until the operation has ended or the endpoint is closed. No
-    /// other operation has this slot.
+    /// The local place is readable, and for a read writable, until the operation has ended or the
+    /// endpoint is closed. No other operation has this slot.
     pub(in crate::transport::fabric) unsafe fn access(
         &self,
         access: Access,

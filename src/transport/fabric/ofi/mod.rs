@@ -1,5 +1,6 @@
-//! libfabric behind safe functions: what there is ([`list`]), and one open endpoint with its address vector and completion queue
-//! ([`Device`]). Nothing outside of this folder calls libfabric.
+//! libfabric behind safe functions: what there is ([`list`]), and one open endpoint with
+//! its address vector and completion queue ([`Device`]). Nothing outside of this folder
+//! calls libfabric.
 
 mod info;
 mod memory;
@@ -123,14 +124,15 @@ impl Drop for Device {
 
 fn close(object: *mut fi::fid) {
     if !object.is_null() {
-        // SAFETY: an open object, closed once: what uses it was closed before. Every object begins with its fid.
+        // SAFETY: an open object, closed once: what uses it was closed before. Every object
+        // begins with its fid.
         unsafe { calls::close(object) };
     }
 }
 
 impl Device {
-    /// Opens an endpoint that can have `slots` operations under way, and receives messages of up to `longest` bytes. With `sleeps` it
-    /// has a descriptor, where the provider allows it.
+    /// Opens an endpoint that can have `slots` operations under way, and receives messages of up to
+    /// `longest` bytes. With `sleeps` it has a descriptor, where the provider allows it.
     pub(super) fn open(
         mut info: Info,
         slots: usize,
@@ -170,7 +172,8 @@ impl Device {
     fn open_all(&mut self, longest: usize, sleeps: bool) -> Result<(), (&'static str, Errno)> {
         let named = |name: &'static str| move |errno: Errno| (name, errno);
         let raw = self.info.raw.as_ptr();
-        // SAFETY: all objects are opened in the order that the man pages ask for, from one element of fi_getinfo.
+        // SAFETY: all objects are opened in the order that the man pages ask for, from one element
+        // of fi_getinfo.
         unsafe {
             checked(self.info.library.open_fabric((*raw).fabric_attr, &raw mut self.fabric))
                 .map_err(named("fi_fabric"))?;
@@ -219,7 +222,8 @@ impl Device {
         })
     }
 
-    /// The room in a buffer, if the provider reports it. With `shm` this is the room that counts; others may report what was set, whatever counts.
+    /// The room in a buffer, if the provider reports it. With `shm` this is the room that counts;
+    /// others may report what was set, whatever counts.
     ///
     /// # Safety
     /// The endpoint is open.
@@ -234,7 +238,8 @@ impl Device {
     /// # Safety
     /// The domain is open, the queue is not.
     unsafe fn open_queue(&mut self, wait: fi::fi_wait_obj) -> Result<(), Errno> {
-        // SAFETY: the attributes are plain numbers; FI_GETWAIT writes a descriptor for a queue with FI_WAIT_FD.
+        // SAFETY: the attributes are plain numbers; FI_GETWAIT writes a descriptor for a queue
+        // with FI_WAIT_FD.
         unsafe {
             let mut attributes: fi::fi_cq_attr = MaybeUninit::zeroed().assume_init();
             attributes.size = 2 * self.contexts.len();
@@ -296,7 +301,8 @@ impl Device {
     /// Posts memory for any number of messages.
     ///
     /// # Safety
-    /// The memory is not used for anything else until it is used up ([`Completion::used_up`]) or the endpoint closed.
+    /// The memory is not used for anything else until it is used up ([`Completion::used_up`]) or
+    /// the endpoint closed.
     pub(super) unsafe fn post(
         &self,
         at: *mut u8,
@@ -322,8 +328,8 @@ impl Device {
     /// Sends one message.
     ///
     /// # Safety
-    /// The pieces stay readable and unchanged until the operation has ended, or the endpoint is closed. No other operation
-    /// has this slot.
+    /// The pieces stay readable and unchanged until the operation has ended, or the endpoint is
+    /// closed. No other operation has this slot.
     pub(super) unsafe fn send(
         &self,
         pieces: &[(*const u8, usize)],
@@ -368,7 +374,8 @@ impl Device {
         }
     }
 
-    /// Makes progress, and takes some operations that have ended: their number, for [`Self::completion`].
+    /// Makes progress, and takes some operations that have ended: their number, for
+    /// [`Self::completion`].
     #[inline]
     pub(super) fn poll(&mut self) -> Result<usize, Failure> {
         // SAFETY: the entries are of the format that the queue was opened with.
@@ -420,21 +427,24 @@ impl Device {
         }
     }
 
-    /// The descriptor that becomes readable when [`Self::poll`] should be called, after [`Self::may_sleep`] returned `true`.
+    /// The descriptor that becomes readable when [`Self::poll`] should be called, after
+    /// [`Self::may_sleep`] returned `true`.
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         // SAFETY: open as long as the queue, which is as old as this object.
         self.wait.map(|descriptor| unsafe { BorrowedFd::borrow_raw(descriptor) })
     }
 
-    /// Whether nothing is left to do, so that the descriptor will become readable when that changes. To be asked again after each call in
-    /// which an awaited operation may have ended while another thread sleeps: nothing else need show that.
+    /// Whether nothing is left to do, so that the descriptor will become readable when that
+    /// changes. To be asked again after each call in which an awaited operation may have ended
+    /// while another thread sleeps: nothing else need show that.
     pub(super) fn may_sleep(&self) -> bool {
         let mut object = self.cq.cast::<fi::fid>();
         // SAFETY: one open queue with a descriptor.
         self.wait.is_none() || unsafe { calls::trywait(self.fabric, &raw mut object, 1) } == 0
     }
 
-    /// Whether [`Self::poll`] may have something to do at once, such as to store what a peer writes. Always, where there is no descriptor.
+    /// Whether [`Self::poll`] may have something to do at once, such as to store what a peer
+    /// writes. Always, where there is no descriptor.
     pub(super) fn has_more(&self) -> bool {
         let is_readable = |descriptor| await_readable(&[descriptor], Some(Duration::ZERO))[0];
         !self.may_sleep() || self.descriptor().is_none_or(is_readable)

@@ -1,4 +1,5 @@
-//! Times of this transport beside those of bare libfabric on the same provider. Two threads, one for each task.
+//! Times of this transport beside those of bare libfabric on the same provider. Two threads, one
+//! for each task.
 
 use super::network::open;
 use crate::transport::fabric::ofi::{Device, Slot};

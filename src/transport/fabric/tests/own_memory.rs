@@ -98,7 +98,8 @@ fn memory_that_was_not_registered_is_written_and_read() {
     }
 }
 
-/// What a task has ended with a peer holds for the key as well: the memory is not accessed, and the next connection has another key.
+/// What a task has ended with a peer holds for the key as well: the memory is not accessed, and the
+/// next connection has another key.
 #[test]
 fn a_peer_that_was_given_up_accesses_nothing() {
     if !is_there("tcp;ofi_rxm") {
@@ -124,7 +125,8 @@ fn a_peer_that_was_given_up_accesses_nothing() {
         .expect_err("the key of the former connection");
 }
 
-/// A provider has begun to receive a write when its origin dies, and the task gives that up: then nothing more is stored.
+/// A provider has begun to receive a write when its origin dies, and the task gives that up: then
+/// nothing more is stored.
 #[test]
 fn the_rest_of_a_write_is_not_stored_later() {
     for provider in ["tcp;ofi_rxm", "udp;ofi_rxd"] {
@@ -142,7 +144,8 @@ fn the_rest_of_a_write_is_not_stored_later() {
         assert!(matches!(started, Ok(Started::Pending(_))));
         let stored = |at: usize| {
             let at: *const u8 = with_exposed_provenance(remote + at);
-            // SAFETY: in the memory of `there`, which only the kernel and the provider write meanwhile.
+            // SAFETY: in the memory of `there`, which only the kernel and the provider
+            // write meanwhile.
             unsafe { at.read_volatile() }
         };
         let all = || (0..here.len()).step_by(64).map(stored).filter(|byte| *byte == 1).count();
@@ -195,8 +198,8 @@ fn writes_are_reported_once() {
     }
 }
 
-/// The owner of the memory is stopped, and the origin gives it up: it does not wait for the same writes again, and what becomes of them
-/// has no effect on the next connection.
+/// The owner of the memory is stopped, and the origin gives it up: it does not wait for the same
+/// writes again, and what becomes of them has no effect on the next connection.
 #[test]
 fn writes_that_were_given_up_are_not_awaited_again() {
     if !is_there("tcp;ofi_rxm") {
@@ -238,8 +241,8 @@ fn writes_that_were_given_up_are_not_awaited_again() {
     }
 }
 
-/// A write that the origin has given up reaches the owner when that has withdrawn the key: the provider ends the connection, and what
-/// was sent behind it to rejoin is lost.
+/// A write that the origin has given up reaches the owner when that has withdrawn the key: the
+/// provider ends the connection, and what was sent behind it to rejoin is lost.
 #[test]
 fn tasks_rejoin_although_a_late_write_ends_their_connection() {
     if !is_there("tcp;ofi_rxm") {
@@ -280,7 +283,8 @@ fn rejoin(ends: &mut [FabricTransport]) {
     });
 }
 
-/// The owner has given the origin up: the copy fails, and none is started after it. One that is recalled is not reported.
+/// The owner has given the origin up: the copy fails, and none is started after it. One that is
+/// recalled is not reported.
 #[test]
 fn single_copies_end_with_the_connection() {
     if !is_there("tcp;ofi_rxm") {

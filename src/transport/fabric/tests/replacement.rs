@@ -1,4 +1,5 @@
-//! Several rails of libfabric: another process takes the place of a task, with which there was contact by some of the rails, or none.
+//! Several rails of libfabric: another process takes the place of a task, with which there was
+//! contact by some of the rails, or none.
 
 use super::network::{self, open, preferring};
 use super::{Calm, is_there, rejoins};
@@ -15,7 +16,8 @@ use std::time::Instant;
 
 const PROVIDER: &str = "tcp;ofi_rxm";
 
-/// Two tasks without contact, one rail of each. They see each other's processes, which are this one.
+/// Two tasks without contact, one rail of each. They see each other's processes,
+/// which are this one.
 fn strangers() -> Vec<FabricTransport> {
     let mut ends = network::strangers(2, &preferring(PROVIDER));
     for end in &mut ends {
@@ -55,7 +57,8 @@ fn what_comes_after_a_peer_has_rejoined_is_named_after_that() {
     assert_eq!((ends[1].event(), ends[1].rejoined()), (None, None));
 }
 
-/// Otherwise one rail would be connected with the process that has died, and the other one with its successor.
+/// Otherwise one rail would be connected with the process that has died, and the other one with
+/// its successor.
 #[test]
 fn a_rail_without_contact_refuses_the_successor_of_a_process_that_another_rail_knows() {
     if !is_there(PROVIDER) {
@@ -76,7 +79,8 @@ fn a_rail_without_contact_refuses_the_successor_of_a_process_that_another_rail_k
     }
 }
 
-/// What the tasks have published on one rail: a process that takes the place of another one replaces that.
+/// What the tasks have published on one rail: a process that takes the place of another one
+/// replaces that.
 #[derive(Clone)]
 struct Latest(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -172,7 +176,8 @@ fn a_successor_connects_on_both_rails_with_tasks_that_knew_the_process_before_an
                 *named = named.or_else(|| end.rejoined());
             }
         }
-        // The successor sends first: a task that sends to it before has contact with the process before.
+        // The successor sends first: a task that sends to it before has contact with the
+        // process before.
         while !sends(&mut ends[1], 0) {
             assert!(Instant::now() < deadline, "contact: {contact}, no room");
             ends.iter_mut().for_each(Endpoint::serve);

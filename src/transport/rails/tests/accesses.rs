@@ -61,7 +61,8 @@ fn accesses_to_a_peer_that_has_left_are_reported_once_and_load_no_rail() {
     }
 }
 
-/// Memory that is registered for one rail is read over that of the packets between the two tasks, other memory over all.
+/// Memory that is registered for one rail is read over that of the packets between the two tasks,
+/// other memory over all.
 #[test]
 fn accesses_to_memory_that_is_registered_for_one_rail_are_not_striped() {
     const LEN: usize = 4 << 20;
@@ -94,7 +95,8 @@ fn accesses_to_memory_that_is_registered_for_one_rail_are_not_striped() {
             }
         };
         assert!(read(&mut ends, None).expect("an access"), "not in place");
-        // Without its rail the access fails, and the data can go in packets. Over all rails it is made on those that are left.
+        // Without its rail the access fails, and the data can go in packets. Over all rails it is
+        // made on those that are left.
         let home = loads.iter().position(|&load| load != 0).expect("a rail");
         assert_eq!(read(&mut ends, Some(!(1 << home))).is_ok(), !one_rail);
     }

@@ -8,7 +8,8 @@ use crate::wire::rails::{Head, RailFrameKind};
 /// The epoch of the task that survives.
 const EPOCH: u64 = 9;
 
-/// Task 1 has died, task 0 has let it rejoin, and the process that takes its place has not looked yet: both.
+/// Task 1 has died, task 0 has let it rejoin, and the process that takes its place has not
+/// looked yet: both.
 fn replaced() -> (Rails<TestRail>, Rails<TestRail>, Arc<Network>) {
     let (mut ends, network) = unserved(2, 2, MemOptions::default());
     let former = ends.pop().expect("task 1");
@@ -61,7 +62,8 @@ fn receive(end: &mut Rails<TestRail>) -> Option<u8> {
     Some(first)
 }
 
-/// The survivor is ready first: its note is there before the successor has looked for the first time.
+/// The survivor is ready first: its note is there before the successor has looked for
+/// the first time.
 #[test]
 fn a_note_that_comes_before_the_peer_has_rejoined_is_no_contact() {
     let (mut survivor, mut successor, network) = replaced();

@@ -67,7 +67,8 @@ fn more_than_one_call_takes() {
 fn memory_that_ends_in_the_middle() {
     // SAFETY: it takes a number and gives a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-    // SAFETY: new memory that nothing else uses; only the kernel touches its second page after this.
+    // SAFETY: new memory that nothing else uses; only the kernel touches its second
+    // page after this.
     let start = unsafe {
         let start = mmap_anonymous(
             std::ptr::null_mut(),

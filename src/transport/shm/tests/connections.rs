@@ -30,7 +30,8 @@ fn begin_among(task: Task, key: &str, processes: &[Process], init_timeout: Durat
     let incarnation = u64::from_ne_bytes(crate::base::random::random());
     let (landmark, mark) = (landmark.address, landmark.mark);
     let hello = Hello { incarnation, landmark, mark, asymmetric, ..Hello::default() };
-    // All tasks are in this process, which must not count them as one: each is the first of a job of its own.
+    // All tasks are in this process, which must not count them as one: each is the first of a
+    // job of its own.
     let openings = Openings::from_env(&|_| None, &format!("{key} {incarnation:x}"), tasks, task);
     let settings = Settings {
         identity: &identity,
@@ -184,7 +185,8 @@ impl Connector for Counting {
     fn close(&mut self) {}
 }
 
-/// What waits for a peer is offered in every round of the dispatcher, and may wait for hundreds of peers.
+/// What waits for a peer is offered in every round of the dispatcher, and may wait for
+/// hundreds of peers.
 #[test]
 fn a_connection_is_asked_for_once() {
     let asked = Arc::new(AtomicUsize::new(0));

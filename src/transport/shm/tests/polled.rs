@@ -26,7 +26,8 @@ fn take(end: &mut ShmTransport) -> Option<(Task, u64)> {
     Some(found)
 }
 
-/// Each peer has sent something once, and then nothing any more: the rings of most of them are not polled.
+/// Each peer has sent something once, and then nothing any more: the rings of most of them
+/// are not polled.
 fn after_a_packet_of_each(tasks: u32) -> Vec<ShmTransport> {
     let mut ends = star(tasks);
     let (server, peers) = ends.split_first_mut().expect("a task");
@@ -111,8 +112,8 @@ fn a_quiet_peer_is_received_from_under_constant_load() {
     assert!(received);
 }
 
-/// Nor do peers that each send their next packet a little after the last one was taken: there is always a packet of one of them,
-/// and never a long streak of one.
+/// Nor do peers that each send their next packet a little after the last one was taken: there is
+/// always a packet of one of them, and never a long streak of one.
 #[test]
 fn a_quiet_peer_is_received_from_when_others_take_turns() {
     let mut ends = after_a_packet_of_each(PEERS);
@@ -152,8 +153,8 @@ fn a_quiet_peer_may_be_held_and_may_leave() {
     assert!(!ends[0].polled.selective() && ends[0].polled.tasks().is_empty());
 }
 
-/// Tasks send, receive, sleep, hold and part in an order that a seed decides. Each packet arrives, in order; a task that sleeps with
-/// a packet for it is woken.
+/// Tasks send, receive, sleep, hold and part in an order that a seed decides. Each packet arrives,
+/// in order; a task that sleeps with a packet for it is woken.
 #[test]
 fn any_order_of_steps() {
     for seed in 0..40 {

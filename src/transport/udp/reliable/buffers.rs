@@ -5,7 +5,8 @@ use crate::wire::datagram::MAP;
 /// Buffers that are kept for later, of each of the two lengths, at most.
 const KEPT: usize = 64;
 
-/// Bytes of a buffer behind the longest packet that it takes: for each fragment of it one, since they are equally long.
+/// Bytes of a buffer behind the longest packet that it takes: for each fragment of it one, since
+/// they are equally long.
 const BEHIND: usize = 64 * MAP;
 
 /// A buffer of words, so that what is in it begins at a multiple of 8.
@@ -51,7 +52,8 @@ impl Buffers {
         8 * self.long.words
     }
 
-    /// A buffer for `len` bytes, with any content; `None` when that is more than the longest packet has.
+    /// A buffer for `len` bytes, with any content; `None` when that is more than the
+    /// longest packet has.
     #[inline]
     pub fn take(&mut self, len: usize) -> Option<Buffer> {
         let words = len.div_ceil(8);

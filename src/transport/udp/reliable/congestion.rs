@@ -1,4 +1,5 @@
-//! How much may be in flight: CUBIC as RFC 9438 describes it, in bytes, so that a connection gets what one of TCP gets on the same link.
+//! How much may be in flight: CUBIC as RFC 9438 describes it, in bytes, so that a connection gets
+//! what one of TCP gets on the same link.
 
 use super::{Nanos, SECOND};
 
@@ -61,7 +62,8 @@ impl Congestion {
         self.window < self.threshold
     }
 
-    /// Bytes were acknowledged that were sent at `sent` while the window was what limited the sender.
+    /// Bytes were acknowledged that were sent at `sent` while the window was what
+    /// limited the sender.
     pub fn note_arrival(&mut self, now: Nanos, bytes: usize, sent: Nanos, round_trip: Nanos) {
         if self.recovery.is_some_and(|since| sent <= since) {
             return;

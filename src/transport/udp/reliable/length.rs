@@ -1,8 +1,10 @@
-//! How long datagrams are: as long as the interfaces of both tasks take them, or shorter where a link on the way takes less. Such a link drops
-//! what is longer without a word that can be believed.
+//! How long datagrams are: as long as the interfaces of both tasks take them, or shorter
+//! where a link on the way takes less. Such a link drops what is longer without a word that
+//! can be believed.
 //!
-//! There are three lengths: the longest, that of an Ethernet, and one that every path takes. The last is used at first, and a longer one
-//! when a probe of that length has had a reply. When datagrams of that length are lost, and none arrives, it begins again.
+//! There are three lengths: the longest, that of an Ethernet, and one that every path takes. The
+//! last is used at first, and a longer one when a probe of that length has had a reply. When
+//! datagrams of that length are lost, and none arrives, it begins again.
 
 use super::{MILLISECOND, Nanos, OVERHEAD, Parameters, SECOND};
 
@@ -40,7 +42,8 @@ pub struct Length {
     probes: [u64; TRIES],
     /// There are packets that are longer than what is used.
     wanted: bool,
-    /// Something has arrived since the candidate was chosen: a peer that is silent says nothing of lengths.
+    /// Something has arrived since the candidate was chosen: a peer that is silent says
+    /// nothing of lengths.
     heard: bool,
     /// Fragments that were lost since one as long as the shortest of them has arrived.
     lost: u8,
@@ -78,14 +81,15 @@ impl Length {
         self.wanted = true;
     }
 
-    /// When the next probe is to be sent; `busy`: there is something to send. Otherwise only the longest length is tried.
+    /// When the next probe is to be sent; `busy`: there is something to send. Otherwise only the
+    /// longest length is tried.
     pub fn due(&self, busy: bool) -> Option<Nanos> {
         let begins = self.candidate == self.most && self.tries < TRIES;
         (self.wanted && self.used < self.most && (busy || begins)).then_some(self.at)
     }
 
-    /// The length of the probe that is to be sent now, with this number; `None`: there is nothing to try for a while. A reply is awaited for
-    /// `timeout`.
+    /// The length of the probe that is to be sent now, with this number; `None`: there is nothing
+    /// to try for a while. A reply is awaited for `timeout`.
     pub fn probe(&mut self, now: Nanos, number: u64, timeout: Nanos) -> Option<usize> {
         if self.candidate == self.used {
             self.candidate = self.most;

@@ -1,13 +1,16 @@
-//! The reliable core: packets over a network that loses, duplicates, reorders and delays datagrams. Each packet that was taken
-//! arrives exactly once, in any order.
+//! The reliable core: packets over a network that loses, duplicates, reorders and delays datagrams.
+//! Each packet that was taken arrives exactly once, in any order.
 //!
-//! It has no socket, no clock and no thread. What arrives and the time go in ([`Connection::receive`], [`Connection::transmit`]), and what is
-//! to be sent comes out, with the moment at which it must be asked again ([`Connection::due`]). A [`Connection`] is one incarnation:
-//! when a task parts from a peer and lets it rejoin, it makes another one, with another number.
+//! It has no socket, no clock and no thread. What arrives and the time go in
+//! ([`Connection::receive`], [`Connection::transmit`]), and what is to be sent comes out, with the
+//! moment at which it must be asked again ([`Connection::due`]). A [`Connection`] is one
+//! incarnation: when a task parts from a peer and lets it rejoin, it makes another one, with
+//! another number.
 //!
-//! The owner seals what is sent with keys that follow from the numbers of both sides, and opens what arrives. It passes on only what was sealed
-//! for the number of this connection, together with the number of the other side, and the number that the seal has given to
-//! the datagram. docs/design/0017-udp.md has the reasons.
+//! The owner seals what is sent with keys that follow from the numbers of both sides, and opens
+//! what arrives. It passes on only what was sealed for the number of this connection, together with
+//! the number of the other side, and the number that the seal has given to the datagram.
+//! docs/design/0017-udp.md has the reasons.
 
 mod buffers;
 mod congestion;
@@ -41,7 +44,8 @@ const OVERHEAD: usize = HEADER + 32 + 28;
 /// The first time between two hellos, and the longest.
 const FIRST_HELLO: Nanos = 20 * MILLISECOND;
 const LAST_HELLO: Nanos = 500 * MILLISECOND;
-/// The longest interval between two messages of the end, and between repetitions of what was sent before it: the end is not awaited for long.
+/// The longest interval between two messages of the end, and between repetitions of what was sent
+/// before it: the end is not awaited for long.
 const LAST_CLOSE: Nanos = 100 * MILLISECOND;
 
 /// What both sides of a connection have in common, and how often they acknowledge.
@@ -51,7 +55,8 @@ pub struct Parameters {
     pub unit: usize,
     /// Bytes of a packet in one datagram that every link takes: `unit`, if that is less.
     pub base: usize,
-    /// Fragments that the receiver has room for: at most 64 times [`MAP`], and at least as many as the longest packet has.
+    /// Fragments that the receiver has room for: at most 64 times [`MAP`], and at least as many as
+    /// the longest packet has.
     pub window: u16,
     /// Fragments that are acknowledged together, at most.
     pub acknowledge_every: u16,
@@ -100,14 +105,16 @@ pub struct Sending {
     pub transmission: u64,
     /// The datagram's content.
     pub content: Content,
-    /// The datagram may be longer than a link on the way takes: the system is to send it in parts if it must.
+    /// The datagram may be longer than a link on the way takes: the system is to send it in
+    /// parts if it must.
     pub in_parts: bool,
 }
 
 /// The content of a datagram. What is seldom sent is not in it: it is moved for each fragment.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
-    /// How the connection is made ([`Connection::hello`]). It is not sealed with the connection's keys.
+    /// How the connection is made ([`Connection::hello`]). It is not sealed with the
+    /// connection's keys.
     Hello,
     /// A header alone.
     Header([u8; HEADER]),
@@ -128,7 +135,8 @@ pub struct Happened {
     pub kick: bool,
     /// There may be room that was missing before, or the connection has another state.
     pub progress: bool,
-    /// The hello is of another incarnation of the peer than this connection's: a claim that is not proven.
+    /// The hello is of another incarnation of the peer than this connection's: a claim that
+    /// is not proven.
     pub claim: bool,
 }
 
@@ -166,7 +174,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that is to be made. `hello` is what this task says; [`Hello::yours`] is 0, or the number that the peer has claimed.
+    /// A connection that is to be made. `hello` is what this task says; [`Hello::yours`] is 0, or
+    /// the number that the peer has claimed.
     pub fn new(hello: Hello, parameters: &Parameters, now: Nanos) -> Self {
         debug_assert!(usize::from(parameters.window) <= 64 * MAP && parameters.unit != 0);
         Self {
@@ -194,7 +203,8 @@ impl Connection {
         }
     }
 
-    /// Makes a connection of another incarnation of this, which is not up: what was taken is sent in that one.
+    /// Makes a connection of another incarnation of this, which is not up: what was taken is
+    /// sent in that one.
     pub fn begin_again(&mut self, hello: Hello, parameters: &Parameters, now: Nanos) {
         debug_assert!(self.state == State::Opening);
         let again = Self::new(hello, parameters, now);
@@ -202,7 +212,8 @@ impl Connection {
         (self.sender, self.closing, self.statistics) = (sender, closing, statistics);
     }
 
-    /// Cuts what was taken as the two sides have agreed, and has room accordingly. Nothing but hellos has gone between them.
+    /// Cuts what was taken as the two sides have agreed, and has room accordingly. Nothing but
+    /// hellos has gone between them.
     pub fn agree(&mut self, parameters: &Parameters) {
         debug_assert!(self.state == State::Opening);
         self.sender.agree(parameters);
@@ -262,14 +273,16 @@ impl Connection {
         !self.closing && self.state != State::Closed && self.sender.has_room(len)
     }
 
-    /// A packet found no room ([`Self::has_room`]): it is noticed when there is some, also if what the peer says of it is lost.
+    /// A packet found no room ([`Self::has_room`]): it is noticed when there is some, also if what
+    /// the peer says of it is lost.
     pub fn await_room(&mut self, now: Nanos) {
         if self.state == State::Up {
             self.sender.await_room(now);
         }
     }
 
-    /// Takes a packet: the first `len` bytes of the buffer, of which `head_len` are the head. There must be room ([`Self::has_room`]).
+    /// Takes a packet: the first `len` bytes of the buffer, of which `head_len` are the head. There
+    /// must be room ([`Self::has_room`]).
     #[inline]
     pub fn push(&mut self, now: Nanos, buffer: Buffer, head_len: usize, len: usize) {
         debug_assert!(self.has_room(len) && head_len <= len && len != 0);
@@ -294,14 +307,15 @@ impl Connection {
         self.arrived.len()
     }
 
-    /// A packet that was taken is not needed any more. Its buffer goes back to [`Buffers`]. Returns whether the peer must know of the room at
-    /// once.
+    /// A packet that was taken is not needed any more. Its buffer goes back to [`Buffers`]. Returns
+    /// whether the peer must know of the room at once.
     #[inline]
     pub fn release(&mut self, fragments: u16) -> bool {
         self.receiver.release(fragments)
     }
 
-    /// How many fragments the peer has, or has had, room for: this grows when the peer's program takes packets.
+    /// How many fragments the peer has, or has had, room for: this grows when the peer's program
+    /// takes packets.
     pub fn granted(&self) -> u64 {
         self.sender.granted()
     }
@@ -384,8 +398,8 @@ impl Connection {
         Happened { progress: true, ..Happened::default() }
     }
 
-    /// The content of a datagram has arrived that was sealed for this connection, by the side that has the number `theirs`, as
-    /// its datagram `transmission`.
+    /// The content of a datagram has arrived that was sealed for this connection, by the side that
+    /// has the number `theirs`, as its datagram `transmission`.
     #[inline]
     pub fn receive(
         &mut self,

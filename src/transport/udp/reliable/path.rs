@@ -1,4 +1,5 @@
-//! The way to the peer, as the sender knows it: round trip, congestion window, pace and length of datagrams, and what is in flight.
+//! The way to the peer, as the sender knows it: round trip, congestion window, pace and length of
+//! datagrams, and what is in flight.
 
 use super::congestion::Congestion;
 use super::length::Length;
@@ -7,7 +8,8 @@ use super::round_trip::RoundTrip;
 use super::{Nanos, OVERHEAD, Parameters};
 use std::collections::VecDeque;
 
-/// A datagram is lost when one has arrived that was sent this many later, on a network that keeps the order.
+/// A datagram is lost when one has arrived that was sent this many later, on a network that
+/// keeps the order.
 const REORDERED: u64 = 3;
 
 /// The way of one connection.

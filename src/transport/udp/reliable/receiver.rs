@@ -1,4 +1,5 @@
-//! What arrives: each fragment once, packets as soon as they are complete, and what is to be acknowledged.
+//! What arrives: each fragment once, packets as soon as they are complete, and what is to
+//! be acknowledged.
 
 use super::buffers::{self, Buffer, Buffers};
 use super::{Nanos, Parameters};
@@ -235,7 +236,8 @@ impl Receiver {
         self.due.get_or_insert(now + self.delay);
     }
 
-    /// A packet was given back: there is room for as many fragments more. Returns whether an acknowledgement must leave at once.
+    /// A packet was given back: there is room for as many fragments more. Returns whether an
+    /// acknowledgement must leave at once.
     #[inline]
     pub fn release(&mut self, fragments: u16) -> bool {
         self.released += u64::from(fragments);
@@ -260,8 +262,8 @@ impl Receiver {
         if self.at_once { Some(0) } else { self.due }
     }
 
-    /// What the header of a datagram says that leaves now: the acknowledged number, the echo, the room and the delay. `map` says whether
-    /// what is behind the acknowledged number goes with it.
+    /// What the header of a datagram says that leaves now: the acknowledged number, the echo, the
+    /// room and the delay. `map` says whether what is behind the acknowledged number goes with it.
     pub fn report(&mut self, now: Nanos, map: bool) -> (u64, u64, u16, u16) {
         let room = self.limit() - self.next;
         self.advertised = self.advertised.max(self.limit());
@@ -272,7 +274,8 @@ impl Receiver {
         (self.next, self.echo, room as u16, delay)
     }
 
-    /// The map of what has arrived behind the acknowledged number, in bytes, and how many these are.
+    /// The map of what has arrived behind the acknowledged number, in bytes, and how
+    /// many these are.
     pub fn map(&self) -> ([u8; 8 * MAP], usize) {
         let mut bytes = [0; 8 * MAP];
         let mut len = 0;

@@ -11,8 +11,8 @@ pub const GRANULARITY: Nanos = MILLISECOND;
 /// What fewer samples than this have in common may be a peer that has not looked.
 const ENOUGH: u8 = 4;
 
-/// No way is longer, between any two places on the ground with a satellite or two between them: what takes longer is a peer that has not
-/// looked, or a queue.
+/// No way is longer, between any two places on the ground with a satellite or two between them:
+/// what takes longer is a peer that has not looked, or a queue.
 const LONGEST_WAY: Nanos = 2_000 * MILLISECOND;
 
 /// The estimate for one connection.
@@ -28,7 +28,8 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// A datagram was acknowledged `sample` after it was sent, of which the receiver has waited for `delay`.
+    /// A datagram was acknowledged `sample` after it was sent, of which the receiver has
+    /// waited for `delay`.
     pub fn note(&mut self, sample: Nanos, delay: Nanos) {
         let sample = sample.min(LONGEST_WAY);
         self.least = if self.known { self.least.min(sample) } else { sample };
@@ -50,13 +51,14 @@ impl RoundTrip {
         if self.known { self.smoothed } else { INITIAL }
     }
 
-    /// How long the way itself is, as far as it is known; 0 before. The program of a peer may look at its network after a long time only:
-    /// a few samples say nothing.
+    /// How long the way itself is, as far as it is known; 0 before. The program of a peer may look
+    /// at its network after a long time only: a few samples say nothing.
     pub fn way(&self) -> Nanos {
         if self.samples < ENOUGH { 0 } else { self.least }
     }
 
-    /// After this time without an acknowledgement something is sent again, besides what the receiver may wait.
+    /// After this time without an acknowledgement something is sent again, besides what the
+    /// receiver may wait.
     pub fn timeout(&self) -> Nanos {
         if self.known { self.smoothed + (4 * self.variation).max(GRANULARITY) } else { 3 * INITIAL }
     }

@@ -1,4 +1,5 @@
-//! What leaves: packets cut into fragments, each kept until it is acknowledged; which of them are lost, and what may be sent now.
+//! What leaves: packets cut into fragments, each kept until it is acknowledged; which of them are
+//! lost, and what may be sent now.
 
 #[cfg(any(test, feature = "fuzz"))]
 mod check;
@@ -11,7 +12,8 @@ use super::{Nanos, OVERHEAD, Parameters, Statistics};
 use crate::wire::datagram::{Fragment, NO_DELAY};
 use std::collections::VecDeque;
 
-/// A datagram is lost when one has arrived that was sent this many later, at most: on a network that was seen not to keep the order.
+/// A datagram is lost when one has arrived that was sent this many later, at most: on a network
+/// that was seen not to keep the order.
 const MOST_REORDERED: u64 = 64;
 
 /// Fragments that the timer sends again.
@@ -139,7 +141,8 @@ impl Sender {
         }
     }
 
-    /// Cuts again what was taken; nothing was sent yet. There may be more fragments than are kept otherwise: they are not longer together.
+    /// Cuts again what was taken; nothing was sent yet. There may be more fragments than are kept
+    /// otherwise: they are not longer together.
     pub fn agree(&mut self, parameters: &Parameters) {
         debug_assert!(self.unsent == 0 && self.first == 0);
         if self.longest_unit == parameters.unit && self.most == usize::from(parameters.window) {
@@ -174,15 +177,17 @@ impl Sender {
         self.pieces.len() + fragments <= self.most && self.end() + fragments as u64 <= self.limit
     }
 
-    /// A packet found no room: the peer is asked whether it has room when the timer ends, since what it says may be lost.
+    /// A packet found no room: the peer is asked whether it has room when the timer ends, since
+    /// what it says may be lost.
     pub fn await_room(&mut self, now: Nanos) {
         if !std::mem::replace(&mut self.awaits_room, true) && self.pieces.is_empty() {
             self.path.since = now;
         }
     }
 
-    /// Takes a packet: `len` bytes of the buffer, `head_len` of them its head. All of its fragments are equally long, so that the kernel can
-    /// send them as one train, also with those of the next packet: zeros fill the last one up.
+    /// Takes a packet: `len` bytes of the buffer, `head_len` of them its head. All of its fragments
+    /// are equally long, so that the kernel can send them as one train, also with those of the next
+    /// packet: zeros fill the last one up.
     #[inline]
     pub fn push(&mut self, now: Nanos, mut buffer: Buffer, head_len: usize, len: usize) {
         if self.pieces.is_empty() {
@@ -260,7 +265,8 @@ impl Sender {
         Some(&buffers::bytes(&packet.buffer, from + packet.unit)[from..])
     }
 
-    /// An acknowledgement has arrived. `last` is the number of the last transmission. Returns whether it says anything new.
+    /// An acknowledgement has arrived. `last` is the number of the last transmission. Returns
+    /// whether it says anything new.
     pub fn note(
         &mut self,
         now: Nanos,
@@ -391,8 +397,8 @@ impl Sender {
         Some(Next::Fragment(fragment, in_parts))
     }
 
-    /// The fragment that is to be sent now, if any, and whether it may be longer than the path takes. While [`Self::next`] has fragments at
-    /// one moment, it has nothing else.
+    /// The fragment that is to be sent now, if any, and whether it may be longer than the path
+    /// takes. While [`Self::next`] has fragments at one moment, it has nothing else.
     #[inline]
     pub fn next_fragment(
         &mut self,

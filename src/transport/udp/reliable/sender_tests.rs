@@ -55,7 +55,8 @@ impl End {
     }
 }
 
-/// What was in the buffer before, of a packet to another task, does not leave with the last fragment.
+/// What was in the buffer before, of a packet to another task, does not leave with the
+/// last fragment.
 #[test]
 fn fragments_are_equally_long_and_filled_up_with_zeros() {
     for len in [1, 99, 100, 101, 201, 250, 299, 300, 997] {
@@ -218,7 +219,8 @@ fn there_is_room_for_a_window_of_fragments() {
     end.sender.check();
 }
 
-/// An acknowledgement changes the pace: what the pacer has held up is due at once, to be asked again.
+/// An acknowledgement changes the pace: what the pacer has held up is due at once, to
+/// be asked again.
 #[test]
 fn what_the_pacer_holds_up_is_looked_at_again_after_an_acknowledgement() {
     let mut end = End::with(30);
@@ -235,7 +237,8 @@ fn what_the_pacer_holds_up_is_looked_at_again_after_an_acknowledgement() {
     assert_eq!(end.sender.due(end.now), Some(end.now));
 }
 
-/// What was taken before the peer's datagrams were known to be shorter needs more room than there is.
+/// What was taken before the peer's datagrams were known to be shorter needs more room
+/// than there is.
 #[test]
 fn fragments_that_were_cut_again_and_have_no_room_are_asked_for() {
     let parameters = Parameters { window: 4, ..PARAMETERS };

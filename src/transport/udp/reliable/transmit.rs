@@ -5,8 +5,8 @@ use super::{Connection, Content, LAST_CLOSE, LAST_HELLO, MILLISECOND, Nanos, Sen
 use crate::wire::datagram::{DatagramKind, Header};
 
 impl Connection {
-    /// What is to be sent now, if anything. Everything that is returned must be sealed and sent in this order; what the device does not
-    /// take is lost.
+    /// What is to be sent now, if anything. Everything that is returned must be sealed and sent in
+    /// this order; what the device does not take is lost.
     #[inline]
     pub fn transmit(&mut self, now: Nanos) -> Option<Sending> {
         if !self.confirmed
@@ -52,7 +52,8 @@ impl Connection {
         due.then(|| self.acknowledgement(now))
     }
 
-    /// [`Self::transmit`], when that has returned a fragment at this moment: another fragment, if there is one, with less work.
+    /// [`Self::transmit`], when that has returned a fragment at this moment: another fragment, if
+    /// there is one, with less work.
     #[inline]
     pub fn transmit_another(&mut self, now: Nanos) -> Option<Sending> {
         let transmission = self.transmission + 1;
@@ -96,8 +97,8 @@ impl Connection {
         Sending { transmission: self.transmission, content: Content::Map(bytes, len), in_parts: false }
     }
 
-    /// Whether [`Self::transmit`] has nothing now, unless a timer has ended: what costs less than [`Self::due`] shows it. Where that is not
-    /// enough, false.
+    /// Whether [`Self::transmit`] has nothing now, unless a timer has ended: what costs less than
+    /// [`Self::due`] shows it. Where that is not enough, false.
     #[inline]
     pub fn is_quiet(&self, now: Nanos) -> bool {
         self.confirmed
@@ -115,7 +116,8 @@ impl Connection {
         self.sender.timer_has_ended(now)
     }
 
-    /// When [`Self::transmit`] has something next, if nothing arrives before. A moment that has passed means: now.
+    /// When [`Self::transmit`] has something next, if nothing arrives before. A moment that has
+    /// passed means: now.
     pub fn due(&self, now: Nanos) -> Option<Nanos> {
         let hello = (!self.confirmed && self.state != State::Closed).then_some(self.hello_at);
         if self.state == State::Opening {

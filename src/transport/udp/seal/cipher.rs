@@ -1,7 +1,8 @@
 //! What protects the datagrams of one direction of a connection: AEGIS-128X2, or a constant tag.
 //!
-//! AEGIS has no key schedule: a datagram begins with the key and its nonce. The nonce is the number of the datagram, added by exclusive or to
-//! bytes that only the two tasks know, as in TLS 1.3: equal numbers of two connections have different nonces, too.
+//! AEGIS has no key schedule: a datagram begins with the key and its nonce. The nonce is the number
+//! of the datagram, added by exclusive or to bytes that only the two tasks know, as in TLS 1.3:
+//! equal numbers of two connections have different nonces, too.
 
 use super::{Security, TAG};
 use aegis::aegis128x2::{Aegis128X2, Key, Nonce};
@@ -31,7 +32,8 @@ impl Cipher {
         }
     }
 
-    /// Protects the content of the datagram with this number, which is used once, and the bytes before it; returns the tag.
+    /// Protects the content of the datagram with this number, which is used once, and the bytes
+    /// before it; returns the tag.
     #[inline]
     pub(super) fn seal(&self, number: u64, before: &[u8], content: &mut [u8]) -> [u8; TAG] {
         match self {
@@ -40,8 +42,8 @@ impl Cipher {
         }
     }
 
-    /// Whether the tag is right, in a time that does not depend on where it differs; the content is decrypted then, and erased or left as it
-    /// is otherwise.
+    /// Whether the tag is right, in a time that does not depend on where it differs; the content is
+    /// decrypted then, and erased or left as it is otherwise.
     #[inline]
     pub(super) fn open(&self, number: u64, before: &[u8], content: &mut [u8], tag: &[u8; TAG]) -> bool {
         match self {

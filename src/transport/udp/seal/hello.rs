@@ -1,8 +1,9 @@
-//! The messages by which two tasks connect: a [`Hello`] in an envelope whose tag every task of the job can make, before there are keys of a
-//! connection. Its number is 0, which no datagram of a connection has.
+//! The messages by which two tasks connect: a [`Hello`] in an envelope whose tag every task of the
+//! job can make, before there are keys of a connection. Its number is 0, which no datagram of a
+//! connection has.
 //!
-//! The tag covers the receiver, too. A hello may have been recorded and sent again, so that it alone is only a claim
-//! (docs/design/0017-udp.md).
+//! The tag covers the receiver, too. A hello may have been recorded and sent again, so that it
+//! alone is only a claim (docs/design/0017-udp.md).
 
 use super::key::JobKey;
 use super::{Claim, ENVELOPE, TAG};

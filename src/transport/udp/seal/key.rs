@@ -7,12 +7,12 @@ use crate::wire::frame::Task;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// The version of all that is sent: it is raised when that changes. Tasks with different ones have no key in common, and refuse each other's
-/// hellos.
+/// The version of all that is sent: it is raised when that changes. Tasks with different ones have
+/// no key in common, and refuse each other's hellos.
 const VERSION: u8 = 2;
 
-/// What is derived from the job's secret: makes and checks the messages by which two tasks connect, and the keys of their
-/// connection.
+/// What is derived from the job's secret: makes and checks the messages by which two tasks connect,
+/// and the keys of their connection.
 #[derive(Clone)]
 pub struct JobKey {
     security: Security,
@@ -77,8 +77,9 @@ impl JobKey {
         self.security
     }
 
-    /// The tag of a message by which tasks connect: that of its parts, one after another. Equal messages have equal tags: the message must carry what makes a recorded
-    /// one useless, such as the random bytes of the other end. In every mode.
+    /// The tag of a message by which tasks connect: that of its parts, one after another. Equal
+    /// messages have equal tags: the message must carry what makes a recorded one useless, such as
+    /// the random bytes of the other end. In every mode.
     pub fn tag(&self, parts: &[&[u8]]) -> [u8; TAG] {
         let whole = mac(&self.tags, parts);
         *whole.first_chunk().expect("32 bytes")
@@ -89,9 +90,9 @@ impl JobKey {
         updated(&self.tags, parts).verify_truncated_left(tag).is_ok()
     }
 
-    /// Both directions of the connection between the end of this task and that of its peer, which the tasks have exchanged in messages
-    /// with tags. The two tasks get what belongs together; two connections have no key in common, because each end has new
-    /// random bytes.
+    /// Both directions of the connection between the end of this task and that of its peer, which
+    /// the tasks have exchanged in messages with tags. The two tasks get what belongs together; two
+    /// connections have no key in common, because each end has new random bytes.
     pub fn connect(&self, own: &End, peer: &End) -> (Sealer, Opener) {
         let direction = |from: &End, to: &End| mac(&self.keys, &[&from.bytes(), &to.bytes()]);
         let sealer = Sealer {
@@ -140,7 +141,8 @@ impl std::fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// The number that the next datagram gets. Every call of [`Self::seal`] uses one, also for content that is sent again.
+    /// The number that the next datagram gets. Every call of [`Self::seal`] uses one, also for
+    /// content that is sent again.
     pub fn next_number(&self) -> u64 {
         self.last.wrapping_add(1)
     }
@@ -152,10 +154,12 @@ impl Sealer {
         self.last = number - 1;
     }
 
-    /// Seals one datagram, whose content is that of both pieces, at the start of `place`; returns how long it is.
+    /// Seals one datagram, whose content is that of both pieces, at the start of `place`; returns
+    /// how long it is.
     ///
     /// # Panics
-    /// `place` is shorter than [`ENVELOPE`] and the pieces; or 2^64 - 1 datagrams were sealed, after which no number is new.
+    /// `place` is shorter than [`ENVELOPE`] and the pieces; or 2^64 - 1 datagrams were sealed,
+    /// after which no number is new.
     #[inline]
     pub fn seal(&mut self, [first, second]: [&[u8]; 2], place: &mut [u8]) -> usize {
         self.last = self.last.checked_add(1).expect("no number is used twice");
@@ -195,7 +199,8 @@ impl Opener {
     /// The content of a datagram, decrypted in its place.
     ///
     /// # Errors
-    /// The datagram is not the peer's, or was opened before: nothing has changed, except bytes of the datagram.
+    /// The datagram is not the peer's, or was opened before: nothing has changed, except bytes
+    /// of the datagram.
     #[inline]
     pub fn open<'a>(&mut self, datagram: &'a mut [u8]) -> Result<&'a [u8], Refused> {
         let claim = Claim::of(datagram).ok_or(Refused::Forged)?;

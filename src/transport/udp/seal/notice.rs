@@ -1,8 +1,10 @@
-//! What tasks learn about the life of a task: a [`Notice`] in an envelope whose tag every task of the job can make, as that of a
-//! hello. It is outside of any connection: tasks that have parted, or have had no contact, send it, too.
+//! What tasks learn about the life of a task: a [`Notice`] in an envelope whose tag every task of
+//! the job can make, as that of a hello. It is outside of any connection: tasks that have parted,
+//! or have had no contact, send it, too.
 //!
-//! What a notice says stays true within an opening of LAPI, so that one that was recorded and is sent again does no harm there; in another
-//! opening the job has another key. A receipt holds for the process that has sent it, which it names.
+//! What a notice says stays true within an opening of LAPI, so that one that was recorded and is
+//! sent again does no harm there; in another opening the job has another key. A receipt holds for
+//! the process that has sent it, which it names.
 
 use super::key::JobKey;
 use super::{Claim, ENVELOPE, TAG};

@@ -1,5 +1,5 @@
-//! Which numbers of datagrams were accepted: a sliding window, as RFC 6479 has it. Its bits lie in a circle of words, and moving it
-//! clears whole words only.
+//! Which numbers of datagrams were accepted: a sliding window, as RFC 6479 has it. Its bits lie in
+//! a circle of words, and moving it clears whole words only.
 
 /// How many words the circle has.
 const WORDS: usize = 128;
@@ -34,8 +34,8 @@ impl Default for Window {
 }
 
 impl Window {
-    /// A number that is below the highest one by less than this is always judged exactly. The circle's oldest word may be
-    /// in use in part.
+    /// A number that is below the highest one by less than this is always judged exactly. The
+    /// circle's oldest word may be in use in part.
     pub const SPAN: u64 = (WORDS as u64 - 1) * BITS;
 
     /// A window that has accepted nothing.

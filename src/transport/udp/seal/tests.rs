@@ -137,8 +137,9 @@ fn tasks_of_another_version_refuse_everything() {
     }
 }
 
-/// What tasks send each other stays the same in builds for all processors. Who changes it raises the version of the keys. The expected bytes
-/// were computed by another implementation, which follows the specification word by word.
+/// What tasks send each other stays the same in builds for all processors. Who changes it raises
+/// the version of the keys. The expected bytes were computed by another implementation, which
+/// follows the specification word by word.
 #[test]
 fn a_known_datagram_has_known_bytes() {
     let (a, b) = (End { task: 3, epoch: 1, nonce: [1; 16] }, End { task: 5, epoch: 2, nonce: [2; 16] });

@@ -1,10 +1,12 @@
-//! A second socket at the address and port of the first, which is connected to one peer: the kernel keeps the route of what is sent there,
-//! and finds the socket of what comes from there with less work. It passes datagrams of the peer to this one, and all others to the first.
+//! A second socket at the address and port of the first, which is connected to one peer: the kernel
+//! keeps the route of what is sent there, and finds the socket of what comes from there with less
+//! work. It passes datagrams of the peer to this one, and all others to the first.
 //!
-//! Both are bound when the first is opened, before anybody knows its port: for that moment, and never again, another socket of the same user
-//! could be bound to the port too. Afterwards this one is only connected: to a peer or, while there is none that has most of the traffic,
-//! to itself, so that nothing arrives. While it is being connected to another peer, datagrams of any peer may arrive here. So the source of
-//! a datagram is always read, and both sockets are received from.
+//! Both are bound when the first is opened, before anybody knows its port: for that moment, and
+//! never again, another socket of the same user could be bound to the port too. Afterwards this one
+//! is only connected: to a peer or, while there is none that has most of the traffic, to itself, so
+//! that nothing arrives. While it is being connected to another peer, datagrams of any peer may
+//! arrive here. So the source of a datagram is always read, and both sockets are received from.
 
 use super::messages::Demand;
 use rustix::net::sockopt::set_socket_reuseport;
@@ -16,7 +18,8 @@ const SELDOM: u8 = 8;
 /// How seldom the socket is polled on which less arrives while this one is connected to itself.
 const HARDLY_EVER: u8 = 64;
 
-/// Calls in a row that the connected socket refuses, after which it is used no more until another peer is preferred.
+/// Calls in a row that the connected socket refuses, after which it is used no more until another
+/// peer is preferred.
 const PATIENCE: u8 = 16;
 
 /// The second socket.
@@ -32,11 +35,13 @@ pub(super) struct Connected {
 }
 
 impl Connected {
-    /// Binds `second`, a socket like `first`, to the address of that one, and connects it to itself. `None`: this system does not take it.
+    /// Binds `second`, a socket like `first`, to the address of that one, and connects it to
+    /// itself. `None`: this system does not take it.
     pub(super) fn bind(first: &OwnedFd, second: OwnedFd, local: SocketAddr) -> Option<Self> {
         let shared = |value| set_socket_reuseport(first, value).and(set_socket_reuseport(&second, value));
         let bound = shared(true).and_then(|()| rustix::net::bind(&second, &local));
-        // From now on no other socket can be bound to the port, whichever of the two it would be beside.
+        // From now on no other socket can be bound to the port, whichever of the two it
+        // would be beside.
         let closed = [first, &second].map(|socket| set_socket_reuseport(socket, false));
         let (true, [Ok(()), Ok(())]) = (bound.is_ok(), closed) else { return None };
         let turns = Turns::default();
@@ -57,7 +62,8 @@ impl Connected {
         self.turns = Turns::default();
         match peer {
             Some(peer) if self.connect(peer) => self.peer = Some(peer),
-            // Connected to nothing it receives a part of what is meant for the first socket, and is received from as well.
+            // Connected to nothing it receives a part of what is meant for the first socket, and is
+            // received from as well.
             _ => _ = self.connect(self.itself()),
         }
     }
@@ -68,8 +74,8 @@ impl Connected {
         self.refused = 0;
     }
 
-    /// A call was refused: there was an error that has waited in the socket, as any host can cause one by ICMP, or one of this datagram. The first
-    /// socket takes what it was to send.
+    /// A call was refused: there was an error that has waited in the socket, as any host can cause
+    /// one by ICMP, or one of this datagram. The first socket takes what it was to send.
     #[cold]
     pub(super) fn note_refused(&mut self) {
         self.refused += 1;
@@ -102,8 +108,8 @@ impl Connected {
     }
 }
 
-/// Which polls also look at the socket on which less arrives. After one that has found something these are all, and then fewer and
-/// fewer of them.
+/// Which polls also look at the socket on which less arrives. After one that has found something
+/// these are all, and then fewer and fewer of them.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     /// Polls that have left it out, one after another.
@@ -124,7 +130,8 @@ impl Turns {
         next
     }
 
-    /// The socket was looked at, and something was there or not. It is looked at once in `seldom` polls at least.
+    /// The socket was looked at, and something was there or not. It is looked at once in `seldom`
+    /// polls at least.
     #[inline]
     pub(super) fn note(&mut self, found: bool, seldom: u8) {
         self.interval = if found { 1 } else { (2 * self.interval).clamp(1, seldom) };

@@ -1,7 +1,9 @@
-//! sendmmsg and recvmmsg behind safe functions. Nothing outside of this file sends or receives on a socket of UDP.
+//! sendmmsg and recvmmsg behind safe functions. Nothing outside of this file sends or receives on a
+//! socket of UDP.
 //!
-//! A message is one datagram, or a *train*: datagrams of one length to one address, of which the last one may be shorter. The
-//! kernel takes a train as one message with UDP_SEGMENT, and hands one over with UDP_GRO.
+//! A message is one datagram, or a *train*: datagrams of one length to one address, of which the
+//! last one may be shorter. The kernel takes a train as one message with UDP_SEGMENT, and hands one
+//! over with UDP_GRO.
 
 use super::super::device::Datagram;
 use super::super::sockaddr;
@@ -54,8 +56,9 @@ impl Outgoing {
         Self { headers, names, controls: Box::new([Control([0; 64]); OUTGOING]), pieces }
     }
 
-    /// Sends the trains, which consist of the first of these datagrams; returns how many trains the kernel has taken, at least one. Does
-    /// not block. `connected`: the socket is connected to the address of all of them.
+    /// Sends the trains, which consist of the first of these datagrams; returns how many trains the
+    /// kernel has taken, at least one. Does not block. `connected`: the socket is connected to the
+    /// address of all of them.
     ///
     /// # Errors
     /// That of the first train, or one that has waited in the socket: none was taken.
@@ -110,8 +113,9 @@ impl Outgoing {
             }
         }
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        // SAFETY: the headers point to names, pieces and controls of this object, and the pieces to bytes of datagrams, which are
-        // borrowed; the calls only read what they point to. There are as many headers as trains: more would have panicked.
+        // SAFETY: the headers point to names, pieces and controls of this object, and the pieces to
+        // bytes of datagrams, which are borrowed; the calls only read what they point to. There are
+        // as many headers as trains: more would have panicked.
         let sent = unsafe {
             if trains.len() == 1 {
                 // It takes less time for one message.
@@ -124,7 +128,8 @@ impl Outgoing {
         usize::try_from(sent).map_err(|_| last_error())
     }
 
-    /// Sends the datagrams that follow each other in `bytes`, of `segment` bytes each, as one train, by a socket that is connected. Does not block.
+    /// Sends the datagrams that follow each other in `bytes`, of `segment` bytes each, as one
+    /// train, by a socket that is connected. Does not block.
     ///
     /// # Errors
     /// The errors of [`Self::send`].
@@ -142,7 +147,8 @@ impl Outgoing {
         header.msg_controllen = set_segment(&mut self.controls[0], segment) as _;
         header.msg_control = (&raw mut self.controls[0]).cast();
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        // SAFETY: the header points to the piece and the control, and the piece to bytes that are borrowed; the call only reads them.
+        // SAFETY: the header points to the piece and the control, and the piece to bytes that are
+        // borrowed; the call only reads them.
         let len = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const self.headers[0].msg_hdr, flags) };
         if len < 0 { Err(last_error()) } else { Ok(()) }
     }
@@ -159,7 +165,8 @@ pub(super) struct Message<'a> {
     pub(super) segment: usize,
 }
 
-/// How many messages a call on a socket asks for: where one comes at a time, to ask for more costs half as much again.
+/// How many messages a call on a socket asks for: where one comes at a time, to ask for more costs
+/// half as much again.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
     several: bool,
@@ -172,7 +179,8 @@ impl Demand {
         if self.several { INCOMING } else { 1 }
     }
 
-    /// A call has received this number of messages. Two calls that find something, one after the other, show that there are several.
+    /// A call has received this number of messages. Two calls that find something, one after the
+    /// other, show that there are several.
     fn note(&mut self, received: usize) {
         let again = self.found && !self.several;
         self.found = received != 0;
@@ -180,7 +188,8 @@ impl Demand {
     }
 }
 
-/// What recvmmsg needs of memory: about a megabyte, which takes pages only as far as messages fill it.
+/// What recvmmsg needs of memory: about a megabyte, which takes pages only as far as
+/// messages fill it.
 pub(super) struct Incoming {
     headers: Box<[libc::mmsghdr; INCOMING]>,
     names: Box<[libc::sockaddr_storage; INCOMING]>,
@@ -202,9 +211,9 @@ impl Incoming {
         Self { headers, names, controls, pieces, bytes: vec![0; INCOMING * LONGEST] }
     }
 
-    /// Receives messages that are there and have room; returns how many, at least one. Does not block. [`Self::message`] has them until
-    /// the next call. There may be more when it returns as many as it has asked for: one, or [`INCOMING`] where there were several
-    /// lately.
+    /// Receives messages that are there and have room; returns how many, at least one. Does not
+    /// block. [`Self::message`] has them until the next call. There may be more when it returns as
+    /// many as it has asked for: one, or [`INCOMING`] where there were several lately.
     ///
     /// # Errors
     /// EAGAIN: none is there. Others have waited in the socket: the next call goes on.
@@ -222,11 +231,13 @@ impl Incoming {
             header.msg_flags = 0;
         }
         let flags = libc::MSG_DONTWAIT;
-        // SAFETY: each header points to a name, a piece, and a control of this object, and each piece to its own part of `bytes`.
+        // SAFETY: each header points to a name, a piece, and a control of this object, and each
+        // piece to its own part of `bytes`.
         let received = unsafe {
             if asked == 1 {
                 let message = &mut self.headers[0];
-                // The C library's function is a point at which a thread may be cancelled, and looks for that on each side of the call.
+                // The C library's function is a point at which a thread may be cancelled, and looks
+                // for that on each side of the call.
                 let header = &raw mut message.msg_hdr;
                 let len = libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), header, flags);
                 message.msg_len = len as _;
@@ -279,7 +290,8 @@ fn set_segment(control: &mut Control, segment: u16) -> usize {
     unsafe { libc::CMSG_SPACE(size_of::<u16>() as u32) as usize }
 }
 
-/// How the kernel has joined a train; 0 when it says nothing of it. The socket asks for no other control messages.
+/// How the kernel has joined a train; 0 when it says nothing of it. The socket asks for no other
+/// control messages.
 fn segment(control: &[u8]) -> usize {
     if control.len() < DATA + size_of::<i32>() {
         return 0;
@@ -298,12 +310,14 @@ pub(super) fn join_trains(socket: BorrowedFd<'_>) -> bool {
     set(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
-/// Whether the kernel cuts trains (UDP_SEGMENT): one that does not know the option would send a train as one long datagram.
+/// Whether the kernel cuts trains (UDP_SEGMENT): one that does not know the option would send a
+/// train as one long datagram.
 pub(super) fn cuts_trains(socket: BorrowedFd<'_>) -> bool {
     set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, 0)
 }
 
-/// Makes the parts into which IPv6 cuts datagrams no longer than this, with its own header; 0: as long as the link takes.
+/// Makes the parts into which IPv6 cuts datagrams no longer than this, with its own header; 0: as
+/// long as the link takes.
 pub(super) fn limit_parts(socket: BorrowedFd<'_>, bytes: i32) {
     set(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU, bytes);
 }

@@ -1,4 +1,5 @@
-//! Sockets on the loopback interface, which loses what a full buffer has no room for. No order is assumed.
+//! Sockets on the loopback interface, which loses what a full buffer has no room for. No
+//! order is assumed.
 
 use super::*;
 use crate::base::clock::test_deadline;
@@ -31,7 +32,8 @@ fn kinds() -> Vec<(&'static str, Options)> {
     families.flat_map(|at| trains.map(|options| (at, options))).collect()
 }
 
-/// A datagram of this length that names itself: its number in up to eight bytes, then bytes that follow from it.
+/// A datagram of this length that names itself: its number in up to eight bytes, then bytes that
+/// follow from it.
 fn filled(number: u64, len: usize) -> Vec<u8> {
     let mut rng = Rng::new(number);
     let mut bytes: Vec<u8> = number.to_le_bytes().to_vec();
@@ -244,7 +246,8 @@ fn sockopt_recverr(socket: &Socket) {
     assert_eq!(code, 0);
 }
 
-/// What is longer than a link takes arrives whole when it may be sent in parts, and what follows is not cut.
+/// What is longer than a link takes arrives whole when it may be sent in parts, and what
+/// follows is not cut.
 #[test]
 fn long_datagrams_arrive_in_parts() {
     for (at, options) in kinds() {

@@ -178,7 +178,8 @@ fn a_peer_that_waits_for_a_task_to_rejoin_learns_of_its_end() {
     end.join().expect("the end of the other one");
 }
 
-/// What was accepted for the process that began with the job, or for its first successor, is not for one that has purged this task.
+/// What was accepted for the process that began with the job, or for its first successor, is not
+/// for one that has purged this task.
 #[test]
 fn packets_of_first_contact_are_not_sent_to_a_task_that_has_purged_this_one() {
     let mut ends = two();
@@ -193,8 +194,8 @@ fn packets_of_first_contact_are_not_sent_to_a_task_that_has_purged_this_one() {
     });
 }
 
-/// One has proven to the other that it lives, and does not know that yet. Then a hello of a former opening comes, in which the other was a
-/// process that had taken the place of another one.
+/// One has proven to the other that it lives, and does not know that yet. Then a hello of a former
+/// opening comes, in which the other was a process that had taken the place of another one.
 #[test]
 fn an_old_hello_does_not_part_two_tasks_that_connect() {
     let mut ends = two();
@@ -220,8 +221,8 @@ fn an_old_hello_does_not_part_two_tasks_that_connect() {
     });
 }
 
-/// A task has parted from another one twice. Its hello of the first time knows the other's number, and arrives after that of the second time,
-/// which does not.
+/// A task has parted from another one twice. Its hello of the first time knows the other's number,
+/// and arrives after that of the second time, which does not.
 #[test]
 fn a_hello_that_was_overtaken_makes_no_connection() {
     let mut ends = two();

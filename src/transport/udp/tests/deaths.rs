@@ -85,7 +85,8 @@ fn a_death_is_known_to_the_tasks_of_every_host() {
     }
 }
 
-/// A task that has ended LAPI has not died when its process ends, also where no task had contact with it.
+/// A task that has ended LAPI has not died when its process ends, also where no task had
+/// contact with it.
 #[test]
 fn the_end_of_a_process_that_has_ended_lapi_is_no_death() {
     for seed in 0..4 {
@@ -110,7 +111,8 @@ fn the_end_of_a_process_that_has_ended_lapi_is_no_death() {
     }
 }
 
-/// A process that has taken the place of another one had no contact with the one that has died: it awaits the next one.
+/// A process that has taken the place of another one had no contact with the one that has died: it
+/// awaits the next one.
 #[test]
 fn a_process_that_replaces_another_awaits_the_successor_of_a_dead_task() {
     let (mut ends, mut one) = two_hosts(7);
@@ -144,8 +146,8 @@ impl Directory for Cards {
     }
 }
 
-/// All tasks of a host have died, and others have taken their places: the cards show it. The death is reported before, and the successor
-/// is not connected with before that.
+/// All tasks of a host have died, and others have taken their places: the cards show it. The death
+/// is reported before, and the successor is not connected with before that.
 #[test]
 fn a_death_is_reported_before_another_process_takes_the_place() {
     let (mut former, successor) = (Living::new(), Living::new());
@@ -172,7 +174,8 @@ fn a_death_is_reported_before_another_process_takes_the_place() {
     assert!(!ends[0].knows_process(1, of(&former), now), "a process that is no more");
 }
 
-/// What a process says that this task does not know yet is not lost: its card shows that it has taken the place of the one before.
+/// What a process says that this task does not know yet is not lost: its card shows that it has
+/// taken the place of the one before.
 #[test]
 fn a_process_that_is_not_known_yet_ends_lapi() {
     let (former, successor) = (Living::new(), Living::new());

@@ -1,4 +1,5 @@
-//! Which peer the device serves at less cost: that follows the traffic, and no packet is lost or late by it.
+//! Which peer the device serves at less cost: that follows the traffic, and no packet is lost
+//! or late by it.
 
 use super::*;
 use crate::base::poll::await_readable;
@@ -43,7 +44,8 @@ fn the_peer_that_has_most_of_the_traffic_is_preferred() {
     }
 }
 
-/// What a peer sends that is not the preferred one arrives within a bounded number of polls, although there is always something of that one.
+/// What a peer sends that is not the preferred one arrives within a bounded number of polls,
+/// although there is always something of that one.
 #[test]
 fn a_peer_that_sends_without_end_keeps_no_other_one_waiting() {
     let device = |socket, _| Box::new(socket) as Box<dyn Device>;

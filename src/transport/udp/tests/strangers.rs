@@ -1,4 +1,5 @@
-//! Strangers who see what the tasks send, and send it again, from other addresses and earlier than it would arrive: without sockets, from seeds.
+//! Strangers who see what the tasks send, and send it again, from other addresses and earlier than
+//! it would arrive: without sockets, from seeds.
 
 use super::{Listed, met, send, serve_until, settings, take};
 use crate::base::rng::Rng;
@@ -187,7 +188,8 @@ fn nothing_is_diverted_to_those_who_send_it_again() {
     }
 }
 
-/// Who passes the questions on proves that he can pass on datagrams, until one of the peer's arrives.
+/// Who passes the questions on proves that he can pass on datagrams, until one of the
+/// peer's arrives.
 #[test]
 fn those_who_relay_lose_what_they_got_to_the_listed_address() {
     let mut diverted = 0;
@@ -214,7 +216,8 @@ fn a_peer_that_is_not_where_it_is_listed_is_found_among_strangers() {
         let mut ends = met(ends);
         exchange(seed, &mut ends, 0);
         assert_eq!(used(&ends), [1, 0].map(|peer| Some(of_task(peer))), "seed {seed}");
-        // A reply to a question counts for the address from which it comes alone, and in its connection.
+        // A reply to a question counts for the address from which it comes alone, and in
+        // its connection.
         let theirs = ends[0].peer(1).and_then(|peer| peer.session.as_ref()).expect("a session");
         let (mine, yours) = (theirs.connection.theirs(), 5);
         let guessed = Hello { mine, yours, epoch: VALIDATION, process: (1, 1), longest: 0, opening: 0 };
@@ -233,7 +236,8 @@ fn a_peer_that_is_not_where_it_is_listed_is_found_among_strangers() {
     }
 }
 
-/// Until the other side knows of the connection, too, it is greeted where it was heard, listed there or not.
+/// Until the other side knows of the connection, too, it is greeted where it was heard,
+/// listed there or not.
 #[test]
 fn a_peer_is_greeted_where_it_was_heard_also_after_the_connection_is_made() {
     let nowhere: SocketAddr = (Ipv4Addr::new(203, 0, 113, 1), 7000).into();

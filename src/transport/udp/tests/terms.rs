@@ -51,7 +51,8 @@ fn datagrams_are_as_long_as_both_sides_take_them() {
                 |number: &usize| matches!(send_bytes(&mut ends[at], peer, &body(*number)), SendOutcome::Sent);
             (0..7).take_while(accepts).count()
         });
-        // As long as no length is proven, the window has as many fragments as the longest packet at least.
+        // As long as no length is proven, the window has as many fragments as the longest
+        // packet at least.
         assert!(sent.iter().all(|sent| *sent >= 2), "{sent:?}");
         let mut found = [Vec::new(), Vec::new()];
         serve_until(&mut ends, "what was accepted", |ends| {
@@ -221,7 +222,8 @@ fn the_error_names_openings_that_differ() {
     });
 }
 
-/// What waited for it has ended with an error: it stays so until the program lets it join, and the reason says that.
+/// What waited for it has ended with an error: it stays so until the program lets it join, and the
+/// reason says that.
 #[test]
 fn a_peer_that_comes_after_it_was_given_up_joins_when_it_is_resumed() {
     let mut ends = impatient(|_| ());

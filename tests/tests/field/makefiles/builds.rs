@@ -1,4 +1,5 @@
-//! Whole builds: makefiles with the lines of real programs, and a configure script, whose compilers are AIX's by name.
+//! Whole builds: makefiles with the lines of real programs, and a configure script, whose compilers
+//! are AIX's by name.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +19,8 @@ fn make(dir: &Path, files: &[(&str, &str)], args: &[&str]) -> String {
 const FREE: &str = "module shared\n  real :: x = 1.0 / 3.0\nend module shared\n";
 const MAIN: &str = "program main\n  use shared\n#ifdef PARALLEL\n  include 'lapif.h'\n  type (LAPI_INFO_T) info\n  integer hndl, ierror\n  call LAPI_INIT(hndl, info, ierror)\n  if (ierror /= LAPI_SUCCESS) stop 3\n  call LAPI_TERM(hndl, ierror)\n#endif\n  print '(I0, 1X, L1)', kind(x), x == 1.0 / 3.0\nend program main\n";
 
-/// As ocean models have it: preprocessed files, `-qsuffix`, options for the linker, libraries of xlf.
+/// As ocean models have it: preprocessed files, `-qsuffix`, options for the linker,
+/// libraries of xlf.
 #[test]
 fn a_makefile_of_an_ocean_model() {
     let dir = folder("ocean");
@@ -39,7 +41,8 @@ main.o: main.F90 shared.o
     assert_eq!(Job::new(dir.join("ocean")).procs(2).run().ok().stdout, "8 T\n8 T\n");
 }
 
-/// As weather models have it: one set of options for free form and one for fixed, and files that are compiled for debugging.
+/// As weather models have it: one set of options for free form and one for fixed, and files that
+/// are compiled for debugging.
 #[test]
 fn a_makefile_of_a_weather_model() {
     let dir = folder("weather");
@@ -64,7 +67,8 @@ types.o: $(TYPES)
     assert_eq!(Job::new(dir.join("weather")).procs(2).run().ok().stdout, "8 T\n8 T\n");
 }
 
-/// As chemistry codes have it: FORTRAN 77 with integers of eight bytes, whose communication is in C.
+/// As chemistry codes have it: FORTRAN 77 with integers of eight bytes, whose
+/// communication is in C.
 #[test]
 fn a_makefile_of_a_chemistry_code() {
     let dir = folder("chemistry");
@@ -96,7 +100,8 @@ fn a_file_of_options_is_examined_too() {
     fs::write(dir.join("flags"), "-qnoro -O2\n").expect("a file");
     assert!(super::refused(&super::wrapper("mpcc_r", &dir, "@flags -c a.c")).contains("-qnoro"));
     assert!(super::refused(&super::wrapper("mpcc_r", &dir, "@missing -c a.c")).contains("@missing"));
-    // One that names itself, alone and with others; one whose quote does not end; one without options.
+    // One that names itself, alone and with others; one whose quote does not end; one
+    // without options.
     for (text, words) in [
         ("-O2 @flags\n", "does one of them name itself?"),
         ("@flags -qoptfile=flags\n", "does one of them name itself?"),

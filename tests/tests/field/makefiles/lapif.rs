@@ -1,4 +1,5 @@
-//! What Fortran programs and `lapif.h` expect of each other: kinds of integers, an uninitialised LAPI_INFO_T, lengths, crashes.
+//! What Fortran programs and `lapif.h` expect of each other: kinds of integers, an uninitialised
+//! LAPI_INFO_T, lengths, crashes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ fn build(name: &str, driver: &str, options: &str, text: &str) -> (PathBuf, std::
     (dir, output)
 }
 
-/// The first program of the page, as it is there: by drivers whose variables begin with anything, and optimised.
+/// The first program of the page, as it is there: by drivers whose variables begin with anything,
+/// and optimised.
 #[test]
 fn the_first_program_of_the_page_runs() {
     let page = fs::read_to_string(workspace().join("docs/fortran.md")).expect("the page");
@@ -70,7 +72,8 @@ fn eight_byte_integers_are_refused_by_name() {
     ok(&build("wide", "mpxlf_r", "-c -qrealsize=8 -qautodbl=dbl8", fixed).1);
 }
 
-/// The module serves such programs: it is compiled without the option, and tells integers of four bytes from those of eight.
+/// The module serves such programs: it is compiled without the option, and tells integers of four
+/// bytes from those of eight.
 #[test]
 fn the_module_serves_programs_with_eight_byte_integers() {
     let dir = folder("module");

@@ -1,4 +1,5 @@
-//! Options that change results do so: sizes of numbers, static variables, escapes, characters, enums, names of symbols.
+//! Options that change results do so: sizes of numbers, static variables, escapes, characters,
+//! enums, names of symbols.
 
 use super::{folder, ok, source, wrapper};
 use openlapi_tests::Job;

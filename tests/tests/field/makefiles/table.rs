@@ -1,4 +1,5 @@
-//! The table of options: the wrappers do what it says, the page has all of it, and every driver is installed.
+//! The table of options: the wrappers do what it says, the page has all of it, and every
+//! driver is installed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -125,7 +125,8 @@ fn input_that_does_not_block_is_read_to_its_end() {
     assert_eq!(commands.ok().stdout, "one\none\ntwo\ntwo\n", "{commands}");
 }
 
-/// A pipe as another program may have left it: its writing end does not block, and it is full until somebody reads.
+/// A pipe as another program may have left it: its writing end does not block, and it is full until
+/// somebody reads.
 #[test]
 fn an_output_that_does_not_block_is_waited_for() {
     for (tool, argument) in [
@@ -160,8 +161,8 @@ fn an_output_that_does_not_block_is_waited_for() {
     }
 }
 
-/// LAPI calls in a signal handler are not allowed (docs/api-conventions.md), and programs make them: they are carried out, or refused, and
-/// hang nothing.
+/// LAPI calls in a signal handler are not allowed (docs/api-conventions.md), and programs make
+/// them: they are carried out, or refused, and hang nothing.
 #[test]
 fn a_signal_handler_that_calls_lapi_ends_its_task() {
     let mut ways: Vec<(&str, Option<&str>)> = vec![("outside", None)];

@@ -111,14 +111,16 @@ fn the_number_of_processes_of_a_user_is_named() {
 struct Group(PathBuf);
 
 impl Group {
-    /// With this limit, in the first of these files that there is; `None`: this machine lets nobody make one.
+    /// With this limit, in the first of these files that there is; `None`: this machine lets
+    /// nobody make one.
     fn new(controller: &str, limit: &str, files: &[&str]) -> Option<Self> {
         let name = format!("openlapi-test-{}-{controller}", std::process::id());
         let tops = ["/sys/fs/cgroup".to_owned(), format!("/sys/fs/cgroup/{controller}")];
         tops.iter().find_map(|top| {
             let group = Self(PathBuf::from(top).join(&name));
             std::fs::create_dir(&group.0).ok()?;
-            // A folder that is no group has none of the files, and they cannot be made there by a write alone.
+            // A folder that is no group has none of the files, and they cannot be made there by
+            // a write alone.
             let file = files.iter().map(|file| group.0.join(file)).find(|file| file.exists())?;
             std::fs::write(file, limit).ok()?;
             Some(group)

@@ -68,7 +68,8 @@ impl Lapi {
         }
     }
 
-    /// Puts the bytes `count` times to an address of another task, and waits until all are in place.
+    /// Puts the bytes `count` times to an address of another task, and waits until
+    /// all are in place.
     pub(super) fn put(&mut self, tgt: u32, to: u64, bytes: &[u64], count: u32) -> Result<()> {
         let put = request::put(&lapi_put_t {
             Xfer_type: LAPI_PUT_XFER,
@@ -85,8 +86,9 @@ impl Lapi {
             cmpl_cntr: &raw mut *self.completed,
         });
         for _ in 0..count {
-            // SAFETY: the bytes stay until the wait below is over, the counter as long as the context. The target has published the
-            // address of memory of this length, which it keeps until its LAPI_Term.
+            // SAFETY: the bytes stay until the wait below is over, the counter as long as the
+            // context. The target has published the address of memory of this length, which it
+            // keeps until its LAPI_Term.
             unsafe { put_get::put(&mut self.context.enter()?, &put)? };
         }
         self.await_completed(count)

@@ -1,8 +1,9 @@
-//! `lapi_info --network`: latency and bandwidth between the hosts of a job, which is started as any other:
-//! `poe -procs 4 lapi_info --network -hostfile hosts`.
+//! `lapi_info --network`: latency and bandwidth between the hosts of a job, which is started as any
+//! other: `poe -procs 4 lapi_info --network -hostfile hosts`.
 //!
-//! One task of each host takes part, the first one. The hosts take turns: each puts 8 bytes, then messages of 1 MiB, to each of the
-//! others, while all other tasks wait, so that no two measurements meet. Task 0 collects the results and prints them.
+//! One task of each host takes part, the first one. The hosts take turns: each puts 8 bytes, then
+//! messages of 1 MiB, to each of the others, while all other tasks wait, so that no two
+//! measurements meet. Task 0 collects the results and prints them.
 
 mod lapi;
 mod text;
@@ -106,8 +107,8 @@ fn check() -> Result<Option<Findings>> {
     Ok((me == 0).then(|| Findings { tasks, provider: provider(), networks, hosts, pairs }))
 }
 
-/// The hosts of the job, in the order of their first tasks; where all tasks are on one, the tasks that use the network with each
-/// other.
+/// The hosts of the job, in the order of their first tasks; where all tasks are on one, the tasks
+/// that use the network with each other.
 fn hosts(lapi: &Lapi) -> Result<Vec<HostTask>> {
     let host = Host::of_this_task();
     let ids = lapi.exchange(host.id as u64)?;

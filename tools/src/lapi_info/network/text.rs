@@ -5,7 +5,8 @@ use std::fmt::Write;
 use super::{Findings, Pair};
 use crate::lapi_info::text::{row, table};
 
-/// A pair is named below the table when its round trip is this much longer than the middle one, or its bandwidth this much less.
+/// A pair is named below the table when its round trip is this much longer than the middle one, or
+/// its bandwidth this much less.
 const SLOW: f64 = 2.0;
 
 /// The whole text.

@@ -37,7 +37,8 @@ pub(super) struct Arrival {
     pub(super) dgsp: lapi_dg_handle_t,
 }
 
-/// Of the row that is being measured. Set before the tasks meet and cleared after they have met again.
+/// Of the row that is being measured. Set before the tasks meet and cleared after they
+/// have met again.
 static ARRIVAL: AtomicPtr<Arrival> = AtomicPtr::new(ptr::null_mut());
 /// Messages that were dropped, and that no wait has taken yet.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
@@ -67,7 +68,8 @@ pub(super) fn in_pieces() -> bool {
 fn arrival() -> &'static Arrival {
     let arrival = ARRIVAL.load(Ordering::Acquire);
     assert!(!arrival.is_null(), "a message of no row");
-    // SAFETY: set by the measuring thread, which keeps it until all messages of the row have arrived.
+    // SAFETY: set by the measuring thread, which keeps it until all messages of the
+    // row have arrived.
     unsafe { &*arrival }
 }
 

@@ -1,4 +1,5 @@
-//! The library that is measured: opened as the loader opens it for a program, and called by the names that programs call.
+//! The library that is measured: opened as the loader opens it for a program, and called by the
+//! names that programs call.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,8 @@ macro_rules! functions {
         impl Functions {
             fn find(process: &Object) -> std::result::Result<Self, libloading::Error> {
                 Ok(Self { $(
-                    // SAFETY: the type is the one by which the call is exported, from the same table.
+                    // SAFETY: the type is the one by which the call is exported, from
+                    // the same table.
                     $call: *unsafe { process.get(concat!(stringify!($name), "\0").as_bytes())? },
                 )* })
             }
@@ -40,11 +42,13 @@ pub(super) struct Library {
 }
 
 impl Library {
-    /// Opens the library that the user has named, or the installed one. Its names are looked up in the whole process, so that a
-    /// profiler that was loaded before it (LD_PRELOAD) gets the calls, as it does in a program that is linked with the library.
+    /// Opens the library that the user has named, or the installed one. Its names are looked up in
+    /// the whole process, so that a profiler that was loaded before it (LD_PRELOAD) gets the calls,
+    /// as it does in a program that is linked with the library.
     pub(super) fn open(named: Option<&Path>) -> Result<Self> {
         let path = named.map_or_else(installed, Path::to_owned);
-        // SAFETY: the library's initialisers may run at any time, and this one has none that matter here.
+        // SAFETY: the library's initialisers may run at any time, and this one has none
+        // that matter here.
         let object = unsafe { Object::open(Some(&path), RTLD_NOW | RTLD_GLOBAL) };
         let hint = if named.is_some() { "--library" } else { "the library that is measured" };
         let object = object.map_err(|why| Failure::failed(format!("{hint}: {}: {why}", path.display())))?;

@@ -1,5 +1,6 @@
-//! The memory that the tasks aim at: laid out alike in all of them, so that an address of another task is that of its memory and an
-//! offset. It is read and written through pointers alone, because other tasks write to it.
+//! The memory that the tasks aim at: laid out alike in all of them, so that an address of another
+//! task is that of its memory and an offset. It is read and written through pointers alone, because
+//! other tasks write to it.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
@@ -178,7 +179,8 @@ impl Memory {
         }
     }
 
-    /// The first offset, below `length`, where the data of an origin differs from what `byte` gives, with both bytes.
+    /// The first offset, below `length`, where the data of an origin differs from what `byte`
+    /// gives, with both bytes.
     pub(in crate::lapi_perf) fn difference(
         &self,
         slot: u64,

@@ -1,5 +1,6 @@
-//! LAPI as `lapi_perf` uses it: the calls of the installed library by their names, memory that is laid out alike in every task, and
-//! operations that are prepared once and started many times. All `unsafe` of `lapi_perf` is in this folder.
+//! LAPI as `lapi_perf` uses it: the calls of the installed library by their names, memory that is
+//! laid out alike in every task, and operations that are prepared once and started many times. All
+//! `unsafe` of `lapi_perf` is in this folder.
 
 mod cache_line;
 mod handlers;

@@ -50,8 +50,8 @@ enum Call<'task> {
     Gfence,
 }
 
-/// One side of a row: an operation to a task, and the place where those of others arrive. When it is dropped, the operations that it has
-/// started are complete.
+/// One side of a row: an operation to a task, and the place where those of others arrive. When it
+/// is dropped, the operations that it has started are complete.
 pub(in crate::lapi_perf) struct Prepared<'task> {
     task: &'task Task,
     call: Call<'task>,
@@ -70,7 +70,8 @@ pub(in crate::lapi_perf) struct Prepared<'task> {
 }
 
 impl<'task> Prepared<'task> {
-    /// Prepares operations to the slot of a task. Each task must call it before the tasks meet and any of them starts one.
+    /// Prepares operations to the slot of a task. Each task must call it before the tasks meet and
+    /// any of them starts one.
     pub(in crate::lapi_perf) fn new(
         task: &'task Task,
         shape: Shape,
@@ -146,9 +147,10 @@ impl<'task> Prepared<'task> {
         let (tgt, len, there, here) = (*tgt, *len, *there, *here);
         let header = || task.memory.at(Sizes::header()).cast::<c_void>();
         let before = || task.memory.at(Sizes::word(Word::Before));
-        // SAFETY: of every call below. `there` and the target's counter belong to the memory of the target, which is laid out as that of
-        // this task (`new` has checked the lengths) and lives until all tasks meet after the row. `here`, vectors and programs live
-        // as long as this value, which fences when it is dropped. Handlers are given by their index.
+        // SAFETY: of every call below. `there` and the target's counter belong to the memory of the
+        // target, which is laid out as that of this task (`new` has checked the lengths) and lives
+        // until all tasks meet after the row. `here`, vectors and programs live as long as this
+        // value, which fences when it is dropped. Handlers are given by their index.
         let (name, code) = unsafe {
             match call {
                 Call::Put | Call::PutAndFence => {

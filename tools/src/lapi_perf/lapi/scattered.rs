@@ -129,7 +129,8 @@ impl Drop for Program<'_> {
         let mut command: lapi_util_t = unsafe { MaybeUninit::zeroed().assume_init() };
         command.DrefDgsp.Util_type = LAPI_UNRESERVE_DGSP;
         command.DrefDgsp.dgsp_handle = self.handle;
-        // SAFETY: the handle is this value's own. A failure would leave the program registered, which harms nothing.
+        // SAFETY: the handle is this value's own. A failure would leave the program registered,
+        // which harms nothing.
         unsafe { (self.task.calls().util)(self.task.handle, &raw mut command) };
     }
 }

@@ -219,21 +219,24 @@ impl Task {
     pub(in crate::lapi_perf) fn signal(&self, tgt: u32, counter: Counter) -> Result<()> {
         let there = self.there(tgt, Sizes::counter(counter)) as *mut lapi_cntr_t;
         let (handle, none) = (self.handle, ptr::null_mut());
-        // SAFETY: the counter is part of the target's memory, which lives until it meets the others.
+        // SAFETY: the counter is part of the target's memory, which lives until it
+        // meets the others.
         let code = unsafe {
             (self.calls().put)(handle, tgt, 0, ptr::null_mut(), ptr::null_mut(), there, none, ptr::null_mut())
         };
         self.checked("LAPI_Put", code)
     }
 
-    /// Copies memory of another task, whose address that task has sent, and which it does not change meanwhile.
+    /// Copies memory of another task, whose address that task has sent, and which it does not
+    /// change meanwhile.
     pub(in crate::lapi_perf) fn fetch(&self, from: u32, address: u64, into: &mut [u64]) -> Result<()> {
         if into.is_empty() {
             return Ok(());
         }
         let (here, there) = (into.as_mut_ptr().cast(), address as *mut _);
         let (length, own) = (size_of_val(into) as c_ulong, self.memory.counter(Counter::Own));
-        // SAFETY: `into` stays until the wait below is over. The owner of the other memory waits in `meet` until then.
+        // SAFETY: `into` stays until the wait below is over. The owner of the other memory waits in
+        // `meet` until then.
         let code = unsafe {
             (self.calls().get)(self.handle, from as c_uint, length, there, here, ptr::null_mut(), own)
         };

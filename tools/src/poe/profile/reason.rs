@@ -42,7 +42,8 @@ fn find(program: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Whether no loader of libraries has a part in starting it: no file that is named as its interpreter.
+/// Whether no loader of libraries has a part in starting it: no file that is named as
+/// its interpreter.
 fn is_static(file: &PathBuf) -> bool {
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|file| file.take(BEGINNING).read_to_end(&mut bytes));

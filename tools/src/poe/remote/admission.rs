@@ -1,5 +1,6 @@
-//! The connections to `poe`'s port: those whose other side proves that it knows the token are passed on, the others are closed. Any process that
-//! reaches the machine can connect. So one thread serves all of them, waits for none, and keeps a bounded number.
+//! The connections to `poe`'s port: those whose other side proves that it knows the token are
+//! passed on, the others are closed. Any process that reaches the machine can connect. So one
+//! thread serves all of them, waits for none, and keeps a bounded number.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -20,15 +21,16 @@ use super::link::{Connection, Listener, prepare};
 
 /// How long a connection may take to prove that it is a task's.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections that have not proved it yet, at a time, beside those of the tasks. Where there are more, the oldest one is closed: a
-/// task replies at once.
+/// Connections that have not proved it yet, at a time, beside those of the tasks. Where there are
+/// more, the oldest one is closed: a task replies at once.
 const STRANGERS: usize = 128;
 /// Connections that are accepted before the others are served again.
 const AT_A_TIME: usize = 32;
 /// The longest sleep.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The connections of tasks, in the order in which they are made. The port is closed when this is dropped.
+/// The connections of tasks, in the order in which they are made. The port is closed when
+/// this is dropped.
 pub(super) struct Arrivals {
     pub connections: Receiver<(usize, ConnectionKind, Connection)>,
     _open: Arc<()>,
@@ -112,7 +114,8 @@ fn accept(socket: &TcpListener, strangers: &mut VecDeque<Stranger>) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
             Err(error) if [ErrorKind::Interrupted, ErrorKind::ConnectionAborted].contains(&error.kind()) => {}
             Err(_) => {
-                // No descriptor is free: the oldest one gives its own back. Not at once, or this would be a busy loop.
+                // No descriptor is free: the oldest one gives its own back. Not at once, or this
+                // would be a busy loop.
                 strangers.pop_front();
                 std::thread::sleep(Duration::from_millis(10));
                 return;
@@ -175,7 +178,8 @@ mod tests {
         assert_eq!(read_list(&mut streams[0]).expect("a list was written"), list);
     }
 
-    /// More connections than any limit of this process, which say nothing, half of a greeting, a false proof, or something else.
+    /// More connections than any limit of this process, which say nothing, half of a greeting, a
+    /// false proof, or something else.
     #[test]
     fn strangers_do_not_keep_tasks_out() {
         let listener = Listener::open().expect("a port is free");

@@ -83,7 +83,8 @@ thread_local! {
     static FILE: OnceCell<(Openings, Mirror, std::fs::File)> = const { OnceCell::new() };
 }
 
-/// The input: changes of the other tasks' parts of the file. What the task itself has written stays.
+/// The input: changes of the other tasks' parts of the file. What the task itself has
+/// written stays.
 fn mirror(bytes: &[u8]) -> bool {
     FILE.with(|file| {
         let (_, mirror, file) = file.get_or_init(|| {
@@ -100,7 +101,8 @@ fn mirror(bytes: &[u8]) -> bool {
         let own = || {
             let first = card_at(TASKS, OWN, 0, 0);
             let after = card_at(TASKS, OWN + 1, 0, 0);
-            // Of the cards the first and the last bytes: there is no place beyond them, and between them no other one's.
+            // Of the cards the first and the last bytes: there is no place beyond them, and between
+            // them no other one's.
             let ends = [read(first, 64), read(after - 64, 64), read(card_at(TASKS, OWN, 3, 1), CARD)];
             (read(Word::Opened(0).at(OWN), RECORD), ends)
         };

@@ -1,5 +1,6 @@
-//! The first bytes of a connection between `poe` and `poe --task`: each proves to the other that it knows the job's token, which does not
-//! travel. What listens at one of `poe`'s addresses may be something else, and so may what connects to its port.
+//! The first bytes of a connection between `poe` and `poe --task`: each proves to the other that it
+//! knows the job's token, which does not travel. What listens at one of `poe`'s addresses may be
+//! something else, and so may what connects to its port.
 //!
 //! | from | contents |
 //! |---|---|
@@ -7,8 +8,9 @@
 //! | `poe` | a nonce, and a proof over both nonces and the connection |
 //! | the task | a proof over the same |
 //!
-//! A proof is HMAC-SHA256 with the token, of which 16 bytes travel; the side that gives it is a part of what it covers. What follows is not
-//! encrypted, as the connections of the launchers are not.
+//! A proof is HMAC-SHA256 with the token, of which 16 bytes travel; the side that gives it is
+//! a part of what it covers. What follows is not encrypted, as the connections of the
+//! launchers are not.
 
 use openlapi::base::random::random;
 use openlapi::job::reach::{Answer, Greeting};

@@ -1,5 +1,6 @@
-//! The thread of `poe` that passes notes between it and the tasks on other machines, in the place of a supervisor. It waits for no machine
-//! alone: one that has vanished, or does not read, delays no other one.
+//! The thread of `poe` that passes notes between it and the tasks on other machines, in the place
+//! of a supervisor. It waits for no machine alone: one that has vanished, or does not read,
+//! delays no other one.
 
 use std::fs::File;
 use std::io;
@@ -22,14 +23,17 @@ use super::link::{self, Connection};
 use super::mirror::put_end;
 use super::peer::{self, Arrived, Peer};
 
-/// How long the launcher may take to end after the tasks, and the tasks after it, and then once more after a signal.
+/// How long the launcher may take to end after the tasks, and the tasks after it, and then once
+/// more after a signal.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long the tasks may take once they are killed: the user has asked twice, or they have had their time.
+/// How long the tasks may take once they are killed: the user has asked twice, or they have
+/// had their time.
 const SHORT_GRACE: Duration = Duration::from_secs(1);
 /// How long what a lost task has written may still be on its way.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// A task that is connected: its control connection, and those of its output and error, which are read elsewhere.
+/// A task that is connected: its control connection, and those of its output and error, which are
+/// read elsewhere.
 pub(super) type Connected = (Connection, Vec<Weak<File>>);
 
 /// Sends the tasks their orders, and passes notes from then on. Returns the socket of the notes.
@@ -161,7 +165,8 @@ impl Hub {
         }
     }
 
-    /// Sends the tasks what others have written into their files. One that does not need it any more is not waited for.
+    /// Sends the tasks what others have written into their files. One that does not need it any
+    /// more is not waited for.
     fn pass_changes(&mut self) {
         let changes = std::mem::take(&mut self.changes);
         if changes.is_empty() {
@@ -227,7 +232,8 @@ impl Hub {
         note.of_task(number).write(&mut self.socket)
     }
 
-    /// The connection to a task has ended, or is closed here: the task ends, and its machine does not report that to the others.
+    /// The connection to a task has ended, or is closed here: the task ends, and its machine does
+    /// not report that to the others.
     fn lose(&mut self, number: usize) {
         let Some(task) = self.tasks[number].take() else { return };
         let reported = task.ended;
@@ -336,7 +342,8 @@ mod tests {
         thread.join().expect("nothing fails");
     }
 
-    /// One machine does not read, and has sent half a note: as one that has vanished. More is sent to it than the sockets take.
+    /// One machine does not read, and has sent half a note: as one that has vanished. More is sent
+    /// to it than the sockets take.
     #[test]
     fn a_machine_that_does_not_read_delays_no_other_one() {
         const LENGTH: usize = 16 << 20;

@@ -1,4 +1,5 @@
-//! The launchers that can start tasks on other machines, and how each of them is given the host of each task.
+//! The launchers that can start tasks on other machines, and how each of them is given the
+//! host of each task.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -43,7 +44,8 @@ impl Kind {
 }
 
 impl Launcher {
-    /// The one that is asked for (MP_LAUNCHER), or else srun inside of a Slurm allocation, Hydra, or Open MPI's mpirun.
+    /// The one that is asked for (MP_LAUNCHER), or else srun inside of a Slurm allocation, Hydra,
+    /// or Open MPI's mpirun.
     pub(super) fn choose(settings: &Settings) -> Result<Self, Error> {
         let asked = settings.text("MP_LAUNCHER")?;
         let chosen = match asked {
@@ -110,8 +112,8 @@ impl Launcher {
                     .args(["--kill-on-bad-exit=0", "--cpu-bind=none", "--overcommit"])
                     .args(["-N", &distinct.len().to_string(), "-n", &tasks]);
             }
-            // Hosts that occur again are new entries: the order is kept. Hydra passes the end of its input on to its daemons, and ends by
-            // SIGPIPE when they have ended before.
+            // Hosts that occur again are new entries: the order is kept. Hydra passes the end of
+            // its input on to its daemons, and ends by SIGPIPE when they have ended before.
             Hydra => {
                 command.stdin(Stdio::piped()).arg("-f").arg(self.file.path()).args(["-n", &tasks]);
             }

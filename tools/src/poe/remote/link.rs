@@ -1,7 +1,8 @@
 //! The connections between `poe` and `poe --task`: four for each task, made by the task.
 //!
-//! A connection begins with the proofs of both sides ([`super::greeting`]). `poe` then writes the order on the control connection, a list of byte strings; after it both write notes, as `poe` and its supervisor do. All numbers are
-//! little-endian.
+//! A connection begins with the proofs of both sides ([`super::greeting`]). `poe` then writes the
+//! order on the control connection, a list of byte strings; after it both write notes, as `poe` and
+//! its supervisor do. All numbers are little-endian.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -61,7 +62,8 @@ impl FromStr for Link {
 }
 
 impl Link {
-    /// Connects a task to `poe`: the connections of all kinds. The first one finds the address, and the others begin with it.
+    /// Connects a task to `poe`: the connections of all kinds. The first one finds the address, and
+    /// the others begin with it.
     ///
     /// # Errors
     /// What became of each address.
@@ -83,8 +85,8 @@ impl Link {
     }
 }
 
-/// Notes leave at once, and the end of the other machine is noticed. The data of the tasks may wait for as long as nobody reads them: their
-/// connections end with the control connection.
+/// Notes leave at once, and the end of the other machine is noticed. The data of the tasks may wait
+/// for as long as nobody reads them: their connections end with the control connection.
 pub(super) fn prepare(stream: &TcpStream, kind: ConnectionKind) {
     let _ = stream.set_nodelay(true);
     watch_over(stream);

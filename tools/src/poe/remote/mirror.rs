@@ -1,8 +1,9 @@
-//! The file of a task on another machine (`LAPI_JOB_FD`), kept equal to those of all other tasks of the job: `poe --task` sends what
-//! its task has written to `poe`, which passes it on to the others.
+//! The file of a task on another machine (`LAPI_JOB_FD`), kept equal to those of all other
+//! tasks of the job: `poe --task` sends what its task has written to `poe`, which passes it on
+//! to the others.
 //!
-//! Changes are pieces of the file: position (8 bytes), length (4 bytes), and the bytes. They are applied in order, and the head of a card
-//! comes after the card, as the task writes them.
+//! Changes are pieces of the file: position (8 bytes), length (4 bytes), and the bytes. They are
+//! applied in order, and the head of a card comes after the card, as the task writes them.
 
 use std::fs::File;
 use std::io;
@@ -25,8 +26,9 @@ pub(super) struct Mirror {
     bell: UnixDatagram,
     tasks: u32,
     task: u32,
-    /// The record and the cards of the task, with their heads, as they were sent last. A process that takes the place of another one
-    /// may write a card that differs from the one before in its bytes alone.
+    /// The record and the cards of the task, with their heads, as they were sent last. A process
+    /// that takes the place of another one may write a card that differs from the one before in
+    /// its bytes alone.
     record: Vec<u8>,
     cards: Vec<([u8; CARD_HEAD as usize], Vec<u8>)>,
 }
@@ -121,7 +123,8 @@ impl AsFd for Mirror {
     }
 }
 
-/// The card at this position and its head; `None` while it is being written. Its bell rings after that.
+/// The card at this position and its head; `None` while it is being written. Its bell
+/// rings after that.
 fn card(file: &File, at: u64) -> io::Result<Option<([u8; CARD_HEAD as usize], Vec<u8>)>> {
     let head = || {
         let mut head = [0; CARD_HEAD as usize];

@@ -1,21 +1,24 @@
-//! Jobs on several machines: a launcher that is installed starts `poe --task` for each task, on the machine of its line in the
-//! host file, and each of these connects to `poe`.
+//! Jobs on several machines: a launcher that is installed starts `poe --task` for each task, on the
+//! machine of its line in the host file, and each of these connects to `poe`.
 //!
-//! The launcher only starts processes. All else goes over the connections (`link`): the program, its arguments and its
-//! environment; standard input and output; signals; and the ends of tasks. So a job has the same labels, messages, exit status
-//! and rules for the death of a task on several machines as on one, whatever the launcher.
+//! The launcher only starts processes. All else goes over the connections (`link`): the program,
+//! its arguments and its environment; standard input and output; signals; and the ends of tasks. So
+//! a job has the same labels, messages, exit status and rules for the death of a task on several
+//! machines as on one, whatever the launcher.
 //!
 //! ```text
 //!   poe ── launcher ── (its daemons) ── poe --task ── supervisor ── task
 //!     └──────── control, input, output, error ──────┘
 //! ```
 //!
-//! `poe --task` has what the launcher gives to a task, such as PMI_FD, and leaves it to the program. The library does not use it: the
-//! tasks exchange their addresses by `poe` (`mirror`), so that what the death of a task ends is not up to the launcher.
+//! `poe --task` has what the launcher gives to a task, such as PMI_FD, and leaves it to the
+//! program. The library does not use it: the tasks exchange their addresses by `poe` (`mirror`), so
+//! that what the death of a task ends is not up to the launcher.
 //!
-//! The job's secret and the environment are never in the arguments of a process, which every user can read. The launcher gets one
-//! variable, with a token that `poe` and the tasks prove to each other that they know (`greeting`); the environment of a process can be read
-//! by its user only. The connections are not encrypted, as those of the launchers are not.
+//! The job's secret and the environment are never in the arguments of a process, which every user
+//! can read. The launcher gets one variable, with a token that `poe` and the tasks prove to each
+//! other that they know (`greeting`); the environment of a process can be read by its user only.
+//! The connections are not encrypted, as those of the launchers are not.
 
 mod admission;
 #[cfg(feature = "fuzz")]
@@ -62,8 +65,8 @@ use link::{Connection, Link, Listener};
 const LOOK: Duration = Duration::from_millis(100);
 /// After how long tasks that have not been started are named.
 const SLOW: Duration = Duration::from_secs(30);
-/// How long the tasks may take to connect, unless LAPI_INIT_TIMEOUT says otherwise: Hydra waits without end for a machine that it
-/// cannot reach.
+/// How long the tasks may take to connect, unless LAPI_INIT_TIMEOUT says otherwise: Hydra waits
+/// without end for a machine that it cannot reach.
 const DEADLINE: Duration = Duration::from_secs(300);
 /// How long a launcher may take to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -132,8 +135,8 @@ fn file(stream: Connection) -> File {
     File::from(OwnedFd::from(stream))
 }
 
-/// What a task is to run: the folder, the number of words of the command, these words, the number of variables of the
-/// job, these variables, and those of `poe`.
+/// What a task is to run: the folder, the number of words of the command, these words, the number
+/// of variables of the job, these variables, and those of `poe`.
 fn order(folder: &Path, command: &Command, environment: &Environment, task: usize) -> Vec<Vec<u8>> {
     let mut words = vec![folder.as_os_str().as_bytes().to_vec(), command.len().to_string().into_bytes()];
     words.extend(command.iter().map(|word| word.as_bytes().to_vec()));
@@ -160,7 +163,8 @@ fn is_forwarded(name: &std::ffi::OsStr) -> bool {
     name != link::VARIABLE && !OTHERS.iter().any(|other| name.starts_with(other))
 }
 
-/// Starts the launcher. It gets no signals from the terminal, and ends the job if this process is killed.
+/// Starts the launcher. It gets no signals from the terminal, and ends the job if this
+/// process is killed.
 fn spawn(launcher: &Launcher, hosts: &[String], link: &Link, signals: &Signals) -> Result<Child, Error> {
     let mut program: Program = launcher.command(hosts)?;
     program.env(link::VARIABLE, link.to_string());
@@ -175,7 +179,8 @@ fn spawn(launcher: &Launcher, hosts: &[String], link: &Link, signals: &Signals) 
     }
     let mut process =
         program.spawn().map_err(|source| Error::Program { program: launcher.name().to_owned(), source })?;
-    // An input that is a pipe does not end before this process, also when the launcher is waited for.
+    // An input that is a pipe does not end before this process, also when the launcher
+    // is waited for.
     std::mem::forget(process.stdin.take());
     Ok(process)
 }

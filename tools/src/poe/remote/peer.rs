@@ -1,5 +1,6 @@
-//! One task's control connection as the hub has it: what arrives is put together to notes, and what is to be sent waits here until the
-//! connection takes it, so that a machine that does not read delays no other one.
+//! One task's control connection as the hub has it: what arrives is put together to notes, and what
+//! is to be sent waits here until the connection takes it, so that a machine that does not read
+//! delays no other one.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -39,7 +40,8 @@ pub(super) enum Arrived {
 }
 
 impl Peer {
-    /// Of a task with these connections: `control` does not block, and `data` are those that end with it.
+    /// Of a task with these connections: `control` does not block, and `data` are those
+    /// that end with it.
     pub(super) fn new(control: Connection, data: Vec<Weak<File>>) -> Self {
         let (ended, input, output, sent) = (false, Vec::new(), VecDeque::new(), 0);
         Self { control, data, ended, input, output, sent }
@@ -108,8 +110,8 @@ impl Peer {
         Ok(Some(Arrived::Changes(changes)))
     }
 
-    /// Closes the control connection: the task ends if it still runs. Returns the connections of its data, on which something may still
-    /// be on its way.
+    /// Closes the control connection: the task ends if it still runs. Returns the connections of
+    /// its data, on which something may still be on its way.
     pub(super) fn close(self) -> Vec<Weak<File>> {
         self.data
     }

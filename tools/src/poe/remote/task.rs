@@ -1,5 +1,6 @@
-//! `poe --task`: what a launcher starts for each task. It connects to `poe`, gets its order, and runs the program with a
-//! supervisor of its own, so that the program has the addresses, the limits and the end that it has under `poe` itself.
+//! `poe --task`: what a launcher starts for each task. It connects to `poe`, gets its order, and
+//! runs the program with a supervisor of its own, so that the program has the addresses, the limits
+//! and the end that it has under `poe` itself.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -36,8 +37,8 @@ use super::super::waiting::await_any;
 use super::link::{self, Connection, Link};
 use super::mirror::{LONGEST, Mirror};
 
-/// Runs one task. The status is 0 whatever the task's is: `poe` learns that over the connection, and the launcher must not act
-/// on it.
+/// Runs one task. The status is 0 whatever the task's is: `poe` learns that over the connection,
+/// and the launcher must not act on it.
 pub(in super::super) fn run(inherited: Inherited) -> Result<u8, Error> {
     let host = gethostname().unwrap_or_default();
     serve(inherited)
@@ -111,8 +112,9 @@ fn file(stream: Connection) -> File {
     File::from(OwnedFd::from(stream))
 }
 
-/// Copies standard input to the task. The process does not wait for this thread. (Not by `io::copy`: splice(2) keeps the pipe locked while it
-/// waits for more input, and a task that ends meanwhile waits for that lock.)
+/// Copies standard input to the task. The process does not wait for this thread. (Not by
+/// `io::copy`: splice(2) keeps the pipe locked while it waits for more input, and a task that ends
+/// meanwhile waits for that lock.)
 fn copy(mut from: Connection, mut to: File) -> Result<(), Error> {
     let copy = move || {
         let mut buffer = vec![0; 1 << 16];
@@ -160,8 +162,9 @@ impl Order {
         complete.then_some(Self { folder, command, own: variables, forwarded })
     }
 
-    /// Takes over the folder and the variables: those of the job in any case; of those of `poe` the settings of `poe` and the
-    /// library, and where to look for programs and libraries; others where this machine has none.
+    /// Takes over the folder and the variables: those of the job in any case; of those of `poe` the
+    /// settings of `poe` and the library, and where to look for programs and libraries; others
+    /// where this machine has none.
     fn apply(&self) -> Result<(), Error> {
         let wins = |name: &OsStr| {
             let name = name.to_string_lossy();
@@ -234,7 +237,8 @@ impl Task {
                 self.supervisor.signal(if signal == Signal::SIGTSTP { Signal::SIGSTOP } else { signal });
             }
             if ready[1] {
-                // At the end of the connection the supervisor sees that of this process, and ends the task.
+                // At the end of the connection the supervisor sees that of this process, and
+                // ends the task.
                 self.take_note().map_err(gone)?;
             }
             if ready[2] {
@@ -277,7 +281,8 @@ impl Task {
         self.control.write_all(&news)
     }
 
-    /// Sends `poe` that the task's process has ended: tasks that wait for its card must not wait for ever.
+    /// Sends `poe` that the task's process has ended: tasks that wait for its card must not
+    /// wait for ever.
     fn send_end(&mut self) -> io::Result<()> {
         self.mirror.set(Word::Ended, 1)?;
         self.send_news()

@@ -1,5 +1,5 @@
-//! What the tasks have sent over their sockets, and which of them have ended. Used by the thread that makes reports and by
-//! the one that reaps tasks.
+//! What the tasks have sent over their sockets, and which of them have ended. Used by the thread
+//! that makes reports and by the one that reaps tasks.
 
 use std::collections::VecDeque;
 use std::os::unix::net::UnixDatagram;
@@ -63,7 +63,8 @@ impl Board {
         self.tasks().list.iter().map(|task| task.pid).collect()
     }
 
-    /// A task has ended. Returns the state of its use of LAPI; `None` when no task of the job has used LAPI.
+    /// A task has ended. Returns the state of its use of LAPI; `None` when no task of the job
+    /// has used LAPI.
     pub(super) fn ended(&self, task: usize, how: How) -> Option<Stage> {
         let mut tasks = self.tasks();
         // What it sent before it ended counts.
@@ -95,7 +96,8 @@ impl Board {
         let count = list.len();
         let it = &mut list[task];
         match message {
-            // A LAPI program may belong to another job: one that another launcher has started inside this task.
+            // A LAPI program may belong to another job: one that another launcher has started
+            // inside this task.
             FromTask::Enter { task: number, tasks, .. }
                 if (number as usize, tasks as usize) == (task, count) =>
             {
@@ -127,7 +129,8 @@ impl Board {
         tasks.list.iter().any(|task| task.stale) && tasks.list.iter().any(|task| task.ended.is_some())
     }
 
-    /// Sends the list of ended tasks to those that use LAPI. A task without room for it gets it the next time.
+    /// Sends the list of ended tasks to those that use LAPI. A task without room for it gets it
+    /// the next time.
     pub(super) fn publish(&self) {
         let mut tasks = self.tasks();
         let ended = (0..).zip(&tasks.list).filter_map(|(number, task)| Some((number, task.reported()?)));
@@ -152,8 +155,8 @@ impl Task {
         self.stale = self.ended.is_none() && self.uses_lapi();
     }
 
-    /// What the others learn of its end. A task that has been ready once stays a member of the job, whatever became of a later
-    /// program in it.
+    /// What the others learn of its end. A task that has been ready once stays a member of the job,
+    /// whatever became of a later program in it.
     fn reported(&self) -> Option<Ended> {
         let stage = match self.stage {
             Stage::Enter | Stage::Failed if self.was_ready => Stage::Ready,

@@ -1,9 +1,11 @@
-//! Gathers the reports of the tasks when a job hangs, and prints them as one. Informs the tasks which others have ended.
+//! Gathers the reports of the tasks when a job hangs, and prints them as one. Informs the tasks
+//! which others have ended.
 //!
-//! Each task has a socket to `poe` (LAPI_REPORT_FD; `openlapi::wire::launcher` has the messages). A task whose calls have
-//! stalled, or that has received the signal, sends its report unasked; then all others are asked. Nothing but these sockets
-//! is used for that: a task that is not a LAPI program does not notice. A task that has not replied after [`TIMEOUT`] is
-//! reported by the state of its process.
+//! Each task has a socket to `poe` (LAPI_REPORT_FD; `openlapi::wire::launcher` has the messages). A
+//! task whose calls have stalled, or that has received the signal, sends its report unasked; then
+//! all others are asked. Nothing but these sockets is used for that: a task that is not a LAPI
+//! program does not notice. A task that has not replied after [`TIMEOUT`] is reported by the state
+//! of its process.
 
 mod board;
 mod text;
@@ -34,8 +36,8 @@ use viewers::Viewers;
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// A signal that arrives so soon after a report belongs to it.
 const QUIET: Duration = Duration::from_secs(2);
-/// How long the ends of tasks are collected before the others are informed: up to four times as long in a job of many hundred
-/// tasks, each of which gets all of them.
+/// How long the ends of tasks are collected before the others are informed: up to four times as
+/// long in a job of many hundred tasks, each of which gets all of them.
 const COLLECT: Duration = Duration::from_millis(100);
 /// The number of tasks from which on it is longer.
 const MANY_TASKS: u32 = 256;
@@ -47,7 +49,8 @@ pub(super) fn open(tasks: usize) -> (Vec<Option<UnixDatagram>>, Vec<Option<UnixD
     (0..tasks).map(|_| UnixDatagram::pair().ok().unzip()).unzip()
 }
 
-/// Keeps a number free for the socket of every task: the same in all of them, and none that programs use for themselves.
+/// Keeps a number free for the socket of every task: the same in all of them, and none that
+/// programs use for themselves.
 pub(super) fn place(sockets: &[Option<UnixDatagram>]) -> Option<OwnedFd> {
     let number = fcntl(sockets.iter().flatten().next()?, FcntlArg::F_DUPFD_CLOEXEC(FIRST_PLACE)).ok()?;
     // SAFETY: just made, and owned by nothing else.
@@ -70,9 +73,11 @@ impl HandOver {
         Some(Self { value: format!("{to}:{}", fstat(socket).ok()?.st_ino), from, to })
     }
 
-    /// In the child, just before it becomes the task's program: it inherits the socket. Only makes a system call.
+    /// In the child, just before it becomes the task's program: it inherits the socket. Only makes
+    /// a system call.
     pub(super) fn pass(&self) {
-        // SAFETY: changes descriptors of this process alone, which is about to become another program.
+        // SAFETY: changes descriptors of this process alone, which is about to become
+        // another program.
         unsafe {
             if self.from == self.to {
                 libc::fcntl(self.from, libc::F_SETFD, 0);
@@ -107,7 +112,8 @@ const ORDERS: u64 = u64::MAX;
 /// Those who look on.
 const VIEWERS: u64 = u64::MAX - 1;
 
-/// Watches the orders and the sockets of all tasks. A message costs what has arrived, not the number of tasks.
+/// Watches the orders and the sockets of all tasks. A message costs what has arrived, not the
+/// number of tasks.
 fn watch(board: &Board, orders: &UnixDatagram) -> nix::Result<Epoll> {
     let watch = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     watch.add(orders, EpollEvent::new(EpollFlags::EPOLLIN, ORDERS))?;
@@ -144,7 +150,8 @@ impl Gatherer {
         self.board.started(task, pid);
     }
 
-    /// A task has ended. Returns the state of its use of LAPI; `None` when no task of the job has used LAPI.
+    /// A task has ended. Returns the state of its use of LAPI; `None` when no task of the job
+    /// has used LAPI.
     pub(super) fn ended(&self, task: usize, how: How) -> Option<Stage> {
         let stage = self.board.ended(task, how);
         self.order(NEWS);
@@ -237,7 +244,8 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Informs the tasks which others have ended: a moment after the first of them, for many may end together.
+    /// Informs the tasks which others have ended: a moment after the first of them, for many
+    /// may end together.
     fn inform(&mut self) {
         if self.inform_at.is_some_and(|at| at <= Instant::now()) {
             self.board.publish();

@@ -26,7 +26,8 @@ pub(super) struct Task {
     pub state: Option<char>,
 }
 
-/// The state of a process: that of its first thread, or, when only that one has ended, of another one.
+/// The state of a process: that of its first thread, or, when only that one has ended,
+/// of another one.
 pub(super) fn state_of(pid: i32) -> Option<char> {
     let state = |path: String| {
         let stat = std::fs::read_to_string(path).ok()?;
@@ -142,8 +143,8 @@ impl Group {
     }
 }
 
-/// The tasks by their state. In a job of few tasks each has lines of its own; in one of many, those that wait for no other task
-/// come first.
+/// The tasks by their state. In a job of few tasks each has lines of its own; in one of many, those
+/// that wait for no other task come first.
 fn groups(tasks: &[Task]) -> Vec<Group> {
     let single = tasks.len() <= NAMED;
     let collect = |name_awaited: bool| {
@@ -212,8 +213,8 @@ fn collectives(tasks: &[Task]) -> (Vec<String>, Vec<usize>) {
     (lines, absent)
 }
 
-/// Circles of tasks each of which waits for the next, each beginning with its lowest task. Of circles that share a task not
-/// every one is found, but at least one.
+/// Circles of tasks each of which waits for the next, each beginning with its lowest task. Of
+/// circles that share a task not every one is found, but at least one.
 fn circles(tasks: &[Task]) -> Vec<Vec<usize>> {
     let waits: BTreeMap<usize, &[usize]> =
         tasks.iter().filter_map(|task| Some((task.number, &task.report.as_ref()?.awaited[..]))).collect();

@@ -28,7 +28,8 @@ impl Sender {
         self.lose_oldest(now);
     }
 
-    /// Whether [`Self::next`] has nothing now, unless a timer has ended; false also where a closer look is needed.
+    /// Whether [`Self::next`] has nothing now, unless a timer has ended; false also where a closer
+    /// look is needed.
     #[inline]
     pub fn is_quiet(&self, now: Nanos) -> bool {
         self.unsent == self.end()
@@ -73,7 +74,8 @@ impl Sender {
         let path = &self.path;
         let runs = path.in_flight != 0 || self.is_refused();
         let interval = (path.round_trip.timeout() + self.peer_delay) << path.ends.min(10);
-        // A way that is longer than the bound is not interrupted all the time; a peer that seldom looks does not count as such.
+        // A way that is longer than the bound is not interrupted all the time; a peer that seldom
+        // looks does not count as such.
         let longest = self.longest.max(2 * path.round_trip.way());
         (runs && path.probes == 0 && !self.ping).then(|| path.since + interval.min(longest))
     }

@@ -1,5 +1,5 @@
-//! A link with a short queue, which several flows share: how much each of them gets. Flows of the reliable core compete with a model of TCP
-//! Reno, which has nothing in common with it.
+//! A link with a short queue, which several flows share: how much each of them gets. Flows of the
+//! reliable core compete with a model of TCP Reno, which has nothing in common with it.
 
 use super::super::{Buffers, Connection, Content, MILLISECOND, Nanos, OVERHEAD, Parameters, SECOND};
 use crate::base::rng::Rng;
@@ -283,7 +283,8 @@ fn flows_of_one_kind_get_equal_parts() {
     assert!(least.zip(most).is_some_and(|(least, most)| most < &(2 * least)), "{carried:?}");
 }
 
-/// Losses that do not come from the queue: by Mathis's formula about 1.2 datagrams in a round trip, divided by the root of the rate.
+/// Losses that do not come from the queue: by Mathis's formula about 1.2 datagrams in a round trip,
+/// divided by the root of the rate.
 #[test]
 fn a_lossy_link_does_not_stop_a_flow() {
     for (lose, least) in [(0.01, 400), (0.05, 130), (0.3, 15)] {

@@ -1,4 +1,5 @@
-//! Tasks in one process on a clock of their own, joined by bad links, all from one seed. After every step a model checks what came out.
+//! Tasks in one process on a clock of their own, joined by bad links, all from one seed. After
+//! every step a model checks what came out.
 
 mod bottleneck;
 mod link;

@@ -327,7 +327,8 @@ impl World {
         }
     }
 
-    /// The network is whole, all tasks run, and those that are connected with a process or incarnation that is no more have learned it.
+    /// The network is whole, all tasks run, and those that are connected with a process or
+    /// incarnation that is no more have learned it.
     pub fn heal(&mut self, faults: Faults) {
         self.faults = faults;
         self.cut.clear();

@@ -138,7 +138,8 @@ fn no_other_socket_can_be_bound_to_the_port() {
     }
 }
 
-/// A connected socket reports that its peer's port is unreachable: any host can make such a message. Nothing is lost by it.
+/// A connected socket reports that its peer's port is unreachable: any host can make such a
+/// message. Nothing is lost by it.
 #[test]
 fn errors_of_the_preferred_peer_lose_nothing() {
     for at in places().into_iter().filter(|at| *at != "0.0.0.0:0") {
@@ -228,7 +229,8 @@ fn without_a_second_socket_all_is_as_with_it() {
     assert_eq!(received(&mut own, 1), [(address, vec![5; 9])]);
 }
 
-/// With trains and without, by the connected socket and by the first one, after an error that has waited, too.
+/// With trains and without, by the connected socket and by the first one, after an error that
+/// has waited, too.
 #[test]
 fn the_datagrams_of_a_train_arrive_as_they_were_cut() {
     for (at, options) in kinds() {
