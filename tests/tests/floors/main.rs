@@ -7,6 +7,7 @@
 mod circles;
 mod source;
 mod tokens;
+mod words;
 
 use source::{PathUsed, Source, sources};
 

@@ -13,9 +13,27 @@ pub fn is_name(text: &str) -> bool {
 
 /// The source without comments, literals, lifetimes and blanks.
 pub fn tokens(source: &str) -> Vec<Token> {
-    let mut found = Vec::new();
+    let kept = |(_, text): &(usize, &str)| {
+        is_name(text) && !text.contains(['"', '\'']) || *text == "::" || is_mark(text)
+    };
+    let own = |(line, text): (usize, &str)| Token { line, text: text.to_owned() };
+    pieces(source).filter(kept).map(own).collect()
+}
+
+/// The comments that run to the end of their line, each with the number of its line.
+pub fn line_comments(source: &str) -> impl Iterator<Item = (usize, &str)> {
+    pieces(source).filter(|(_, text)| text.starts_with("//"))
+}
+
+fn is_mark(text: &str) -> bool {
+    text.len() == 1 && !text.starts_with(|only: char| only.is_whitespace() || only.is_ascii_digit())
+}
+
+/// Comments, literals, names, marks and blanks, each with the number of its line.
+fn pieces(source: &str) -> impl Iterator<Item = (usize, &str)> {
     let (mut rest, mut line) = (source, 1);
-    while let Some(first) = rest.chars().next() {
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
         let len = match first {
             '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
             '/' if rest.starts_with("/*") => comment(rest),
@@ -30,15 +48,11 @@ pub fn tokens(source: &str) -> Vec<Token> {
             ':' if rest.starts_with("::") => 2,
             _ => first.len_utf8(),
         };
-        let text = &rest[..len];
-        let kept = is_name(text) && !text.contains(['"', '\'']) || text == "::" || text.len() == 1;
-        if kept && !text.trim().is_empty() && !text.starts_with(|first: char| first.is_ascii_digit()) {
-            found.push(Token { line, text: text.to_owned() });
-        }
-        line += text.matches('\n').count();
+        let piece = (line, &rest[..len]);
+        line += piece.1.matches('\n').count();
         rest = &rest[len..];
-    }
-    found
+        Some(piece)
+    })
 }
 
 fn comment(rest: &str) -> usize {
