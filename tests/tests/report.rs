@@ -363,7 +363,7 @@ fn without_poe_it_goes_to_standard_error() {
     let text = job.stderr_so_far();
     has(
         &text,
-        &["task 0 of 1 on transport ", " is 0, wanted is 1\n", "LAPI: task 0: threads of the process: "],
+        &["task 0 of 1 on transport ", " is 0, wanted is 1", "LAPI: task 0: threads of the process: "],
     );
     assert!(text.lines().all(|line| line.starts_with("LAPI: task 0: ")), "{text}");
 
