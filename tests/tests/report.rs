@@ -103,7 +103,7 @@ fn a_put_that_never_comes() {
         "poe: job report (requested): 3 of 3 tasks have replied\n",
         "  task 1 is not inside LAPI (asleep, process state S)\n",
         "  task 2 is not inside LAPI",
-        " is 0, wanted is 1\n",
+        " is 0, wanted is 1",
         &format!("--- task 2 (pid {})\n", hanging.pids[2]),
         ") has waited in LAPI_Waitcntr for ",
         "lapi-intr: state S",
