@@ -53,8 +53,9 @@ const CAPI: &[&str] = &["abi", "api", "error", "for_each_call"];
 const LAPI: &[&str] = &["openlapi::abi", "openlapi::api", "openlapi::error"];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &[&str] = &["abi", "for_each_call"];
-/// What `prof` may use of all our crates: the core's types, table of calls, clock and lists of
-/// tasks, its hook for the profiler, and what a fuzz target is. The calls it finds by their names.
+/// What `prof` may use of all our crates: the core's types, table of calls, clock, lists of tasks
+/// and output that waits, its hooks for the profiler, and what a fuzz target is. The calls it
+/// finds by their names.
 const PROF: &[&str] = &[
     "openlapi::abi",
     "openlapi::for_each_call",

@@ -79,7 +79,7 @@ struct News {
 /// What the sender wants to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// A fragment, by this path; it may be longer than the path takes, if the last part says so.
+    /// A fragment; it may be longer than the path takes, if the last part says so.
     Fragment(Fragment, bool),
     /// The peer is to say whether it has room now.
     Ping,
