@@ -38,6 +38,12 @@ impl Signals {
         self.word(number).load(Ordering::Acquire) == GIVEN | u64::from(number)
     }
 
+    /// A count that changes with each number that is given.
+    pub fn count(&self) -> u64 {
+        let words = self.words.iter().map(|word| word.load(Ordering::Relaxed));
+        words.fold(0, u64::wrapping_add)
+    }
+
     fn word(&self, number: u32) -> &AtomicU64 {
         &self.words[number as usize & 1]
     }
@@ -61,9 +67,12 @@ mod tests {
         let signals: Signals = unsafe { std::mem::zeroed() };
         let found = |numbers: [u32; 4]| numbers.map(|number| signals.given(number));
         assert_eq!(found([0, 1, u32::MAX, u32::MAX - 1]), [false; 4]);
+        let before = signals.count();
         signals.give(0);
         assert_eq!(found([0, 1, 2, u32::MAX]), [true, false, false, false]);
+        let once = signals.count();
         signals.give(1);
+        assert!(before != once && once != signals.count());
         assert_eq!(found([0, 1, 2, 3]), [true, true, false, false]);
         signals.give(2);
         assert_eq!(found([0, 1, 2, 3]), [false, true, true, false]);

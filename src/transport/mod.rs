@@ -338,7 +338,7 @@ pub enum Want {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
     /// A count that changes when the peer makes progress: whenever a packet from it is taken here,
-    /// and sooner or later when it takes packets from here.
+    /// or a number given ([`Peers::signal`]), and sooner or later when it takes packets from here.
     pub progress: u64,
     /// The state of the connection, where there is one that the transport can observe.
     pub connection: Option<ConnectionView>,

@@ -109,6 +109,14 @@ fn a_silent_task_is_given_up_and_a_slow_one_is_not() {
     assert_eq!(said, 2, "tasks 0 and 2 pass\n{outcome}");
 }
 
+/// Barriers need no packets: a task that makes them is alive, and takes what asks it that.
+#[test]
+fn a_task_that_only_fences_is_not_given_up() {
+    let outcome = job("failure/silence", 2, "fences").run();
+    let passed = outcome.ok().stdout.lines().filter(|line| line.contains("PASS")).count();
+    assert_eq!(passed, 2, "{outcome}");
+}
+
 #[test]
 fn without_an_error_handler_the_task_says_what_it_waited_for() {
     let outcome = job("failure/silence", 2, "computes").run();

@@ -136,7 +136,7 @@ impl Link for Wire<'_> {
     }
 
     fn signal(&mut self, peer: Task, number: u32) -> bool {
-        self.transport.signal(peer, number)
+        !self.peers.is_down(peer) && self.transport.signal(peer, number)
     }
 
     /// Nothing counts of a peer that was given up.

@@ -132,12 +132,12 @@ impl Notifier {
     /// may have been.
     pub(in crate::engine) fn look_no_more(&self) -> bool {
         self.exits.store(true, Ordering::Relaxed);
-        self.sleep.load(Ordering::Relaxed) == CALLED
+        self.sleep.load(Ordering::Acquire) == CALLED
     }
 
-    /// The thread has the lock.
+    /// The thread has the lock, and has sent what was left to it.
     pub(in crate::engine) fn note_wake(&self) {
-        self.sleep.store(AWAKE, Ordering::Relaxed);
+        self.sleep.store(AWAKE, Ordering::Release);
     }
 
     /// The thread leaves the lock and waits for its timer, which is set for this time if there is

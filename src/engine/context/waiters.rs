@@ -234,6 +234,8 @@ pub struct Waiters {
     pub handlers: u32,
     /// Threads in LAPI_Msgpoll.
     pub polling: u32,
+    /// How often threads of the program have polled by themselves.
+    pub polls: u64,
     /// How many consecutive times a thread of the program has polled by itself and found nothing.
     pub idle_polls: u32,
     /// One of them sleeps on the transport's descriptor.

@@ -4,7 +4,7 @@ use crate::abi::LAPI_ERR_UNKNOWN;
 use crate::base::clock::now;
 use crate::engine::context::Held;
 use crate::engine::progress::dispatcher;
-use crate::engine::progress::wait::wait_until;
+use crate::engine::progress::wait::{make_progress, wait_until};
 use crate::error::{Error, Result};
 use crate::proto::collective::Failure;
 use std::time::Duration;
@@ -52,6 +52,9 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     // Another thread may wait for its turn.
     core.news |= core.waiters.waiting != 0;
     let me = core.options.me;
+    // Whoever comes last has waited for nothing, and what others send it besides is to be taken
+    // also where the program makes no other calls.
+    make_progress(held);
     outcome?.map_err(|failure| {
         let Failure { task, code } = failure;
         if failure.is_mismatch() {

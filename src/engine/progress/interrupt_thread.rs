@@ -69,6 +69,8 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
     let mut called = false;
     while !ended() {
         let Some(mut held) = context.enter_closing() else { return };
+        // Before it counts as awake: an exit leaves nothing to a thread that is.
+        held.core().flush();
         context.notifier.note_wake();
         let plan = decide(&mut held, &mut interval, &mut seen, called);
         let descriptor = held.core().transport.event_fd().as_raw_fd();
@@ -108,7 +110,6 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
 fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: bool) -> Plan {
     let context = held.context();
     let notifier = &context.notifier;
-    held.core().flush();
     if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
         if held.core().waiters.notifier_armed {
             disarm(held);

@@ -209,7 +209,9 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
         // A thread that polls now will most likely poll again.
         core.set_polling(false);
     }
-    if core.activity.is_multiple_of(POLLS_BETWEEN_LOOKS) {
+    // Not by `activity`, which waits change as well: between two polls by an even number, perhaps.
+    core.waiters.polls = core.waiters.polls.wrapping_add(1);
+    if core.waiters.polls.is_multiple_of(POLLS_BETWEEN_LOOKS) {
         lost_peers::look_when_due(held);
     }
     let moved = !held.core().is_idle() && dispatcher::turn(held);

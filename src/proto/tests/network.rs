@@ -80,7 +80,7 @@ impl Network {
         }
     }
 
-    /// The same, whose links can give signals with this probability; 1: whenever they want.
+    /// A network whose links can give signals with this probability; 1: whenever they want.
     pub fn with_signals(self, signal: f64) -> Self {
         Self { signal, ..self }
     }

@@ -33,7 +33,10 @@ impl Peers for MemTransport {
         let released = |at: Task, from: Task| {
             self.network.end(at).inbox.lock().lanes.get(&from).map_or(0, |lane| lane.released)
         };
-        let progress = released(self.task, peer).wrapping_add(released(peer, self.task));
+        let packets = released(self.task, peer).wrapping_add(released(peer, self.task));
+        let inbox = self.network.end(self.task).inbox.lock();
+        let signals = inbox.signals.get(&peer).into_iter().flatten().flatten();
+        let progress = signals.fold(packets, |sum, &number| sum.wrapping_add(1 << 32 | u64::from(number)));
         View { progress, connection: None }
     }
 

@@ -112,8 +112,9 @@ impl Peers for ShmTransport {
     fn view(&self, task: Task) -> View {
         let Some(peer) = self.peers.get(task) else { return View { progress: 0, connection: None } };
         let (in_flight, window) = peer.out.filled();
+        let packets = peer.inward.taken().wrapping_add(peer.out.given_back());
         View {
-            progress: peer.inward.taken().wrapping_add(peer.out.given_back()),
+            progress: packets.wrapping_add(peer.memory.receive.signals().count()),
             connection: Some(ConnectionView {
                 in_flight,
                 window,

@@ -5,6 +5,7 @@
  *            completion handler takes longer than TIMEOUT; 3 computes without interrupts until task 0 has given it up
  *   computes two tasks: 0 computes with interrupts on, and has no error handler; 1 is stopped
  *   probes   two tasks: 0 has interrupts off and calls LAPI_Probe regularly; 1 is stopped
+ *   fences   two tasks that only fence for longer than TIMEOUT: 1, which has interrupts off, always comes last
  *   patient  two tasks, with MP_DEBUG_NOTIMEOUT: 1 is stopped for longer than TIMEOUT, and then continues
  *   cut      two tasks on two hosts: the link between them is taken down after "CUT"; 0 gives 1 up
  *   killed   any number of tasks: all compute with interrupts on but task 1, which is killed; "DIES MS" and "REPORTED MS" are the times
@@ -278,11 +279,19 @@ int main(int argc, char **argv) {
     late_values = t_addresses(&late_value);
     handlers = t_addresses((void *)header);
     processes = t_processes();
-    if (strcmp(which, "roles") == 0 ? t_me == 3 : strcmp(which, "probes") == 0 || (*which == 'k' && t_me == 1))
+    if (strcmp(which, "roles") == 0 ? t_me == 3 : strcmp(which, "probes") == 0 || (strchr("kf", *which) && t_me == 1))
         t_set(INTERRUPT_SET, 0);
     t_fence();
     if (strcmp(which, "roles") == 0) {
         roles();
+    } else if (strcmp(which, "fences") == 0) {
+        t_set(TIMEOUT, SECONDS);
+        for (int n = 0; n < LONG * 10; n++) {
+            if (t_me == 1) usleep(100000);
+            t_fence();
+        }
+        t_done();
+        CHECK_EQ(was_reported(1 - t_me), 0);
     } else if (strcmp(which, "cut") == 0) {
         cut();
     } else if (strcmp(which, "killed") == 0) {
