@@ -89,6 +89,14 @@ fn has(report: &str, lines: &[&str]) {
     }
 }
 
+/// The line about the counter ends with what is wanted, or names the place of the call, which is
+/// known once the thread has slept for a moment.
+fn ends_with_the_counter(report: &str) {
+    let counter = report.lines().find_map(|line| line.split_once(" is 0, wanted is 1"));
+    let (_, end) = counter.unwrap_or_else(|| panic!("no counter\n{report}"));
+    assert!(end.is_empty() || end.starts_with(", called in main at hang.c:"), "{end:?}\n{report}");
+}
+
 fn scratch(name: &str) -> PathBuf {
     let file = std::env::temp_dir().join(format!("openlapi-report-{}-{name}", std::process::id()));
     let _ = fs::remove_file(&file);
@@ -109,6 +117,7 @@ fn a_put_that_never_comes() {
         "lapi-intr: state S",
     ]);
     assert!(!report.contains("a circle"), "{report}");
+    ends_with_the_counter(&report);
 }
 
 #[test]
@@ -366,6 +375,7 @@ fn without_poe_it_goes_to_standard_error() {
         &["task 0 of 1 on transport ", " is 0, wanted is 1", "LAPI: task 0: threads of the process: "],
     );
     assert!(text.lines().all(|line| line.starts_with("LAPI: task 0: ")), "{text}");
+    ends_with_the_counter(&text);
 
     let stalled = Job::direct(program("report/hang")).arg("counter").env("LAPI_STALL_SECONDS", "1").start();
     let mut stalled = stalled;

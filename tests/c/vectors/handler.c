@@ -62,7 +62,7 @@ static void look_at_info(const lapi_return_info_t *ret, ulong bytes, int src, ui
     CHECK_EQ(ret->recv_offset_dgsp_bytes, 0);
     if (bytes == 0) return;
     if (bytes + uhdr_len > (ulong)max_packet) CHECK_PTR(ret->udata_one_pkt_ptr, NULL);
-    /* How much of a packet the description of a vector takes is the library's affair. */
+    /* How much of a packet the description of a vector takes is for the library to decide. */
     if (bytes + uhdr_len <= (ulong)max_packet / 2) CHECK(ret->udata_one_pkt_ptr != NULL);
     if (ret->udata_one_pkt_ptr == NULL) return;
     CHECK_EQ((uintptr_t)ret->udata_one_pkt_ptr % 8, 0);
