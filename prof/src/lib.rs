@@ -5,10 +5,10 @@
 //! docs/profiling.md lists what it measures, and what it cannot measure.
 //!
 //! `calls` lists what is counted separately, `record` is what a call writes, `wrap` and
-//! `handlers` are what the program and LAPI call, `identity` is the task's number, `process`
-//! decides when to report, `watcher`, `signals` (with `signal_sets`) and `exit` report for a
-//! task that is interrupted, `part` is what one task reports, and `merge` and `report` make one
-//! report of all tasks.
+//! `handlers` are what the program and LAPI call, `places` is where a program in Python calls,
+//! `identity` is the task's number, `process` decides when to report, `watcher`, `signals` (with
+//! `signal_sets`) and `exit` report for a task that is interrupted, `part` is what one task
+//! reports, and `merge` and `report` make one report of all tasks.
 
 mod calls;
 mod exit;
@@ -21,6 +21,7 @@ mod long_calls;
 mod memory;
 pub mod merge;
 mod part;
+mod places;
 mod process;
 mod real;
 mod record;

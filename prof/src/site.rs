@@ -1,4 +1,4 @@
-//! Where a call comes from, and where it is recorded: three words of each thread.
+//! Where a call comes from, and where it is recorded: four words of each thread.
 //!
 //! A function cannot see its return address in Rust. So each exported symbol is a few instructions
 //! that put the address away, in a word of the thread's own, and continue with the function proper
@@ -39,6 +39,18 @@ pub fn repeated() -> *const c_void {
 #[inline]
 pub fn set_repeated(entry: *const c_void) {
     word::store::<16>(entry as usize);
+}
+
+/// The place of the calls of [`placed!`](crate::placed) in this thread; 0: they have none.
+#[inline]
+pub fn place() -> usize {
+    word::load::<24>()
+}
+
+/// Sets the fourth word of this thread.
+#[inline]
+pub fn set_place(place: usize) {
+    word::store::<24>(place);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -107,11 +119,31 @@ std::arch::global_asm!(
     ".globl lapiprof_site",
     ".hidden lapiprof_site",
     ".type lapiprof_site,@object",
-    ".size lapiprof_site,24",
+    ".size lapiprof_site,32",
     "lapiprof_site:",
-    ".zero 24",
+    ".zero 32",
     ".popsection",
 );
+
+/// Makes a function that notes the place that is set, where `exported!` notes the caller, and
+/// continues with the same function.
+#[cfg(target_arch = "x86_64")]
+#[macro_export]
+macro_rules! placed {
+    ($name:ident, $body:path, ($($arg:ident: $kind:ty),*)) => {
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name($($arg: $kind),*) -> ::libc::c_int {
+            // r10 and r11 hold nothing at the beginning of a function.
+            ::std::arch::naked_asm!(
+                "mov r10, qword ptr [rip + lapiprof_site@GOTTPOFF]",
+                "mov r11, qword ptr fs:[r10 + 24]",
+                "mov qword ptr fs:[r10], r11",
+                "jmp {body}",
+                body = sym $body,
+            )
+        }
+    };
+}
 
 /// Exports a symbol that notes its caller and continues with a function of the same arguments.
 #[macro_export]

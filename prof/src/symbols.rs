@@ -1,6 +1,7 @@
 //! The names of addresses: from the dynamic linker, or else from the symbol table of the file; and
 //! their source lines, where the file has debug information.
 
+use crate::places;
 use addr2line::Context;
 use gimli::{Dwarf, EndianArcSlice, RunTimeEndian};
 use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, SymbolKind};
@@ -68,6 +69,10 @@ impl Symbols {
     }
 
     fn name(&mut self, address: usize, back: usize) -> Name {
+        if let Some(place) = places::named(address) {
+            let (text, object) = (place.function.clone(), place.file.clone());
+            return Name { text, object, line: format!("{}:{}", file_name(&place.file), place.line) };
+        }
         if let Some(name) = self.names.get(&(address, back)) {
             return name.clone();
         }
@@ -91,7 +96,7 @@ impl Symbols {
             info.assume_init()
         };
         let path = text(info.dli_fname);
-        let object = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let object = file_name(&path);
         let found = if info.dli_sname.is_null() {
             self.file(&path).function(info.dli_fbase as u64, inside as u64)
         } else {
@@ -163,6 +168,10 @@ fn lines(file: &object::File<'_>) -> Option<Context<EndianArcSlice<RunTimeEndian
         Ok::<_, gimli::Error>(EndianArcSlice::new(data.into(), endian))
     };
     Context::from_dwarf(Dwarf::load(section).ok()?).ok()
+}
+
+fn file_name(path: &str) -> String {
+    Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn text(name: *const c_char) -> String {

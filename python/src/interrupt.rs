@@ -9,6 +9,7 @@
 //! This is for Python's own handler of SIGINT. One that the program has set runs when the call
 //! returns, as ever.
 
+use crate::place::Here;
 use crate::threads;
 use pyo3::prelude::*;
 use std::cell::Cell;
@@ -41,9 +42,10 @@ fn is_main() -> bool {
     })
 }
 
-/// Runs a call of the library without Python's lock.
+/// Runs calls of the library without Python's lock.
 #[inline]
 pub fn detached<R: Send>(py: Python<'_>, run: impl FnOnce() -> R + Send) -> R {
+    let _here = Here::of(py);
     if !is_main() {
         return py.detach(run);
     }

@@ -14,6 +14,7 @@ mod interrupt;
 mod library;
 mod message;
 mod open;
+mod place;
 mod port;
 mod threads;
 mod transfer;

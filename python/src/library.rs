@@ -1,5 +1,6 @@
 //! The library: opened once, when it is first needed, and its calls by name.
 
+use crate::place::placed;
 use openlapi::abi::*;
 use std::env;
 use std::ffi::{CStr, CString, OsStr, c_int, c_longlong, c_uint, c_ulong, c_void};
@@ -23,7 +24,8 @@ macro_rules! functions {
         }
 
         impl Library {
-            /// Finds every call. A profiler that is preloaded comes before the library.
+            /// Finds every call. A profiler that is preloaded comes before the library, and
+            /// learns from which line of Python it is called.
             fn find() -> Result<Self, String> {
                 Ok(Self {
                     $($call: {
@@ -34,6 +36,7 @@ macro_rules! functions {
                         if at.is_null() {
                             return Err(format!("{} has no {}: it is another library", SONAME.to_string_lossy(), stringify!($call)));
                         }
+                        let at = placed(name, at);
                         // SAFETY: LAPI's function of this name has these arguments
                         // (include/lapi.h).
                         unsafe {

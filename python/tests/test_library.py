@@ -1,5 +1,6 @@
 """One library in a process, whose calls a preloaded profiler sees."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -41,6 +42,29 @@ def test_a_profiler_sees_the_calls(job, tmp_path):
     job("data.py", 2, "2", env=environment)
     report = (tmp_path / "prof" / "report.html").read_text()
     assert "LAPI_Put" in report and "LAPI_Get" in report
+
+
+def test_a_profiler_knows_the_lines_of_the_program(job, tmp_path):
+    environment = {"LD_PRELOAD": str(LIBRARY / "liblapiprof.so"), "LAPIPROF_OUT": str(tmp_path / "prof")}
+    job("lines.py", 2, env=environment)
+    source = (pathlib.Path(__file__).parent / "jobs" / "lines.py").read_text().splitlines()
+    # The line whose comment says so.
+    at = {line.split("# ")[1]: f"lines.py:{number}" for number, line in enumerate(source, 1) if "# line of" in line}
+    rows = json.loads((tmp_path / "prof" / "report.json").read_text())["sites"]
+    found = {(row["call"], row["site"], row["line"]): row["count"] for row in rows}
+    for call, function, line, count in [
+        ("LAPI_Put", "send", "line of the put", 20),
+        ("LAPI_Put", "send", "line of the other put", 6),
+        ("LAPI_Get", "Program.fetch", "line of the get", 2),
+        # In a handler, which a thread of the library runs.
+        ("LAPI_Rmw64", "answer", "line of the addition", 2),
+    ]:
+        assert found.get((call, function, at[line])) == count, (call, found)
+    # What a collective call does inside of this package is done by the line that calls it.
+    barrier = [row for row in rows if row["line"] == at["line of the barrier"]]
+    assert {"LAPI_Put", "LAPI_Waitcntr"} <= {row["call"] for row in barrier}, rows
+    assert all(not row["line"].startswith(("collectives.py", "__init__.py")) for row in rows), rows
+    assert all(pathlib.Path(row["object"]).name == "lines.py" for row in rows if row["call"] != "LAPI_Init"), rows
 
 
 def test_the_module_shows_versions_and_transports():

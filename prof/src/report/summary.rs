@@ -246,9 +246,9 @@ fn moved(parts: &[Part], network: bool) -> Moved {
 /// Rows of the same call and place made one, the longest time first. An address without a name is
 /// the same place in all tasks: they have one map.
 fn together(rows: impl Iterator<Item = SiteRow>) -> Vec<SiteRow> {
-    let mut sums: BTreeMap<(String, String, String), SiteRow> = BTreeMap::new();
+    let mut sums: BTreeMap<[String; 4], SiteRow> = BTreeMap::new();
     for row in rows {
-        let key = (row.call.clone(), row.site.clone(), row.object.clone());
+        let key = [&row.call, &row.site, &row.object, &row.line].map(Clone::clone);
         let Some(sum) = sums.get_mut(&key) else {
             sums.insert(key, row);
             continue;

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod ends;
+mod placed;
 mod sizes;
 mod traffic;
 mod xfer;
@@ -33,7 +34,25 @@ macro_rules! wrap {
                 }
             )*
         }
+
+        /// The twin of the function of this name; `None` where calls have no places.
+        #[cfg(target_arch = "x86_64")]
+        fn twin(name: &[u8]) -> Option<*mut c_void> {
+            $(
+                $crate::placed!($call, bodies::$call, ($($argument: $type),*));
+                if name == stringify!($name).as_bytes() {
+                    return Some($call as *mut c_void);
+                }
+            )*
+            None
+        }
     };
 }
 
 openlapi::for_each_call!(wrap);
+
+/// None: calls have no places here.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn placed(_name: &[u8]) -> Option<*mut c_void> {
+    None
+}

@@ -1,0 +1,103 @@
+//! Places of calls in languages whose code has no addresses of its own: an interpreter says where
+//! its program is.
+//!
+//! A place has a number that is the address of no program, and stands for the address behind a
+//! call. The interpreter calls the twin of a function (`wrap::placed`): the same body, with a
+//! beginning that takes the number that [`lapiprof_enter`] has set. So a program in C executes no
+//! instruction more.
+
+use crate::site;
+use libc::{c_char, c_int};
+use std::ffi::CStr;
+use std::ptr::{self, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// What distinguishes the number of a place, which is otherwise where the place is in memory:
+/// addresses of programs are below. The records have room for 48 bits.
+const MARK: usize = 1 << 47;
+
+/// A line of a program.
+#[derive(Debug)]
+pub struct Place {
+    next: *const Place,
+    /// The function.
+    pub function: String,
+    /// The file, as the interpreter names it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: c_int,
+}
+
+/// All places. They are added without a lock, which a child of fork might find taken, and are
+/// never freed.
+static ALL: AtomicPtr<Place> = AtomicPtr::new(null_mut());
+
+/// The number of a line of a file, in a function. For interpreters, which keep the number.
+///
+/// # Safety
+///
+/// Both are texts that end in a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lapiprof_place(file: *const c_char, line: c_int, function: *const c_char) -> usize {
+    // SAFETY: the caller's promise.
+    let (file, function) = unsafe { (CStr::from_ptr(file), CStr::from_ptr(function)) };
+    let (file, function) = (file.to_string_lossy(), function.to_string_lossy());
+    let mut first = ALL.load(Ordering::Acquire);
+    let mut place = first.cast_const();
+    // SAFETY: null, or a place, which is never freed.
+    while let Some(known) = unsafe { place.as_ref() } {
+        if known.line == line && known.file == file && known.function == function {
+            return number(place);
+        }
+        place = known.next;
+    }
+    let new = Place { next: ptr::null(), function: function.into_owned(), file: file.into_owned(), line };
+    let new = Box::into_raw(Box::new(new));
+    loop {
+        // SAFETY: nobody else knows it yet. Of two threads that add the same place at once, each
+        // has one: both have the same name.
+        unsafe { (*new).next = first };
+        match ALL.compare_exchange_weak(first, new, Ordering::Release, Ordering::Acquire) {
+            Ok(_) => return number(new),
+            Err(other) => first = other,
+        }
+    }
+}
+
+fn number(place: *const Place) -> usize {
+    place as usize | MARK
+}
+
+/// Sets the place from which the calls of this thread come that go to twins; 0: from nowhere.
+/// Returns what was set before.
+#[unsafe(no_mangle)]
+pub extern "C" fn lapiprof_enter(place: usize) -> usize {
+    let before = site::place();
+    site::set_place(place);
+    before
+}
+
+/// The place with this number; `None` for an address.
+pub fn named(number: usize) -> Option<&'static Place> {
+    // SAFETY: this bit is that of no address of a program, and of numbers that `lapiprof_place` has
+    // given, for places that are never freed.
+    (number & MARK != 0).then(|| unsafe { &*((number & !MARK) as *const Place) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{lapiprof_enter, lapiprof_place, named};
+
+    #[test]
+    fn a_place_has_one_number() {
+        // SAFETY: texts of C.
+        let number =
+            |line| unsafe { lapiprof_place(c"/home/me/halo.py".as_ptr(), line, c"exchange".as_ptr()) };
+        let (one, other) = (number(7), number(8));
+        assert!(one != other && number(7) == one && number(8) == other);
+        let place = named(other).expect("a number of a place");
+        assert_eq!((&*place.function, &*place.file, place.line), ("exchange", "/home/me/halo.py", 8));
+        assert!(named(0x5555_5555_4000).is_none());
+        assert_eq!((lapiprof_enter(one), lapiprof_enter(0)), (0, one));
+    }
+}
