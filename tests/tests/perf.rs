@@ -97,6 +97,46 @@ fn a_cache_line_is_timed_around_each_row() {
 }
 
 #[test]
+fn the_distribution_of_times_is_shown() {
+    let json = file("histogram.json");
+    let arguments = format!("-t put_lat,put_bw,gfence -s 8,4K -n 2000 --histogram --json {}", json.display());
+    let outcome = perf(2, &arguments).run();
+    let report: Value = serde_json::from_slice(&fs::read(&json).expect("the file")).expect("JSON");
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let results = report["results"].as_array().expect("results");
+    assert_eq!(rows(outcome.ok()).len(), results.len());
+    // Each line of a range ends with its bar.
+    let mut lines = outcome.stdout.lines().filter(|line| line.starts_with("#  ") && line.ends_with('*'));
+    for row in results {
+        let times = &row["latency_us"];
+        let ranks = ["min", "median", "p90", "p99", "p999", "max"].map(|name| number(&times[name]));
+        assert!(ranks.is_sorted(), "{row}");
+        let text = outcome.stdout.lines().any(|line| line.starts_with("#  ") && line.contains("99.9 %"));
+        assert!(text, "{outcome}");
+        let (mut count, mut end, mut below) = (0, 0.0, 0);
+        for range in row["histogram"].as_array().expect("ranges") {
+            let (from, to, of) = (number(&range["from"]), number(&range["to"]), range["count"].as_u64());
+            assert!(end <= from && from < to, "{row}");
+            (end, count) = (to, count + of.expect("a count"));
+            below += u64::from(to <= ranks[2]) * of.expect("a count");
+        }
+        let (mut shown, mut part) = (0, String::new());
+        while part != "100.00%" {
+            let line = lines.next().unwrap_or_else(|| panic!("lines are missing\n{outcome}"));
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let of: u64 = words[4].parse().unwrap_or_else(|why| panic!("{why}: {line}"));
+            (shown, part) = (shown + of, words[5].to_owned());
+        }
+        assert_eq!(shown, count, "{outcome}");
+        let samples = row["samples"].as_u64().expect("a count");
+        assert_eq!(count, samples, "{row}");
+        assert!(end > ranks[5] && below * 10 <= samples * 9, "{row}");
+    }
+    assert_eq!(lines.next(), None, "{outcome}");
+    perf(2, "--histogram --compare old.json").run().exited(2).says("--json has it always");
+}
+
+#[test]
 fn results_are_kept_and_compared() {
     let (json, plot) = (file("a.json"), file("a.svg"));
     let arguments =

@@ -29,6 +29,7 @@ struct Row {
     new: f64,
     /// By how many percent the new one takes longer; negative: it is faster.
     slower: f64,
+    unsteady: bool,
 }
 
 impl Comparison {
@@ -54,7 +55,7 @@ impl Comparison {
 
     /// Whether a row is slower than `--fail-above` allows.
     pub(super) fn is_slower(&self) -> bool {
-        self.fail_above.is_some_and(|most| self.rows.iter().any(|row| row.slower > most))
+        self.fail_above.is_some_and(|most| self.rows.iter().any(|row| row.slower > most && !row.unsteady))
     }
 
     pub(super) fn table(&self) -> String {
@@ -65,7 +66,9 @@ impl Comparison {
             "test", "size", "old", "new", "", "time"
         );
         for row in &self.rows {
-            let mark = if row.slower > self.noise {
+            let mark = if row.unsteady {
+                "  unsteady"
+            } else if row.slower > self.noise {
                 "  slower"
             } else if row.slower < -self.noise {
                 "  faster"
@@ -95,13 +98,19 @@ pub(super) fn differs(old: &Report, row: &Measured, options: &Options) -> bool {
     same(old, row).is_some_and(|old| Row::of(old, row).slower.abs() > options.noise.unwrap_or(NOISE))
 }
 
-/// Of two measurements of a row the one that differs less from the older report;
-/// wrong data is kept.
-pub(super) fn nearer(old: &Report, one: Measured, other: Measured) -> Measured {
+/// Of two measurements of a row the one that differs less from the older report; wrong data is
+/// kept. When one is slower than noise allows and the other faster, the row is unsteady, whichever
+/// is nearer: a pause of a machine that others use makes it so.
+pub(super) fn nearer(old: &Report, one: Measured, other: Measured, options: &Options) -> Measured {
     let right = one.right.zip(other.right).map(|(one, other)| one && other);
-    let far = |row: &Measured| same(old, row).map_or(0.0, |old| Row::of(old, row).slower.abs());
-    let nearest = if far(&other) < far(&one) { other } else { one };
-    Measured { right, ..nearest }
+    let noise = options.noise.unwrap_or(NOISE);
+    let slower = |row: &Measured| same(old, row).map_or(0.0, |old| Row::of(old, row).slower);
+    let (first, second) = (slower(&one), slower(&other));
+    let differ = first.min(second) < -noise && first.max(second) > noise;
+    let is_near = first.abs().min(second.abs()) <= noise;
+    let unsteady = !is_near && (differ || one.unsteady || other.unsteady);
+    let nearest = if second.abs() < first.abs() { other } else { one };
+    Measured { right, unsteady, ..nearest }
 }
 
 fn same<'a>(report: &'a Report, row: &Measured) -> Option<&'a Measured> {
@@ -119,7 +128,8 @@ impl Row {
         let is_rate = new.window > 1 && new.size > 0;
         let [old, new_value] = times.map(|time| if is_rate { new.size as f64 / time } else { time });
         let unit = if is_rate { "MB/s" } else { "µs" };
-        Self { name: new.test.clone(), size: new.size, unit, old, new: new_value, slower }
+        let unsteady = new.unsteady;
+        Self { name: new.test.clone(), size: new.size, unit, old, new: new_value, slower, unsteady }
     }
 }
 
@@ -142,9 +152,11 @@ mod tests {
                 window: *window,
                 samples: 1,
                 latency_us: Latency::of(&mut [*time]),
+                histogram: Vec::new(),
                 mb_per_s: Some(*size as f64 / time),
                 messages_per_s: 1e6 / time,
                 cache_line_ns: None,
+                unsteady: false,
                 right: None,
             })
             .collect();
@@ -159,11 +171,20 @@ mod tests {
         assert!(differs(&old, &row(1.2), &options) && differs(&old, &row(0.8), &options));
         assert!(!differs(&old, &row(1.05), &options));
         for (one, other, kept) in [(1.5, 1.02, 1.02), (1.02, 1.5, 1.02), (0.5, 1.4, 1.4), (3.0, 2.0, 2.0)] {
-            assert_eq!(nearer(&old, row(one), row(other)).latency_us.median, kept);
+            assert_eq!(nearer(&old, row(one), row(other), &options).latency_us.median, kept);
         }
+        // Slower once and faster once is noise, until one of them is as before.
+        let both = nearer(&old, row(1.5), row(0.5), &options);
+        assert!(both.unsteady && nearer(&old, both.clone(), row(1.4), &options).unsteady);
+        assert!(!nearer(&old, both.clone(), row(1.05), &options).unsteady);
+        assert!(!nearer(&old, row(1.5), row(1.6), &options).unsteady);
+        let mut new = old.clone();
+        new.results = vec![both];
+        let judged = Comparison::of(&old, &new, &Options { fail_above: Some(1.0), ..Options::default() });
+        assert!(judged.table().contains("%  unsteady") && !judged.is_slower(), "{}", judged.table());
         let wrong = Measured { right: Some(false), ..row(5.0) };
         let right = Measured { right: Some(true), ..row(1.0) };
-        assert_eq!(nearer(&old, wrong, right).right, Some(false));
+        assert_eq!(nearer(&old, wrong, right, &options).right, Some(false));
     }
 
     #[test]

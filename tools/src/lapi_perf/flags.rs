@@ -67,6 +67,7 @@ pub(crate) static FLAGS: &[Flag] = &[
         Nothing,
         "time a cache line between the two tasks too, before and after each row",
     ),
+    flag(None, "histogram", Nothing, "below each row how its times are distributed; --json has it always"),
     flag(None, "json", Maybe("FILE"), "write the results as JSON; without FILE in place of the table"),
     flag(None, "plot", Value("FILE"), "write a plot as SVG"),
     flag(
@@ -116,6 +117,7 @@ pub(super) fn help() -> String {
         \x20 poe lapi_perf -t put -s 1:4M -procs 2               LAPI_Put of every size\n\
         \x20 poe lapi_perf -t am_bw -s 8 -p all -procs 16        the message rate of eight pairs\n\
         \x20 poe lapi_perf -t fadd -m incast -p all -procs 8     seven tasks add to one variable\n\
+        \x20 poe lapi_perf -t put_lat -s 8 --histogram -procs 2  whether some take much longer\n\
         \x20 poe lapi_perf --json old.json -procs 2              keep the results, and later\n\
         \x20 poe lapi_perf --compare old.json -procs 2           measure again and compare\n\
         \n\

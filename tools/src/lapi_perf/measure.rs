@@ -7,6 +7,7 @@ use openlapi::base::clock::ticks;
 
 use super::catalog::{Operation, Pattern, Rmw, Test};
 use super::error::Result;
+use super::histogram;
 use super::lapi::{Blocks, Counter, Counters, Prepared, Shape, Task, Word};
 use super::options::Mode;
 use super::plan::{Plan, Row};
@@ -160,9 +161,11 @@ fn collect(task: &Task, test: &Test, row: &Row, times: &[u64]) -> Result<Option<
         window: row.window,
         samples: times.len() as u64,
         latency_us,
+        histogram: histogram::ranges(&times),
         mb_per_s: (row.size > 0).then(|| messages_per_s * row.size as f64 / 1e6),
         messages_per_s,
         cache_line_ns: None,
+        unsteady: false,
         right: None,
     }))
 }

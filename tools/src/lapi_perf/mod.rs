@@ -8,6 +8,7 @@ mod catalog;
 mod compare;
 mod error;
 pub(crate) mod flags;
+mod histogram;
 mod lapi;
 mod measure;
 mod options;
@@ -123,13 +124,19 @@ fn measure(options: &Options) -> Result<u8> {
                 break;
             }
             let again = measure::row(&task, &report.plan, &row)?;
-            result = result.zip(again).zip(old.as_ref()).map(|((one, other), old)| nearer(old, one, other));
+            result = result
+                .zip(again)
+                .zip(old.as_ref())
+                .map(|((one, other), old)| nearer(old, one, other, options));
         }
         let after = line.as_ref().map(|line| line.time(&task)).transpose()?;
         if let Some(mut result) = result {
             result.cache_line_ns = before.zip(after).map(<[f64; 2]>::from);
             if shows_table {
                 print(&table::row(&result))?;
+                if options.histogram {
+                    print(&table::distribution(&result))?;
+                }
             }
             report.results.push(result);
         }

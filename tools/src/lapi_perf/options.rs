@@ -47,6 +47,7 @@ pub(super) struct Options {
     pub(super) interrupt: Option<bool>,
     pub(super) error_check: Option<bool>,
     pub(super) cache_line: bool,
+    pub(super) histogram: bool,
     pub(super) json: Option<Json>,
     pub(super) plot: Option<PathBuf>,
     pub(super) compare: Option<(PathBuf, Option<PathBuf>)>,
@@ -194,6 +195,7 @@ impl Options {
             "interrupt" => self.interrupt = Some(on_or_off(said, value)?),
             "error-check" => self.error_check = Some(on_or_off(said, value)?),
             "cache-line" => self.cache_line = true,
+            "histogram" => self.histogram = true,
             "json" => self.json = Some(first.map_or(Json::Output, |file| Json::File(file.into()))),
             "plot" => self.plot = Some(value.into()),
             "compare" => self.compare = Some((value.into(), values.next().map(PathBuf::from))),
@@ -213,6 +215,11 @@ impl Options {
         };
         alone(self.noise.is_some(), "--noise")?;
         alone(self.fail_above.is_some(), "--fail-above")?;
+        if self.histogram && self.compare.is_some() {
+            return Err(Failure::usage(String::from(
+                "--histogram is a part of the table of times, which --compare does not write; --json has it always",
+            )));
+        }
         if let Some((_, Some(new))) = &self.compare {
             let measured = self.chooses_rows() || self.check || self.json.is_some() || self.plot.is_some();
             if measured

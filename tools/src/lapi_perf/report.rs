@@ -5,12 +5,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Failure, Result};
+use super::histogram::Range;
 use super::plan::Plan;
 
 /// What the JSON says it is.
 const PROGRAM: &str = "lapi_perf";
-/// Raised when a field changes its meaning.
-const FORMAT: u32 = 1;
+/// Raised when a field changes its meaning, or there is one more in every row.
+const FORMAT: u32 = 2;
 
 /// Everything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +44,8 @@ pub(super) struct Measured {
     pub(super) samples: u64,
     /// Microseconds for an operation.
     pub(super) latency_us: Latency,
+    /// How these times are distributed: the ranges that have any.
+    pub(super) histogram: Vec<Range>,
     /// Millions of bytes in a second, of all pairs; none where there is no data.
     pub(super) mb_per_s: Option<f64>,
     /// Operations in a second, of all pairs.
@@ -51,9 +54,18 @@ pub(super) struct Measured {
     /// none without --cache-line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cache_line_ns: Option<[f64; 2]>,
+    /// Measured several times for a comparison, it was slower than before and faster: neither is
+    /// true.
+    #[serde(default, skip_serializing_if = "is_steady")]
+    pub(super) unsteady: bool,
     /// Whether the data was right; none when it was not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) right: Option<bool>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_steady(unsteady: &bool) -> bool {
+    !unsteady
 }
 
 /// Of the times of a row.
@@ -61,21 +73,26 @@ pub(super) struct Measured {
 pub(super) struct Latency {
     pub(super) min: f64,
     pub(super) median: f64,
+    pub(super) p90: f64,
     pub(super) p99: f64,
+    pub(super) p999: f64,
     pub(super) max: f64,
     pub(super) mean: f64,
 }
 
 impl Latency {
-    /// Of times that are not sorted; there has to be one.
+    /// Of times, which are sorted by it; there has to be one.
     pub(super) fn of(times: &mut [f64]) -> Self {
         times.sort_unstable_by(f64::total_cmp);
         let last = times.len() - 1;
+        // The smallest time that so many of 1000 do not exceed.
+        let rank = |of_thousand: usize| times[(times.len() * of_thousand).div_ceil(1000) - 1];
         Self {
             min: times[0],
             median: times[last / 2],
-            // The smallest time that 99 of 100 do not exceed.
-            p99: times[(times.len() * 99).div_ceil(100) - 1],
+            p90: rank(900),
+            p99: rank(990),
+            p999: rank(999),
             max: times[last],
             mean: times.iter().sum::<f64>() / times.len() as f64,
         }
@@ -139,9 +156,10 @@ mod tests {
         let mut times: Vec<f64> = (1..=1000).rev().map(f64::from).collect();
         let found = Latency::of(&mut times);
         assert_eq!((found.min, found.median, found.p99, found.max), (1.0, 500.0, 990.0, 1000.0));
+        assert_eq!((found.p90, found.p999), (900.0, 999.0));
         assert!((found.mean - 500.5).abs() < 1e-9);
         let one = Latency::of(&mut [7.0]);
-        assert_eq!((one.min, one.median, one.p99, one.max, one.mean), (7.0, 7.0, 7.0, 7.0, 7.0));
+        assert_eq!([one.min, one.median, one.p90, one.p99, one.p999, one.max, one.mean], [7.0; 7]);
         // Of two times, 99 in 100 are both.
         assert_eq!(Latency::of(&mut [2.0, 1.0]).p99, 2.0);
     }

@@ -1,7 +1,13 @@
 //! The results for people: a line for each row, as it is measured.
 
+use std::fmt::Write as _;
+
+use super::histogram;
 use super::report::{Measured, Report};
 use super::sizes;
+
+/// The widest bar of a distribution.
+const BAR: f64 = 40.0;
 
 /// What stands above the rows.
 pub(super) fn head(report: &Report) -> String {
@@ -50,6 +56,39 @@ pub(super) fn row(row: &Measured) -> String {
         times[3],
         number(row.messages_per_s / 1e6)
     )
+}
+
+/// How the times of a row are distributed, in lines that a reader of the table passes over.
+pub(super) fn distribution(row: &Measured) -> String {
+    let latency = &row.latency_us;
+    let mut text = format!(
+        "#   µs of {} samples: 50 % {}, 90 % {}, 99 % {}, 99.9 % {}, longest {}\n",
+        row.samples,
+        number(latency.median),
+        number(latency.p90),
+        number(latency.p99),
+        number(latency.p999),
+        number(latency.max)
+    );
+    let shown = histogram::with_short_end(&row.histogram, row.samples);
+    let most = shown.iter().map(|range| range.count).max().unwrap_or(1) as f64;
+    let mut until = 0;
+    for range in &shown {
+        until += range.count;
+        // The longest bar is that of the largest range; each has one.
+        let bar = "*".repeat((range.count as f64 / most * BAR).ceil() as usize);
+        let part = until as f64 * 100.0 / row.samples.max(1) as f64;
+        let _ = writeln!(
+            text,
+            "#   {:>8} to {:>8} {:>10} {:>6}% {bar}",
+            number(range.from),
+            number(range.to),
+            range.count,
+            // So many are below the end of the range: 100 only where all are.
+            format!("{:.2}", (part * 100.0).floor() / 100.0)
+        );
+    }
+    text
 }
 
 /// A number with three digits that count, and more only before the point.
