@@ -264,22 +264,21 @@ impl Drop for Channel {
 /// What owns one descriptor, that of a socket, which is in [`SOCKETS`] as long as it lives.
 pub(in crate::job) struct Inherited<T> {
     owner: ManuallyDrop<T>,
-    descriptors: Vec<RawFd>,
+    descriptor: RawFd,
 }
 
 impl<T> Inherited<T> {
-    /// What `made` returns; `descriptors` names its sockets.
+    /// What `made` returns; `descriptor` names its socket.
     pub(in crate::job) fn open(
         made: impl FnOnce() -> io::Result<T>,
-        descriptors: impl FnOnce(&T) -> Vec<RawFd>,
+        descriptor: impl FnOnce(&T) -> RawFd,
     ) -> io::Result<Self> {
         let mut all = sockets();
         let owner = made()?;
-        let descriptors = descriptors(&owner);
-        // SAFETY: open, as the owner has just made them.
-        let known = |number: RawFd| identity(unsafe { BorrowedFd::borrow_raw(number) });
-        all.extend(descriptors.iter().map(|number| (*number, known(*number))));
-        Ok(Self { owner: ManuallyDrop::new(owner), descriptors })
+        let descriptor = descriptor(&owner);
+        // SAFETY: open, as the owner has just made it.
+        all.insert(descriptor, identity(unsafe { BorrowedFd::borrow_raw(descriptor) }));
+        Ok(Self { owner: ManuallyDrop::new(owner), descriptor })
     }
 
     pub(in crate::job) fn get(&self) -> &T {
@@ -294,9 +293,7 @@ impl<T> Inherited<T> {
 impl<T> Drop for Inherited<T> {
     fn drop(&mut self) {
         let mut all = sockets();
-        for descriptor in &self.descriptors {
-            all.remove(descriptor);
-        }
+        all.remove(&self.descriptor);
         // SAFETY: it is not used again.
         unsafe { ManuallyDrop::drop(&mut self.owner) };
     }

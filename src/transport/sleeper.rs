@@ -1,5 +1,5 @@
 //! One descriptor on which the threads of a task sleep: over an event of the task's own and, while
-//! it is watched, the descriptors of the network.
+//! it is watched, the descriptor of the network.
 
 use crate::base::poll::is_event;
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub(super) struct Sleeper {
     event: OwnedFd,
     epoll: OwnedFd,
-    /// The network's descriptors are watched by `epoll`.
+    /// The network's descriptor is watched by `epoll`.
     watching: bool,
 }
 
@@ -37,27 +37,17 @@ impl Sleeper {
         }
     }
 
-    /// Watches the descriptors of the network, or not any more: the same ones as before. Whether
-    /// that is so now; where there is nothing to watch, it is.
-    pub(super) fn watch<'a>(
-        &mut self,
-        network: impl IntoIterator<Item = BorrowedFd<'a>, IntoIter: Clone>,
-        wanted: bool,
-    ) -> bool {
-        if self.watching == wanted {
-            return true;
-        }
-        let network = network.into_iter();
-        let remove = |descriptor| epoll::delete(&self.epoll, descriptor);
-        let add = |descriptor| {
-            epoll::add(&self.epoll, descriptor, epoll::EventData::new_u64(1), epoll::EventFlags::IN)
+    /// Watches the descriptor of the network, or not any more: the same one as before. Whether that
+    /// is so now; where there is nothing to watch, it is.
+    pub(super) fn watch(&mut self, network: Option<BorrowedFd<'_>>, wanted: bool) -> bool {
+        let Some(network) = network.filter(|_| self.watching != wanted) else { return true };
+        let done = if wanted {
+            epoll::add(&self.epoll, network, epoll::EventData::new_u64(1), epoll::EventFlags::IN)
+        } else {
+            epoll::delete(&self.epoll, network)
         };
-        let done =
-            if wanted { network.clone().try_for_each(add) } else { network.clone().try_for_each(remove) };
-        match done {
-            Ok(()) => self.watching = wanted && network.clone().next().is_some(),
-            Err(_) if wanted => network.for_each(|descriptor| _ = remove(descriptor)),
-            Err(_) => {}
+        if done.is_ok() {
+            self.watching = wanted;
         }
         done.is_ok()
     }

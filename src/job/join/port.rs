@@ -16,11 +16,7 @@ impl Port {
     /// Opens the socket ([`Socket::open`]).
     pub(super) fn open(at: SocketAddr) -> io::Result<Self> {
         let made = || Socket::open(at, Options::default());
-        let descriptors = |socket: &Socket| {
-            let both = [Some(socket.event_fd()), socket.other_event_fd()];
-            both.into_iter().flatten().map(|descriptor| descriptor.as_raw_fd()).collect()
-        };
-        Inherited::open(made, descriptors).map(Self)
+        Inherited::open(made, |socket| socket.event_fd().as_raw_fd()).map(Self)
     }
 
     /// Where it receives.
@@ -47,20 +43,7 @@ impl Device for Port {
         self.0.get_mut().receive(take)
     }
 
-    #[inline]
-    fn poll(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
-        self.0.get_mut().poll(take)
-    }
-
-    fn prefer(&mut self, peer: Option<SocketAddr>) {
-        self.0.get_mut().prefer(peer);
-    }
-
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.0.get().event_fd()
-    }
-
-    fn other_event_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.0.get().other_event_fd()
     }
 }

@@ -53,25 +53,9 @@ pub trait Device: Send {
     /// start at any address.
     fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize;
 
-    /// [`Self::receive`] for one that is going to call again: it may leave out in some calls where
-    /// little arrives.
-    #[inline]
-    fn poll(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
-        self.receive(take)
-    }
-
-    /// Most of what arrives comes from this address now, or from none. A device may serve that
-    /// one at less cost.
-    fn prefer(&mut self, _peer: Option<SocketAddr>) {}
-
     /// Readable while a datagram is there that was not received, and sometimes although
     /// there is none.
     fn event_fd(&self) -> BorrowedFd<'_>;
-
-    /// A second one, of which the same holds: there is something while either is readable.
-    fn other_event_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
 }
 
 /// Calls `send` with the datagrams of a train ([`Device::send_train`]).

@@ -27,7 +27,6 @@ pub mod interfaces;
 mod notices;
 mod outgoing;
 mod peer;
-mod preferred_peer;
 mod progress;
 pub mod reliable;
 pub mod seal;
@@ -49,7 +48,6 @@ use contact::Peer;
 use deaths::{Receipts, Watch};
 use device::Device;
 use outgoing::Batch;
-use preferred_peer::PreferredPeer;
 use reliable::{Arrived, Buffers, Nanos, Parameters};
 use seal::{ENVELOPE, GREETING, JobKey, Security};
 use std::collections::VecDeque;
@@ -163,8 +161,6 @@ pub struct UdpTransport {
     /// None while it receives, and after the end.
     device: Option<Box<dyn Device>>,
     batch: Batch,
-    /// Which peer the device serves at less cost.
-    preferred_peer: PreferredPeer,
     directory: Box<dyn Directory>,
     peers: Vec<Option<Box<Peer>>>,
     /// The peers with which there has been contact, in the order of that.
@@ -246,7 +242,6 @@ impl UdpTransport {
             },
             device: Some(device),
             batch: Batch::new(ENVELOPE + content),
-            preferred_peer: PreferredPeer::default(),
             directory,
             peers: std::iter::repeat_with(|| None).take(settings.tasks as usize).collect(),
             met: Vec::new(),

@@ -24,40 +24,26 @@ const ALL_ROUNDS: u32 = 4096;
 const FEW: usize = 8;
 
 impl UdpTransport {
-    /// Takes note of everything that has arrived, and sends what is to be sent now.
-    pub(super) fn advance(&mut self) {
-        self.advance_some(false);
-    }
-
-    /// Advances where the next look may be long after: nothing that is there is left for it.
-    pub(super) fn advance_all(&mut self) {
-        self.advance_some(true);
-    }
-
     /// Takes note of all that has arrived: what a process that has ended has sent before its end.
     pub(super) fn take_all(&mut self) {
         for _ in 0..ALL_ROUNDS {
-            if !self.advance_some(true) {
+            if !self.advance() {
                 break;
             }
         }
     }
 
-    /// [`Self::advance`], or with `everything` [`Self::advance_all`]; whether
-    /// something has arrived.
-    fn advance_some(&mut self, everything: bool) -> bool {
+    /// Takes note of what has arrived, and sends what is to be sent now; whether something has
+    /// arrived.
+    pub(super) fn advance(&mut self) -> bool {
         let Some(mut device) = self.device.take() else { return false };
         let (now, mut any) = (self.now(), false);
         for _ in 0..ROUNDS {
-            let mut take = |from, bytes: &mut [u8]| self.note_datagram(now, from, bytes);
-            let taken = if everything { device.receive(&mut take) } else { device.poll(&mut take) };
+            let taken = device.receive(&mut |from, bytes| self.note_datagram(now, from, bytes));
             any |= taken != 0;
             if taken < FEW {
                 break;
             }
-        }
-        if let Some(preferred_peer) = self.preferred_peer.changed() {
-            device.prefer(preferred_peer);
         }
         self.batch.send_unsent(&mut *device);
         for (to, greeting) in std::mem::take(&mut self.greetings) {
@@ -267,10 +253,6 @@ impl UdpTransport {
         let happened = connection.receive(now, theirs, claim.number, content, buffers);
         self.note(task, happened, was_opening);
         self.note_source(now, task, from);
-        let Self { peers, preferred_peer, .. } = self;
-        let peer = peers[task as usize].as_deref();
-        preferred_peer
-            .note(from, || peer.is_some_and(|peer| peer.address_validation.address() == Some(from)));
     }
 
     /// Notes what a datagram of a peer has brought.

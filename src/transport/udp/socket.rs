@@ -7,15 +7,12 @@
 //!   interface is lost here and counted, one that is too long for a link further away is lost
 //!   there. Messages of routers change nothing, because any host can make them.
 //! * The socket is not connected: it receives from every address, and no error of one destination
-//!   ends it. A second one beside it is connected to the peer that has most of the traffic
-//!   ([`connected`]).
+//!   ends it.
 
-mod connected;
 mod messages;
 
 use super::device::{self, Datagram, Device, TRAIN};
-use connected::Connected;
-use messages::{Demand, Incoming, OUTGOING, Outgoing, Train, cuts_trains, join_trains};
+use messages::{Incoming, OUTGOING, Outgoing, Train, cuts_trains, join_trains};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use std::io;
@@ -43,13 +40,11 @@ pub struct Options {
     pub send_buffer: usize,
     /// Use trains where the kernel has them.
     pub trains: bool,
-    /// Use a second socket for the peer that has most of the traffic.
-    pub connects: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { receive_buffer: 8 << 20, send_buffer: 2 << 20, trains: true, connects: true }
+        Self { receive_buffer: 8 << 20, send_buffer: 2 << 20, trains: true }
     }
 }
 
@@ -84,9 +79,6 @@ pub struct Counts {
 pub struct Socket {
     fd: OwnedFd,
     local: SocketAddr,
-    demand: Demand,
-    /// Where the system takes it.
-    connected: Option<Connected>,
     granted: Granted,
     counts: Counts,
     /// What the next call sends.
@@ -119,14 +111,9 @@ impl Socket {
         let (fd, granted) = prepared(local, options)?;
         rustix::net::bind(&fd, &local)?;
         let local = rustix::net::getsockname(&fd)?.try_into()?;
-        let second = if options.connects { prepared(local, options).ok() } else { None };
         Ok(Self {
-            connected: second
-                .filter(|(_, second)| *second == granted)
-                .and_then(|(second, _)| Connected::bind(&fd, second, local)),
             fd,
             local,
-            demand: Demand::default(),
             granted,
             counts: Counts::default(),
             trains: Vec::with_capacity(OUTGOING),
@@ -211,68 +198,14 @@ impl Socket {
     }
 }
 
-impl Socket {
-    /// Sends the datagrams by the connected socket, if all of them go to its peer. Returns how many
-    /// were taken, and whether there is room for others: those are to be sent by the first socket.
-    #[inline]
-    fn send_connected(&mut self, datagrams: &[Datagram<'_>]) -> (usize, bool) {
-        let peer = self.connected.as_ref().and_then(Connected::peer);
-        if peer.is_none_or(|peer| datagrams.iter().any(|datagram| datagram.to != peer)) {
-            return (0, true);
-        }
-        let mut taken = 0;
-        while taken < datagrams.len() {
-            let left = &datagrams[taken..];
-            self.couple(left, 0);
-            let Some(own) = &mut self.connected else { break };
-            match self.outgoing.send(own.fd.as_fd(), &self.trains, left, true) {
-                Ok(sent) => {
-                    taken += self.trains[..sent].iter().map(|train| train.datagrams).sum::<usize>();
-                    own.note_sent();
-                }
-                Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return (taken, false),
-                Err(Errno::INTR) => {}
-                Err(_) => {
-                    self.counts.errors += 1;
-                    own.note_refused();
-                    break;
-                }
-            }
-        }
-        (taken, true)
-    }
-
-    /// Sends a train by the connected socket as one message; whether it was taken, or there is no
-    /// room. `None`: it is to be sent otherwise.
-    #[inline]
-    fn send_connected_train(&mut self, to: SocketAddr, bytes: &[u8], segment: usize) -> Option<bool> {
-        let own = self.connected.as_mut().filter(|own| own.peer() == Some(to))?;
-        if !self.granted.cuts || bytes.len() > LONGEST {
-            return None;
-        }
-        match self.outgoing.send_train(own.fd.as_fd(), bytes, segment as u16) {
-            Ok(()) => {
-                own.note_sent();
-                Some(true)
-            }
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Some(false),
-            Err(Errno::INTR) => None,
-            Err(_) => {
-                self.counts.errors += 1;
-                own.note_refused();
-                None
-            }
-        }
-    }
-
-    /// Sends the datagrams by the first socket.
-    fn send_unconnected(&mut self, datagrams: &[Datagram<'_>]) -> usize {
+impl Device for Socket {
+    fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize {
         let (mut taken, mut singly, mut tries) = (0, 0, 0);
         while taken < datagrams.len() {
             let left = &datagrams[taken..];
             self.couple(left, singly);
             let first = self.trains[0].datagrams;
-            let gone = match self.outgoing.send(self.fd.as_fd(), &self.trains, left, false) {
+            let gone = match self.outgoing.send(self.fd.as_fd(), &self.trains, left) {
                 Ok(sent) => self.trains[..sent].iter().map(|train| train.datagrams).sum(),
                 Err(error) => match self.judge(error, first, tries) {
                     Refusal::NoRoom => break,
@@ -295,28 +228,44 @@ impl Socket {
         taken
     }
 
-    /// Passes on what has arrived at one of the two sockets; returns how many datagrams these were.
-    fn receive_from(&mut self, connected: bool, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
-        let Self { fd, demand, connected: second, counts, incoming, .. } = self;
-        let (fd, demand) = match second {
-            Some(second) if connected => (&second.fd, &mut second.demand),
-            _ => (&*fd, demand),
-        };
+    #[inline]
+    fn send_train(&mut self, to: SocketAddr, bytes: &[u8], segment: usize) -> usize {
+        if self.granted.cuts && bytes.len() <= LONGEST {
+            match self.outgoing.send_train(self.fd.as_fd(), to, bytes, segment as u16) {
+                Ok(()) => return bytes.len().div_ceil(segment),
+                Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return 0,
+                // It had waited in the socket, and is gone now.
+                Err(error) if is_delayed(error) => self.counts.errors += 1,
+                Err(_) => {}
+            }
+        }
+        device::with_datagrams(to, bytes, segment, |datagrams| self.send(datagrams))
+    }
+
+    fn send_in_parts(&mut self, datagram: &Datagram<'_>) -> bool {
+        // Without it the datagram is lost, as any may be.
+        let _ = allow_parts(&self.fd, self.local, true);
+        let taken = self.send(std::slice::from_ref(datagram));
+        let _ = allow_parts(&self.fd, self.local, false);
+        taken != 0
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
         let messages = 'received: {
             for _ in 0..PATIENCE {
-                match incoming.receive(fd.as_fd(), demand) {
+                match self.incoming.receive(self.fd.as_fd()) {
                     Ok(messages) => break 'received messages,
                     Err(Errno::AGAIN) => break,
                     Err(Errno::INTR) => {}
-                    Err(_) => counts.errors += 1,
+                    Err(_) => self.counts.errors += 1,
                 }
             }
             return 0;
         };
         let mut taken = 0;
         for at in 0..messages {
-            let Some(message) = incoming.message(at) else {
-                counts.unusable += 1;
+            let Some(message) = self.incoming.message(at) else {
+                self.counts.unusable += 1;
                 continue;
             };
             if message.segment == 0 || message.segment >= message.bytes.len() {
@@ -331,70 +280,9 @@ impl Socket {
         }
         taken
     }
-}
-
-impl Device for Socket {
-    #[inline]
-    fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize {
-        let (taken, has_room) = self.send_connected(datagrams);
-        if taken == datagrams.len() || !has_room {
-            return taken;
-        }
-        taken + self.send_unconnected(&datagrams[taken..])
-    }
-
-    #[inline]
-    fn send_train(&mut self, to: SocketAddr, bytes: &[u8], segment: usize) -> usize {
-        match self.send_connected_train(to, bytes, segment) {
-            Some(true) => bytes.len().div_ceil(segment),
-            Some(false) => 0,
-            None => device::with_datagrams(to, bytes, segment, |datagrams| self.send(datagrams)),
-        }
-    }
-
-    fn send_in_parts(&mut self, datagram: &Datagram<'_>) -> bool {
-        // Without it the datagram is lost, as any may be.
-        let _ = allow_parts(&self.fd, self.local, true);
-        let taken = self.send_unconnected(std::slice::from_ref(datagram));
-        let _ = allow_parts(&self.fd, self.local, false);
-        taken != 0
-    }
-
-    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
-        let taken = self.receive_from(false, take);
-        if self.connected.is_some() { taken + self.receive_from(true, take) } else { taken }
-    }
-
-    /// Polls the socket on which most arrives each time, and the other one at least once in
-    /// [`Connected::seldom`] calls: two system calls for each poll would cost as much as the
-    /// connected socket gains.
-    fn poll(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
-        let Some(own) = &mut self.connected else { return self.receive_from(false, take) };
-        let (has_peer, looks) = (own.peer().is_some(), own.turns.is_next());
-        let taken = self.receive_from(has_peer, take);
-        if !looks {
-            return taken;
-        }
-        let others = self.receive_from(!has_peer, take);
-        if let Some(own) = &mut self.connected {
-            let seldom = own.seldom();
-            own.turns.note(others != 0, seldom);
-        }
-        taken + others
-    }
-
-    fn prefer(&mut self, peer: Option<SocketAddr>) {
-        if let Some(own) = self.connected.as_mut().filter(|own| own.peer() != peer) {
-            own.prefer(peer);
-        }
-    }
 
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
-    }
-
-    fn other_event_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.connected.as_ref().map(|own| own.fd.as_fd())
     }
 }
 

@@ -98,7 +98,6 @@ fn conforms_with_short_datagrams_that_are_not_sealed() {
 mod contact;
 mod deaths;
 mod disturbed;
-mod preferred_peer;
 mod strangers;
 mod terms;
 

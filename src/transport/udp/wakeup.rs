@@ -1,5 +1,5 @@
 //! Sleeping and waking: one descriptor over this task's event and, while armed, the
-//! device's descriptors.
+//! device's descriptor.
 
 use super::UdpTransport;
 use crate::transport::Wakeup;
@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 impl Wakeup for UdpTransport {
     fn arm(&mut self) -> bool {
         self.acknowledge();
-        self.advance_all();
+        self.advance();
         if std::mem::take(&mut self.noted) || self.has_reports() {
             return false;
         }
@@ -20,7 +20,7 @@ impl Wakeup for UdpTransport {
         self.armed = false;
         self.watch(false);
         // A kick that has made the descriptor readable is over.
-        self.advance_all();
+        self.advance();
         self.sleeper.clear();
     }
 
@@ -37,9 +37,6 @@ impl UdpTransport {
     /// Watches the device, or not any more. Whether that is so now; a task that has closed its
     /// device sleeps without.
     pub(super) fn watch(&mut self, wanted: bool) -> bool {
-        let device = self.device.as_deref();
-        let descriptors =
-            device.into_iter().flat_map(|device| [Some(device.event_fd()), device.other_event_fd()]);
-        self.sleeper.watch(descriptors.flatten(), wanted)
+        self.sleeper.watch(self.device.as_deref().map(|device| device.event_fd()), wanted)
     }
 }

@@ -57,8 +57,7 @@ impl Outgoing {
     }
 
     /// Sends the trains, which consist of the first of these datagrams; returns how many trains the
-    /// kernel has taken, at least one. Does not block. `connected`: the socket is connected to the
-    /// address of all of them.
+    /// kernel has taken, at least one. Does not block.
     ///
     /// # Errors
     /// That of the first train, or one that has waited in the socket: none was taken.
@@ -70,14 +69,10 @@ impl Outgoing {
         socket: BorrowedFd<'_>,
         trains: &[Train],
         datagrams: &[Datagram<'_>],
-        connected: bool,
     ) -> Result<usize, Errno> {
         if let [Train { datagrams: 1, .. }] = trains {
             // What most small messages are: it takes less time than a message with a header.
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            if connected {
-                return rustix::net::send(socket, datagrams[0].bytes, flags).map(|_| 1);
-            }
             return rustix::net::sendto(socket, datagrams[0].bytes, flags, &datagrams[0].to).map(|_| 1);
         }
         let (mut rest, mut piece) = (datagrams, 0);
@@ -99,11 +94,8 @@ impl Outgoing {
                 }
             }
             let header = &mut self.headers[at].msg_hdr;
-            (header.msg_name, header.msg_namelen) = (ptr::null_mut(), 0);
-            if !connected {
-                header.msg_namelen = sockaddr::write(&mut self.names[at], own[0].to);
-                header.msg_name = (&raw mut self.names[at]).cast();
-            }
+            header.msg_namelen = sockaddr::write(&mut self.names[at], own[0].to);
+            header.msg_name = (&raw mut self.names[at]).cast();
             header.msg_iov = self.pieces[first..].as_mut_ptr();
             header.msg_iovlen = (piece - first) as _;
             (header.msg_control, header.msg_controllen) = (ptr::null_mut(), 0);
@@ -129,7 +121,7 @@ impl Outgoing {
     }
 
     /// Sends the datagrams that follow each other in `bytes`, of `segment` bytes each, as one
-    /// train, by a socket that is connected. Does not block.
+    /// train. Does not block.
     ///
     /// # Errors
     /// The errors of [`Self::send`].
@@ -137,18 +129,20 @@ impl Outgoing {
     pub(super) fn send_train(
         &mut self,
         socket: BorrowedFd<'_>,
+        to: SocketAddr,
         bytes: &[u8],
         segment: u16,
     ) -> Result<(), Errno> {
         self.pieces[0] = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let header = &mut self.headers[0].msg_hdr;
-        (header.msg_name, header.msg_namelen) = (ptr::null_mut(), 0);
+        header.msg_namelen = sockaddr::write(&mut self.names[0], to);
+        header.msg_name = (&raw mut self.names[0]).cast();
         (header.msg_iov, header.msg_iovlen) = (&raw mut self.pieces[0], 1);
         header.msg_controllen = set_segment(&mut self.controls[0], segment) as _;
         header.msg_control = (&raw mut self.controls[0]).cast();
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        // SAFETY: the header points to the piece and the control, and the piece to bytes that are
-        // borrowed; the call only reads them.
+        // SAFETY: the header points to a name, a piece and a control of this object, and the piece
+        // to bytes that are borrowed; the call only reads them.
         let len = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const self.headers[0].msg_hdr, flags) };
         if len < 0 { Err(last_error()) } else { Ok(()) }
     }
@@ -165,10 +159,10 @@ pub(super) struct Message<'a> {
     pub(super) segment: usize,
 }
 
-/// How many messages a call on a socket asks for: where one comes at a time, to ask for more costs
+/// How many messages a call asks for: where one comes at a time, to ask for more costs
 /// half as much again.
 #[derive(Debug, Default)]
-pub(super) struct Demand {
+struct Demand {
     several: bool,
     /// The last call has received something.
     found: bool,
@@ -197,6 +191,7 @@ pub(super) struct Incoming {
     pieces: Box<[libc::iovec; INCOMING]>,
     /// [`LONGEST`] bytes for each message.
     bytes: Vec<u8>,
+    demand: Demand,
 }
 
 // SAFETY: the pointers in it are made and used during one call of `receive`.
@@ -208,7 +203,8 @@ impl Incoming {
         let (headers, names, pieces) =
             unsafe { (Box::new(zeroed()), Box::new(zeroed()), Box::new(zeroed())) };
         let controls = Box::new([Control([0; 64]); INCOMING]);
-        Self { headers, names, controls, pieces, bytes: vec![0; INCOMING * LONGEST] }
+        let bytes = vec![0; INCOMING * LONGEST];
+        Self { headers, names, controls, pieces, bytes, demand: Demand::default() }
     }
 
     /// Receives messages that are there and have room; returns how many, at least one. Does not
@@ -217,8 +213,8 @@ impl Incoming {
     ///
     /// # Errors
     /// EAGAIN: none is there. Others have waited in the socket: the next call goes on.
-    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, demand: &mut Demand) -> Result<usize, Errno> {
-        let asked = demand.messages();
+    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
+        let asked = self.demand.messages();
         for (at, buffer) in self.bytes.chunks_exact_mut(LONGEST).take(asked).enumerate() {
             self.pieces[at] = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: LONGEST };
             let header = &mut self.headers[at].msg_hdr;
@@ -248,7 +244,7 @@ impl Incoming {
             }
         };
         let received = usize::try_from(received).map_err(|_| last_error());
-        demand.note(received.unwrap_or_default());
+        self.demand.note(received.unwrap_or_default());
         received
     }
 

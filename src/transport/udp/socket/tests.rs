@@ -8,8 +8,6 @@ use crate::base::rng::Rng;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-mod pair;
-
 const V4: &str = "127.0.0.1:0";
 const V6: &str = "[::1]:0";
 
@@ -170,7 +168,7 @@ fn a_kernel_that_cuts_trains_also_joins_them() {
     let datagrams = [Datagram { to: to.local(), bytes: &bytes }; 50];
     assert_eq!(from.send(&datagrams), 50);
     await_readable(&[to.event_fd()], Some(test_deadline()));
-    let messages = to.incoming.receive(to.fd.as_fd(), &mut to.demand).expect("a message");
+    let messages = to.incoming.receive(to.fd.as_fd()).expect("a message");
     assert_eq!(messages, 1);
     let message = to.incoming.message(0).expect("it is whole");
     assert_eq!((message.bytes.len(), message.segment), (50_000, 1000));
@@ -346,4 +344,42 @@ fn the_descriptor_is_readable_while_a_datagram_is_there() {
     assert!(readable(&to, test_deadline()));
     assert_eq!(received(&mut to, 1).len(), 1);
     assert!(!readable(&to, Duration::ZERO));
+}
+
+/// With trains and without.
+#[test]
+fn the_datagrams_of_a_train_arrive_as_they_were_cut() {
+    for (at, options) in kinds() {
+        let (mut from, mut to) = (open_with(at, options), open_with(at, options));
+        let mut rng = Rng::stream(0x7a1b, 0);
+        for round in 0..60 {
+            let (count, segment) = (2 + rng.below(40) as usize, 8 + rng.below(1400) as usize);
+            let last = 1 + rng.below(segment as u64) as usize;
+            let bytes = filled(round, (count - 1) * segment + last);
+            let taken = from.send_train(to.local(), &bytes, segment);
+            assert_eq!(taken, count, "{at} {options:?}, round {round}");
+            let mut got: Vec<Vec<u8>> =
+                received(&mut to, count).into_iter().map(|(_, bytes)| bytes).collect();
+            let mut sent: Vec<Vec<u8>> = bytes.chunks(segment).map(<[u8]>::to_vec).collect();
+            got.sort();
+            sent.sort();
+            assert!(got == sent, "{at} {options:?}, round {round}: {} of {count}", got.len());
+        }
+        assert_eq!((from.counts(), to.counts()), (Counts::default(), Counts::default()));
+    }
+}
+
+/// Nothing receives at an address: the report of that waits in the socket.
+#[test]
+fn a_train_is_sent_in_spite_of_an_error_that_has_waited() {
+    let (mut from, mut to) = (open(V4), open(V4));
+    sockopt_recverr(&from);
+    let closed = open(V4).local();
+    let bytes = filled(1, 1000);
+    for round in 0..20 {
+        assert_eq!(from.send(&[Datagram { to: closed, bytes: &bytes }]), 1);
+        assert_eq!(from.send_train(to.local(), &bytes, 100), 10);
+        assert_eq!(received(&mut to, 10).len(), 10, "round {round}: {:?}", from.counts());
+    }
+    assert!(from.counts().errors >= 20 && from.counts().refused == 0, "{:?}", from.counts());
 }
