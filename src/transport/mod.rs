@@ -70,6 +70,7 @@ pub mod fabric;
 pub mod faults;
 pub(crate) mod forward;
 pub mod link_state;
+#[cfg(test)]
 pub mod mem;
 mod parcel;
 mod poll_pause;

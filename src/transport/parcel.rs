@@ -1,10 +1,7 @@
 //! Packets in ordinary memory.
 
-use super::{HEAD_MAX, Inbound, Outgoing, Piece, Task, Ticket, pad8};
+use super::{HEAD_MAX, Inbound, Outgoing, Task, pad8};
 use crate::base::bytes;
-
-// SAFETY: a lent piece is read by one thread at a time, under the contract of `gather_or_lend`.
-unsafe impl Send for Parcel {}
 
 /// A packet that is stored apart from its sender's memory, 8-byte aligned.
 #[derive(Debug)]
@@ -15,8 +12,6 @@ pub(super) struct Parcel {
     body_len: usize,
     /// The head, then the body, each from a word of its own.
     words: Vec<u64>,
-    /// The end of the body, when it is still in its sender's memory.
-    lent: Option<(Ticket, Piece)>,
 }
 
 impl Parcel {
@@ -24,50 +19,14 @@ impl Parcel {
     ///
     /// # Safety
     /// The pieces of `packet` must be readable during the call.
-    pub(super) unsafe fn gather(src: Task, packet: &Outgoing<'_>, words: Vec<u64>) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe { Self::gather_or_lend(src, packet, words, None) }
-    }
-
-    /// Gathers a packet; with a `ticket` the second piece stays where it is until [`Self::fetch`].
-    ///
-    /// # Safety
-    /// The conditions of [`Self::gather`] hold; a lent piece must be readable until then.
-    pub(super) unsafe fn gather_or_lend(
-        src: Task,
-        packet: &Outgoing<'_>,
-        mut words: Vec<u64>,
-        ticket: Option<Ticket>,
-    ) -> Self {
-        let lent = ticket.zip(packet.lendable());
+    pub(super) unsafe fn gather(src: Task, packet: &Outgoing<'_>, mut words: Vec<u64>) -> Self {
         let (head_len, body_len) = (packet.head.len(), packet.body_len());
-        assert!(head_len <= HEAD_MAX && head_len % 8 == 0, "a head of {head_len} bytes");
+        assert!(head_len <= HEAD_MAX, "a head of {head_len} bytes");
         words.clear();
         words.resize((head_len + pad8(body_len)) / 8, 0);
-        let to = words.as_mut_ptr().cast::<u8>();
-        // SAFETY: `words` has room for the head (a multiple of 8 bytes), the first piece padded to
-        // a multiple of 8 and the second piece: body_len() counts exactly these. The pieces are
-        // readable as the caller promised.
-        unsafe {
-            to.copy_from_nonoverlapping(packet.head.as_ptr(), head_len);
-            let body = to.add(head_len);
-            bytes::copy(packet.first, body);
-            if !packet.second.is_empty() && lent.is_none() {
-                packet.second.copy_to(body.add(pad8(packet.first.len)));
-            }
-        }
-        Self { src, head_len, body_len, words, lent }
-    }
-
-    /// Copies what is still in its sender's memory, which is free then: the ticket under
-    /// which it was lent.
-    pub(super) fn fetch(&mut self) -> Option<Ticket> {
-        let (ticket, piece) = self.lent.take()?;
-        let to = self.words.as_mut_ptr().cast::<u8>();
-        // SAFETY: the piece ends the body, for which there is room; its sender does not change it
-        // until the report.
-        unsafe { bytes::copy(piece, to.add(self.head_len + self.body_len - piece.len)) };
-        Some(ticket)
+        // SAFETY: the caller's promise.
+        unsafe { write(&mut words, packet, false) };
+        Self { src, head_len, body_len, words }
     }
 
     /// The packet as a receiver sees it: valid while the parcel lives, also when it is moved.

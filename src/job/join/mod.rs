@@ -19,14 +19,14 @@ pub use fabric::network_preferences;
 pub use networks::{Listed, fabric_candidates, udp_interfaces};
 pub use standalone::{Listing, Way};
 
-use crate::abi::{LAPI_ERR_UNKNOWN, LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
+use crate::abi::{LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
 use crate::base::thread::ThreadConfig;
 use crate::config::{self, Config, Euilib, UseShm};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::job::addresses::Addresses;
 use crate::job::{Hosts, Identity, Openings};
 use crate::transport::Transport;
-use crate::transport::mem::{self, MemOptions};
+use crate::transport::shm::ShmTransport;
 
 /// The way to the other tasks.
 pub struct Joined {
@@ -77,14 +77,10 @@ pub fn join(
 ) -> Result<Joined> {
     let (me, tasks, instance) = (identity.task, identity.tasks, instance as u32);
     if tasks == 1 {
-        let transport = mem::network(1, MemOptions::default()).pop();
-        let transport =
-            transport.ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "a job of one task without a task"))?;
-        let hosts = Hosts::one(me, tasks);
         return Ok(Joined {
-            transport: Box::new(transport),
+            transport: Box::new(ShmTransport::alone()?),
             device: LAPI_SELF_DEV,
-            hosts,
+            hosts: Hosts::one(me, tasks),
             notes: Vec::new(),
             networks: Vec::new(),
             replaces: false,

@@ -1,8 +1,8 @@
 //! Packets through the inboxes of a network.
 
+use super::Letter;
 use super::network::Inbox;
 use super::{MemOptions, MemTransport, RESEND};
-use crate::transport::parcel::Parcel;
 use crate::transport::{
     Endpoint, Inbound, Limits, Outgoing, PeerState, Properties, SendOutcome, Tally, Task, Ticket,
 };
@@ -56,16 +56,15 @@ impl Endpoint for MemTransport {
         let ticket = (take && packet.lendable().is_some()).then_some(Ticket(self.network.next_ticket()));
         // SAFETY: the pieces are readable during the call, and a lent one until it is reported, as
         // the caller promised.
-        let parcel =
-            unsafe { Parcel::gather_or_lend(self.task, packet, spare.pop().unwrap_or_default(), ticket) };
+        let letter = unsafe { Letter::new(self.task, packet, spare.pop().unwrap_or_default(), ticket) };
         self.lent.extend(ticket.map(|ticket| (ticket, peer)));
         if lose != 0
             && (self.offered.is_multiple_of(lose) || self.unsent.iter().any(|(_, to, _)| *to == peer))
         {
             drop(inbox);
-            self.unsent.push_back((Instant::now() + RESEND, peer, parcel));
+            self.unsent.push_back((Instant::now() + RESEND, peer, letter));
         } else {
-            end.deliver(&mut inbox, parcel);
+            end.deliver(&mut inbox, letter);
         }
         ticket.map_or(SendOutcome::Sent, SendOutcome::Taken)
     }
@@ -80,8 +79,8 @@ impl Endpoint for MemTransport {
     }
 
     fn recall(&mut self, peer: Task) {
-        for (_, _, parcel) in self.unsent.iter_mut().filter(|(_, to, _)| *to == peer) {
-            parcel.fetch();
+        for (_, _, letter) in self.unsent.iter_mut().filter(|(_, to, _)| *to == peer) {
+            letter.fetch();
         }
         self.network.recall(self.task, peer);
         self.lent.retain(|_, to| *to != peer);
@@ -117,7 +116,7 @@ impl Endpoint for MemTransport {
             self.make_accesses();
             inbox = self.network.end(self.task).inbox.lock();
         }
-        let (parcel, ticket) = loop {
+        let (letter, ticket) = loop {
             let at = inbox.ready.iter().position(|src| !self.held.contains(src))?;
             let src = inbox.ready.remove(at)?;
             if self.absent.contains_key(&src) {
@@ -128,17 +127,17 @@ impl Endpoint for MemTransport {
                 continue;
             }
             let lane = inbox.lanes.get_mut(&src).expect("a ready lane exists");
-            let mut parcel = lane.queue.pop_front().expect("a ready lane has a packet");
-            let ticket = parcel.fetch();
+            let mut letter = lane.queue.pop_front().expect("a ready lane has a packet");
+            let ticket = letter.fetch();
             if !lane.queue.is_empty() {
                 inbox.ready.push_back(src);
             }
-            break (parcel, ticket);
+            break (letter, ticket);
         };
         drop(inbox);
-        self.network.report(parcel.src, ticket.into_iter());
+        self.network.report(letter.parcel.src, ticket.into_iter());
         self.serial += 1;
-        Some(self.out.insert(parcel).inbound(self.serial))
+        Some(self.out.insert(letter.parcel).inbound(self.serial))
     }
 
     fn hold(&mut self, peer: Task, held: bool) {
@@ -188,12 +187,12 @@ impl Endpoint for MemTransport {
 impl MemTransport {
     /// Sends the first of the packets that were lost.
     fn send_first(&mut self) {
-        let Some((_, peer, parcel)) = self.unsent.pop_front() else { return };
+        let Some((_, peer, letter)) = self.unsent.pop_front() else { return };
         let end = self.network.end(peer);
         let mut inbox = end.inbox.lock();
         let here = self.network.end(self.task).state() == PeerState::Up;
         if here && end.state() == PeerState::Up && self.knows(peer) && !self.absent.contains_key(&peer) {
-            end.deliver(&mut inbox, parcel);
+            end.deliver(&mut inbox, letter);
         }
     }
 }

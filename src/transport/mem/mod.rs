@@ -20,7 +20,7 @@ mod remote;
 mod wakeup;
 
 use super::parcel::Parcel;
-use super::{PeerState, Peers, Task, Ticket, Wakeup};
+use super::{Outgoing, PeerState, Peers, Piece, Task, Ticket, Wakeup};
 use network::Network;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -96,7 +96,7 @@ pub struct MemTransport {
     serial: u64,
     /// Packets that were lost, and those behind them to the same peer: when they are sent
     /// again, and where.
-    unsent: VecDeque<(Instant, Task, Parcel)>,
+    unsent: VecDeque<(Instant, Task, Letter)>,
     /// Packets offered so far.
     offered: u32,
     /// Taken packets that were not reported yet, and their peers.
@@ -115,6 +115,43 @@ pub struct MemTransport {
     /// How often peers had been restarted when this task was connected with them; 0 for a peer
     /// without an entry.
     lives: BTreeMap<Task, u64>,
+}
+
+/// A packet on its way, of which the second piece may still be in its sender's memory.
+struct Letter {
+    parcel: Parcel,
+    lent: Option<(Ticket, Piece)>,
+}
+
+// SAFETY: a lent piece is read by one thread at a time, and until it is reported its sender does
+// not change it.
+unsafe impl Send for Letter {}
+
+impl Letter {
+    /// # Safety
+    /// The pieces of `packet` are readable during the call; with a `ticket` its second piece is
+    /// until [`Self::fetch`].
+    unsafe fn new(src: Task, packet: &Outgoing<'_>, words: Vec<u64>, ticket: Option<Ticket>) -> Self {
+        let lent = ticket.zip(packet.lendable());
+        let second = if lent.is_some() { Piece::EMPTY.into() } else { packet.second };
+        // SAFETY: the caller's promise.
+        let parcel = unsafe { Parcel::gather(src, &Outgoing { second, ..*packet }, words) };
+        Self { parcel, lent }
+    }
+
+    /// Copies what is still in its sender's memory, which is free then: the ticket under
+    /// which it was lent.
+    fn fetch(&mut self) -> Option<Ticket> {
+        let (ticket, second) = self.lent.take()?;
+        let own = self.parcel.inbound(0);
+        // SAFETY: the head of the parcel, which is replaced below only.
+        let head = unsafe { std::slice::from_raw_parts(own.head, own.head_len) };
+        let first = Piece { ptr: own.body, len: own.body_len };
+        let packet = Outgoing { head, first, second: second.into(), copy_limit: usize::MAX };
+        // SAFETY: the first piece is the parcel's own; the second one is readable, as promised.
+        self.parcel = unsafe { Parcel::gather(self.parcel.src, &packet, Vec::new()) };
+        Some(ticket)
+    }
 }
 
 impl MemTransport {

@@ -1,9 +1,9 @@
 //! What the tasks of a network share: one inbox for each of them.
 
+use super::Letter;
 use super::MemOptions;
 use super::remote::Registration;
 use crate::base::sync::Mutex;
-use crate::transport::parcel::Parcel;
 use crate::transport::{PeerState, Task, Ticket};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -61,7 +61,7 @@ impl Network {
         drop(inbox);
         self.report(
             from,
-            lane.into_iter().flat_map(|lane| lane.queue).filter_map(|mut parcel| parcel.fetch()),
+            lane.into_iter().flat_map(|lane| lane.queue).filter_map(|mut letter| letter.fetch()),
         );
     }
 
@@ -80,8 +80,8 @@ impl Network {
     /// are not reported.
     pub(super) fn recall(&self, from: Task, to: Task) {
         if let Some(lane) = self.end(to).inbox.lock().lanes.get_mut(&from) {
-            lane.queue.iter_mut().for_each(|parcel| {
-                parcel.fetch();
+            lane.queue.iter_mut().for_each(|letter| {
+                letter.fetch();
             });
         }
     }
@@ -181,10 +181,10 @@ impl End {
     }
 
     /// Puts a packet in; its place is taken already.
-    pub(super) fn deliver(&self, inbox: &mut Inbox, parcel: Parcel) {
-        let src = parcel.src;
+    pub(super) fn deliver(&self, inbox: &mut Inbox, letter: Letter) {
+        let src = letter.parcel.src;
         let lane = inbox.lanes.entry(src).or_default();
-        lane.queue.push_back(parcel);
+        lane.queue.push_back(letter);
         if lane.queue.len() == 1 {
             inbox.ready.push_back(src);
         }
@@ -253,7 +253,7 @@ pub(super) enum Sleep {
 
 #[derive(Default)]
 pub(super) struct Lane {
-    pub(super) queue: VecDeque<Parcel>,
+    pub(super) queue: VecDeque<Letter>,
     /// Places in use: packets in the queue, and the one that is handed out.
     pub(super) taken: usize,
     /// How many packets were given back.

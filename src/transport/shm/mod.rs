@@ -19,13 +19,13 @@ pub mod segment;
 mod wakeup;
 mod window;
 
-use super::{NO_EPOCH, Task};
+use super::{NO_EPOCH, PeerState, Task};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::asymmetric_barrier::{Heavy, Light};
 use crate::base::ring::Geometry;
 use crate::base::slots::Slots;
 use crate::error::{Error, Result};
-use connection::{Arrivals, Connection, Connector, Site};
+use connection::{Absence, Arrivals, Connection, Connector, Site};
 use peer::Peer;
 use polled::Polled;
 use remote::CrossMemory;
@@ -130,6 +130,16 @@ impl ShmTransport {
         }
     }
 
+    /// The only task of a job: nothing reaches it but what it sends itself, which no transport
+    /// carries.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SHM_SETUP`, with the system's reason.
+    pub fn alone() -> Result<Self> {
+        let (own, _) = Own::create(0, 1)?;
+        Ok(Self::new(own, false, None, Box::new(Nobody)))
+    }
+
     /// Fetches the first contacts that wait. May be called while a packet is in use: none of these
     /// peers was connected before.
     #[cold]
@@ -178,6 +188,27 @@ impl ShmTransport {
     fn peer(&self, task: Task) -> Option<&Peer> {
         self.peers.get(task)
     }
+}
+
+/// The connector of a job of one task.
+struct Nobody;
+
+impl Connector for Nobody {
+    fn want(&self, _peer: Task) {}
+
+    fn absence(&self, _peer: Task) -> Absence {
+        Absence { state: PeerState::Dead, why: "is not a task of this job".to_owned() }
+    }
+
+    fn has_parted(&self, _peer: Task) -> bool {
+        false
+    }
+
+    fn part(&self, _peer: Task) {}
+
+    fn rejoin(&self, _peer: Task, _epoch: u64) {}
+
+    fn close(&mut self) {}
 }
 
 impl Drop for ShmTransport {
