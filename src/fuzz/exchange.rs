@@ -4,10 +4,10 @@ use super::{Reader, Seed, Target, seed};
 use crate::job::exchange::pieces::{LONGEST as LONGEST_VALUE, Whole, cut};
 use crate::job::exchange::pmi1::wire::{Fault, Incoming, LONGEST_REPLY, Request as Pmi};
 use crate::job::exchange::slurm::host_list;
-use crate::job::exchange::slurm::session::{Got, Initiator, Next, Responder, hash};
+use crate::job::start_up::greeting::{Answer, By, Called, Caller, Heard, SUBJECT};
 use crate::wire::card::{self, Candidate, Card};
 use crate::wire::exchange::{
-    NONCE, Request, Values, decode_table, decode_values, encode_table, encode_values, frame, take_frame,
+    Values, decode_table, decode_values, encode_table, encode_values, frame, take_frame,
 };
 
 /// What a task publishes about itself.
@@ -19,8 +19,8 @@ pub const EXCHANGE: Target = Target { name: "exchange", feed: exchange, seeds: f
 /// The replies of a launcher by PMI-1, and values in pieces.
 pub const PMI: Target = Target { name: "pmi", feed: pmi, seeds: replies };
 
-/// The connections of tasks that Slurm has started, and its lists of hosts.
-pub const SLURM: Target = Target { name: "slurm", feed: slurm, seeds: sessions };
+/// The connections by which a job on several machines starts, and Slurm's lists of hosts.
+pub const START_UP: Target = Target { name: "start_up", feed: start_up, seeds: connections };
 
 fn card(bytes: &[u8]) -> bool {
     let Some(card) = Card::decode(bytes) else { return false };
@@ -62,15 +62,7 @@ fn values() -> Values {
     Values::from([("address".to_owned(), vec![5; 30]), ("empty".to_owned(), Vec::new())])
 }
 
-fn request() -> Request {
-    Request { job: [1; 16], task: 2, tasks: 4, opening: 1, fence: 1, nonce: [9; NONCE] }
-}
-
 fn exchange(bytes: &[u8]) -> bool {
-    let request = Request::decode(bytes);
-    if let Some(request) = &request {
-        assert_eq!(request.encode(), bytes);
-    }
     let values = decode_values(bytes);
     if let Some(values) = &values {
         let again = encode_values(values);
@@ -98,12 +90,11 @@ fn exchange(bytes: &[u8]) -> bool {
     let framed = !refused && input.is_empty() && !bytes.is_empty();
     taken.extend(input);
     assert_eq!(taken, bytes, "nothing is lost");
-    request.is_some() || values.is_some() || table.is_some() || framed
+    values.is_some() || table.is_some() || framed
 }
 
 fn frames() -> Vec<Seed> {
     vec![
-        seed("request", request().encode()),
         seed("values", encode_values(&values())),
         seed("table", encode_table(&[values(), Values::new(), values()])),
         seed("frames", [frame(b"one"), frame(b""), frame(&[3; 60])].concat()),
@@ -176,9 +167,9 @@ fn replies() -> Vec<Seed> {
     ]
 }
 
-/// The input: how far a connection has come, where the next frame is changed, and what stands
-/// there; the rest is what a stranger sends. A frame that was changed is never believed.
-fn slurm(bytes: &[u8]) -> bool {
+/// The input: how far a connection has come, where the next message is changed, and what stands
+/// there; the rest is what a stranger sends. A message that was changed is never believed.
+fn start_up(bytes: &[u8]) -> bool {
     let mut reader = Reader(bytes);
     let (stage, at, change) = (reader.byte() % 4, usize::from(reader.short()), reader.byte());
     let listed = std::str::from_utf8(reader.0).ok().and_then(host_list::first);
@@ -187,67 +178,62 @@ fn slurm(bytes: &[u8]) -> bool {
         assert_eq!(host_list::first(host).as_ref(), Some(host));
     }
     strangers(reader.0);
-    let changed = |mut frame: Vec<u8>| {
-        let at = at % frame.len();
-        frame[at] ^= change;
-        frame
+    let changed = |of: u8, message: &[u8]| {
+        let mut message = message.to_vec();
+        let at = at % message.len();
+        message[at] ^= if of == stage { change } else { 0 };
+        message
     };
-    let (mut initiator, first) = Initiator::new([7; 16], request(), &values());
-    let mut responder = Responder::new([7; 16], Request { task: 0, ..request() });
-    if stage == 0 {
-        let got = responder.read(&changed(first));
-        assert!(matches!(got, Ok(Got::Read | Got::Write(_)) | Err(_)), "no values without a proof");
-        return listed.is_some() || matches!(got, Ok(Got::Write(_)));
-    }
-    let Ok(Got::Write(reply)) = responder.read(&first) else { panic!("a reply") };
-    if stage == 1 {
-        let next = initiator.read(&changed(reply));
-        assert!(!matches!(next, Ok(Next::Done(_))));
-        assert!(change == 0 || !matches!(next, Ok(Next::Write(_))), "values for a side without the key");
-        return change == 0;
-    }
-    let Ok(Next::Write(sealed)) = initiator.read(&reply) else { panic!("values") };
-    if stage == 2 {
-        let got = responder.read(&changed(sealed));
-        assert_eq!(got == Ok(Got::Values(2, values())), change == 0);
-        assert!(change == 0 || !matches!(got, Ok(Got::Values(..))));
-        return change == 0;
-    }
-    let Ok(Got::Values(..)) = responder.read(&sealed) else { panic!("values") };
-    let table = vec![Values::new(), values()];
-    let encoded = encode_table(&table);
-    let last = changed([responder.before_table(encoded.len(), &hash(&encoded)), encoded].concat());
-    let next = initiator.read(&last);
-    assert!(change == 0 || !matches!(next, Ok(Next::Done(_))));
-    assert_eq!(next == Ok(Next::Done(table)), change == 0);
+    let subject = [9; SUBJECT];
+    let (mut caller, mut called) = (Caller::new([7; 16], &subject), Called::new([7; 16]));
+    let Heard::Reply(reply) = called.read(&changed(0, caller.hello()), |_| true) else {
+        assert!(stage == 0 && change != 0, "a whole hello");
+        return listed.is_some();
+    };
+    let Answer::Proved(last, ours) = caller.read(&changed(1, &reply)) else {
+        assert!(stage < 2 && change != 0, "a whole reply");
+        return listed.is_some();
+    };
+    let Heard::Proved(of, theirs) = called.read(&changed(2, &last), |_| true) else {
+        assert!(stage == 2 && change != 0, "a whole proof");
+        return listed.is_some();
+    };
+    assert!(of == subject && (change == 0 || stage == 3), "it was changed on the way");
+    let sealed = ours.sealed(By::Caller, &encode_values(&values()));
+    let opened = theirs.opened(By::Caller, &changed(3, &sealed[4..])).and_then(decode_values);
+    assert_eq!(opened == Some(values()), change == 0);
+    assert!(opened.is_none() || change == 0);
     change == 0
 }
 
-/// Bytes of a stranger without the key, to both sides.
+/// Bytes of a stranger without the secret, to both sides.
 fn strangers(bytes: &[u8]) {
-    let mut responder = Responder::new([7; 16], Request { task: 0, ..request() });
-    let (mut initiator, _) = Initiator::new([7; 16], request(), &values());
-    for piece in bytes.chunks(90) {
-        match responder.read(piece) {
-            Ok(got) => assert!(!matches!(got, Got::Values(..))),
-            Err(_) => break,
+    let (mut caller, mut called) = (Caller::new([7; 16], &[9; SUBJECT]), Called::new([7; 16]));
+    let mut rest = bytes;
+    while called.wanted() > 0 && !rest.is_empty() {
+        let (some, others) = rest.split_at(rest.len().min(called.wanted()));
+        rest = others;
+        match called.read(some, |_| true) {
+            Heard::More | Heard::Reply(_) => {}
+            Heard::Stranger | Heard::WrongSecret => break,
+            Heard::Proved(..) => panic!("without the secret"),
         }
     }
     for piece in bytes.chunks(90) {
-        match initiator.read(piece) {
-            Ok(Next::Read) => {}
-            Ok(next) => return assert!(matches!(next, Next::Refuse(_))),
-            Err(_) => return,
+        match caller.read(piece) {
+            Answer::More => {}
+            Answer::Proved(..) => panic!("without the secret"),
+            Answer::WrongSecret(_) | Answer::Stranger => return,
         }
     }
 }
 
-fn sessions() -> Vec<Seed> {
-    let session = |stage: u8, rest: &[u8]| [&[stage, 0, 0, 0], rest].concat();
+fn connections() -> Vec<Seed> {
+    let connection = |stage: u8, rest: &[u8]| [&[stage, 0, 0, 0], rest].concat();
     vec![
-        seed("first", session(0, &frame(&request().encode()))),
-        seed("reply", session(1, &frame(&[1; 56]))),
-        seed("values", session(2, b"")),
-        seed("table", session(3, b"rack[2-3]node[01-03]-ib,x")),
+        seed("hello", connection(0, &[&b"LAPICON1"[..], &[1; 48]].concat())),
+        seed("reply", connection(1, &[&b"LAPICON1"[..], &[1; 32]].concat())),
+        seed("proof", connection(2, b"")),
+        seed("values", connection(3, b"rack[2-3]node[01-03]-ib,x")),
     ]
 }

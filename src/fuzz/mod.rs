@@ -46,7 +46,7 @@ pub const TARGETS: &[Target] = &[
     exchange::CARD,
     exchange::EXCHANGE,
     exchange::PMI,
-    exchange::SLURM,
+    exchange::START_UP,
     launcher::LAUNCHER,
     network::HELLO,
     network::NETWORK,

@@ -4,14 +4,16 @@
 //! [`openings`] distinguishes the programs and contexts of one job that follow one another.
 //! [`exchange`] carries a few values of each task to the others at start-up, where a job has
 //! several machines: [`host`] finds which tasks share one, and [`secret`] what they all must know.
-//! Without a launcher the program gives the [`addresses`], and the user a [`key_file`]. [`reach`]
-//! finds a process at one of several addresses. [`reporter`] is the line to the launcher for
-//! reports, and [`ended`] holds which tasks have ended, as the launcher reports them.
+//! Without a launcher the program gives the [`addresses`], and the user a [`key_file`].
+//! [`start_up`] has the connections over TCP by which a job on several machines starts.
+//! [`reporter`] is the line to the launcher for reports, and [`ended`] holds which tasks have
+//! ended, as the launcher reports them.
 
 pub mod addresses;
 mod board;
 mod channel;
 pub mod connect;
+mod derive;
 pub mod ended;
 pub mod exchange;
 pub mod host;
@@ -21,9 +23,9 @@ mod join;
 pub mod key_file;
 mod name;
 mod openings;
-pub mod reach;
 pub mod reporter;
 pub mod secret;
+pub mod start_up;
 
 pub use connect::Connections;
 pub use hosts::Hosts;

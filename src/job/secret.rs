@@ -13,10 +13,9 @@ use super::exchange::Exchange;
 use crate::abi::LAPI_ERR_NO_ENV_VAR;
 use crate::base::random::random;
 use crate::error::{Error, Result};
-use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
-pub use super::exchange::Secret;
+pub use super::derive::{Secret, derive};
 
 /// The key of the value in the exchange.
 const KEY: &str = "secret";
@@ -97,19 +96,6 @@ impl Offer {
     }
 }
 
-/// A secret of tasks that agree upon these parts, made from another one.
-pub fn derive(from: &Secret, parts: &[&[u8]]) -> Secret {
-    // HMAC accepts keys of every length.
-    let Ok(mut hmac) = <Hmac<Sha256> as Mac>::new_from_slice(from) else { unreachable!("a key of 16 bytes") };
-    hmac.update(b"OpenLAPI secret\0");
-    for part in parts {
-        hmac.update(&(part.len() as u64).to_le_bytes());
-        hmac.update(part);
-    }
-    let whole: [u8; 32] = hmac.finalize().into_bytes().into();
-    std::array::from_fn(|at| whole[at])
-}
-
 fn fingerprint(secret: &Secret) -> Vec<u8> {
     Sha256::new().chain_update(b"LAPI_JOB_SECRET\0").chain_update(secret).finalize().to_vec()
 }
@@ -147,17 +133,6 @@ mod tests {
             offer.agree(&mut exchange, &identity(task as u32))
         };
         offers.into_iter().enumerate().map(agree).collect()
-    }
-
-    #[test]
-    fn each_part_counts() {
-        let one = derive(&[7; 16], &[b"ab", b"c"]);
-        assert_eq!(one, derive(&[7; 16], &[b"ab", b"c"]));
-        for (from, parts) in
-            [([8; 16], [&b"ab"[..], b"c"]), ([7; 16], [b"a", b"bc"]), ([7; 16], [b"ab", b"d"])]
-        {
-            assert_ne!(one, derive(&from, &parts));
-        }
     }
 
     #[test]

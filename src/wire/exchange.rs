@@ -7,62 +7,11 @@ use std::collections::BTreeMap;
 /// The values that one task has published, by key.
 pub type Values = BTreeMap<String, Vec<u8>>;
 
-/// The first bytes of every frame over TCP.
-pub const MAGIC: [u8; 8] = *b"LAPI-EX2";
-/// Bytes of a nonce and of a proof.
-pub const NONCE: usize = 16;
-/// Bytes of a proof.
-pub const PROOF: usize = 32;
 /// The largest frame, in bytes: the table of the largest job with 4 KiB per task, and
 /// as much again.
 pub const LONGEST_FRAME: usize = 128 << 20;
 /// The largest frame with the values of one task, which has proved that it knows the key.
 pub const LONGEST_VALUES: usize = 256 << 10;
-/// The largest frame of a peer that has not proved anything yet.
-pub const LONGEST_FIRST_FRAME: usize = 256;
-
-/// The first frame of a task, its connection request: which fence of which job it wants
-/// to take part in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The hash of the job's key.
-    pub job: [u8; 16],
-    /// The task that sends it.
-    pub task: u32,
-    /// How many tasks it takes the job to have.
-    pub tasks: u32,
-    /// Which exchange of its process this is, from 1.
-    pub opening: u32,
-    /// Which fence of the exchange this is, from 1.
-    pub fence: u32,
-    /// The sender's nonce.
-    pub nonce: [u8; NONCE],
-}
-
-impl Request {
-    /// As bytes.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
-        out.extend_from_slice(&self.job);
-        for word in [self.task, self.tasks, self.opening, self.fence] {
-            out.extend_from_slice(&word.to_le_bytes());
-        }
-        out.extend_from_slice(&self.nonce);
-        out
-    }
-
-    /// The request in these bytes; none if they are something else.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
-        let magic = reader.array::<8>()?;
-        let job = reader.array()?;
-        let [task, tasks, opening, fence] = [reader.word()?, reader.word()?, reader.word()?, reader.word()?];
-        let nonce = reader.array()?;
-        let is_request = magic == MAGIC && reader.0.is_empty();
-        is_request.then_some(Self { job, task, tasks, opening, fence, nonce })
-    }
-}
-
 /// A frame: its length and its bytes.
 pub fn frame(bytes: &[u8]) -> Vec<u8> {
     let mut out = (bytes.len() as u32).to_le_bytes().to_vec();
@@ -143,12 +92,8 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.try_into().ok()
-    }
-
     fn word(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
     }
 
     fn values(&mut self) -> Option<Values> {
@@ -188,14 +133,6 @@ mod tests {
             assert_eq!(decode_table(&bytes[..rng.below(bytes.len() as u64) as usize]), None);
             assert_eq!(decode_table(&[&bytes[..], &[0]].concat()), None);
         }
-        let request = Request { job: [3; 16], task: 5, tasks: 9, opening: 1, fence: 2, nonce: [7; NONCE] };
-        let bytes = request.encode();
-        assert!(bytes.len() <= LONGEST_FIRST_FRAME);
-        assert_eq!(Request::decode(&bytes), Some(request));
-        for length in 0..bytes.len() {
-            assert_eq!(Request::decode(&bytes[..length]), None);
-        }
-        assert_eq!(Request::decode(&[b"GET / HT", &bytes[8..]].concat()), None);
     }
 
     #[test]

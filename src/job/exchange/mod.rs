@@ -31,12 +31,10 @@ use crate::abi::{LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_NO_CONNECTIVITY};
 use crate::config::{Env, given};
 use crate::error::{Error, Result};
 use crate::job::board::Board;
+use crate::job::derive::Secret;
 use crate::job::identity::{self, Identity};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
-
-/// A secret of the job.
-pub type Secret = [u8; 16];
 
 /// Published values of the tasks of a job.
 pub trait Exchange: Send {

@@ -5,28 +5,30 @@
 //! task, and gives each the table of all; connections end with the fence. A task tries the ports at
 //! all addresses of that host ([`reach`]) until it finds the one that belongs to its job, and
 //! begins with that one at the next fence. Task 0 has a connection to each task at a time, and
-//! sends the whole table to each.
+//! sends the whole table to each. The values and the table have proofs, as the connection has
+//! ([`greeting`]).
 //!
-//! [`session`] has the frames and proofs, [`key`] what is proved, [`root`] task 0's side.
+//! Slurm gives its tasks no secret, so what they prove to know is `LAPI_JOB_SECRET` where that is
+//! set, and otherwise the user's [`key_file`], which the first task that needs it makes: the hosts
+//! of a cluster have one home for a user. Who can read the file can act as that user anyway.
+//! [`root`] is task 0's side.
 
 pub(crate) mod host_list;
-mod key;
 mod root;
-pub(crate) mod session;
 
 use super::{Exchange, failed, late, unpublished};
-use crate::base::random::random;
-use crate::config::{Env, given};
+use crate::config::{self, Env, given};
 use crate::error::{Error, Result};
+use crate::job::derive::{Secret, derive};
 use crate::job::identity::Identity;
-use crate::job::reach::{self, Answer, Greeting, Reached};
-use crate::wire::exchange::{Request, Values};
-use hmac::{Hmac, Mac};
-use key::{Key, Secret};
-use session::{Initiator, Next, Refusal};
+use crate::job::key_file;
+use crate::job::start_up::greeting::{By, SUBJECT, Subject};
+use crate::job::start_up::reach::{self, Missed, Reached, reach};
+use crate::wire::exchange::{LONGEST_FRAME, Values, decode_table, encode_values};
 use sha2::{Digest, Sha256};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How many ports a job may use.
@@ -34,8 +36,8 @@ const PORTS: u16 = 16;
 
 /// One exchange.
 pub(super) struct Slurm {
-    /// The request of this task, but for the nonce and the number of the fence.
-    request: Request,
+    /// What this task connects for next.
+    fence: Fence,
     key: Key,
     /// Where task 0 is.
     host: String,
@@ -43,9 +45,71 @@ pub(super) struct Slurm {
     is_there: bool,
     /// Where this task has found task 0.
     found: Option<SocketAddr>,
-    fences: u32,
     own: Values,
     table: Vec<Values>,
+}
+
+/// Which fence of which job a task wants to take part in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fence {
+    /// The hash of the job's key.
+    job: [u8; 16],
+    task: u32,
+    /// How many tasks it takes the job to have.
+    tasks: u32,
+    /// Which exchange of its process this is, from 1.
+    opening: u32,
+    /// Which fence of the exchange this is, from 1.
+    number: u32,
+}
+
+impl Fence {
+    fn subject(&self) -> Subject {
+        let numbers = [self.task, self.tasks, self.opening, self.number].map(u32::to_le_bytes);
+        let mut subject = [0; SUBJECT];
+        subject[..16].copy_from_slice(&self.job);
+        subject[16..].copy_from_slice(numbers.as_flattened());
+        subject
+    }
+
+    /// The task that takes part in this fence, if the subject says so; task 0 does not connect.
+    fn caller(&self, subject: &Subject) -> Option<u32> {
+        let task = u32::from_le_bytes(subject[16..20].try_into().ok()?);
+        let is_expected = (1..self.tasks).contains(&task) && Self { task, ..*self }.subject() == *subject;
+        is_expected.then_some(task)
+    }
+}
+
+/// What the tasks prove to know, and where it is from; for messages.
+struct Key {
+    secret: Secret,
+    source: String,
+}
+
+impl Key {
+    /// # Errors
+    /// `LAPI_ERR_CSS_LOAD_FAILED`: there is none, or other users can read the file.
+    fn of_this_task(env: &Env<'_>) -> Result<Self> {
+        if let Some(secret) = given(env, "LAPI_JOB_SECRET") {
+            let secret = config::secret(&secret);
+            let secret = secret.ok_or_else(|| failed("LAPI_JOB_SECRET is not 32 hexadecimal digits"))?;
+            return Ok(Self { secret, source: "LAPI_JOB_SECRET".to_owned() });
+        }
+        let home = given(env, "HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        let home =
+            home.ok_or_else(|| failed("Slurm: set LAPI_JOB_SECRET or HOME: the tasks need a secret"))?;
+        let path = home.join(key_file::PLACE);
+        let read = || key_file::read(&path).map_err(|error| failed(error.detail));
+        let secret = match read()? {
+            Some(secret) => secret,
+            None => {
+                key_file::make(&path)
+                    .map_err(|error| failed(format!("{} cannot be made: {error}", path.display())))?;
+                read()?.ok_or_else(|| failed(format!("{} was made, and is not there", path.display())))?
+            }
+        };
+        Ok(Self { secret, source: format!("~/{}", key_file::PLACE) })
+    }
 }
 
 /// What can be known without the others.
@@ -62,12 +126,11 @@ pub(super) fn open(identity: &Identity, opening: u32, env: &Env<'_>) -> Result<S
     job.copy_from_slice(&digest[..16]);
     let (task, tasks) = (identity.task, identity.tasks);
     Ok(Slurm {
-        request: Request { job, task, tasks, opening, fence: 0, nonce: [0; 16] },
-        key: key::of_this_task(env)?,
+        fence: Fence { job, task, tasks, opening, number: 0 },
+        key: Key::of_this_task(env)?,
         host,
         is_there,
         found: None,
-        fences: 0,
         own: Values::new(),
         table: Vec::new(),
     })
@@ -84,22 +147,18 @@ impl Exchange for Slurm {
     }
 
     fn fence(&mut self, deadline: Instant) -> Result<()> {
-        self.fences += 1;
-        let request = Request { fence: self.fences, nonce: random(), ..self.request };
-        self.table = if request.task == 0 {
-            root::gather(request, &self.key, &self.own, deadline)?
+        self.fence.number += 1;
+        self.table = if self.fence.task == 0 {
+            root::gather(&self.fence, &self.key, &self.own, deadline)?
         } else {
-            self.connect_to_task_0(request, deadline)?
+            self.connect_to_task_0(deadline)?
         };
         Ok(())
     }
 
     /// What is published can be read on the network.
     fn conceal(&self, published: Secret) -> Secret {
-        let mac = Hmac::<Sha256>::new_from_slice(&self.key.secret).expect("a key of any length is one");
-        let mac =
-            mac.chain_update(b"LAPI job secret\0").chain_update(self.request.job).chain_update(published);
-        *mac.finalize().into_bytes().first_chunk().expect("32 bytes")
+        derive(&self.key.secret, &[b"Slurm", &self.fence.job, &published])
     }
 
     fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
@@ -116,58 +175,48 @@ fn ports(job: &[u8; 16]) -> impl Iterator<Item = u16> + use<> {
 }
 
 impl Slurm {
-    fn connect_to_task_0(&mut self, request: Request, deadline: Instant) -> Result<Vec<Values>> {
+    fn connect_to_task_0(&mut self, deadline: Instant) -> Result<Vec<Values>> {
         let hosts = self.addresses()?;
         // Another user's server may have one of the ports, and a host may have addresses that
         // do not answer.
-        let every =
-            ports(&request.job).flat_map(|port| hosts.iter().map(move |host| SocketAddr::new(*host, port)));
+        let every = ports(&self.fence.job)
+            .flat_map(|port| hosts.iter().map(move |host| SocketAddr::new(*host, port)));
         let found = self.found;
         let places: Vec<SocketAddr> =
             found.into_iter().chain(every.filter(|place| Some(*place) != found)).collect();
-        let greet = || Initiator::new(self.key.secret, request, &self.own);
-        let reached = reach::reach(&places, greet, deadline).map_err(|missed| {
-            let secret = missed.is_another_secret();
-            if secret { self.other_secret() } else { self.not_found(&missed) }
-        })?;
+        let reached = reach(&places, self.key.secret, &self.fence.subject(), deadline);
+        let reached = reached.map_err(|missed| self.not_found(&missed))?;
         self.found = Some(reached.place);
-        let table = self.take_table(reached, deadline)?;
-        let whole = table.len() == request.tasks as usize;
-        whole
-            .then_some(table)
-            .ok_or_else(|| failed("Slurm: task 0 has the values of another number of tasks"))
+        let table = self.take_table(reached, deadline).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                late("Slurm: not all tasks have come to the start-up exchange in time")
+            }
+            // Task 0 waits for the other tasks, so its end is this task's.
+            ErrorKind::UnexpectedEof => failed("Slurm: task 0 has ended the start-up exchange"),
+            _ => failed(format!("Slurm: connection with task 0: {error}")),
+        })?;
+        table
+            .filter(|table| table.len() == self.fence.tasks as usize)
+            .ok_or_else(|| failed("Slurm: task 0 has sent something else than the values of all tasks"))
     }
 
-    /// The values of all tasks, after this task's own.
-    fn take_table(&self, reached: Reached<Initiator>, deadline: Instant) -> Result<Vec<Values>> {
-        let Reached { mut stream, greeting: mut initiator, next, .. } = reached;
-        let broken = |error: std::io::Error| failed(format!("Slurm: connection with task 0: {error}"));
-        let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    /// The values of all tasks, after this task's own; `None`: something else came.
+    fn take_table(&self, reached: Reached, deadline: Instant) -> io::Result<Option<Vec<Values>>> {
+        let Reached { stream, proofs, .. } = reached;
         reach::watch_over(&stream);
-        stream.set_write_timeout(Some(left())).and_then(|()| stream.write_all(&next)).map_err(broken)?;
-        let mut bytes = vec![0; 64 << 10];
-        loop {
-            stream.set_read_timeout(Some(left())).map_err(broken)?;
-            let got = match stream.read(&mut bytes) {
-                // Task 0 waits for the other tasks, so its end is this task's.
-                Ok(0) => return Err(failed("Slurm: task 0 has ended the start-up exchange")),
-                Ok(got) => got,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(_) if Instant::now() >= deadline => {
-                    return Err(late("Slurm: not all tasks have come to the start-up exchange in time"));
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-                Err(error) => return Err(broken(error)),
-            };
-            match initiator.read(&bytes[..got]) {
-                Ok(Next::Read) => {}
-                Ok(Next::Done(table)) => return Ok(table),
-                Err(Refusal::WrongKey) => return Err(self.other_secret()),
-                Ok(Next::Write(_) | Next::Refuse(_)) | Err(_) => {
-                    return Err(failed("Slurm: task 0 has sent something else than the values of all tasks"));
-                }
-            }
+        let mut stream = Until { stream, deadline };
+        stream.write_all(&proofs.sealed(By::Caller, &encode_values(&self.own)))?;
+        let mut length = [0; 4];
+        stream.read_exact(&mut length)?;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > LONGEST_FRAME {
+            return Ok(None);
         }
+        let mut frame = Vec::new();
+        if stream.take(length as u64).read_to_end(&mut frame)? != length {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        Ok(proofs.opened(By::Called, &frame).and_then(decode_table))
     }
 
     /// Where to look for task 0.
@@ -185,26 +234,42 @@ impl Slurm {
     }
 
     #[cold]
-    fn other_secret(&self) -> Error {
-        failed(format!("Slurm: task 0 on {} has another secret ({})", self.host, self.key.source))
-    }
-
-    #[cold]
-    fn not_found(&self, missed: &reach::Missed) -> Error {
-        late(format!("Slurm: task 0 is not to be found on host {} ({missed})", self.host))
+    fn not_found(&self, missed: &Missed) -> Error {
+        let host = &self.host;
+        if missed.is_another_secret() {
+            return failed(format!("Slurm: task 0 on {host} has another secret ({})", self.key.source));
+        }
+        late(format!("Slurm: task 0 is not to be found on host {host} ({missed})"))
     }
 }
 
-impl Greeting for Initiator {
-    fn read(&mut self, bytes: &[u8]) -> Answer {
-        match Initiator::read(self, bytes) {
-            Ok(Next::Read) => Answer::More,
-            Ok(Next::Write(next)) => Answer::Proved(next),
-            // So that task 0 knows, too.
-            Ok(Next::Refuse(last)) => Answer::WrongSecret(last),
-            Err(Refusal::WrongKey) => Answer::WrongSecret(Vec::new()),
-            Ok(Next::Done(_)) | Err(_) => Answer::Stranger,
-        }
+/// A connection on which no call waits longer than this.
+struct Until {
+    stream: TcpStream,
+    deadline: Instant,
+}
+
+impl Until {
+    fn left(&self) -> Option<Duration> {
+        Some(self.deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)))
+    }
+}
+
+impl Read for Until {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left())?;
+        self.stream.read(bytes)
+    }
+}
+
+impl Write for Until {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left())?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
+use crate::job::start_up::greeting::{Called, Caller, Heard};
 use std::net::{TcpListener, TcpStream};
 
 fn task(task: u32, tasks: u32, job: &str, secret: u8) -> Slurm {
@@ -38,7 +39,7 @@ fn values_of_all_tasks_at_several_fences() {
     let job = job("values");
     let tasks = (0..5).map(|number| task(number, 5, &job, 7)).collect();
     at_once(tasks, |exchange| {
-        let me = exchange.request.task;
+        let me = exchange.fence.task;
         let value = |task: u32, round: u32| vec![(task * 16 + round) as u8; 1 + 4096 * task as usize];
         for round in 0..3 {
             exchange.publish(&format!("round {round}"), &value(me, round)).expect("it is taken");
@@ -59,7 +60,7 @@ fn strangers_at_the_ports() {
     let job = job("strangers");
     let tasks: Vec<Slurm> = (0..3).map(|number| task(number, 3, &job, 7)).collect();
     // One port is taken by a server that says nothing, the next by one that says something else.
-    let mut places = ports(&tasks[0].request.job);
+    let mut places = ports(&tasks[0].fence.job);
     let silent = TcpListener::bind(("0.0.0.0", places.next().expect("a port")));
     let other = TcpListener::bind(("0.0.0.0", places.next().expect("a port")));
     let next = places.next().expect("a port");
@@ -86,7 +87,7 @@ fn strangers_at_the_ports() {
             }
         });
         at_once(tasks, |exchange| {
-            exchange.publish("task", &exchange.request.task.to_le_bytes()).expect("it is taken");
+            exchange.publish("task", &exchange.fence.task.to_le_bytes()).expect("it is taken");
             exchange.fence(soon()).expect("all come");
             for other in 0..3 {
                 assert_eq!(exchange.lookup(other, "task"), Ok(other.to_le_bytes().to_vec()));
@@ -105,11 +106,10 @@ fn strangers_at_the_ports() {
 fn strangers_who_know_the_protocol() {
     let job = job("hostile");
     let tasks: Vec<Slurm> = (0..3).map(|number| task(number, 3, &job, 7)).collect();
-    let mut places = ports(&tasks[0].request.job);
+    let mut places = ports(&tasks[0].fence.job);
     // The first port is taken by a task 0 with another secret.
     let first = TcpListener::bind(("0.0.0.0", places.next().expect("a port"))).expect("it is free");
-    let false_request = Request { fence: 1, task: 1, nonce: [9; 16], ..tasks[0].request };
-    let expected = Request { fence: 1, ..tasks[0].request };
+    let claim = Fence { number: 1, task: 1, ..tasks[0].fence };
     let next = places.next().expect("a port");
     let [over, connected] = [const { std::sync::atomic::AtomicBool::new(false) }; 2];
     let mut kept = Vec::new();
@@ -122,24 +122,22 @@ fn strangers_who_know_the_protocol() {
                     std::thread::sleep(Duration::from_millis(5));
                     continue;
                 };
-                let mut responder = session::Responder::new([8; 16], expected);
-                let mut bytes = [0; 1024];
+                let mut called = Called::new([8; 16]);
+                let mut bytes = vec![0; called.wanted()];
                 let _ = stream.set_nonblocking(false);
-                if let Ok(got) = stream.read(&mut bytes)
-                    && let Ok(session::Got::Write(reply)) = responder.read(&bytes[..got])
+                if stream.read_exact(&mut bytes).is_ok()
+                    && let Heard::Reply(reply) = called.read(&bytes, |_| true)
                 {
                     let _ = stream.write_all(&reply);
                     let _ = stream.read(&mut bytes);
                 }
             }
         });
-        let (one, others) = (tasks[0].request.task, tasks);
-        assert_eq!(one, 0);
         let exchange = scope.spawn(|| {
-            at_once(others, |exchange| {
+            at_once(tasks, |exchange| {
                 // After the strangers.
                 let deadline = soon();
-                while exchange.request.task != 0
+                while exchange.fence.task != 0
                     && !connected.load(std::sync::atomic::Ordering::Relaxed)
                     && Instant::now() < deadline
                 {
@@ -148,9 +146,9 @@ fn strangers_who_know_the_protocol() {
                 exchange.fence(Instant::now() + Duration::from_secs(60))
             })
         });
-        // Far more than are kept: silent, with a false request and values that never end, with
-        // a wrong proof.
-        let frame = crate::wire::exchange::frame;
+        // Far more than are kept: silent, with a claim and values that never end, with a wrong
+        // proof.
+        let hello = Caller::new([8; 16], &claim.subject()).hello().to_vec();
         for number in 0..300 {
             let deadline = soon();
             let mut stream = loop {
@@ -161,11 +159,10 @@ fn strangers_who_know_the_protocol() {
                 }
             };
             let _ = stream.set_nonblocking(true);
-            let endless = [&(100_u32 << 20).to_le_bytes()[..], &[7; 60_000]].concat();
             let _ = match number % 3 {
                 0 => Ok(()),
-                1 => stream.write_all(&[frame(&false_request.encode()), endless].concat()),
-                _ => stream.write_all(&[frame(&false_request.encode()), frame(&[5; 100])].concat()),
+                1 => stream.write_all(&[&hello[..], &[7; 60_000]].concat()),
+                _ => stream.write_all(&[&hello[..], &[5; 16]].concat()),
             };
             kept.push(stream);
         }
@@ -174,13 +171,6 @@ fn strangers_who_know_the_protocol() {
         over.store(true, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(found, [const { Ok(()) }; 3]);
     });
-    // What is claimed before a proof takes no memory.
-    let mut responder = session::Responder::new([7; 16], expected);
-    assert!(matches!(
-        responder.read(&crate::wire::exchange::frame(&false_request.encode())),
-        Ok(session::Got::Write(_))
-    ));
-    assert_eq!(responder.read(&(100_u32 << 20).to_le_bytes()), Err(Refusal::Stranger));
 }
 
 /// Who reads what the tasks publish does not know their secret.
@@ -189,7 +179,7 @@ fn the_jobs_secret_does_not_travel() {
     let job = job("concealed");
     let tasks: Vec<Slurm> = (0..3).map(|number| task(number, 3, &job, 7)).collect();
     let found = at_once(tasks, |exchange| {
-        let (me, tasks) = (exchange.request.task, exchange.request.tasks);
+        let (me, tasks) = (exchange.fence.task, exchange.fence.tasks);
         let identity = Identity { task: me, tasks, ..Identity::alone() };
         let offer =
             crate::job::secret::Offer::publish(exchange, &identity, None, false).expect("it is taken");
@@ -247,4 +237,54 @@ fn an_environment_that_is_not_complete() {
         Slurm { is_there: false, host: "no-such-host.invalid".to_owned(), ..task(1, 2, "lost", 7) };
     let error = lost.fence(soon()).unwrap_err();
     assert!(error.detail.contains("no-such-host.invalid"), "{}", error.detail);
+}
+
+/// Only a task of the same job takes part in a fence, and in no other one.
+#[test]
+fn other_jobs_fences_and_tasks() {
+    let fence = Fence { job: [1; 16], task: 0, tasks: 4, opening: 1, number: 1 };
+    assert_eq!(fence.caller(&Fence { task: 3, ..fence }.subject()), Some(3));
+    for other in [
+        Fence { job: [2; 16], task: 3, ..fence },
+        Fence { tasks: 5, task: 3, ..fence },
+        Fence { opening: 2, task: 3, ..fence },
+        Fence { number: 2, task: 3, ..fence },
+        Fence { task: 0, ..fence },
+        Fence { task: 4, ..fence },
+    ] {
+        assert_eq!(fence.caller(&other.subject()), None, "{other:?}");
+    }
+}
+
+#[test]
+fn the_variable_is_taken_before_the_file() {
+    let secret = "000102030405060708090a0b0c0d0e0F";
+    let of = |variable: &'static str, value: &str| {
+        let value = value.to_owned();
+        Key::of_this_task(&move |name| (name == variable).then(|| value.clone()))
+    };
+    let key = of("LAPI_JOB_SECRET", secret).expect("a key");
+    assert_eq!(key.secret, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+    let bad = of("LAPI_JOB_SECRET", &"+1".repeat(16));
+    assert!(bad.map(drop).unwrap_err().detail.contains("LAPI_JOB_SECRET"));
+    let none = of("PATH", "").map(drop).unwrap_err();
+    assert!(none.detail.contains("LAPI_JOB_SECRET") && none.detail.contains("HOME"), "{}", none.detail);
+}
+
+/// The first of the tasks makes the file in the home directory. One that others may read is
+/// refused.
+#[test]
+fn the_users_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let name = format!("lapi-key-{:032x}", u128::from_ne_bytes(crate::base::random::random()));
+    let home = std::env::temp_dir().join(name);
+    std::fs::create_dir(&home).expect("a folder can be made");
+    let env = |name: &str| (name == "HOME").then(|| home.display().to_string());
+    let [one, other] = [(), ()].map(|()| Key::of_this_task(&env).map(|key| key.secret));
+    let mode = std::fs::Permissions::from_mode(0o640);
+    let changed = std::fs::set_permissions(home.join(key_file::PLACE), mode);
+    let refused = Key::of_this_task(&env).map(drop);
+    let _ = std::fs::remove_dir_all(&home);
+    assert!(one.is_ok() && one == other && changed.is_ok(), "{one:?} {other:?}");
+    assert!(refused.unwrap_err().detail.contains("mode 0600"));
 }

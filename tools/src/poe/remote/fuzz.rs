@@ -4,12 +4,12 @@ use std::cell::OnceCell;
 use std::os::unix::fs::FileExt;
 
 use openlapi::fuzz::{Reader, Seed, Target, seed};
+use openlapi::job::start_up::greeting::SUBJECT;
 use openlapi::wire::board::{CARD, INSTANCES, RECORD, Word, card_at, size};
 
 use super::super::openings::Openings;
 use super::super::supervisor::Note;
-use super::greeting::{Called, ConnectionKind, HELLO, Heard, KINDS, claimed, hello};
-use super::link::{Link, read_list, write_list};
+use super::link::{ConnectionKind, KINDS, Link, claimed, read_list, subject, write_list};
 use super::mirror::{Mirror, put_end};
 use super::task::Order;
 
@@ -26,20 +26,9 @@ fn link(bytes: &[u8]) -> bool {
     if let Some(link) = &variable {
         assert_eq!(link.to_string().parse().as_ref(), Ok(link));
     }
-    let greeting = bytes.first_chunk::<HELLO>().and_then(claimed);
-    if let Some((task, kind)) = greeting {
-        let nonce = *bytes[..HELLO].last_chunk().expect("it ends with a nonce");
-        assert_eq!(hello(task, kind, nonce), bytes[..HELLO]);
-    }
-    let (mut called, mut rest) = (Called::default(), bytes);
-    while called.wanted() > 0 && !rest.is_empty() {
-        let (some, others) = rest.split_at(rest.len().min(called.wanted()));
-        rest = others;
-        match called.read(&[7; 16], some) {
-            Heard::More | Heard::Reply(_) => {}
-            Heard::Stranger => break,
-            Heard::Task(..) => panic!("without the token"),
-        }
+    let claim = bytes.first_chunk::<SUBJECT>().and_then(|of| Some((of, claimed(of)?)));
+    if let Some((of, (task, kind))) = claim {
+        assert_eq!(subject(task, kind), *of);
     }
     let mut rest = bytes;
     let list = read_list(&mut rest).ok();
@@ -56,7 +45,7 @@ fn link(bytes: &[u8]) -> bool {
         note.write(&mut again).expect("memory takes it");
         assert_eq!(Note::read(&mut &again[..]).ok(), Some(note));
     }
-    variable.is_some() || greeting.is_some() || order || note.is_some()
+    variable.is_some() || claim.is_some() || order || note.is_some()
 }
 
 fn first_bytes() -> Vec<Seed> {
@@ -69,7 +58,7 @@ fn first_bytes() -> Vec<Seed> {
     const { assert!(KINDS.len() == 4) };
     vec![
         seed("variable", format!("192.0.2.1,fe80::1;4711;{SECRET};PMI_RANK")),
-        seed("greeting", [&hello(3, ConnectionKind::Output, [9; 16])[..], &[5; 16]].concat()),
+        seed("claim", subject(3, ConnectionKind::Output)),
         seed("order", order),
         seed("note", note),
     ]

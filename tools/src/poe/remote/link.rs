@@ -1,8 +1,8 @@
 //! The connections between `poe` and `poe --task`: four for each task, made by the task.
 //!
-//! A connection begins with the proofs of both sides ([`super::greeting`]). `poe` then writes the
-//! order on the control connection, a list of byte strings; after it both write notes, as `poe` and
-//! its supervisor do. All numbers are little-endian.
+//! A connection begins with the proofs of both sides ([`openlapi::job::start_up`]). `poe` then
+//! writes the order on the control connection, a list of byte strings; after it both write notes,
+//! as `poe` and its supervisor do. All numbers are little-endian.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -11,18 +11,46 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use openlapi::base::random::random;
-use openlapi::job::reach::{Reached, reach, watch_over};
 use openlapi::job::secret::Secret;
+use openlapi::job::start_up::greeting::{SUBJECT, Subject};
+use openlapi::job::start_up::reach::{Reached, reach, watch_over};
 use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::super::error::Error;
-use super::greeting::{Caller, ConnectionKind, KINDS};
 
 /// What the launcher passes to each `poe --task`: a [`Link`].
 pub(super) const VARIABLE: &str = "POE_LINK";
 
 /// One of a task's connections.
 pub(super) type Connection = TcpStream;
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConnectionKind {
+    Control,
+    Input,
+    Output,
+    Error,
+}
+
+/// The kinds in the order of their numbers.
+pub(super) const KINDS: [ConnectionKind; 4] =
+    [ConnectionKind::Control, ConnectionKind::Input, ConnectionKind::Output, ConnectionKind::Error];
+
+/// What a task says that its connection is for.
+pub(super) fn subject(task: usize, kind: ConnectionKind) -> Subject {
+    let mut subject = [0; SUBJECT];
+    subject[..4].copy_from_slice(&(task as u32).to_le_bytes());
+    subject[4] = kind as u8;
+    subject
+}
+
+/// The task, and the kind of its connection.
+pub(super) fn claimed(of: &Subject) -> Option<(usize, ConnectionKind)> {
+    let task = u32::from_le_bytes(of[..4].try_into().ok()?) as usize;
+    let kind = *KINDS.get(usize::from(of[4]))?;
+    (subject(task, kind) == *of).then_some((task, kind))
+}
 
 /// How long a task tries to reach `poe`.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,7 +60,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Link {
     pub addresses: Vec<IpAddr>,
     pub port: u16,
-    /// What both sides know; it does not travel ([`super::greeting`]).
+    /// What both sides know; it does not travel on the connections.
     pub token: Secret,
     /// The variable in which the launcher passes a task its number.
     pub rank_variable: String,
@@ -73,10 +101,8 @@ impl Link {
             self.addresses.iter().map(|address| SocketAddr::new(*address, self.port)).collect();
         let mut connections = Vec::new();
         for kind in KINDS {
-            let reached = reach(&places, || Caller::new(self.token, task, kind), until);
-            let Reached { mut stream, place, next, .. } = reached.map_err(|missed| missed.to_string())?;
-            // It is the end of the greeting.
-            stream.write_all(&next).map_err(|error| format!("{place}: {error}"))?;
+            let reached = reach(&places, self.token, &subject(task, kind), until);
+            let Reached { stream, place, .. } = reached.map_err(|missed| missed.to_string())?;
             prepare(&stream, kind);
             connections.push(stream);
             places.sort_by_key(|other| *other != place);

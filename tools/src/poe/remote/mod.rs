@@ -17,13 +17,12 @@
 //!
 //! The job's secret and the environment are never in the arguments of a process, which every user
 //! can read. The launcher gets one variable, with a token that `poe` and the tasks prove to each
-//! other that they know (`greeting`); the environment of a process can be read by its user only.
+//! other that they know; the environment of a process can be read by its user only.
 //! The connections are not encrypted, as those of the launchers are not.
 
 mod admission;
 #[cfg(feature = "fuzz")]
 pub(super) mod fuzz;
-mod greeting;
 mod hub;
 mod launcher;
 mod link;
@@ -57,7 +56,7 @@ use super::signals::Signals;
 use super::streams::Ours;
 use super::supervisor::Supervisor;
 use super::time_limit::TimeLimit;
-use admission::Arrivals;
+use admission::Admitted;
 use launcher::Launcher;
 use link::{Connection, Link, Listener};
 
@@ -195,7 +194,7 @@ impl Starting<'_> {
     /// Waits for the connections of all tasks, and returns those of each.
     fn gather(
         &mut self,
-        arrived: &Arrivals,
+        arrived: &Admitted,
         hosts: &[String],
         signals: &Signals,
         limit: Option<TimeLimit>,

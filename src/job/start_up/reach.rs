@@ -3,6 +3,8 @@
 //! by side, and the first one where a process listens that proves what it is wins: an address that
 //! does not answer costs [`STAGGER`], once.
 
+use super::greeting::{Answer, Caller, Proofs, Subject};
+use crate::job::derive::Secret;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
@@ -21,36 +23,14 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// flight or without.
 pub const SILENCE: Duration = Duration::from_secs(30);
 
-/// What a process says and hears on a connection until the other side has proved what it is.
-pub trait Greeting {
-    /// Takes bytes that the other side has sent.
-    fn read(&mut self, bytes: &[u8]) -> Answer;
-}
-
-/// What follows from what the other side has sent.
-#[derive(Debug)]
-pub enum Answer {
-    /// The other side has to send more.
-    More,
-    /// The other side has proved what it is; these bytes are to be sent next.
-    Proved(Vec<u8>),
-    /// The other side speaks the protocol, but does not know the secret; these bytes tell it so.
-    WrongSecret(Vec<u8>),
-    /// The other side is something else.
-    Stranger,
-}
-
 /// A connection with the process that was looked for.
-#[derive(Debug)]
-pub struct Reached<G> {
+pub struct Reached {
     /// The connection. It blocks.
     pub stream: TcpStream,
     /// Where the process is.
     pub place: SocketAddr,
-    /// The greeting as far as it has come.
-    pub greeting: G,
-    /// What is to be sent next.
-    pub next: Vec<u8>,
+    /// What can be proved on it.
+    pub proofs: Proofs,
 }
 
 /// What became of the places at which the process was not found.
@@ -102,17 +82,18 @@ impl fmt::Display for Missed {
     }
 }
 
-/// Looks for the process at these places, the likeliest first, until `until`. `greet` begins a
-/// greeting, and returns the bytes to send first.
+/// Looks for the process that knows the secret at these places, the likeliest first, until
+/// `until`. It is told what the connection is for.
 ///
 /// # Errors
 /// What became of each place.
-pub fn reach<G: Greeting>(
+pub fn reach(
     places: &[SocketAddr],
-    mut greet: impl FnMut() -> (G, Vec<u8>),
+    secret: Secret,
+    subject: &Subject,
     until: Instant,
-) -> Result<Reached<G>, Missed> {
-    let mut candidates: Vec<Candidate<G>> = places.iter().copied().map(Candidate::new).collect();
+) -> Result<Reached, Missed> {
+    let mut candidates: Vec<Candidate> = places.iter().copied().map(Candidate::new).collect();
     let mut start_at = Instant::now();
     loop {
         let now = Instant::now();
@@ -125,7 +106,7 @@ pub fn reach<G: Greeting>(
         while start_at <= now
             && let Some(next) = candidates.iter_mut().find(|one| one.may_start(now))
         {
-            if next.start(&mut greet) {
+            if next.start(|| Caller::new(secret, subject)) {
                 start_at = now + STAGGER;
             }
         }
@@ -152,25 +133,25 @@ pub fn watch_over(stream: &TcpStream) {
 }
 
 /// One place.
-struct Candidate<G> {
+struct Candidate {
     place: SocketAddr,
     /// Why the last attempt has failed.
     miss: Miss,
-    attempt: Option<Attempt<G>>,
+    attempt: Option<Attempt>,
     /// When the next attempt may begin.
     from: Instant,
 }
 
-struct Attempt<G> {
+struct Attempt {
     stream: TcpStream,
     connected: bool,
-    greeting: G,
+    greeting: Caller,
     /// What remains to be sent of the first bytes.
     output: Vec<u8>,
     until: Instant,
 }
 
-impl<G: Greeting> Candidate<G> {
+impl Candidate {
     fn new(place: SocketAddr) -> Self {
         Self { place, miss: Miss::Untried, attempt: None, from: Instant::now() }
     }
@@ -180,10 +161,11 @@ impl<G: Greeting> Candidate<G> {
     }
 
     /// Begins an attempt; `false` when it has failed at once.
-    fn start(&mut self, greet: &mut impl FnMut() -> (G, Vec<u8>)) -> bool {
+    fn start(&mut self, caller: impl FnOnce() -> Caller) -> bool {
         match begin(self.place) {
             Ok(stream) => {
-                let (greeting, output) = greet();
+                let greeting = caller();
+                let output = greeting.hello().to_vec();
                 let until = Instant::now() + ATTEMPT;
                 self.attempt = Some(Attempt { stream, connected: false, greeting, output, until });
                 true
@@ -217,14 +199,14 @@ impl<G: Greeting> Candidate<G> {
     }
 
     /// Does what goes without waiting. An error: the attempt has failed.
-    fn serve(&mut self) -> Option<Result<Reached<G>, ()>> {
+    fn serve(&mut self) -> Option<Result<Reached, ()>> {
         let attempt = self.attempt.as_mut()?;
         let miss = match attempt.serve() {
             Ok(None) => return None,
-            Ok(Some(next)) => {
-                let Attempt { stream, greeting, .. } = self.attempt.take()?;
+            Ok(Some(proofs)) => {
+                let Attempt { stream, .. } = self.attempt.take()?;
                 match stream.set_nonblocking(false) {
-                    Ok(()) => return Some(Ok(Reached { stream, place: self.place, greeting, next })),
+                    Ok(()) => return Some(Ok(Reached { stream, place: self.place, proofs })),
                     Err(error) => Miss::Failed(words(&error)),
                 }
             }
@@ -235,9 +217,9 @@ impl<G: Greeting> Candidate<G> {
     }
 }
 
-impl<G: Greeting> Attempt<G> {
-    /// What is to be sent next when the other side has proved what it is.
-    fn serve(&mut self) -> Result<Option<Vec<u8>>, Miss> {
+impl Attempt {
+    /// What can be proved on the connection when both sides have proved what they are.
+    fn serve(&mut self) -> Result<Option<Proofs>, Miss> {
         let failed = |error: io::Error| Miss::Failed(words(&error));
         if !self.connected {
             let mut polled = [PollFd::new(&self.stream, PollFlags::OUT)];
@@ -263,7 +245,11 @@ impl<G: Greeting> Attempt<G> {
             Ok(0) => Err(Miss::Failed("it has closed the connection".to_owned())),
             Ok(got) => match self.greeting.read(&bytes[..got]) {
                 Answer::More => Ok(None),
-                Answer::Proved(next) => Ok(Some(next)),
+                // A connection that is new has room for it.
+                Answer::Proved(last, proofs) => {
+                    self.stream.write_all(&last).map_err(failed)?;
+                    Ok(Some(proofs))
+                }
                 Answer::WrongSecret(last) => {
                     let _ = self.stream.write(&last);
                     Err(Miss::WrongSecret)
@@ -291,7 +277,7 @@ fn begin(place: SocketAddr) -> io::Result<TcpStream> {
 }
 
 /// Waits until an attempt can go on, or another one may begin.
-fn wait<G>(candidates: &[Candidate<G>], start_at: Instant, until: Instant) {
+fn wait(candidates: &[Candidate], start_at: Instant, until: Instant) {
     let attempts = || candidates.iter().filter_map(|one| one.attempt.as_ref());
     let starts = candidates.iter().filter(|one| one.attempt.is_none()).map(|one| one.from.max(start_at));
     let next = starts.chain(attempts().map(|attempt| attempt.until)).fold(until, Instant::min);
@@ -313,6 +299,3 @@ fn words(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
-
-#[cfg(test)]
-mod tests;
