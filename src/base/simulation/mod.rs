@@ -15,6 +15,7 @@
 //! where they wait, by a panic that says nothing, and neither read a clock that stands still nor
 //! wait for anything while they unwind.
 
+mod baton;
 mod hooks;
 mod world;
 

@@ -1,5 +1,6 @@
 //! The threads of a simulation, its time, and its events.
 
+use super::baton::Baton;
 use crate::base::clock;
 use crate::base::process::Process;
 use crate::base::rng::Rng;
@@ -8,9 +9,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 thread_local! {
@@ -56,28 +56,6 @@ struct Seat {
     baton: Arc<Baton>,
     /// The thread leaves as soon as it runs again.
     dying: bool,
-}
-
-/// What lets one thread run.
-#[derive(Default)]
-pub(super) struct Baton {
-    passed: AtomicBool,
-    thread: OnceLock<Thread>,
-}
-
-impl Baton {
-    fn pass(&self) {
-        self.passed.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.get() {
-            thread.unpark();
-        }
-    }
-
-    fn take(&self) {
-        while !self.passed.swap(false, Ordering::Acquire) {
-            std::thread::park();
-        }
-    }
 }
 
 struct State {
@@ -251,7 +229,7 @@ impl World {
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(512 << 10).spawn(body);
         let thread = thread.expect("a thread").thread().clone();
-        assert!(baton.thread.set(thread).is_ok(), "set once");
+        baton.belongs_to(thread);
     }
 
     /// Runs all threads until they have ended. Returns the number that two runs of a seed share,

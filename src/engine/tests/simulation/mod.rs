@@ -12,6 +12,7 @@
 mod model;
 mod network;
 mod op;
+mod operations;
 mod program;
 mod scenario;
 mod workers;
