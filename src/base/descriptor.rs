@@ -1,7 +1,7 @@
 //! Descriptors by number: a program may have closed those of the library (closefrom(3)), and opened
 //! something of its own under their numbers, which the library must not close.
 
-use rustix::fs::fstat;
+use rustix::fs::{FileType, Stat, fstat};
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 /// What a descriptor is, on its file system.
@@ -57,6 +57,51 @@ impl Drop for Descriptor {
             None => {}
         }
     }
+}
+
+/// A descriptor that somebody else has opened, such as the launcher, by number and inode: the
+/// program may have closed it, and opened another one in its place. It is never closed here.
+#[derive(Clone, Copy, Debug)]
+pub struct Foreign {
+    number: i32,
+    inode: u64,
+}
+
+impl Foreign {
+    /// The one that a launcher names, by number and inode.
+    pub fn parse(number: &str, inode: &str) -> Option<Self> {
+        Some(Self { number: number.parse().ok()?, inode: inode.parse().ok()? })
+    }
+
+    /// The socket that has this number now.
+    pub fn socket_now(number: i32) -> Option<Self> {
+        let (_, found) = opened(number).filter(|(_, found)| is_socket(found))?;
+        Some(Self { number, inode: found.st_ino })
+    }
+
+    /// The descriptor and what it is, if it is still the same one; to be used at once, since the
+    /// program may close it.
+    pub fn get(self) -> Option<(BorrowedFd<'static>, Stat)> {
+        opened(self.number).filter(|(_, found)| found.st_ino == self.inode)
+    }
+
+    /// The descriptor, if it is still the same one and a socket; as [`Self::get`].
+    pub fn socket(self) -> Option<BorrowedFd<'static>> {
+        self.get().filter(|(_, found)| is_socket(found)).map(|(fd, _)| fd)
+    }
+}
+
+fn opened(number: i32) -> Option<(BorrowedFd<'static>, Stat)> {
+    if number < 0 {
+        return None;
+    }
+    // SAFETY: looked at only to see whether it is what it should be, and used right after that.
+    let fd = unsafe { BorrowedFd::borrow_raw(number) };
+    Some((fd, fstat(fd).ok()?))
+}
+
+fn is_socket(found: &Stat) -> bool {
+    FileType::from_raw_mode(found.st_mode) == FileType::Socket
 }
 
 #[cfg(test)]

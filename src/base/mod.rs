@@ -28,8 +28,6 @@ pub mod lock;
 pub mod long_calls;
 pub mod machine;
 #[cfg(not(loom))]
-pub mod named_file;
-#[cfg(not(loom))]
 pub mod open_files;
 pub mod parking;
 #[cfg(not(loom))]

@@ -1,10 +1,10 @@
 //! The launcher's file that the tasks of a job share (`LAPI_JOB_FD`, [`crate::wire::board`]).
 
+use crate::base::descriptor::Foreign;
 use crate::config::Env;
 use crate::job::identity;
 use crate::wire::board::{CARD, CARD_HEAD, Word, card_at, size};
 use crate::wire::frame::Task;
-use rustix::fs::{FileType, Stat, fstat};
 use rustix::io::{pread, pwrite};
 use rustix::net::{SendFlags, send};
 use std::os::fd::BorrowedFd;
@@ -12,29 +12,9 @@ use std::os::fd::BorrowedFd;
 /// The file, and on several machines the socket by which the launcher learns of changes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::job) struct Board {
-    file: Inherited,
-    bell: Option<Inherited>,
+    file: Foreign,
+    bell: Option<Foreign>,
     tasks: u32,
-}
-
-/// A descriptor by number and inode: the program may have closed it and opened another
-/// one in its place.
-#[derive(Clone, Copy, Debug)]
-struct Inherited {
-    number: i32,
-    inode: u64,
-}
-
-impl Inherited {
-    fn fd(self) -> Option<(BorrowedFd<'static>, Stat)> {
-        if self.number < 0 {
-            return None;
-        }
-        // SAFETY: looked at only to see whether it is what it should be, and used right after that.
-        let fd = unsafe { BorrowedFd::borrow_raw(self.number) };
-        let found = fstat(fd).ok()?;
-        (found.st_ino == self.inode).then_some((fd, found))
-    }
 }
 
 impl Board {
@@ -47,10 +27,7 @@ impl Board {
             return None;
         }
         let mut fields = place.split(':');
-        let mut next = || {
-            let (number, inode) = (fields.next()?, fields.next()?);
-            Some(Inherited { number: number.parse().ok()?, inode: inode.parse().ok()? })
-        };
+        let mut next = || Foreign::parse(fields.next()?, fields.next()?);
         let board = Self { file: next()?, bell: next(), tasks };
         board.read(Word::Opened(0), 0).map(|_| board)
     }
@@ -88,9 +65,7 @@ impl Board {
 
     /// The launcher looks at the file.
     fn ring(&self) {
-        let bell = self.bell.and_then(Inherited::fd);
-        let is_socket = |found: &Stat| FileType::from_raw_mode(found.st_mode) == FileType::Socket;
-        if let Some((fd, _)) = bell.filter(|(_, found)| is_socket(found)) {
+        if let Some(fd) = self.bell.and_then(Foreign::socket) {
             // A message that was not read yet serves for this change, too.
             let _ = send(fd, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
@@ -114,7 +89,7 @@ impl Board {
     }
 
     fn fd(&self) -> Option<BorrowedFd<'static>> {
-        let (fd, found) = self.file.fd()?;
+        let (fd, found) = self.file.get()?;
         (found.st_size as u64 == size(self.tasks)).then_some(fd)
     }
 }
@@ -122,7 +97,7 @@ impl Board {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
     use std::os::fd::AsRawFd;
 
     #[test]

@@ -7,10 +7,10 @@
 //! While a task uses it no program that the task starts inherits it: two readers would take each
 //! other's requests.
 
+use crate::base::descriptor::Foreign;
 use crate::config::Env;
 use crate::wire::launcher::{FromLauncher, FromTask, LONGEST};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::os::fd::BorrowedFd;
@@ -21,17 +21,14 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The socket. The descriptor stays open when this is dropped: the next context of the
 /// task will want it.
-pub struct LauncherSocket {
-    number: i32,
-    inode: u64,
-}
+pub struct LauncherSocket(Foreign);
 
 impl LauncherSocket {
     /// The socket that the environment names, if it exists.
     pub fn from_env(env: &Env<'_>) -> Option<Self> {
         let value = env("LAPI_REPORT_FD")?;
         let (number, inode) = value.trim().split_once(':')?;
-        let socket = Self { number: number.parse().ok()?, inode: inode.parse().ok()? };
+        let socket = Self(Foreign::parse(number, inode)?);
         let fd = socket.fd()?;
         let _ = fcntl_setfd(fd, FdFlags::CLOEXEC);
         Some(socket)
@@ -39,15 +36,7 @@ impl LauncherSocket {
 
     /// The socket's descriptor, where messages arrive; `None` when it does not exist any more.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
-        if self.number < 0 {
-            return None;
-        }
-        // SAFETY: looked at only to see whether it is what it should be, and used right after that.
-        // The program may close it meanwhile, as it may close any descriptor of the library.
-        let fd = unsafe { BorrowedFd::borrow_raw(self.number) };
-        let found = fstat(fd).ok()?;
-        let is_socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
-        (is_socket && found.st_ino == self.inode).then_some(fd)
+        self.0.socket()
     }
 
     /// The next message that has arrived, if one has that is understood.
@@ -95,6 +84,7 @@ impl Drop for LauncherSocket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::fstat;
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixDatagram;
 

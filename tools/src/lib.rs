@@ -4,5 +4,6 @@
 pub mod lapi_info;
 pub mod lapi_perf;
 pub mod lapi_top;
+mod named_file;
 pub mod poe;
 mod spelling;

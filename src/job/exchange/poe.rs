@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::job::board::Board;
 use crate::job::ended;
 use crate::wire::board::Word;
+use crate::wire::exchange::{Values, decode_values, encode_values};
 use crate::wire::frame::Task;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,10 +21,9 @@ pub(super) struct Poe {
     me: Task,
     tasks: u32,
     turn: Turn,
-    /// This task's values: each with its key, and the lengths of both before them.
-    own: Vec<u8>,
+    own: Values,
     /// What the others had published when the last fence was complete.
-    seen: BTreeMap<Task, Vec<u8>>,
+    seen: BTreeMap<Task, Values>,
     /// How many fences this task has entered. Each adds a value, so that what was written before
     /// stays as it is.
     fences: u32,
@@ -31,11 +31,11 @@ pub(super) struct Poe {
 
 impl Poe {
     pub(super) fn new(board: Board, me: Task, tasks: u32, turn: Turn) -> Self {
-        Self { board, me, tasks, turn, own: Vec::new(), seen: BTreeMap::new(), fences: 0 }
+        Self { board, me, tasks, turn, own: Values::new(), seen: BTreeMap::new(), fences: 0 }
     }
 
-    fn values(&self, task: Task) -> Option<Vec<u8>> {
-        self.board.card(task, self.turn.instance, self.turn.opening)
+    fn values(&self, task: Task) -> Option<Values> {
+        decode_values(&self.board.card(task, self.turn.instance, self.turn.opening)?)
     }
 }
 
@@ -45,10 +45,7 @@ impl Exchange for Poe {
     }
 
     fn publish(&mut self, key: &str, value: &[u8]) -> Result<()> {
-        for part in [key.as_bytes(), value] {
-            self.own.extend_from_slice(&(part.len() as u32).to_le_bytes());
-            self.own.extend_from_slice(part);
-        }
+        self.own.insert(key.to_owned(), value.to_vec());
         Ok(())
     }
 
@@ -56,9 +53,10 @@ impl Exchange for Poe {
         self.fences += 1;
         let mark = format!("fence {}", self.fences);
         self.publish(&mark, b"")?;
-        let has_come = |values: &Vec<u8>| find(values, mark.as_bytes()).is_some();
-        if !self.board.publish(self.me, self.turn.instance, self.turn.opening, &self.own) {
-            return Err(failed(format!("poe: no room for {} bytes in LAPI_JOB_FD's file", self.own.len())));
+        let has_come = |values: &Values| values.contains_key(&mark);
+        let own = encode_values(&self.own);
+        if !self.board.publish(self.me, self.turn.instance, self.turn.opening, &own) {
+            return Err(failed(format!("poe: no room for {} bytes in LAPI_JOB_FD's file", own.len())));
         }
         let (mut missing, mut pause) = (0, PAUSE.0);
         loop {
@@ -90,8 +88,8 @@ impl Exchange for Poe {
     fn lookup(&mut self, task: Task, key: &str) -> Result<Vec<u8>> {
         // A task that has ended this opening may have published for the next one.
         let values = self.values(task).or_else(|| self.seen.get(&task).cloned());
-        let found = values.as_deref().and_then(|values| find(values, key.as_bytes()));
-        found.map(<[u8]>::to_vec).ok_or_else(|| unpublished("poe", task, key))
+        let found = values.and_then(|mut values| values.remove(key));
+        found.ok_or_else(|| unpublished("poe", task, key))
     }
 
     fn follows(&self) -> bool {
@@ -102,21 +100,6 @@ impl Exchange for Poe {
         let Turn { instance, opening } = self.turn;
         self.board.read(Word::Ended, task) == Some(1)
             && self.board.read(Word::Closed(instance), task).is_some_and(|closed| closed < opening)
-    }
-}
-
-fn find<'a>(mut values: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
-    let mut next = || {
-        let (len, rest) = values.split_first_chunk()?;
-        let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-        values = rest;
-        Some(part)
-    };
-    loop {
-        let (found, value) = (next()?, next()?);
-        if found == key {
-            return Some(value);
-        }
     }
 }
 

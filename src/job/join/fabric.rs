@@ -2,6 +2,7 @@
 
 use super::Joining;
 use super::agreed::{Agreed, groups, join};
+use super::networks::device;
 use super::rails::{self, process};
 use crate::base::process::Process;
 use crate::config::{Config, NetSecurity};
@@ -31,18 +32,10 @@ pub(super) fn open(
 pub fn network_preferences(config: &Config, one_machine: bool) -> Preferences {
     Preferences {
         provider: config.fabric_provider.clone(),
-        domain: config
-            .fabric_domain
-            .clone()
-            .or_else(|| config.euidevice.clone().filter(|device| is_named(device))),
+        domain: config.fabric_domain.clone().or_else(|| device(config).map(str::to_owned)),
         one_machine,
         polls: config.fabric_polls,
     }
-}
-
-/// MP_EUIDEVICE names a device, and not how many.
-fn is_named(device: &str) -> bool {
-    !["sn_all", "sn_single"].contains(&device)
 }
 
 /// Lines about the choice, for MP_INFOLEVEL 2.

@@ -1,10 +1,11 @@
 //! Several rails: how many are wanted, which of them all tasks have, and their links.
 
 use super::Joining;
+use super::networks::device;
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::process::Process;
 use crate::base::sync::Mutex;
-use crate::config::{Config, Instances};
+use crate::config::Instances;
 use crate::error::{self, Error, Result};
 use crate::job::exchange::Exchange;
 use crate::transport::fabric::Directory;
@@ -24,12 +25,6 @@ const NAMED_DEVICE: i32 = 490;
 /// Attention: there is one network or interface only.
 const ONE_RAIL: i32 = 485;
 
-/// A device is named: there is one rail.
-fn is_named(config: &Config) -> bool {
-    config.fabric_domain.is_some()
-        || config.euidevice.as_deref().is_some_and(|device| !["sn_all", "sn_single"].contains(&device))
-}
-
 /// How rails are named: their networks and interfaces.
 pub(super) fn listed(rails: &[(String, String)]) -> String {
     let names: Vec<String> =
@@ -46,7 +41,7 @@ pub(super) fn warn(place: &Joining<'_>, rails: usize, network: &str, why: &str) 
     if !several || rails > 1 || identity.task != 0 || config.info_level < 1 {
         return;
     }
-    if is_named(config) {
+    if config.fabric_domain.is_some() || device(config).is_some() {
         attention(NAMED_DEVICE, &format!("one rail, {network}"));
     } else {
         attention(ONE_RAIL, &format!("{why}, {network}"));

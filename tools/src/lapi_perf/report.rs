@@ -121,7 +121,7 @@ impl Report {
     /// Reads a file that `--json` has written.
     pub(super) fn read(file: &Path) -> Result<Self> {
         let wrong = |why: String| Failure::usage(format!("{}: {why}", file.display()));
-        let text = openlapi::base::named_file::read(file).map_err(|why| wrong(why.to_string()))?;
+        let text = crate::named_file::read(file).map_err(|why| wrong(why.to_string()))?;
         let value: serde_json::Value =
             serde_json::from_str(&text).map_err(|why| wrong(format!("this is no JSON: {why}")))?;
         if value["program"] != PROGRAM {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use openlapi::base::named_file;
+use crate::named_file;
 
 use super::error::Error;
 use super::hosts::List;

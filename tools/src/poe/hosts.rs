@@ -6,8 +6,8 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::Command;
 
+use crate::named_file;
 use nix::ifaddrs::getifaddrs;
-use openlapi::base::named_file;
 
 use super::error::Error;
 use super::settings::Settings;

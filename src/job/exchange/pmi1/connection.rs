@@ -4,9 +4,9 @@
 use super::super::{failed, late, mpi};
 use super::wire::{Fault, Incoming, Reply, Request};
 use crate::base::at_exit;
+use crate::base::descriptor::Foreign;
 use crate::error::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use std::os::fd::BorrowedFd;
@@ -25,7 +25,7 @@ const FINALIZE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the launcher has said of itself.
 pub(super) struct Connection {
-    place: Place,
+    socket: Foreign,
     /// The process that has begun the conversation.
     process: u32,
     /// The name of the job's table.
@@ -36,14 +36,6 @@ pub(super) struct Connection {
     pub(super) longest_value: usize,
     /// Why the conversation cannot continue.
     broken: Option<Error>,
-}
-
-/// A descriptor by number and inode: the program may have closed it and opened another
-/// one in its place.
-#[derive(Clone, Copy)]
-struct Place {
-    number: i32,
-    inode: u64,
 }
 
 /// Does something with the conversation, which begins now if it has not begun yet. `value` is
@@ -74,9 +66,9 @@ impl Connection {
             _ => failed(format!("PMI_FD is {value}, which is {why}")),
         };
         let number: i32 = value.parse().ok().filter(|fd| *fd >= 0).ok_or_else(|| wrong("no descriptor"))?;
-        let inode = socket(number).ok_or_else(|| wrong("not an open socket"))?;
+        let socket = Foreign::socket_now(number).ok_or_else(|| wrong("not an open socket"))?;
         let mut new = Self {
-            place: Place { number, inode },
+            socket,
             process: std::process::id(),
             kvsname: String::new(),
             longest_key: 0,
@@ -121,7 +113,7 @@ impl Connection {
         deadline: Instant,
     ) -> Result<std::result::Result<Reply, String>> {
         let command = request.command();
-        let error = match converse(self.place, &request, deadline) {
+        let error = match converse(self.socket, &request, deadline) {
             Ok(line) => match request.reply_in(&line) {
                 Ok(reply) => return Ok(Ok(reply)),
                 // The next request has its own reply.
@@ -163,19 +155,12 @@ enum Broken {
     Garbage(Fault),
 }
 
-/// The inode of an open socket.
-fn socket(number: i32) -> Option<u64> {
-    // SAFETY: looked at only to see what it is.
-    let found = fstat(unsafe { BorrowedFd::borrow_raw(number) }).ok()?;
-    (FileType::from_raw_mode(found.st_mode) == FileType::Socket).then_some(found.st_ino)
-}
-
-fn converse(place: Place, request: &Request<'_>, deadline: Instant) -> std::result::Result<Vec<u8>, Broken> {
-    if socket(place.number) != Some(place.inode) {
-        return Err(Broken::Replaced);
-    }
-    // SAFETY: it is the socket that it was, and nothing here closes it.
-    let fd = unsafe { BorrowedFd::borrow_raw(place.number) };
+fn converse(
+    socket: Foreign,
+    request: &Request<'_>,
+    deadline: Instant,
+) -> std::result::Result<Vec<u8>, Broken> {
+    let fd = socket.socket().ok_or(Broken::Replaced)?;
     let line = request.line();
     let mut rest = line.as_bytes();
     while !rest.is_empty() {

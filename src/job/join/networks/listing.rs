@@ -13,7 +13,7 @@ use nix::net::if_::if_nametoindex;
 use std::net::IpAddr;
 
 /// The interface that MP_EUIDEVICE names, and not how many.
-fn device(config: &Config) -> Option<&str> {
+pub(in crate::job::join) fn device(config: &Config) -> Option<&str> {
     config.euidevice.as_deref().filter(|device| !["sn_all", "sn_single"].contains(device))
 }
 

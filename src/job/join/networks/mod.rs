@@ -17,7 +17,7 @@ mod udp;
 
 pub(super) use choose::{Network, Wish};
 pub use listing::{Listed, fabric_candidates, udp_interfaces};
-pub(super) use listing::{all_interfaces, candidates, listed, stated};
+pub(super) use listing::{all_interfaces, candidates, device, listed, stated};
 pub(super) use probe::{Carrier, Sockets};
 
 use super::agreed::failed;
