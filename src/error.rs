@@ -1,11 +1,12 @@
 //! Errors: one table of every number that LAPI can return or report, and the error type of the
-//! core. [`catalog`] has the texts in other languages.
+//! core. [`catalog`] has the texts in other languages, [`Log`] is where messages go.
 
 pub mod catalog;
+mod log;
 
 use crate::abi::LAPI_ERR_UNKNOWN;
 use libc::c_int;
-use std::sync::atomic::{AtomicU32, Ordering};
+pub use log::Log;
 
 /// The result of anything that can fail with a LAPI error code.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -46,38 +47,6 @@ impl From<c_int> for Error {
     #[cold]
     fn from(code: c_int) -> Self {
         Self { code, detail: String::new() }
-    }
-}
-
-/// The task that this process is, for its messages.
-static TASK: AtomicU32 = AtomicU32::new(UNKNOWN_TASK);
-const UNKNOWN_TASK: u32 = u32::MAX;
-
-/// Sets the task that messages name; `None`: it is not known, as in the child of a fork.
-pub fn set_task(task: Option<u32>) {
-    TASK.store(task.unwrap_or(UNKNOWN_TASK), Ordering::Relaxed);
-}
-
-/// The task that messages name.
-pub fn task() -> Option<u32> {
-    Some(TASK.load(Ordering::Relaxed)).filter(|task| *task != UNKNOWN_TASK)
-}
-
-/// Writes a line to standard error, in one piece: `LAPI: task 3: ` and the message. A standard
-/// error that is closed or broken must not end the process. The line does not go through the
-/// standard library's stream: another thread may have held its lock when this process was forked.
-pub fn log(line: std::fmt::Arguments<'_>) {
-    let line = match TASK.load(Ordering::Relaxed) {
-        UNKNOWN_TASK => format!("LAPI: {line}\n"),
-        task => format!("LAPI: task {task}: {line}\n"),
-    };
-    let mut rest = line.as_bytes();
-    while !rest.is_empty() {
-        match rustix::io::write(rustix::stdio::stderr(), rest) {
-            Ok(written) => rest = &rest[written..],
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return,
-        }
     }
 }
 

@@ -5,8 +5,8 @@ use crate::handles::{self, find};
 use libc::c_int;
 use openlapi::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UTIL_CMD, LAPI_SUCCESS, lapi_handle_t};
 use openlapi::api::env;
-use openlapi::api::{Held, init};
-use openlapi::error::{self, Error, Result};
+use openlapi::api::{Held, console, init};
+use openlapi::error::{Error, Result};
 
 /// Makes a call: finds the context, takes its lock, and turns the outcome into a return code.
 #[inline]
@@ -46,11 +46,11 @@ fn log(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
     // A program that asks what there is has a way without it.
     let probe = error.code == LAPI_ERR_UTIL_CMD;
     if level >= if race || probe { 2 } else { 1 } {
-        if error::task().is_none() {
+        if console::task().is_none() {
             // Then the message does not name it.
             let _ = init::identify();
         }
-        error::log(format_args!("{name}: {error}"));
+        console::log(format_args!("{name}: {error}"));
     }
     error.code
 }

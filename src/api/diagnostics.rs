@@ -5,7 +5,7 @@ use crate::api::Context;
 use crate::base::machine::processors;
 use crate::base::ranges::ranges;
 use crate::config::{Config, ShmBulk};
-use crate::error::log;
+use crate::report::console::log;
 use rustix::process::{Resource, getpid, getrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
 

@@ -7,7 +7,7 @@
 use crate::base::{asymmetric_barrier, known_threads, thread};
 use crate::dgsp::registry;
 use crate::job::connect;
-use crate::{error, report};
+use crate::report;
 
 /// Before the fork, in the thread that forks.
 pub fn before() {
@@ -32,5 +32,5 @@ pub fn in_child() {
     known_threads::forget_in_child();
     report::thread::forget_in_child();
     // The child is not a task until it opens a context of its own.
-    error::set_task(None);
+    report::console::set_task(None);
 }

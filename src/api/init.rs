@@ -1,6 +1,7 @@
 //! LAPI_Init and LAPI_Term.
 
 use super::diagnostics;
+use super::events::LapiEvents;
 use super::udp::Extension;
 use crate::abi::*;
 use crate::base::machine::processors;
@@ -11,12 +12,13 @@ use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
 use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::progress::{closing, completion_threads, interrupt_thread};
-use crate::error::Result;
+use crate::error::{Log, Result};
 use crate::job::{self, Hosts, Identity, Joined};
 use crate::proto::pieces;
-use crate::report::{self, thread::ReportConfig};
+use crate::report::{self, console, thread::ReportConfig};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// With more bytes than this waiting for one target, beside the buffers that the environment gives
 /// (MP_REXMIT_BUF_CNT and MP_REXMIT_BUF_SIZE), calls that send to it pause.
@@ -119,18 +121,19 @@ fn open(
     // SAFETY: the promise to Request::new.
     let mut listing = unsafe { Extension::new(request.extend, request.handle, request.instance) };
     let listing = listing.as_mut().map(|listing| listing as &mut dyn job::Listing);
-    let joined = job::join(config, identity, request.instance, request.thread_config, listing)?;
+    let log = Log::new(console::log);
+    let joined = job::join(config, identity, request.instance, request.thread_config, listing, &log)?;
     let Joined { transport, device, hosts, notes, networks, replaces, addresses } = joined;
     if config.info_level >= 2 && identity.task == 0 {
-        crate::error::log(format_args!(
+        console::log(format_args!(
             "OpenLAPI {}: {} tasks, transport {}, found by {}",
             config::build::identity(),
             identity.tasks,
             transport.properties().name,
             identity.source
         ));
-        notes.iter().for_each(|note| crate::error::log(format_args!("{note}")));
-        networks.iter().for_each(|line| crate::error::log(format_args!("network: {line}")));
+        notes.iter().for_each(|note| console::log(format_args!("{note}")));
+        networks.iter().for_each(|line| console::log(format_args!("network: {line}")));
     }
     let settings = &context.settings;
     settings.error_check.store(false, Relaxed);
@@ -139,13 +142,13 @@ fn open(
     settings.ack_threshold.store(config.ack_thresh as i32, Relaxed);
     settings.info_level.store(config.info_level as i32, Relaxed);
     let networks = if identity.task == 0 { networks } else { Vec::new() };
-    let options = Options { addresses, networks, ..options(config, identity, hosts, replaces, request) };
+    let options = Options { addresses, networks, log, ..options(config, identity, hosts, replaces, request) };
     context.open(request.handle, options, transport)?;
     let threads = request.completion_threads.clamp(1, MOST_COMPLETION_THREADS) as usize;
     let started = completion_threads::start(context, threads, request.thread_config)
         .and_then(|()| interrupt_thread::start(context, request.thread_config));
     if let Err(error) = started {
-        closing::stop(context, report::thread::dismiss);
+        closing::stop(context);
         return Err(error);
     }
     diagnostics::opened(context, config);
@@ -159,7 +162,7 @@ fn open(
 /// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it.
 pub fn term(context: &Context) -> Result<()> {
     diagnostics::closing(context);
-    closing::close(context, report::thread::dismiss)
+    closing::close(context)
 }
 
 fn options(config: &Config, identity: &Identity, hosts: Hosts, replaces: bool, request: &Request) -> Options {
@@ -194,7 +197,9 @@ fn options(config: &Config, identity: &Identity, hosts: Hosts, replaces: bool, r
         networks: Vec::new(),
         give_up: !config.no_timeout,
         wait_policy: WaitPolicy::new(here, processors, config.spin),
-        error_handler: request.error_handler,
+        stall: Duration::from_secs(config.stall_seconds.into()),
+        log: Log::none(),
+        events: Arc::new(LapiEvents { error_handler: request.error_handler }),
         advertised: Advertised {
             rexmit_buffers: config.rexmit_buf_cnt as i32,
             rexmit_size: config.rexmit_buf_size as i32,
@@ -206,17 +211,17 @@ fn options(config: &Config, identity: &Identity, hosts: Hosts, replaces: bool, r
 /// The task that this process is, by its environment; messages name it from now on.
 pub fn identify() -> Result<Identity> {
     let identity = Identity::from_env(&config::process_env)?;
-    crate::error::set_task(Some(identity.task));
+    console::set_task(Some(identity.task));
     Ok(identity)
 }
 
 fn warn_of_misspelt_variables() {
     for fault in &config::files::files().faults {
-        crate::error::log(format_args!("attention: {fault}"));
+        console::log(format_args!("attention: {fault}"));
     }
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for (name, known) in config::misspelt_names(names) {
-        crate::error::log(format_args!(
+        console::log(format_args!(
             "attention: the environment variable {name} has no effect; did you mean {known}?"
         ));
     }

@@ -11,6 +11,7 @@ pub mod check;
 pub mod dgsp;
 mod diagnostics;
 pub mod env;
+mod events;
 pub mod exit;
 pub mod fence;
 pub mod fork;
@@ -28,6 +29,7 @@ pub mod vector;
 pub use crate::base::handler_runs::{HOOK as HANDLER_HOOK, Hook as HandlerHook};
 pub use crate::base::long_calls::{HOOK as LONG_CALL_HOOK, Hook as LongCallHook};
 pub use crate::engine::context::{Context, Held};
+pub use crate::report::console;
 
 /// The longest user header in bytes: MAX_UHDR_SZ.
 pub const MAX_UHDR: usize = 1024;

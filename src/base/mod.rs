@@ -5,7 +5,6 @@ pub mod asymmetric_barrier;
 #[cfg(not(loom))]
 pub mod at_exit;
 #[cfg(not(loom))]
-pub mod bell;
 pub mod bytes;
 pub mod call_stack;
 pub mod clock;

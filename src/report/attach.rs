@@ -12,7 +12,9 @@ pub fn wait_for_debugger() {
     let _ = set_ptracer(PTracer::Any);
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let pid = std::process::id();
-    crate::error::log(format_args!("LAPI_Init waits for a debugger (MP_ATTACH): gdb -p {pid}, on {host}"));
+    crate::report::console::log(format_args!(
+        "LAPI_Init waits for a debugger (MP_ATTACH): gdb -p {pid}, on {host}"
+    ));
     while !is_traced() {
         clock::sleep(LOOK);
     }

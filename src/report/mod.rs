@@ -2,6 +2,8 @@
 //! each context, rendered by `text`. A job without reports pays nothing for it.
 
 pub mod attach;
+pub mod bell;
+pub mod console;
 pub mod crash;
 pub mod lines;
 mod look;

@@ -1,11 +1,10 @@
 //! The thread that reports what this process waits for: when the bell rings (see
-//! [`crate::base::bell`]), or when the launcher asks over its socket. It belongs to the process,
+//! [`crate::report::bell`]), or when the launcher asks over its socket. It belongs to the process,
 //! from the first LAPI_Init to the last LAPI_Term, and knows its open contexts.
 //!
 //! A child of fork has no such thread, and forgets all of it; the memory of the parent's state
 //! stays allocated, unchanged.
 
-use crate::base::bell::{self, Bell, Cause};
 use crate::base::known_threads::note_thread;
 use crate::base::poll::await_readable;
 use crate::base::sync::Mutex;
@@ -14,6 +13,7 @@ use crate::config::Env;
 use crate::engine::context::Context;
 use crate::job::ended;
 use crate::job::reporter::LauncherSocket;
+use crate::report::bell::{self, Bell, Cause};
 use crate::report::look::{OpenContext, look};
 use crate::report::message::{Summary, print};
 use crate::transport::Task;

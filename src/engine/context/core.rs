@@ -81,8 +81,12 @@ pub struct Core {
     /// The program has called LAPI_Term: what a peer does not take any more because it has ended
     /// LAPI itself is no error.
     pub ending: bool,
-    /// The handle is being ended, or has been.
+    /// The handle is being ended, or has been, or the session has ended by a failure.
     pub closing: bool,
+    /// The session has ended by a failure, and was not closed yet.
+    pub fatal: bool,
+    /// A failure of bulk transfer was reported.
+    pub bulk_failure_reported: bool,
     /// Threads that have released the lock in the middle of a call and will use the core again; a
     /// thread may be listed several times.
     pub inside: Vec<usize>,
@@ -187,6 +191,8 @@ impl Core {
             unreported: 0,
             ending: false,
             closing: false,
+            fatal: false,
+            bulk_failure_reported: false,
             inside: Vec::with_capacity(8),
             news: false,
             activity: 0,
@@ -203,6 +209,13 @@ impl Core {
             options,
             transport,
         }
+    }
+
+    /// The session ends by a failure: whoever has opened it decides what follows.
+    #[cold]
+    pub fn end(&mut self) {
+        (self.closing, self.fatal, self.news) = (true, true, true);
+        self.options.events.fatal();
     }
 
     /// The outbox and its way out.

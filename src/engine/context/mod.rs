@@ -15,6 +15,7 @@ pub mod core;
 pub mod counter;
 pub mod counter_status;
 pub mod direct_copy;
+pub mod events;
 pub mod holds;
 pub mod incoming;
 pub mod lock;
@@ -40,6 +41,7 @@ pub use crate::engine::context::addresses::ADDRESS_TABLE;
 use crate::engine::context::completion_queue::Completions;
 use crate::engine::context::conditions::Conditions;
 pub use crate::engine::context::core::Core;
+use crate::engine::context::events::Failure;
 use crate::engine::context::lock::{Hold, OwnedLock};
 use crate::engine::context::notifier::Notifier;
 use crate::engine::context::settings::{Options, Settings};
@@ -241,37 +243,23 @@ impl Context {
         self.lock.by_program()
     }
 
-    /// Reports an error that no call can return (the manual's chapter 5, error handler). Without a
-    /// handler of the program this ends the process. The lock is never held meanwhile, not even the
-    /// program's or that of a handler which has made the call.
+    /// Reports a failure that no call can return to whoever has opened the session (the manual's
+    /// chapter 5, error handler). The lock is never held meanwhile, not even the program's or that
+    /// of a handler which has made the call.
     pub fn report(&self, held: &mut Held<'_>, kind: lapi_err_t, src: Task, error: &Error) {
-        let (me, handler) = (held.core().options.me, held.core().options.error_handler);
-        let Some(handler) = handler else {
-            crate::error::log(format_args!("{error}; no error handler is registered: this task ends"));
+        let options = &held.core().options;
+        let (task, events) = (options.me, options.events.clone());
+        let failure = Failure { error, kind, task, source: src };
+        if events.ends_by(&failure) {
             last_notices(held.core());
-            // A code of 128 and above makes the launcher end the job. `exit` would run the
-            // program's own exit functions under our lock.
-            // SAFETY: _exit has no preconditions.
-            unsafe { libc::_exit(134) }
-        };
-        self.say(1, error);
-        let (mut code, mut kind, mut task, mut src) = (error.code, kind, me as i32, src as i32);
-        held.without_lock(|| {
-            // SAFETY: the program's own function, with pointers that live during the call.
-            unsafe { handler(self.handle_ptr(), &mut code, &mut kind, &mut task, &mut src) }
-        });
+            return held.core().end();
+        }
+        held.without_lock(|| events.failed(self, &failure));
     }
 
     /// MP_INFOLEVEL, as it was when the context was opened.
     pub fn info_level(&self) -> i32 {
         self.settings.info_level.load(Ordering::Relaxed)
-    }
-
-    /// Prints an error on standard error when MP_INFOLEVEL asks for messages of this level.
-    pub fn say(&self, level: i32, error: &Error) {
-        if self.info_level() >= level {
-            crate::error::log(format_args!("{error}"));
-        }
     }
 }
 

@@ -1,13 +1,17 @@
 //! The settings of a context: from the environment and LAPI_Init when it is opened, from LAPI_Senv
 //! while it lives.
 
-use crate::abi::{LAPI_err_hndlr_p, lapi_lib_t};
+use crate::abi::lapi_lib_t;
+use crate::engine::context::events::Events;
 use crate::engine::context::request::Policy;
 use crate::engine::context::waiters::WaitPolicy;
+use crate::error::Log;
 use crate::job::Hosts;
 use crate::job::addresses::Addresses;
 use crate::transport::Task;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32};
+use std::time::Duration;
 
 /// What the program may change while the context lives; read without the lock.
 pub struct Settings {
@@ -66,8 +70,12 @@ pub struct Options {
     pub give_up: bool,
     /// The level of the library that the program is written for: lib_vers.
     pub level: lapi_lib_t,
-    /// The program's error handler.
-    pub error_handler: LAPI_err_hndlr_p,
+    /// After how long without progress a waiting call reports that; zero: never.
+    pub stall: Duration,
+    /// Where messages go.
+    pub log: Log,
+    /// Who decides what follows from events.
+    pub events: Arc<dyn Events>,
     /// Values that only LAPI_Qenv returns.
     pub advertised: Advertised,
 }

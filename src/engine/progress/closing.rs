@@ -27,25 +27,38 @@ const LOCK: Duration = Duration::from_secs(1);
 /// How many rounds of the dispatcher serve what has arrived, at most.
 const LAST_ROUNDS: u32 = 10_000;
 
-/// What ends with the context outside of the engine: its reports. It is called before the context's
-/// threads are stopped, and may wait when its argument says so.
-pub type EndReports = fn(context: &Context, wait: bool);
-
 /// Closes a context. Calls of other threads that are inside end with LAPI_ERR_HNDL_INVALID.
 ///
 /// # Errors
 /// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it.
-pub fn close(context: &Context, end_reports: EndReports) -> Result<()> {
-    let mut held = context.enter()?;
+pub fn close(context: &Context) -> Result<()> {
+    let mut held = match context.enter() {
+        Ok(held) => held,
+        Err(error) => return close_ended(context).ok_or(error),
+    };
     let nested = held.nested();
     held.core().ending = true;
     if !nested {
         finish_sending(&mut held);
     }
-    if held.core().closing {
+    if held.core().closing && !std::mem::take(&mut held.core().fatal) {
         return Err(Error::new(LAPI_ERR_HNDL_INVALID, "another thread is ending the handle"));
     }
     held.core().closing = true;
+    close_entered(held, nested);
+    Ok(())
+}
+
+/// Closes a context that has ended by a failure. Nothing is sent or served any more.
+fn close_ended(context: &Context) -> Option<()> {
+    let mut held = context.enter_closing()?;
+    let nested = held.nested();
+    std::mem::take(&mut held.core().fatal).then(|| close_entered(held, nested))
+}
+
+/// Closes a context in which no new call gets any more.
+fn close_entered(mut held: Held<'_>, nested: bool) {
+    let context = held.context();
     held.core().news = true;
     context.end_conditions(&mut held);
     if nested {
@@ -53,30 +66,33 @@ pub fn close(context: &Context, end_reports: EndReports) -> Result<()> {
         // the middle of a call.
         context.notifier.dismiss();
         context.completions.dismiss();
-        end_reports(context, false);
+        held.core().options.events.clone().closing(context, false);
         held.core().transport.close();
         context.retire();
-        return Ok(());
+        return;
     }
     while !held.core().inside.is_empty() {
         held.core().news = true;
         held.unlocked(|| clock::sleep(Duration::from_micros(50)));
     }
     drop(held);
-    stop(context, end_reports);
-    Ok(())
+    stop(context);
 }
 
 /// Stops the threads, notifies the peers, and takes the core out. No thread may be inside.
-pub fn stop(context: &Context, end_reports: EndReports) {
-    end_reports(context, true);
-    context.notifier.stop();
-    if !context.completions.stop(RETURN) && context.info_level() >= 1 {
-        crate::error::log(format_args!(
-            "LAPI_Term: a completion handler has not returned, and is not waited for any longer"
-        ));
+pub fn stop(context: &Context) {
+    let events = context.enter_closing().map(|mut held| held.core().options.events.clone());
+    if let Some(events) = events {
+        events.closing(context, true);
     }
+    context.notifier.stop();
+    let have_returned = context.completions.stop(RETURN);
     let core = context.enter_closing().and_then(|mut held| {
+        if !have_returned && context.info_level() >= 1 {
+            held.core().options.log.line(format_args!(
+                "LAPI_Term: a completion handler has not returned, and is not waited for any longer"
+            ));
+        }
         held.core().closing = true;
         context.end_conditions(&mut held);
         held.core().transport.close();

@@ -239,7 +239,10 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
             let outcome = unsafe { loopback::read_modify_write(op, var, value, swap) };
             if outcome.is_none() {
                 let detail = format!("refused a read-modify-write from task {src} at {var:#x}");
-                held.context().say(1, &Error::new(LAPI_ERR_UNKNOWN, detail));
+                if held.context().info_level() >= 1 {
+                    let error = Error::new(LAPI_ERR_UNKNOWN, detail);
+                    held.core().options.log.line(format_args!("{error}"));
+                }
             }
             // The origin's operation ends in any case.
             send_control(held.core(), src, &Head::RmwReply { cookie, value: outcome.unwrap_or(0) });

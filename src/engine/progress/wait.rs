@@ -9,7 +9,6 @@
 //! the thread waits for.
 
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
-use crate::base::bell::{self, Cause};
 use crate::base::call_stack::{self, DEPTH};
 use crate::base::clock::{self, elapsed, moment};
 use crate::base::known_threads::{note_thread, this_thread};
@@ -190,8 +189,8 @@ fn note_stack(held: &mut Held<'_>, since: u32) {
 fn look_for_stall(held: &mut Held<'_>, since: u32) {
     let core = held.core();
     let moved = core.stats.moved();
-    if core.waiters.stall_detector.look(moved, moment(), since, bell::stall()) {
-        bell::ring(Cause::Stall);
+    if core.waiters.stall_detector.look(moved, moment(), since, core.options.stall) {
+        core.options.events.stalled();
     }
 }
 

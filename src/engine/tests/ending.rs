@@ -1,13 +1,16 @@
-//! LAPI_Term while completion handlers run.
+//! LAPI_Term while completion handlers run, and sessions that a failure ends.
 
-use super::calls::{Extras, enter, gfence, send};
-use super::failure::code;
+use super::calls::{Extras, counter, enter, gfence, send, wait};
+use super::failure::{code, start_everything};
 use super::job::{self, Habits, in_threads};
 use crate::abi::*;
-use crate::engine::context::Held;
+use crate::engine::context::events::{Events, Failure};
 use crate::engine::context::snapshot::snapshot;
+use crate::engine::context::{Context, Held};
+use crate::engine::progress::closing;
 use libc::{c_uint, c_ulong, c_void};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 unsafe extern "C" fn lingers(
@@ -64,5 +67,60 @@ fn lapi_ends_although_a_completion_handler_does_not_return() {
             std::thread::yield_now();
         }
     });
+    job::close(tasks);
+}
+
+/// Lets every failure end its session, and counts.
+#[derive(Default)]
+struct Ends {
+    fatal: AtomicUsize,
+    closing: AtomicUsize,
+}
+
+impl Events for Ends {
+    fn ends_by(&self, _: &Failure<'_>) -> bool {
+        true
+    }
+
+    fn failed(&self, _: &Context, failure: &Failure<'_>) {
+        panic!("the session has ended by {failure:?}");
+    }
+
+    fn fatal(&self) {
+        self.fatal.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn stalled(&self) {}
+
+    fn closing(&self, _: &Context, _: bool) {
+        self.closing.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+#[test]
+fn a_session_that_a_failure_ends_refuses_calls_and_can_be_closed() {
+    let (ends, network) = job::mortal_mem(2, 1, false);
+    let tasks = job::open(ends, &Habits::THREADED);
+    let events = Arc::new(Ends::default());
+    enter(&tasks[0]).core().options.events = events.clone();
+    tasks[1].context.notifier.stop();
+    let done = Arc::new(AtomicUsize::new(0));
+    let others = done.clone();
+    in_threads(&tasks[..1], 3, move |task, thread| {
+        if thread == 0 {
+            start_everything(task, 1, Default::default());
+            network.kill(1);
+        }
+        // Nothing increments this counter: the wait ends with the session.
+        assert_eq!(code(wait(task, counter(), 1)), LAPI_ERR_HNDL_INVALID);
+        others.fetch_add(1, Ordering::AcqRel);
+    });
+    assert_eq!((done.load(Ordering::Acquire), events.fatal.load(Ordering::Acquire)), (3, 1));
+    let context = &tasks[0].context;
+    assert_eq!(code(context.enter().map(drop)), LAPI_ERR_HNDL_INVALID);
+    assert_eq!(events.closing.load(Ordering::Acquire), 0);
+    closing::close(context).expect("a session that was not closed yet");
+    assert_eq!(events.closing.load(Ordering::Acquire), 1);
+    assert_eq!(code(closing::close(context)), LAPI_ERR_HNDL_INVALID);
     job::close(tasks);
 }

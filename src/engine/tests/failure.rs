@@ -4,12 +4,11 @@ use super::calls::{Extras, counter, enter, fence, forever, get, gfence, incremen
 use super::job::{self, AWAKE, Habits, MAX_BODY, Report, SLEEPY, Task, in_threads};
 use super::recovery::later;
 use crate::abi::*;
-use crate::api::init;
 use crate::base::rng::Rng;
 use crate::engine::context::peers::Standing;
 use crate::engine::context::request::Preference;
 use crate::engine::context::settings::Options;
-use crate::engine::progress::lost_peers;
+use crate::engine::progress::{closing, lost_peers};
 use crate::proto::tests::seeds;
 use crate::transport::faults::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};
@@ -297,7 +296,7 @@ fn an_error_handler_may_end_lapi() {
     let (ends, fabric) = job::mortal_mem(2, 1, false);
     let tasks = job::open(ends, &Habits::THREADED);
     tasks[1].context.notifier.stop();
-    assert!(tasks[0].on_report.set(|task| init::term(&task.context).expect("an open context")).is_ok());
+    assert!(tasks[0].on_report.set(|task| closing::close(&task.context).expect("an open context")).is_ok());
     in_threads(&tasks[..1], 1, move |task, _| {
         start_everything(task, 1, Default::default());
         fabric.kill(1);
@@ -323,7 +322,7 @@ fn of_many_that_end_lapi_one_succeeds() {
         let tasks = job::open(job::mem(1, 8, false), &Habits::THREADED);
         let ended = Arc::new(AtomicUsize::new(0));
         let count = ended.clone();
-        in_threads(&tasks, 4, move |task, _| match init::term(&task.context) {
+        in_threads(&tasks, 4, move |task, _| match closing::close(&task.context) {
             Ok(()) => _ = count.fetch_add(1, Ordering::AcqRel),
             Err(error) => assert_eq!(error.code, LAPI_ERR_HNDL_INVALID),
         });
@@ -367,7 +366,7 @@ unsafe extern "C" fn ends_lapi(
 ) -> *mut c_void {
     unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, _: *mut c_void) {
         job::task(hndl).reported.lock().push((1, 0));
-        init::term(&job::task(hndl).context).expect("an open context");
+        closing::close(&job::task(hndl).context).expect("an open context");
     }
     // SAFETY: the library gives these for the time of the call.
     unsafe {

@@ -1,14 +1,15 @@
 //! The contexts of a job, opened directly, and the threads that act as its tasks.
 
-use crate::abi::{LAPI_err_hndlr_p, LAST_LIB, lapi_err_t, lapi_handle_t};
-use crate::api::init;
+use crate::abi::{LAST_LIB, lapi_err_t, lapi_handle_t};
 use crate::base::clock::test_deadline;
 use crate::base::thread::ThreadConfig;
+use crate::engine::context::events::{Events, Failure};
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
 use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Core};
-use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
+use crate::engine::progress::{closing, completion_threads, dispatcher, interrupt_thread, lost_peers};
+use crate::error::Log;
 use crate::job::Hosts;
 use crate::proto::pieces::MOST;
 use crate::transport::faults::{FaultPlan, Faulty};
@@ -145,7 +146,6 @@ fn open_one(
     habits: &Habits,
 ) -> Arc<Task> {
     let context = Arc::new(Context::new());
-    let handler: LAPI_err_hndlr_p = Some(report);
     let options = Options {
         me,
         tasks,
@@ -166,7 +166,9 @@ fn open_one(
         addresses: None,
         networks: Vec::new(),
         give_up: true,
-        error_handler: handler,
+        stall: Duration::ZERO,
+        log: Log::none(),
+        events: Arc::new(Reports),
         advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },
     };
     let task = Arc::new(Task {
@@ -212,20 +214,28 @@ pub fn task(hndl: *mut lapi_handle_t) -> Arc<Task> {
     TASKS.lock().get(&hndl.addr()).cloned().expect("a handler of a job that is open")
 }
 
-unsafe extern "C" fn report(
-    hndl: *mut lapi_handle_t,
-    code: *mut c_int,
-    kind: *mut lapi_err_t,
-    me: *mut c_int,
-    src: *mut c_int,
-) {
-    let task = task(hndl);
-    // SAFETY: the library gives pointers to values that live during the call.
-    let report = unsafe { Report { code: *code, kind: *kind, task: *me, src: *src } };
-    task.reports.lock().push(report);
-    if let Some(also) = task.on_report.get() {
-        also(&task);
+/// Notes what is reported in the task, and in the threads of the test nothing ends by that.
+struct Reports;
+
+impl Events for Reports {
+    fn ends_by(&self, _: &Failure<'_>) -> bool {
+        false
     }
+
+    fn failed(&self, context: &Context, failure: &Failure<'_>) {
+        let task = task(context.handle_ptr());
+        let &Failure { error, kind, task: me, source } = failure;
+        task.reports.lock().push(Report { code: error.code, kind, task: me as c_int, src: source as c_int });
+        if let Some(also) = task.on_report.get() {
+            also(&task);
+        }
+    }
+
+    fn fatal(&self) {}
+
+    fn stalled(&self) {}
+
+    fn closing(&self, _: &Context, _: bool) {}
 }
 
 impl Task {
@@ -247,7 +257,7 @@ impl Task {
     /// Ends LAPI here.
     pub fn term(&self) {
         self.stage("in LAPI_Term");
-        init::term(&self.context).expect("an open context");
+        closing::close(&self.context).expect("an open context");
         self.stage("after LAPI_Term");
     }
 

@@ -5,10 +5,10 @@ use super::calls::{Extras, counter, enter, fence, forever, get, gfence, incremen
 use super::failure::{LONG, code, never, start_everything};
 use super::job::{self, Habits, MAX_BODY, Task, in_threads};
 use crate::abi::*;
-use crate::api::{init, recovery};
+use crate::api::recovery;
 use crate::base::rng::Rng;
 use crate::engine::context::request::Preference;
-use crate::engine::progress::lost_peers;
+use crate::engine::progress::{closing, lost_peers};
 use crate::proto::tests::seeds;
 use crate::transport::Transport;
 use crate::transport::faults::{FaultPlan, Faulty};
@@ -311,7 +311,7 @@ fn lapi_ends_while_a_task_is_awaited() {
         resume(task, 1);
         put(task, 1, forever(LONG).as_mut_ptr(), forever(LONG), Extras { reported: 6, ..Extras::default() })
             .expect("a put that waits");
-        init::term(&task.context).expect("an open context");
+        closing::close(&task.context).expect("an open context");
         reported_exactly(task, &(1..=sends + 1).collect::<Vec<_>>());
     });
     job::close(tasks);

@@ -9,7 +9,6 @@ use crate::transport::{Access, Exposure, Key, PeerState, Task};
 use crate::wire::key::{Exposed, Part};
 use rustix::process::{Resource, getrlimit};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Registers memory for the accesses of `peer`, over one rail if the program's hint says so.
 /// `None`: it is refused, which was reported.
@@ -87,19 +86,19 @@ pub fn give_up(core: &mut Core, tgt: Task, cookie: u64) {
 }
 
 /// An access or a registration has failed: the data goes in packets. The first failure of the
-/// process is reported, unless the peer has left.
+/// session is reported, unless the peer has left.
 #[cold]
 pub fn failed(core: &mut Core, peer: Task, what: &str, len: usize, reason: &io::Error) {
-    static REPORTED: AtomicBool = AtomicBool::new(false);
-    if core.transport.standing(peer).state != PeerState::Up || REPORTED.swap(true, Ordering::Relaxed) {
+    if core.transport.standing(peer).state != PeerState::Up || core.bulk_failure_reported {
         return;
     }
+    core.bulk_failure_reported = true;
     let exposed: u64 = core.ops.iter().map(|pending| pending.op.registered()).sum();
     let accessed = core.direct_copies.iter().filter(|copy| !copy.waits.is_empty()).map(DirectCopy::len);
     // Peers say how long their messages are.
     let needed = accessed.fold(exposed, |sum, len| sum.saturating_add(len as u64)).saturating_add(len as u64);
     let limit = getrlimit(Resource::Memlock).current;
-    crate::error::log(format_args!("{}", Failure { peer, what, len, reason, limit, needed }));
+    core.options.log.line(format_args!("{}", Failure { peer, what, len, reason, limit, needed }));
 }
 
 /// The message about a failure.

@@ -14,7 +14,7 @@ use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::poll::is_event;
 use crate::base::process::Process;
 use crate::base::sync::Mutex;
-use crate::error::{Error, Result};
+use crate::error::{Error, Log, Result};
 use crate::transport::Task;
 use crate::transport::shm::connection::{Absence, Connector, Site};
 use crate::wire::hello::Hello;
@@ -45,6 +45,8 @@ pub struct Settings<'a> {
     pub init_timeout: Duration,
     /// MP_INFOLEVEL.
     pub info_level: u8,
+    /// Where messages go.
+    pub log: Log,
     /// The processes of the tasks whose end this task sees by itself, by task. Where a launcher
     /// reports the ends of tasks there are none; [`Process::default`] is the process of a task that
     /// this one does not see.
@@ -135,6 +137,7 @@ impl Connections {
             openings: settings.openings,
             init_timeout: settings.init_timeout,
             info_level: settings.info_level,
+            log: settings.log,
             processes: settings.processes,
             hint: settings.hint,
         })?;

@@ -6,7 +6,7 @@ use super::networks::device;
 use super::rails::{self, process};
 use crate::base::process::Process;
 use crate::config::{Config, NetSecurity};
-use crate::error::{Result, log};
+use crate::error::Result;
 use crate::transport::Transport;
 use crate::transport::fabric::{Choice, Fabric, FabricSettings, FabricTransport, Own, Preferences, Reach};
 use crate::transport::rails::Rails;
@@ -63,9 +63,9 @@ fn notes(own: &[Own], exchange: &str) -> Vec<String> {
 
 /// Who wants encryption learns that there is none here.
 fn warn(place: &Joining<'_>) {
-    let Joining { config, identity, .. } = *place;
+    let Joining { config, identity, log, .. } = *place;
     if config.net_security == NetSecurity::Encrypt && identity.task == 0 && config.info_level > 0 {
-        log(format_args!(
+        log.line(format_args!(
             "attention: LAPI_NET_SECURITY=encrypt: libfabric's packets are not encrypted; those of MP_EUILIB=ip are"
         ));
     }
@@ -118,8 +118,8 @@ pub(super) fn join_all(
         }
         last => {
             far.extend(last);
-            let (states, names) = rails::links(place, links);
-            let mut far = Rails::new(far, identity.task, identity.tasks, states, names)?;
+            let (states, messages) = rails::links(place, links);
+            let mut far = Rails::new(far, identity.task, identity.tasks, states, messages)?;
             far.limit_job_body(longest_body);
             join(far, coalesces, near, here)?
         }

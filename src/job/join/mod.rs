@@ -22,7 +22,7 @@ pub use standalone::{Listing, Way};
 use crate::abi::{LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
 use crate::base::thread::ThreadConfig;
 use crate::config::{self, Config, Euilib, UseShm};
-use crate::error::Result;
+use crate::error::{Log, Result};
 use crate::job::addresses::Addresses;
 use crate::job::{Hosts, Identity, Openings};
 use crate::transport::Transport;
@@ -54,6 +54,7 @@ struct Joining<'a> {
     identity: &'a Identity,
     instance: u32,
     thread_config: ThreadConfig,
+    log: &'a Log,
     openings: Openings,
     /// Which opening of the instance this is.
     opening: u32,
@@ -64,7 +65,7 @@ struct Joining<'a> {
 }
 
 /// Joins the job as `identity` says. `listing`: the addresses of the tasks, where the
-/// program has any.
+/// program has any. Messages go to `log`.
 ///
 /// # Errors
 /// As the man page of LAPI_Init says; the detail names variable, task or limit.
@@ -74,6 +75,7 @@ pub fn join(
     instance: usize,
     thread_config: ThreadConfig,
     listing: Option<&mut dyn Listing>,
+    log: &Log,
 ) -> Result<Joined> {
     let (me, tasks, instance) = (identity.task, identity.tasks, instance as u32);
     if tasks == 1 {
@@ -93,8 +95,17 @@ pub fn join(
     let replaces = rejoined.is_some();
     let given = listing.as_ref().is_some_and(|listing| listing.way(tasks) != Way::Nothing);
     let ignores_addresses = given && config.euilib == Some(Euilib::Us);
-    let place =
-        Joining { config, identity, instance, thread_config, openings, opening, replaces, ignores_addresses };
+    let place = Joining {
+        config,
+        identity,
+        instance,
+        thread_config,
+        log,
+        openings,
+        opening,
+        replaces,
+        ignores_addresses,
+    };
     let listing = listing.filter(|_| standalone::is_meant(config, identity));
     let joined = if let Some(listing) = listing {
         standalone::open(&place, listing)

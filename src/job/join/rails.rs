@@ -10,6 +10,7 @@ use crate::error::{self, Error, Result};
 use crate::job::exchange::Exchange;
 use crate::transport::fabric::Directory;
 use crate::transport::link_state::{LinkState, Links};
+use crate::transport::rails::LinkMessages;
 use crate::wire::card::Card;
 use crate::wire::frame::Task;
 use std::os::fd::BorrowedFd;
@@ -42,32 +43,34 @@ pub(super) fn warn(place: &Joining<'_>, rails: usize, network: &str, why: &str) 
         return;
     }
     if config.fabric_domain.is_some() || device(config).is_some() {
-        attention(NAMED_DEVICE, &format!("one rail, {network}"));
+        attention(place, NAMED_DEVICE, &format!("one rail, {network}"));
     } else {
-        attention(ONE_RAIL, &format!("{why}, {network}"));
+        attention(place, ONE_RAIL, &format!("{why}, {network}"));
     }
 }
 
-fn attention(code: i32, what: &str) {
+fn attention(place: &Joining<'_>, code: i32, what: &str) {
     if let Some(entry) = error::lookup(code) {
-        error::log(format_args!("attention: {entry}: {what}"));
+        place.log.line(format_args!("attention: {entry}: {what}"));
     }
 }
 
-/// The state of the links of these networks and interfaces, and the names of the
-/// rails for messages.
-pub(super) fn links(place: &Joining<'_>, rails: Vec<(String, String)>) -> (Box<dyn Links>, Vec<String>) {
+/// The state of the links of these networks and interfaces, and the messages about them.
+pub(super) fn links(
+    place: &Joining<'_>,
+    rails: Vec<(String, String)>,
+) -> (Box<dyn Links>, Option<LinkMessages>) {
     let verbose = place.config.info_level >= 1;
     let interfaces = rails.iter().map(|(_, interface)| Some(interface_of(interface))).collect();
     let names = rails.into_iter().map(|(network, interface)| format!("{interface} ({network})"));
-    let names = if verbose { names.collect() } else { Vec::new() };
+    let messages = verbose.then(|| LinkMessages { names: names.collect(), log: place.log.clone() });
     match LinkState::open(interfaces) {
-        Ok(links) => (Box::new(links), names),
+        Ok(links) => (Box::new(links), messages),
         Err(why) => {
             if verbose && place.identity.task == 0 {
-                attention(NO_LINK_STATE, &format!("rtnetlink: {why}"));
+                attention(place, NO_LINK_STATE, &format!("rtnetlink: {why}"));
             }
-            (Box::new(Unknown), names)
+            (Box::new(Unknown), messages)
         }
     }
 }

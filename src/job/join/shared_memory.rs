@@ -28,7 +28,7 @@ pub(super) fn open(
     secret: Option<&[u8]>,
     processes: Box<[Process]>,
 ) -> Result<ShmTransport> {
-    let Joining { config, identity, instance, thread_config, openings, opening, .. } = *place;
+    let Joining { config, identity, instance, thread_config, log, openings, opening, .. } = *place;
     // Each task that this one connects with takes two descriptors, and more for a moment. If there
     // are not enough, connecting reports that.
     let _ = open_files::allow(4 * u64::from(here) + 64);
@@ -36,7 +36,8 @@ pub(super) fn open(
     let asymmetric = hello.asymmetric;
     let denied = config.shm_attach == ShmAttach::Deny;
     let wanted = config.shm_attach != ShmAttach::No;
-    let memory = wanted.then(|| CrossMemory::new(identity.tasks, denied, config.info_level >= 2));
+    let memory = wanted
+        .then(|| CrossMemory::new(identity.tasks, denied, (config.info_level >= 2).then(|| log.clone())));
     let (own, site) = Own::create(identity.task, identity.tasks)?;
     let settings = connect::Settings {
         identity,
@@ -47,6 +48,7 @@ pub(super) fn open(
         hello,
         init_timeout: config.init_timeout,
         info_level: config.info_level as u8,
+        log: log.clone(),
         processes,
         hint: hint(place),
     };

@@ -165,6 +165,7 @@ mod tests {
     use super::*;
     use crate::base::clock::test_deadline;
     use crate::base::thread::ThreadConfig;
+    use crate::error::Log;
     use crate::job::exchange::memory::{InMemory, Table};
     use crate::job::secret::{Offer, Secret};
     use crate::job::{Identity, Openings};
@@ -239,6 +240,7 @@ mod tests {
                 identity: &identity,
                 instance: 0,
                 thread_config: ThreadConfig::PLAIN,
+                log: &Log::none(),
                 openings,
                 opening: 1,
                 replaces: false,

@@ -119,7 +119,7 @@ fn accesses_over_two_rails_that_are_under_way_when_the_peer_leaves_are_reported(
         let [first, second] = rails;
         let pairs = first.into_iter().zip(second).enumerate();
         let join = |(me, (first, second))| {
-            let rails = Rails::new(vec![first, second], me as Task, tasks, Box::new(Calm), Vec::new());
+            let rails = Rails::new(vec![first, second], me as Task, tasks, Box::new(Calm), None);
             rails.expect("rails")
         };
         served(pairs.map(join).collect())

@@ -4,8 +4,7 @@ use super::agreement::{Action, Why};
 use super::endpoint::ACKNOWLEDGE;
 use super::flow::WINDOW;
 use super::peer::{Peer, State};
-use super::{BETWEEN_LOOKS, OF_RAIL, Rail, RailEvent, Rails};
-use crate::error;
+use super::{BETWEEN_LOOKS, LinkMessages, OF_RAIL, Rail, RailEvent, Rails};
 use crate::transport::{PeerState, Task};
 use crate::wire::rails::{NOTE, Note};
 use std::time::{Duration, Instant};
@@ -302,9 +301,11 @@ impl<T: Rail> Rails<T> {
             return;
         }
         self.up = up;
-        for (rail, name) in self.names.iter().enumerate().filter(|(rail, _)| changed & 1 << rail != 0) {
-            let state = if up & 1 << rail == 0 { "down: others are used" } else { "up again" };
-            error::log(format_args!("attention: the link of rail {name} is {state}"));
+        if let Some(LinkMessages { names, log }) = &self.messages {
+            for (rail, name) in names.iter().enumerate().filter(|(rail, _)| changed & 1 << rail != 0) {
+                let state = if up & 1 << rail == 0 { "down: others are used" } else { "up again" };
+                log.line(format_args!("attention: the link of rail {name} is {state}"));
+            }
         }
         for task in 0..self.peers.len() as Task {
             if let Some(peer) = self.peer_mut(task) {

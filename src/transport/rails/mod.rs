@@ -19,7 +19,7 @@ use super::link_state::Links;
 use super::parcel::Parcel;
 use super::{HEAD_MAX, Inbound, Limits, MIN_BODY, Tally, Task, Transport};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
-use crate::error::{Error, Result};
+use crate::error::{Error, Log, Result};
 use crate::wire::rails::{Keys, NOTE, RAILS};
 use flow::WINDOW;
 use peer::Peer;
@@ -134,12 +134,20 @@ pub struct Rails<T> {
     /// The links' descriptor is watched by `epoll`.
     watching: bool,
     epoll: OwnedFd,
-    /// Names of the rails, for messages; empty: without messages.
-    names: Vec<String>,
+    messages: Option<LinkMessages>,
+}
+
+/// Messages about the links of the rails.
+#[derive(Clone, Debug)]
+pub struct LinkMessages {
+    /// The names of the rails.
+    pub names: Vec<String>,
+    /// Where the messages go.
+    pub log: Log,
 }
 
 impl<T: Rail> Rails<T> {
-    /// The rails of task `me`, each of which reaches all of the `tasks` tasks. With `names`, the
+    /// The rails of task `me`, each of which reaches all of the `tasks` tasks. With `messages`, the
     /// failure and the return of a rail are logged.
     ///
     /// # Errors
@@ -149,7 +157,7 @@ impl<T: Rail> Rails<T> {
         me: Task,
         tasks: u32,
         links: Box<dyn Links>,
-        names: Vec<String>,
+        messages: Option<LinkMessages>,
     ) -> Result<Self> {
         assert!((1..=RAILS).contains(&rails.len()), "{} rails", rails.len());
         let failed = |reason: rustix::io::Errno| {
@@ -196,7 +204,7 @@ impl<T: Rail> Rails<T> {
             closed: false,
             watching: false,
             epoll,
-            names,
+            messages,
             rails,
         })
     }

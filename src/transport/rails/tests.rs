@@ -337,7 +337,7 @@ fn unserved(tasks: u32, rails: usize, options: MemOptions) -> (Vec<Rails<TestRai
     }
     let joined = ends.into_iter().enumerate().map(|(task, rails)| {
         let links = Box::new(TestLinks { network: network.clone(), task });
-        Rails::new(rails, task as Task, tasks, links, Vec::new()).expect("rails")
+        Rails::new(rails, task as Task, tasks, links, None).expect("rails")
     });
     (joined.collect(), network)
 }

@@ -32,7 +32,7 @@ fn connected(tasks: u32, before: impl Fn(Task) -> Range<Task>) -> Vec<ShmTranspo
         before(task).for_each(|peer| exchange.connect((task, None), (peer, None)));
     }
     let end = |(task, own): (usize, Own)| {
-        let memory = Some(CrossMemory::new(tasks, false, false));
+        let memory = Some(CrossMemory::new(tasks, false, None));
         let connector = Box::new(Hub { task: task as Task, exchange: exchange.clone() });
         let mut end = ShmTransport::new(own, asymmetric, memory, connector);
         end.fetch_first_contacts();

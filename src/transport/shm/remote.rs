@@ -14,6 +14,7 @@ mod tests;
 
 use super::ShmTransport;
 use crate::base::random::random;
+use crate::error::Log;
 use crate::transport::{
     Access, AccessId, Copy, EndedWrite, Exposure, Key, Piece, Reach, RemoteAccess, Started, Task,
 };
@@ -29,8 +30,8 @@ const CALL_MAX: usize = 1 << 30;
 pub struct CrossMemory {
     peers: Box<[Process]>,
     denied: bool,
-    /// Whether to report that copies are not possible.
-    verbose: bool,
+    /// Where to report, once, that copies are not possible.
+    log: Option<Log>,
 }
 
 /// What is known of a peer's process.
@@ -85,10 +86,9 @@ impl Landmark {
 
 impl CrossMemory {
     /// Copies to and from the processes of `tasks` tasks. When `denied` (`LAPI_SHM_ATTACH=deny`),
-    /// behaves as if the kernel refused every copy with EPERM. When `verbose`, a refusal is
-    /// reported once.
-    pub fn new(tasks: u32, denied: bool, verbose: bool) -> Self {
-        Self { peers: vec![Process::None; tasks as usize].into(), denied, verbose }
+    /// behaves as if the kernel refused every copy with EPERM. A refusal is reported once to `log`.
+    pub fn new(tasks: u32, denied: bool, log: Option<Log>) -> Self {
+        Self { peers: vec![Process::None; tasks as usize].into(), denied, log }
     }
 
     /// Makes copies to or from the memory of the process of `peer`, after the first check
@@ -135,8 +135,8 @@ impl CrossMemory {
         if let Some(known) = self.peers.get_mut(peer as usize) {
             *known = Process::None;
         }
-        if std::mem::take(&mut self.verbose) {
-            crate::error::log(format_args!(
+        if let Some(log) = self.log.take() {
+            log.line(format_args!(
                 "copies across address spaces are not possible with task {peer} ({reason}); packets are used"
             ));
         }

@@ -85,6 +85,9 @@ const SOCKETS: &[&str] = &[
     "src/transport/link_state.rs",
     "src/transport/fabric/workarounds.rs",
 ];
+/// Where the process is ended: by what a program of LAPI wants, not by what has happened in a
+/// session.
+const ENDS_THE_PROCESS: &[&str] = &["src/api/"];
 /// What runs in simulations of whole jobs: it reads the clock, and waits, by these functions
 /// of `base` alone.
 const SIMULATED: &[&str] = &["src/proto/", "src/engine/", "src/transport/udp/"];
@@ -213,6 +216,9 @@ fn core_rules(source: &Source, path: &PathUsed) -> Option<String> {
     if path.starts_with(&["crate", "transport", "shm"]) && !source.stands_in(SHM_USERS) {
         return Some(format!("shared memory itself is used in {SHM_USERS:?} alone"));
     }
+    if ends_the_process(path) && !source.stands_in(ENDS_THE_PROCESS) {
+        return Some(format!("the process is ended in {ENDS_THE_PROCESS:?} alone"));
+    }
     let core = path.starts_with(&["crate", "engine", "context"])
         && path.names.get(3).is_some_and(|name| name.eq_ignore_ascii_case("core"));
     if core && !source.stands_in(&[ENGINE]) {
@@ -238,6 +244,13 @@ fn core_rules(source: &Source, path: &PathUsed) -> Option<String> {
         }
         Some(_) => None,
     }
+}
+
+/// Whether it is a function that does not return, and ends the process.
+fn ends_the_process(path: &PathUsed) -> bool {
+    let of_libc = ["_exit", "exit", "quick_exit", "abort"];
+    path.names[0] == "libc" && of_libc.contains(&path.last())
+        || path.names.windows(2).any(|pair| pair == ["process", "exit"] || pair == ["process", "abort"])
 }
 
 fn room_rules(source: &Source, path: &PathUsed) -> Option<String> {

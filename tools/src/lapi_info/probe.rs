@@ -135,7 +135,7 @@ impl CopyTarget {
 /// Reads the other process's landmark, and fills its buffer.
 fn copy_to(there: &CopyTarget, seed: u64) -> io::Result<()> {
     there.landmark.look_up(there.pid)?;
-    let mut memory = CrossMemory::new(1, false, false);
+    let mut memory = CrossMemory::new(1, false, None);
     memory.moved(0, Some((there.pid, there.landmark)));
     let words: Vec<u64> = pattern(seed).collect();
     let local = words.as_ptr().cast_mut().cast();

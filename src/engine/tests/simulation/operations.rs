@@ -8,9 +8,10 @@ use crate::api::{active_message, put_get, rmw, vector};
 use crate::base::bytes::Piece;
 use crate::base::rng::Rng;
 use crate::base::simulation;
-use crate::engine::context::Held;
+use crate::engine::context::events::{Events, Failure};
 use crate::engine::context::peers::Standing;
 use crate::engine::context::request::{Get, Hint, Message, Places, Put};
+use crate::engine::context::{Context, Held};
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
@@ -122,23 +123,30 @@ fn task(hndl: *mut lapi_handle_t) -> Task {
     unsafe { *hndl - 1 }
 }
 
-pub(super) unsafe extern "C" fn reported(
-    hndl: *mut lapi_handle_t,
-    code: *mut c_int,
-    _: *mut lapi_err_t,
-    _: *mut c_int,
-    src: *mut c_int,
-) {
-    let (model, me) = (model(), task(hndl));
-    // SAFETY: the library gives pointers to values that live during the call.
-    let (code, src) = unsafe { (*code, *src as Task) };
-    // A task that waits for one whose death is not reported lets others wait.
-    let before = model.may_be_gone(me, src);
-    model.of(me, |own| own.reports[src as usize] += 1);
-    model.log(|| format!("error {code} of task {src} is reported to task {me}"));
-    let may = before || code == LAPI_ERR_TIMEOUT && model.scenario.has_silence();
-    let right = [LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT].contains(&code);
-    model.expect(may && right, || format!("error {code} of task {src} was reported to task {me}"));
+/// Compares what is reported with what the model expects.
+pub(super) struct Reports;
+
+impl Events for Reports {
+    fn ends_by(&self, _: &Failure<'_>) -> bool {
+        false
+    }
+
+    fn failed(&self, _: &Context, failure: &Failure<'_>) {
+        let (model, me, code, src) = (model(), failure.task, failure.error.code, failure.source);
+        // A task that waits for one whose death is not reported lets others wait.
+        let before = model.may_be_gone(me, src);
+        model.of(me, |own| own.reports[src as usize] += 1);
+        model.log(|| format!("error {code} of task {src} is reported to task {me}"));
+        let may = before || code == LAPI_ERR_TIMEOUT && model.scenario.has_silence();
+        let right = [LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT].contains(&code);
+        model.expect(may && right, || format!("error {code} of task {src} was reported to task {me}"));
+    }
+
+    fn fatal(&self) {}
+
+    fn stalled(&self) {}
+
+    fn closing(&self, _: &Context, _: bool) {}
 }
 
 unsafe extern "C" fn header_handler(

@@ -5,10 +5,10 @@ use super::super::job::{BULK_MINIMUM, SLEEPY};
 use super::model::Model;
 use super::network::SimulatedDevice;
 use super::op::{Op, What};
-use super::operations::{draw_and_start, reported};
+use super::operations::{Reports, draw_and_start};
 use super::scenario::Scenario;
 use crate::abi::*;
-use crate::api::{fence, init, progress, recovery};
+use crate::api::{fence, progress, recovery};
 use crate::base::clock;
 use crate::base::process::Process;
 use crate::base::rng::Rng;
@@ -16,7 +16,8 @@ use crate::base::thread::ThreadConfig;
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
 use crate::engine::context::{Context, Held};
-use crate::engine::progress::{completion_threads, interrupt_thread};
+use crate::engine::progress::{closing, completion_threads, interrupt_thread};
+use crate::error::Log;
 use crate::job::Hosts;
 use crate::transport::Task;
 use crate::transport::coalescing::Coalescing;
@@ -49,7 +50,7 @@ pub fn run(model: &Arc<Model>, me: Task, device: SimulatedDevice) {
         }
     }
     let begun = clock::now();
-    init::term(&program.context).expect("an open context");
+    closing::close(&program.context).expect("an open context");
     if let Some(world) = model.world.upgrade().filter(|_| model.scenario.processes_end) {
         let time = clock::elapsed(begun);
         model.expect(time < Duration::from_millis(400), || {
@@ -100,7 +101,9 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
         level: LAST_LIB,
         replaces: life > 1,
         give_up: true,
-        error_handler: Some(reported),
+        stall: Duration::ZERO,
+        log: Log::none(),
+        events: Arc::new(Reports),
         advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },
         addresses: None,
         networks: Vec::new(),

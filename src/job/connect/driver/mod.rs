@@ -14,7 +14,7 @@ mod noticing;
 use self::hindrance::Hindrance;
 use super::machine::{Action, ChannelId, Machine};
 use crate::base::process::Process;
-use crate::error::{Result, log};
+use crate::error::{Log, Result};
 use crate::job::Openings;
 use crate::job::channel::{Channel, Listener};
 use crate::job::name::Key;
@@ -41,6 +41,7 @@ pub(super) struct DriverParts {
     pub(super) openings: Openings,
     pub(super) init_timeout: Duration,
     pub(super) info_level: u8,
+    pub(super) log: Log,
     pub(super) processes: Box<[Process]>,
     pub(super) hint: Option<String>,
 }
@@ -230,7 +231,7 @@ impl Driver {
                 let handshake = self.handshakes.remove(&channel);
                 if let (Some(handshake), Some(why)) = (handshake, why) {
                     let _ = handshake.channel.try_send(&Message::Refuse(why.clone()).encode(), &[]);
-                    log(format_args!("{why}"));
+                    self.place.log.line(format_args!("{why}"));
                 }
             }
             Action::Adopt(generation) => {

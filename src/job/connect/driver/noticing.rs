@@ -3,7 +3,7 @@
 use super::Driver;
 use super::hindrance::Step;
 use crate::base::limits;
-use crate::error::{Error, log};
+use crate::error::Error;
 use crate::job::ended;
 use crate::transport::shm::connection::Absence;
 use crate::transport::{PeerState, Task};
@@ -79,7 +79,7 @@ impl Driver {
         if !self.hinted && !missed_for(HINT).is_empty() {
             self.hinted = true;
             if let Some(hint) = &self.place.hint {
-                log(format_args!("task {} is not found: {hint}", missed_for(HINT)[0]));
+                self.place.log.line(format_args!("task {} is not found: {hint}", missed_for(HINT)[0]));
             }
         }
         let missed = missed_for(NOTICE);
@@ -90,7 +90,10 @@ impl Driver {
                 let others = if rest == 0 { String::new() } else { format!(" (and for {rest} more)") };
                 // `poe` shows this line once for all tasks: they may wait for different ones, and
                 // for different numbers.
-                log(format_args!("{WAITING_FOR_TASK}{first}, which {}{others}", self.absence(first).why));
+                self.place.log.line(format_args!(
+                    "{WAITING_FOR_TASK}{first}, which {}{others}",
+                    self.absence(first).why
+                ));
             }
         }
     }
@@ -109,7 +112,7 @@ impl Driver {
         if let Limited(Some(limit)) = error.into()
             && self.hindrance.meet(step, &limit, now)
         {
-            log(format_args!("attention: no connection can be made for now: {limit}"));
+            self.place.log.line(format_args!("attention: no connection can be made for now: {limit}"));
         }
         None
     }
@@ -124,7 +127,7 @@ impl Driver {
     /// A task refuses to connect.
     pub(super) fn refuse(&mut self, task: Task, why: String) {
         if let Entry::Vacant(entry) = self.refused.entry(task) {
-            log(format_args!("{why}"));
+            self.place.log.line(format_args!("{why}"));
             entry.insert(format!("refuses to connect: {why}"));
         }
     }
@@ -140,13 +143,13 @@ impl Driver {
         }
         let (one, other) = (own.task, hello.task);
         if own.maps[0] != hello.maps[0] && self.place.info_level >= 1 {
-            log(format_args!(
+            self.place.log.line(format_args!(
                 "attention: the address maps of tasks {one} and {other} differ. A program that uses addresses of one task in \
                  another without LAPI_Address_init needs them to agree: start it by poe, and link it with -no-pie \
                  (mpcc_r does)."
             ));
         } else if self.place.info_level >= 2 {
-            log(format_args!(
+            self.place.log.line(format_args!(
                 "the program is at the same addresses in tasks {one} and {other}; libraries, heap and stacks are not: start it by poe \
                  if it uses such addresses of one task in another without LAPI_Address_init"
             ));

@@ -99,7 +99,7 @@ fn end(own: Vec<Own>, me: Task, directories: &[Latest], replaces: bool) -> Rails
         }
         rail
     });
-    Rails::new(rails.collect(), me, 2, Box::new(Calm), Vec::new()).expect("rails")
+    Rails::new(rails.collect(), me, 2, Box::new(Calm), None).expect("rails")
 }
 
 /// The endpoints of each of the two tasks on two rails, and the directories of the rails.

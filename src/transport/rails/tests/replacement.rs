@@ -23,7 +23,7 @@ fn replaced() -> (Rails<TestRail>, Rails<TestRail>, Arc<Network>) {
         TestRail { replaces: true, ..rail }
     });
     let links = Box::new(TestLinks { network: network.clone(), task: 1 });
-    let successor = Rails::new(rails.collect(), 1, 2, links, Vec::new()).expect("rails");
+    let successor = Rails::new(rails.collect(), 1, 2, links, None).expect("rails");
     (survivor, successor, network)
 }
 

@@ -8,7 +8,7 @@ use super::*;
 impl CrossMemory {
     /// Processes that are all declared to have this process's landmark.
     fn of(pids: &[i32], denied: bool) -> Self {
-        let mut memory = Self::new(pids.len() as u32, denied, false);
+        let mut memory = Self::new(pids.len() as u32, denied, None);
         for (task, &pid) in pids.iter().enumerate() {
             memory.moved(task as Task, Some((pid, landmark())));
         }
@@ -141,7 +141,7 @@ fn a_landmark_distinguishes_processes() {
     // Another program in the same process would have another number.
     let other = Landmark { mark: own.mark + 1, ..own };
     assert_eq!(other.look_up(own_pid()).unwrap_err().kind(), io::ErrorKind::InvalidData);
-    let mut memory = CrossMemory::new(1, false, false);
+    let mut memory = CrossMemory::new(1, false, None);
     memory.moved(0, Some((own_pid(), other)));
     let (from, mut to) = (7_u8, 0_u8);
     // SAFETY: one byte each.
@@ -172,7 +172,7 @@ fn another_process() {
     let mailbox = address();
 
     let pid = child.id() as i32;
-    let mut memory = CrossMemory::new(2, false, false);
+    let mut memory = CrossMemory::new(2, false, None);
     memory.moved(1, Some((pid, landmark)));
     landmark.look_up(pid).unwrap();
     // SAFETY: the constant is as long as this.

@@ -41,6 +41,7 @@ fn begin_among(task: Task, key: &str, processes: &[Process], init_timeout: Durat
         opening: openings.open(task),
         hello,
         init_timeout,
+        log: crate::error::Log::none(),
         info_level: 0,
         processes: processes.into(),
         hint: None,
@@ -51,7 +52,7 @@ fn begin_among(task: Task, key: &str, processes: &[Process], init_timeout: Durat
         Ok(join)
     };
     let connections = Connections::open(settings, site, start).expect("a listener");
-    let memory = Some(CrossMemory::new(tasks, false, false));
+    let memory = Some(CrossMemory::new(tasks, false, None));
     ShmTransport::new(own, asymmetric, memory, Box::new(connections))
 }
 

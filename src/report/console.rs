@@ -1,0 +1,36 @@
+//! Messages of this process on standard error, and the task that they name.
+
+use std::fmt::Arguments;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The task that this process is, for its messages.
+static TASK: AtomicU32 = AtomicU32::new(UNKNOWN_TASK);
+const UNKNOWN_TASK: u32 = u32::MAX;
+
+/// Sets the task that messages name; `None`: it is not known, as in the child of a fork.
+pub fn set_task(task: Option<u32>) {
+    TASK.store(task.unwrap_or(UNKNOWN_TASK), Ordering::Relaxed);
+}
+
+/// The task that messages name.
+pub fn task() -> Option<u32> {
+    Some(TASK.load(Ordering::Relaxed)).filter(|task| *task != UNKNOWN_TASK)
+}
+
+/// Writes a line to standard error, in one piece: `LAPI: task 3: ` and the message. A standard
+/// error that is closed or broken must not end the process. The line does not go through the
+/// standard library's stream: another thread may have held its lock when this process was forked.
+pub fn log(line: Arguments<'_>) {
+    let line = match task() {
+        None => format!("LAPI: {line}\n"),
+        Some(task) => format!("LAPI: task {task}: {line}\n"),
+    };
+    let mut rest = line.as_bytes();
+    while !rest.is_empty() {
+        match rustix::io::write(rustix::stdio::stderr(), rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
