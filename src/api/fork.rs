@@ -4,6 +4,7 @@
 //!
 //! Locks of a context need no care: nothing in the child refers to that context any more.
 
+use super::link;
 use crate::base::{asymmetric_barrier, known_threads, thread};
 use crate::dgsp::registry;
 use crate::job::connect;
@@ -31,6 +32,7 @@ pub fn in_child() {
     thread::forget_in_child();
     known_threads::forget_in_child();
     report::thread::forget_in_child();
+    link::forget_in_child();
     // The child is not a task until it opens a context of its own.
     report::console::set_task(None);
 }

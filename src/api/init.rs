@@ -2,27 +2,17 @@
 
 use super::diagnostics;
 use super::events::LapiEvents;
+use super::link::{self, link};
+use super::session::{self, Settings};
 use super::udp::Extension;
 use crate::abi::*;
-use crate::base::machine::processors;
 use crate::base::thread::ThreadConfig;
-use crate::config::{self, Config, ShmBulk};
+use crate::config::{self, Config};
 use crate::engine::context::Context;
-use crate::engine::context::request::{Policy, Preference};
-use crate::engine::context::settings::{Advertised, Options};
-use crate::engine::context::waiters::WaitPolicy;
-use crate::engine::progress::{closing, completion_threads, interrupt_thread};
 use crate::error::{Log, Result};
-use crate::job::{self, Hosts, Identity, Joined};
-use crate::proto::pieces;
+use crate::job::{Identity, Listing};
 use crate::report::{self, console, thread::ReportConfig};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
-
-/// With more bytes than this waiting for one target, beside the buffers that the environment gives
-/// (MP_REXMIT_BUF_CNT and MP_REXMIT_BUF_SIZE), calls that send to it pause.
-const LANE_BYTES: usize = 1 << 20;
 
 /// What the program gives to LAPI_Init, copied out of lapi_info_t.
 #[derive(Clone, Copy)]
@@ -67,9 +57,6 @@ impl Request {
     }
 }
 
-/// A larger number is a mistake, or was never set; it would take the memory for its stacks.
-const MOST_COMPLETION_THREADS: i32 = 128;
-
 /// Opens a context (man page LAPI_Init): reads the environment, joins the job, starts the
 /// threads. On one machine it waits for no other task; over a network it is collective. Returns
 /// the device in use.
@@ -89,14 +76,7 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
         report::crash::install();
     }
     let place = (identity.task, identity.tasks);
-    report::thread::enlist(
-        context,
-        request.instance,
-        place,
-        report_config,
-        request.thread_config,
-        &config::process_env,
-    );
+    report::thread::enlist(context, request.instance, place, report_config, request.thread_config, link());
     let opened = open(context, request, &config, &identity);
     match &opened {
         Ok(_) => {
@@ -120,39 +100,24 @@ fn open(
 ) -> Result<lapi_dev_t> {
     // SAFETY: the promise to Request::new.
     let mut listing = unsafe { Extension::new(request.extend, request.handle, request.instance) };
-    let listing = listing.as_mut().map(|listing| listing as &mut dyn job::Listing);
-    let log = Log::new(console::log);
-    let joined = job::join(config, identity, request.instance, request.thread_config, listing, &log)?;
-    let Joined { transport, device, hosts, notes, networks, replaces, addresses } = joined;
-    if config.info_level >= 2 && identity.task == 0 {
-        console::log(format_args!(
-            "OpenLAPI {}: {} tasks, transport {}, found by {}",
-            config::build::identity(),
-            identity.tasks,
-            transport.properties().name,
-            identity.source
-        ));
-        notes.iter().for_each(|note| console::log(format_args!("{note}")));
-        networks.iter().for_each(|line| console::log(format_args!("network: {line}")));
+    let settings = Settings {
+        config: config.clone(),
+        instance: request.instance,
+        handle: request.handle,
+        level: request.level,
+        completion_threads: request.completion_threads.max(1) as usize,
+        thread_config: request.thread_config,
+        interrupts: request.interrupts,
+        addresses: listing.as_mut().map(|listing| listing as &mut dyn Listing),
+        log: Log::new(console::log),
+    };
+    let events = Arc::new(LapiEvents { error_handler: request.error_handler });
+    let opened = session::open(context, identity, settings, link(), events);
+    link::end_at_exit();
+    if opened.is_ok() {
+        diagnostics::opened(context, config);
     }
-    let settings = &context.settings;
-    settings.error_check.store(false, Relaxed);
-    settings.interrupts.store(request.interrupts, Relaxed);
-    settings.timeout.store(900, Relaxed);
-    settings.ack_threshold.store(config.ack_thresh as i32, Relaxed);
-    settings.info_level.store(config.info_level as i32, Relaxed);
-    let networks = if identity.task == 0 { networks } else { Vec::new() };
-    let options = Options { addresses, networks, log, ..options(config, identity, hosts, replaces, request) };
-    context.open(request.handle, options, transport)?;
-    let threads = request.completion_threads.clamp(1, MOST_COMPLETION_THREADS) as usize;
-    let started = completion_threads::start(context, threads, request.thread_config)
-        .and_then(|()| interrupt_thread::start(context, request.thread_config));
-    if let Err(error) = started {
-        closing::stop(context);
-        return Err(error);
-    }
-    diagnostics::opened(context, config);
-    Ok(device)
+    opened
 }
 
 /// Closes a context (man page LAPI_Term). Calls of other threads that are inside end with
@@ -162,50 +127,7 @@ fn open(
 /// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it.
 pub fn term(context: &Context) -> Result<()> {
     diagnostics::closing(context);
-    closing::close(context)
-}
-
-fn options(config: &Config, identity: &Identity, hosts: Hosts, replaces: bool, request: &Request) -> Options {
-    let processors = processors();
-    let here = hosts.here().len() as u32;
-    let crowded = here > processors;
-    Options {
-        me: identity.task,
-        tasks: identity.tasks,
-        hosts,
-        copy_limit: config.buf_cp_size as usize,
-        buffers: config.rexmit_limit.map_or(usize::MAX, |limit| limit as usize),
-        lane_bytes: LANE_BYTES.saturating_add(
-            config
-                .rexmit_limit
-                .map_or(0, |count| (count as usize).saturating_mul(config.buf_cp_size as usize)),
-        ),
-        bulk: Policy {
-            by_key: config.use_bulk_xfer,
-            minimum: usize::try_from(config.bulk_min_msg_size).unwrap_or(usize::MAX),
-            preference: match config.shm_bulk {
-                ShmBulk::Auto => Preference::Auto,
-                ShmBulk::Pipeline => Preference::Packets,
-                ShmBulk::Attach => Preference::Attach,
-            },
-            crowded,
-            batch: pieces::MOST,
-        },
-        level: request.level,
-        replaces,
-        addresses: None,
-        networks: Vec::new(),
-        give_up: !config.no_timeout,
-        wait_policy: WaitPolicy::new(here, processors, config.spin),
-        stall: Duration::from_secs(config.stall_seconds.into()),
-        log: Log::none(),
-        events: Arc::new(LapiEvents { error_handler: request.error_handler }),
-        advertised: Advertised {
-            rexmit_buffers: config.rexmit_buf_cnt as i32,
-            rexmit_size: config.rexmit_buf_size as i32,
-            bulk_minimum: config.bulk_min_msg_size.min(i32::MAX as u64) as i32,
-        },
-    }
+    session::close(context)
 }
 
 /// The task that this process is, by its environment; messages name it from now on.

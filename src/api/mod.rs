@@ -16,19 +16,23 @@ pub mod exit;
 pub mod fence;
 pub mod fork;
 pub mod init;
+mod link;
 pub mod lock_sharing;
 pub mod progress;
 pub mod put_get;
 pub mod recovery;
 pub mod request;
 pub mod rmw;
+pub mod session;
 pub mod udp;
 pub mod unimplemented;
 pub mod vector;
 
 pub use crate::base::handler_runs::{HOOK as HANDLER_HOOK, Hook as HandlerHook};
 pub use crate::base::long_calls::{HOOK as LONG_CALL_HOOK, Hook as LongCallHook};
+pub use crate::engine::context::events::{Events, Failure};
 pub use crate::engine::context::{Context, Held};
+pub use crate::job::Link;
 pub use crate::report::console;
 
 /// The longest user header in bytes: MAX_UHDR_SZ.

@@ -240,6 +240,13 @@ impl std::fmt::Debug for JobSecret {
 /// What is copied when it is sent, unless `MP_REXMIT_BUF_SIZE` says otherwise.
 const COPY_SIZE: u32 = 128;
 
+/// What holds where nothing is set.
+impl Default for Config {
+    fn default() -> Self {
+        Self::from_env(&|_| None).expect("defaults that the table allows")
+    }
+}
+
 impl Config {
     /// Reads and checks what the environment of this process and the files of settings ask for.
     ///

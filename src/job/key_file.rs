@@ -5,7 +5,7 @@
 
 use crate::abi::LAPI_ERR_NO_ENV_VAR;
 use crate::base::random::random;
-use crate::config;
+use crate::config::{self, Env};
 use crate::error::{Error, Result};
 use nix::unistd::{Uid, User};
 use rustix::process::geteuid;
@@ -22,8 +22,8 @@ const LONGEST: u64 = 64;
 
 /// Where the key file of this user is: below HOME, or without that in the user's home directory.
 /// `None`: the user has none.
-pub fn path() -> Option<PathBuf> {
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+pub fn path(env: &Env<'_>) -> Option<PathBuf> {
+    let home = env("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let listed = || User::from_uid(Uid::effective()).ok().flatten().map(|user| user.dir);
     home.or_else(listed).filter(|home| home.is_absolute()).map(|home| home.join(PLACE))
 }

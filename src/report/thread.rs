@@ -9,9 +9,9 @@ use crate::base::known_threads::note_thread;
 use crate::base::poll::await_readable;
 use crate::base::sync::Mutex;
 use crate::base::thread::{self, Thread, ThreadConfig};
-use crate::config::Env;
 use crate::engine::context::Context;
-use crate::job::ended;
+use crate::job::Link;
+use crate::job::ended::Ends;
 use crate::job::reporter::LauncherSocket;
 use crate::report::bell::{self, Bell, Cause};
 use crate::report::look::{OpenContext, look};
@@ -75,7 +75,6 @@ pub fn forget_in_child() {
     CHILD.store(true, Ordering::Relaxed);
     STATE.store(ptr::null_mut(), Ordering::Relaxed);
     bell::forget();
-    ended::forget_in_child();
 }
 
 /// A context of `task` of `tasks` is being opened: it is reported from now on. The first one starts
@@ -87,7 +86,7 @@ pub fn enlist(
     (task, tasks): (Task, u32),
     config: ReportConfig,
     thread_config: ThreadConfig,
-    env: &Env<'_>,
+    link: &Link,
 ) {
     note_thread();
     let mut state = state().lock();
@@ -99,13 +98,15 @@ pub fn enlist(
     bell::set_stall(config.stall);
     let reporter = Arc::new(Reporter { bell, ended: AtomicBool::new(false) });
     let socket =
-        if CHILD.load(Ordering::Relaxed) { None } else { LauncherSocket::from_env(env).map(Arc::new) };
+        if CHILD.load(Ordering::Relaxed) { None } else { LauncherSocket::from_env(link.env()).map(Arc::new) };
     if let Some(socket) = &socket {
         socket.send(&FromTask::Enter { pid: std::process::id() as i32, task, tasks });
     }
     state.socket.clone_from(&socket);
-    let shared = reporter.clone();
-    if let Ok(thread) = thread::spawn("lapi-report", thread_config, move || run(&shared, socket, tasks)) {
+    let (shared, ends) = (reporter.clone(), link.ends().clone());
+    if let Ok(thread) =
+        thread::spawn("lapi-report", thread_config, move || run(&shared, socket, tasks, &ends))
+    {
         state.thread = Some((reporter, thread));
         if let Some(signal) = config.signal {
             bell::install_handler(signal);
@@ -166,7 +167,7 @@ struct Reporter {
     ended: AtomicBool,
 }
 
-fn run(reporter: &Reporter, mut socket: Option<Arc<LauncherSocket>>, tasks: u32) {
+fn run(reporter: &Reporter, mut socket: Option<Arc<LauncherSocket>>, tasks: u32, ends: &Ends) {
     let stall = bell::stall();
     let timeout = (!stall.is_zero()).then(|| (stall / 4).clamp(LOOK.0, LOOK.1 * (tasks / 64).clamp(1, 4)));
     let mut watched = Vec::new();
@@ -185,8 +186,8 @@ fn run(reporter: &Reporter, mut socket: Option<Arc<LauncherSocket>>, tasks: u32)
             match message {
                 FromLauncher::Ask(number) => asked = Some(number),
                 FromLauncher::Look(number) => looked = Some(number),
-                FromLauncher::Ended(tasks) => ended::store(0..u32::MAX, &tasks),
-                FromLauncher::EndedAmong(among, tasks) => ended::store(among, &tasks),
+                FromLauncher::Ended(tasks) => ends.store(0..u32::MAX, &tasks),
+                FromLauncher::EndedAmong(among, tasks) => ends.store(among, &tasks),
             }
         }
         if reporter.ended.load(Ordering::Acquire) {

@@ -8,6 +8,7 @@ use crate::engine::context::waiters::WaitPolicy;
 use crate::error::Log;
 use crate::job::Hosts;
 use crate::job::addresses::Addresses;
+use crate::job::ended::Ends;
 use crate::transport::Task;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32};
@@ -72,6 +73,8 @@ pub struct Options {
     pub level: lapi_lib_t,
     /// After how long without progress a waiting call reports that; zero: never.
     pub stall: Duration,
+    /// The tasks that have ended, as the launcher reports them.
+    pub ends: Arc<Ends>,
     /// Where messages go.
     pub log: Log,
     /// Who decides what follows from events.

@@ -14,7 +14,6 @@ use crate::engine::progress::dispatcher::{advance_collective, turn};
 use crate::engine::transfer::flow;
 use crate::engine::transfer::send::send_control;
 use crate::error::{Error, Result};
-use crate::job::ended;
 use crate::proto::before;
 use crate::proto::liveness::Verdict;
 use crate::proto::ops::Op;
@@ -289,7 +288,7 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
     if closed && !core.ending && since(core.peers.leaves(peer, moment())) < LEAVE {
         return;
     }
-    let how = match (core.transport.standing(peer).absence, ended::of(peer)) {
+    let how = match (core.transport.standing(peer).absence, core.options.ends.of(peer)) {
         _ if closed => "has left the job".to_owned(),
         (_, Some(end)) => end.to_string(),
         (Some(absence), None) => absence,

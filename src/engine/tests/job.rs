@@ -10,7 +10,7 @@ use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Core};
 use crate::engine::progress::{closing, completion_threads, dispatcher, interrupt_thread, lost_peers};
 use crate::error::Log;
-use crate::job::Hosts;
+use crate::job::{Hosts, ended};
 use crate::proto::pieces::MOST;
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, NetworkHandle, network};
@@ -167,6 +167,7 @@ fn open_one(
         networks: Vec::new(),
         give_up: true,
         stall: Duration::ZERO,
+        ends: Arc::new(ended::Ends::of_none()),
         log: Log::none(),
         events: Arc::new(Reports),
         advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },

@@ -8,6 +8,7 @@
 mod driver;
 mod machine;
 
+use super::ended::Ends;
 use super::name::Key;
 use super::{Identity, Openings, channel};
 use crate::abi::LAPI_ERR_SHM_SETUP;
@@ -36,6 +37,8 @@ pub struct Settings<'a> {
     pub secret: Option<&'a [u8]>,
     /// How often the tasks have opened the instance.
     pub openings: Openings,
+    /// The tasks that have ended, as the launcher reports them.
+    pub ends: Arc<Ends>,
     /// Which opening this is.
     pub opening: u32,
     /// What this task sends about itself; the fields that connecting knows better are
@@ -101,7 +104,7 @@ impl Connections {
         site: Site,
         start: impl FnOnce(Service) -> Result<Box<dyn FnOnce() + Send>>,
     ) -> Result<Self> {
-        let Settings { openings, opening, .. } = settings;
+        let (openings, opening) = (settings.openings.clone(), settings.opening);
         let me = settings.identity.task;
         let shared = Self::listen(settings, site, opening)?;
         let join = start(Service(shared.clone()))?;
@@ -135,6 +138,7 @@ impl Connections {
             site,
             poll: poll.clone(),
             openings: settings.openings,
+            ends: settings.ends,
             init_timeout: settings.init_timeout,
             info_level: settings.info_level,
             log: settings.log,

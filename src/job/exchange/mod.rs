@@ -32,7 +32,9 @@ use crate::config::{Env, given};
 use crate::error::{Error, Result};
 use crate::job::board::Board;
 use crate::job::derive::Secret;
+use crate::job::ended::Ends;
 use crate::job::identity::{self, Identity};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
@@ -98,22 +100,50 @@ pub struct Turn {
     pub opening: u32,
 }
 
+/// The conversations of this process, as one task, with its launcher: one each, for all exchanges.
+#[derive(Default)]
+pub(in crate::job) struct Conversations {
+    pmi1: Arc<pmi1::Conversation>,
+    pmix: pmix::Conversation,
+    /// How many exchanges of launchers were opened: a part of each key.
+    openings: AtomicU32,
+}
+
+impl Conversations {
+    /// Ends them, in the process that has begun them.
+    pub(in crate::job) fn end(&self) {
+        self.pmi1.end();
+        self.pmix.end();
+    }
+}
+
+/// What an exchange goes by.
+#[derive(Clone, Copy)]
+pub(in crate::job) struct Means<'a> {
+    /// The variables that describe the launcher.
+    pub(in crate::job) env: &'a Env<'a>,
+    /// The tasks that have ended.
+    pub(in crate::job) ends: &'a Arc<Ends>,
+    pub(in crate::job) conversations: &'a Conversations,
+}
+
 /// Opens the exchange that the launcher of this job offers; `None` when it offers none.
 ///
 /// # Errors
 /// `LAPI_ERR_CSS_LOAD_FAILED`: the launcher's exchange cannot be used. `LAPI_ERR_NO_CONNECTIVITY`:
 /// the launcher has not replied by `deadline`.
-pub fn open(
+pub(in crate::job) fn open(
     identity: &Identity,
     turn: Turn,
-    env: &Env<'_>,
+    means: Means<'_>,
     deadline: Instant,
 ) -> Result<Option<Box<dyn Exchange>>> {
+    let Means { env, ends, conversations } = means;
     if identity.tasks == 1 {
         return Ok(None);
     }
     if let Some(board) = Board::from_env(env, &identity.key, identity.tasks) {
-        return Ok(Some(Box::new(poe::Poe::new(board, identity.task, identity.tasks, turn))));
+        return Ok(Some(Box::new(poe::Poe::new(board, identity.task, identity.tasks, turn, ends.clone()))));
     }
     let mpi = mpi::State::of_this_process();
     if mpi == mpi::State::Initialized
@@ -122,10 +152,10 @@ pub fn open(
         return Ok(Some(Box::new(exchange)));
     }
     let Some(launcher) = offered(identity.tasks, mpi, env) else { return Ok(None) };
-    let opening = OPENINGS.fetch_add(1, Ordering::Relaxed) + 1;
+    let opening = conversations.openings.fetch_add(1, Ordering::Relaxed) + 1;
     Ok(Some(match launcher {
-        Launcher::Pmi1 => Box::new(pmi1::open(identity, opening, env, deadline)?),
-        Launcher::Pmix => Box::new(pmix::open(identity, opening)?),
+        Launcher::Pmi1 => Box::new(pmi1::open(identity, opening, env, &conversations.pmi1, deadline)?),
+        Launcher::Pmix => Box::new(pmix::open(identity, opening, &conversations.pmix)?),
         Launcher::Slurm => Box::new(slurm::open(identity, opening, env)?),
     }))
 }
@@ -137,9 +167,6 @@ pub fn is_offered(identity: &Identity, env: &Env<'_>) -> bool {
         || mpi == mpi::State::Initialized
         || offered(identity.tasks, mpi, env).is_some()
 }
-
-/// How many exchanges of launchers this process has opened: a part of each key.
-static OPENINGS: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Launcher {

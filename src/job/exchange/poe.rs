@@ -5,11 +5,12 @@
 use super::{Exchange, Turn, failed, late, unpublished};
 use crate::error::Result;
 use crate::job::board::Board;
-use crate::job::ended;
+use crate::job::ended::Ends;
 use crate::wire::board::Word;
 use crate::wire::exchange::{Values, decode_values, encode_values};
 use crate::wire::frame::Task;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The pause after a look at values that are not there yet, at first and at most.
@@ -21,6 +22,7 @@ pub(super) struct Poe {
     me: Task,
     tasks: u32,
     turn: Turn,
+    ends: Arc<Ends>,
     own: Values,
     /// What the others had published when the last fence was complete.
     seen: BTreeMap<Task, Values>,
@@ -30,8 +32,8 @@ pub(super) struct Poe {
 }
 
 impl Poe {
-    pub(super) fn new(board: Board, me: Task, tasks: u32, turn: Turn) -> Self {
-        Self { board, me, tasks, turn, own: Values::new(), seen: BTreeMap::new(), fences: 0 }
+    pub(super) fn new(board: Board, me: Task, tasks: u32, turn: Turn, ends: Arc<Ends>) -> Self {
+        Self { board, me, tasks, turn, ends, own: Values::new(), seen: BTreeMap::new(), fences: 0 }
     }
 
     fn values(&self, task: Task) -> Option<Values> {
@@ -69,7 +71,7 @@ impl Exchange for Poe {
             if missing == self.tasks {
                 return Ok(());
             }
-            if let Some(end) = ended::of(missing).filter(|end| end.was_never_ready()) {
+            if let Some(end) = self.ends.of(missing).filter(|end| end.was_never_ready()) {
                 return Err(late(format!("task {missing} {end}")));
             }
             if self.board.read(Word::Ended, missing) == Some(1)
@@ -118,7 +120,10 @@ mod tests {
         let env = |name: &str| (name == "LAPI_JOB_FD").then(|| value.clone());
         let turn = Turn { instance: 1, opening: 2 };
         let mut tasks: Vec<Poe> = (0..3)
-            .map(|me| Poe::new(Board::from_env(&env, "MP_PARTITION 9", 3).expect("the board"), me, 3, turn))
+            .map(|me| {
+                let board = Board::from_env(&env, "MP_PARTITION 9", 3).expect("the board");
+                Poe::new(board, me, 3, turn, Arc::new(Ends::of_none()))
+            })
             .collect();
         for task in &mut tasks {
             task.publish("number", &[task.me as u8]).expect("room");
@@ -126,7 +131,7 @@ mod tests {
         }
         let soon = Instant::now() + Duration::from_millis(20);
         let board = Board::from_env(&env, "MP_PARTITION 9", 3).expect("the board");
-        let mut alone = Poe::new(board, 0, 3, Turn { instance: 2, opening: 2 });
+        let mut alone = Poe::new(board, 0, 3, Turn { instance: 2, opening: 2 }, Arc::new(Ends::of_any_job()));
         let late = alone.fence(soon).expect_err("two have published nothing");
         assert!(late.to_string().contains("task 1 has not called LAPI_Init"), "{late}");
         let end = Instant::now() + Duration::from_secs(20);

@@ -21,10 +21,10 @@ pub use standalone::{Listing, Way};
 
 use crate::abi::{LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
 use crate::base::thread::ThreadConfig;
-use crate::config::{self, Config, Euilib, UseShm};
+use crate::config::{Config, Euilib, UseShm};
 use crate::error::{Log, Result};
 use crate::job::addresses::Addresses;
-use crate::job::{Hosts, Identity, Openings};
+use crate::job::{Hosts, Identity, Link, Openings};
 use crate::transport::Transport;
 use crate::transport::shm::ShmTransport;
 
@@ -55,7 +55,8 @@ struct Joining<'a> {
     instance: u32,
     thread_config: ThreadConfig,
     log: &'a Log,
-    openings: Openings,
+    link: &'a Link,
+    openings: &'a Openings,
     /// Which opening of the instance this is.
     opening: u32,
     /// This process joins it in the place of one that has died.
@@ -75,7 +76,7 @@ pub fn join(
     instance: usize,
     thread_config: ThreadConfig,
     listing: Option<&mut dyn Listing>,
-    log: &Log,
+    (link, log): (&Link, &Log),
 ) -> Result<Joined> {
     let (me, tasks, instance) = (identity.task, identity.tasks, instance as u32);
     if tasks == 1 {
@@ -89,7 +90,7 @@ pub fn join(
             addresses: None,
         });
     }
-    let openings = Openings::from_env(&config::process_env, &identity.key, tasks, instance);
+    let openings = &link.openings(&identity.key, tasks, instance);
     let rejoined = openings.rejoin(me);
     let opening = rejoined.unwrap_or_else(|| openings.open(me));
     let replaces = rejoined.is_some();
@@ -101,12 +102,13 @@ pub fn join(
         instance,
         thread_config,
         log,
+        link,
         openings,
         opening,
         replaces,
         ignores_addresses,
     };
-    let listing = listing.filter(|_| standalone::is_meant(config, identity));
+    let listing = listing.filter(|_| standalone::is_meant(&place));
     let joined = if let Some(listing) = listing {
         standalone::open(&place, listing)
     } else if config.use_shm == UseShm::No || !identity.is_on_one_machine() {

@@ -8,7 +8,7 @@ use super::rails::{CARD, process};
 use super::{Joined, Joining, fabric, shared_memory, udp};
 use crate::abi::{LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, UDP_DEV};
 use crate::base::process::Process;
-use crate::config::{self, Euilib, UseShm};
+use crate::config::{Env, Euilib, UseShm};
 use crate::error::{Error, Result};
 use crate::job::Hosts;
 use crate::job::exchange::{self, Exchange};
@@ -32,14 +32,13 @@ const OFFER: &str = "offer";
 /// `LAPI_ERR_NO_UDP_HNDLR`: no launcher, and UDP is wanted. `LAPI_ERR_SHM_SETUP`: LAPI_USE_SHM is
 /// `only`, and there is more than one host.
 pub(super) fn open(place: &Joining<'_>) -> Result<Joined> {
-    let Joining { config, identity, instance, opening, .. } = *place;
+    let Joining { config, identity, link, instance, opening, .. } = *place;
     let deadline = Instant::now() + config.init_timeout;
     let turn = exchange::Turn { instance, opening };
-    let mut exchange =
-        exchange::open(identity, turn, &config::process_env, deadline)?.ok_or_else(|| no_exchange(place))?;
+    let mut exchange = link.exchange(identity, turn, deadline)?.ok_or_else(|| no_exchange(place))?;
     let before = if place.replaces { card_before(&mut *exchange, identity.task) } else { None };
     let configured = config.job_secret.as_ref().and_then(|secret| secret.as_bytes().try_into().ok());
-    let (offered, sockets) = with_sockets(Offered::of(place));
+    let (offered, sockets) = with_sockets(Offered::of(place), link.env());
     let ports = sockets.ports();
     let (own, card) = match &before {
         Some(before) => open_again(place, &offered, before)?,
@@ -163,8 +162,8 @@ impl Offered {
 
 /// Where this task answers those that try its candidates. Without sockets it cannot take part in a
 /// network; the others learn of it, and tasks of one host may need none.
-fn with_sockets(offered: Result<Offered>) -> (Result<Offered>, Sockets) {
-    let opened = offered.and_then(|offered| Ok((Sockets::open(offered.carrier)?, offered)));
+fn with_sockets(offered: Result<Offered>, env: &Env<'_>) -> (Result<Offered>, Sockets) {
+    let opened = offered.and_then(|offered| Ok((Sockets::open(offered.carrier, env)?, offered)));
     match opened {
         Ok((sockets, offered)) => (Ok(offered), sockets),
         Err(why) => (Err(why), Sockets::None),

@@ -9,7 +9,7 @@ use crate::base::process::Process;
 use crate::base::random::random;
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::thread::{self, ThreadConfig};
-use crate::config::{self, ShmAttach};
+use crate::config::ShmAttach;
 use crate::error::Result;
 use crate::job::{Connections, connect};
 use crate::transport::shm::remote::{self, CrossMemory};
@@ -28,7 +28,7 @@ pub(super) fn open(
     secret: Option<&[u8]>,
     processes: Box<[Process]>,
 ) -> Result<ShmTransport> {
-    let Joining { config, identity, instance, thread_config, log, openings, opening, .. } = *place;
+    let Joining { config, identity, instance, thread_config, log, link, openings, opening, .. } = *place;
     // Each task that this one connects with takes two descriptors, and more for a moment. If there
     // are not enough, connecting reports that.
     let _ = open_files::allow(4 * u64::from(here) + 64);
@@ -43,7 +43,8 @@ pub(super) fn open(
         identity,
         instance,
         secret,
-        openings,
+        openings: openings.clone(),
+        ends: link.ends().clone(),
         opening,
         hello,
         init_timeout: config.init_timeout,
@@ -89,7 +90,8 @@ fn hint(place: &Joining<'_>) -> Option<String> {
                       expected on this machine; MP_EUILIB=ip uses them";
         return Some(detail.to_owned());
     }
-    let by_hand = config::process_env("MP_CHILD").is_some() && config::process_env("MP_PARTITION").is_none();
+    let env = place.link.env();
+    let by_hand = env("MP_CHILD").is_some() && env("MP_PARTITION").is_none();
     by_hand.then(|| {
         format!(
             "MP_PARTITION is not set; tasks that are started by hand from several shells need the same value of it in \

@@ -53,8 +53,8 @@ pub trait Listing {
 }
 
 /// Whether addresses of the program are used: no launcher has any.
-pub(super) fn is_meant(config: &Config, identity: &Identity) -> bool {
-    config.euilib != Some(Euilib::Us) && !exchange::is_offered(identity, &config::process_env)
+pub(super) fn is_meant(place: &Joining<'_>) -> bool {
+    place.config.euilib != Some(Euilib::Us) && !exchange::is_offered(place.identity, place.link.env())
 }
 
 /// Opens shared memory to the tasks of this host, and UDP to the others. Waits for none of them.
@@ -94,7 +94,7 @@ pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joi
         let detail = format!("{} hosts for {} tasks, and LAPI_USE_SHM=only", hosts.count(), identity.tasks);
         return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
     }
-    let secret = derived(place, &own_secret(config, one_host)?, &numbered(keys));
+    let secret = derived(place, &own_secret(place, one_host)?, &numbered(keys));
     let socket = match early.filter(|_| local == Some(own)) {
         Some(socket) => socket,
         None => open_port(own)?,
@@ -123,7 +123,7 @@ pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joi
         addresses: addresses.clone(),
         here: here.clone(),
         processes: vec![Process::default(); identity.tasks as usize].into(),
-        openings: place.openings,
+        openings: place.openings.clone(),
     };
     let mut far = UdpTransport::new(&settings, Box::new(socket), Box::new(directory))?;
     if shares && hosts.count() < identity.tasks {
@@ -183,7 +183,8 @@ fn check_own(config: &Config, identity: &Identity, own: SocketAddr, all: &[Inter
 }
 
 /// What the user's tasks know, and no other process.
-fn own_secret(config: &Config, one_host: bool) -> Result<Secret> {
+fn own_secret(place: &Joining<'_>, one_host: bool) -> Result<Secret> {
+    let config = place.config;
     let configured = config.job_secret.as_ref().and_then(|secret| secret.as_bytes().try_into().ok());
     if let Some(secret) = configured {
         return Ok(secret);
@@ -191,7 +192,7 @@ fn own_secret(config: &Config, one_host: bool) -> Result<Secret> {
     if config.net_security == NetSecurity::None {
         return Ok(Secret::default());
     }
-    let path = key_file::path();
+    let path = key_file::path(place.link.env());
     if let Some(path) = &path {
         if let Some(secret) = key_file::read(path)? {
             return Ok(secret);
@@ -219,7 +220,7 @@ fn own_secret(config: &Config, one_host: bool) -> Result<Secret> {
 /// The job's secret: tasks that do not agree upon what follows have different ones.
 fn derived(place: &Joining<'_>, secret: &Secret, hosts: &[u32]) -> Secret {
     let Joining { config, identity, instance, .. } = *place;
-    let partition = config::given(&config::process_env, "MP_PARTITION").unwrap_or_default();
+    let partition = config::given(place.link.env(), "MP_PARTITION").unwrap_or_default();
     let shares = config.use_shm != UseShm::No;
     let hosts: Vec<u8> = hosts.iter().flat_map(|host| host.to_le_bytes()).collect();
     let numbers = [identity.tasks, instance, shares.into()].map(u32::to_le_bytes).concat();

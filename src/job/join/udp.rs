@@ -168,7 +168,7 @@ mod tests {
     use crate::error::Log;
     use crate::job::exchange::memory::{InMemory, Table};
     use crate::job::secret::{Offer, Secret};
-    use crate::job::{Identity, Openings};
+    use crate::job::{Identity, Link};
     use std::net::UdpSocket;
     use std::time::Instant;
 
@@ -234,14 +234,15 @@ mod tests {
         /// long, receives at `other`.
         fn task(&self, me: Task, other: SocketAddr) -> (Box<dyn Transport>, SocketAddr) {
             let (config, identity) = (config(&[]), identity(me));
-            let openings = Openings::from_env(&|_| None, "notices", 2, 0);
+            let link = Link::none();
             let place = Joining {
                 config: &config,
                 identity: &identity,
                 instance: 0,
                 thread_config: ThreadConfig::PLAIN,
                 log: &Log::none(),
-                openings,
+                link: &link,
+                openings: &link.openings("notices", 2, 0),
                 opening: 1,
                 replaces: false,
                 ignores_addresses: false,

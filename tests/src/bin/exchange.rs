@@ -12,16 +12,20 @@
 
 use openlapi::config::process_env;
 use openlapi::error::Error;
-use openlapi::job::exchange::{self, Exchange, Turn};
+use openlapi::job::Link;
+use openlapi::job::exchange::{Exchange, Turn};
 use openlapi::job::host::Host;
 use openlapi::job::identity::Identity;
 use openlapi::job::secret::Offer;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How many exchanges this process has opened.
 static OPENINGS: AtomicU32 = AtomicU32::new(0);
+static LINK: OnceLock<Link> = OnceLock::new();
+static ENDS: Once = Once::new();
 
 fn main() {
     let identity = Identity::from_env(&process_env).expect("a task of a job");
@@ -74,7 +78,18 @@ fn deadline() -> Instant {
 
 fn open(identity: &Identity) -> Result<Option<Box<dyn Exchange>>, Error> {
     let turn = Turn { instance: 0, opening: OPENINGS.fetch_add(1, Ordering::Relaxed) + 1 };
-    exchange::open(identity, turn, &process_env, deadline())
+    let link = LINK.get_or_init(|| Link::new(process_env));
+    let opened = link.exchange(identity, turn, deadline());
+    // As LAPI does once the conversation with the launcher may have begun.
+    ENDS.call_once(|| {
+        // SAFETY: the function stays as long as the program.
+        unsafe { libc::atexit(end) };
+    });
+    opened
+}
+
+extern "C" fn end() {
+    LINK.get().into_iter().for_each(Link::leave);
 }
 
 fn configured() -> Option<[u8; 16]> {

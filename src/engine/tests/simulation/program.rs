@@ -19,6 +19,7 @@ use crate::engine::context::{Context, Held};
 use crate::engine::progress::{closing, completion_threads, interrupt_thread};
 use crate::error::Log;
 use crate::job::Hosts;
+use crate::job::ended::Ends;
 use crate::transport::Task;
 use crate::transport::coalescing::Coalescing;
 use crate::transport::udp::{UdpSettings, UdpTransport};
@@ -102,6 +103,7 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
         replaces: life > 1,
         give_up: true,
         stall: Duration::ZERO,
+        ends: Arc::new(Ends::of_none()),
         log: Log::none(),
         events: Arc::new(Reports),
         advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },

@@ -17,6 +17,7 @@ use crate::base::process::Process;
 use crate::error::{Log, Result};
 use crate::job::Openings;
 use crate::job::channel::{Channel, Listener};
+use crate::job::ended::Ends;
 use crate::job::name::Key;
 use crate::transport::Task;
 use crate::transport::shm::connection::{Accepted, Offer, Site};
@@ -39,6 +40,7 @@ pub(super) struct DriverParts {
     pub(super) site: Site,
     pub(super) poll: Arc<OwnedFd>,
     pub(super) openings: Openings,
+    pub(super) ends: Arc<Ends>,
     pub(super) init_timeout: Duration,
     pub(super) info_level: u8,
     pub(super) log: Log,

@@ -4,7 +4,6 @@ use super::Driver;
 use super::hindrance::Step;
 use crate::base::limits;
 use crate::error::Error;
-use crate::job::ended;
 use crate::transport::shm::connection::Absence;
 use crate::transport::{PeerState, Task};
 use crate::wire::hello::{Hello, NO_EPOCH};
@@ -30,7 +29,7 @@ impl Driver {
             // It listens: its silence counts like that of any other.
             return absence(PeerState::Up, "is being connected");
         }
-        if let Some(end) = ended::of(task) {
+        if let Some(end) = self.place.ends.of(task) {
             let state = if end.stage == Stage::Left { PeerState::Closed } else { PeerState::Dead };
             return absence(state, &end.to_string());
         }

@@ -1,9 +1,7 @@
-//! The descriptor `PMI_FD`: one conversation of the process with its launcher, for all exchanges
-//! of the process.
+//! The descriptor `PMI_FD`: one conversation of the task with its launcher, for all its exchanges.
 
 use super::super::{failed, late, mpi};
 use super::wire::{Fault, Incoming, Reply, Request};
-use crate::base::at_exit;
 use crate::base::descriptor::Foreign;
 use crate::error::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -13,12 +11,9 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// The conversation of this process. Only [`with`] and the end of the process use it.
-static CONNECTION: Mutex<Option<Connection>> = Mutex::new(None);
-
-/// The process that has said "init", and says "finalize" at its end: without it the launcher calls
-/// the end abnormal.
-static SAYS_FINALIZE: at_exit::Registered = at_exit::Registered::by_none();
+/// The conversation of a task with its launcher, once it has begun.
+#[derive(Default)]
+pub(in super::super) struct Conversation(Mutex<Option<Connection>>);
 
 /// How long the end of the process waits for the launcher.
 const FINALIZE_PATIENCE: Duration = Duration::from_secs(5);
@@ -38,25 +33,52 @@ pub(super) struct Connection {
     broken: Option<Error>,
 }
 
-/// Does something with the conversation, which begins now if it has not begun yet. `value` is
-/// that of `PMI_FD`.
-pub(super) fn with<T>(
-    value: &str,
-    deadline: Instant,
-    action: impl FnOnce(&mut Connection) -> Result<T>,
-) -> Result<T> {
-    let mut connection = CONNECTION.lock().unwrap_or_else(PoisonError::into_inner);
-    let begun = match &mut *connection {
-        Some(begun) => begun,
-        none => none.insert(Connection::begin(value, deadline)?),
-    };
-    if begun.process != std::process::id() {
-        return Err(failed("PMI-1: this is a forked child of the process that uses PMI_FD"));
+impl Conversation {
+    /// Does something with the conversation, which begins now if it has not begun yet. `value` is
+    /// that of `PMI_FD`.
+    pub(super) fn with<T>(
+        &self,
+        value: &str,
+        deadline: Instant,
+        action: impl FnOnce(&mut Connection) -> Result<T>,
+    ) -> Result<T> {
+        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = match &mut *connection {
+            Some(begun) => begun,
+            none => none.insert(Connection::begin(value, deadline)?),
+        };
+        if begun.process != std::process::id() {
+            return Err(failed("PMI-1: this is a forked child of the process that uses PMI_FD"));
+        }
+        if let Some(why) = &begun.broken {
+            return Err(why.clone());
+        }
+        action(begun)
     }
-    if let Some(why) = &begun.broken {
-        return Err(why.clone());
+
+    /// Says "finalize", in the process that has said "init": without it the launcher calls the end
+    /// of this task abnormal, and ends the others.
+    pub(in super::super) fn end(&self) {
+        // Another thread that is in the middle of a request does not have its reply taken away.
+        let mut connection = match self.0.try_lock() {
+            Ok(connection) => connection,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        if connection.as_ref().is_none_or(|begun| begun.process != std::process::id()) {
+            return;
+        }
+        // An MPI library that was initialised later has said "init", too: "finalize" is its to say,
+        // and may have been said.
+        if matches!(mpi::State::of_this_process(), mpi::State::Initialized | mpi::State::Finalized) {
+            return;
+        }
+        if let Some(mut begun) = connection.take()
+            && begun.broken.is_none()
+        {
+            let _ = begun.ask(Request::Finalize, Instant::now() + FINALIZE_PATIENCE);
+        }
     }
-    action(begun)
 }
 
 impl Connection {
@@ -76,7 +98,6 @@ impl Connection {
             broken: None,
         };
         new.ask(Request::Init, deadline)?;
-        at_exit::run(&SAYS_FINALIZE, say_finalize);
         let maxes = new.ask(Request::GetMaxes, deadline)?;
         let (key, value) = (maxes.number("keylen_max"), maxes.number("vallen_max"));
         // The launcher counts a zero byte at the end.
@@ -199,27 +220,4 @@ fn wait(fd: BorrowedFd<'_>, event: PollFlags, deadline: Instant) -> std::result:
     // What it returns does not matter: the caller tries again, and the deadline counts.
     let _ = rustix::event::poll(&mut [PollFd::new(&fd, event)], Some(&limit));
     Ok(())
-}
-
-/// Without it, the launcher calls the end of this task abnormal, and ends the others.
-extern "C" fn say_finalize() {
-    if !SAYS_FINALIZE.is_this_process() {
-        return;
-    }
-    // An MPI library that was initialised later has said "init", too: "finalize" is its to say, and
-    // may have been said.
-    if matches!(mpi::State::of_this_process(), mpi::State::Initialized | mpi::State::Finalized) {
-        return;
-    }
-    // Another thread that is in the middle of a request does not have its reply taken away.
-    let mut connection = match CONNECTION.try_lock() {
-        Ok(connection) => connection,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return,
-    };
-    if let Some(mut begun) = connection.take()
-        && begun.broken.is_none()
-    {
-        let _ = begun.ask(Request::Finalize, Instant::now() + FINALIZE_PATIENCE);
-    }
 }

@@ -17,6 +17,8 @@ use crate::config::{Env, given};
 use crate::error::{Error, Result};
 use crate::job::identity::Identity;
 use connection::Connection;
+pub(super) use connection::Conversation;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::{LONGEST_REQUEST, Request};
 
@@ -24,8 +26,8 @@ use wire::{LONGEST_REQUEST, Request};
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One exchange.
-#[derive(Debug)]
 pub(super) struct Pmi1 {
+    conversation: Arc<Conversation>,
     /// The value of `PMI_FD`.
     descriptor: String,
     task: u32,
@@ -37,10 +39,16 @@ pub(super) struct Pmi1 {
 /// # Errors
 /// `LAPI_ERR_CSS_LOAD_FAILED`: `PMI_FD` is not what it should be. `LAPI_ERR_NO_CONNECTIVITY`
 /// at the deadline.
-pub(super) fn open(identity: &Identity, opening: u32, env: &Env<'_>, deadline: Instant) -> Result<Pmi1> {
+pub(super) fn open(
+    identity: &Identity,
+    opening: u32,
+    env: &Env<'_>,
+    conversation: &Arc<Conversation>,
+    deadline: Instant,
+) -> Result<Pmi1> {
     let descriptor = given(env, "PMI_FD").unwrap_or_default();
-    connection::with(&descriptor, deadline, |_| Ok(()))?;
-    Ok(Pmi1 { descriptor, task: identity.task, opening })
+    conversation.with(&descriptor, deadline, |_| Ok(()))?;
+    Ok(Pmi1 { conversation: conversation.clone(), descriptor, task: identity.task, opening })
 }
 
 impl Pmi1 {
@@ -63,7 +71,7 @@ impl Exchange for Pmi1 {
             return Err(too_long(key, value.len()));
         }
         let deadline = Instant::now() + TIMEOUT;
-        connection::with(&self.descriptor, deadline, |connection| {
+        self.conversation.with(&self.descriptor, deadline, |connection| {
             let kvsname = connection.kvsname.clone();
             let longest_key = self.key(connection, self.task, key, 99_999)?;
             let around = Request::Put { kvsname: &kvsname, key: &longest_key, value: "" }.line().len();
@@ -80,14 +88,14 @@ impl Exchange for Pmi1 {
     }
 
     fn fence(&mut self, deadline: Instant) -> Result<()> {
-        connection::with(&self.descriptor, deadline, |connection| {
+        self.conversation.with(&self.descriptor, deadline, |connection| {
             connection.ask(Request::BarrierIn, deadline).map(drop)
         })
     }
 
     fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
         let deadline = Instant::now() + TIMEOUT;
-        connection::with(&self.descriptor, deadline, |connection| {
+        self.conversation.with(&self.descriptor, deadline, |connection| {
             let kvsname = connection.kvsname.clone();
             let mut whole = pieces::Whole::default();
             for piece in 0.. {

@@ -1,6 +1,5 @@
 //! Against a launcher of our own on a pair of sockets; the real ones are in
-//! `tests/tests/launchers/exchange.rs`. One conversation per process: these tests call the
-//! connection's interface in one test.
+//! `tests/tests/launchers/exchange.rs`.
 
 use super::*;
 use std::collections::HashMap;
@@ -57,20 +56,23 @@ fn serve(stream: UnixStream) -> thread::JoinHandle<Vec<String>> {
 fn a_conversation() {
     let soon = || Instant::now() + Duration::from_secs(20);
     let identity = Identity { tasks: 2, ..Identity::alone() };
+    let conversation = Arc::default();
     for (value, why) in [("x", "no descriptor"), ("-1", "no descriptor"), ("999999", "not an open socket")] {
-        let error = open(&identity, 1, &|_| Some(value.to_owned()), soon()).unwrap_err();
+        let error =
+            open(&identity, 1, &|_| Some(value.to_owned()), &conversation, soon()).err().expect("an error");
         assert!(error.detail.contains(why) && error.detail.contains(value), "{}", error.detail);
     }
     let file = std::fs::File::open("/dev/null").expect("a file");
-    let error = open(&identity, 1, &|_| Some(file.as_raw_fd().to_string()), soon()).unwrap_err();
+    let error = open(&identity, 1, &|_| Some(file.as_raw_fd().to_string()), &conversation, soon());
+    let error = error.err().expect("an error");
     assert!(error.detail.contains("not an open socket"), "{}", error.detail);
 
     let (own, launchers) = UnixStream::pair().expect("a pair of sockets");
     let launcher = serve(launchers);
     let env = |name: &str| (name == "PMI_FD").then(|| own.as_raw_fd().to_string());
     let value: Vec<u8> = (0..5000_u32).map(|at| (at * 7) as u8).collect();
-    let mut first = open(&identity, 1, &env, soon()).expect("the launcher replies");
-    let mut second = open(&identity, 2, &env, soon()).expect("one conversation");
+    let mut first = open(&identity, 1, &env, &conversation, soon()).expect("the launcher replies");
+    let mut second = open(&identity, 2, &env, &conversation, soon()).expect("one conversation");
     first.publish("address", &value).expect("it is taken");
     second.publish("address", b"other").expect("it is taken");
     first.publish("empty", b"").expect("it is taken");

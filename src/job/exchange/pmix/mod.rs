@@ -9,7 +9,6 @@ mod library;
 mod ranks;
 
 use super::{Exchange, failed, late, unpublished};
-use crate::base::at_exit;
 use crate::base::sync::Mutex;
 use crate::error::Result;
 use crate::job::identity::Identity;
@@ -17,12 +16,22 @@ use library::{Library, Outcome, Proc};
 use ranks::Ranks;
 use std::time::{Duration, Instant};
 
-/// PMIx as this process has initialised it.
-static INITIALIZED: Mutex<Option<Initialized>> = Mutex::new(None);
+/// PMIx as it was initialised for a task of this process.
+#[derive(Default)]
+pub(super) struct Conversation(Mutex<Option<Initialized>>);
 
-/// The process that calls PMIx_Finalize at its end: launchers call the end of a task abnormal when
-/// it has begun a conversation with them and not ended it.
-static FINALIZES: at_exit::Registered = at_exit::Registered::by_none();
+impl Conversation {
+    /// Calls PMIx_Finalize, in the process that has called PMIx_Init: launchers call the end of a
+    /// task abnormal when it has begun a conversation with them and not ended it.
+    pub(super) fn end(&self) {
+        let mut initialized = self.0.lock();
+        if initialized.is_some_and(|initialized| initialized.process == std::process::id())
+            && let Some(initialized) = initialized.take()
+        {
+            initialized.library.finalize();
+        }
+    }
+}
 
 /// How long a value that is there may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -48,12 +57,12 @@ pub(super) struct Pmix {
     ranks: Ranks,
 }
 
-/// Initialises PMIx, if this process has not yet done so for LAPI.
+/// Initialises PMIx, if that was not done yet for this task.
 ///
 /// # Errors
 /// `LAPI_ERR_CSS_LOAD_FAILED`: libpmix is missing, or there is no PMIx server.
-pub(super) fn open(identity: &Identity, opening: u32) -> Result<Pmix> {
-    let mut initialized = INITIALIZED.lock();
+pub(super) fn open(identity: &Identity, opening: u32, conversation: &Conversation) -> Result<Pmix> {
+    let mut initialized = conversation.0.lock();
     let process = std::process::id();
     let Initialized { library, me, .. } = match *initialized {
         Some(known) if known.process == process => known,
@@ -63,7 +72,6 @@ pub(super) fn open(identity: &Identity, opening: u32) -> Result<Pmix> {
             let me = library
                 .init()
                 .map_err(|status| failed(format!("PMIx_Init: {}", library.describe(status))))?;
-            at_exit::run(&FINALIZES, finalize);
             *initialized.insert(Initialized { library, me, process })
         }
     };
@@ -71,15 +79,6 @@ pub(super) fn open(identity: &Identity, opening: u32) -> Result<Pmix> {
     let mut exchange = Pmix { library, me, task, opening, ranks: Ranks::new(tasks) };
     exchange.put(&exchange.number(), &task.to_le_bytes())?;
     Ok(exchange)
-}
-
-/// Without it, the launcher calls the end of this task abnormal.
-extern "C" fn finalize() {
-    if FINALIZES.is_this_process()
-        && let Some(initialized) = INITIALIZED.lock().take()
-    {
-        initialized.library.finalize();
-    }
 }
 
 impl Pmix {

@@ -5,6 +5,7 @@ use super::trial::{PATIENCE, Progress, Step, Trial};
 use super::{tcp, udp};
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::thread::{self, Thread, ThreadConfig};
+use crate::config::Env;
 use crate::error::Result;
 use crate::job::join::agreed::failed;
 use std::io;
@@ -33,7 +34,7 @@ impl Sockets {
     ///
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: it has neither, or no port is free.
-    pub(in crate::job::join) fn open(carrier: Carrier) -> Result<Self> {
+    pub(in crate::job::join) fn open(carrier: Carrier, env: &Env<'_>) -> Result<Self> {
         let wildcards: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
         let datagrams = |at: IpAddr| {
             let socket = UdpSocket::bind(SocketAddr::new(at, 0))?;
@@ -42,7 +43,7 @@ impl Sockets {
         };
         match carrier {
             Carrier::None => Ok(Self::None),
-            Carrier::Tcp => both(wildcards.map(tcp::listen)).map(Self::Tcp),
+            Carrier::Tcp => both(wildcards.map(|at| tcp::listen(at, env))).map(Self::Tcp),
             Carrier::Udp => both(wildcards.map(datagrams)).map(Self::Udp),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::outcomes::Pair;
 use super::trial::{LENGTH, LOOK_AROUND, PATIENCE, Progress, REPEATED, Step, Trial};
+use crate::config::Env;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
@@ -48,8 +49,8 @@ pub(super) struct Connections {
 }
 
 /// Listens at any port that libfabric's provider would use: a firewall may let only those pass.
-pub(super) fn listen(at: IpAddr) -> io::Result<TcpListener> {
-    let port = |name: &str| std::env::var(name).ok().and_then(|text| text.trim().parse::<u16>().ok());
+pub(super) fn listen(at: IpAddr, env: &Env<'_>) -> io::Result<TcpListener> {
+    let port = |name: &str| env(name).and_then(|text| text.trim().parse::<u16>().ok());
     let range = port("FI_TCP_PORT_LOW_RANGE").zip(port("FI_TCP_PORT_HIGH_RANGE"));
     let range = range.filter(|(low, high)| *low > 0 && low <= high);
     let (low, high) = range.unwrap_or_default();

@@ -4,7 +4,7 @@ use super::*;
 use crate::base::clock::test_deadline;
 use crate::base::process::Process;
 use crate::job::connect::{Connections, Service, Settings};
-use crate::job::{Common, Identity, Openings};
+use crate::job::{Common, Identity, Link};
 use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome, Want};
 use crate::wire::hello::Hello;
 use std::process::{Command, Stdio};
@@ -30,15 +30,15 @@ fn begin_among(task: Task, key: &str, processes: &[Process], init_timeout: Durat
     let incarnation = u64::from_ne_bytes(crate::base::random::random());
     let (landmark, mark) = (landmark.address, landmark.mark);
     let hello = Hello { incarnation, landmark, mark, asymmetric, ..Hello::default() };
-    // All tasks are in this process, which must not count them as one: each is the first of a
-    // job of its own.
-    let openings = Openings::from_env(&|_| None, &format!("{key} {incarnation:x}"), tasks, task);
+    let link = Link::none();
+    let openings = link.openings(&key, tasks, 0);
     let settings = Settings {
         identity: &identity,
         instance: 0,
         secret: None,
-        openings,
+        ends: link.ends().clone(),
         opening: openings.open(task),
+        openings,
         hello,
         init_timeout,
         log: crate::error::Log::none(),

@@ -1,0 +1,249 @@
+//! A task of a job in this process, in Rust's terms.
+//!
+//! ```no_run
+//! # use openlapi::api::session::{Session, Settings};
+//! # use openlapi::api::{Events, Link};
+//! # use openlapi::job::{Common, Identity};
+//! # fn open(events: std::sync::Arc<dyn Events>) -> openlapi::error::Result<()> {
+//! let (key, source) = ("a job of this machine".to_owned(), "the program");
+//! let identity = Identity { task: 1, tasks: 4, key, common: Common::All, source };
+//! let session = Session::open(&identity, Settings::default(), &Link::none(), events)?;
+//! openlapi::api::fence::gfence(&mut session.enter()?)?;
+//! session.close()
+//! # }
+//! ```
+
+use crate::abi::{LAST_LIB, lapi_dev_t, lapi_handle_t, lapi_lib_t};
+use crate::base::machine::processors;
+use crate::base::thread::ThreadConfig;
+use crate::config::{Config, ShmBulk, build};
+use crate::engine::context::events::Events;
+use crate::engine::context::request::{Policy, Preference};
+use crate::engine::context::settings::{Advertised, Options};
+use crate::engine::context::waiters::WaitPolicy;
+use crate::engine::context::{Context, Held};
+use crate::engine::progress::{closing, completion_threads, interrupt_thread};
+use crate::error::{Log, Result};
+use crate::job::{self, Identity, Joined, Link, Listing};
+use crate::proto::pieces;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// With more bytes than this waiting for one target, beside the buffers that the settings give
+/// (MP_REXMIT_BUF_CNT and MP_REXMIT_BUF_SIZE), calls that send to it pause.
+const LANE_BYTES: usize = 1 << 20;
+
+/// A larger number of threads is a mistake, or was never set; it would take the memory for their
+/// stacks.
+const MOST_COMPLETION_THREADS: usize = 128;
+
+/// How a session is opened.
+pub struct Settings<'a> {
+    /// What the environment of a program of LAPI would say: transports, sizes, times.
+    pub config: Config,
+    /// The instance, from 0 to 15: the tasks of one instance find each other. A task opens each
+    /// once at a time.
+    pub instance: usize,
+    /// A number other than 0 that handlers get a pointer to, as LAPI's handle.
+    pub handle: lapi_handle_t,
+    /// The level of the interface: it says how large counters are.
+    pub level: lapi_lib_t,
+    /// How many threads run completion handlers, from 1 to 128.
+    pub completion_threads: usize,
+    /// How threads are made.
+    pub thread_config: ThreadConfig,
+    /// Whether a thread of the session handles messages while the program computes.
+    pub interrupts: bool,
+    /// The addresses of the tasks, where no launcher has any.
+    pub addresses: Option<&'a mut dyn Listing>,
+    /// Where messages go, as many as `config` asks for.
+    pub log: Log,
+}
+
+/// As LAPI has them where the environment sets nothing, with interrupts, and without messages.
+impl Default for Settings<'_> {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            instance: 0,
+            handle: 1,
+            level: LAST_LIB,
+            completion_threads: 1,
+            thread_config: ThreadConfig::PLAIN,
+            interrupts: true,
+            addresses: None,
+            log: Log::none(),
+        }
+    }
+}
+
+/// An open session: this process as a task of a job. A process has any number of them, of one job
+/// or of several, each with a number of its own. Calls are made by [`Self::enter`], in any thread.
+///
+/// Dropping it closes it.
+pub struct Session {
+    context: Arc<Context>,
+    device: lapi_dev_t,
+}
+
+impl Session {
+    /// Joins the job as `identity` says, and starts the session's threads. On one machine this
+    /// waits for no other task; over a network it is collective, unless the settings have the
+    /// addresses. `events` gets what no call can return.
+    ///
+    /// # Errors
+    /// What LAPI_Init can return for the job, the network and the system: the detail names the
+    /// setting, by its variable, the task or the limit. `LAPI_ERR_SHM_SETUP`: shared memory, or the
+    /// task's name in the job is taken. `LAPI_ERR_CSS_LOAD_FAILED`, `LAPI_ERR_NO_CONNECTIVITY`: no
+    /// network, or not all tasks in time. `LAPI_ERR_MEMORY_EXHAUSTED`: no memory, or no thread.
+    pub fn open(
+        identity: &Identity,
+        settings: Settings<'_>,
+        link: &Link,
+        events: Arc<dyn Events>,
+    ) -> Result<Self> {
+        let context = Arc::new(Context::new());
+        let device = open(&context, identity, settings, link, events)?;
+        Ok(Self { context, device })
+    }
+
+    /// Takes the session's lock for a call.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_HNDL_INVALID`: the session was closed, is being closed, or has ended by a failure.
+    pub fn enter(&self) -> Result<Held<'_>> {
+        self.context.enter()
+    }
+
+    /// The state behind it, for the calls that take no lock.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// The device in use: one of the LAPI_*_DEV.
+    pub fn device(&self) -> lapi_dev_t {
+        self.device
+    }
+
+    /// Closes it. What was sent is served before; calls of other threads that are inside end with
+    /// `LAPI_ERR_HNDL_INVALID`.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_HNDL_INVALID`: it is closed, or another thread is closing it.
+    pub fn close(&self) -> Result<()> {
+        close(&self.context)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // It may be closed.
+        let _ = self.close();
+    }
+}
+
+/// [`Session::open`] in a closed context, for an owner whose handlers must find the context before
+/// this returns. Returns the device in use.
+///
+/// # Errors
+/// The errors of [`Session::open`]. `LAPI_ERR_ALL_HNDL_IN_USE`: a handler that has closed this
+/// context has not returned.
+pub fn open(
+    context: &Arc<Context>,
+    identity: &Identity,
+    settings: Settings<'_>,
+    link: &Link,
+    events: Arc<dyn Events>,
+) -> Result<lapi_dev_t> {
+    let Settings { config, instance, handle, level, thread_config, interrupts, log, .. } = settings;
+    let threads = settings.completion_threads.clamp(1, MOST_COMPLETION_THREADS);
+    let joined = job::join(&config, identity, instance, thread_config, settings.addresses, (link, &log))?;
+    if config.info_level >= 2 && identity.task == 0 {
+        describe(&joined, identity, &log);
+    }
+    let Joined { transport, device, hosts, networks, replaces, addresses, .. } = joined;
+    let (here, processors) = (hosts.here().len() as u32, processors());
+    let options = Options {
+        me: identity.task,
+        tasks: identity.tasks,
+        hosts,
+        copy_limit: config.buf_cp_size as usize,
+        buffers: config.rexmit_limit.map_or(usize::MAX, |limit| limit as usize),
+        lane_bytes: lane_bytes(&config),
+        bulk: bulk(&config, here > processors),
+        wait_policy: WaitPolicy::new(here, processors, config.spin),
+        replaces,
+        addresses,
+        networks: if identity.task == 0 { networks } else { Vec::new() },
+        give_up: !config.no_timeout,
+        level,
+        stall: Duration::from_secs(config.stall_seconds.into()),
+        ends: link.ends().clone(),
+        log,
+        events,
+        advertised: Advertised {
+            rexmit_buffers: config.rexmit_buf_cnt as i32,
+            rexmit_size: config.rexmit_buf_size as i32,
+            bulk_minimum: config.bulk_min_msg_size.min(i32::MAX as u64) as i32,
+        },
+    };
+    let variables = &context.settings;
+    variables.error_check.store(false, Relaxed);
+    variables.interrupts.store(interrupts, Relaxed);
+    variables.timeout.store(900, Relaxed);
+    variables.ack_threshold.store(config.ack_thresh as i32, Relaxed);
+    variables.info_level.store(config.info_level as i32, Relaxed);
+    context.open(handle, options, transport)?;
+    let started = completion_threads::start(context, threads, thread_config)
+        .and_then(|()| interrupt_thread::start(context, thread_config));
+    if let Err(error) = started {
+        closing::stop(context);
+        return Err(error);
+    }
+    Ok(device)
+}
+
+/// Closes what [`open`] has opened.
+///
+/// # Errors
+/// The errors of [`Session::close`].
+pub fn close(context: &Context) -> Result<()> {
+    closing::close(context)
+}
+
+/// Messages about the choice of transports.
+fn describe(joined: &Joined, identity: &Identity, log: &Log) {
+    log.line(format_args!(
+        "OpenLAPI {}: {} tasks, transport {}, found by {}",
+        build::identity(),
+        identity.tasks,
+        joined.transport.properties().name,
+        identity.source
+    ));
+    joined.notes.iter().for_each(|note| log.line(format_args!("{note}")));
+    joined.networks.iter().for_each(|line| log.line(format_args!("network: {line}")));
+}
+
+fn lane_bytes(config: &Config) -> usize {
+    let limited = config.rexmit_limit.map(|count| count as usize);
+    LANE_BYTES.saturating_add(limited.map_or(0, |count| count.saturating_mul(config.buf_cp_size as usize)))
+}
+
+/// How long messages go.
+fn bulk(config: &Config, crowded: bool) -> Policy {
+    Policy {
+        by_key: config.use_bulk_xfer,
+        minimum: usize::try_from(config.bulk_min_msg_size).unwrap_or(usize::MAX),
+        preference: match config.shm_bulk {
+            ShmBulk::Auto => Preference::Auto,
+            ShmBulk::Pipeline => Preference::Packets,
+            ShmBulk::Attach => Preference::Attach,
+        },
+        crowded,
+        batch: pieces::MOST,
+    }
+}
+
+#[cfg(test)]
+mod tests;
