@@ -2,7 +2,7 @@
 # The tests of the library's behaviour over the network: ci/test-net.sh [fabric|hybrid...] [-- TEST
 # FILE...]. LAPI_STAGE names the installation to test, TEST_PROVIDER a provider of libfabric
 # (tcp;ofi_rxm). With no argument both ways and all files, then with other providers all files (shm)
-# or most of them, and tests/tests/network.rs with messages of 5 GiB.
+# or most of them, and tests/tests/network.rs and rails.rs with messages of 5 GiB and many handles.
 #
 #   fabric   every job under poe on this machine, without shared memory
 #   hybrid   every job of two or more tasks on two hosts (network namespaces), with shared memory within each
@@ -62,8 +62,8 @@ if [ -n "$all" ]; then
         --test data --test fence --test handlers --test recovery --test stress --test vectors
     echo "== test-net: strangers beside jobs over UDP, with a million datagrams"
     HOSTILE_DATAGRAMS=1000000 cargo test -p openlapi-tests --test hostile -- --test-threads 1 </dev/null || failed+=(hostile)
-    echo "== test-net: what needs a network, with messages of 5 GiB"
-    TEST_LONG=yes cargo test -p openlapi-tests --test network -- --test-threads 1 </dev/null || failed+=(network)
+    echo "== test-net: what needs a network, with messages of 5 GiB and many handles"
+    TEST_LONG=yes cargo test -p openlapi-tests --test network --test rails -- --test-threads 1 </dev/null || failed+=(network)
 fi
 if [ ${#failed[@]} -ne 0 ]; then
     echo "== test-net: failed: ${failed[*]}" >&2

@@ -7,9 +7,11 @@
 #[expect(dead_code, reason = "every job here chooses its transport")]
 mod ltest;
 
-use ltest::{job, passed};
+use ltest::{job, passed, program};
+use nix::sys::signal::Signal;
 use openlapi_tests::{Hosts, Job, Launcher, Layout, Outcome, Running, eventually, on_network, skipped};
 use std::fs;
+use std::net::SocketAddrV4;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -91,6 +93,43 @@ fn injected_datagrams_change_nothing() {
         }
         fs::remove_file(stop).expect("it was written");
     }
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
+/// A task is killed, and another process takes its place at another port, while another host sends
+/// to all of them, and to that port, as fast as it can: what it has recorded of this job.
+#[test]
+fn a_task_is_replaced_under_a_flood() {
+    let Some(hosts) = hosts("a replacement under a flood") else { return };
+    let at = |host, port| SocketAddrV4::new(hosts.address(host, 0), port);
+    let (dead, file) = (hosts.folder().join("dead"), hosts.folder().join("recorded"));
+    let places = [0, 1, 0];
+    let before = [at(0, 7000), at(1, 7001), at(0, 7002)];
+    let after = [before[0], at(1, 7777), before[2]];
+    let start = |task: usize, list: &[SocketAddrV4], last: &str| {
+        let list: Vec<String> = list.iter().map(SocketAddrV4::to_string).collect();
+        let words = ["list", "moved", &list.join(","), &after[1].to_string(), last].map(str::to_owned);
+        let job = words.iter().fold(Job::direct(program("standalone/tasks")), Job::arg);
+        let job = hosts.inside(places[task], job.deadline(120)).env("MP_CHILD", task.to_string());
+        job.env("MP_PROCS", "3").env("LAPI_JOB_SECRET", "000102030405060708090a0b0c0d0e0f").start()
+    };
+    let recorder = hostile(&hosts, 0, &format!("record 20 {}", file.display())).start();
+    let mut running: Vec<Running> =
+        (0..3).map(|task| start(task, &before, dead.to_str().expect("text"))).collect();
+    recorder.wait().ok();
+    // More than it sends before it is ended.
+    let mut flood = hostile(&hosts, 2, &format!("inject 1000000000 {} {}", file.display(), after[1])).start();
+    flood.lines(1);
+    let killed = running.remove(1).wait();
+    assert_eq!(killed.signal, Some(Signal::SIGKILL as i32), "it is killed in the end\n{killed}");
+    fs::write(&dead, "").expect("a file");
+    running.push(start(1, &after, "again"));
+    for outcome in running.into_iter().map(Running::wait) {
+        passed(&outcome, 1);
+    }
+    flood.signal(Signal::SIGKILL);
+    let flood = flood.wait();
+    assert_eq!(flood.signal, Some(Signal::SIGKILL as i32), "it has sent until the end\n{flood}");
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 

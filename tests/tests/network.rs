@@ -198,13 +198,16 @@ fn a_wrong_secret_is_refused() {
     outcome.says("LAPI_JOB_SECRET: it differs between tasks");
 }
 
-/// With `TEST_LONG` in the environment 5 GiB too: both tasks together need that much memory.
+/// With `TEST_LONG` in the environment 5 GiB too, over libfabric and UDP: both tasks together need
+/// that much memory.
 #[test]
 fn messages_of_a_gib_on_two_hosts() {
     let Some(hosts) = hosts("messages of a GiB", false) else { return };
     let long = std::env::var_os("TEST_LONG").is_some();
-    for gib in if long { &["1", "5"][..] } else { &["1"] } {
-        let outcome = hybrid(&hosts, 2, job("data/huge", 2, gib)).deadline(400).run();
+    let all = [("1", "us"), ("5", "us"), ("5", "ip")];
+    for (gib, network) in if long { &all[..] } else { &all[..1] } {
+        let job = job("data/huge", 2, gib).env("MP_EUILIB", network);
+        let outcome = hybrid(&hosts, 2, job).deadline(400).run();
         passed(&outcome, 2);
         outcome
             .stdout

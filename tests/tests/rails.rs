@@ -191,6 +191,17 @@ fn tasks_part_and_rejoin() {
     passed(&with_rails(&hosts, 3, job("recovery/again", 3, "40 1")).run(), 3);
 }
 
+/// Threads that wait and send; with `TEST_LONG` in the environment also those that take turns, and
+/// several handles, each with all rails.
+#[test]
+fn threads_use_all_rails() {
+    let Some(hosts) = Fabric.hosts("threads with several rails", 2) else { return };
+    let long = std::env::var_os("TEST_LONG").is_some();
+    for case in if long { &["waiters 1", "turns", "handles 2"][..] } else { &["waiters 1"] } {
+        passed(&with_rails(&hosts, 4, job("threads/threads", 4, case)).run(), 4);
+    }
+}
+
 /// The death of a process is not the failure of a rail.
 #[test]
 fn the_death_of_a_task_is_reported() {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `record COUNT FILE` | keeps datagrams of UDP that pass on this host's interfaces |
 //! | `inject COUNT FILE` | sends such datagrams to where they went, unchanged and changed, from this host's address and from that of the sender |
+//! | `inject COUNT FILE ADDRESS` | the same, and each of them also to this address, as if it were of the job |
 //! | `alternate COUNT FILE RATE SLICE` | the same, at most RATE in a second, in turn for SLICE milliseconds to a port that is not the job's and to the job; `began` is when, in microseconds of the monotonic clock |
 //! | `attach UID PID...` | as another user: connects to all sockets with abstract names, and tries to reach the memory of processes |
 //! | `ports UID COUNT READY NAME` | as another user: connects to all ports at which processes of that name listen; then writes to the file READY, and keeps the connections open until it is removed |
@@ -28,6 +29,13 @@ fn main() {
     match words[..] {
         ["record", count, file] => record(number(count), file),
         ["inject", count, file] => inject(number(count), &recorded(file), u64::MAX, None),
+        ["inject", count, file, to] => {
+            let mut all = recorded(file);
+            let to = to.parse().expect("an address");
+            let more: Vec<Datagram> = all.iter().map(|one| Datagram { to, ..one.clone() }).collect();
+            all.extend(more);
+            inject(number(count), &all, u64::MAX, None);
+        }
         ["alternate", count, file, rate, slice] => {
             let slice = Duration::from_millis(number(slice));
             inject(number(count), &recorded(file), number(rate), Some(slice));
@@ -52,6 +60,7 @@ fn become_user(uid: u64) {
 }
 
 /// A datagram: sender, receiver, payload.
+#[derive(Clone)]
 struct Datagram {
     from: SocketAddrV4,
     to: SocketAddrV4,

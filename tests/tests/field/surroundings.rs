@@ -5,11 +5,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use openlapi_tests::{
-    Job, build_dir, compile, compile_plain, compile_with, has_fabric, is_installed, on_network, skipped,
-    stage, workspace,
+    Job, build_dir, compile, compile_plain, compile_with, eventually, has_fabric, is_installed, on_network,
+    skipped, stage, workspace,
 };
 
 /// The variables that choose each transport, on one machine.
@@ -341,4 +342,28 @@ fn a_profile_of_nothing_says_why() {
         let job = Job::new(&program).procs(2).poe_arg("-profile").poe_arg(&folder);
         job.run().ok().says("no task has left a part in").says(why);
     }
+}
+
+/// The system's clock is set again and again while a job runs, for `poe` too: nothing waits too
+/// long for it, and nothing gives up too soon.
+#[test]
+fn the_clock_jumps_by_hours() {
+    let jumps = compile_plain("libfield-jumps", &["tests/field/jumps.c"], &["-fPIC", "-shared"]);
+    let clock = || {
+        let said = Command::new("date").arg("+%s").env("LD_PRELOAD", &jumps).output().expect("date");
+        String::from_utf8_lossy(&said.stdout).trim().parse::<i64>().expect("seconds")
+    };
+    let first = clock();
+    assert!(eventually(|| (clock() - first).abs() > 3000), "the clock does not jump");
+    let sources = ["tests/c/hostile/victim.c", "tests/c/common/ltest.c"];
+    let job = Job::new(compile("field-jumping", &sources, &[])).procs(3).env("LD_PRELOAD", &jumps);
+    over_each_transport("a clock that jumps", &job, |transport, job| {
+        let stop = build_dir().join(format!("tests/jumps-{}-{transport}", std::process::id()));
+        let running = job.arg(&stop).start();
+        thread::sleep(Duration::from_secs(3));
+        fs::write(&stop, "").expect("a file can be written");
+        let outcome = running.wait();
+        assert_eq!(outcome.ok().stdout.matches("PASS").count(), 3, "{transport}: {outcome}");
+        fs::remove_file(&stop).expect("it was written");
+    });
 }
