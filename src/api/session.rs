@@ -218,7 +218,7 @@ fn describe(joined: &Joined, identity: &Identity, log: &Log) {
         "OpenLAPI {}: {} tasks, transport {}, found by {}",
         build::identity(),
         identity.tasks,
-        joined.transport.properties().name,
+        crate::transport::name(&*joined.transport, identity.task, identity.tasks),
         identity.source
     ));
     joined.notes.iter().for_each(|note| log.line(format_args!("{note}")));

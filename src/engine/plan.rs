@@ -103,8 +103,6 @@ pub struct Means {
 pub struct Peer {
     /// How its memory is reached.
     pub reach: Reach,
-    /// The peer has given a key of all its memory.
-    pub key: bool,
     /// The peer looks for packets.
     pub polls: bool,
     /// The longest body of a packet to it.
@@ -148,7 +146,7 @@ fn put(op: &Operation, waits: (bool, bool, bool), means: &Means, peer: &Peer) ->
     let (completion, target_counter, reports) = waits;
     let (contiguous, copied) = (op.piece == 0, means.copies(op.len));
     // The target has nothing to do when the data is there.
-    let alone = contiguous && !target_counter && peer.key;
+    let alone = contiguous && !target_counter && matches!(peer.reach, Reach::Keyed(Some(_)));
     let wanted = op.hint.path() != Hint::Packets && means.policy.preference != Preference::Packets;
     let write = match copied {
         _ if !alone || !completion || !wanted || op.len == 0 => None,
@@ -159,12 +157,12 @@ fn put(op: &Operation, waits: (bool, bool, bool), means: &Means, peer: &Peer) ->
     let long = match peer.reach {
         _ if op.is_short(means) || contiguous && copied => None,
         Reach::Open => is_copied(op, means, peer).then_some(Way::Copy),
-        Reach::Keyed if !copied && by_key(op, means, peer) => Some(match contiguous {
+        Reach::Keyed(_) if !copied && by_key(op, means, peer) => Some(match contiguous {
             true if alone => Way::WriteLong,
             true => Way::Offer,
             false => Way::OfferParts,
         }),
-        Reach::Keyed | Reach::None => None,
+        Reach::Keyed(_) | Reach::None => None,
     };
     [write, long, Some(Way::Packets { copied })]
 }
@@ -172,7 +170,7 @@ fn put(op: &Operation, waits: (bool, bool, bool), means: &Means, peer: &Peer) ->
 fn get(op: &Operation, means: &Means, peer: &Peer) -> Plan {
     let long = match peer.reach {
         Reach::Open => is_copied(op, means, peer).then_some(Way::Copy),
-        Reach::Keyed => {
+        Reach::Keyed(_) => {
             let way = if op.piece == 0 { Way::Offer } else { Way::OfferParts };
             by_key(op, means, peer).then_some(way)
         }
@@ -187,12 +185,12 @@ fn active_message(op: &Operation, header: usize, plain: bool, means: &Means, pee
     let whole = plain && op.piece == 0;
     match peer.reach {
         Reach::Open => (whole && is_copied(op, means, peer)).then_some(Way::Offer),
-        Reach::Keyed if by_key(op, means, peer) => {
+        Reach::Keyed(_) if by_key(op, means, peer) => {
             // The key is behind the user header.
             let fits = pad8(header) + Key::LEN <= means.body;
             Some(if whole && fits { Way::Offer } else { Way::OfferParts })
         }
-        Reach::Keyed | Reach::None => None,
+        Reach::Keyed(_) | Reach::None => None,
     }
 }
 
@@ -253,8 +251,10 @@ mod tests {
             crowded: false,
         },
     };
-    const OPEN: Peer = Peer { reach: Reach::Open, key: false, polls: true, room: ROOM };
-    const KEYED: Peer = Peer { reach: Reach::Keyed, key: true, ..OPEN };
+    const OPEN: Peer = Peer { reach: Reach::Open, polls: true, room: ROOM };
+    const ALL: Reach = Reach::Keyed(Some(Key { key: 1, offset: 0 }));
+    const KEYED: Peer = Peer { reach: ALL, ..OPEN };
+    const ASKING: Peer = Peer { reach: Reach::Keyed(None), ..OPEN };
     const PUT: OperationKind = OperationKind::Put { completion: true, target_counter: false, reports: false };
     const AM: OperationKind = OperationKind::Am { header: 8, plain: true, copied: false };
 
@@ -284,11 +284,12 @@ mod tests {
         let mut seen = 0;
         for bits in 0..1u32 << 6 {
             let bit = |n: u32| bits >> n & 1 != 0;
-            let reach = [Reach::None, Reach::Open, Reach::Keyed, Reach::Keyed][bits as usize & 3];
-            let peer = Peer { reach, key: reach == Reach::Keyed && bit(2), polls: bit(3), room: ROOM };
+            let keyed = if bit(2) { ALL } else { Reach::Keyed(None) };
+            let reach = [Reach::None, Reach::Open, keyed, keyed][bits as usize & 3];
+            let peer = Peer { reach, polls: bit(3), room: ROOM };
             for preference in preferences {
                 let policy = Policy { crowded: bit(4), preference, ..MEANS.policy };
-                let means = Means { buffer: bit(5), keys: reach == Reach::Keyed, policy, ..MEANS };
+                let means = Means { buffer: bit(5), keys: reach == keyed, policy, ..MEANS };
                 for (kind, len) in kinds.iter().flat_map(|kind| lengths.map(|len| (*kind, len))) {
                     for (piece, hint) in
                         [0, 64, 4096].into_iter().flat_map(|piece| hints.map(|hint| (piece, hint)))
@@ -300,12 +301,12 @@ mod tests {
                                 reach == Reach::Open && !matches!(kind, OperationKind::Am { .. }) && len != 0
                             }
                             Way::Write { .. } | Way::WriteLong => {
-                                peer.key
+                                reach == ALL
                                     && piece == 0
                                     && matches!(kind, OperationKind::Put { target_counter: false, .. })
                             }
                             Way::Offer => reach != Reach::None && piece == 0,
-                            Way::OfferParts => reach == Reach::Keyed,
+                            Way::OfferParts => reach == keyed,
                         };
                         let last = matches!(ways.last(), Some(Way::Packets { .. }));
                         assert!(
@@ -345,9 +346,9 @@ mod tests {
             (waited(true, false), 1 << 20, 0, KEYED, vec![Write { copied: false }, WriteLong, PACKETS]),
             (unwaited, 1 << 20, 0, KEYED, vec![WriteLong, PACKETS]),
             (waited(false, true), 1 << 20, 0, KEYED, vec![Offer, PACKETS]),
-            (PUT, 1 << 20, 0, Peer { key: false, ..KEYED }, vec![Offer, PACKETS]),
+            (PUT, 1 << 20, 0, ASKING, vec![Offer, PACKETS]),
             (PUT, 1 << 20, 64, KEYED, vec![OfferParts, PACKETS]),
-            (unwaited, 1 << 15, 0, Peer { key: false, ..KEYED }, vec![PACKETS]),
+            (unwaited, 1 << 15, 0, ASKING, vec![PACKETS]),
             // Across address spaces.
             (PUT, 1 << 20, 0, OPEN, vec![PACKETS]),
             (PUT, 1 << 20, 0, Peer { polls: false, ..OPEN }, vec![Copy, PACKETS]),

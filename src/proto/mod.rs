@@ -28,7 +28,7 @@ mod rounds;
 pub mod send;
 pub mod tasks;
 
-use crate::wire::frame::{Outgoing, SendOutcome, Task, Ticket};
+use crate::wire::frame::{Outgoing, SendOutcome, Task};
 
 /// The way out for packets.
 pub trait Link {
@@ -38,9 +38,6 @@ pub trait Link {
     /// The pieces of `packet` must be readable during the call, and a piece that may be taken until
     /// it is reported.
     unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome;
-
-    /// The next of the taken packets whose memory is free; each is named once.
-    fn completed(&mut self) -> Option<Ticket>;
 
     /// Gives `peer` a number without a packet, if there is a way for that now: otherwise nothing
     /// has changed. The number takes the place of the last one that was even or odd as this one is.

@@ -79,8 +79,9 @@ pub enum Op {
     },
     /// A put that this task writes by itself.
     Write {
-        /// What follows when it is in place. Its number of bytes is that of the data.
-        done: SendDone,
+        /// What follows when it is in place. Its number of bytes is that of the data. `None`: its
+        /// data was copied, so that this has followed.
+        done: Option<SendDone>,
         /// The completion counter, or 0.
         cmpl_cntr: usize,
     },
@@ -193,9 +194,8 @@ impl Pending {
     pub fn counters(&self) -> [usize; 2] {
         match &self.op {
             Op::Completion { cmpl_cntr } => [*cmpl_cntr, 0],
-            Op::Rendezvous { done, cmpl_cntr, .. } | Op::Write { done, cmpl_cntr } => {
-                [*cmpl_cntr, done.org_cntr]
-            }
+            Op::Rendezvous { done, cmpl_cntr, .. } => [*cmpl_cntr, done.org_cntr],
+            Op::Write { done, cmpl_cntr } => [*cmpl_cntr, done.map_or(0, |done| done.org_cntr)],
             Op::Get { org_cntr, .. } => [*org_cntr, 0],
             Op::Rmw { done, .. } => [done.org_cntr, 0],
         }

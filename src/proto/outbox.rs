@@ -349,7 +349,7 @@ impl Outbox {
     /// Sends what waits, as far as there is room. Pushes onto `finished` what is done with the
     /// program's memory. Returns whether anything moved.
     pub fn pump(&mut self, link: &mut impl Link, finished: &mut Vec<SendDone>) -> bool {
-        let mut moved = self.take_reports(link, finished);
+        let mut moved = false;
         let mut at = 0;
         while let Some(&peer) = self.busy.members().get(at) {
             let max_body = self.max_body_to(peer);
@@ -376,15 +376,17 @@ impl Outbox {
         moved
     }
 
-    /// Asks the link which of the taken packets are done.
-    fn take_reports(&mut self, link: &mut impl Link, finished: &mut Vec<SendDone>) -> bool {
-        let mut moved = false;
-        while self.lent.len() != 0 {
-            let Some(ticket) = link.completed() else { break };
-            finished.extend(self.lent.report(ticket));
-            moved = true;
-        }
-        moved
+    /// The memory of a packet that the link has taken is free. Pushes onto `finished` what is done
+    /// with the program's memory.
+    pub fn free(&mut self, ticket: Ticket, finished: &mut Vec<SendDone>) {
+        finished.extend(self.lent.report(ticket));
+        self.pumped += 1;
+        self.count_waiting();
+    }
+
+    /// Whether the link has packets whose memory it has not reported to be free.
+    pub fn has_lent(&self) -> bool {
+        self.lent.len() != 0
     }
 
     /// Ends everything that waits for `peer`, which has left: `finished` gets what was under way,

@@ -46,10 +46,6 @@ impl Link for Room {
             _ => SendOutcome::Sent,
         }
     }
-
-    fn completed(&mut self) -> Option<Ticket> {
-        self.completed.pop_front()
-    }
 }
 
 impl Room {
@@ -87,6 +83,7 @@ const AS_IT_IS: Streaming = Streaming { copied: false, atom: 0 };
 fn pump(outbox: &mut Outbox, room: &mut Room, left: usize) -> Vec<(usize, i32)> {
     room.left = left;
     let mut finished = Vec::new();
+    room.completed.drain(..).for_each(|ticket| outbox.free(ticket, &mut finished));
     outbox.pump(room, &mut finished);
     finished.iter().map(|done| (done.info, done.error)).collect()
 }

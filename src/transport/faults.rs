@@ -22,11 +22,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::forward::forward;
 use super::parcel::Parcel;
-use super::{
-    Endpoint, Inbound, Limits, Outgoing, PeerStanding, PeerState, Peers, Piece, RemoteAccess, SendOutcome,
-    Task, Transport, Wakeup, Want,
-};
 use crate::base::rng::Rng;
+use crate::transport::{
+    Endpoint, Inbound, Limits, Look, Outgoing, PeerStanding, PeerState, Peers, Piece, RemoteAccess,
+    SendOutcome, Task, Transport, Wakeup, Want, Withdrawal,
+};
 
 /// No more packets than this are held back at a time: the oldest then comes out before its time.
 const HELD_MAX: usize = 256;
@@ -185,9 +185,9 @@ impl<T: Transport> Faulty<T> {
     fn die(&mut self) {
         self.dead.store(true, Ordering::Release);
         self.held.clear();
-        self.inner.wake();
+        self.inner.want(Want::Wake);
         for peer in (0..self.tasks).filter(|&peer| peer != self.task) {
-            self.inner.want(peer, Want::Attention);
+            self.inner.want(Want::Attention(peer));
         }
     }
 
@@ -215,7 +215,12 @@ impl<T: Transport> Faulty<T> {
 }
 
 impl<T: Transport> Endpoint for Faulty<T> {
-    forward!(properties, completed, recall, hold, flush, due, settled, acknowledge_every, tally);
+    forward!(report, due, tally);
+
+    /// What is held back comes out after some calls.
+    fn may_receive(&mut self, _look: Look) -> bool {
+        true
+    }
 
     fn limits(&self, peer: Task) -> Limits {
         let inner = self.inner.limits(peer);
@@ -229,7 +234,7 @@ impl<T: Transport> Endpoint for Faulty<T> {
         if self.rng.chance(self.plan.refuse) {
             self.counts.refused += 1;
             if self.armed {
-                self.inner.wake();
+                self.inner.want(Want::Wake);
             } else {
                 self.refused = true;
             }
@@ -259,7 +264,7 @@ impl<T: Transport> Endpoint for Faulty<T> {
             }
             let Some(packet) = self.inner.recv() else {
                 if self.armed && !self.held.is_empty() {
-                    self.inner.wake();
+                    self.inner.want(Want::Wake);
                 }
                 return None;
             };
@@ -281,9 +286,9 @@ impl<T: Transport> Endpoint for Faulty<T> {
         }
     }
 
-    fn serve(&mut self) {
-        if !self.is_dead(self.task) {
-            self.inner.serve();
+    fn want(&mut self, what: Want) {
+        if what != Want::Serve || !self.is_dead(self.task) {
+            self.inner.want(what);
         }
     }
 
@@ -296,28 +301,17 @@ impl<T: Transport> Endpoint for Faulty<T> {
 }
 
 impl<T: Transport> RemoteAccess for Faulty<T> {
-    forward!(
-        reach,
-        expose,
-        standing_key,
-        withdraw,
-        start,
-        write,
-        ended_write,
-        unreported_writes,
-        poll,
-        count_fetched
-    );
+    forward!(RemoteAccess);
 }
 
 impl<T: Transport> Wakeup for Faulty<T> {
-    forward!(event_fd, wake);
+    forward!(event_fd);
 
     fn arm(&mut self) -> bool {
         if self.is_dead(self.task) {
             // Nothing will arrive: a thread that sleeps nevertheless is woken at once, and sees
             // that all peers are gone.
-            self.inner.wake();
+            self.inner.want(Want::Wake);
             return true;
         }
         if !self.held.is_empty() || std::mem::take(&mut self.refused) {
@@ -334,7 +328,7 @@ impl<T: Transport> Wakeup for Faulty<T> {
 }
 
 impl<T: Transport> Peers for Faulty<T> {
-    forward!(want, set_polling, polls, view, rejoined);
+    forward!(view);
 
     fn standing(&self, peer: Task) -> PeerStanding {
         let state = if self.held.iter().any(|held| held.parcel.src == peer) {
@@ -359,13 +353,15 @@ impl<T: Transport> Peers for Faulty<T> {
         !self.is_dead(self.task) && self.inner.signalled(peer, number)
     }
 
-    fn part(&mut self, peer: Task) {
-        self.held.retain(|held| held.parcel.src != peer);
-        self.inner.part(peer);
+    fn withdraw(&mut self, peer: Task, what: Withdrawal) {
+        if what == Withdrawal::Connection {
+            self.held.retain(|held| held.parcel.src != peer);
+        }
+        self.inner.withdraw(peer, what);
     }
 
     fn rejoin(&mut self, peer: Task, epoch: u64) -> crate::error::Result<()> {
-        self.part(peer);
+        self.withdraw(peer, Withdrawal::Connection);
         self.inner.rejoin(peer, epoch)
     }
 }

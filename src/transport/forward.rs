@@ -1,11 +1,32 @@
 //! What a wrapper of a transport passes on to the transport inside.
 
-/// Writes these methods of [`super::Endpoint`], [`super::Wakeup`] or [`super::Peers`], as calls of
-/// the same methods of `self.inner()` or, where they change something, `self.inner_mut()`.
+/// Writes these methods of a side of the contract, or all of a side by its name, as calls of the
+/// same methods of `self.inner()` or, where they change something, `self.inner_mut()`.
 macro_rules! forward {
-    (properties) => {
-        fn properties(&self) -> $crate::transport::Properties {
-            self.inner().properties()
+    (Endpoint) => {
+        $crate::transport::forward::forward!(
+            limits, try_send, recv, may_receive, release, report, want, due, tally, close
+        );
+    };
+    (Wakeup) => {
+        $crate::transport::forward::forward!(arm, disarm, event_fd);
+    };
+    (Peers) => {
+        $crate::transport::forward::forward!(
+            standing, is_open, view, signal, signalled, withdraw, rejoin
+        );
+    };
+    (RemoteAccess) => {
+        $crate::transport::forward::forward!(reach, expose, access);
+    };
+    (try_send) => {
+        unsafe fn try_send(
+            &mut self,
+            peer: $crate::transport::Task,
+            packet: &$crate::transport::Outgoing<'_>,
+        ) -> $crate::transport::SendOutcome {
+            // SAFETY: the caller's promise.
+            unsafe { self.inner_mut().try_send(peer, packet) }
         }
     };
     (limits) => {
@@ -13,24 +34,24 @@ macro_rules! forward {
             self.inner().limits(peer)
         }
     };
-    (completed) => {
-        fn completed(&mut self) -> Option<$crate::transport::Ticket> {
-            self.inner_mut().completed()
-        }
-    };
-    (recall) => {
-        fn recall(&mut self, peer: $crate::transport::Task) {
-            self.inner_mut().recall(peer)
-        }
-    };
     (recv) => {
         fn recv(&mut self) -> Option<$crate::transport::Inbound> {
             self.inner_mut().recv()
         }
     };
-    (hold) => {
-        fn hold(&mut self, peer: $crate::transport::Task, held: bool) {
-            self.inner_mut().hold(peer, held)
+    (may_receive) => {
+        fn may_receive(&mut self, look: $crate::transport::Look) -> bool {
+            self.inner_mut().may_receive(look)
+        }
+    };
+    (report) => {
+        fn report(&mut self) -> Option<$crate::transport::Report> {
+            self.inner_mut().report()
+        }
+    };
+    (want) => {
+        fn want(&mut self, what: $crate::transport::Want) {
+            self.inner_mut().want(what)
         }
     };
     (release) => {
@@ -38,29 +59,9 @@ macro_rules! forward {
             self.inner_mut().release(packet)
         }
     };
-    (flush) => {
-        fn flush(&mut self) {
-            self.inner_mut().flush()
-        }
-    };
     (due) => {
         fn due(&self) -> Option<std::time::Instant> {
             self.inner().due()
-        }
-    };
-    (serve) => {
-        fn serve(&mut self) {
-            self.inner_mut().serve()
-        }
-    };
-    (settled) => {
-        fn settled(&self) -> bool {
-            self.inner().settled()
-        }
-    };
-    (acknowledge_every) => {
-        fn acknowledge_every(&mut self, datagrams: u16) {
-            self.inner_mut().acknowledge_every(datagrams)
         }
     };
     (tally) => {
@@ -88,19 +89,9 @@ macro_rules! forward {
             self.inner().event_fd()
         }
     };
-    (wake) => {
-        fn wake(&self) {
-            self.inner().wake()
-        }
-    };
     (standing) => {
         fn standing(&self, peer: $crate::transport::Task) -> $crate::transport::PeerStanding {
             self.inner().standing(peer)
-        }
-    };
-    (want) => {
-        fn want(&mut self, peer: $crate::transport::Task, what: $crate::transport::Want) {
-            self.inner_mut().want(peer, what)
         }
     };
     (is_open) => {
@@ -109,24 +100,24 @@ macro_rules! forward {
             self.inner().is_open(peer)
         }
     };
-    (set_polling) => {
-        fn set_polling(&mut self, polling: bool, now: u64) {
-            self.inner_mut().set_polling(polling, now)
-        }
-    };
-    (polls) => {
-        fn polls(&self, peer: $crate::transport::Task) -> bool {
-            self.inner().polls(peer)
-        }
-    };
     (view) => {
         fn view(&self, peer: $crate::transport::Task) -> $crate::transport::View {
             self.inner().view(peer)
         }
     };
-    (part) => {
-        fn part(&mut self, peer: $crate::transport::Task) {
-            self.inner_mut().part(peer)
+    (signal) => {
+        fn signal(&mut self, peer: $crate::transport::Task, number: u32) -> bool {
+            self.inner_mut().signal(peer, number)
+        }
+    };
+    (signalled) => {
+        fn signalled(&self, peer: $crate::transport::Task, number: u32) -> bool {
+            self.inner().signalled(peer, number)
+        }
+    };
+    (withdraw) => {
+        fn withdraw(&mut self, peer: $crate::transport::Task, what: $crate::transport::Withdrawal) {
+            self.inner_mut().withdraw(peer, what)
         }
     };
     (rejoin) => {
@@ -134,14 +125,19 @@ macro_rules! forward {
             self.inner_mut().rejoin(peer, epoch)
         }
     };
-    (rejoined) => {
-        fn rejoined(&mut self) -> Option<($crate::transport::Task, u64)> {
-            self.inner_mut().rejoined()
-        }
-    };
     (reach) => {
         fn reach(&mut self, peer: $crate::transport::Task) -> $crate::transport::Reach {
             self.inner_mut().reach(peer)
+        }
+    };
+    (access) => {
+        unsafe fn access(
+            &mut self,
+            peer: $crate::transport::Task,
+            transfer: $crate::transport::Transfer<'_>,
+        ) -> std::io::Result<$crate::transport::Started> {
+            // SAFETY: the caller's promise.
+            unsafe { self.inner_mut().access(peer, transfer) }
         }
     };
     (expose) => {
@@ -155,61 +151,7 @@ macro_rules! forward {
             unsafe { self.inner_mut().expose(peer, memory, exposure) }
         }
     };
-    (standing_key) => {
-        fn standing_key(&mut self, peer: $crate::transport::Task) -> Option<$crate::transport::Key> {
-            self.inner_mut().standing_key(peer)
-        }
-    };
-    (withdraw) => {
-        fn withdraw(&mut self, peer: $crate::transport::Task, key: $crate::transport::Key) {
-            self.inner_mut().withdraw(peer, key)
-        }
-    };
-    (start) => {
-        unsafe fn start(
-            &mut self,
-            access: $crate::transport::Access,
-            peer: $crate::transport::Task,
-            key: Option<$crate::transport::Key>,
-            copies: &[$crate::transport::Copy],
-        ) -> std::io::Result<$crate::transport::Started> {
-            // SAFETY: the caller's promise.
-            unsafe { self.inner_mut().start(access, peer, key, copies) }
-        }
-    };
-    (write) => {
-        unsafe fn write(
-            &mut self,
-            peer: $crate::transport::Task,
-            copy: $crate::transport::Copy,
-            cookie: u64,
-            copied: bool,
-        ) -> bool {
-            // SAFETY: the caller's promise.
-            unsafe { self.inner_mut().write(peer, copy, cookie, copied) }
-        }
-    };
-    (ended_write) => {
-        fn ended_write(&mut self) -> Option<$crate::transport::EndedWrite> {
-            self.inner_mut().ended_write()
-        }
-    };
-    (unreported_writes) => {
-        fn unreported_writes(&mut self) -> usize {
-            self.inner_mut().unreported_writes()
-        }
-    };
-    (poll) => {
-        fn poll(&mut self) -> Option<($crate::transport::AccessId, std::io::Result<()>)> {
-            self.inner_mut().poll()
-        }
-    };
-    (count_fetched) => {
-        fn count_fetched(&mut self, peer: $crate::transport::Task, bytes: u64) {
-            self.inner_mut().count_fetched(peer, bytes)
-        }
-    };
-    ($first:ident, $($others:ident),+) => {
+    ($first:ident, $($others:ident),+ $(,)?) => {
         $crate::transport::forward::forward!($first);
         $($crate::transport::forward::forward!($others);)+
     };

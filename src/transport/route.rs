@@ -5,13 +5,13 @@
 //! shared memory itself. The two sides share nothing but the descriptor to sleep on, which is
 //! readable when either side's is.
 
-use super::{
-    Access, AccessId, Copy, EndedWrite, Endpoint, Exposure, Inbound, Key, Limits, Outgoing, PeerStanding,
-    Peers, Piece, Properties, Reach, RemoteAccess, SendOutcome, Started, Tally, Task, Ticket, Transport,
-    View, Wakeup, Want,
-};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};
+use crate::transport::{
+    AccessId, Endpoint, Exposure, Inbound, Key, Limits, Look, Outgoing, PeerStanding, Peers, Piece, Reach,
+    RemoteAccess, Report, SendOutcome, Started, Tally, Task, Ticket, Transfer, Transport, View, Wakeup, Want,
+    Withdrawal,
+};
 use rustix::event::epoll;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -76,15 +76,6 @@ impl<N: Transport, F: Transport> Route<N, F> {
 }
 
 impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
-    fn properties(&self) -> Properties {
-        let (near, far) = (self.near.properties(), self.far.properties());
-        Properties {
-            name: far.name,
-            keeps_time: near.keeps_time || far.keeps_time,
-            standing_keys: near.standing_keys || far.standing_keys,
-        }
-    }
-
     fn limits(&self, peer: Task) -> Limits {
         self.side(peer).limits(peer)
     }
@@ -104,15 +95,14 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         }
     }
 
-    fn completed(&mut self) -> Option<Ticket> {
-        if let Some(Ticket(own)) = self.near.completed() {
-            return Some(Ticket(Side::Near.number(own)));
-        }
-        self.far.completed().map(|Ticket(own)| Ticket(Side::Far.number(own)))
-    }
-
-    fn recall(&mut self, peer: Task) {
-        self.side_mut(peer).recall(peer);
+    fn report(&mut self) -> Option<Report> {
+        let near = self.near.report().map(|report| (Side::Near, report));
+        let (side, report) = near.or_else(|| self.far.report().map(|report| (Side::Far, report)))?;
+        Some(match report {
+            Report::Free(Ticket(own)) => Report::Free(Ticket(side.number(own))),
+            Report::Accessed(AccessId(own), outcome) => Report::Accessed(AccessId(side.number(own)), outcome),
+            Report::Written(_) | Report::Joined(..) => report,
+        })
     }
 
     /// The two sides take turns, so that neither starves.
@@ -130,8 +120,22 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         }
     }
 
-    fn hold(&mut self, peer: Task, held: bool) {
-        self.side_mut(peer).hold(peer, held);
+    #[inline]
+    fn may_receive(&mut self, look: Look) -> bool {
+        self.near.may_receive(look) || self.far.may_receive(look)
+    }
+
+    fn want(&mut self, what: Want) {
+        match what.peer() {
+            Some(peer) => self.side_mut(peer).want(what),
+            None => {
+                self.near.want(what);
+                // The descriptor is readable when that of one side is.
+                if what != Want::Wake {
+                    self.far.want(what);
+                }
+            }
+        }
     }
 
     #[inline]
@@ -139,30 +143,11 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         if self.is_here(packet.src) { self.near.release(packet) } else { self.far.release(packet) }
     }
 
-    fn flush(&mut self) {
-        self.near.flush();
-        self.far.flush();
-    }
-
     fn due(&self) -> Option<Instant> {
         match (self.near.due(), self.far.due()) {
             (Some(near), Some(far)) => Some(near.min(far)),
             (near, far) => near.or(far),
         }
-    }
-
-    fn serve(&mut self) {
-        self.near.serve();
-        self.far.serve();
-    }
-
-    fn settled(&self) -> bool {
-        self.near.settled() && self.far.settled()
-    }
-
-    fn acknowledge_every(&mut self, datagrams: u16) {
-        self.near.acknowledge_every(datagrams);
-        self.far.acknowledge_every(datagrams);
     }
 
     /// Packets within a host are not lost: only the far side counts more than what was fetched.
@@ -198,10 +183,6 @@ impl<N: Transport, F: Transport> Wakeup for Route<N, F> {
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.poll.as_fd()
     }
-
-    fn wake(&self) {
-        self.near.wake();
-    }
 }
 
 impl<N: Transport, F: Transport> Peers for Route<N, F> {
@@ -209,21 +190,8 @@ impl<N: Transport, F: Transport> Peers for Route<N, F> {
         self.side(peer).standing(peer)
     }
 
-    fn want(&mut self, peer: Task, what: Want) {
-        self.side_mut(peer).want(peer, what);
-    }
-
     fn is_open(&self, peer: Task) -> bool {
         self.side(peer).is_open(peer)
-    }
-
-    fn set_polling(&mut self, polling: bool, now: u64) {
-        self.near.set_polling(polling, now);
-        self.far.set_polling(polling, now);
-    }
-
-    fn polls(&self, peer: Task) -> bool {
-        self.side(peer).polls(peer)
     }
 
     fn signal(&mut self, peer: Task, number: u32) -> bool {
@@ -238,16 +206,12 @@ impl<N: Transport, F: Transport> Peers for Route<N, F> {
         self.side(peer).view(peer)
     }
 
-    fn part(&mut self, peer: Task) {
-        self.side_mut(peer).part(peer);
+    fn withdraw(&mut self, peer: Task, what: Withdrawal) {
+        self.side_mut(peer).withdraw(peer, what);
     }
 
     fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()> {
         self.side_mut(peer).rejoin(peer, epoch)
-    }
-
-    fn rejoined(&mut self) -> Option<(Task, u64)> {
-        self.near.rejoined().or_else(|| self.far.rejoined())
     }
 }
 
@@ -261,51 +225,13 @@ impl<N: Transport, F: Transport> RemoteAccess for Route<N, F> {
         unsafe { self.side_mut(peer).expose(peer, memory, exposure) }
     }
 
-    fn standing_key(&mut self, peer: Task) -> Option<Key> {
-        self.side_mut(peer).standing_key(peer)
-    }
-
-    fn withdraw(&mut self, peer: Task, key: Key) {
-        self.side_mut(peer).withdraw(peer, key);
-    }
-
-    unsafe fn start(
-        &mut self,
-        access: Access,
-        peer: Task,
-        key: Option<Key>,
-        copies: &[Copy],
-    ) -> io::Result<Started> {
+    unsafe fn access(&mut self, peer: Task, transfer: Transfer<'_>) -> io::Result<Started> {
         let side = if self.is_here(peer) { Side::Near } else { Side::Far };
         // SAFETY: the caller's promise.
-        match unsafe { self.side_mut(peer).start(access, peer, key, copies)? } {
+        match unsafe { self.side_mut(peer).access(peer, transfer)? } {
             Started::Pending(AccessId(own)) => Ok(Started::Pending(AccessId(side.number(own)))),
             Started::Done => Ok(Started::Done),
         }
-    }
-
-    unsafe fn write(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.side_mut(peer).write(peer, copy, cookie, copied) }
-    }
-
-    fn ended_write(&mut self) -> Option<EndedWrite> {
-        self.far.ended_write().or_else(|| self.near.ended_write())
-    }
-
-    fn unreported_writes(&mut self) -> usize {
-        self.near.unreported_writes() + self.far.unreported_writes()
-    }
-
-    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
-        let near = self.near.poll().map(|report| (Side::Near, report));
-        let (side, (AccessId(own), outcome)) =
-            near.or_else(|| self.far.poll().map(|report| (Side::Far, report)))?;
-        Some((AccessId(side.number(own)), outcome))
-    }
-
-    fn count_fetched(&mut self, peer: Task, bytes: u64) {
-        self.side_mut(peer).count_fetched(peer, bytes);
     }
 }
 

@@ -22,8 +22,11 @@ use crate::proto::inbox::Inbox;
 use crate::proto::liveness::Liveness;
 use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
-use crate::transport::{Outgoing, PeerState, Reach, SendOutcome, Task, Ticket, Transport};
+use crate::transport::{
+    AccessId, EndedWrite, Look, Outgoing, PeerState, Reach, SendOutcome, Task, Transport, Want,
+};
 use std::collections::VecDeque;
+use std::io;
 use std::time::{Duration, Instant};
 
 /// What the lock guards.
@@ -54,6 +57,11 @@ pub struct Core {
     pub held: bool,
     /// Puts that this task makes alone, by one write each, which the transport will report.
     pub one_sided: usize,
+    /// Accesses that the transport has reported, and writes of puts that this task makes alone, for
+    /// the next round of the dispatcher.
+    pub ended_accesses: VecDeque<(AccessId, io::Result<()>)>,
+    /// See [`Self::ended_accesses`].
+    pub ended_writes: VecDeque<EndedWrite>,
     /// Copies whose peer was asked for more parts. Nothing is to be done for them until
     /// it sends these.
     pub awaiting_parts: Vec<DirectCopy>,
@@ -135,10 +143,6 @@ impl Link for Wire<'_> {
         sent
     }
 
-    fn completed(&mut self) -> Option<Ticket> {
-        self.transport.completed()
-    }
-
     fn signal(&mut self, peer: Task, number: u32) -> bool {
         !self.peers.is_down(peer) && self.transport.signal(peer, number)
     }
@@ -155,10 +159,11 @@ impl Core {
         let (me, tasks) = (options.me, options.tasks);
         // A message that is one packet is one between any two tasks of the job, too; long ones are
         // cut for their peer. A job of one task sends none.
-        let properties = transport.properties();
         let others = (0..tasks).filter(|&peer| peer != me || tasks == 1);
         let limits = others.map(|peer| transport.limits(peer));
         let shortest = limits.clone().map(|limits| limits.job_body).min().unwrap_or(0);
+        let keeps_time = limits.clone().any(|limits| limits.keeps_time);
+        let acts_alone = limits.clone().any(|limits| limits.standing_keys);
         let longest = limits.map(|limits| limits.max_body).max().unwrap_or(0);
         let mut outbox = Outbox::new(tasks, shortest);
         if longest > shortest {
@@ -175,12 +180,14 @@ impl Core {
             collective_turn: false,
             direct_copies: VecDeque::new(),
             pending: 0,
-            acts_alone: properties.standing_keys,
+            acts_alone,
             held: false,
             one_sided: 0,
+            ended_accesses: VecDeque::new(),
+            ended_writes: VecDeque::new(),
             awaiting_parts: Vec::new(),
             accessed: Accessed::default(),
-            keeps_time: properties.keeps_time,
+            keeps_time,
             to_self: VecDeque::new(),
             dropped: VecDeque::new(),
             offers: Offers::default(),
@@ -238,12 +245,20 @@ impl Core {
         (&mut self.collectives, &mut self.outbox, wire)
     }
 
+    /// Advances the collective operation, if one is under way.
+    pub fn advance_collective(&mut self) {
+        let (collectives, outbox, mut wire) = self.collective();
+        if let Some(outcome) = collectives.advance(outbox, &mut wire) {
+            self.collected = Some(outcome);
+        }
+    }
+
     /// Sends what waits in the transport for other packets.
     #[inline]
     pub fn flush(&mut self) {
         if self.held {
             self.held = false;
-            self.transport.flush();
+            self.transport.want(Want::Flush);
         }
     }
 
@@ -271,7 +286,7 @@ impl Core {
     #[inline]
     pub fn set_polling(&mut self, polling: bool) {
         self.last_poll = ticks();
-        self.transport.set_polling(polling, self.last_poll);
+        self.transport.want(Want::Polling(polling, self.last_poll));
     }
 
     /// A thread copies many bytes in LAPI. Peers may send streams of packets: it looks for them
@@ -326,7 +341,11 @@ impl Core {
     /// Whether there is work to be done at once.
     #[inline]
     pub fn has_ready_work(&self) -> bool {
-        self.direct_copies.len() != self.pending || !self.to_self.is_empty() || !self.finished.is_empty()
+        self.direct_copies.len() != self.pending
+            || !self.to_self.is_empty()
+            || !self.finished.is_empty()
+            || !self.ended_accesses.is_empty()
+            || !self.ended_writes.is_empty()
     }
 
     /// Whether there is work, to be done at once or when the transport has reported a
@@ -340,7 +359,7 @@ impl Core {
     /// looks for signals.
     #[inline]
     pub fn is_idle(&mut self) -> bool {
-        !self.awaits_more_than_packets() && !self.collectives.busy() && self.transport.is_idle()
+        !self.awaits_more_than_packets() && !self.collectives.busy() && !self.transport.may_receive(Look::All)
     }
 
     /// Whether a round of the dispatcher has something to do, or to look at, when no
@@ -357,7 +376,7 @@ impl Core {
         let is_up = |copy: &DirectCopy| self.transport.standing(copy.peer).state == PeerState::Up;
         self.outbox.waiting()
             || self.has_work()
-            || !self.transport.settled()
+            || self.transport.tally().outstanding != 0
             || self.one_sided != 0
             || !self.accessed.is_empty()
             || self.awaiting_parts.iter().any(is_up)

@@ -46,7 +46,7 @@ use crate::engine::context::lock::{Hold, OwnedLock};
 use crate::engine::context::notifier::Notifier;
 use crate::engine::context::settings::{Options, Settings};
 use crate::error::{Error, Result};
-use crate::transport::{Task, Transport};
+use crate::transport::{Task, Transport, Want};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -303,7 +303,7 @@ impl<'a> Held<'a> {
     /// How many datagrams a transport acknowledges together from now on, at most (the attribute
     /// ACK_THRESHOLD).
     pub fn acknowledge_every(&mut self, datagrams: u16) {
-        self.core().transport.acknowledge_every(datagrams);
+        self.core().transport.want(Want::AcknowledgeEvery(datagrams));
     }
 
     /// The core. The reference must be gone before a handler of the program is called.
@@ -396,7 +396,7 @@ impl<'a> Held<'a> {
         let core = self.core();
         let asleep = core.waiters.notifier_armed || core.waiters.on_descriptor;
         if asleep && (core.outbox.waiting() || core.has_work() || core.has_deferred()) {
-            core.transport.wake();
+            core.transport.want(Want::Wake);
         }
     }
 
@@ -496,7 +496,7 @@ fn wake_others(context: &Context, core: &mut Core, sends: bool) {
 fn wake_sleepers(context: &Context, core: &mut Core) {
     core.news = false;
     if core.waiters.on_descriptor {
-        core.transport.wake();
+        core.transport.want(Want::Wake);
     }
     if core.waiters.parked != 0 {
         context.parking.wake_all();
@@ -509,10 +509,11 @@ const LAST_NOTICES: (Duration, Duration) = (Duration::from_millis(150), Duration
 /// The error may be the death of a task of which other hosts learn by this task only.
 fn last_notices(core: &mut Core) {
     let start = clock::now();
-    while core.transport.properties().keeps_time
-        && (elapsed(start) < LAST_NOTICES.0 || !core.transport.settled() && elapsed(start) < LAST_NOTICES.1)
+    while core.keeps_time
+        && (elapsed(start) < LAST_NOTICES.0
+            || core.transport.tally().outstanding != 0 && elapsed(start) < LAST_NOTICES.1)
     {
-        core.transport.serve();
+        core.transport.want(Want::Serve);
         clock::sleep(Duration::from_millis(1));
     }
 }

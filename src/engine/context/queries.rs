@@ -41,7 +41,8 @@ impl Held<'_> {
     pub fn has_bulk_transfer(&mut self) -> bool {
         let core = self.core();
         let (me, tasks) = (core.options.me, core.options.tasks);
-        core.options.bulk.by_key && (0..tasks).any(|peer| peer != me && core.reach(peer) == Reach::Keyed)
+        core.options.bulk.by_key
+            && (0..tasks).any(|peer| peer != me && matches!(core.reach(peer), Reach::Keyed(_)))
     }
 
     /// The statistics until now.

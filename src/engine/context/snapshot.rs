@@ -7,7 +7,7 @@ use crate::engine::context::waiters::Waiter;
 use crate::engine::context::{Core, Held, counter};
 use crate::proto::ops::{Op, Pending};
 use crate::proto::outbox::Traffic;
-use crate::transport::{ConnectionView, PeerStanding, PeerState, Task};
+use crate::transport::{self, ConnectionView, PeerStanding, PeerState, Task, View};
 
 /// How many of one kind are listed; the rest is counted.
 pub const LISTED: usize = 16;
@@ -160,7 +160,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
     let snapshot = Snapshot {
         me: core.options.me,
         tasks: core.options.tasks,
-        transport: core.transport.properties().name,
+        transport: transport::name(&*core.transport, core.options.me, core.options.tasks),
         polling: core.waiters.waiting.saturating_sub(listed as u32),
         waits,
         dispatcher,
@@ -272,7 +272,7 @@ fn peers(core: &Core, waits: &[Wait]) -> Vec<Peer> {
     let others = (0..core.options.tasks).filter(|&peer| peer != core.options.me);
     others
         .filter_map(|peer| {
-            let view = core.transport.view(peer).connection;
+            let View { polls, connection: view, .. } = core.transport.view(peer);
             let busy = view.is_some_and(|view| view.no_room || view.arrived);
             if !busy && wanted.binary_search(&peer).is_err() {
                 return None;
@@ -280,7 +280,6 @@ fn peers(core: &Core, waits: &[Wait]) -> Vec<Peer> {
             let lane = lanes.binary_search_by_key(&peer, |lane| lane.peer).ok().map(|at| lanes[at].clone());
             let traffic = lane.unwrap_or(Traffic { peer, ..Traffic::default() });
             let PeerStanding { state, absence, .. } = core.transport.standing(peer);
-            let polls = core.transport.polls(peer);
             Some(Peer { traffic, state, polls, view, absence })
         })
         .take(LISTED * 64)

@@ -2,7 +2,7 @@
 
 use crate::base::clock::ticks;
 use crate::engine::context::Core;
-use crate::transport::Want;
+use crate::transport::{View, Want};
 
 /// Ticks between two kicks, about a millisecond: a peer that was woken is on its way.
 const BETWEEN_KICKS: u64 = 2_000_000;
@@ -21,10 +21,10 @@ pub fn kick_inattentive_peers(core: &mut Core) {
     for peer in core.ops.peers().chain(listed).chain(core.collectives.awaited()) {
         // A peer that stands in several lists is woken once: the next kick is not due then.
         if peer != me
-            && !transport.polls(peer)
-            && core.peers.kick_is_due(peer, transport.view(peer).progress, now, BETWEEN_KICKS)
+            && let View { progress, polls: false, .. } = transport.view(peer)
+            && core.peers.kick_is_due(peer, progress, now, BETWEEN_KICKS)
         {
-            transport.want(peer, Want::Attention);
+            transport.want(Want::Attention(peer));
         }
     }
 }

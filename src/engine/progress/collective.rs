@@ -35,7 +35,7 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     let core = held.core();
     let (collectives, outbox, mut wire) = core.collective();
     collectives.enter(value, outbox, &mut wire);
-    dispatcher::advance_collective(core);
+    core.advance_collective();
     let outcome = wait_until(held, call, |core| {
         // A wait looks before it polls, and not by rounds of the dispatcher.
         dispatcher::look_for_signals(core);

@@ -12,6 +12,7 @@ use crate::base::clock::moment;
 use crate::base::long_calls;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
+use crate::engine::progress::reports;
 use crate::engine::transfer::send::{account, broken, call_send_handler, refuse, send_control};
 use crate::engine::transfer::{bulk, direct, flow, loopback, one_sided, parts, receive, reply};
 use crate::error::Error;
@@ -46,6 +47,9 @@ pub fn turn_until<T>(
     let (mut moved, value) = receive(held, ready);
     let core = held.core();
     if core.acts_alone {
+        if core.one_sided != 0 {
+            reports::take(core);
+        }
         moved |= one_sided::advance(held);
     }
     let core = held.core();
@@ -98,7 +102,11 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
 #[cold]
 fn keep_going(held: &mut Held<'_>) -> bool {
     held.context().activity.handles(ptr::null());
-    let mut moved = pump(held.core());
+    let core = held.core();
+    if core.outbox.has_lent() || core.pending != 0 {
+        reports::take(core);
+    }
+    let mut moved = pump(core);
     moved |= direct::step(held);
     moved |= loopback::deliver_queued(held);
     moved |= receive::offer_again(held);
@@ -264,7 +272,7 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
             if !taken {
                 return broken(held, src);
             }
-            advance_collective(core);
+            core.advance_collective();
         }
         Some(Head::Ping) => {
             held.core().stats.liveness += 2;
@@ -276,13 +284,13 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
             let core = held.core();
             let (collectives, outbox, mut wire) = core.collective();
             collectives.catch_up(sequence, outbox, &mut wire);
-            advance_collective(core);
+            core.advance_collective();
         }
         Some(Head::CollectiveFailed { sequence, task, code }) => {
             let core = held.core();
             let failure = Failure { task, code: code as i32 };
             core.collectives.peer_failed(src, sequence, failure);
-            advance_collective(core);
+            core.advance_collective();
         }
         // Of these kinds `decode_frequent` has seen no head: the sender has changed it since.
         Some(Head::Am { .. } | Head::Put { .. } | Head::Done { .. }) | None => broken(held, src),
@@ -299,15 +307,7 @@ pub fn look_for_signals(core: &mut Core) -> bool {
     let (collectives, _, mut wire) = core.collective();
     let seen = collectives.look(&mut wire);
     if seen {
-        advance_collective(core);
+        core.advance_collective();
     }
     seen
-}
-
-/// Advances the collective operation, if one is under way.
-pub fn advance_collective(core: &mut Core) {
-    let (collectives, outbox, mut wire) = core.collective();
-    if let Some(outcome) = collectives.advance(outbox, &mut wire) {
-        core.collected = Some(outcome);
-    }
 }

@@ -16,9 +16,10 @@ use crate::base::poll::{await_events, is_event};
 use crate::base::thread::ThreadConfig;
 use crate::engine::context::notifier::WATCH_FIRST;
 use crate::engine::context::{Context, Core, Held};
-use crate::engine::progress::{dispatcher, lost_peers};
+use crate::engine::progress::{dispatcher, lost_peers, reports};
 use crate::engine::transfer::accessed;
 use crate::error::Result;
+use crate::transport::Want;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -169,7 +170,7 @@ fn rest(held: &mut Held<'_>) -> Plan {
     if waits || ticks().wrapping_sub(core.last_poll) < LOOKING {
         return Plan::Idle { at_most: Some(DOUBT) };
     }
-    core.transport.serve();
+    core.transport.want(Want::Serve);
     accessed::announce(core);
     Plan::Idle { at_most: Some(core.until_due(BETWEEN_SERVICES)) }
 }
@@ -216,6 +217,6 @@ fn serve(held: &mut Held<'_>, called: bool) {
     }
     // What has arrived shows that the peers run. All of them are checked when nothing has arrived,
     // and from time to time.
-    lost_peers::note_rejoined(held.core());
+    reports::take(held.core());
     if called && any { lost_peers::look_when_due(held) } else { lost_peers::look_after_peers(held) }
 }

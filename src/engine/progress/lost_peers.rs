@@ -8,16 +8,15 @@
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
 use crate::base::clock::{elapsed, has_come, moment, since, ticks};
 use crate::engine::context::direct_copy::DirectCopy;
-use crate::engine::context::peers::Standing;
 use crate::engine::context::{Core, Held};
-use crate::engine::progress::dispatcher::{advance_collective, turn};
+use crate::engine::progress::dispatcher::turn;
+use crate::engine::progress::reports;
 use crate::engine::transfer::flow;
 use crate::engine::transfer::send::send_control;
 use crate::error::{Error, Result};
-use crate::proto::before;
 use crate::proto::liveness::Verdict;
 use crate::proto::ops::Op;
-use crate::transport::{HAS_PURGED, NO_EPOCH, PeerState, Task, Want};
+use crate::transport::{HAS_PURGED, NO_EPOCH, PeerState, Task, Want, Withdrawal};
 use crate::wire::packet::Head;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,9 +24,6 @@ use std::time::Duration;
 /// How many rounds for each task of the job are enough to receive what one peer can have left in
 /// its ring, whatever the others send.
 const DRAIN: u32 = 100;
-/// The epoch of a task that has entered no collective operation. A task that rejoins the job
-/// itself has none.
-pub const FIRST_POSITION: u64 = NO_EPOCH + 1;
 /// A job often ends with a few last messages that no task waits for, and with tasks that end
 /// one after the other, each from several threads. So it is an error that a peer has ended
 /// LAPI while something was under way to it only when this task has not ended LAPI itself this
@@ -52,8 +48,8 @@ pub fn look_when_due(held: &mut Held<'_>) {
 pub fn look_after_peers(held: &mut Held<'_>) {
     let core = held.core();
     // The tasks of a host watch each other by their transport.
-    core.transport.serve();
-    note_rejoined(core);
+    core.transport.want(Want::Serve);
+    reports::take(core);
     if held.dispatching() {
         // Another thread is in a handler that the dispatcher runs: what has arrived cannot
         // be handled now.
@@ -76,7 +72,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     for &peer in &concerned {
         match held.core().transport.standing(peer).state {
             PeerState::Up => silent.push(peer),
-            PeerState::Connecting => held.core().transport.want(peer, Want::Connection),
+            PeerState::Connecting => held.core().transport.want(Want::Connection(peer)),
             gone => lose(held, peer, gone),
         }
     }
@@ -90,7 +86,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
         checked.push(peer);
         match held.core().transport.standing(peer).state {
             PeerState::Up => {}
-            PeerState::Connecting => held.core().transport.want(peer, Want::Connection),
+            PeerState::Connecting => held.core().transport.want(Want::Connection(peer)),
             gone => lose(held, peer, gone),
         }
     }
@@ -130,7 +126,7 @@ fn reconnect_parted(held: &mut Held<'_>) {
         }
         let core = held.core();
         abandon(core, peer, LAPI_ERR_NO_CONNECTIVITY);
-        core.transport.part(peer);
+        core.transport.withdraw(peer, Withdrawal::Connection);
         core.peers.end_incarnation(peer);
         if let Err(error) = let_rejoin(core, peer, NO_EPOCH) {
             core.peers.lose(peer);
@@ -154,7 +150,7 @@ pub fn let_rejoin(core: &mut Core, task: Task, epoch: u64) -> Result<()> {
     core.outbox.renew(task);
     core.inbox.forget(task);
     core.collectives.allow_rejoin(task);
-    note_rejoined(core);
+    reports::take(core);
     Ok(())
 }
 
@@ -171,48 +167,6 @@ fn awaited(core: &Core) -> Vec<Task> {
     peers.dedup();
     peers.retain(|&peer| peer != core.options.me);
     peers
-}
-
-/// Takes note of tasks that have rejoined, and of those that have let this task rejoin.
-pub fn note_rejoined(core: &mut Core) {
-    while let Some((task, epoch)) = core.transport.rejoined() {
-        if core.peers.standing(task) == Standing::Rejoining {
-            core.peers.rejoined(task);
-            // A frame further up a stack may have been in the middle of an earlier message.
-            core.inbox.forget(task);
-        } else if core.peers.joined_at.is_none() {
-            // This process has taken the place of another one, which the peer had given up.
-            core.peers.joined_at = Some(0);
-        }
-        core.news = true;
-        if let Some(position) = epoch.checked_sub(FIRST_POSITION) {
-            catch_up_collectives(core, task, position as u32);
-        }
-    }
-}
-
-/// `task` had entered `position` collective operations when it let this task rejoin.
-fn catch_up_collectives(core: &mut Core, task: Task, position: u32) {
-    let (collectives, outbox, mut wire) = core.collective();
-    collectives.catch_up(position, outbox, &mut wire);
-    advance_collective(core);
-    // A task that has rejoined learns the position of every other task before it takes part in
-    // anything. Later positions, its own or theirs, do not matter.
-    let Some(joined_at) = core.peers.joined_at else { return };
-    if before(joined_at, position) {
-        core.peers.joined_at = Some(position);
-        let (me, tasks) = (core.options.me, core.options.tasks);
-        (0..tasks).filter(|&peer| peer != me).for_each(|peer| report_position(core, peer, position));
-    } else if before(position, joined_at) {
-        report_position(core, task, joined_at);
-    }
-}
-
-/// Sends a peer, which may be behind, the highest position that is known.
-fn report_position(core: &mut Core, peer: Task, position: u32) {
-    if core.transport.is_open(peer) && core.peers.standing(peer) == Standing::Up {
-        send_control(core, peer, &Head::CollectiveAt { sequence: position });
-    }
 }
 
 /// Probes or gives up those of the peers (in ascending order) that are silent.
@@ -324,7 +278,7 @@ fn end(held: &mut Held<'_>, peer: Task, code: i32, kind: lapi_err_t, how: Option
     let core = held.core();
     let detail = how.map(|how| explain(core, peer, how, true));
     core.collectives.lose(peer, code);
-    advance_collective(core);
+    core.advance_collective();
     abandon(core, peer, code);
     let (true, Some(detail)) = (core.peers.lose(peer), detail) else { return };
     held.context().report(held, kind, peer, &Error::new(code, detail));
@@ -370,7 +324,7 @@ fn pending(core: &Core, peer: Task, collective: bool) -> String {
 /// Ends everything that goes to `peer`, comes from it or waits for it; send operations among it
 /// report `code`. Returns how many operations waited for a reply.
 pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
-    core.transport.recall(peer);
+    core.transport.withdraw(peer, Withdrawal::Traffic);
     flow::release(core, peer);
     let mut finished = std::mem::take(&mut core.finished);
     core.outbox.abandon(peer, code, &mut finished);
@@ -381,9 +335,8 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
         core.direct_copies.iter().filter(|transfer| transfer.peer == peer).filter_map(DirectCopy::abandoned);
     let ended = core.ops.abandon(peer);
     let without_reply = ended.iter().filter_map(|op| match op {
-        Op::Rendezvous { done, fetched: false, .. } | Op::Write { done, .. } | Op::Rmw { done, .. } => {
-            Some(*done)
-        }
+        Op::Rendezvous { done, fetched: false, .. } | Op::Rmw { done, .. } => Some(*done),
+        Op::Write { done, .. } => *done,
         _ => None,
     });
     let from = finished.len();
@@ -391,7 +344,7 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     finished[from..].iter_mut().for_each(|done| done.error = code);
     core.direct_copies.retain(|transfer| transfer.peer != peer);
     core.awaiting_parts.retain(|transfer| transfer.peer != peer);
-    core.one_sided = core.transport.unreported_writes();
+    core.one_sided -= ended.iter().filter(|op| matches!(op, Op::Write { .. })).count();
     core.pending = core.direct_copies.iter().filter(|transfer| transfer.waits()).count();
     core.finished = finished;
     core.news = true;

@@ -22,5 +22,6 @@ pub mod lost_peers;
 pub mod message_poll;
 pub mod operations;
 pub mod recovery;
+pub mod reports;
 pub mod short;
 pub mod wait;

@@ -7,10 +7,11 @@
 use crate::abi::LAPI_ERR_TGT_PURGED;
 use crate::engine::context::Held;
 use crate::engine::context::peers::Standing;
-use crate::engine::progress::dispatcher::{self, advance_collective};
-use crate::engine::progress::lost_peers::{FIRST_POSITION, abandon, let_rejoin};
+use crate::engine::progress::dispatcher;
+use crate::engine::progress::lost_peers::{abandon, let_rejoin};
+use crate::engine::progress::reports::FIRST_POSITION;
 use crate::error::Result;
-use crate::transport::Task;
+use crate::transport::{Task, Withdrawal};
 
 /// Gives the task up: everything that goes to it, comes from it or waits for it ends. Has no effect
 /// on a task that is purged.
@@ -25,9 +26,9 @@ fn give_up(held: &mut Held<'_>, task: Task) {
         return;
     }
     core.collectives.lose(task, LAPI_ERR_TGT_PURGED);
-    advance_collective(core);
+    core.advance_collective();
     abandon(core, task, LAPI_ERR_TGT_PURGED);
-    core.transport.part(task);
+    core.transport.withdraw(task, Withdrawal::Connection);
     core.peers.purge(task);
     core.watched.purged(task);
     core.news = true;

@@ -17,7 +17,7 @@ use crate::engine::transfer::origin::means;
 use crate::engine::transfer::send::account;
 use crate::proto::ops::Op;
 use crate::proto::outbox::SendDone;
-use crate::transport::{MIN_BODY, Task};
+use crate::transport::{Look, MIN_BODY, Task};
 use crate::wire::packet::Head;
 
 /// After one in this many packets there is a round of the dispatcher in any case.
@@ -123,8 +123,8 @@ unsafe fn send(
     }
     let bytes = data.len as u64;
     account(core, &SendDone { org_cntr, bytes, user: true, ..SendDone::nothing(tgt) });
-    let round_is_due =
-        core.path_to(tgt).packets_sent.is_multiple_of(PACKETS_PER_ROUND) || core.transport.may_receive();
+    let round_is_due = core.path_to(tgt).packets_sent.is_multiple_of(PACKETS_PER_ROUND)
+        || core.transport.may_receive(Look::One);
     held.has_sent();
     if round_is_due {
         operations::finish(held, tgt);

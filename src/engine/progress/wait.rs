@@ -18,10 +18,10 @@ use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::waiters::{IdlePolls, Next, WaitPolicy, WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::attention;
-use crate::engine::progress::{dispatcher, lost_peers};
+use crate::engine::progress::{dispatcher, lost_peers, reports};
 use crate::engine::transfer::accessed;
 use crate::error::{Error, Result};
-use crate::transport::Task;
+use crate::transport::{Look, Task, Want};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -135,7 +135,7 @@ fn look<T>(
     core.activity += 1;
     core.set_polling(false);
     for _ in 0..LOOKS {
-        let idle = held.core().transport.is_idle();
+        let idle = !held.core().transport.may_receive(Look::All);
         let value = if idle { None } else { dispatcher::turn_until(held, ready).1 };
         if let Some(value) = value.or_else(|| ready(held.core())) {
             return Some(value);
@@ -472,7 +472,7 @@ fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
     if at_most.is_zero() {
         // Taking packets does not do all that is due.
         core.transport.disarm();
-        core.transport.serve();
+        core.transport.want(Want::Serve);
         lost_peers::look_when_due(held);
         return Woken::Otherwise;
     }
@@ -496,7 +496,7 @@ fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
         return Woken::ByTimeout;
     }
     // A wake-up costs what has come in, not what this task waits for.
-    lost_peers::note_rejoined(held.core());
+    reports::take(held.core());
     lost_peers::look_when_due(held);
     if woken { Woken::ByDescriptor } else { Woken::Otherwise }
 }

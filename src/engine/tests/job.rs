@@ -8,7 +8,7 @@ use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
 use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Core};
-use crate::engine::progress::{closing, completion_threads, dispatcher, interrupt_thread, lost_peers};
+use crate::engine::progress::{closing, completion_threads, dispatcher, interrupt_thread, reports};
 use crate::error::Log;
 use crate::job::{Hosts, ended};
 use crate::proto::pieces::MOST;
@@ -133,7 +133,7 @@ pub fn open_again(me: Number, tasks: u32, transport: Box<dyn Transport>, habits:
     let mut held = task.context.enter().expect("an open context");
     let core = held.core();
     core.peers.await_all(me);
-    lost_peers::note_rejoined(core);
+    reports::take(core);
     drop(held);
     task
 }

@@ -10,7 +10,7 @@ use crate::base::bytes::Piece;
 use crate::engine::transfer::vector_wire;
 use crate::proto::outbox::Sent;
 use crate::transport::mem::MemOptions;
-use crate::transport::{Access, Exposure, Outgoing, SendOutcome};
+use crate::transport::{Access, Exposure, Outgoing, SendOutcome, Withdrawal};
 use crate::wire::key::{Exposed, Key, Part};
 use crate::wire::packet::{Head, RMW_WIDE, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_MORE, VECTOR_PUT};
 use std::sync::Arc;
@@ -278,7 +278,7 @@ fn malformed_parts_that_follow_are_dropped() {
     // No batch follows these any more.
     send(&Head::MoreParts { cookie: COOKIE, more: false }, &parts(&[(24, 4)]));
     assert_eq!((reports(1), copies()), (8, 0));
-    enter(&tasks[0]).core().transport.withdraw(1, key);
+    enter(&tasks[0]).core().transport.withdraw(1, Withdrawal::Key(key));
     purge(&tasks[0], 1);
     purge(&tasks[1], 0);
     job::close(tasks);

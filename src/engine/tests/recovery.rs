@@ -8,7 +8,7 @@ use crate::abi::*;
 use crate::api::recovery;
 use crate::base::rng::Rng;
 use crate::engine::context::request::Preference;
-use crate::engine::progress::{closing, lost_peers};
+use crate::engine::progress::{closing, reports};
 use crate::proto::tests::seeds;
 use crate::transport::Transport;
 use crate::transport::faults::{FaultPlan, Faulty};
@@ -28,7 +28,7 @@ pub(in crate::engine) fn resume(task: &Task, peer: u32) {
 
 /// Both take note that the other is back.
 pub(in crate::engine) fn look(tasks: &[Arc<Task>]) {
-    tasks.iter().for_each(|task| lost_peers::note_rejoined(enter(task).core()));
+    tasks.iter().for_each(|task| reports::take(enter(task).core()));
 }
 
 pub(in crate::engine) fn settle(tasks: &[Arc<Task>]) {

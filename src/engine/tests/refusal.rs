@@ -9,10 +9,7 @@ use crate::proto::tests::seeds;
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::forward::forward;
 use crate::transport::mem::{MemOptions, MemTransport, network};
-use crate::transport::{
-    Access, Copy, Endpoint, Key, Outgoing, Peers, Reach, RemoteAccess, SendOutcome, Started, Task, Transport,
-    Wakeup,
-};
+use crate::transport::{Endpoint, Peers, Reach, RemoteAccess, Started, Task, Transfer, Transport, Wakeup};
 use libc::{c_uint, c_ulong, c_void};
 use parking_lot::Mutex;
 use std::io;
@@ -43,59 +40,33 @@ impl<T: Transport> Refusing<T> {
 }
 
 impl<T: Transport> Endpoint for Refusing<T> {
-    forward!(
-        flush,
-        properties,
-        limits,
-        completed,
-        recall,
-        recv,
-        hold,
-        release,
-        due,
-        serve,
-        settled,
-        acknowledge_every,
-        tally,
-        close
-    );
-
-    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
-        // SAFETY: the caller's promise.
-        unsafe { self.inner.try_send(peer, packet) }
-    }
+    forward!(Endpoint);
 }
 
 impl<T: Transport> RemoteAccess for Refusing<T> {
-    forward!(expose, standing_key, withdraw, write, ended_write, unreported_writes, poll, count_fetched);
+    forward!(expose);
 
     fn reach(&mut self, _peer: Task) -> Reach {
         Reach::Open
     }
 
-    unsafe fn start(
-        &mut self,
-        access: Access,
-        peer: Task,
-        key: Option<Key>,
-        copies: &[Copy],
-    ) -> io::Result<Started> {
+    unsafe fn access(&mut self, peer: Task, transfer: Transfer<'_>) -> io::Result<Started> {
         let copying = &mut self.copies;
         let Some(left) = copying.left.checked_sub(1) else {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         };
         copying.left = left;
         // SAFETY: the caller's promise.
-        unsafe { copying.ends[0].start(access, peer, key, copies) }
+        unsafe { copying.ends[0].access(peer, transfer) }
     }
 }
 
 impl<T: Transport> Wakeup for Refusing<T> {
-    forward!(arm, disarm, event_fd, wake);
+    forward!(Wakeup);
 }
 
 impl<T: Transport> Peers for Refusing<T> {
-    forward!(standing, want, is_open, view, set_polling, polls, part, rejoin, rejoined);
+    forward!(Peers);
 }
 
 /// Two tasks whose copies are refused after the first `allowed`, with or without faults.

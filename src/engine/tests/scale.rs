@@ -5,7 +5,6 @@
 
 use super::calls::{Extras, enter, put};
 use super::job::{self, Habits, Task};
-use crate::engine::progress::dispatcher;
 use crate::transport::mem::{MemOptions, network};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -105,7 +104,7 @@ fn collective(
             let core = held.core();
             let (collectives, outbox, mut wire) = core.collective();
             collectives.enter(value(task.me), outbox, &mut wire);
-            dispatcher::advance_collective(core);
+            core.advance_collective();
         }
     };
     run(tasks, begin, |task| {

@@ -13,7 +13,7 @@ use crate::engine::transfer::{accessed, deliver, packets, registration, reply};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::outbox::{SendDone, Sent};
-use crate::transport::{Access, Started, Task};
+use crate::transport::{Access, Started, Task, Transfer, Want};
 use crate::wire::packet::Head;
 use std::io;
 
@@ -36,9 +36,9 @@ pub fn step(held: &mut Held<'_>) -> bool {
 /// Continues the copies whose remote access the transport has reported.
 fn take_reports(held: &mut Held<'_>) -> bool {
     let mut some = false;
-    while held.core().pending != 0 {
+    while !held.core().closing {
         let core = held.core();
-        let Some((id, outcome)) = core.transport.poll() else { break };
+        let Some((id, outcome)) = core.ended_accesses.pop_front() else { break };
         let waits = |transfer: &DirectCopy| transfer.waits.iter().position(|(access, _)| *access == id);
         let found = core.direct_copies.iter().enumerate().find_map(|(at, copy)| Some((at, waits(copy)?)));
         let Some((at, access)) = found else { continue };
@@ -64,7 +64,10 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     let slice = transfer.slice();
     // SAFETY: the program leaves the data of a put alone until the put is done; it, or its header
     // handler, has given the places for what is read.
-    let outcome = unsafe { core.transport.start(transfer.access(), transfer.peer, None, &slice) };
+    let outcome = unsafe {
+        let copies = Transfer::Copies { access: transfer.access(), key: None, copies: &slice };
+        core.transport.access(transfer.peer, copies)
+    };
     let bytes = slice.iter().map(|copy| copy.len).sum::<usize>();
     match outcome {
         Ok(Started::Done) => copied(held, transfer, bytes),
@@ -91,8 +94,9 @@ fn start_accesses(held: &mut Held<'_>, mut transfer: DirectCopy) {
             transfer.copied += part.len as usize;
             continue;
         }
+        let parts = Transfer::Copies { access, key: Some(part.exposed.key), copies: &copies };
         // SAFETY: as for a slice; until the access is reported or recalled.
-        match unsafe { core.transport.start(access, peer, Some(part.exposed.key), &copies) } {
+        match unsafe { core.transport.access(peer, parts) } {
             Ok(Started::Done) => {
                 count_access(core, peer, access);
                 transfer.copied += part.len as usize;
@@ -185,7 +189,7 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             }
         }
         CopyKind::Fetch { cookie, tgt_cntr } => {
-            held.core().transport.count_fetched(transfer.peer, transfer.len() as u64);
+            held.core().transport.want(Want::Fetched(transfer.peer, transfer.len() as u64));
             if tgt_cntr != 0 {
                 let id = held.core().outbox.number(transfer.peer);
                 announce(held, transfer.peer, Marks { id, tgt_cntr, cookie: 0 }, 0);

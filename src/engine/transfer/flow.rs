@@ -5,7 +5,7 @@
 use crate::base::clock::ticks;
 use crate::engine::context::holds::{Change, Hold, Level, Reason};
 use crate::engine::context::{Context, Core, Held};
-use crate::transport::Task;
+use crate::transport::{Task, Want};
 
 /// Messages of one peer that header handlers have refused: their number, and their bytes.
 const KEPT: (u32, usize) = (1024, 4 << 20);
@@ -127,8 +127,8 @@ fn grown(core: &mut Core, peer: Task, reason: Reason, progress: u64) {
 fn apply(core: &mut Core, changes: impl IntoIterator<Item = Change>) {
     for change in changes {
         match change {
-            Change::Hold(peer) => core.transport.hold(peer, true),
-            Change::Release(peer) => core.transport.hold(peer, false),
+            Change::Hold(peer) => core.transport.want(Want::Hold(peer, true)),
+            Change::Release(peer) => core.transport.want(Want::Hold(peer, false)),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::engine::transfer::{accessed, direct};
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, SendDone, Sent};
-use crate::transport::{Copy, EndedWrite, Task, Transport};
+use crate::transport::{Copy, EndedWrite, Task, Transfer, Transport};
 use crate::wire::packet::Head;
 
 /// Starts a put of contiguous data whose completion the program waits for, as one write: whether it
@@ -32,10 +32,11 @@ pub fn put(held: &mut Held<'_>, put: &Put, copied: bool) -> bool {
     let copy = Copy { local: local as *mut u8, remote, len };
     let done = SendDone { bytes: len as u64, ..put.done };
     if copied {
-        let op = Op::Completion { cmpl_cntr };
+        let op = Op::Write { done: None, cmpl_cntr };
         // SAFETY: the caller's data is readable now.
-        let started =
-            start(core, put.tgt, op, |network, cookie| unsafe { network.write(put.tgt, copy, cookie, true) });
+        let started = start(core, put.tgt, op, |network, cookie| unsafe {
+            network.access(put.tgt, Transfer::Write { copy, cookie, copied: true }).is_ok()
+        });
         if started {
             send::finish(held, &done);
         }
@@ -43,8 +44,8 @@ pub fn put(held: &mut Held<'_>, put: &Put, copied: bool) -> bool {
     }
     // SAFETY: the program leaves its memory alone until the put is complete, or was given up, and
     // the write recalled.
-    start(core, put.tgt, Op::Write { done, cmpl_cntr }, |network, cookie| unsafe {
-        network.write(put.tgt, copy, cookie, false)
+    start(core, put.tgt, Op::Write { done: Some(done), cmpl_cntr }, |network, cookie| unsafe {
+        network.access(put.tgt, Transfer::Write { copy, cookie, copied: false }).is_ok()
     })
 }
 
@@ -66,7 +67,7 @@ fn start(core: &mut Core, tgt: Task, op: Op, write: impl FnOnce(&mut dyn Transpo
 #[inline(never)]
 pub fn advance(held: &mut Held<'_>) -> bool {
     let core = held.core();
-    let some = core.one_sided != 0 && take_ended(held);
+    let some = !core.ended_writes.is_empty() && take_ended(held);
     let core = held.core();
     if !core.accessed.is_empty() && core.accessed.is_due(core.one_sided != 0, ticks()) && !core.closing {
         accessed::announce_where_room(core);
@@ -76,10 +77,8 @@ pub fn advance(held: &mut Held<'_>) -> bool {
 
 fn take_ended(held: &mut Held<'_>) -> bool {
     let mut some = false;
-    while held.core().one_sided != 0 && !held.core().closing {
-        let core = held.core();
-        let Some(ended) = core.transport.ended_write() else { break };
-        core.one_sided -= 1;
+    while !held.core().closing {
+        let Some(ended) = held.core().ended_writes.pop_front() else { break };
         some = true;
         match ended.outcome {
             Ok(()) => written(held, &ended),
@@ -94,15 +93,11 @@ fn take_ended(held: &mut Held<'_>) -> bool {
 fn written(held: &mut Held<'_>, ended: &EndedWrite) {
     let (peer, core) = (ended.peer, held.core());
     core.path_to(peer).packets_sent += 1;
-    let cmpl_cntr = match core.ops.remove(peer, ended.cookie) {
-        Some(Op::Write { done, cmpl_cntr }) => {
-            send::finish(held, &done);
-            cmpl_cntr
-        }
-        // Its data was copied.
-        Some(Op::Completion { cmpl_cntr }) => cmpl_cntr,
-        _ => return,
-    };
+    let Some(Op::Write { done, cmpl_cntr }) = core.ops.remove(peer, ended.cookie) else { return };
+    core.one_sided -= 1;
+    if let Some(done) = done {
+        send::finish(held, &done);
+    }
     let core = held.core();
     accessed::note(core, peer, ended.copy.len as u64);
     // SAFETY: the program's counter.
@@ -115,11 +110,9 @@ fn refused(held: &mut Held<'_>, ended: &EndedWrite) {
     let EndedWrite { peer, cookie, copy, .. } = *ended;
     let core = held.core();
     core.path_to(peer).refused += 1;
-    let (done, cmpl_cntr) = match core.ops.remove(peer, cookie) {
-        Some(Op::Write { done, cmpl_cntr }) => (done, cmpl_cntr),
-        Some(Op::Completion { cmpl_cntr }) => (SendDone::nothing(peer), cmpl_cntr),
-        _ => return,
-    };
+    let Some(Op::Write { done, cmpl_cntr }) = core.ops.remove(peer, cookie) else { return };
+    core.one_sided -= 1;
+    let done = done.unwrap_or_else(|| SendDone::nothing(peer));
     let id = core.outbox.number(peer);
     let cookie = completion(held, peer, cmpl_cntr);
     let Some(data) = &ended.data else {

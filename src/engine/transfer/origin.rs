@@ -69,8 +69,7 @@ pub(in crate::engine) fn means(core: &Core) -> Means {
 fn peer(core: &mut Core, peer: Task) -> Peer {
     Peer {
         reach: core.reach(peer),
-        key: core.acts_alone && core.transport.standing_key(peer).is_some(),
-        polls: core.transport.polls(peer),
+        polls: core.transport.view(peer).polls,
         room: core.outbox.max_body_to(peer),
     }
 }
@@ -104,7 +103,7 @@ unsafe fn put_by(held: &mut Held<'_>, put: &Put, marks: Marks, way: Way) -> Opti
 /// target has withdrawn it.
 fn write_all(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> {
     let (tgt, core) = (put.tgt, held.core());
-    let key = core.transport.standing_key(tgt)?;
+    let Reach::Keyed(Some(key)) = core.reach(tgt) else { return None };
     // It has no number at the target: a fence waits for the operation here.
     core.outbox.take_back(tgt);
     core.ops.remove(tgt, marks.cookie);
@@ -177,7 +176,7 @@ unsafe fn offer(held: &mut Held<'_>, message: &Message) -> Option<Result<()>> {
     let (tgt, core) = (message.tgt, held.core());
     let piece = message.data.as_piece()?;
     let registered = match core.reach(tgt) {
-        Reach::Keyed => Some(registration::register(core, tgt, piece, Access::Read, message.hint)?),
+        Reach::Keyed(_) => Some(registration::register(core, tgt, piece, Access::Read, message.hint)?),
         Reach::Open | Reach::None => None,
     };
     let key = registered.as_ref().map(|registered| registered.keys[0].encode());

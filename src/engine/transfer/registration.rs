@@ -5,7 +5,7 @@ use crate::engine::context::Core;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::request::Hint;
 use crate::proto::ops::{Op, Registered};
-use crate::transport::{Access, Exposure, Key, PeerState, Task};
+use crate::transport::{Access, Exposure, Key, PeerState, Task, Withdrawal};
 use crate::wire::key::{Exposed, Part};
 use rustix::process::{Resource, getrlimit};
 use std::io;
@@ -74,7 +74,7 @@ pub fn withdraw(core: &mut Core, peer: Task, registered: Option<Box<Registered>>
 
 /// Withdraws what these keys name.
 pub fn withdraw_keys(core: &mut Core, peer: Task, keys: &[Key]) {
-    keys.iter().for_each(|&key| core.transport.withdraw(peer, key));
+    keys.iter().for_each(|&key| core.transport.withdraw(peer, Withdrawal::Key(key)));
 }
 
 /// Ends an operation that could not be asked for.

@@ -169,6 +169,7 @@ mod tests {
     use crate::job::exchange::memory::{InMemory, Table};
     use crate::job::secret::{Offer, Secret};
     use crate::job::{Identity, Link};
+    use crate::transport::conformance::Calls;
     use std::net::UdpSocket;
     use std::time::Instant;
 

@@ -6,6 +6,7 @@ use super::{placement, random_hosts, seeds};
 use crate::base::rng::Rng;
 use crate::proto::collective::{Collectives, Failure, Part};
 use crate::proto::outbox::Outbox;
+use crate::proto::tests::network;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
 use std::collections::BTreeMap;
@@ -120,7 +121,7 @@ impl Job {
             (0..4).for_each(|_| self.deliver_one());
             if self.outboxes.len() == self.members.len() {
                 let task = rng.below(self.tasks.into()) as Task;
-                self.outboxes[task as usize].pump(&mut self.network.link(task), &mut Vec::new());
+                network::pump(&mut self.outboxes[task as usize], self.network.link(task), &mut Vec::new());
             }
             steps += 1;
             if steps.is_multiple_of(16) || self.network.flying() == 0 {
@@ -246,7 +247,7 @@ fn mixed(
             outcomes[at] = outcomes[at].take().or(outcome);
         }
         for task in 0..tasks {
-            outboxes[task as usize].pump(&mut network.link(task), &mut Vec::new());
+            network::pump(&mut outboxes[task as usize], network.link(task), &mut Vec::new());
         }
         steps += 1;
         assert!(steps < 1_000_000, "it never ends");

@@ -6,6 +6,7 @@ use super::{placement, random_hosts, seeds};
 use crate::base::rng::Rng;
 use crate::proto::collective::{Collectives, Failure, Part};
 use crate::proto::outbox::Outbox;
+use crate::proto::tests::network;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
 
@@ -126,7 +127,7 @@ impl Job {
             let task = rng.below(self.tasks.into()) as Task;
             let member = &mut self.members[task as usize];
             if member.alive {
-                member.outbox.pump(&mut self.network.link(task), &mut Vec::new());
+                network::pump(&mut member.outbox, self.network.link(task), &mut Vec::new());
                 if !member.collectives.busy() && member.outcomes.len() < operations && rng.chance(0.3) {
                     self.enter(task);
                 } else if rng.chance(0.3) {
@@ -239,7 +240,7 @@ fn no_task_waits_for_a_task_that_has_given_up() {
                     job.deliver_one();
                     for &task in &waiting {
                         let member = &mut job.members[task as usize];
-                        member.outbox.pump(&mut job.network.link(task), &mut Vec::new());
+                        network::pump(&mut member.outbox, job.network.link(task), &mut Vec::new());
                         job.look_around(task);
                     }
                 }
@@ -338,7 +339,7 @@ fn rejoin(seed: u64, tasks: u32) {
     while !job.members.iter().all(done) {
         let task = rng.below(tasks.into()) as Task;
         let member = &mut job.members[task as usize];
-        member.outbox.pump(&mut job.network.link(task), &mut Vec::new());
+        network::pump(&mut member.outbox, job.network.link(task), &mut Vec::new());
         if !joined[task as usize] {
             if rng.chance(0.1) {
                 joined[task as usize] = true;

@@ -3,6 +3,7 @@
 use crate::base::bytes::{self, Piece, pad8};
 use crate::base::rng::Rng;
 use crate::proto::Link;
+use crate::proto::outbox::{Outbox, SendDone};
 use crate::wire::frame::{Outgoing, SendOutcome, Task, Ticket};
 use crate::wire::packet::Head;
 use std::collections::{HashMap, HashSet};
@@ -201,12 +202,6 @@ impl Link for NetworkLink<'_> {
         }
     }
 
-    fn completed(&mut self) -> Option<Ticket> {
-        let mine = |(src, _): &(Task, Ticket)| *src == self.src;
-        let at = self.network.completed.iter().position(mine)?;
-        Some(self.network.completed.swap_remove(at).1)
-    }
-
     fn signal(&mut self, dst: Task, number: u32) -> bool {
         let network = &mut *self.network;
         let can = network.rng.chance(network.signal) && !network.apart.contains(&(self.src, dst));
@@ -220,6 +215,16 @@ impl Link for NetworkLink<'_> {
         let given = self.network.given.get(&(from, self.src));
         given.is_some_and(|given| given[number as usize & 1] == Some(number))
     }
+}
+
+/// Sends what waits, after what the link has to report.
+pub fn pump(outbox: &mut Outbox, mut link: NetworkLink<'_>, finished: &mut Vec<SendDone>) {
+    let src = link.src;
+    let (mine, others) = link.network.completed.drain(..).partition(|(of, _)| *of == src);
+    link.network.completed = others;
+    let mine: Vec<(Task, Ticket)> = mine;
+    mine.into_iter().for_each(|(_, ticket)| outbox.free(ticket, finished));
+    outbox.pump(&mut link, finished);
 }
 
 /// The body as it arrives.

@@ -9,6 +9,7 @@ use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::{Assembly, Inbox, Misplaced};
 use crate::proto::ops::{Op, Ops};
 use crate::proto::outbox::{Body, Continuation, Outbox, SendDone, Sent, Streaming};
+use crate::proto::tests::network;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
 
@@ -200,7 +201,7 @@ impl World {
 
     fn pump(&mut self, node: Task) {
         let Node { outbox, finished, .. } = &mut self.nodes[node as usize];
-        outbox.pump(&mut self.network.link(node), finished);
+        network::pump(outbox, self.network.link(node), finished);
         assert_eq!(outbox.waiting(), outbox.waiting_for().next().is_some());
         self.report(node);
     }

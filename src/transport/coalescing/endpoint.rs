@@ -4,18 +4,20 @@ use super::Coalescing;
 use super::incoming::Incoming;
 use crate::base::clock::{now, ticks, yield_now};
 use crate::transport::forward::forward;
-use crate::transport::{Endpoint, Inbound, Outgoing, Properties, SendOutcome, Tally, Task, Transport};
+use crate::transport::{
+    Endpoint, Inbound, Limits, Look, Outgoing, SendOutcome, Tally, Task, Transport, Want,
+};
 use std::time::{Duration, Instant};
 
 /// How long the end waits for room for what was not sent.
 const LINGER: Duration = Duration::from_millis(200);
 
 impl<T: Transport> Endpoint for Coalescing<T> {
-    forward!(limits, completed, acknowledge_every);
+    forward!(report);
 
-    fn properties(&self) -> Properties {
-        let inner = self.inner.properties();
-        Properties { keeps_time: self.outgoing.coalesces() || inner.keeps_time, ..inner }
+    fn limits(&self, peer: Task) -> Limits {
+        let inner = self.inner.limits(peer);
+        Limits { keeps_time: self.outgoing.coalesces() || inner.keeps_time, ..inner }
     }
 
     #[inline]
@@ -53,18 +55,6 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         outcome
     }
 
-    fn flush(&mut self) {
-        self.outgoing.send(&mut self.inner);
-    }
-
-    /// What waits leaves before: to recall may take long, and what was sent to the peer before has
-    /// left. Without room it is given up: it would block what waits for others.
-    fn recall(&mut self, peer: Task) {
-        self.outgoing.send(&mut self.inner);
-        self.outgoing.forget(peer);
-        self.inner.recall(peer);
-    }
-
     #[inline]
     fn recv(&mut self) -> Option<Inbound> {
         loop {
@@ -83,9 +73,19 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         }
     }
 
-    fn hold(&mut self, peer: Task, held: bool) {
-        self.incoming.hold(peer, held);
-        self.inner.hold(peer, held);
+    fn may_receive(&mut self, look: Look) -> bool {
+        self.incoming.has_some() || self.outgoing.some_wait() || self.inner.may_receive(look)
+    }
+
+    fn want(&mut self, what: Want) {
+        match what {
+            Want::Flush | Want::Serve => {
+                self.outgoing.send(&mut self.inner);
+            }
+            Want::Hold(peer, held) => self.incoming.hold(peer, held),
+            _ => {}
+        }
+        self.inner.want(what);
     }
 
     #[inline]
@@ -99,25 +99,17 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         self.outgoing.due().into_iter().chain(self.inner.due()).min()
     }
 
-    fn serve(&mut self) {
-        self.outgoing.send(&mut self.inner);
-        self.inner.serve();
-    }
-
-    fn settled(&self) -> bool {
-        !self.outgoing.some_wait() && self.inner.settled()
-    }
-
     fn tally(&self) -> Tally {
         let mut tally = self.inner.tally();
         tally.refused += self.incoming.malformed;
+        tally.outstanding += u64::from(self.outgoing.some_wait());
         tally
     }
 
     fn close(&mut self) {
         let deadline = now() + LINGER;
         while !self.outgoing.send(&mut self.inner) && now() < deadline {
-            self.inner.serve();
+            self.inner.want(Want::Serve);
             yield_now();
         }
         self.outgoing.end();

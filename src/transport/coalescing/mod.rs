@@ -4,7 +4,7 @@
 //! A packet that follows another one to the same peer within 10 microseconds is put into a *bundle*
 //! ([`outgoing`]), and so are those after it. The bundle is sent when it is full or old, when
 //! something else is sent, before the task sleeps, and when the engine says so
-//! ([`Endpoint::flush`](super::Endpoint::flush)). The receiver copies a bundle, and hands its
+//! ([`Want::Flush`](super::Want::Flush)). The receiver copies a bundle, and hands its
 //! packets out one by one ([`incoming`]).
 //!
 //! [`docs/design/0025-coalescing.md`](../../../docs/design/0025-coalescing.md) has the reasons

@@ -5,30 +5,25 @@ use super::Coalescing;
 use super::outgoing::LONGEST;
 use crate::base::clock::ticks;
 use crate::transport::forward::forward;
-use crate::transport::{Copy, RemoteAccess, Task, Transport};
+use crate::transport::{RemoteAccess, Started, Task, Transfer, Transport};
+use std::io;
 
 impl<T: Transport> RemoteAccess for Coalescing<T> {
-    forward!(
-        reach,
-        expose,
-        standing_key,
-        withdraw,
-        start,
-        ended_write,
-        unreported_writes,
-        poll,
-        count_fetched
-    );
+    forward!(reach, expose);
 
     #[inline]
-    unsafe fn write(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
+    unsafe fn access(&mut self, peer: Task, transfer: Transfer<'_>) -> io::Result<Started> {
         let coalesces = self.outgoing.coalesces();
+        let Transfer::Write { copy, .. } = transfer else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.inner.access(peer, transfer) };
+        };
         if coalesces && copy.len <= LONGEST && self.outgoing.follows(peer, ticks()) {
-            return false;
+            return Err(io::ErrorKind::WouldBlock.into());
         }
         // SAFETY: the caller's promise.
-        let started = unsafe { self.inner.write(peer, copy, cookie, copied) };
-        if coalesces && started {
+        let started = unsafe { self.inner.access(peer, transfer) };
+        if coalesces && started.is_ok() {
             self.outgoing.note_sent(peer, ticks());
         }
         started

@@ -1,10 +1,11 @@
 use super::*;
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
+use crate::transport::conformance::Calls;
 use crate::transport::conformance::{self, Served, served};
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, MemTransport, network};
-use crate::transport::{Endpoint, Outgoing, PeerState, Peers, SendOutcome, Task, Wakeup};
+use crate::transport::{Endpoint, Outgoing, PeerState, Peers, SendOutcome, Task, Wakeup, Want};
 
 type End = Coalescing<MemTransport>;
 
@@ -130,7 +131,7 @@ fn packets_wait_until_they_are_flushed() {
     }
     assert!(!ends[0].settled() && ends[0].due().is_some());
     assert!(take(&mut ends[1]).is_none(), "nothing has left");
-    ends[0].flush();
+    ends[0].want(Want::Flush);
     assert!(ends[0].settled() && ends[0].due().is_none());
     assert_eq!(all(&mut ends[1]), [0, 1, 2, 3, 4]);
 }
@@ -192,7 +193,7 @@ fn order_is_kept_with_packets_of_all_lengths_and_without_room() {
         {
             sent += 1;
         }
-        ends[0].flush();
+        ends[0].want(Want::Flush);
         while let Some((value, len)) = take(&mut ends[1]) {
             assert_eq!(len, lens[value as usize % lens.len()]);
             got.push(value);
@@ -211,7 +212,7 @@ fn a_bundle_is_held_back_in_the_middle() {
     }
     ends[1].serve();
     assert_eq!(take(&mut ends[0]), Some((0, 8)));
-    ends[0].hold(1, true);
+    ends[0].want(Want::Hold(1, true));
     for value in 10..13 {
         send(&mut ends[2], 0, value, 8);
     }
@@ -219,7 +220,7 @@ fn a_bundle_is_held_back_in_the_middle() {
     assert_eq!(all(&mut ends[0]), [10, 11, 12]);
     assert!(ends[0].arm(), "what is held back does not keep a task awake");
     ends[0].disarm();
-    ends[0].hold(1, false);
+    ends[0].want(Want::Hold(1, false));
     assert!(!ends[0].arm());
     assert_eq!(all(&mut ends[0]), [1, 2, 3]);
 }

@@ -3,10 +3,10 @@
 use super::Coalescing;
 use crate::error::Result;
 use crate::transport::forward::forward;
-use crate::transport::{ConnectionView, Peers, Task, Transport, View, Wakeup};
+use crate::transport::{ConnectionView, Peers, Task, Transport, View, Wakeup, Withdrawal};
 
 impl<T: Transport> Wakeup for Coalescing<T> {
-    forward!(disarm, event_fd, wake);
+    forward!(disarm, event_fd);
 
     fn arm(&mut self) -> bool {
         self.outgoing.send(&mut self.inner);
@@ -15,23 +15,30 @@ impl<T: Transport> Wakeup for Coalescing<T> {
 }
 
 impl<T: Transport> Peers for Coalescing<T> {
-    forward!(standing, want, is_open, set_polling, polls, rejoined);
+    forward!(standing, is_open, signal, signalled);
 
     /// Packets of a bundle count one by one: the handlers of a long one may take a while.
     fn view(&self, peer: Task) -> View {
-        let View { progress, connection } = self.inner.view(peer);
+        let View { progress, polls, connection } = self.inner.view(peer);
         let arrived = self.incoming.has_from(peer);
         View {
             progress: progress.wrapping_add(self.incoming.handed_out_of(peer)),
+            polls,
             connection: connection.map(|seen| ConnectionView { arrived: seen.arrived || arrived, ..seen }),
         }
     }
 
-    fn part(&mut self, peer: Task) {
-        self.outgoing.send(&mut self.inner);
-        self.outgoing.forget(peer);
-        self.incoming.forget(peer);
-        self.inner.part(peer);
+    /// What waits leaves before: to recall may take long, and what was sent to the peer before has
+    /// left. Without room it is given up: it would block what waits for others.
+    fn withdraw(&mut self, peer: Task, what: Withdrawal) {
+        if what == Withdrawal::Traffic || what == Withdrawal::Connection {
+            self.outgoing.send(&mut self.inner);
+            self.outgoing.forget(peer);
+        }
+        if what == Withdrawal::Connection {
+            self.incoming.forget(peer);
+        }
+        self.inner.withdraw(peer, what);
     }
 
     fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()> {

@@ -141,8 +141,8 @@ fn wakes_on_demand<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         // Not one of these disturbs the others.
         let by_kick = round % 2 == 0;
         let call = |ends: &mut [T]| match by_kick {
-            true => ends[1].want(0, Want::Attention),
-            false => ends[0].wake(),
+            true => ends[1].want(Want::Attention(0)),
+            false => ends[0].want(Want::Wake),
         };
 
         let armed = arm_firmly(&mut ends[0]);
@@ -157,7 +157,7 @@ fn wakes_on_demand<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         becomes_quiet(&mut ends[2]);
     }
     // A kick is for a peer that is not even armed.
-    ends[2].want(1, Want::Attention);
+    ends[2].want(Want::Attention(1));
     let deadline = Deadline::new("a kick of a peer that is not armed");
     while !readable(&ends[1]) {
         deadline.check();
@@ -177,7 +177,7 @@ fn wakes_each_time_from_a_thread<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
             if task == 1 {
                 dawdle(&mut rng);
                 posted.store(round, Ordering::Release);
-                end.want(0, Want::Attention);
+                end.want(Want::Attention(0));
                 let deadline = Deadline::new("the sleeper's reaction to a kick");
                 while seen.load(Ordering::Acquire) < round {
                     assert!(!failed.load(Ordering::Relaxed), "the sleeper has failed");

@@ -5,6 +5,7 @@
 
 use super::support::{Deadline, Sample, catch_up, in_threads, pattern, sleep};
 use super::{nothing_more, pass};
+use crate::transport::conformance::Calls;
 use crate::transport::{Outgoing, Piece, SendOutcome, Task, Ticket, Transport};
 use std::collections::BTreeSet;
 
@@ -164,7 +165,7 @@ fn is_served_by_its_deadlines<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         pass(&mut ends, 0, 1, &sample);
         let deadline = Deadline::new("an end of all deadlines");
         while ends[0].due().is_some() {
-            assert!(ends[0].properties().keeps_time, "it has said that it has no deadlines");
+            assert!(ends[0].limits(1).keeps_time, "it has said that it has no deadlines");
             catch_up(&mut ends[0]);
             deadline.check();
         }

@@ -30,9 +30,9 @@ use std::collections::BTreeSet;
 
 pub(crate) use self::remote::{checks_keys, reports_what_is_under_way_when_the_peer_leaves};
 pub(crate) use self::served::{Served, served};
-pub(crate) use self::support::readable;
+pub(crate) use self::support::{Calls, readable};
 use self::support::{Deadline, HEAD_LENS, Ledger, Sample, expect, try_send};
-use super::{HEAD_MAX, MIN_BODY, Outgoing, PeerState, Piece, SendError, Task, Transport, pad8};
+use super::{HEAD_MAX, Look, MIN_BODY, Outgoing, PeerState, Piece, SendError, Task, Transport, Want, pad8};
 use crate::base::rng::Rng;
 
 /// Runs every check on the transport that `make` makes: element `i` of what it returns is the
@@ -88,13 +88,13 @@ fn says_what_it_is<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         let ends = make(tasks);
         assert_eq!(ends.len(), tasks as usize);
         for end in &ends {
-            assert!(!end.properties().name.is_empty());
             for peer in 0..tasks {
                 assert_eq!(end.standing(peer).state, PeerState::Up);
             }
         }
         for (a, b) in (0..tasks).flat_map(|a| (0..tasks).map(move |b| (a, b))).filter(|(a, b)| a != b) {
             let limits = ends[a as usize].limits(b);
+            assert!(!limits.name.is_empty());
             assert!(limits.max_body >= MIN_BODY, "{limits:?} is too little for a protocol");
             assert!(limits.window > 0 && limits.receive_buffer >= limits.max_body, "{limits:?}");
             assert_eq!(limits.max_body, ends[b as usize].limits(a).max_body, "both ends agree");
@@ -212,7 +212,7 @@ fn delivers_each_packet_once<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
                 }
                 continue;
             }
-            let idle = ends[task].is_idle();
+            let idle = !ends[task].may_receive(Look::All);
             if let Some(packet) = ends[task].recv() {
                 assert!(!idle, "a packet has come, and the end was idle");
                 ledgers[task].enter(&packet, &ends[task]);
@@ -264,11 +264,11 @@ fn changes_nothing_without_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 /// counts as polling.
 fn reports_polling<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
-    ends[1].set_polling(false, 0);
+    ends[1].want(Want::Polling(false, 0));
     let known = !ends[0].polls(1);
     for polling in [true, false, true, true, false, false] {
-        ends[1].set_polling(polling, 0);
-        ends[2].set_polling(!polling, 0);
+        ends[1].want(Want::Polling(polling, 0));
+        ends[2].want(Want::Polling(!polling, 0));
         if known {
             assert_eq!((ends[0].polls(1), ends[0].polls(2)), (polling, !polling));
         } else {

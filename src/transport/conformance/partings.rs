@@ -2,6 +2,7 @@
 
 use super::support::{Deadline, Sample, expect, try_send};
 use super::{PeerState, SendError, pass, signals};
+use crate::transport::conformance::Calls;
 use crate::transport::{PeerStanding, Task, Transport};
 
 pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {

@@ -5,7 +5,8 @@
 
 use super::support::{Deadline, catch_up, in_threads, pattern, sleep};
 use crate::base::rng::Rng;
-use crate::transport::{Access, AccessId, Copy, Exposure, Key, Piece, Reach, Started, Transport};
+use crate::transport::conformance::Calls;
+use crate::transport::{Access, AccessId, Copy, Exposure, Key, Piece, Reach, Started, Transport, Withdrawal};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,7 +22,7 @@ pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 /// withdrawn. For the transports whose network checks keys, and after a failure still works.
 pub(crate) fn checks_keys<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
-    assert_eq!(reach(&mut ends), Reach::Keyed);
+    assert!(matches!(reach(&mut ends), Reach::Keyed(_)));
     let (mut there, mut here) = (vec![7_u8; 5_000], vec![0_u8; 5_000]);
     let place = |there: &mut [u8], here: &mut [u8], len| Copy {
         local: here.as_mut_ptr(),
@@ -42,8 +43,8 @@ pub(crate) fn checks_keys<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     assert!(access(&mut ends, Access::Read, read, before).is_err(), "before the start");
     access(&mut ends, Access::Read, read, whole).expect("the key of this memory");
     let gone = withdrawn.expect("memory is reached by keys");
-    ends[1].withdraw(0, gone);
-    ends[1].withdraw(0, gone);
+    ends[1].withdraw(0, Withdrawal::Key(gone));
+    ends[1].withdraw(0, Withdrawal::Key(gone));
     if read != withdrawn {
         assert!(
             access(&mut ends, Access::Read, withdrawn, whole).is_err(),
@@ -199,14 +200,14 @@ fn start_and_await_all<T: Transport>(
         deadline.check();
         sleep(end, "the report of a remote access", failed);
         assert!(end.recv().is_none(), "nothing was sent");
-        while let Some((id, outcome)) = end.poll() {
+        while let Some((id, outcome)) = end.accessed() {
             outcome.expect("an access that works");
             let at = started.iter().position(|(started, ..)| *started == id);
             let (_, at, len) = started.remove(at.expect("an access that was started, and once"));
             assert!(in_place(at, len), "it is reported, but not in place");
         }
     }
-    assert!(end.poll().is_none());
+    assert!(end.accessed().is_none());
 }
 
 /// Memory that is unmapped and mapped again at the same address is other memory.
@@ -273,7 +274,7 @@ pub(crate) fn reports_what_is_under_way_when_the_peer_leaves<T: Transport>(make:
             deadline.check();
             sleep(end, "the report of an access to a peer that has left", &AtomicBool::new(false));
             assert!(end.recv().is_none(), "nothing was sent");
-            while let Some((id, outcome)) = end.poll() {
+            while let Some((id, outcome)) = end.accessed() {
                 let at = started.iter().position(|(started, _)| *started == id);
                 let (_, at) = started.remove(at.expect("an access that was started, and once"));
                 // SAFETY: inside of `here`, of which this part is not written any more.
@@ -284,7 +285,7 @@ pub(crate) fn reports_what_is_under_way_when_the_peer_leaves<T: Transport>(make:
     });
     for _ in 0..100 {
         end.serve();
-        assert!(end.poll().is_none(), "an access is reported twice");
+        assert!(end.accessed().is_none(), "an access is reported twice");
     }
 }
 
@@ -294,7 +295,7 @@ fn reach<T: Transport>(ends: &mut [T]) -> Reach {
 
 /// What task 0 needs for accesses to this memory of task 1.
 fn register<T: Transport>(ends: &mut [T], memory: &mut [u8], access: Access) -> Option<Key> {
-    if reach(ends) != Reach::Keyed {
+    if !matches!(reach(ends), Reach::Keyed(_)) {
         return None;
     }
     let piece = Piece { ptr: memory.as_mut_ptr(), len: memory.len() };
@@ -305,14 +306,14 @@ fn register<T: Transport>(ends: &mut [T], memory: &mut [u8], access: Access) -> 
 
 fn deregister<T: Transport>(ends: &mut [T], key: Option<Key>) {
     if let Some(key) = key {
-        ends[1].withdraw(0, key);
+        ends[1].withdraw(0, Withdrawal::Key(key));
     }
 }
 
 /// Makes copies between task 0 and task 1, and serves both until they are made.
 ///
 /// # Safety
-/// The conditions of [`crate::transport::RemoteAccess::start`] hold.
+/// The conditions of [`crate::transport::RemoteAccess::access`] hold.
 unsafe fn finish<T: Transport>(
     ends: &mut [T],
     access: Access,
@@ -328,7 +329,7 @@ unsafe fn finish<T: Transport>(
         for end in &mut *ends {
             assert!(end.recv().is_none(), "nothing was sent");
         }
-        if let Some((reported, outcome)) = ends[0].poll() {
+        if let Some((reported, outcome)) = ends[0].accessed() {
             assert_eq!(reported, id);
             return outcome;
         }

@@ -2,7 +2,7 @@
 //! task that computes, or a test that looks at another task, keeps no peer waiting.
 
 use crate::transport::forward::forward;
-use crate::transport::{Endpoint, Outgoing, Peers, RemoteAccess, SendOutcome, Task, Transport, Wakeup};
+use crate::transport::{Endpoint, Peers, RemoteAccess, Transport, Wakeup, Want};
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn serve_all<T: Transport>(ends: &[Arc<Mutex<T>>]) {
     for end in ends {
         // The owner of the lock makes progress itself.
         if let Some(mut end) = end.try_lock() {
-            end.serve();
+            end.want(Want::Serve);
         }
     }
 }
@@ -87,51 +87,23 @@ impl<T: Transport> Drop for Served<T> {
 }
 
 impl<T: Transport> Endpoint for Served<T> {
-    forward!(
-        properties,
-        limits,
-        completed,
-        recall,
-        recv,
-        hold,
-        release,
-        flush,
-        due,
-        settled,
-        acknowledge_every,
-        tally,
-        close
-    );
+    forward!(limits, try_send, recv, may_receive, release, report, due, tally, close);
 
     /// A test that waits for acknowledgements does not wait for the thread.
-    fn serve(&mut self) {
-        self.lock().serve();
-        serve_all(&self.all);
-    }
-
-    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
-        // SAFETY: the caller's promise.
-        unsafe { self.lock().try_send(peer, packet) }
+    fn want(&mut self, what: Want) {
+        self.lock().want(what);
+        if what == Want::Serve {
+            serve_all(&self.all);
+        }
     }
 }
 
 impl<T: Transport> RemoteAccess for Served<T> {
-    forward!(
-        reach,
-        expose,
-        standing_key,
-        withdraw,
-        start,
-        write,
-        ended_write,
-        unreported_writes,
-        poll,
-        count_fetched
-    );
+    forward!(RemoteAccess);
 }
 
 impl<T: Transport> Wakeup for Served<T> {
-    forward!(arm, disarm, wake);
+    forward!(arm, disarm);
 
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
@@ -139,5 +111,5 @@ impl<T: Transport> Wakeup for Served<T> {
 }
 
 impl<T: Transport> Peers for Served<T> {
-    forward!(standing, want, is_open, view, set_polling, polls, part, rejoin, rejoined);
+    forward!(Peers);
 }

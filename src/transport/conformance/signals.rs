@@ -3,6 +3,7 @@
 
 use super::partings::reconnect;
 use super::support::{Deadline, readable};
+use crate::transport::conformance::Calls;
 use crate::transport::{Task, Transport};
 
 pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {

@@ -5,7 +5,7 @@ use super::nothing_more;
 use super::support::{Ledger, Sample, in_threads, sleep, try_send};
 use crate::base::clock::ticks;
 use crate::base::rng::Rng;
-use crate::transport::{SendError, Task, Transport};
+use crate::transport::{SendError, Task, Transport, Want};
 
 pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     for (tasks, each) in [(2, 20_000), (4, 2_000), (8, 500)] {
@@ -41,9 +41,9 @@ fn storm<T: Transport>(mut ends: Vec<T>, each: u64) {
             match rng.below(4) {
                 0 => std::thread::yield_now(),
                 _ => {
-                    end.set_polling(false, ticks());
+                    end.want(Want::Polling(false, ticks()));
                     sleep(end, "packets or room in a storm", failed);
-                    end.set_polling(true, ticks());
+                    end.want(Want::Polling(true, ticks()));
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Packets whose bytes follow from a number, records of what has arrived, deadlines.
 
+use std::io;
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::base::clock::test_deadline;
 use crate::base::rng::Rng;
-use crate::transport::{HEAD_MAX, Inbound, Outgoing, Piece, SendError, Task, Transport, pad8};
+use crate::transport::{
+    Access, AccessId, Copy, EndedWrite, HEAD_MAX, Inbound, Key, Outgoing, Piece, Reach, Report, SendError,
+    Started, Task, Ticket, Transfer, Transport, Want, Withdrawal, pad8,
+};
 
 /// All lengths that a head may have.
 pub(super) const HEAD_LENS: [usize; HEAD_MAX / 8] = [8, 16, 24, 32, 40, 48];
@@ -310,3 +314,94 @@ impl Drop for TellFailure<'_> {
         }
     }
 }
+
+/// The calls of the contract one by one, as tests name them. A report of another kind than the one
+/// that a test asks for is a failure.
+pub(crate) trait Calls: Transport {
+    /// The next packet whose memory is free.
+    fn completed(&mut self) -> Option<Ticket> {
+        self.report().map(|report| match report {
+            Report::Free(ticket) => ticket,
+            other => panic!("the memory of a packet is awaited: {other:?}"),
+        })
+    }
+
+    /// The next access that is over.
+    fn accessed(&mut self) -> Option<(AccessId, io::Result<()>)> {
+        self.report().map(|report| match report {
+            Report::Accessed(id, outcome) => (id, outcome),
+            other => panic!("an access is awaited: {other:?}"),
+        })
+    }
+
+    /// The next write by the standing key that is over.
+    fn written(&mut self) -> Option<EndedWrite> {
+        self.report().map(|report| match report {
+            Report::Written(ended) => ended,
+            other => panic!("a write is awaited: {other:?}"),
+        })
+    }
+
+    /// The next peer that has rejoined, with its epoch.
+    fn rejoined(&mut self) -> Option<(Task, u64)> {
+        self.report().map(|report| match report {
+            Report::Joined(task, epoch) => (task, epoch),
+            other => panic!("a peer is awaited: {other:?}"),
+        })
+    }
+
+    fn serve(&mut self) {
+        self.want(Want::Serve);
+    }
+
+    /// Whether the peers have everything that was sent to them.
+    fn settled(&self) -> bool {
+        self.tally().outstanding == 0
+    }
+
+    fn polls(&self, peer: Task) -> bool {
+        self.view(peer).polls
+    }
+
+    fn recall(&mut self, peer: Task) {
+        self.withdraw(peer, Withdrawal::Traffic);
+    }
+
+    fn part(&mut self, peer: Task) {
+        self.withdraw(peer, Withdrawal::Connection);
+    }
+
+    /// The key of all memory of the peer.
+    fn standing_key(&mut self, peer: Task) -> Option<Key> {
+        match self.reach(peer) {
+            Reach::Keyed(all) => all,
+            Reach::None | Reach::Open => None,
+        }
+    }
+
+    /// Starts copies.
+    ///
+    /// # Safety
+    /// The conditions of [`crate::transport::RemoteAccess::access`] hold.
+    unsafe fn start(
+        &mut self,
+        access: Access,
+        peer: Task,
+        key: Option<Key>,
+        copies: &[Copy],
+    ) -> io::Result<Started> {
+        // SAFETY: the caller's promise.
+        unsafe { self.access(peer, Transfer::Copies { access, key, copies }) }
+    }
+
+    /// Starts a write by the key of all memory of the peer: whether it was started.
+    ///
+    /// # Safety
+    /// The conditions of [`crate::transport::RemoteAccess::access`] hold.
+    unsafe fn write(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.access(peer, Transfer::Write { copy, cookie, copied }) }.is_ok()
+    }
+}
+
+impl<T: Transport + ?Sized> Calls for T {}

@@ -9,7 +9,9 @@ use super::{COPY, FabricTransport, INJECT, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
 use crate::transport::parcel::bytes_of;
 use crate::transport::presence::Presence;
-use crate::transport::{Endpoint, Inbound, Limits, Outgoing, Properties, SendOutcome, Tally, Task, Ticket};
+use crate::transport::{
+    Endpoint, Inbound, Limits, Look, Outgoing, Report, SendOutcome, Tally, Task, Ticket, Want,
+};
 use crate::wire::network::{FRAME, Frame, FrameKind};
 use std::time::{Duration, Instant};
 
@@ -21,11 +23,6 @@ const RETRY: Duration = Duration::from_millis(1);
 const RECALL: Duration = Duration::from_millis(200);
 
 impl Endpoint for FabricTransport {
-    fn properties(&self) -> Properties {
-        let standing_keys = self.device.info().registers_any_address() && self.rail.is_none();
-        Properties { name: "fabric", keeps_time: true, standing_keys }
-    }
-
     fn limits(&self, _peer: Task) -> Limits {
         self.limits
     }
@@ -74,14 +71,16 @@ impl Endpoint for FabricTransport {
     }
 
     #[inline]
-    fn completed(&mut self) -> Option<Ticket> {
-        Some(self.completed.pop_front()?.1)
-    }
-
-    fn recall(&mut self, task: Task) {
-        self.end_with(task, Accesses::recall);
-        // Others may have left meanwhile.
-        self.settle();
+    fn report(&mut self) -> Option<Report> {
+        if let Some((_, ticket)) = self.completed.pop_front() {
+            return Some(Report::Free(ticket));
+        }
+        let accesses = self.accesses.next_report();
+        accesses.or_else(|| {
+            let (task, epoch) = self.back.pop_front()?;
+            self.note_named(task);
+            Some(Report::Joined(task, epoch))
+        })
     }
 
     #[inline]
@@ -99,19 +98,18 @@ impl Endpoint for FabricTransport {
         Some(self.out.insert(arrived).inbound())
     }
 
-    fn hold(&mut self, task: Task, held: bool) {
-        let Self { peers, ready, .. } = self;
-        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
-        let waits = peer.standing == Presence::Rejoining || peer.unnamed;
-        if std::mem::replace(&mut peer.held, held) == held || waits {
-            return;
-        }
-        if held {
-            for arrived in std::mem::take(ready) {
-                if arrived.src == task { peer.aside.push_back(arrived) } else { ready.push_back(arrived) }
-            }
-        } else {
-            ready.append(&mut peer.aside);
+    fn may_receive(&mut self, _look: Look) -> bool {
+        true
+    }
+
+    fn want(&mut self, what: Want) {
+        match what {
+            Want::Connection(task) => self.want_connection(task),
+            Want::Attention(task) => self.kick(task),
+            Want::Hold(task, held) => self.hold(task, held),
+            Want::Serve => self.serve(),
+            Want::Wake => self.sleeper.signal(),
+            Want::Flush | Want::Polling(..) | Want::Fetched(..) | Want::AcknowledgeEvery(_) => {}
         }
     }
 
@@ -144,25 +142,10 @@ impl Endpoint for FabricTransport {
         retry.or_else(|| self.watch.as_ref()?.due())
     }
 
-    fn serve(&mut self) {
-        self.look_at_others();
-        self.advance();
-    }
-
-    fn settled(&self) -> bool {
-        self.closed
-            || (self.sends.under_way() == 0
-                && self.queued.is_empty()
-                && self.completed.is_empty()
-                && !self.has_pending())
-    }
-
-    fn flush(&mut self) {}
-
-    fn acknowledge_every(&mut self, _datagrams: u16) {}
-
     fn tally(&self) -> Tally {
-        Tally { refused: self.foreign, ..Tally::default() }
+        let waiting = self.queued.len() + self.completed.len() + self.pending.borrow().len();
+        let outstanding = if self.closed { 0 } else { (self.sends.under_way() + waiting) as u64 };
+        Tally { outstanding, refused: self.foreign, ..Tally::default() }
     }
 
     fn close(&mut self) {
@@ -171,6 +154,35 @@ impl Endpoint for FabricTransport {
 }
 
 impl FabricTransport {
+    /// Gives up what was taken for the peer, and the accesses under way with it.
+    pub(super) fn recall(&mut self, task: Task) {
+        self.end_with(task, Accesses::recall);
+        // Others may have left meanwhile.
+        self.settle();
+    }
+
+    /// Does what is due.
+    pub(super) fn serve(&mut self) {
+        self.look_at_others();
+        self.advance();
+    }
+
+    fn hold(&mut self, task: Task, held: bool) {
+        let Self { peers, ready, .. } = self;
+        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
+        let waits = peer.standing == Presence::Rejoining || peer.unnamed;
+        if std::mem::replace(&mut peer.held, held) == held || waits {
+            return;
+        }
+        if held {
+            for arrived in std::mem::take(ready) {
+                if arrived.src == task { peer.aside.push_back(arrived) } else { ready.push_back(arrived) }
+            }
+        } else {
+            ready.append(&mut peer.aside);
+        }
+    }
+
     /// Whether a poll can be left out ([`PollPause`](crate::transport::poll_pause::PollPause)):
     /// nothing waits for room, and the last poll has left nothing.
     #[inline]

@@ -284,6 +284,9 @@ impl FabricTransport {
         let window = WINDOW as usize;
         let max_body = longest - FRAME - HEAD_MAX;
         let limits = Limits {
+            name: "fabric",
+            keeps_time: true,
+            standing_keys: device.info().registers_any_address(),
             max_body,
             job_body: max_body,
             ordered: device.info().ordered(),

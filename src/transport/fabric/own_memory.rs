@@ -7,8 +7,8 @@
 
 use super::FabricTransport;
 #[cfg(doc)]
-use crate::transport::Endpoint;
-use crate::transport::{Key, RemoteAccess, Task};
+use crate::transport::Withdrawal;
+use crate::transport::{Key, Task};
 use std::time::{Duration, Instant};
 
 /// How long what has arrived is stored, at most: a peer that lives may write all the time.
@@ -38,13 +38,13 @@ impl FabricTransport {
     /// The peer may not do so any more.
     pub(super) fn close_memory(&mut self, task: Task) {
         if let Some(key) = self.peer_mut(task).and_then(|peer| peer.own_key.take()) {
-            self.withdraw(task, key);
+            self.withdraw_key(task, key);
         }
     }
 
-    /// The peer has lost its key ([`Endpoint::recall`]). A provider without a card that has begun
-    /// to receive a write stores the rest of it nevertheless, in looks of this task. So what has
-    /// arrived is taken now, before the memory is the program's again.
+    /// The peer has lost its key ([`Withdrawal::Traffic`]). A provider without a card that has
+    /// begun to receive a write stores the rest of it nevertheless, in looks of this task. So what
+    /// has arrived is taken now, before the memory is the program's again.
     pub(super) fn end_writes_of(&mut self, task: Task) {
         if !self.peer_mut(task).is_some_and(|peer| peer.own_key.take().is_some() && peer.met) {
             return;

@@ -14,9 +14,7 @@ use crate::base::process::Process;
 use crate::error::Result;
 use crate::transport::presence::Presence;
 use crate::transport::rails::RailEvent;
-use crate::transport::{
-    ConnectionView, Endpoint, NO_EPOCH, PeerStanding, PeerState, Peers, Task, View, Want,
-};
+use crate::transport::{ConnectionView, NO_EPOCH, PeerStanding, PeerState, Peers, Task, View, Withdrawal};
 use crate::wire::network::Rejoin;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -29,33 +27,15 @@ impl Peers for FabricTransport {
         self.peer(task).map_or(PeerStanding::UP, |peer| peer.standing.seen())
     }
 
-    fn want(&mut self, task: Task, what: Want) {
-        match what {
-            // A peer from which something is awaited must know of this task, so that it
-            // reports its end.
-            Want::Connection if task != self.me && !self.closed && self.meet(task) => {
-                if self.peer(task).is_some_and(|peer| !peer.has_met() && peer.is_up()) {
-                    self.owe(task, Wants::HELLO);
-                    self.send_own(task);
-                    self.settle();
-                }
-            }
-            Want::Attention if self.peer(task).is_some_and(Peer::is_up) && !self.closed => {
-                self.owe(task, Wants::KICK);
-                self.try_send_own(task);
-            }
-            Want::Connection | Want::Attention => {}
-        }
-    }
-
     fn is_open(&self, task: Task) -> bool {
         self.peer(task).is_none_or(|peer| peer.standing.state() == PeerState::Up)
     }
 
     fn view(&self, task: Task) -> View {
-        let Some(peer) = self.peer(task) else { return View { progress: 0, connection: None } };
+        let Some(peer) = self.peer(task) else { return View::NONE };
         View {
             progress: peer.progress,
+            polls: true,
             connection: Some(ConnectionView {
                 in_flight: peer.in_flight.into(),
                 window: WINDOW.into(),
@@ -66,28 +46,20 @@ impl Peers for FabricTransport {
         }
     }
 
-    fn set_polling(&mut self, _polling: bool, _now: u64) {}
-
-    fn polls(&self, _task: Task) -> bool {
-        true
+    fn signal(&mut self, _task: Task, _number: u32) -> bool {
+        false
     }
 
-    fn part(&mut self, task: Task) {
-        if task == self.me {
-            return;
+    fn signalled(&self, _task: Task, _number: u32) -> bool {
+        false
+    }
+
+    fn withdraw(&mut self, task: Task, what: Withdrawal) {
+        match what {
+            Withdrawal::Key(key) => self.withdraw_key(task, key),
+            Withdrawal::Traffic => self.recall(task),
+            Withdrawal::Connection => self.part(task),
         }
-        self.recall(task);
-        self.end_writes_of(task);
-        self.drop_arrived(task);
-        let fresh = self.fresh_tag(task);
-        self.back.retain(|(back, _)| *back != task);
-        self.drop_events(task);
-        let first = self.first_tag;
-        let peer = self.peers[task as usize].get_or_insert_with(|| Box::new(Peer::new(first)));
-        peer.reset();
-        (peer.mine, peer.theirs) = (fresh, 0);
-        peer.standing = Presence::Parted;
-        self.drop_queued(task);
     }
 
     fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
@@ -110,21 +82,49 @@ impl Peers for FabricTransport {
         self.send_own(task);
         Ok(())
     }
-
-    fn rejoined(&mut self) -> Option<(Task, u64)> {
-        let (task, epoch) = self.back.pop_front()?;
-        self.note_named(task);
-        if let Some(peer) = self.peers[task as usize].as_deref_mut() {
-            peer.unnamed = false;
-            if !peer.held {
-                self.ready.append(&mut peer.aside);
-            }
-        }
-        Some((task, epoch))
-    }
 }
 
 impl FabricTransport {
+    /// Cuts the connection with the peer, which may not rejoin.
+    pub(super) fn part(&mut self, task: Task) {
+        if task == self.me {
+            return;
+        }
+        self.recall(task);
+        self.end_writes_of(task);
+        self.drop_arrived(task);
+        let fresh = self.fresh_tag(task);
+        self.back.retain(|(back, _)| *back != task);
+        self.drop_events(task);
+        let first = self.first_tag;
+        let peer = self.peers[task as usize].get_or_insert_with(|| Box::new(Peer::new(first)));
+        peer.reset();
+        (peer.mine, peer.theirs) = (fresh, 0);
+        peer.standing = Presence::Parted;
+        self.drop_queued(task);
+    }
+
+    /// A peer from which something is awaited must know of this task, so that it reports its end.
+    pub(super) fn want_connection(&mut self, task: Task) {
+        if task != self.me
+            && !self.closed
+            && self.meet(task)
+            && self.peer(task).is_some_and(|peer| !peer.has_met() && peer.is_up())
+        {
+            self.owe(task, Wants::HELLO);
+            self.send_own(task);
+            self.settle();
+        }
+    }
+
+    /// The peer is to look for packets.
+    pub(super) fn kick(&mut self, task: Task) {
+        if self.peer(task).is_some_and(Peer::is_up) && !self.closed {
+            self.owe(task, Wants::KICK);
+            self.try_send_own(task);
+        }
+    }
+
     #[inline]
     pub(super) fn peer(&self, task: Task) -> Option<&Peer> {
         self.peers.get(task as usize)?.as_deref()
@@ -440,8 +440,7 @@ impl FabricTransport {
             // the other before.
             peer.unnamed = self.rail.is_some() || (peer.epoch, hello.epoch) != (NO_EPOCH, NO_EPOCH);
             if peer.unnamed {
-                self.back.push_back((task, hello.epoch));
-                self.note_unnamed(task);
+                self.note_rejoined(task, hello.epoch);
             } else {
                 self.ready.append(&mut peer.aside);
             }

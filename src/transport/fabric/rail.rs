@@ -4,8 +4,8 @@
 use super::own::Wants;
 use super::workarounds::disconnect;
 use super::{FabricTransport, PUBLISHED_BEFORE};
+use crate::transport::Task;
 use crate::transport::rails::{OF_RAIL, Rail, RailEvent};
-use crate::transport::{Peers, Task};
 use crate::wire::network::{Frame, FrameKind};
 use crate::wire::rails::NOTE;
 use std::collections::VecDeque;
@@ -13,21 +13,13 @@ use std::collections::VecDeque;
 /// What only an endpoint that is a rail has.
 #[derive(Default)]
 pub(super) struct RailSide {
-    events: VecDeque<Entry>,
-}
-
-/// What the rails' owner is to take note of.
-#[derive(Debug, PartialEq, Eq)]
-enum Entry {
-    Event(RailEvent),
-    /// The peer has rejoined, which [`Peers::rejoined`] has not named yet. What comes behind
-    /// waits for that.
-    Rejoined(Task),
+    events: VecDeque<RailEvent>,
 }
 
 impl Rail for FabricTransport {
     fn become_rail(&mut self) {
         self.rail = Some(Box::default());
+        self.limits.standing_keys = false;
     }
 
     fn replaces(&self) -> bool {
@@ -69,14 +61,11 @@ impl Rail for FabricTransport {
     }
 
     fn event(&mut self) -> Option<RailEvent> {
-        let events = &mut self.rail.as_mut()?.events;
-        match events.pop_front()? {
-            Entry::Event(event) => Some(event),
-            rejoined @ Entry::Rejoined(_) => {
-                events.push_front(rejoined);
-                None
-            }
+        let event = self.rail.as_mut()?.events.pop_front()?;
+        if let RailEvent::Rejoined(task, _) = event {
+            self.note_named(task);
         }
+        Some(event)
     }
 
     fn leave(&mut self, task: Task, failed: bool) {
@@ -106,36 +95,38 @@ impl FabricTransport {
     /// Notes an event for the rails' owner, if this is a rail.
     pub(super) fn note_event(&mut self, event: RailEvent) {
         if let Some(rail) = &mut self.rail {
-            rail.events.push_back(Entry::Event(event));
+            rail.events.push_back(event);
         }
     }
 
-    /// The peer has rejoined: the rails' owner takes note of that before what happens next.
-    pub(super) fn note_unnamed(&mut self, task: Task) {
-        if let Some(rail) = &mut self.rail {
-            rail.events.push_back(Entry::Rejoined(task));
+    /// The peer has rejoined, which is reported to the engine or the rails' owner: what it has sent
+    /// is handed out after that.
+    pub(super) fn note_rejoined(&mut self, task: Task, epoch: u64) {
+        match &mut self.rail {
+            Some(rail) => rail.events.push_back(RailEvent::Rejoined(task, epoch)),
+            None => self.back.push_back((task, epoch)),
         }
     }
 
-    /// [`Peers::rejoined`] names the peer.
+    /// The engine, or the rails' owner, knows from now on that the peer has rejoined.
     pub(super) fn note_named(&mut self, task: Task) {
-        let events = self.rail.as_mut().map(|rail| &mut rail.events);
-        if let Some(events) = events
-            && let Some(at) = events.iter().position(|entry| *entry == Entry::Rejoined(task))
-        {
-            events.remove(at);
+        if let Some(peer) = self.peers[task as usize].as_deref_mut() {
+            peer.unnamed = false;
+            if !peer.held {
+                self.ready.append(&mut peer.aside);
+            }
         }
     }
 
     /// The connection with the peer is given up: what has happened to it is not to be
     /// reported any more.
     pub(super) fn drop_events(&mut self, task: Task) {
-        let of_connection = |entry: &Entry| match entry {
-            Entry::Rejoined(of) | Entry::Event(RailEvent::Lost(of) | RailEvent::Parted(of, _)) => *of == task,
-            Entry::Event(RailEvent::Note(..) | RailEvent::Ended(_)) => false,
+        let of_connection = |event: &RailEvent| match event {
+            RailEvent::Rejoined(of, _) | RailEvent::Lost(of) | RailEvent::Parted(of, _) => *of == task,
+            RailEvent::Note(..) | RailEvent::Ended(_) => false,
         };
         if let Some(rail) = &mut self.rail {
-            rail.events.retain(|entry| !of_connection(entry));
+            rail.events.retain(|event| !of_connection(event));
         }
     }
 

@@ -6,7 +6,7 @@ use super::contact::Peer;
 use super::ofi::{Device, Errno, Region, Slot};
 use super::single::Singles;
 use crate::transport::{
-    Access, AccessId, Copy, EndedWrite, Exposure, Key, Piece, Reach, RemoteAccess, Started, Task,
+    Access, AccessId, Copy, Exposure, Key, Piece, Reach, RemoteAccess, Report, Started, Task, Transfer,
 };
 use rustix::io::Errno as System;
 use std::collections::{BTreeSet, VecDeque};
@@ -88,6 +88,15 @@ impl Accesses {
     /// Whether this is the slot of a chunk, or of a single write.
     pub(super) fn has(&self, slot: Slot) -> bool {
         (self.first..self.first + CHUNKS).contains(&slot) || self.singles.has(slot)
+    }
+
+    /// The next access or single write that is over.
+    #[inline]
+    pub(super) fn next_report(&mut self) -> Option<Report> {
+        if let Some(ended) = self.singles.take() {
+            return Some(Report::Written(ended));
+        }
+        self.done.pop_front().map(|(_, id, outcome)| Report::Accessed(id, outcome))
     }
 
     pub(super) fn has_reports(&self) -> bool {
@@ -200,7 +209,7 @@ impl Accesses {
 
 impl RemoteAccess for FabricTransport {
     fn reach(&mut self, peer: Task) -> Reach {
-        if peer == self.me || self.closed { Reach::None } else { Reach::Keyed }
+        if peer == self.me || self.closed { Reach::None } else { Reach::Keyed(self.key_of_all(peer)) }
     }
 
     unsafe fn expose(&mut self, peer: Task, memory: Piece, exposure: Exposure) -> io::Result<Key> {
@@ -225,11 +234,24 @@ impl RemoteAccess for FabricTransport {
     }
 
     #[inline]
-    fn standing_key(&mut self, peer: Task) -> Option<Key> {
-        self.key_of_all(peer)
+    unsafe fn access(&mut self, peer: Task, transfer: Transfer<'_>) -> io::Result<Started> {
+        match transfer {
+            Transfer::Copies { access, key, copies } => {
+                // SAFETY: the caller's promise.
+                unsafe { self.start_copies(access, peer, key, copies) }
+            }
+            Transfer::Write { copy, cookie, copied } => {
+                // SAFETY: the caller's promise.
+                let started = unsafe { self.start_single(peer, copy, cookie, copied) };
+                if started { Ok(Started::Pending(AccessId(cookie))) } else { Err(System::AGAIN.into()) }
+            }
+        }
     }
+}
 
-    fn withdraw(&mut self, peer: Task, key: Key) {
+impl FabricTransport {
+    /// Withdraws one registration made for the peer.
+    pub(super) fn withdraw_key(&mut self, peer: Task, key: Key) {
         let registrations = &mut self.accesses.registrations;
         let found = registrations.range((peer, key, Region::FIRST)..).next();
         if let Some(&one) = found.filter(|(to, own, _)| (*to, *own) == (peer, key)) {
@@ -238,7 +260,11 @@ impl RemoteAccess for FabricTransport {
         }
     }
 
-    unsafe fn start(
+    /// Starts an access, of which each copy is registered here if the provider wants that.
+    ///
+    /// # Safety
+    /// The conditions of [`RemoteAccess::access`] hold.
+    unsafe fn start_copies(
         &mut self,
         access: Access,
         peer: Task,
@@ -289,29 +315,6 @@ impl RemoteAccess for FabricTransport {
         Ok(Started::Pending(id))
     }
 
-    #[inline]
-    unsafe fn write(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.start_single(peer, copy, cookie, copied) }
-    }
-
-    #[inline]
-    fn ended_write(&mut self) -> Option<EndedWrite> {
-        self.accesses.singles.take()
-    }
-
-    fn unreported_writes(&mut self) -> usize {
-        self.accesses.singles.unreported()
-    }
-
-    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
-        self.accesses.done.pop_front().map(|(_, id, outcome)| (id, outcome))
-    }
-
-    fn count_fetched(&mut self, _peer: Task, _bytes: u64) {}
-}
-
-impl FabricTransport {
     /// Starts chunks while there are slots, and room in the endpoint.
     pub(super) fn start_chunks(&mut self) {
         let Self { accesses, device, peers, .. } = self;

@@ -131,6 +131,7 @@ impl Singles {
     }
 
     /// How many were not reported.
+    #[cfg(test)]
     pub(super) fn unreported(&self) -> usize {
         self.ended.len() + self.list.iter().filter(|single| single.state == State::UnderWay).count()
     }
@@ -176,7 +177,7 @@ impl FabricTransport {
     /// Starts a write, of data that is copied if `copied`: whether it was started.
     ///
     /// # Safety
-    /// The conditions of [`crate::transport::RemoteAccess::write`] hold.
+    /// The conditions of [`crate::transport::RemoteAccess::access`] hold.
     #[inline]
     pub(super) unsafe fn start_single(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
         if copy.len > if copied { COPIED_MAX } else { LONGEST } || self.closed {

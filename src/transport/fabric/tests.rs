@@ -13,6 +13,7 @@ use crate::base::clock::test_deadline;
 use crate::base::poll::await_events;
 use crate::base::process::Process;
 use crate::error::Result;
+use crate::transport::conformance::Calls;
 use crate::transport::conformance::{self, served};
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::link_state::Links;
@@ -137,7 +138,7 @@ fn a_message_that_ends_in_the_call_of_another_thread_wakes_a_sleeper() {
     let deadline = Instant::now() + test_deadline();
     while !ends[0].arm() {
         assert!(Instant::now() < deadline, "there is always something to do");
-        ends.iter_mut().for_each(Endpoint::serve);
+        ends.iter_mut().for_each(|end| end.serve());
     }
     let data = vec![5_u8; 2 * super::COPY];
     let packet =
@@ -182,13 +183,13 @@ fn nothing_is_placed_after_both_sides_have_left_a_rail() {
     let deadline = Instant::now() + test_deadline();
     while stored(0) == 0 {
         assert!(Instant::now() < deadline, "the first bytes are never stored");
-        ends.iter_mut().for_each(Endpoint::serve);
+        ends.iter_mut().for_each(|end| end.serve());
     }
     ends[0].leave(1, false);
     ends[1].leave(0, false);
     let before = all();
     assert!(before < here.len() / 64, "all of it was stored before: nothing is tested");
-    (0..2000).for_each(|_| ends.iter_mut().for_each(Endpoint::serve));
+    (0..2000).for_each(|_| ends.iter_mut().for_each(|end| end.serve()));
     assert_eq!(all(), before);
 }
 
@@ -225,7 +226,7 @@ fn a_death_that_the_launcher_knows_of_is_reported_by_a_rail_that_was_left() {
             end
         })
         .collect();
-    ends[0].want(1, Want::Connection);
+    ends[0].want(Want::Connection(1));
     Rail::leave(&mut ends[0], 1, false);
     while let Some(event) = ends[0].event() {
         assert_ne!(event, RailEvent::Ended(1));
@@ -319,11 +320,11 @@ fn a_death_of_which_no_notice_comes_is_seen_on_the_card_of_the_successor() {
             end
         })
         .collect();
-    ends[0].want(1, Want::Connection);
+    ends[0].want(Want::Connection(1));
     let deadline = Instant::now() + test_deadline();
     while !ends[0].peer(1).is_some_and(|peer| peer.has_met()) {
         assert!(Instant::now() < deadline, "the two do not meet");
-        ends.iter_mut().for_each(Endpoint::serve);
+        ends.iter_mut().for_each(|end| end.serve());
     }
     (0..5).for_each(|_| ends[0].look_at_others_now());
     assert_eq!(ends[0].standing(1).state, PeerState::Up, "it is the process that was known");
@@ -362,7 +363,7 @@ fn a_peer_has_parted_when_its_own_process_sends_a_later_tag() {
     rejoins(&mut ends, rejoin(101, 9));
     assert!(parted(&ends));
     // Once more, from a connection that both have resumed.
-    Peers::part(&mut ends[1], 0);
+    ends[1].part(0);
     Peers::rejoin(&mut ends[1], 0, 3).expect("can rejoin");
     let mine = ends[1].peer(0).expect("a peer").mine;
     rejoins(&mut ends, Rejoin { echo: mine, ..rejoin(101, 9) });
@@ -374,7 +375,7 @@ fn a_peer_has_parted_when_its_own_process_sends_a_later_tag() {
     assert!(parted(&ends));
     // Another process has the peer's number: the one that was known has died, and is
     // reported as that.
-    Peers::part(&mut ends[1], 0);
+    ends[1].part(0);
     Peers::rejoin(&mut ends[1], 0, 4).expect("can rejoin");
     let mine = ends[1].peer(0).expect("a peer").mine;
     rejoins(&mut ends, Rejoin { echo: mine, ..rejoin(103, 10) });

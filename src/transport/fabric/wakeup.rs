@@ -36,10 +36,6 @@ impl Wakeup for FabricTransport {
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.sleeper.as_fd()
     }
-
-    fn wake(&self) {
-        self.sleeper.signal();
-    }
 }
 
 impl FabricTransport {

@@ -4,19 +4,18 @@ use super::Letter;
 use super::network::Inbox;
 use super::{MemOptions, MemTransport, RESEND};
 use crate::transport::{
-    Endpoint, Inbound, Limits, Outgoing, PeerState, Properties, SendOutcome, Tally, Task, Ticket,
+    Endpoint, Inbound, Limits, Look, Outgoing, PeerState, Report, SendOutcome, Tally, Task, Ticket, Want,
 };
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 impl Endpoint for MemTransport {
-    fn properties(&self) -> Properties {
-        let MemOptions { lose, standing, .. } = self.network.options;
-        Properties { name: "mem", keeps_time: lose != 0, standing_keys: standing }
-    }
-
     fn limits(&self, _peer: Task) -> Limits {
-        let MemOptions { max_body, capacity, .. } = self.network.options;
+        let MemOptions { max_body, capacity, lose, standing, .. } = self.network.options;
         Limits {
+            name: "mem",
+            keeps_time: lose != 0,
+            standing_keys: standing,
             max_body,
             job_body: max_body,
             ordered: true,
@@ -69,42 +68,20 @@ impl Endpoint for MemTransport {
         ticket.map_or(SendOutcome::Sent, SendOutcome::Taken)
     }
 
-    fn completed(&mut self) -> Option<Ticket> {
-        if self.lent.is_empty() {
-            return None;
+    fn report(&mut self) -> Option<Report> {
+        if !self.lent.is_empty() {
+            let ticket = self.network.end(self.task).inbox.lock().completed.pop_front();
+            if let Some(ticket) = ticket {
+                self.lent.remove(&ticket);
+                return Some(Report::Free(ticket));
+            }
         }
-        let ticket = self.network.end(self.task).inbox.lock().completed.pop_front()?;
-        self.lent.remove(&ticket);
-        Some(ticket)
-    }
-
-    fn recall(&mut self, peer: Task) {
-        for (_, _, letter) in self.unsent.iter_mut().filter(|(_, to, _)| *to == peer) {
-            letter.fetch();
-        }
-        self.network.recall(self.task, peer);
-        self.lent.retain(|_, to| *to != peer);
-        let completed = &mut self.network.end(self.task).inbox.lock().completed;
-        completed.retain(|ticket| self.lent.contains_key(ticket));
-        self.accesses.retain(|access| access.peer != peer);
-        self.made.retain(|access| access.peer != peer);
-        let me = self.task;
-        self.network.withdraw(|registration| (registration.owner, registration.peer) == (me, peer));
-        self.network.close_memory(me, Some(peer));
+        let made = self.next_made();
+        made.or_else(|| self.rejoined().map(|(task, epoch)| Report::Joined(task, epoch)))
     }
 
     fn due(&self) -> Option<Instant> {
         self.unsent.front().map(|(due, ..)| *due)
-    }
-
-    fn serve(&mut self) {
-        while self.due().is_some_and(|due| due <= Instant::now()) {
-            self.send_first();
-        }
-    }
-
-    fn settled(&self) -> bool {
-        self.unsent.is_empty() && self.lent.is_empty()
     }
 
     fn recv(&mut self) -> Option<Inbound> {
@@ -140,11 +117,25 @@ impl Endpoint for MemTransport {
         Some(self.out.insert(letter.parcel).inbound(self.serial))
     }
 
-    fn hold(&mut self, peer: Task, held: bool) {
-        if held {
-            self.held.insert(peer);
-        } else {
-            self.held.remove(&peer);
+    fn may_receive(&mut self, _look: Look) -> bool {
+        true
+    }
+
+    fn want(&mut self, what: Want) {
+        match what {
+            Want::Attention(peer) => self.network.end(peer).signal(),
+            Want::Serve => self.serve(),
+            Want::Wake => self.network.end(self.task).signal(),
+            Want::Hold(peer, true) => {
+                self.held.insert(peer);
+            }
+            Want::Hold(peer, false) => {
+                self.held.remove(&peer);
+            }
+            Want::Polling(polling, _) => {
+                self.network.end(self.task).polling.store(polling, Ordering::Relaxed);
+            }
+            Want::Connection(_) | Want::Fetched(..) | Want::Flush | Want::AcknowledgeEvery(_) => {}
         }
     }
 
@@ -166,12 +157,9 @@ impl Endpoint for MemTransport {
         }
     }
 
-    fn flush(&mut self) {}
-
-    fn acknowledge_every(&mut self, _datagrams: u16) {}
-
     fn tally(&self) -> Tally {
-        Tally::default()
+        let outstanding = (self.unsent.len() + self.lent.len()) as u64;
+        Tally { outstanding, ..Tally::default() }
     }
 
     fn close(&mut self) {
@@ -185,6 +173,29 @@ impl Endpoint for MemTransport {
 }
 
 impl MemTransport {
+    /// Gives up what was taken for the peer, and the accesses under way with it.
+    pub(super) fn recall(&mut self, peer: Task) {
+        for (_, _, letter) in self.unsent.iter_mut().filter(|(_, to, _)| *to == peer) {
+            letter.fetch();
+        }
+        self.network.recall(self.task, peer);
+        self.lent.retain(|_, to| *to != peer);
+        let completed = &mut self.network.end(self.task).inbox.lock().completed;
+        completed.retain(|ticket| self.lent.contains_key(ticket));
+        self.accesses.retain(|access| access.peer != peer);
+        self.made.retain(|access| access.peer != peer);
+        let me = self.task;
+        self.network.withdraw(|registration| (registration.owner, registration.peer) == (me, peer));
+        self.network.close_memory(me, Some(peer));
+    }
+
+    /// Sends again what was lost.
+    fn serve(&mut self) {
+        while self.due().is_some_and(|due| due <= Instant::now()) {
+            self.send_first();
+        }
+    }
+
     /// Sends the first of the packets that were lost.
     fn send_first(&mut self) {
         let Some((_, peer, letter)) = self.unsent.pop_front() else { return };

@@ -20,7 +20,7 @@ mod remote;
 mod wakeup;
 
 use super::parcel::Parcel;
-use super::{Outgoing, PeerState, Peers, Piece, Task, Ticket, Wakeup};
+use super::{Outgoing, PeerState, Piece, Task, Ticket, Wakeup};
 use network::Network;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct MemOptions {
     pub take: bool,
     /// One packet in this number is lost at first, and sent again after [`RESEND`]; 0: none.
     pub lose: u32,
-    /// Tasks can give each other numbers ([`Peers::signal`]).
+    /// Tasks can give each other numbers ([`super::Peers::signal`]).
     pub signals: bool,
     /// Offer [`RemoteAccess`](super::RemoteAccess). It copies inside the process, so the addresses
     /// given to it must be valid here: it cannot check them, except that it refuses a null address.

@@ -4,7 +4,7 @@ use super::MemTransport;
 use super::network::Rejoin;
 use crate::error::Result;
 use crate::transport::rails::OF_RAIL;
-use crate::transport::{Endpoint, HAS_PURGED, PeerStanding, PeerState, Peers, Task, View, Want};
+use crate::transport::{HAS_PURGED, PeerStanding, PeerState, Peers, Task, View, Withdrawal};
 use std::sync::atomic::Ordering;
 
 impl Peers for MemTransport {
@@ -19,12 +19,6 @@ impl Peers for MemTransport {
         PeerStanding { state, absence: has_parted.then(|| HAS_PURGED.to_owned()), has_parted }
     }
 
-    fn want(&mut self, peer: Task, what: Want) {
-        if what == Want::Attention {
-            self.network.end(peer).signal();
-        }
-    }
-
     fn is_open(&self, peer: Task) -> bool {
         self.standing(peer).state == PeerState::Up
     }
@@ -37,15 +31,8 @@ impl Peers for MemTransport {
         let inbox = self.network.end(self.task).inbox.lock();
         let signals = inbox.signals.get(&peer).into_iter().flatten().flatten();
         let progress = signals.fold(packets, |sum, &number| sum.wrapping_add(1 << 32 | u64::from(number)));
-        View { progress, connection: None }
-    }
-
-    fn set_polling(&mut self, polling: bool, _now: u64) {
-        self.network.end(self.task).polling.store(polling, Ordering::Relaxed);
-    }
-
-    fn polls(&self, peer: Task) -> bool {
-        self.network.end(peer).polling.load(Ordering::Relaxed)
+        let polls = self.network.end(peer).polling.load(Ordering::Relaxed);
+        View { progress, polls, connection: None }
     }
 
     fn signal(&mut self, peer: Task, number: u32) -> bool {
@@ -69,7 +56,24 @@ impl Peers for MemTransport {
         given.is_some_and(|given| given[number as usize & 1] == Some(number))
     }
 
-    fn part(&mut self, peer: Task) {
+    fn withdraw(&mut self, task: Task, what: Withdrawal) {
+        match what {
+            Withdrawal::Key(key) => self.withdraw_key(task, key),
+            Withdrawal::Traffic => self.recall(task),
+            Withdrawal::Connection => self.part(task),
+        }
+    }
+
+    fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()> {
+        self.part(peer);
+        self.await_rejoin(peer, epoch);
+        Ok(())
+    }
+}
+
+impl MemTransport {
+    /// Cuts the connection with the peer, which may not rejoin.
+    pub(super) fn part(&mut self, peer: Task) {
         self.recall(peer);
         self.held.remove(&peer);
         self.unsent.retain(|(_, to, _)| *to != peer);
@@ -78,13 +82,8 @@ impl Peers for MemTransport {
         self.network.empty(peer, self.task);
     }
 
-    fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()> {
-        self.part(peer);
-        self.await_rejoin(peer, epoch);
-        Ok(())
-    }
-
-    fn rejoined(&mut self) -> Option<(Task, u64)> {
+    /// The next peer that has rejoined, with its epoch.
+    pub(super) fn rejoined(&mut self) -> Option<(Task, u64)> {
         let mut rejoins = self.network.rejoins.lock();
         for (&peer, _) in self.absent.iter().filter(|(_, awaited)| **awaited) {
             if let Some(&Rejoin { epoch, life, both: true }) = rejoins.get(&(peer, self.task)) {
@@ -98,9 +97,7 @@ impl Peers for MemTransport {
         }
         None
     }
-}
 
-impl MemTransport {
     /// Whether the peer is still the process that this task was connected with.
     pub(super) fn knows(&self, peer: Task) -> bool {
         self.network.end(peer).life.load(Ordering::Acquire)

@@ -3,7 +3,7 @@
 use super::MemTransport;
 use crate::transport::{
     Access, AccessId, COPIED_MAX, Copy, EndedWrite, Exposure, Key, PeerState, Peers, Piece, Reach,
-    RemoteAccess, Started, Task,
+    RemoteAccess, Report, Started, Task, Transfer,
 };
 use rustix::io::Errno;
 use std::io;
@@ -16,16 +16,16 @@ const ALL: u64 = u64::MAX;
 const SINGLES: usize = 4;
 
 impl RemoteAccess for MemTransport {
-    fn reach(&mut self, _peer: Task) -> Reach {
+    fn reach(&mut self, peer: Task) -> Reach {
         match (self.network.options.remote, self.network.options.keyed) {
             (false, _) => Reach::None,
             (true, false) => Reach::Open,
-            (true, true) => Reach::Keyed,
+            (true, true) => Reach::Keyed(self.key_of_all(peer)),
         }
     }
 
     unsafe fn expose(&mut self, peer: Task, memory: Piece, exposure: Exposure) -> io::Result<Key> {
-        if self.reach(peer) != Reach::Keyed {
+        if !matches!(self.reach(peer), Reach::Keyed(_)) {
             return Err(io::ErrorKind::Unsupported.into());
         }
         self.registered += 1;
@@ -44,63 +44,19 @@ impl RemoteAccess for MemTransport {
         Ok(Key { key, offset: 0_u64.wrapping_sub(start) })
     }
 
-    fn standing_key(&mut self, peer: Task) -> Option<Key> {
-        let there = self.network.options.standing && self.standing(peer).state == PeerState::Up;
-        (there && self.reach(peer) == Reach::Keyed).then_some(Key { key: ALL, offset: 0 })
-    }
-
-    fn withdraw(&mut self, peer: Task, key: Key) {
-        let mut registrations = self.network.registrations.lock();
-        if registrations.get(&key.key).is_some_and(|found| (found.owner, found.peer) == (self.task, peer)) {
-            registrations.remove(&key.key);
+    unsafe fn access(&mut self, peer: Task, transfer: Transfer<'_>) -> io::Result<Started> {
+        match transfer {
+            Transfer::Copies { access, key, copies } => {
+                // SAFETY: the caller's promise.
+                unsafe { self.start_copies(access, peer, key, copies) }
+            }
+            Transfer::Write { copy, cookie, copied } => {
+                // SAFETY: the caller's promise.
+                let started = unsafe { self.start_write(peer, copy, cookie, copied) };
+                if started { Ok(Started::Pending(AccessId(cookie))) } else { Err(Errno::AGAIN.into()) }
+            }
         }
     }
-
-    unsafe fn start(
-        &mut self,
-        access: Access,
-        peer: Task,
-        key: Option<Key>,
-        copies: &[Copy],
-    ) -> io::Result<Started> {
-        if self.network.options.pending {
-            let id = AccessId(self.network.next_ticket());
-            let single = None;
-            self.accesses.push_back(Pending { id, access, peer, key, copies: copies.into(), single });
-            return Ok(Started::Pending(id));
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.make(access, peer, key, copies) }.map(|()| Started::Done)
-    }
-
-    unsafe fn write(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
-        if copied && copy.len > COPIED_MAX {
-            return false;
-        }
-        // SAFETY: the caller's promise.
-        let data = copied.then(|| unsafe { std::slice::from_raw_parts(copy.local, copy.len) }.into());
-        self.start_single(peer, copy, Single { cookie, data })
-    }
-
-    fn ended_write(&mut self) -> Option<EndedWrite> {
-        let at = self.made.iter().position(|made| made.single.is_some())?;
-        let Made { peer, outcome, single, .. } = self.made.remove(at)?;
-        let (Single { cookie, data }, copy) = single?;
-        let data = data.filter(|_| outcome.is_err());
-        Some(EndedWrite { peer, cookie, copy, outcome, data })
-    }
-
-    fn unreported_writes(&mut self) -> usize {
-        self.accesses.iter().filter(|pending| pending.single.is_some()).count()
-            + self.made.iter().filter(|made| made.single.is_some()).count()
-    }
-
-    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
-        let at = self.made.iter().position(|made| made.single.is_none())?;
-        self.made.remove(at).map(|access| (access.id, access.outcome))
-    }
-
-    fn count_fetched(&mut self, _peer: Task, _bytes: u64) {}
 }
 
 /// Memory of one task that a peer may access.
@@ -147,9 +103,69 @@ pub(super) struct Made {
 unsafe impl Send for Made {}
 
 impl MemTransport {
+    /// The key of all memory of the peer.
+    fn key_of_all(&self, peer: Task) -> Option<Key> {
+        let there = self.network.options.standing && self.standing(peer).state == PeerState::Up;
+        there.then_some(Key { key: ALL, offset: 0 })
+    }
+
+    /// Withdraws one registration made for the peer.
+    pub(super) fn withdraw_key(&mut self, peer: Task, key: Key) {
+        let mut registrations = self.network.registrations.lock();
+        if registrations.get(&key.key).is_some_and(|found| (found.owner, found.peer) == (self.task, peer)) {
+            registrations.remove(&key.key);
+        }
+    }
+
+    /// # Safety
+    /// The conditions of [`RemoteAccess::access`] hold.
+    unsafe fn start_copies(
+        &mut self,
+        access: Access,
+        peer: Task,
+        key: Option<Key>,
+        copies: &[Copy],
+    ) -> io::Result<Started> {
+        if self.network.options.pending {
+            let id = AccessId(self.network.next_ticket());
+            let single = None;
+            self.accesses.push_back(Pending { id, access, peer, key, copies: copies.into(), single });
+            return Ok(Started::Pending(id));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.make(access, peer, key, copies) }.map(|()| Started::Done)
+    }
+
+    /// # Safety
+    /// The conditions of [`RemoteAccess::access`] hold.
+    unsafe fn start_write(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
+        if copied && copy.len > COPIED_MAX {
+            return false;
+        }
+        // SAFETY: the caller's promise.
+        let data = copied.then(|| unsafe { std::slice::from_raw_parts(copy.local, copy.len) }.into());
+        self.start_single(peer, copy, Single { cookie, data })
+    }
+
+    /// The next access that was made.
+    pub(super) fn next_made(&mut self) -> Option<Report> {
+        let Made { id, peer, outcome, single } = self.made.pop_front()?;
+        let Some((Single { cookie, data }, copy)) = single else {
+            return Some(Report::Accessed(id, outcome));
+        };
+        let data = data.filter(|_| outcome.is_err());
+        Some(Report::Written(EndedWrite { peer, cookie, copy, outcome, data }))
+    }
+
+    /// How many single writes were started and not reported.
+    fn singles(&self) -> usize {
+        self.accesses.iter().filter(|pending| pending.single.is_some()).count()
+            + self.made.iter().filter(|made| made.single.is_some()).count()
+    }
+
     fn start_single(&mut self, peer: Task, copy: Copy, single: Single) -> bool {
-        let Some(key) = self.standing_key(peer) else { return false };
-        if self.unreported_writes() == SINGLES {
+        let Reach::Keyed(Some(key)) = self.reach(peer) else { return false };
+        if self.singles() == SINGLES {
             return false;
         }
         let (id, copies) = (AccessId(single.cookie), [copy].into());
@@ -178,7 +194,7 @@ impl MemTransport {
     }
 
     /// # Safety
-    /// The conditions of [`RemoteAccess::start`] hold.
+    /// The conditions of [`RemoteAccess::access`] hold.
     unsafe fn make(
         &mut self,
         access: Access,

@@ -1,6 +1,7 @@
 use super::*;
+use crate::transport::conformance::Calls;
 use crate::transport::{
-    Access, Copy, Endpoint, Exposure, Outgoing, Piece, RemoteAccess, SendError, conformance,
+    Access, Copy, Endpoint, Exposure, Outgoing, Peers, Piece, RemoteAccess, SendError, conformance,
 };
 
 #[test]

@@ -46,8 +46,4 @@ impl Wakeup for MemTransport {
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.network.end(self.task).event().as_fd()
     }
-
-    fn wake(&self) {
-        self.network.end(self.task).signal();
-    }
 }

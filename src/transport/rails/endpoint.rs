@@ -5,7 +5,8 @@ use super::peer::{Peer, State};
 use super::{Kept, Out, Rail, Rails};
 use crate::transport::parcel::Parcel;
 use crate::transport::{
-    Endpoint, HEAD_MAX, Inbound, Limits, Outgoing, Piece, Properties, SendOutcome, Tally, Task, Ticket,
+    Endpoint, HEAD_MAX, Inbound, Limits, Look, Outgoing, Piece, Report, SendOutcome, Tally, Task, Want,
+    Withdrawal,
 };
 use crate::wire::rails::{HEAD, Head, RailFrameKind};
 use std::time::{Duration, Instant};
@@ -20,10 +21,6 @@ const LINGER: Duration = Duration::from_secs(1);
 const SPARE: usize = WINDOW as usize;
 
 impl<T: Rail> Endpoint for Rails<T> {
-    fn properties(&self) -> Properties {
-        Properties { keeps_time: true, standing_keys: false, ..self.rails[0].properties() }
-    }
-
     fn limits(&self, _peer: Task) -> Limits {
         self.limits
     }
@@ -68,18 +65,23 @@ impl<T: Rail> Endpoint for Rails<T> {
         }
     }
 
-    fn completed(&mut self) -> Option<Ticket> {
-        None
-    }
-
-    fn recall(&mut self, task: Task) {
-        self.rails.iter_mut().for_each(|rail| rail.recall(task));
-        self.striping.recall(task);
-        if let Some(peer) = self.peer_mut(task) {
-            let ids: Vec<u64> = std::mem::take(&mut peer.registrations).into_keys().collect();
-            ids.into_iter()
-                .for_each(|id| self.send_control(task, RailFrameKind::Withdrawn, &id.to_le_bytes()));
+    fn report(&mut self) -> Option<Report> {
+        if self.back.is_empty() && !self.striping.has_reports() {
+            if self.striping.is_busy() {
+                // The keys may be on their way.
+                self.take_in();
+            }
+            self.advance();
         }
+        if let Some((id, outcome)) = self.striping.next_report() {
+            return Some(Report::Accessed(id, outcome));
+        }
+        let (task, epoch) = self.back.pop_front()?;
+        if let Some(peer) = self.peer_mut(task) {
+            peer.unnamed = false;
+        }
+        self.take_aside(task);
+        Some(Report::Joined(task, epoch))
     }
 
     fn recv(&mut self) -> Option<Inbound> {
@@ -100,18 +102,31 @@ impl<T: Rail> Endpoint for Rails<T> {
         }
     }
 
-    fn hold(&mut self, task: Task, held: bool) {
-        let Self { peers, ready, .. } = self;
-        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
-        if std::mem::replace(&mut peer.held, held) == held {
-            return;
-        }
-        if held {
-            for parcel in std::mem::take(ready) {
-                if parcel.src == task { peer.aside.push_back(parcel) } else { ready.push_back(parcel) }
+    fn may_receive(&mut self, _look: Look) -> bool {
+        true
+    }
+
+    fn want(&mut self, what: Want) {
+        match what {
+            Want::Connection(task) => {
+                if task != self.me && !self.closed && self.meet(task).is_up() {
+                    self.rails.iter_mut().for_each(|rail| rail.want(what));
+                    self.note_contact(task);
+                    self.advance();
+                }
             }
-        } else {
-            self.take_aside(task);
+            Want::Attention(task) => {
+                let home = self.home(task);
+                let rail = self.peer(task).and_then(|peer| peer.agreement.live_from(home));
+                self.rails[rail.unwrap_or(home)].want(what);
+            }
+            Want::Hold(task, held) => self.hold(task, held),
+            Want::Fetched(..) | Want::Wake => self.rails[0].want(what),
+            Want::Polling(..) | Want::AcknowledgeEvery(_) => {
+                self.rails.iter_mut().for_each(|rail| rail.want(what));
+            }
+            Want::Serve => self.serve(),
+            Want::Flush => {}
         }
     }
 
@@ -130,33 +145,16 @@ impl<T: Rail> Endpoint for Rails<T> {
         self.rails.iter().filter_map(Endpoint::due).chain(self.pressing).min()
     }
 
-    /// Packets are accepted, so that they are acknowledged while the program computes.
-    fn serve(&mut self) {
-        self.rails.iter_mut().for_each(|rail| rail.serve());
-        self.advance();
-        self.take_in();
-        self.flush_all();
-        self.notify();
-    }
-
-    /// The rails have delivered everything, as far as they know. [`Self::close`] waits for the
-    /// acknowledgements.
-    fn settled(&self) -> bool {
-        let waits = |task: &Task| {
-            let peer = self.peer(*task).filter(|peer| peer.is_up());
+    fn tally(&self) -> Tally {
+        if self.closed {
+            return self.tally;
+        }
+        let waits = |task: &&Task| {
+            let peer = self.peer(**task).filter(|peer| peer.is_up());
             peer.is_some_and(|peer| peer.flow.has_unsent() || !peer.backlog.is_empty())
         };
-        self.closed || !self.active.iter().any(waits) && self.rails.iter().all(Endpoint::settled)
-    }
-
-    fn flush(&mut self) {}
-
-    fn acknowledge_every(&mut self, datagrams: u16) {
-        self.rails.iter_mut().for_each(|rail| rail.acknowledge_every(datagrams));
-    }
-
-    fn tally(&self) -> Tally {
-        let mut sum = self.tally;
+        let outstanding = self.active.iter().filter(waits).count() as u64;
+        let mut sum = Tally { outstanding, ..self.tally };
         self.rails.iter().for_each(|rail| sum += rail.tally());
         sum
     }
@@ -166,7 +164,7 @@ impl<T: Rail> Endpoint for Rails<T> {
             return;
         }
         let start = Instant::now();
-        while !(self.settled() && self.is_acknowledged()) && start.elapsed() < LINGER {
+        while !(self.tally().outstanding == 0 && self.is_acknowledged()) && start.elapsed() < LINGER {
             self.next_tick = Some(start);
             self.serve();
             std::thread::sleep(Duration::from_micros(100));
@@ -178,6 +176,41 @@ impl<T: Rail> Endpoint for Rails<T> {
 }
 
 impl<T: Rail> Rails<T> {
+    /// Gives up the accesses under way with the peer.
+    pub(super) fn recall(&mut self, task: Task) {
+        self.rails.iter_mut().for_each(|rail| rail.withdraw(task, Withdrawal::Traffic));
+        self.striping.recall(task);
+        if let Some(peer) = self.peer_mut(task) {
+            let ids: Vec<u64> = std::mem::take(&mut peer.registrations).into_keys().collect();
+            ids.into_iter()
+                .for_each(|id| self.send_control(task, RailFrameKind::Withdrawn, &id.to_le_bytes()));
+        }
+    }
+
+    /// Packets are accepted, so that they are acknowledged while the program computes.
+    fn serve(&mut self) {
+        self.rails.iter_mut().for_each(|rail| rail.want(Want::Serve));
+        self.advance();
+        self.take_in();
+        self.flush_all();
+        self.notify();
+    }
+
+    fn hold(&mut self, task: Task, held: bool) {
+        let Self { peers, ready, .. } = self;
+        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
+        if std::mem::replace(&mut peer.held, held) == held {
+            return;
+        }
+        if held {
+            for parcel in std::mem::take(ready) {
+                if parcel.src == task { peer.aside.push_back(parcel) } else { ready.push_back(parcel) }
+            }
+        } else {
+            self.take_aside(task);
+        }
+    }
+
     /// Why a packet to the peer is not accepted.
     #[inline]
     fn refusal(&mut self, task: Task) -> Option<SendOutcome> {
@@ -195,7 +228,7 @@ impl<T: Rail> Rails<T> {
             return Some(SendOutcome::Gone);
         }
         self.meet(task);
-        self.rails.iter_mut().for_each(|rail| rail.serve());
+        self.rails.iter_mut().for_each(|rail| rail.want(Want::Serve));
         self.advance();
         self.flush(task);
         let peer = self.peer_mut(task)?;

@@ -68,14 +68,8 @@ impl<T: Rail> Rails<T> {
     #[inline]
     pub(super) fn take_events(&mut self) {
         for rail in 0..self.rails.len() {
-            loop {
-                if let Some(event) = self.rails[rail].event() {
-                    self.note_event(rail, event);
-                } else if let Some((task, epoch)) = self.rails[rail].rejoined() {
-                    self.note_rejoined(rail, task, epoch);
-                } else {
-                    break;
-                }
+            while let Some(event) = self.rails[rail].event() {
+                self.note_event(rail, event);
             }
         }
     }
@@ -89,6 +83,7 @@ impl<T: Rail> Rails<T> {
                 let why = self.rails[rail].standing(task).absence.unwrap_or_else(|| "has ended".to_owned());
                 self.lose(task, State::Dead(why));
             }
+            RailEvent::Rejoined(task, epoch) => self.note_rejoined(rail, task, epoch),
             RailEvent::Parted(task, epoch) => self.note_parted(rail, task, epoch),
         }
     }

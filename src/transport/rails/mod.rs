@@ -41,6 +41,8 @@ pub enum RailEvent {
     Ended(Task),
     /// The peer has parted from this task on all rails, and lets it rejoin with this epoch.
     Parted(Task, u64),
+    /// The peer has rejoined on this rail, with this epoch, which may be none.
+    Rejoined(Task, u64),
 }
 
 /// A transport that can be one of several rails.
@@ -66,14 +68,13 @@ pub trait Rail: Transport {
     /// connection is cut. Whether there was room for it, and a way.
     fn send_note(&mut self, peer: Task, note: &[u8; NOTE]) -> bool;
 
-    /// The next event; each is named once. An event wakes a thread that sleeps. What comes after a
-    /// peer has rejoined is not named before that ([`super::Peers::rejoined`], which a rail names
-    /// in each case, also when neither side has an epoch).
+    /// The next event; each is named once. An event wakes a thread that sleeps. That a peer has
+    /// rejoined is an event of a rail, and no report.
     fn event(&mut self) -> Option<RailEvent>;
 
-    /// Parts from the peer at once ([`super::Peers::part`]) and, unless the connection has `failed`
-    /// by itself, cuts it: when both sides have done that, no byte that was under way before is
-    /// placed. Other connections with the peer's host may be cut, too.
+    /// Parts from the peer at once ([`super::Withdrawal::Connection`]) and, unless the connection
+    /// has `failed` by itself, cuts it: when both sides have done that, no byte that was under way
+    /// before is placed. Other connections with the peer's host may be cut, too.
     fn leave(&mut self, peer: Task, failed: bool);
 }
 
@@ -177,8 +178,16 @@ impl<T: Rail> Rails<T> {
             "packets of {longest} bytes are too short for a rail"
         );
         let window = WINDOW as usize;
-        let limits =
-            Limits { max_body, job_body: max_body, ordered: true, window, receive_buffer: window * max_body };
+        let limits = Limits {
+            keeps_time: true,
+            standing_keys: false,
+            max_body,
+            job_body: max_body,
+            ordered: true,
+            window,
+            receive_buffer: window * max_body,
+            ..rails[0].limits(some_peer)
+        };
         let start = Instant::now();
         Ok(Self {
             me,

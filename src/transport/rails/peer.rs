@@ -7,7 +7,7 @@ use crate::base::random::random;
 use crate::error::Result;
 use crate::transport::parcel::Parcel;
 use crate::transport::{
-    ConnectionView, Endpoint, HAS_PURGED, Key, NO_EPOCH, PeerStanding, PeerState, Peers, Task, View, Want,
+    ConnectionView, HAS_PURGED, Key, NO_EPOCH, PeerStanding, PeerState, Peers, Task, View, Want, Withdrawal,
 };
 use crate::wire::rails::RAILS;
 use std::collections::{BTreeMap, VecDeque};
@@ -125,38 +125,15 @@ impl<T: Rail> Peers for Rails<T> {
         PeerStanding { state, absence: absence.map(str::to_owned), has_parted }
     }
 
-    fn want(&mut self, task: Task, what: Want) {
-        match what {
-            Want::Connection if task != self.me && !self.closed && self.meet(task).is_up() => {
-                self.rails.iter_mut().for_each(|rail| rail.want(task, what));
-                self.note_contact(task);
-                self.advance();
-            }
-            Want::Connection => {}
-            Want::Attention => {
-                let home = self.home(task);
-                let rail = self.peer(task).and_then(|peer| peer.agreement.live_from(home));
-                self.rails[rail.unwrap_or(home)].want(task, what);
-            }
-        }
-    }
-
     fn is_open(&self, task: Task) -> bool {
         self.peer(task).is_none_or(|peer| matches!(peer.state, State::Up | State::Rejoining(_)))
     }
 
-    fn set_polling(&mut self, polling: bool, now: u64) {
-        self.rails.iter_mut().for_each(|rail| rail.set_polling(polling, now));
-    }
-
-    fn polls(&self, peer: Task) -> bool {
-        self.rails[0].polls(peer)
-    }
-
     fn view(&self, task: Task) -> View {
-        let Some(peer) = self.peer(task) else { return View { progress: 0, connection: None } };
+        let Some(peer) = self.peer(task) else { return View::NONE };
         View {
             progress: peer.progress,
+            polls: true,
             connection: Some(ConnectionView {
                 in_flight: peer.flow.unacknowledged() as u64,
                 window: WINDOW.into(),
@@ -167,22 +144,20 @@ impl<T: Rail> Peers for Rails<T> {
         }
     }
 
-    fn part(&mut self, task: Task) {
-        if task == self.me {
-            return;
+    fn signal(&mut self, _task: Task, _number: u32) -> bool {
+        false
+    }
+
+    fn signalled(&self, _task: Task, _number: u32) -> bool {
+        false
+    }
+
+    fn withdraw(&mut self, task: Task, what: Withdrawal) {
+        match what {
+            Withdrawal::Key(key) => self.withdraw_key(task, key),
+            Withdrawal::Traffic => self.recall(task),
+            Withdrawal::Connection => self.part(task),
         }
-        self.recall(task);
-        self.rails.iter_mut().for_each(|rail| rail.part(task));
-        self.ready.retain(|parcel| parcel.src != task);
-        self.back.retain(|(back, _)| *back != task);
-        self.active.retain(|active| *active != task);
-        let progress = self.view(task).progress;
-        let peer = Peer::new(self.rails.len(), false, self.now());
-        let peer = Peer { state: State::Parted, progress, ..peer };
-        self.peers[task as usize] = Some(Box::new(peer));
-        // What the rails have to say of the connection before must not be taken for news
-        // of the next one.
-        self.take_events();
     }
 
     fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
@@ -198,21 +173,28 @@ impl<T: Rail> Peers for Rails<T> {
         }
         Ok(())
     }
-
-    fn rejoined(&mut self) -> Option<(Task, u64)> {
-        if self.back.is_empty() {
-            self.advance();
-        }
-        let (task, epoch) = self.back.pop_front()?;
-        if let Some(peer) = self.peer_mut(task) {
-            peer.unnamed = false;
-        }
-        self.take_aside(task);
-        Some((task, epoch))
-    }
 }
 
 impl<T: Rail> Rails<T> {
+    /// Cuts the connection with the peer, which may not rejoin.
+    fn part(&mut self, task: Task) {
+        if task == self.me {
+            return;
+        }
+        self.recall(task);
+        self.rails.iter_mut().for_each(|rail| rail.withdraw(task, Withdrawal::Connection));
+        self.ready.retain(|parcel| parcel.src != task);
+        self.back.retain(|(back, _)| *back != task);
+        self.active.retain(|active| *active != task);
+        let progress = self.view(task).progress;
+        let peer = Peer::new(self.rails.len(), false, self.now());
+        let peer = Peer { state: State::Parted, progress, ..peer };
+        self.peers[task as usize] = Some(Box::new(peer));
+        // What the rails have to say of the connection before must not be taken for news
+        // of the next one.
+        self.take_events();
+    }
+
     /// The rail that packets to the peer use while it is live: both sides choose the same one, and
     /// pairs of tasks different ones.
     #[inline]
@@ -230,7 +212,7 @@ impl<T: Rail> Rails<T> {
             }
             self.peers[task as usize] = Some(Box::new(peer));
             if self.replaces {
-                self.rails.iter_mut().for_each(|rail| rail.want(task, Want::Connection));
+                self.rails.iter_mut().for_each(|rail| rail.want(Want::Connection(task)));
             } else if self.up & self.all() != self.all() {
                 self.look_after(task);
             }
@@ -305,7 +287,7 @@ impl<T: Rail> Rails<T> {
 
     /// What connects this rail with the peer is from before: it begins again.
     fn rejoin_rail(&mut self, rail: usize, task: Task, own: u64) {
-        self.rails[rail].part(task);
+        self.rails[rail].withdraw(task, Withdrawal::Connection);
         // Without success joining takes too long, and is tried again.
         let _ = self.rails[rail].rejoin(task, own);
     }

@@ -9,7 +9,7 @@ use super::peer::Peer;
 use super::striping::Usable;
 use super::{Rail, Rails};
 use crate::transport::{
-    Access, AccessId, Copy, EndedWrite, Exposure, Key, Piece, Reach, RemoteAccess, Started, Task,
+    Exposure, Key, Piece, Reach, RemoteAccess, Report, Started, Task, Transfer, Withdrawal,
 };
 use crate::wire::rails::{Keys, RAILS, RailFrameKind};
 use rustix::io::Errno;
@@ -20,7 +20,10 @@ impl<T: Rail> RemoteAccess for Rails<T> {
         if peer == self.me || self.closed {
             return Reach::None;
         }
-        self.rails[0].reach(peer)
+        match self.rails[0].reach(peer) {
+            Reach::Keyed(_) => Reach::Keyed(None),
+            other => other,
+        }
     }
 
     /// For accesses that are not striped the peer gets a key of one rail only: that which packets
@@ -37,37 +40,11 @@ impl<T: Rail> RemoteAccess for Rails<T> {
         unsafe { self.expose_on(task, memory, exposure, among) }
     }
 
-    fn standing_key(&mut self, _task: Task) -> Option<Key> {
-        None
-    }
-
-    fn withdraw(&mut self, task: Task, key: Key) {
-        let Self { peers, rails, .. } = self;
-        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
-        if key != key_of(key.key, peer.session) {
-            return;
-        }
-        let Some(keys) = peer.registrations.remove(&key.key) else { return };
-        for (at, key) in keys.into_iter().enumerate() {
-            // A rail that was left has withdrawn it.
-            let present = |(generation, _): &(u32, Key)| {
-                peer.agreement.is_live(at) && peer.agreement.generation(at) == *generation
-            };
-            if let Some((_, key)) = key.filter(present) {
-                rails[at].withdraw(task, key);
-            }
-        }
-        self.send_control(task, RailFrameKind::Withdrawn, &key.key.to_le_bytes());
-    }
-
-    unsafe fn start(
-        &mut self,
-        access: Access,
-        task: Task,
-        key: Option<Key>,
-        copies: &[Copy],
-    ) -> io::Result<Started> {
-        let keyed = self.reach(task) == Reach::Keyed;
+    unsafe fn access(&mut self, task: Task, transfer: Transfer<'_>) -> io::Result<Started> {
+        let Transfer::Copies { access, key, copies } = transfer else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let keyed = matches!(self.reach(task), Reach::Keyed(_));
         if self.closed || !self.meet(task).is_up() {
             return Err(Errno::SRCH.into());
         }
@@ -86,34 +63,29 @@ impl<T: Rail> RemoteAccess for Rails<T> {
         self.advance_accesses();
         Ok(Started::Pending(access))
     }
-
-    unsafe fn write(&mut self, _peer: Task, _copy: Copy, _cookie: u64, _copied: bool) -> bool {
-        false
-    }
-
-    fn ended_write(&mut self) -> Option<EndedWrite> {
-        None
-    }
-
-    fn unreported_writes(&mut self) -> usize {
-        0
-    }
-
-    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
-        if !self.striping.has_reports() && self.striping.is_busy() {
-            // The keys may be on their way.
-            self.take_in();
-            self.advance();
-        }
-        self.striping.next_report()
-    }
-
-    fn count_fetched(&mut self, peer: Task, bytes: u64) {
-        self.rails[0].count_fetched(peer, bytes);
-    }
 }
 
 impl<T: Rail> Rails<T> {
+    /// Withdraws one registration made for the peer, on all rails.
+    pub(super) fn withdraw_key(&mut self, task: Task, key: Key) {
+        let Self { peers, rails, .. } = self;
+        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
+        if key != key_of(key.key, peer.session) {
+            return;
+        }
+        let Some(keys) = peer.registrations.remove(&key.key) else { return };
+        for (at, key) in keys.into_iter().enumerate() {
+            // A rail that was left has withdrawn it.
+            let present = |(generation, _): &(u32, Key)| {
+                peer.agreement.is_live(at) && peer.agreement.generation(at) == *generation
+            };
+            if let Some((_, key)) = key.filter(present) {
+                rails[at].withdraw(task, Withdrawal::Key(key));
+            }
+        }
+        self.send_control(task, RailFrameKind::Withdrawn, &key.key.to_le_bytes());
+    }
+
     /// Registers memory on those of the rails `among` that are in use, bit by bit.
     ///
     /// # Safety
@@ -219,7 +191,7 @@ impl<T: Rail> Rails<T> {
     pub(super) fn end_accesses(&mut self, task: Task) {
         // What was made before counts.
         let suspects = self.take_reports();
-        self.rails.iter_mut().for_each(|rail| rail.recall(task));
+        self.rails.iter_mut().for_each(|rail| rail.withdraw(task, Withdrawal::Traffic));
         self.striping.abandon(task);
         if let Some(peer) = self.peer_mut(task) {
             peer.registrations.clear();
@@ -232,8 +204,10 @@ impl<T: Rail> Rails<T> {
     fn take_reports(&mut self) -> Vec<(Task, u8)> {
         let mut suspects = Vec::new();
         for at in 0..self.rails.len() {
-            while let Some((id, outcome)) = self.rails[at].poll() {
-                suspects.extend(self.striping.finished(at, id, outcome));
+            while let Some(report) = self.rails[at].report() {
+                if let Report::Accessed(id, outcome) = report {
+                    suspects.extend(self.striping.finished(at, id, outcome));
+                }
             }
         }
         suspects
@@ -261,7 +235,10 @@ impl<T: Rail> Rails<T> {
             let copy = start.stripe.copy;
             // SAFETY: the promise of the caller of `start`, which holds until the access is
             // reported or recalled.
-            let outcome = unsafe { rails[start.rail].start(start.access, start.peer, key, &[copy]) };
+            let outcome = unsafe {
+                let transfer = Transfer::Copies { access: start.access, key, copies: &[copy] };
+                rails[start.rail].access(start.peer, transfer)
+            };
             match outcome {
                 Ok(Started::Pending(id)) => striping.started(start, id),
                 Ok(Started::Done) => suspects.extend(striping.ended(start, Ok(()))),

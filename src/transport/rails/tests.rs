@@ -13,12 +13,13 @@ use crate::transport::link_state::Links;
 use crate::transport::mem::{self, MemOptions, MemTransport};
 use crate::transport::parcel::Parcel;
 use crate::transport::{
-    Endpoint, Inbound, NO_EPOCH, Outgoing, PeerState, Peers, Piece, Properties, RemoteAccess, SendOutcome,
-    Task, Wakeup, Want,
+    AccessId, Endpoint, Inbound, Limits, NO_EPOCH, Outgoing, PeerState, Peers, Piece, RemoteAccess, Report,
+    SendOutcome, Tally, Task, Wakeup, Want, Withdrawal,
 };
 use crate::wire::rails::NOTE;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeSet, VecDeque};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
@@ -84,6 +85,9 @@ struct TestRail {
     /// Tasks whose end was reported.
     buried: BTreeSet<Task>,
     rng: Rng,
+    /// Peers that have rejoined, and other reports, which are asked for elsewhere.
+    joined: VecDeque<(Task, u64)>,
+    accesses: VecDeque<(AccessId, io::Result<()>)>,
 }
 
 impl TestRail {
@@ -99,6 +103,8 @@ impl TestRail {
             lost: BTreeSet::new(),
             buried: BTreeSet::new(),
             rng: Rng::stream(number as u64, me.into()),
+            joined: VecDeque::new(),
+            accesses: VecDeque::new(),
         }
     }
 
@@ -133,6 +139,17 @@ impl TestRail {
         }
     }
 
+    /// Sorts what the rail reports: its owner asks for accesses apart from events.
+    fn sort_reports(&mut self) {
+        while let Some(report) = self.inner.report() {
+            match report {
+                Report::Joined(task, epoch) => self.joined.push_back((task, epoch)),
+                Report::Accessed(id, outcome) => self.accesses.push_back((id, outcome)),
+                Report::Free(_) | Report::Written(_) => unreachable!("a rail is given copies, and no key"),
+            }
+        }
+    }
+
     fn notes(&self, task: Task) -> &Mutex<Notes> {
         &self.network.boxes[self.number][task as usize]
     }
@@ -157,7 +174,7 @@ impl Rail for TestRail {
         let armed = notes.armed;
         drop(notes);
         if armed {
-            self.inner.want(peer, Want::Attention);
+            self.inner.want(Want::Attention(peer));
         }
         true
     }
@@ -183,20 +200,24 @@ impl Rail for TestRail {
         if !self.is_up() {
             return None;
         }
+        self.sort_reports();
+        if let Some((task, epoch)) = self.joined.pop_front() {
+            return Some(RailEvent::Rejoined(task, epoch));
+        }
         let (src, note) = self.notes(self.me).lock().expect("a lock").arrived.pop_front()?;
         Some(RailEvent::Note(src, note))
     }
 
     fn leave(&mut self, peer: Task, _failed: bool) {
-        self.part(peer);
+        self.withdraw(peer, Withdrawal::Connection);
     }
 }
 
 impl Endpoint for TestRail {
-    forward!(limits, completed, recall, hold, release, flush, acknowledge_every, tally);
+    forward!(may_receive, release);
 
-    fn properties(&self) -> Properties {
-        Properties { keeps_time: true, ..self.inner.properties() }
+    fn limits(&self, peer: Task) -> Limits {
+        Limits { keeps_time: true, ..self.inner.limits(peer) }
     }
 
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
@@ -216,6 +237,11 @@ impl Endpoint for TestRail {
         SendOutcome::Sent
     }
 
+    fn report(&mut self) -> Option<Report> {
+        self.sort_reports();
+        self.accesses.pop_front().map(|(id, outcome)| Report::Accessed(id, outcome))
+    }
+
     fn recv(&mut self) -> Option<Inbound> {
         self.send_held();
         if self.is_up() { self.inner.recv() } else { None }
@@ -225,13 +251,16 @@ impl Endpoint for TestRail {
         (!self.held.is_empty()).then(|| Instant::now() + Duration::from_millis(1))
     }
 
-    fn serve(&mut self) {
-        self.send_held();
-        self.inner.serve();
+    fn want(&mut self, what: Want) {
+        if what == Want::Serve {
+            self.send_held();
+        }
+        self.inner.want(what);
     }
 
-    fn settled(&self) -> bool {
-        self.held.is_empty() && self.inner.settled()
+    fn tally(&self) -> Tally {
+        let inner = self.inner.tally();
+        Tally { outstanding: inner.outstanding + self.held.len() as u64, ..inner }
     }
 
     fn close(&mut self) {
@@ -241,22 +270,11 @@ impl Endpoint for TestRail {
 }
 
 impl RemoteAccess for TestRail {
-    forward!(
-        reach,
-        expose,
-        standing_key,
-        withdraw,
-        start,
-        write,
-        ended_write,
-        unreported_writes,
-        poll,
-        count_fetched
-    );
+    forward!(RemoteAccess);
 }
 
 impl Wakeup for TestRail {
-    forward!(event_fd, wake);
+    forward!(event_fd);
 
     fn arm(&mut self) -> bool {
         self.send_held();
@@ -275,22 +293,21 @@ impl Wakeup for TestRail {
 }
 
 impl Peers for TestRail {
-    forward!(standing, want, is_open, set_polling, polls, view);
+    forward!(standing, is_open, view, signal, signalled);
 
-    fn part(&mut self, peer: Task) {
-        self.held.retain(|(to, _)| *to != peer);
-        self.inner.part(peer);
-        self.lost.insert(peer);
+    fn withdraw(&mut self, peer: Task, what: Withdrawal) {
+        if what == Withdrawal::Connection {
+            self.joined.retain(|(task, _)| *task != peer);
+            self.held.retain(|(to, _)| *to != peer);
+            self.lost.insert(peer);
+        }
+        self.inner.withdraw(peer, what);
     }
 
     fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()> {
         self.held.retain(|(to, _)| *to != peer);
         self.lost.remove(&peer);
         self.inner.rejoin(peer, epoch)
-    }
-
-    fn rejoined(&mut self) -> Option<(Task, u64)> {
-        if self.is_up() { self.inner.rejoined() } else { None }
     }
 }
 

@@ -2,7 +2,7 @@
 //! the links' state.
 
 use super::{Rail, Rails};
-use crate::transport::Wakeup;
+use crate::transport::{Wakeup, Want};
 use rustix::event::epoll;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -37,10 +37,6 @@ impl<T: Rail> Wakeup for Rails<T> {
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
-
-    fn wake(&self) {
-        self.rails[0].wake();
-    }
 }
 
 impl<T: Rail> Rails<T> {
@@ -69,7 +65,7 @@ impl<T: Rail> Rails<T> {
     #[inline]
     pub(super) fn notify(&mut self) {
         if self.armed && (self.noted || self.has_reports()) {
-            self.rails[0].wake();
+            self.rails[0].want(Want::Wake);
         }
     }
 }

@@ -3,9 +3,7 @@
 use super::wakeup::ring_bell;
 use super::{Absent, ShmTransport, segment};
 use crate::base::ring::{Corrupt, Packet, Room};
-use crate::transport::{
-    Endpoint, Inbound, Limits, Outgoing, Peers, Properties, SendOutcome, Tally, Task, Ticket,
-};
+use crate::transport::{Endpoint, Inbound, Limits, Look, Outgoing, Report, SendOutcome, Tally, Task, Want};
 use std::time::Instant;
 
 /// Packets taken before this task looks at what it does not poll, and from one peer before the
@@ -13,13 +11,12 @@ use std::time::Instant;
 const STREAK: u32 = 8;
 
 impl Endpoint for ShmTransport {
-    fn properties(&self) -> Properties {
-        Properties { name: "shm", keeps_time: false, standing_keys: false }
-    }
-
     fn limits(&self, _peer: Task) -> Limits {
         let max_body = segment::longest_body(self.geometry);
         Limits {
+            name: "shm",
+            keeps_time: false,
+            standing_keys: false,
             max_body,
             job_body: max_body,
             ordered: true,
@@ -70,35 +67,35 @@ impl Endpoint for ShmTransport {
     }
 
     #[inline]
-    fn is_idle(&mut self) -> bool {
-        let ready = |&task: &Task| self.peers.get(task).is_some_and(|peer| peer.inward.ready());
-        let idle = !self.polled.tasks().iter().any(ready)
-            && self.left.is_empty()
-            && !self.arrivals.has_first_contacts()
-            && !self.polled.selective();
-        if idle {
-            self.polled.streak = 0;
+    fn may_receive(&mut self, look: Look) -> bool {
+        match look {
+            Look::One => self.may_receive_from_one(),
+            Look::All => !self.is_idle(),
         }
-        idle
     }
 
-    #[inline]
-    fn may_receive(&mut self) -> bool {
-        self.polled.advance();
-        let current = self.polled.current().and_then(|src| self.peers.get(src));
-        current.is_some_and(|peer| peer.inward.ready())
-            || self.arrivals.has_first_contacts()
-            || self.has_announcements()
-    }
-
-    fn hold(&mut self, peer: Task, held: bool) {
-        if held {
-            let Some(found) = self.peers.get_mut(peer) else { return };
-            if self.polled.remove(peer, std::mem::take(&mut found.quiet)) {
-                self.held.push(peer);
+    fn want(&mut self, what: Want) {
+        match what {
+            Want::Polling(polling, now) => self.segment.set_polling(polling, now),
+            Want::Attention(task) => {
+                if let Some(peer) = self.peer(task) {
+                    ring_bell(&peer.event);
+                }
             }
-        } else if let Some(at) = self.held.iter().position(|&task| task == peer) {
-            self.polled.add(self.held.remove(at));
+            Want::Connection(task) => {
+                let absent = self.peer(task).is_none() && !self.absent.contains_key(&task);
+                if absent && task != self.me && !self.closed {
+                    self.ask_to_connect(task);
+                }
+            }
+            Want::Hold(task, held) => self.hold(task, held),
+            Want::Fetched(task, bytes) => {
+                if let Some(peer) = self.peer(task) {
+                    peer.segment.count_fetched(bytes);
+                }
+            }
+            Want::Wake => ring_bell(&self.event),
+            Want::Flush | Want::Serve | Want::AcknowledgeEvery(_) => {}
         }
     }
 
@@ -113,25 +110,16 @@ impl Endpoint for ShmTransport {
         }
     }
 
-    fn completed(&mut self) -> Option<Ticket> {
-        None
+    fn report(&mut self) -> Option<Report> {
+        if self.absent.values().any(|absent| *absent == Absent::Rejoining) {
+            self.fetch_rejoined();
+        }
+        self.back.pop_front().map(|(task, epoch)| Report::Joined(task, epoch))
     }
-
-    fn recall(&mut self, _peer: Task) {}
 
     fn due(&self) -> Option<Instant> {
         None
     }
-
-    fn serve(&mut self) {}
-
-    fn settled(&self) -> bool {
-        true
-    }
-
-    fn flush(&mut self) {}
-
-    fn acknowledge_every(&mut self, _datagrams: u16) {}
 
     fn tally(&self) -> Tally {
         Tally { fetched: self.segment.fetched(), ..Tally::default() }
@@ -152,6 +140,41 @@ impl Endpoint for ShmTransport {
 }
 
 impl ShmTransport {
+    /// Whether a call of [`Endpoint::recv`] would find nothing, and have nothing else to do.
+    #[inline]
+    fn is_idle(&mut self) -> bool {
+        let ready = |&task: &Task| self.peers.get(task).is_some_and(|peer| peer.inward.ready());
+        let idle = !self.polled.tasks().iter().any(ready)
+            && self.left.is_empty()
+            && !self.arrivals.has_first_contacts()
+            && !self.polled.selective();
+        if idle {
+            self.polled.streak = 0;
+        }
+        idle
+    }
+
+    /// Whether the peer whose turn it is has sent something, or one that is not polled.
+    #[inline]
+    fn may_receive_from_one(&mut self) -> bool {
+        self.polled.advance();
+        let current = self.polled.current().and_then(|src| self.peers.get(src));
+        current.is_some_and(|peer| peer.inward.ready())
+            || self.arrivals.has_first_contacts()
+            || self.has_announcements()
+    }
+
+    fn hold(&mut self, peer: Task, held: bool) {
+        if held {
+            let Some(found) = self.peers.get_mut(peer) else { return };
+            if self.polled.remove(peer, std::mem::take(&mut found.quiet)) {
+                self.held.push(peer);
+            }
+        } else if let Some(at) = self.held.iter().position(|&task| task == peer) {
+            self.polled.add(self.held.remove(at));
+        }
+    }
+
     /// The next packet of any peer.
     #[inline(never)]
     fn recv_in_turn(&mut self) -> Option<Inbound> {
@@ -184,7 +207,7 @@ impl ShmTransport {
                     }
                     Ok(None) => {}
                     Err(Corrupt) => {
-                        Peers::part(self, src);
+                        self.part(src);
                         return None;
                     }
                 }

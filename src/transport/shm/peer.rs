@@ -8,7 +8,7 @@ use super::wakeup::ring_bell;
 use super::{Absent, ShmTransport};
 use crate::base::ring::{Consumer, Producer, Shortage};
 use crate::error::Result;
-use crate::transport::{ConnectionView, HAS_PURGED, PeerStanding, PeerState, Peers, Task, View, Want};
+use crate::transport::{ConnectionView, HAS_PURGED, PeerStanding, PeerState, Peers, Task, View, Withdrawal};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -64,34 +64,12 @@ impl Peers for ShmTransport {
         }
     }
 
-    fn want(&mut self, task: Task, what: Want) {
-        match (what, self.peer(task)) {
-            (Want::Attention, Some(peer)) => ring_bell(&peer.event),
-            (Want::Connection, None)
-                if task != self.me && !self.closed && !self.absent.contains_key(&task) =>
-            {
-                self.ask_to_connect(task);
-            }
-            _ => {}
-        }
-    }
-
     #[inline]
     fn is_open(&self, task: Task) -> bool {
         match self.peer(task) {
             Some(peer) => peer.segment.running(),
             None => self.absent.get(&task) != Some(&Absent::Parted),
         }
-    }
-
-    #[inline]
-    fn set_polling(&mut self, polling: bool, now: u64) {
-        self.segment.set_polling(polling, now);
-    }
-
-    /// A peer that is absent is to be sent packets: they wait for it.
-    fn polls(&self, task: Task) -> bool {
-        self.peer(task).is_none_or(|peer| peer.segment.polls())
     }
 
     #[inline]
@@ -110,11 +88,12 @@ impl Peers for ShmTransport {
     }
 
     fn view(&self, task: Task) -> View {
-        let Some(peer) = self.peers.get(task) else { return View { progress: 0, connection: None } };
+        let Some(peer) = self.peers.get(task) else { return View::NONE };
         let (in_flight, window) = peer.out.filled();
         let packets = peer.inward.taken().wrapping_add(peer.out.given_back());
         View {
             progress: packets.wrapping_add(peer.memory.receive.signals().count()),
+            polls: peer.segment.polls(),
             connection: Some(ConnectionView {
                 in_flight,
                 window,
@@ -125,7 +104,25 @@ impl Peers for ShmTransport {
         }
     }
 
-    fn part(&mut self, task: Task) {
+    fn withdraw(&mut self, task: Task, what: Withdrawal) {
+        match what {
+            Withdrawal::Connection => self.part(task),
+            // Nothing is taken, and nothing is reached by keys.
+            Withdrawal::Key(_) | Withdrawal::Traffic => {}
+        }
+    }
+
+    fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
+        self.part(task);
+        self.absent.insert(task, Absent::Rejoining);
+        self.connector.rejoin(task, epoch);
+        Ok(())
+    }
+}
+
+impl ShmTransport {
+    /// Cuts the connection with the peer, which may not rejoin.
+    pub(super) fn part(&mut self, task: Task) {
         if task == self.me {
             return;
         }
@@ -136,22 +133,6 @@ impl Peers for ShmTransport {
         self.absent.insert(task, Absent::Parted);
     }
 
-    fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
-        self.part(task);
-        self.absent.insert(task, Absent::Rejoining);
-        self.connector.rejoin(task, epoch);
-        Ok(())
-    }
-
-    fn rejoined(&mut self) -> Option<(Task, u64)> {
-        if self.absent.values().any(|absent| *absent == Absent::Rejoining) {
-            self.fetch_rejoined();
-        }
-        self.back.pop_front()
-    }
-}
-
-impl ShmTransport {
     /// Asks the connector for a connection with the peer, unless it was asked before. A packet that
     /// waits is offered in every round of the dispatcher, and the connector is behind a lock that
     /// its own thread needs.

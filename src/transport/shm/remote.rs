@@ -15,9 +15,7 @@ mod tests;
 use super::ShmTransport;
 use crate::base::random::random;
 use crate::error::Log;
-use crate::transport::{
-    Access, AccessId, Copy, EndedWrite, Exposure, Key, Piece, Reach, RemoteAccess, Started, Task,
-};
+use crate::transport::{Access, Copy, Exposure, Key, Piece, Reach, RemoteAccess, Started, Task, Transfer};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -168,19 +166,10 @@ impl RemoteAccess for ShmTransport {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn standing_key(&mut self, _peer: Task) -> Option<Key> {
-        None
-    }
-
-    fn withdraw(&mut self, _peer: Task, _key: Key) {}
-
-    unsafe fn start(
-        &mut self,
-        access: Access,
-        peer: Task,
-        _key: Option<Key>,
-        copies: &[Copy],
-    ) -> io::Result<Started> {
+    unsafe fn access(&mut self, peer: Task, transfer: Transfer<'_>) -> io::Result<Started> {
+        let Transfer::Copies { access, copies, .. } = transfer else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
         // A task that has parted from this one need not have said so yet, and its memory is
         // its own again.
         if self.peer(peer).is_none_or(|peer| peer.process.has_left()) {
@@ -189,28 +178,6 @@ impl RemoteAccess for ShmTransport {
         let Some(memory) = &mut self.memory else { return Err(io::ErrorKind::Unsupported.into()) };
         // SAFETY: the caller's promise.
         unsafe { memory.copy(access, peer, copies) }.map(|()| Started::Done)
-    }
-
-    unsafe fn write(&mut self, _peer: Task, _copy: Copy, _cookie: u64, _copied: bool) -> bool {
-        false
-    }
-
-    fn ended_write(&mut self) -> Option<EndedWrite> {
-        None
-    }
-
-    fn unreported_writes(&mut self) -> usize {
-        0
-    }
-
-    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
-        None
-    }
-
-    fn count_fetched(&mut self, peer: Task, bytes: u64) {
-        if let Some(peer) = self.peer(peer) {
-            peer.segment.count_fetched(bytes);
-        }
     }
 }
 

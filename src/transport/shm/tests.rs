@@ -4,8 +4,9 @@ use super::in_process::{ends, selective_ends, star};
 use super::*;
 use crate::base::asymmetric_barrier;
 use crate::base::ring::FIRST_SLOT;
+use crate::transport::conformance::Calls;
 use crate::transport::{
-    Access, Copy, Endpoint, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome, Wakeup, conformance,
+    Access, Copy, Endpoint, Look, Outgoing, PeerState, Peers, Piece, SendOutcome, Wakeup, conformance,
 };
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -86,20 +87,23 @@ fn a_task_is_idle_while_it_has_no_packet_and_nothing_else_to_do() {
     let head = [7_u8; 8];
     let packet =
         Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
-    assert!(ends.iter_mut().all(Endpoint::is_idle));
+    assert!(ends.iter_mut().all(|end| !end.may_receive(Look::All)));
     for src in [1, 2] {
         // SAFETY: the head lives during the call.
         unsafe { assert_eq!(ends[src].try_send(0, &packet), SendOutcome::Sent) };
-        assert!(!ends[0].is_idle() && ends[1].is_idle());
+        assert!(ends[0].may_receive(Look::All) && !ends[1].may_receive(Look::All));
         let packet = ends[0].recv().expect("a packet");
-        assert!(!ends[0].is_idle(), "it is not released");
+        assert!(ends[0].may_receive(Look::All), "it is not released");
         ends[0].release(packet);
-        assert!(ends[0].is_idle());
+        assert!(!ends[0].may_receive(Look::All));
     }
     ends[0].part(2);
-    assert!(!ends[0].is_idle(), "memory is to be given back");
-    assert!(ends[0].recv().is_none() && ends[0].is_idle());
-    assert!(!selective_ends(2)[0].is_idle(), "one that does not poll every ring counts its rounds");
+    assert!(ends[0].may_receive(Look::All), "memory is to be given back");
+    assert!(ends[0].recv().is_none() && !ends[0].may_receive(Look::All));
+    assert!(
+        selective_ends(2)[0].may_receive(Look::All),
+        "one that does not poll every ring counts its rounds"
+    );
 }
 
 /// A task that has parted from a peer gives its memory back although packets of another

@@ -34,10 +34,6 @@ impl Wakeup for ShmTransport {
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }
-
-    fn wake(&self) {
-        ring_bell(&self.event);
-    }
 }
 
 impl ShmTransport {

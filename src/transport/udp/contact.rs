@@ -149,6 +149,7 @@ impl Session {
         let Statistics { sent_again, duplicates, refused, acknowledgements, acknowledged, .. } =
             self.connection.statistics();
         Tally {
+            outstanding: 0,
             sent_again,
             duplicates,
             refused,

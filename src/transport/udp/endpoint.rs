@@ -4,8 +4,8 @@ use super::{Out, Refusals, UdpTransport};
 use crate::base::clock::now;
 use crate::transport::presence::Presence;
 use crate::transport::{
-    Access, AccessId, Copy, EndedWrite, Endpoint, Exposure, Inbound, Key, Limits, Outgoing, Piece,
-    Properties, Reach, RemoteAccess, SendOutcome, Started, Tally, Task, Ticket, parcel,
+    Endpoint, Exposure, Inbound, Key, Limits, Look, Outgoing, Piece, Reach, RemoteAccess, Report,
+    SendOutcome, Started, Tally, Task, Transfer, Want, parcel,
 };
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,10 +14,6 @@ use std::time::{Duration, Instant};
 pub(super) const RETRY: Duration = Duration::from_millis(1);
 
 impl Endpoint for UdpTransport {
-    fn properties(&self) -> Properties {
-        Properties { name: "udp", keeps_time: true, standing_keys: false }
-    }
-
     fn limits(&self, _peer: Task) -> Limits {
         self.limits
     }
@@ -60,15 +56,31 @@ impl Endpoint for UdpTransport {
         None
     }
 
-    fn hold(&mut self, task: Task, held: bool) {
-        let Some(peer) = self.peer_mut(task) else { return };
-        if std::mem::replace(&mut peer.held, held) == held || peer.unnamed {
-            return;
-        }
-        if held {
-            self.ready.retain(|from| *from != task);
-        } else {
-            self.hand_out(task);
+    fn may_receive(&mut self, _look: Look) -> bool {
+        true
+    }
+
+    fn want(&mut self, what: Want) {
+        match what {
+            // A peer from which something is awaited must know of this task, so that it reports
+            // its end.
+            Want::Connection(task) => {
+                if self.peer(task).is_none() && !self.closed && self.meet(task) {
+                    let now = self.now();
+                    self.transmit(task, now);
+                }
+            }
+            Want::Attention(task) => {
+                let is_up = self.peer(task).is_some_and(|peer| peer.standing == Presence::Up);
+                if is_up && !self.kicks.contains(&task) {
+                    self.kicks.push(task);
+                }
+            }
+            Want::Hold(task, held) => self.hold(task, held),
+            Want::AcknowledgeEvery(datagrams) => self.acknowledge_every(datagrams),
+            Want::Serve => self.serve(),
+            Want::Wake => self.sleeper.signal(),
+            Want::Flush | Want::Polling(..) | Want::Fetched(..) => {}
         }
     }
 
@@ -83,11 +95,14 @@ impl Endpoint for UdpTransport {
         self.buffers.give(packet.buffer);
     }
 
-    fn completed(&mut self) -> Option<Ticket> {
-        None
+    fn report(&mut self) -> Option<Report> {
+        let (task, epoch) = self.back.pop_front()?;
+        if let Some(peer) = self.peer_mut(task) {
+            peer.unnamed = false;
+        }
+        self.hand_out(task);
+        Some(Report::Joined(task, epoch))
     }
-
-    fn recall(&mut self, _task: Task) {}
 
     fn due(&self) -> Option<Instant> {
         self.device.as_ref()?;
@@ -101,33 +116,13 @@ impl Endpoint for UdpTransport {
         retry.into_iter().chain(alarm).chain(news).min()
     }
 
-    fn serve(&mut self) {
-        self.look_for_deaths();
-        self.advance();
-        self.look_at_others(self.now());
-    }
-
-    fn settled(&self) -> bool {
-        self.device.is_none() || self.met.iter().all(|&task| self.has_everything(task))
-    }
-
-    fn flush(&mut self) {}
-
-    /// Goes through all peers that were met: no call that moves data does this.
-    fn acknowledge_every(&mut self, datagrams: u16) {
-        self.parameters.acknowledge_every = datagrams.max(1);
-        for peer in self.peers.iter_mut().flatten() {
-            if let Some(session) = &mut peer.session {
-                session.connection.acknowledge_every(datagrams.max(1));
-            }
-        }
-    }
-
     /// A datagram that was accepted before is a duplicate, whether the network or a stranger has
     /// sent it again.
     fn tally(&self) -> Tally {
         let Refusals { forged, replayed } = self.refusals;
-        let mut sum = Tally { refused: forged, duplicates: replayed, ..Tally::default() };
+        let unsettled = self.met.iter().filter(|&&task| !self.has_everything(task)).count();
+        let outstanding = if self.device.is_none() { 0 } else { unsettled as u64 };
+        let mut sum = Tally { outstanding, refused: forged, duplicates: replayed, ..Tally::default() };
         sum += self.past;
         let sessions = self.met.iter().filter_map(|&task| self.peer(task)?.session.as_ref());
         sessions.for_each(|session| sum += session.tally());
@@ -149,42 +144,41 @@ impl RemoteAccess for UdpTransport {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn standing_key(&mut self, _peer: Task) -> Option<Key> {
-        None
-    }
-
-    fn withdraw(&mut self, _peer: Task, _key: Key) {}
-
-    unsafe fn start(
-        &mut self,
-        _access: Access,
-        _peer: Task,
-        _key: Option<Key>,
-        _copies: &[Copy],
-    ) -> io::Result<Started> {
+    unsafe fn access(&mut self, _peer: Task, _transfer: Transfer<'_>) -> io::Result<Started> {
         Err(io::ErrorKind::Unsupported.into())
     }
-
-    unsafe fn write(&mut self, _peer: Task, _copy: Copy, _cookie: u64, _copied: bool) -> bool {
-        false
-    }
-
-    fn ended_write(&mut self) -> Option<EndedWrite> {
-        None
-    }
-
-    fn unreported_writes(&mut self) -> usize {
-        0
-    }
-
-    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
-        None
-    }
-
-    fn count_fetched(&mut self, _peer: Task, _bytes: u64) {}
 }
 
 impl UdpTransport {
+    /// Does what is due.
+    pub(super) fn serve(&mut self) {
+        self.look_for_deaths();
+        self.advance();
+        self.look_at_others(self.now());
+    }
+
+    fn hold(&mut self, task: Task, held: bool) {
+        let Some(peer) = self.peer_mut(task) else { return };
+        if std::mem::replace(&mut peer.held, held) == held || peer.unnamed {
+            return;
+        }
+        if held {
+            self.ready.retain(|from| *from != task);
+        } else {
+            self.hand_out(task);
+        }
+    }
+
+    /// Goes through all peers that were met: no call that moves data does this.
+    fn acknowledge_every(&mut self, datagrams: u16) {
+        self.parameters.acknowledge_every = datagrams.max(1);
+        for peer in self.peers.iter_mut().flatten() {
+            if let Some(session) = &mut peer.session {
+                session.connection.acknowledge_every(datagrams.max(1));
+            }
+        }
+    }
+
     /// Whether a poll can be left out ([`PollPause`](crate::transport::poll_pause::PollPause)):
     /// nothing waits for room.
     #[inline]

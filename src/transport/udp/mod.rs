@@ -234,6 +234,9 @@ impl UdpTransport {
             patience: settings.patience,
             linger_for_notices: close::LINGER_FOR_NOTICES,
             limits: Limits {
+                name: "udp",
+                keeps_time: true,
+                standing_keys: false,
                 max_body,
                 job_body: max_body,
                 ordered: false,

@@ -5,7 +5,7 @@ use super::contact::Peer;
 use super::{UdpTransport, contact::Session};
 use crate::error::Result;
 use crate::transport::presence::Presence;
-use crate::transport::{ConnectionView, PeerStanding, PeerState, Peers, Task, View, Want};
+use crate::transport::{ConnectionView, PeerStanding, PeerState, Peers, Task, View, Withdrawal};
 
 impl Peers for UdpTransport {
     fn standing(&self, task: Task) -> PeerStanding {
@@ -17,24 +17,6 @@ impl Peers for UdpTransport {
         seen
     }
 
-    fn want(&mut self, task: Task, what: Want) {
-        match what {
-            // A peer from which something is awaited must know of this task, so that it
-            // reports its end.
-            Want::Connection if self.peer(task).is_none() && !self.closed && self.meet(task) => {
-                let now = self.now();
-                self.transmit(task, now);
-            }
-            Want::Attention => {
-                let is_up = self.peer(task).is_some_and(|peer| peer.standing == Presence::Up);
-                if is_up && !self.kicks.contains(&task) {
-                    self.kicks.push(task);
-                }
-            }
-            Want::Connection => {}
-        }
-    }
-
     /// Packets to a peer that has not come yet wait for it.
     fn is_open(&self, task: Task) -> bool {
         let state = self.peer(task).map_or(PeerState::Up, |peer| peer.standing.state());
@@ -42,7 +24,7 @@ impl Peers for UdpTransport {
     }
 
     fn view(&self, task: Task) -> View {
-        let Some(peer) = self.peer(task) else { return View { progress: 0, connection: None } };
+        let Some(peer) = self.peer(task) else { return View::NONE };
         let connection = peer.session.as_ref().map(|session| &session.connection);
         #[cfg(test)]
         connection.inspect(|connection| connection.check(&self.parameters));
@@ -50,6 +32,7 @@ impl Peers for UdpTransport {
         View {
             // The first window is no sign of life.
             progress: peer.taken + granted.saturating_sub(self.parameters.window.into()),
+            polls: true,
             connection: connection.map(|connection| ConnectionView {
                 in_flight: connection.unacknowledged(),
                 window: self.parameters.window.into(),
@@ -60,13 +43,40 @@ impl Peers for UdpTransport {
         }
     }
 
-    fn set_polling(&mut self, _polling: bool, _now: u64) {}
-
-    fn polls(&self, _task: Task) -> bool {
-        true
+    fn signal(&mut self, _task: Task, _number: u32) -> bool {
+        false
     }
 
-    fn part(&mut self, task: Task) {
+    fn signalled(&self, _task: Task, _number: u32) -> bool {
+        false
+    }
+
+    fn withdraw(&mut self, task: Task, what: Withdrawal) {
+        match what {
+            Withdrawal::Connection => self.part(task),
+            // Nothing is taken, and nothing is reached by keys.
+            Withdrawal::Key(_) | Withdrawal::Traffic => {}
+        }
+    }
+
+    fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
+        if task == self.me {
+            return Ok(());
+        }
+        self.part(task);
+        let session = self.session(epoch);
+        if let Some(peer) = self.peer_mut(task) {
+            (peer.standing, peer.session) = (Presence::Rejoining, Some(session));
+        }
+        let now = self.now();
+        self.transmit(task, now);
+        Ok(())
+    }
+}
+
+impl UdpTransport {
+    /// Cuts the connection with the peer, which may not rejoin.
+    pub(super) fn part(&mut self, task: Task) {
         if task == self.me {
             return;
         }
@@ -86,28 +96,5 @@ impl Peers for UdpTransport {
         peer.standing = Presence::Parted;
         (peer.address_validation, peer.heard_at) = (AddressValidation::default(), None);
         (peer.held, peer.unnamed, peer.no_room) = (false, false, false);
-    }
-
-    fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
-        if task == self.me {
-            return Ok(());
-        }
-        self.part(task);
-        let session = self.session(epoch);
-        if let Some(peer) = self.peer_mut(task) {
-            (peer.standing, peer.session) = (Presence::Rejoining, Some(session));
-        }
-        let now = self.now();
-        self.transmit(task, now);
-        Ok(())
-    }
-
-    fn rejoined(&mut self) -> Option<(Task, u64)> {
-        let (task, epoch) = self.back.pop_front()?;
-        if let Some(peer) = self.peer_mut(task) {
-            peer.unnamed = false;
-        }
-        self.hand_out(task);
-        Some((task, epoch))
     }
 }

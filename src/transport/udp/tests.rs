@@ -63,14 +63,14 @@ fn met(mut ends: Vec<UdpTransport>) -> Vec<UdpTransport> {
     let tasks = ends.len() as Task;
     let others = |me: usize| (0..tasks).filter(move |peer| *peer != me as Task);
     for (me, end) in ends.iter_mut().enumerate() {
-        others(me).for_each(|peer| end.want(peer, Want::Connection));
+        others(me).for_each(|peer| end.want(Want::Connection(peer)));
     }
     let deadline = Instant::now() + test_deadline();
     let meets = |(me, end): (usize, &UdpTransport)| {
         end.due().is_some() || others(me).any(|peer| end.standing(peer).absence.is_some())
     };
     while ends.iter().enumerate().any(meets) {
-        ends.iter_mut().for_each(Endpoint::serve);
+        ends.iter_mut().for_each(|end| end.serve());
         assert!(Instant::now() < deadline, "the greetings never arrive");
     }
     ends
@@ -124,7 +124,7 @@ fn take(end: &mut UdpTransport) -> Option<(Task, u64)> {
 fn serve_until(ends: &mut [UdpTransport], what: &str, mut so: impl FnMut(&mut [UdpTransport]) -> bool) {
     let deadline = Instant::now() + test_deadline();
     while !so(ends) {
-        ends.iter_mut().for_each(Endpoint::serve);
+        ends.iter_mut().for_each(|end| end.serve());
         assert!(Instant::now() < deadline, "waited for {what}");
         std::thread::yield_now();
     }

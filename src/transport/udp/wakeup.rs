@@ -27,10 +27,6 @@ impl Wakeup for UdpTransport {
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.sleeper.as_fd()
     }
-
-    fn wake(&self) {
-        self.sleeper.signal();
-    }
 }
 
 impl UdpTransport {

@@ -3,6 +3,7 @@
 use super::is_there;
 use super::network::{preferring, unserved};
 use crate::base::clock::test_deadline;
+use crate::transport::conformance::Calls;
 use crate::transport::fabric::receive::FIRST;
 use crate::transport::fabric::{FabricTransport, WINDOW};
 use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome, Task};
@@ -25,11 +26,11 @@ fn send(ends: &mut [FabricTransport], from: Task, len: usize) {
             SendOutcome::Taken(ticket) => {
                 while ends[from as usize].completed() != Some(ticket) {
                     assert!(Instant::now() < deadline, "a packet is not sent");
-                    ends.iter_mut().for_each(Endpoint::serve);
+                    ends.iter_mut().for_each(|end| end.serve());
                 }
                 return;
             }
-            SendOutcome::NoRoom => ends.iter_mut().for_each(Endpoint::serve),
+            SendOutcome::NoRoom => ends.iter_mut().for_each(|end| end.serve()),
             SendOutcome::Gone => panic!("the peer has gone"),
         }
         assert!(Instant::now() < deadline, "there is no room");
@@ -46,7 +47,7 @@ fn take(ends: &mut [FabricTransport], to: Task) -> usize {
             return at;
         }
         assert!(Instant::now() < deadline, "no packet comes");
-        ends.iter_mut().for_each(Endpoint::serve);
+        ends.iter_mut().for_each(|end| end.serve());
     }
 }
 
@@ -64,7 +65,7 @@ fn a_burst_leaves_few_buffers_in_use() {
         let deadline = Instant::now() + test_deadline();
         while ends[1].ready.len() < WINDOW as usize {
             assert!(Instant::now() < deadline, "the packets do not arrive");
-            ends.iter_mut().for_each(Endpoint::serve);
+            ends.iter_mut().for_each(|end| end.serve());
         }
         let (all, _) = ends[1].buffers.count();
         assert!(all > 2 * FIRST, "{all} buffers for {WINDOW} packets");

@@ -2,6 +2,7 @@
 //! for each task.
 
 use super::network::open;
+use crate::transport::conformance::Calls;
 use crate::transport::fabric::ofi::{Device, Slot};
 use crate::transport::fabric::{BUFFERS, FabricTransport, SHORTER, longest, provider};
 use crate::transport::{
@@ -188,7 +189,7 @@ fn reads(provider: &str, len: usize) -> f64 {
                 Started::Done => {}
                 Started::Pending(_) => loop {
                     first.serve();
-                    if let Some((_, outcome)) = RemoteAccess::poll(&mut first) {
+                    if let Some((_, outcome)) = first.accessed() {
                         break outcome.expect("a read");
                     }
                 },

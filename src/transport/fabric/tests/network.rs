@@ -4,7 +4,7 @@ use crate::base::clock::test_deadline;
 use crate::error::Result;
 use crate::transport::conformance::{Served, served};
 use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Preferences};
-use crate::transport::{Endpoint, Peers, Task, Want};
+use crate::transport::{Endpoint, Task, Want};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -44,11 +44,11 @@ pub(super) fn network_as(tasks: u32, preferences: &Preferences) -> Vec<Served<Fa
 pub(super) fn unserved(tasks: u32, preferences: &Preferences) -> Vec<FabricTransport> {
     let mut ends = strangers(tasks, preferences);
     for (task, end) in ends.iter_mut().enumerate() {
-        (0..tasks).filter(|peer| *peer != task as Task).for_each(|peer| end.want(peer, Want::Connection));
+        (0..tasks).filter(|peer| *peer != task as Task).for_each(|peer| end.want(Want::Connection(peer)));
     }
     let deadline = Instant::now() + test_deadline();
     while ends.iter().any(|end| end.has_pending()) {
-        ends.iter_mut().for_each(Endpoint::serve);
+        ends.iter_mut().for_each(|end| end.serve());
         assert!(Instant::now() < deadline, "the greetings never arrive");
     }
     ends

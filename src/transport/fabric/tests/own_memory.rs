@@ -4,11 +4,12 @@ use super::is_there;
 use super::network::{preferring, strangers, unserved};
 use crate::base::clock::test_deadline;
 use crate::base::process::Process;
+use crate::transport::conformance::Calls;
 use crate::transport::fabric::FabricTransport;
 use crate::transport::fabric::single::SINGLES;
 use crate::transport::presence::Presence;
 use crate::transport::{
-    Access, COPIED_MAX, Copy, Endpoint, Key, PeerState, Peers, RemoteAccess, Started, Want,
+    Access, COPIED_MAX, Copy, Endpoint, Key, PeerState, Peers, Started, Want, Withdrawal,
 };
 use std::collections::BTreeSet;
 use std::io;
@@ -34,7 +35,7 @@ fn await_that(
     let deadline = Instant::now() + test_deadline();
     while !holds(ends) {
         assert!(Instant::now() < deadline, "{what}: never");
-        ends.iter_mut().for_each(Endpoint::serve);
+        ends.iter_mut().for_each(|end| end.serve());
     }
 }
 
@@ -54,7 +55,7 @@ fn access(
         Started::Pending(id) => {
             let mut outcome = None;
             await_that(ends, "the access is reported", |ends| {
-                outcome = RemoteAccess::poll(&mut ends[0]);
+                outcome = ends[0].accessed();
                 outcome.is_some()
             });
             let (reported, outcome) = outcome.expect("a report");
@@ -74,7 +75,7 @@ fn a_stranger_has_no_key() {
     if is_there("tcp;ofi_rxm") {
         let mut ends = strangers(2, &preferring("tcp;ofi_rxm"));
         assert_eq!(ends[0].standing_key(1), None);
-        ends[0].want(1, Want::Connection);
+        ends[0].want(Want::Connection(1));
         assert_eq!(ends[0].standing_key(1), None, "nothing has come from it");
         assert_eq!(ends[0].standing_key(0), None, "itself");
     }
@@ -182,10 +183,10 @@ fn writes_are_reported_once() {
             // The endpoint has less room for datagrams.
             let all = under_way.len();
             assert!(all == SINGLES || provider.starts_with("udp") && all > 0, "{provider}, {len}: {all}");
-            assert_eq!(ends[0].unreported_writes(), all);
+            assert_eq!(ends[0].accesses.singles.unreported(), all);
             let mut reported = Vec::new();
             await_that(&mut ends, "all are reported", |ends| {
-                reported.extend(std::iter::from_fn(|| ends[0].ended_write()));
+                reported.extend(std::iter::from_fn(|| ends[0].written()));
                 reported.len() >= all
             });
             for ended in reported {
@@ -193,7 +194,7 @@ fn writes_are_reported_once() {
                 assert!(ended.outcome.is_ok() && ended.copy.len == len);
                 assert!(here[place(ended.cookie)] == there[place(ended.cookie)], "{provider}, {len}");
             }
-            assert_eq!(ends[0].unreported_writes(), 0);
+            assert_eq!(ends[0].accesses.singles.unreported(), 0);
         }
     }
 }
@@ -221,10 +222,10 @@ fn writes_that_were_given_up_are_not_awaited_again() {
         assert!(matches!(started, Ok(Started::Pending(_))));
         // Only this end runs.
         ends[0].part(1);
-        assert_eq!(ends[0].unreported_writes(), 0);
+        assert_eq!(ends[0].accesses.singles.unreported(), 0);
         assert_eq!(ends[0].accesses.of(1), [], "they are not awaited again");
-        (0..2000).for_each(|_| ends.iter_mut().for_each(Endpoint::serve));
-        assert!(ends[0].ended_write().is_none());
+        (0..2000).for_each(|_| ends.iter_mut().for_each(|end| end.serve()));
+        assert!(ends[0].written().is_none());
         // They meet again.
         ends[1].part(0);
         rejoin(&mut ends);
@@ -233,7 +234,7 @@ fn writes_that_were_given_up_are_not_awaited_again() {
         assert!(unsafe { ends[0].write(1, copy, 9, false) });
         let mut ended = None;
         await_that(&mut ends, "it is reported", |ends| {
-            ended = ends[0].ended_write();
+            ended = ends[0].written();
             ended.is_some()
         });
         let ended = ended.expect("a report");
@@ -259,7 +260,7 @@ fn tasks_rejoin_although_a_late_write_ends_their_connection() {
         ends[0].part(1);
         ends[0].rejoin(1, 5).expect("can rejoin");
         let key = ends[1].peer_mut(0).and_then(|peer| peer.own_key.take()).expect("a key");
-        ends[1].withdraw(0, key);
+        ends[1].withdraw(0, Withdrawal::Key(key));
         ends[1].part(0);
         rejoin(&mut ends);
         assert!(there.iter().all(|byte| *byte == 9));
@@ -278,7 +279,7 @@ fn rejoin(ends: &mut [FabricTransport]) {
         (0..2).all(|me| ends[me as usize].standing(1 - me).state == PeerState::Up)
     });
     await_that(ends, "one learns of the other", |ends| {
-        ends[1].want(0, Want::Attention);
+        ends[1].want(Want::Attention(0));
         ends[0].standing_key(1).is_some()
     });
 }
@@ -300,12 +301,12 @@ fn single_copies_end_with_the_connection() {
         assert!(unsafe { ends[0].write(1, copy, 5, false) });
         if recalls {
             ends[0].part(1);
-            (0..1000).for_each(|_| ends.iter_mut().for_each(Endpoint::serve));
-            assert!(ends[0].ended_write().is_none() && ends[0].unreported_writes() == 0);
+            (0..1000).for_each(|_| ends.iter_mut().for_each(|end| end.serve()));
+            assert!(ends[0].written().is_none() && ends[0].accesses.singles.unreported() == 0);
         } else {
             let mut ended = None;
             await_that(&mut ends, "it is reported", |ends| {
-                ended = ends[0].ended_write();
+                ended = ends[0].written();
                 ended.is_some()
             });
             let ended = ended.expect("a report");
@@ -338,7 +339,7 @@ fn data_that_is_copied_may_be_changed_at_once() {
     assert!(!write(&mut ends, copy(0, 1), 0), "there is no room");
     let mut count = 0;
     await_that(&mut ends, "all are reported", |ends| {
-        while let Some(ended) = ends[0].ended_write() {
+        while let Some(ended) = ends[0].written() {
             assert!(ended.outcome.is_ok() && ended.data.is_none());
             count += 1;
         }
@@ -356,7 +357,7 @@ fn data_that_is_copied_may_be_changed_at_once() {
     here.fill(0xee);
     let mut failed = None;
     await_that(&mut ends, "it is reported", |ends| {
-        failed = ends[0].ended_write();
+        failed = ends[0].written();
         failed.is_some()
     });
     let failed = failed.expect("a report");

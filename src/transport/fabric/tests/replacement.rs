@@ -6,6 +6,7 @@ use super::{Calm, is_there, rejoins};
 use crate::base::clock::test_deadline;
 use crate::base::process::Process;
 use crate::error::Result;
+use crate::transport::conformance::Calls;
 use crate::transport::fabric::{Directory, FabricTransport, Own};
 use crate::transport::rails::{Rail, RailEvent, Rails};
 use crate::transport::{Endpoint, NO_EPOCH, Outgoing, Peers, Piece, SendOutcome, Task, Want};
@@ -48,12 +49,12 @@ fn what_comes_after_a_peer_has_rejoined_is_named_after_that() {
     assert_eq!(ends[1].rejoined(), Some((0, NO_EPOCH)), "the rails' owner must know it");
     assert_eq!(ends[1].event(), Some(note));
     // What is not named before they part is not named at all.
-    Peers::part(&mut ends[1], 0);
+    ends[1].part(0);
     Peers::rejoin(&mut ends[1], 0, 3).expect("can rejoin");
     let mine = ends[1].peer(0).expect("a peer").mine;
     rejoins(&mut ends, hello(103, mine));
     ends[1].note_event(RailEvent::Lost(0));
-    Peers::part(&mut ends[1], 0);
+    ends[1].part(0);
     assert_eq!((ends[1].event(), ends[1].rejoined()), (None, None));
 }
 
@@ -164,7 +165,7 @@ fn a_successor_connects_on_both_rails_with_tasks_that_knew_the_process_before_an
             rail.0.lock().expect("a lock")[1] = other.0.lock().expect("a lock")[1].clone();
         }
         let mut successor = end(std::mem::take(&mut own[1]), 1, &directories, true);
-        successor.want(0, Want::Connection);
+        successor.want(Want::Connection(0));
         let mut ends = [survivor, successor];
         let expected = if contact { [Some((1, NO_EPOCH)), Some((0, 9))] } else { [None; 2] };
         let mut named = [None; 2];
@@ -180,7 +181,7 @@ fn a_successor_connects_on_both_rails_with_tasks_that_knew_the_process_before_an
         // process before.
         while !sends(&mut ends[1], 0) {
             assert!(Instant::now() < deadline, "contact: {contact}, no room");
-            ends.iter_mut().for_each(Endpoint::serve);
+            ends.iter_mut().for_each(|end| end.serve());
         }
         exchange(&mut ends, "after");
         assert!(ends.iter_mut().all(|end| end.rejoined().is_none()), "named without contact, or twice");

@@ -25,7 +25,7 @@ fn pretend<const LEN: usize>(ends: &[FabricTransport], kind: FrameKind, content:
 fn serve_until(ends: &mut [FabricTransport], what: &str, so: impl Fn(&[FabricTransport]) -> bool) {
     let deadline = Instant::now() + test_deadline();
     while !so(ends) {
-        ends.iter_mut().for_each(Endpoint::serve);
+        ends.iter_mut().for_each(|end| end.serve());
         assert!(Instant::now() < deadline, "waited for {what}");
     }
 }
@@ -68,7 +68,7 @@ fn another_job_is_refused() {
     }
     let mut ends = strangers(2, &preferring("tcp;ofi_rxm"));
     ends[1].control = ControlKey::new(&[8; 16]);
-    ends[1].want(0, Want::Connection);
+    ends[1].want(Want::Connection(0));
     serve_until(&mut ends, "a greeting", |ends| ends[0].tally().refused != 0);
     assert!(ends[0].peer(1).is_none());
 }

@@ -1,6 +1,7 @@
 //! Which rails make the accesses, and what becomes of those to a peer that leaves.
 
 use super::*;
+use crate::transport::conformance::Calls;
 use crate::transport::{Access, AccessId, Copy, Exposure, Started};
 
 /// Task 0 reads this memory of a peer over all rails: none of it was read yet.
@@ -44,14 +45,14 @@ fn accesses_to_a_peer_that_has_left_are_reported_once_and_load_no_rail() {
         while reported.is_none() {
             assert!(Instant::now() < deadline, "no report; closes: {closes}, links fail: {links_fail}");
             ends[0].advance();
-            reported = ends[0].poll();
+            reported = ends[0].accessed();
         }
         let (reported, outcome) = reported.expect("a report");
         assert!(reported == id && outcome.is_err(), "closes: {closes}, links fail: {links_fail}");
         assert_eq!(ends[0].striping.load(), [0, 0], "closes: {closes}, links fail: {links_fail}");
         network.set(u8::MAX);
         ends[0].serve();
-        assert!(ends[0].poll().is_none(), "a second report");
+        assert!(ends[0].accessed().is_none(), "a second report");
         assert!(here.iter().all(|&byte| byte == 0), "it reads after its report");
         // Later accesses use all rails.
         if !links_fail {
@@ -89,7 +90,7 @@ fn accesses_to_memory_that_is_registered_for_one_rail_are_not_striped() {
             loop {
                 assert!(Instant::now() < deadline, "no report");
                 assert!(ends.iter_mut().all(|end| end.recv().is_none()));
-                if let Some((_, outcome)) = ends[0].poll() {
+                if let Some((_, outcome)) = ends[0].accessed() {
                     return outcome.map(|()| here.iter().all(|&byte| byte == 7));
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::transport::HEAD_MAX;
+use crate::transport::conformance::Calls;
 use crate::transport::mem::NetworkHandle;
 use crate::wire::rails::{Head, RailFrameKind};
 
@@ -103,8 +104,8 @@ fn packets_of_a_peer_that_has_rejoined_wait_until_it_is_named() {
         (kept != 0).then_some(())
     });
     assert_eq!(receive(&mut successor), None);
-    successor.hold(0, true);
-    successor.hold(0, false);
+    successor.want(Want::Hold(0, true));
+    successor.want(Want::Hold(0, false));
     assert_eq!(receive(&mut successor), None);
     // They do not keep it awake: peers that have rejoined are asked for after a sleep.
     let deadline = Instant::now() + test_deadline();

@@ -5,6 +5,7 @@ use crate::base::clock::test_deadline;
 use crate::base::process::Process;
 use crate::job::connect::{Connections, Service, Settings};
 use crate::job::{Common, Identity, Link};
+use crate::transport::conformance::Calls;
 use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome, Want};
 use crate::wire::hello::Hello;
 use std::process::{Command, Stdio};
@@ -195,10 +196,10 @@ fn a_connection_is_asked_for_once() {
     let mut end = ShmTransport::new(own, false, None, Box::new(Counting(asked.clone())));
     for _ in 0..1000 {
         assert_eq!(try_pass(&mut end, 1, 1), SendOutcome::NoRoom);
-        end.want(1, Want::Connection);
+        end.want(Want::Connection(1));
     }
     assert_eq!(asked.load(Ordering::Relaxed), 1);
-    end.want(2, Want::Connection);
+    end.want(Want::Connection(2));
     assert_eq!(asked.load(Ordering::Relaxed), 2);
 }
 
@@ -244,7 +245,7 @@ fn two_hundred_restarts_leave_nothing_behind() {
         let mut other = begin(1, 2, "restarts");
         if round != 0 {
             one.rejoin(1, 7).expect("a listener");
-            other.want(0, Want::Connection);
+            other.want(Want::Connection(0));
             assert_eq!(meet(&mut one, &mut other), [Some((1, NO_EPOCH)), Some((0, 7))]);
         }
         pass(&mut one, &mut other, round);

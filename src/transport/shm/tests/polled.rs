@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::base::rng::Rng;
-use crate::transport::Wakeup;
 use crate::transport::conformance::readable;
 use crate::transport::shm::polled::Bounds;
+use crate::transport::{Wakeup, Want};
 use std::collections::VecDeque;
 
 const PEERS: u32 = 40;
@@ -139,14 +139,14 @@ fn a_quiet_peer_may_be_held_and_may_leave() {
     let polled = ends[0].polled.tasks().to_vec();
     let quiet: Vec<_> = (1..PEERS).filter(|task| !polled.contains(task)).collect();
     let (held, leaver) = (quiet[0], quiet[1]);
-    ends[0].hold(held, true);
+    ends[0].want(Want::Hold(held, true));
     assert_eq!(send(&mut ends[held as usize], 0, 7), SendOutcome::Sent);
     assert_eq!(send(&mut ends[leaver as usize], 0, 8), SendOutcome::Sent);
     ends[0].part(leaver);
     assert_eq!(take(&mut ends[0]), None);
     assert!(ends[0].arm(), "what is held does not keep a task awake");
     ends[0].disarm();
-    ends[0].hold(held, false);
+    ends[0].want(Want::Hold(held, false));
     assert_eq!(take(&mut ends[0]), Some((held, 7)));
     // All others leave: nothing is counted twice.
     (1..PEERS).for_each(|task| ends[0].part(task));
@@ -189,7 +189,7 @@ fn any_order(rng: &mut Rng) {
             }
             3 if me != peer && !armed[me as usize] => {
                 let hold = rng.below(2) == 0;
-                end.hold(peer, hold);
+                end.want(Want::Hold(peer, hold));
                 if hold {
                     held.insert((me, peer))
                 } else {
@@ -223,7 +223,9 @@ fn any_order(rng: &mut Rng) {
         }
     }
     for me in 0..tasks {
-        (0..tasks).filter(|&peer| peer != me).for_each(|peer| ends[me as usize].hold(peer, false));
+        (0..tasks)
+            .filter(|&peer| peer != me)
+            .for_each(|peer| ends[me as usize].want(Want::Hold(peer, false)));
         while let Some((from, word)) = take(&mut ends[me as usize]) {
             assert_eq!(on_the_way[of(from, me)].pop_front(), Some(word), "from {from} to {me}");
         }

@@ -2,6 +2,7 @@
 
 use super::{Listed, ends_on, met, send, serve_until, settings, socket, take};
 use crate::base::clock::test_deadline;
+use crate::transport::conformance::Calls;
 use crate::transport::udp::contact::CHALLENGE;
 use crate::transport::udp::device::{Datagram, Device};
 use crate::transport::udp::seal::{ENVELOPE, JobKey, Security};
@@ -104,7 +105,7 @@ fn a_peer_that_is_known_by_a_useless_hello_is_greeted() {
     let mut ends = two();
     let old = Hello { mine: 3, yours: 9, epoch: CHALLENGE, process: (1, 1), longest: 0, opening: 0 };
     inject(&mut ends[0], &recorded(1, 0, &old));
-    ends[0].want(1, Want::Connection);
+    ends[0].want(Want::Connection(1));
     serve_until(&mut ends, "a connection", |ends| {
         ends.iter()
             .zip([1, 0])
@@ -139,8 +140,8 @@ fn packets_of_first_contact_arrive_when_the_sender_ends() {
 #[test]
 fn a_peer_that_is_connected_learns_of_an_end_before_the_connection_is_made_here() {
     let mut ends = two();
-    ends[1].want(0, Want::Connection);
-    ends[0].want(1, Want::Connection);
+    ends[1].want(Want::Connection(0));
+    ends[0].want(Want::Connection(1));
     // Both have the other's number.
     serve_until(&mut ends, "the numbers", |ends| {
         let theirs = |end: &UdpTransport, peer| {
@@ -199,8 +200,8 @@ fn packets_of_first_contact_are_not_sent_to_a_task_that_has_purged_this_one() {
 #[test]
 fn an_old_hello_does_not_part_two_tasks_that_connect() {
     let mut ends = two();
-    ends[1].want(0, Want::Connection);
-    ends[0].want(1, Want::Connection);
+    ends[1].want(Want::Connection(0));
+    ends[0].want(Want::Connection(1));
     ends[0].serve();
     let deadline = Instant::now() + test_deadline();
     while ends[1].standing(0).absence.is_some() {
@@ -276,7 +277,7 @@ fn a_death_before_a_task_rejoins_is_no_news() {
     end.peers[1] = None;
     end.met.clear();
     end.replaces_another();
-    end.want(1, Want::Connection);
+    end.want(Want::Connection(1));
     end.next_look = 0;
     end.look_for_deaths();
     assert_eq!(end.standing(1).state, PeerState::Dead);

@@ -70,7 +70,7 @@ fn knows(end: &UdpTransport, task: Task) -> bool {
 fn a_death_is_known_to_the_tasks_of_every_host() {
     for seed in 0..4 {
         let (mut ends, mut one) = two_hosts(100 * seed);
-        ends[2].want(1, Want::Connection);
+        ends[2].want(Want::Connection(1));
         serve_until(&mut ends, "contact", |ends| ends[2].standing(1).absence.is_none());
         one.end();
         let mut dead = ends.remove(1);
@@ -91,20 +91,20 @@ fn a_death_is_known_to_the_tasks_of_every_host() {
 fn the_end_of_a_process_that_has_ended_lapi_is_no_death() {
     for seed in 0..4 {
         let (mut ends, mut one) = two_hosts(100 * seed);
-        (0..20).for_each(|_| ends.iter_mut().for_each(Endpoint::serve));
+        (0..20).for_each(|_| ends.iter_mut().for_each(|end| end.serve()));
         let mut leaving = ends.remove(1);
         // This process may pause for as long as a task waits for receipts.
         leaving.linger_for_notices = test_deadline();
         let closing = std::thread::spawn(move || leaving.close());
         let deadline = Instant::now() + test_deadline();
         while !closing.is_finished() {
-            ends.iter_mut().for_each(Endpoint::serve);
+            ends.iter_mut().for_each(|end| end.serve());
             assert!(Instant::now() < deadline, "the end of a task hangs");
         }
         one.end();
         let soon = Instant::now() + Duration::from_millis(700);
         while Instant::now() < soon {
-            ends.iter_mut().for_each(Endpoint::serve);
+            ends.iter_mut().for_each(|end| end.serve());
             std::thread::yield_now();
         }
         assert!(!ends.iter().any(|end| knows(end, 1)), "seed {seed}");
@@ -123,7 +123,7 @@ fn a_process_that_replaces_another_awaits_the_successor_of_a_dead_task() {
     serve_until(&mut ends, "the news", |ends| knows(&ends[2], 1));
     let soon = Instant::now() + Duration::from_millis(500);
     while Instant::now() < soon {
-        ends.iter_mut().for_each(Endpoint::serve);
+        ends.iter_mut().for_each(|end| end.serve());
     }
     assert!(!knows(&ends[1], 1));
     assert_eq!(ends[1].standing(1).absence.as_deref(), Some("has not rejoined yet"));
@@ -159,7 +159,7 @@ fn a_death_is_reported_before_another_process_takes_the_place() {
     ends[0].directory = Box::new(Cards { listed, one: one.clone() });
     ends[0].watch_others(vec![0, 1], vec![Process::own(), former.process()]);
     ends[1].process = former.process();
-    ends[1].want(0, Want::Connection);
+    ends[1].want(Want::Connection(0));
     serve_until(&mut ends, "contact", |ends| {
         ends[0].standing(1).absence.is_none() && ends[0].met.contains(&1)
     });

@@ -3,12 +3,13 @@
 use super::{ends_on, met, send, take};
 use crate::base::clock::test_deadline;
 use crate::base::rng::Rng;
+use crate::transport::conformance::Calls;
 use crate::transport::conformance::{self, served};
 use crate::transport::udp::UdpTransport;
 use crate::transport::udp::device::{Datagram, Device};
 use crate::transport::udp::seal::Security;
 use crate::transport::udp::socket::Socket;
-use crate::transport::{Endpoint, PeerState, Peers, SendOutcome, Task, Wakeup};
+use crate::transport::{PeerState, Peers, SendOutcome, Task, Wakeup};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;

@@ -3,12 +3,13 @@
 
 use super::{Listed, met, send, serve_until, settings, take};
 use crate::base::rng::Rng;
+use crate::transport::conformance::Calls;
 use crate::transport::udp::UdpTransport;
 use crate::transport::udp::address_validation::AddressValidation;
 use crate::transport::udp::contact::VALIDATION;
 use crate::transport::udp::device::{Datagram, Device};
 use crate::transport::udp::seal::{Claim, ENVELOPE, Security};
-use crate::transport::{Peers, SendOutcome, Task, Want};
+use crate::transport::{Endpoint, Peers, SendOutcome, Task, Want};
 use crate::wire::datagram::Hello;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{HashMap, VecDeque};
@@ -243,7 +244,7 @@ fn a_peer_is_greeted_where_it_was_heard_also_after_the_connection_is_made() {
     let nowhere: SocketAddr = (Ipv4Addr::new(203, 0, 113, 1), 7000).into();
     let (mut ends, network) = ends(2, 0.0, false, nowhere);
     network.lock().expect("unpoisoned").delays = false;
-    ends[1].want(0, Want::Connection);
+    ends[1].want(Want::Connection(0));
     let made = |end: &UdpTransport| end.peer(1).is_some() && end.standing(1).absence.is_none();
     serve_until(&mut ends, "a connection", |ends| made(&ends[0]));
     let peer = ends[0].peer(1).expect("it has greeted");

@@ -3,6 +3,7 @@
 use super::{Listed, ends_on, met, send, serve_until, settings, socket, take};
 use crate::base::process::Process;
 use crate::error::Result;
+use crate::transport::conformance::Calls;
 use crate::transport::udp::seal::Security;
 use crate::transport::udp::socket::Socket;
 use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
@@ -59,7 +60,7 @@ fn datagrams_are_as_long_as_both_sides_take_them() {
             for (end, found) in ends.iter_mut().zip(&mut found) {
                 found.extend(take_bytes(end));
             }
-            ends.iter().all(Endpoint::settled)
+            ends.iter().all(|end| end.settled())
         });
         for ((end, found), sent) in ends.iter_mut().zip(&mut found).zip(sent.into_iter().rev()) {
             found.extend(std::iter::from_fn(|| take_bytes(end)));
@@ -74,7 +75,7 @@ fn datagrams_are_as_long_as_both_sides_take_them() {
 #[test]
 fn first_contact_is_made_within_one_opening() {
     let mut ends = two(|own| own.opening = 2 - own.me);
-    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.want(peer, Want::Connection));
+    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.want(Want::Connection(peer)));
     let hellos = |end: &UdpTransport, peer| {
         let session = end.peer(peer).and_then(|peer| peer.session.as_ref()).expect("a session");
         session.connection.theirs()
@@ -158,7 +159,7 @@ fn a_peer_that_never_replies_is_given_up_when_it_is_wanted() {
     assert_eq!(ends[0].standing(1).state, PeerState::Connecting);
     ends.push(last);
     be_patient(&mut ends);
-    ends[1].want(0, Want::Connection);
+    ends[1].want(Want::Connection(0));
     assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::NoRoom));
     serve_until(&mut ends, "the other secret", |ends| ends[0].peer(1).is_some_and(|peer| peer.other_key));
     lose_patience(&mut ends);
@@ -198,7 +199,7 @@ fn impatient(change: impl Fn(&mut UdpSettings)) -> Vec<UdpTransport> {
 fn the_error_names_openings_that_differ() {
     let mut ends = two(|own| own.opening = 2 - own.me);
     be_patient(&mut ends);
-    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.want(peer, Want::Connection));
+    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.want(Want::Connection(peer)));
     serve_until(&mut ends, "a hello", |ends| both_differ(ends));
     lose_patience(&mut ends);
     serve_until(&mut ends, "the end of their patience", |ends| {
@@ -214,7 +215,7 @@ fn the_error_names_openings_that_differ() {
     // One that was slower is no reason any more.
     let mut ends = two(|own| own.opening = 2 - own.me);
     be_patient(&mut ends);
-    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.want(peer, Want::Connection));
+    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.want(Want::Connection(peer)));
     serve_until(&mut ends, "a hello", |ends| both_differ(ends));
     ends[1].opening = 2;
     serve_until(&mut ends, "a connection", |ends| {
@@ -229,7 +230,7 @@ fn a_peer_that_comes_after_it_was_given_up_joins_when_it_is_resumed() {
     let mut ends = impatient(|_| ());
     let mut last = ends.pop().expect("two ends");
     last.patience = Some(Duration::from_secs(60));
-    ends[0].want(1, Want::Connection);
+    ends[0].want(Want::Connection(1));
     serve_until(&mut ends, "the end of its patience", |ends| ends[0].standing(1).state == PeerState::Dead);
     let why = ends[0].standing(1).absence.expect("a reason");
     assert!(why.contains("is it started") && !why.contains("LAPI_Resume_totask"), "{why}");
@@ -238,7 +239,7 @@ fn a_peer_that_comes_after_it_was_given_up_joins_when_it_is_resumed() {
     let reported =
         |end: &UdpTransport| end.standing(1).absence.is_some_and(|why| why.contains("it has come since"));
     serve_until(&mut ends, "its hello", |ends| reported(&ends[0]));
-    (0..100).for_each(|_| ends.iter_mut().for_each(Endpoint::serve));
+    (0..100).for_each(|_| ends.iter_mut().for_each(|end| end.serve()));
     assert_eq!(
         (ends[0].standing(1).state, ends[1].standing(0).state),
         (PeerState::Dead, PeerState::Connecting)
@@ -257,7 +258,7 @@ fn a_peer_that_comes_after_it_was_given_up_joins_when_it_is_resumed() {
 #[test]
 fn how_many_datagrams_are_acknowledged_together_can_change() {
     let mut ends = met(ends_on(2, Security::Auth, 1472, |socket, _| Box::new(socket)));
-    ends[1].acknowledge_every(31);
+    ends[1].want(Want::AcknowledgeEvery(31));
     assert_eq!(ends[1].parameters.acknowledge_every, 31);
     let session = ends[1].peer(0).and_then(|peer| peer.session.as_ref()).expect("a connection");
     assert_eq!(session.connection.acknowledges_every(), 31);

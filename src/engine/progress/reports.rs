@@ -1,0 +1,66 @@
+//! What the transport reports: memory that is free again, accesses that are over, peers that have
+//! rejoined.
+
+use crate::engine::context::Core;
+use crate::engine::context::peers::Standing;
+use crate::engine::transfer::send::send_control;
+use crate::proto::before;
+use crate::transport::{NO_EPOCH, Report, Task};
+use crate::wire::packet::Head;
+
+/// The epoch of a task that has entered no collective operation. A task that rejoins the job
+/// itself has none.
+pub const FIRST_POSITION: u64 = NO_EPOCH + 1;
+
+/// Takes what the transport reports. What may run handlers of the program is left to a round of the
+/// dispatcher.
+pub fn take(core: &mut Core) {
+    while let Some(report) = core.transport.report() {
+        match report {
+            Report::Free(ticket) => core.outbox.free(ticket, &mut core.finished),
+            Report::Accessed(id, outcome) => core.ended_accesses.push_back((id, outcome)),
+            Report::Written(ended) => core.ended_writes.push_back(ended),
+            Report::Joined(task, epoch) => note_joined(core, task, epoch),
+        }
+    }
+}
+
+/// Takes note of a task that has rejoined, or has let this task rejoin.
+fn note_joined(core: &mut Core, task: Task, epoch: u64) {
+    if core.peers.standing(task) == Standing::Rejoining {
+        core.peers.rejoined(task);
+        // A frame further up a stack may have been in the middle of an earlier message.
+        core.inbox.forget(task);
+    } else if core.peers.joined_at.is_none() {
+        // This process has taken the place of another one, which the peer had given up.
+        core.peers.joined_at = Some(0);
+    }
+    core.news = true;
+    if let Some(position) = epoch.checked_sub(FIRST_POSITION) {
+        catch_up_collectives(core, task, position as u32);
+    }
+}
+
+/// `task` had entered `position` collective operations when it let this task rejoin.
+fn catch_up_collectives(core: &mut Core, task: Task, position: u32) {
+    let (collectives, outbox, mut wire) = core.collective();
+    collectives.catch_up(position, outbox, &mut wire);
+    core.advance_collective();
+    // A task that has rejoined learns the position of every other task before it takes part in
+    // anything. Later positions, its own or theirs, do not matter.
+    let Some(joined_at) = core.peers.joined_at else { return };
+    if before(joined_at, position) {
+        core.peers.joined_at = Some(position);
+        let (me, tasks) = (core.options.me, core.options.tasks);
+        (0..tasks).filter(|&peer| peer != me).for_each(|peer| report_position(core, peer, position));
+    } else if before(position, joined_at) {
+        report_position(core, task, joined_at);
+    }
+}
+
+/// Sends a peer, which may be behind, the highest position that is known.
+fn report_position(core: &mut Core, peer: Task, position: u32) {
+    if core.transport.is_open(peer) && core.peers.standing(peer) == Standing::Up {
+        send_control(core, peer, &Head::CollectiveAt { sequence: position });
+    }
+}
