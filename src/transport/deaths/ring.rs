@@ -19,6 +19,7 @@
 
 use super::group_notices::{GroupNotice, GroupNotices, Key};
 use crate::transport::Task;
+use crate::wire::network::{Content, Notice};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -31,15 +32,6 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(5);
 const KEPT: Duration = Duration::from_secs(10);
 /// A group of which none confirms is silent as a whole.
 const ATTEMPTS: u32 = 24;
-
-/// What a task is sent about the death of another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport) enum Notice {
-    /// This incarnation of the task has died.
-    Died { task: Task, life: u32, confirm: bool },
-    /// The receiver's notice has arrived.
-    Confirmed { task: Task, life: u32 },
-}
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,11 +177,6 @@ impl Ring {
         self.move_on(now);
     }
 
-    /// The watched task has confirmed that it is watched.
-    pub(in crate::transport) fn is_open(&mut self, task: Task) {
-        self.counts_as_dead |= self.watched == Some(task);
-    }
-
     /// A task has ended LAPI.
     pub(in crate::transport) fn closed(&mut self, task: Task, now: Duration) {
         if self.lives(task) {
@@ -211,15 +198,16 @@ impl Ring {
 
     /// A notice has arrived.
     pub(in crate::transport) fn note(&mut self, from: Task, notice: Notice, now: Duration) {
-        match notice {
-            Notice::Confirmed { task, life } => {
+        let Notice { content, task, life } = notice;
+        match content {
+            Content::Confirmed => {
                 let key = (task, life, self.group_of[from as usize]);
                 if let Some(group_notice) = self.group_notices.get(key).filter(|_| self.lives(from)) {
                     self.group_notices
                         .set(key, GroupNotice { to: from, confirmed: true, due: now + KEPT, ..group_notice });
                 }
             }
-            Notice::Died { task, life, confirm } => {
+            Content::Died | Content::DiedConfirm => {
                 let abroad = self.group_of[from as usize] != self.group_of[self.me as usize];
                 if task != self.me && self.life(task) == life {
                     self.learn(task, now);
@@ -228,10 +216,14 @@ impl Ring {
                     }
                     self.move_on(now);
                 }
-                if confirm {
-                    self.send(from, Notice::Confirmed { task, life });
+                if content == Content::DiedConfirm {
+                    self.send(from, Notice { content: Content::Confirmed, task, life });
                 }
             }
+            Content::Watched if from == task && self.life(task) == life => {
+                self.counts_as_dead |= self.watched == Some(task);
+            }
+            Content::Watches | Content::Watched | Content::Closed => {}
         }
     }
 
@@ -311,7 +303,7 @@ impl Ring {
     /// Sends notices to all of this task's group, once.
     fn pass_on(&mut self, dead: Task) {
         if !std::mem::replace(&mut self.known[dead as usize].passed, true) {
-            let notice = Notice::Died { task: dead, life: self.life(dead), confirm: false };
+            let notice = Notice { content: Content::Died, task: dead, life: self.life(dead) };
             let others: Vec<Task> = self.after_me().filter(|&task| self.lives(task)).collect();
             others.into_iter().for_each(|task| self.send(task, notice));
         }
@@ -396,7 +388,7 @@ impl Ring {
         let group_notice =
             GroupNotice { to: next, confirmed: false, attempts: attempts + 1, due: now + wait };
         self.group_notices.set(key, group_notice);
-        self.send(next, Notice::Died { task: dead, life, confirm: true });
+        self.send(next, Notice { content: Content::DiedConfirm, task: dead, life });
         true
     }
 }

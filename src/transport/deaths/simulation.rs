@@ -1,8 +1,9 @@
 //! Rings of tasks in one process, which die at any moment: all that live must learn all deaths.
 
-use super::ring::{Action, Notice, Ring};
+use super::ring::{Action, Ring};
 use crate::base::rng::Rng;
 use crate::transport::Task;
+use crate::wire::network::{Content, Notice};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -85,7 +86,7 @@ impl Simulation {
         let at = self.rng.below(self.links.len() as u64) as usize;
         let (&(from, to), link) = self.links.iter_mut().nth(at).expect("a link");
         let notice = link.pop_front().expect("not empty");
-        if let Notice::Died { task, life, .. } = notice
+        if let Notice { content: Content::Died | Content::DiedConfirm, task, life } = notice
             && self.rings[to as usize].as_ref().is_some_and(|ring| ring.life(task) != life)
         {
             self.compare(from, to, task);
@@ -103,7 +104,7 @@ impl Simulation {
         let Some(ring) = &mut self.rings[me as usize] else { return };
         let (known, present) = (ring.life(task), self.lives[task as usize]);
         if me != task && known != present {
-            ring.note(from, Notice::Died { task, life: known, confirm: false }, self.now);
+            ring.note(from, Notice { content: Content::Died, task, life: known }, self.now);
             self.collect(me);
             self.see_successor(me, task);
         }
@@ -323,14 +324,14 @@ fn the_deaths_of_a_host_of_a_large_job_are_made_known() {
     (0..64).for_each(|task| ring.found_dead(task, now));
     let mut asked = Vec::new();
     while let Some(action) = ring.next_action() {
-        if let Action::Send(to @ 66.., Notice::Died { task, life, confirm: true }) = action {
+        if let Action::Send(to @ 66.., Notice { content: Content::DiedConfirm, task, life }) = action {
             asked.push((to, task, life));
         }
         assert!(ring.due().is_some());
     }
     assert_eq!(asked.len(), 64 * 1000);
     for (from, task, life) in asked {
-        ring.note(from, Notice::Confirmed { task, life }, now);
+        ring.note(from, Notice { content: Content::Confirmed, task, life }, now);
         assert!(ring.due().is_none() || ring.due() > Some(now));
     }
     assert_eq!(ring.due(), None);
@@ -343,12 +344,12 @@ fn the_deaths_of_a_host_of_a_large_job_are_made_known() {
 fn a_replaced_task_is_not_taken_for_the_one_before() {
     let mut ring = Ring::new(0, vec![0, 0, 1], &[10, 11, 12]);
     let now = Duration::ZERO;
-    let died = |task, life| Notice::Died { task, life, confirm: false };
+    let died = |task, life| Notice { content: Content::Died, task, life };
     ring.note(2, died(1, 99), now);
     assert_eq!((ring.next_action(), ring.watched()), (None, Some(1)), "another process");
     ring.ended(now);
     let actions: Vec<Action> = std::iter::from_fn(|| ring.next_action()).collect();
-    let sent = Action::Send(2, Notice::Died { task: 1, life: 11, confirm: true });
+    let sent = Action::Send(2, Notice { content: Content::DiedConfirm, task: 1, life: 11 });
     assert_eq!(actions, [Action::Report(1), sent]);
     assert_eq!(ring.watched(), None);
     ring.replaced(1, 13, now);
@@ -367,7 +368,7 @@ fn a_notice_is_sent_until_it_is_confirmed_also_when_the_task_was_replaced() {
     let sent = |ring: &mut Ring| {
         let actions: Vec<Action> = std::iter::from_fn(|| ring.next_action()).collect();
         let to = |action: &Action| match *action {
-            Action::Send(to, Notice::Died { task: 1, life: 11, confirm: true }) => Some(to),
+            Action::Send(to, Notice { content: Content::DiedConfirm, task: 1, life: 11 }) => Some(to),
             _ => None,
         };
         actions.iter().filter_map(to).collect::<Vec<Task>>()
@@ -378,13 +379,13 @@ fn a_notice_is_sent_until_it_is_confirmed_also_when_the_task_was_replaced() {
     let due = ring.due().expect("a notice that was not confirmed");
     ring.serve(due);
     assert_eq!(sent(&mut ring), [3]);
-    ring.note(3, Notice::Confirmed { task: 1, life: 11 }, due);
+    ring.note(3, Notice { content: Content::Confirmed, task: 1, life: 11 }, due);
     assert_eq!(ring.due(), None);
     // What task 3 has confirmed it may not have passed on.
-    ring.note(2, Notice::Died { task: 3, life: 13, confirm: false }, due);
+    ring.note(2, Notice { content: Content::Died, task: 3, life: 13 }, due);
     assert_eq!(sent(&mut ring), [2]);
     // Later it has.
-    ring.note(2, Notice::Confirmed { task: 1, life: 11 }, due);
+    ring.note(2, Notice { content: Content::Confirmed, task: 1, life: 11 }, due);
     assert!(!ring.is_idle());
     let late = due + Duration::from_secs(60);
     ring.serve(late);
@@ -395,7 +396,7 @@ fn a_notice_is_sent_until_it_is_confirmed_also_when_the_task_was_replaced() {
 #[test]
 fn the_dead_are_named_some_at_a_time() {
     let mut ring = Ring::new(0, vec![0, 1, 1, 1, 1, 1], &[1; 6]);
-    let died = |task| Notice::Died { task, life: 1, confirm: false };
+    let died = |task| Notice { content: Content::Died, task, life: 1 };
     (1..5).for_each(|task| ring.note(5, died(task), Duration::ZERO));
     let mut named: Vec<Task> = (0..2).flat_map(|_| ring.some_dead(2)).collect();
     named.sort_unstable();

@@ -10,8 +10,7 @@ use super::seal::{ANNOUNCEMENT, Announcement};
 use super::{Nanos, UdpTransport};
 use crate::base::process::Process;
 use crate::transport::Task;
-use crate::transport::deaths::ring::{self, Action, Ring};
-use crate::transport::deaths::{Look, Watched};
+use crate::transport::deaths::{self, Look};
 use crate::transport::presence::Presence;
 use crate::wire::network::{Content, Notice};
 use std::net::SocketAddr;
@@ -33,23 +32,13 @@ const ATTEMPTS: u32 = 15;
 /// With how many cards a look compares what is known of the processes of peers.
 const COMPARED: usize = 4;
 
-/// How long a death is not reported here when other hosts have not confirmed yet that they know of
-/// it: the program may end at the report.
-const REPORT_LATEST: Nanos = 300_000_000;
-
 /// What a task has to watch another one, and to send notices.
 pub(super) struct Watch {
-    pub(super) ring: Ring,
-    processes: Vec<Process>,
-    watched: Watched,
-    /// Tasks that watch this one, or have.
-    watchers: Vec<Task>,
+    pub(super) shared: deaths::Watch,
     /// Tasks that know that this one has ended LAPI.
     informed: Vec<Task>,
     /// Notices without a receipt.
     pub(super) outgoing: Notices,
-    /// Deaths that are not reported here yet, and when they are at the latest.
-    unreported: Vec<(Task, Nanos)>,
     next_look: Nanos,
     /// Which of the peers that were met was compared with its card last.
     compared: usize,
@@ -60,13 +49,8 @@ pub(super) struct Watch {
 impl Watch {
     /// When it must be served.
     pub(super) fn due(&self) -> Option<Nanos> {
-        let ring = self.ring.due().map(|due| due.as_nanos() as Nanos);
-        let reports = self.unreported.iter().map(|(_, latest)| *latest);
-        reports.chain(ring).chain(self.outgoing.due()).chain(self.changed.then_some(0)).min()
-    }
-
-    fn notice(&self, content: Content, task: Task) -> Notice {
-        Notice { content, task, life: self.ring.life(task) }
+        let shared = self.shared.due().map(|due| due.as_nanos() as Nanos);
+        shared.into_iter().chain(self.outgoing.due()).chain(self.changed.then_some(0)).min()
     }
 }
 
@@ -75,15 +59,10 @@ impl UdpTransport {
     /// group of tasks that see each other's processes; `processes` are those of all tasks.
     pub fn watch_others(&mut self, group_of: Vec<u32>, mut processes: Vec<Process>) {
         processes[self.me as usize] = self.process;
-        let lives: Vec<u32> = processes.iter().map(|process| process.life()).collect();
         self.watch = Some(Box::new(Watch {
-            ring: Ring::new(self.me, group_of, &lives),
-            processes,
-            watched: Watched::default(),
-            watchers: Vec::new(),
+            shared: deaths::Watch::new(self.me, group_of, processes),
             informed: Vec::new(),
             outgoing: Notices::default(),
-            unreported: Vec::new(),
             next_look: 0,
             compared: 0,
             changed: true,
@@ -115,10 +94,10 @@ impl UdpTransport {
         if watch.next_look <= now && !self.closed {
             watch.next_look = now + BETWEEN_LOOKS;
             watch.changed = true;
-            if let Some(task) = watch.ring.probed().filter(|&task| self.directory.has_died(task)) {
-                watch.ring.found_dead(task, Duration::from_nanos(now));
+            if let Some(task) = watch.shared.ring.probed().filter(|&task| self.directory.has_died(task)) {
+                watch.shared.ring.found_dead(task, Duration::from_nanos(now));
             }
-            for task in watch.ring.some_dead(COMPARED) {
+            for task in watch.shared.ring.some_dead(COMPARED) {
                 if let Some(process) = self.directory.process_of(task) {
                     self.note_card(task, process, now);
                 }
@@ -134,38 +113,18 @@ impl UdpTransport {
         while let Some((task, life)) = self.has_ended() {
             // What it has sent before, and perhaps that it has ended LAPI.
             self.take_all();
-            let same = |ring: &Ring| ring.watched() == Some(task) && ring.life(task) == life;
-            if let Some(watch) = self.watch.as_mut().filter(|watch| same(&watch.ring)) {
-                watch.ring.ended(Duration::from_nanos(now));
+            let Some(ring) = self.watch.as_mut().map(|watch| &mut watch.shared.ring) else { return };
+            if ring.watched() == Some(task) && ring.life(task) == life {
+                ring.ended(Duration::from_nanos(now));
             }
         }
         let Some(watch) = &mut self.watch else { return };
-        watch.ring.serve(Duration::from_nanos(now));
-        while let Some(action) = watch.ring.next_action() {
-            match action {
-                // Another process of the task may have been accepted since: that one lives.
-                Action::Report(task) if watch.ring.has_died(task) => {
-                    watch.unreported.push((task, now + REPORT_LATEST));
-                }
-                Action::Report(_) => {}
-                Action::Send(to, notice) => {
-                    let (content, task, life) = match notice {
-                        ring::Notice::Died { task, life, confirm: false } => (Content::Died, task, life),
-                        ring::Notice::Died { task, life, confirm: true } => {
-                            (Content::DiedConfirm, task, life)
-                        }
-                        ring::Notice::Confirmed { task, life } => (Content::Confirmed, task, life),
-                    };
-                    watch.outgoing.send(to, Notice { content, task, life });
-                }
-            }
+        let time = Duration::from_nanos(now);
+        watch.shared.ring.serve(time);
+        while let Some((to, notice)) = watch.shared.next_notice(time) {
+            watch.outgoing.send(to, notice);
         }
-        let ring = &watch.ring;
-        let waits = |&(task, latest): &(Task, Nanos)| now < latest && ring.spreads(task);
-        let (later, due) = watch.unreported.drain(..).partition(waits);
-        watch.unreported = later;
-        let due: Vec<(Task, Nanos)> = due;
-        due.into_iter().for_each(|(task, _)| self.note_death(task));
+        watch.shared.reports(time).into_iter().for_each(|task| self.note_death(task));
     }
 
     /// The task that this one watches, and its life, when its process has ended. Not while
@@ -176,17 +135,14 @@ impl UdpTransport {
         if !std::mem::take(&mut watch.changed) {
             return None;
         }
-        let task = watch.ring.watched()?;
-        match watch.watched.look(task, watch.processes[task as usize]) {
+        let (task, look) = watch.shared.look()?;
+        match look {
             Look::Runs => {}
-            Look::Begun => {
-                let notice = watch.notice(Content::Watches, task);
-                watch.outgoing.send(task, notice);
-            }
+            Look::Begun => watch.outgoing.send(task, watch.shared.watches(task)),
             Look::Ended => {
                 // The next one is looked at, too.
                 watch.changed = true;
-                return Some((task, watch.ring.life(task)));
+                return Some((task, watch.shared.ring.life(task)));
             }
         }
         None
@@ -206,8 +162,8 @@ impl UdpTransport {
             let closing = notice.content == Content::Closed;
             let first = if closing { FIRST_AT_END } else { FIRST_INTERVAL };
             let next = now + (first << attempts.min(10)).min(LONGEST_INTERVAL);
-            let gone =
-                |task: Task| watch.ring.is_in_own_group(task) && watch.processes[task as usize].is_gone();
+            let shared = &watch.shared;
+            let gone = |task| shared.ring.is_in_own_group(task) && shared.process(task).is_gone();
             if attempts + 1 < ATTEMPTS && !(closing && attempts > 0 && gone(to)) {
                 watch.outgoing.again(to, notice, attempts + 1, next);
             }
@@ -229,74 +185,53 @@ impl UdpTransport {
         else {
             return false;
         };
-        let closed = self.closed;
-        let Some(watch) = self.watch.as_mut().filter(|watch| (notice.task as usize) < watch.processes.len())
-        else {
+        let (closed, tasks) = (self.closed, self.peers.len());
+        let Some(watch) = self.watch.as_mut().filter(|_| (notice.task as usize) < tasks) else {
             return true;
         };
         if is_receipt {
             // That of another process than the one that has the number now says
             // nothing of this one.
-            let is_its = watch.ring.life(from) == sender;
-            if is_its {
+            if watch.shared.ring.life(from) == sender {
                 watch.outgoing.forget(from, notice);
             }
             return true;
         }
         let receipt = Announcement { notice, is_receipt: true, life: self.process.life() };
         self.receipts.push((at, self.key.announce(self.me, from, &receipt)));
-        let Notice { content, task, life } = notice;
-        let time = Duration::from_nanos(now);
         watch.changed = true;
-        match content {
-            Content::Died | Content::DiedConfirm => {
-                let confirm = content == Content::DiedConfirm;
-                self.note_unknown_life(from, task, life, now);
-                if let Some(watch) = &mut self.watch {
-                    watch.ring.note(from, ring::Notice::Died { task, life, confirm }, time);
-                }
+        let Notice { content, task, life } = notice;
+        let names = match content {
+            Content::Died | Content::DiedConfirm => true,
+            // This task may have missed that another process has taken the place of the one
+            // that it knows.
+            Content::Watched | Content::Closed => from == task,
+            Content::Confirmed | Content::Watches => false,
+        };
+        if names {
+            self.note_unknown_life(from, task, life, now);
+        }
+        let Some(watch) = &mut self.watch else { return true };
+        if watch.shared.note(from, notice, Duration::from_nanos(now)) {
+            let content = if closed { Content::Closed } else { Content::Watched };
+            watch.outgoing.send(from, Notice { content, ..notice });
+        }
+        if content == Content::Closed && from == task && watch.shared.ring.life(task) == life {
+            // It needs no notice of this task's end any more, and is not there to receive one.
+            watch.outgoing.retain(|to, _| to != task);
+            self.note_closed(task, now);
+            if closed {
+                // Others are the neighbours now.
+                self.announce_end();
             }
-            Content::Confirmed => watch.ring.note(from, ring::Notice::Confirmed { task, life }, time),
-            Content::Watches if task == self.me && life == watch.ring.life(task) => {
-                if !watch.watchers.contains(&from) {
-                    watch.watchers.push(from);
-                }
-                let content = if closed { Content::Closed } else { Content::Watched };
-                watch.outgoing.send(from, Notice { content, ..notice });
-            }
-            Content::Watched | Content::Closed if from == task => {
-                // This task may have missed that another process has taken the place of the one
-                // that it knows.
-                self.note_unknown_life(from, task, life, now);
-                if self.watch.as_ref().is_some_and(|watch| watch.ring.life(task) == life) {
-                    self.note_neighbour(task, content, now);
-                }
-            }
-            Content::Watches | Content::Watched | Content::Closed => {}
         }
         true
-    }
-
-    /// A task of this host says that it knows that this one watches it, or that it has ended LAPI.
-    fn note_neighbour(&mut self, task: Task, content: Content, now: Nanos) {
-        let closed = self.closed;
-        let Some(watch) = &mut self.watch else { return };
-        if content == Content::Watched {
-            return watch.ring.is_open(task);
-        }
-        // It needs no notice of this task's end any more, and is not there to receive one.
-        watch.outgoing.retain(|to, _| to != task);
-        self.note_closed(task, now);
-        if closed {
-            // Others are the neighbours now.
-            self.announce_end();
-        }
     }
 
     /// A notice names another process of the task than the one that is known here. When the task's
     /// card shows another one, too, this task has missed a death.
     fn note_unknown_life(&mut self, from: Task, task: Task, life: u32, now: Nanos) {
-        let known = self.watch.as_ref().map_or(life, |watch| watch.ring.life(task));
+        let known = self.watch.as_ref().map_or(life, |watch| watch.shared.ring.life(task));
         if known != life && task != self.me {
             self.compare_card(from, task, known, now);
         }
@@ -310,7 +245,7 @@ impl UdpTransport {
             let Some(watch) = &mut self.watch else { return };
             watch.compared = (watch.compared + 1) % self.met.len();
             let task = self.met[watch.compared];
-            let known = watch.ring.life(task);
+            let known = watch.shared.ring.life(task);
             if self.peer(task).is_some_and(|peer| peer.standing == Presence::Up) {
                 self.compare_card(task, task, known, now);
             }
@@ -323,8 +258,8 @@ impl UdpTransport {
             return;
         };
         if let Some(watch) = &mut self.watch {
-            let died = ring::Notice::Died { task, life: known, confirm: false };
-            watch.ring.note(from, died, Duration::from_nanos(now));
+            let died = Notice { content: Content::Died, task, life: known };
+            watch.shared.note(from, died, Duration::from_nanos(now));
         }
         self.note_card(task, present, now);
     }
@@ -332,45 +267,36 @@ impl UdpTransport {
     /// The task's card shows this process. The death of the one before is reported first, if this
     /// task knows of it.
     fn note_card(&mut self, task: Task, process: Process, now: Nanos) {
-        if self.watch.as_ref().is_none_or(|watch| watch.ring.life(task) == process.life()) {
+        if self.watch.as_ref().is_none_or(|watch| watch.shared.ring.life(task) == process.life()) {
             return;
         }
         self.follow_ring(now);
-        let Some(watch) = &mut self.watch else { return };
-        if let Some(at) = watch.unreported.iter().position(|(dead, _)| *dead == task) {
-            watch.unreported.swap_remove(at);
+        if self.watch.as_mut().is_some_and(|watch| watch.shared.forget_report(task)) {
             self.note_death(task);
         }
         self.note_process(task, process, now);
     }
 
-    /// Whether this is the task's process as far as is known here, and no other one's death is to
-    /// be reported: the program parts from the task at such a report.
+    /// Whether the task's process is known ([`deaths::Watch::knows`]).
     pub(super) fn knows_process(&mut self, task: Task, process: (u32, u64), now: Nanos) -> bool {
         let life = Process { pid: process.0, started: process.1 }.life();
         if self.is_elsewhere(task) {
             return true;
         }
         self.note_unknown_life(task, task, life, now);
-        self.watch.as_ref().is_none_or(|watch| {
-            let reports = watch.unreported.iter().any(|(dead, _)| *dead == task);
-            !reports && watch.ring.life(task) == life
-        })
+        self.watch.as_ref().is_none_or(|watch| watch.shared.knows(task, life))
     }
 
     /// The task is this process now.
     pub(super) fn note_process(&mut self, task: Task, process: Process, now: Nanos) {
-        let Some(watch) = self.watch.as_mut().filter(|watch| watch.ring.life(task) != process.life()) else {
+        let Some(watch) = &mut self.watch else { return };
+        if !watch.shared.replaced(task, process, Duration::from_nanos(now)) {
             return;
-        };
-        watch.processes[task as usize] = process;
-        watch.watched.forget(task);
-        watch.watchers.retain(|watcher| *watcher != task);
+        }
         // It does not know of deaths that were reported to the process before.
         let stays = |content| matches!(content, Content::Died | Content::DiedConfirm);
         watch.outgoing.retain(|to, notice| to != task || stays(notice.content));
-        watch.unreported.retain(|(dead, _)| *dead != task);
-        watch.ring.replaced(task, process.life(), Duration::from_nanos(now));
+        watch.shared.forget_report(task);
         watch.changed = true;
     }
 
@@ -378,8 +304,10 @@ impl UdpTransport {
     /// the others yet.
     pub(super) fn note_successor(&mut self, task: Task, process: (u32, u64), now: Nanos) {
         let process = Process { pid: process.0, started: process.1 };
-        if let Some(watch) = self.watch.as_mut().filter(|watch| watch.ring.life(task) != process.life()) {
-            watch.ring.found_dead(task, Duration::from_nanos(now));
+        if let Some(watch) =
+            self.watch.as_mut().filter(|watch| watch.shared.ring.life(task) != process.life())
+        {
+            watch.shared.ring.found_dead(task, Duration::from_nanos(now));
             watch.changed = true;
         }
     }
@@ -402,7 +330,7 @@ impl UdpTransport {
     /// The task has ended LAPI.
     pub(super) fn note_closed(&mut self, task: Task, now: Nanos) {
         if let Some(watch) = &mut self.watch {
-            watch.ring.closed(task, Duration::from_nanos(now));
+            watch.shared.ring.closed(task, Duration::from_nanos(now));
             watch.changed = true;
         }
     }
@@ -413,11 +341,9 @@ impl UdpTransport {
         let me = self.me;
         let Some(watch) = &mut self.watch else { return };
         watch.outgoing.retain(|_, notice| notice.content != Content::Watches);
-        let own = watch.notice(Content::Closed, me);
-        let neighbours =
-            watch.watchers.iter().copied().chain(watch.ring.watcher()).chain(watch.ring.watched());
-        for task in neighbours.collect::<Vec<_>>() {
-            if watch.ring.is_living(task) && !watch.informed.contains(&task) {
+        let own = Notice { content: Content::Closed, ..watch.shared.watches(me) };
+        for task in watch.shared.neighbours() {
+            if watch.shared.ring.is_living(task) && !watch.informed.contains(&task) {
                 watch.informed.push(task);
                 watch.outgoing.send(task, own);
             }

@@ -7,8 +7,7 @@ use super::FabricTransport;
 use super::contact::Peer;
 use super::own::Wants;
 use crate::base::process::{Handle, Process};
-use crate::transport::deaths::ring::{self, Action, Ring};
-use crate::transport::deaths::{Look, Watched};
+use crate::transport::deaths::{self, Look};
 use crate::transport::presence::Presence;
 use crate::transport::rails::RailEvent;
 use crate::transport::{Peers, Task};
@@ -26,10 +25,6 @@ const BETWEEN_PROBES: Duration = Duration::from_millis(300);
 /// cannot be made again: the process has ended.
 const UNREACHABLE: Duration = Duration::from_millis(700);
 
-/// How long a death is not reported here when other hosts have not confirmed yet that they know of
-/// it: the program may end at the report.
-const REPORT_LATEST: Duration = Duration::from_millis(300);
-
 /// The probes of a task of the next host.
 struct Probes {
     task: Task,
@@ -41,19 +36,12 @@ struct Probes {
 
 /// What a task has to watch another one and to send notices.
 pub(super) struct Watch {
-    ring: Ring,
-    processes: Vec<Process>,
-    /// The process of the watched task.
-    watched: Watched,
+    shared: deaths::Watch,
     probes: Option<Probes>,
-    /// Tasks that watch this one, or have.
-    watchers: Vec<Task>,
     /// Tasks of other hosts from which notices have come: a connection with them was made.
     contacts: Vec<Task>,
     /// Notices that had no room yet.
     outgoing: BTreeMap<Task, Vec<Notice>>,
-    /// Deaths that are not reported here yet, and when they are at the latest.
-    unreported: Vec<(Task, Instant)>,
     start: Instant,
     next_look: Instant,
     /// The task from which on the next look searches for cards to compare.
@@ -67,12 +55,12 @@ impl Watch {
 
     #[cfg(test)]
     pub(super) fn dead(&mut self) -> Vec<Task> {
-        self.ring.some_dead(usize::MAX)
+        self.shared.ring.some_dead(usize::MAX)
     }
 
     /// When it must be served, if a notice was not confirmed yet.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.ring.due().map(|due| self.start + due)
+        self.shared.ring.due().map(|due| self.start + due)
     }
 }
 
@@ -80,17 +68,12 @@ impl FabricTransport {
     /// Takes part in the watch of the tasks for each other. `group_of` numbers, for each task, the
     /// group of tasks that see each other's processes; `processes` are those of all tasks.
     pub fn watch_others(&mut self, group_of: Vec<u32>, processes: Vec<Process>) {
-        let lives: Vec<u32> = processes.iter().map(|process| process.life()).collect();
         let start = Instant::now();
         self.watch = Some(Box::new(Watch {
-            ring: Ring::new(self.me, group_of, &lives),
-            processes,
-            watched: Watched::default(),
+            shared: deaths::Watch::new(self.me, group_of, processes),
             probes: None,
-            watchers: Vec::new(),
             contacts: Vec::new(),
             outgoing: BTreeMap::new(),
-            unreported: Vec::new(),
             start,
             next_look: start,
             next_compared: 0,
@@ -115,7 +98,7 @@ impl FabricTransport {
             return;
         }
         watch.next_look = now + BETWEEN_LOOKS;
-        watch.ring.serve(watch.now());
+        watch.shared.ring.serve(watch.now());
         self.watch_changed = true;
         self.follow_ring();
         self.report_deaths();
@@ -138,11 +121,11 @@ impl FabricTransport {
     fn watch_living(&mut self) {
         loop {
             let Some(watch) = &mut self.watch else { return };
-            let Some(task) = watch.ring.watched() else { return };
-            match watch.watched.look(task, watch.processes[task as usize]) {
+            let Some((task, look)) = watch.shared.look() else { return };
+            match look {
                 Look::Runs => return,
                 Look::Begun => {
-                    let notice = Notice { content: Content::Watches, task, life: watch.ring.life(task) };
+                    let notice = watch.shared.watches(task);
                     return self.send_notice(task, notice);
                 }
                 Look::Ended => {}
@@ -150,21 +133,21 @@ impl FabricTransport {
             // What it has sent before, and perhaps its departure.
             self.advance();
             let Some(watch) = &mut self.watch else { return };
-            if watch.ring.watched() == Some(task) {
+            if watch.shared.ring.watched() == Some(task) {
                 let now = watch.now();
-                watch.ring.ended(now);
+                watch.shared.ring.ended(now);
             }
         }
     }
 
     /// Probes a task of the next host.
     fn probe(&mut self, now: Instant) {
-        let probed = self.watch.as_ref().and_then(|watch| watch.ring.probed());
+        let probed = self.watch.as_ref().and_then(|watch| watch.shared.ring.probed());
         if let Some(task) = probed.filter(|&task| self.directory.has_died(task)) {
             // The launcher knows it, whether the peer can be reached or not.
             if let Some(watch) = &mut self.watch {
                 let time = watch.now();
-                watch.ring.found_dead(task, time);
+                watch.shared.ring.found_dead(task, time);
                 self.watch_changed = true;
                 self.follow_ring();
             }
@@ -197,7 +180,7 @@ impl FabricTransport {
             self.disconnected(task);
         } else if !unsent && probes.next <= now {
             probes.next = now + BETWEEN_PROBES;
-            let notice = Notice { content: Content::Watches, task, life: watch.ring.life(task) };
+            let notice = watch.shared.watches(task);
             self.send_notice(task, notice);
         }
     }
@@ -207,48 +190,24 @@ impl FabricTransport {
         let Some(watch) = &mut self.watch else { return };
         if watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.replied) {
             let now = watch.now();
-            watch.ring.found_dead(task, now);
+            watch.shared.ring.found_dead(task, now);
             self.watch_changed = true;
             self.follow_ring();
         }
     }
 
     fn act(&mut self) {
-        while let Some(action) = self.watch.as_mut().and_then(|watch| watch.ring.next_action()) {
-            match action {
-                Action::Report(task) => {
-                    // Another process of the task may have been accepted since: that one lives.
-                    if let Some(watch) = self.watch.as_mut().filter(|watch| watch.ring.has_died(task)) {
-                        watch.unreported.push((task, Instant::now() + REPORT_LATEST));
-                    }
-                }
-                Action::Send(to, notice) => {
-                    let (content, task, life) = match notice {
-                        ring::Notice::Died { task, life, confirm: false } => (Content::Died, task, life),
-                        ring::Notice::Died { task, life, confirm: true } => {
-                            (Content::DiedConfirm, task, life)
-                        }
-                        ring::Notice::Confirmed { task, life } => (Content::Confirmed, task, life),
-                    };
-                    self.send_notice(to, Notice { content, task, life });
-                }
-            }
+        let next = |watch: &mut Watch| watch.shared.next_notice(watch.now());
+        while let Some((to, notice)) = self.watch.as_deref_mut().and_then(next) {
+            self.send_notice(to, notice);
         }
     }
 
-    /// Reports the deaths that the other hosts know of, and those that they have had the
-    /// time to learn of.
+    /// Reports the deaths that are to be reported now.
     fn report_deaths(&mut self) {
-        let Some(watch) = &mut self.watch else { return };
-        if watch.unreported.is_empty() {
-            return;
-        }
-        let (now, ring) = (Instant::now(), &watch.ring);
-        let (later, due) =
-            watch.unreported.drain(..).partition(|&(task, latest)| now < latest && ring.spreads(task));
-        watch.unreported = later;
-        let due: Vec<(Task, Instant)> = due;
-        due.into_iter().for_each(|(task, _)| self.note_death(task));
+        let due = |watch: &mut Watch| watch.shared.reports(watch.now());
+        let due = self.watch.as_deref_mut().map(due).unwrap_or_default();
+        due.into_iter().for_each(|task| self.note_death(task));
     }
 
     fn send_notice(&mut self, to: Task, notice: Notice) {
@@ -298,7 +257,7 @@ impl FabricTransport {
                     && watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.replied)
                 {
                     let now = watch.now();
-                    watch.ring.found_dead(task, now);
+                    watch.shared.ring.found_dead(task, now);
                     self.watch_changed = true;
                 }
             }
@@ -319,7 +278,7 @@ impl FabricTransport {
         let Some(notice) = Notice::decode(after) else { return };
         let Notice { content, task, life } = notice;
         let closed = self.closed;
-        if self.watch.as_ref().is_none_or(|watch| task as usize >= watch.processes.len()) {
+        if task as usize >= self.peers.len() {
             return;
         }
         if matches!(content, Content::Died | Content::DiedConfirm) {
@@ -330,30 +289,16 @@ impl FabricTransport {
         if !watch.contacts.contains(&from) {
             watch.contacts.push(from);
         }
-        match content {
-            Content::Died | Content::DiedConfirm => {
-                let confirm = content == Content::DiedConfirm;
-                watch.ring.note(from, ring::Notice::Died { task, life, confirm }, now);
-            }
-            Content::Confirmed => watch.ring.note(from, ring::Notice::Confirmed { task, life }, now),
-            Content::Watches if task == self.me && life == watch.ring.life(task) => {
-                if !watch.watchers.contains(&from) {
-                    watch.watchers.push(from);
-                }
-                if !closed {
-                    self.send_notice(from, Notice { content: Content::Watched, ..notice });
-                } else if self.meet(from) {
-                    self.owe(from, Wants::DEPARTURE);
-                    self.send_own(from);
-                }
-            }
-            Content::Watched if from == task && life == watch.ring.life(task) => {
-                watch.ring.is_open(task);
-                if let Some(probes) = watch.probes.as_mut().filter(|probes| probes.task == task) {
-                    probes.replied = true;
-                }
-            }
-            Content::Watches | Content::Watched | Content::Closed => {}
+        let is_watched = watch.shared.note(from, notice, now);
+        let knows = content == Content::Watched && from == task && life == watch.shared.ring.life(task);
+        if let Some(probes) = watch.probes.as_mut().filter(|probes| knows && probes.task == task) {
+            probes.replied = true;
+        }
+        if is_watched && !closed {
+            self.send_notice(from, Notice { content: Content::Watched, ..notice });
+        } else if is_watched && self.meet(from) {
+            self.owe(from, Wants::DEPARTURE);
+            self.send_own(from);
         }
         self.watch_changed = true;
     }
@@ -362,7 +307,7 @@ impl FabricTransport {
     pub(super) fn note_closed(&mut self, task: Task) {
         if let Some(watch) = &mut self.watch {
             let now = watch.now();
-            watch.ring.closed(task, now);
+            watch.shared.ring.closed(task, now);
             self.watch_changed = true;
         }
     }
@@ -370,20 +315,19 @@ impl FabricTransport {
     /// The death of the process before is not to be reported any more.
     pub(super) fn forget_report(&mut self, task: Task) {
         if let Some(watch) = &mut self.watch {
-            watch.unreported.retain(|(dead, _)| *dead != task);
+            watch.shared.forget_report(task);
         }
     }
 
     /// The tasks that watch this one, or that it watches: they must know when it ends LAPI.
     pub(super) fn neighbours(&self) -> Vec<Task> {
-        let Some(watch) = &self.watch else { return Vec::new() };
-        watch.watchers.iter().copied().chain(watch.ring.watcher()).chain(watch.ring.watched()).collect()
+        self.watch.as_ref().map(|watch| watch.shared.neighbours()).unwrap_or_default()
     }
 
     /// Whether the peer's process can be seen by this task, and runs.
     pub(super) fn sees_running(&self, task: Task) -> bool {
         let Some(watch) = &self.watch else { return false };
-        watch.ring.is_in_own_group(task) && Handle::open(watch.processes[task as usize]).is_some()
+        watch.shared.ring.is_in_own_group(task) && Handle::open(watch.shared.process(task)).is_some()
     }
 
     /// Another task has found that `peer` has died: it is dead here, too. Has no effect on a peer

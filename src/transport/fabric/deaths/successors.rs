@@ -3,8 +3,8 @@
 
 use crate::base::process::Process;
 use crate::transport::Task;
-use crate::transport::deaths::ring;
 use crate::transport::fabric::FabricTransport;
+use crate::wire::network::{Content, Notice};
 
 /// With how many cards a look compares what is known of the processes of peers.
 const COMPARED: usize = 4;
@@ -18,7 +18,7 @@ impl FabricTransport {
     /// long ago, or this task has missed a death, as one that has replaced a process itself while
     /// another task was replaced.
     pub(super) fn note_unknown_life(&mut self, from: Task, task: Task, life: u32) {
-        let known = self.watch.as_ref().map_or(life, |watch| watch.ring.life(task));
+        let known = self.watch.as_ref().map_or(life, |watch| watch.shared.ring.life(task));
         if known == life || task == self.me {
             return;
         }
@@ -32,7 +32,7 @@ impl FabricTransport {
         };
         if let Some(watch) = &mut self.watch {
             let now = watch.now();
-            watch.ring.note(from, ring::Notice::Died { task, life: known, confirm: false }, now);
+            watch.shared.note(from, Notice { content: Content::Died, task, life: known }, now);
         }
         self.watch_changed = true;
         self.follow_ring();
@@ -42,20 +42,18 @@ impl FabricTransport {
     /// Another process has the peer's number: the one before has died, which may not be
     /// known here yet.
     pub(in crate::transport::fabric) fn note_successor(&mut self, task: Task, process: Process) {
-        if let Some(watch) = self.watch.as_mut().filter(|watch| watch.ring.life(task) != process.life()) {
+        if let Some(watch) =
+            self.watch.as_mut().filter(|watch| watch.shared.ring.life(task) != process.life())
+        {
             let now = watch.now();
-            watch.ring.found_dead(task, now);
+            watch.shared.ring.found_dead(task, now);
             self.watch_changed = true;
         }
     }
 
-    /// Whether this is the peer's process as far as is known here, and no other one's death is
-    /// to be reported.
+    /// Whether the peer's process is known ([`crate::transport::deaths::Watch::knows`]).
     pub(in crate::transport::fabric) fn is_known_process(&self, task: Task, process: Process) -> bool {
-        self.watch.as_ref().is_none_or(|watch| {
-            let reports_death = watch.unreported.iter().any(|(dead, _)| *dead == task);
-            !reports_death && watch.ring.life(task) == process.life()
-        })
+        self.watch.as_ref().is_none_or(|watch| watch.shared.knows(task, process.life()))
     }
 
     /// Looks whether other processes have taken the places of those that have died: tasks of one
@@ -63,14 +61,14 @@ impl FabricTransport {
     /// a time: when two processes follow each other quickly, the tasks of their host may never have
     /// seen the first of them, so that no notice of its death is sent.
     pub(super) fn look_for_successors(&mut self) {
-        let dead = self.watch.as_mut().map(|watch| watch.ring.some_dead(COMPARED)).unwrap_or_default();
+        let dead = self.watch.as_mut().map(|watch| watch.shared.ring.some_dead(COMPARED)).unwrap_or_default();
         for task in dead {
             if let Some(process) = self.directory.process_of(task) {
                 self.note_process(task, process);
             }
         }
         for task in self.next_met() {
-            if let Some(known) = self.watch.as_ref().map(|watch| watch.ring.life(task)) {
+            if let Some(known) = self.watch.as_ref().map(|watch| watch.shared.ring.life(task)) {
                 self.compare_card(task, task, known);
             }
         }
@@ -102,12 +100,9 @@ impl FabricTransport {
     pub(in crate::transport::fabric) fn note_process(&mut self, task: Task, process: Process) {
         if let Some(watch) = &mut self.watch {
             let now = watch.now();
-            watch.processes[task as usize] = process;
-            if watch.ring.life(task) != process.life() {
-                watch.watched.forget(task);
+            if watch.shared.replaced(task, process, now) {
                 watch.probes.take_if(|probes| probes.task == task);
                 watch.contacts.retain(|contact| *contact != task);
-                watch.ring.replaced(task, process.life(), now);
                 self.watch_changed = true;
                 if self.is_elsewhere(task) && self.peer(task).is_some() {
                     let _ = self.look_up(task);

@@ -201,7 +201,7 @@ fn a_process_that_is_not_known_yet_ends_lapi() {
         );
         let now = end.now();
         end.note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &mut datagram);
-        let ring = &end.watch.as_ref().expect("a watch").ring;
+        let ring = &end.watch.as_ref().expect("a watch").shared.ring;
         assert_eq!((ring.life(1), ring.is_living(1)), (present.life(), !closed));
     }
 }
