@@ -7,10 +7,10 @@ use super::greeting::{Answer, Caller, Proofs, Subject};
 use crate::job::derive::Secret;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt};
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// How long a place is tried alone before the next one is tried beside it.
@@ -37,12 +37,18 @@ pub struct Reached {
 #[derive(Debug)]
 pub struct Missed(Vec<(SocketAddr, Miss)>);
 
+/// What became of one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Miss {
+pub enum Miss {
+    /// The place was not tried.
     Untried,
+    /// Nothing has come from the place in time.
     NoAnswer,
-    Failed(String),
+    /// The system says why, by a number and a text.
+    Failed(Option<i32>, String),
+    /// Something else is there.
     Stranger,
+    /// A process that has another secret.
     WrongSecret,
 }
 
@@ -69,7 +75,7 @@ impl fmt::Display for Missed {
             let what = match miss {
                 Miss::Untried => "not tried",
                 Miss::NoAnswer => "no answer",
-                Miss::Failed(why) => why,
+                Miss::Failed(_, why) => why,
                 Miss::Stranger => "another program answers",
                 Miss::WrongSecret => "does not know the secret",
             };
@@ -106,7 +112,7 @@ pub fn reach(
         while start_at <= now
             && let Some(next) = candidates.iter_mut().find(|one| one.may_start(now))
         {
-            if next.start(|| Caller::new(secret, subject)) {
+            if next.start(|place| Attempt::begin(None, place, secret, subject)) {
                 start_at = now + STAGGER;
             }
         }
@@ -138,22 +144,25 @@ struct Candidate {
     /// Why the last attempt has failed.
     miss: Miss,
     attempt: Option<Attempt>,
+    /// When the attempt has taken too long.
+    until: Instant,
     /// When the next attempt may begin.
     from: Instant,
 }
 
-struct Attempt {
+/// A connection from its beginning until both sides have proved what they are.
+pub struct Attempt {
     stream: TcpStream,
     connected: bool,
     greeting: Caller,
     /// What remains to be sent of the first bytes.
     output: Vec<u8>,
-    until: Instant,
 }
 
 impl Candidate {
     fn new(place: SocketAddr) -> Self {
-        Self { place, miss: Miss::Untried, attempt: None, from: Instant::now() }
+        let now = Instant::now();
+        Self { place, miss: Miss::Untried, attempt: None, until: now, from: now }
     }
 
     fn may_start(&self, now: Instant) -> bool {
@@ -161,20 +170,13 @@ impl Candidate {
     }
 
     /// Begins an attempt; `false` when it has failed at once.
-    fn start(&mut self, caller: impl FnOnce() -> Caller) -> bool {
+    fn start(&mut self, begin: impl FnOnce(SocketAddr) -> io::Result<Attempt>) -> bool {
+        self.until = Instant::now() + ATTEMPT;
         match begin(self.place) {
-            Ok(stream) => {
-                let greeting = caller();
-                let output = greeting.hello().to_vec();
-                let until = Instant::now() + ATTEMPT;
-                self.attempt = Some(Attempt { stream, connected: false, greeting, output, until });
-                true
-            }
-            Err(error) => {
-                self.fail(Miss::Failed(words(&error)));
-                false
-            }
+            Ok(attempt) => self.attempt = Some(attempt),
+            Err(error) => self.fail(failed(&error)),
         }
+        self.attempt.is_some()
     }
 
     fn fail(&mut self, miss: Miss) {
@@ -188,7 +190,7 @@ impl Candidate {
 
     /// Ends an attempt that takes too long.
     fn give_up(&mut self, now: Instant) {
-        if self.attempt.as_ref().is_some_and(|attempt| attempt.until <= now) {
+        if self.attempt.is_some() && self.until <= now {
             self.fail(Miss::NoAnswer);
         }
     }
@@ -207,7 +209,7 @@ impl Candidate {
                 let Attempt { stream, .. } = self.attempt.take()?;
                 match stream.set_nonblocking(false) {
                     Ok(()) => return Some(Ok(Reached { stream, place: self.place, proofs })),
-                    Err(error) => Miss::Failed(words(&error)),
+                    Err(error) => failed(&error),
                 }
             }
             Err(miss) => miss,
@@ -218,9 +220,46 @@ impl Candidate {
 }
 
 impl Attempt {
-    /// What can be proved on the connection when both sides have proved what they are.
-    fn serve(&mut self) -> Result<Option<Proofs>, Miss> {
-        let failed = |error: io::Error| Miss::Failed(words(&error));
+    /// Begins to connect with a place, from this address or any.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn begin(
+        from: Option<IpAddr>,
+        place: SocketAddr,
+        secret: Secret,
+        subject: &Subject,
+    ) -> io::Result<Self> {
+        let family = if place.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        if let Some(from) = from {
+            bind(&socket, &SocketAddr::new(from, 0))?;
+        }
+        match connect(&socket, &place) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let stream = TcpStream::from(socket);
+        let _ = stream.set_nodelay(true);
+        let greeting = Caller::new(secret, subject);
+        let output = greeting.hello().to_vec();
+        Ok(Self { stream, connected: false, greeting, output })
+    }
+
+    /// What [`Self::serve`] waits for.
+    pub fn polled(&self) -> PollFd<'_> {
+        let writes = !self.connected || !self.output.is_empty();
+        PollFd::new(&self.stream, if writes { PollFlags::OUT } else { PollFlags::IN })
+    }
+
+    /// Does what goes without waiting. When both sides have proved what they are: what can be
+    /// proved on the connection from now on.
+    ///
+    /// # Errors
+    /// Why the attempt has failed.
+    pub fn serve(&mut self) -> Result<Option<Proofs>, Miss> {
+        let failed = |error: io::Error| failed(&error);
         if !self.connected {
             let mut polled = [PollFd::new(&self.stream, PollFlags::OUT)];
             if !matches!(poll(&mut polled, Some(&Timespec::default())), Ok(1..)) {
@@ -242,7 +281,7 @@ impl Attempt {
         // What has been read of the proof is short, and nothing follows before this side replies.
         let mut bytes = [0; 512];
         match self.stream.read(&mut bytes) {
-            Ok(0) => Err(Miss::Failed("it has closed the connection".to_owned())),
+            Ok(0) => Err(Miss::Failed(Some(libc::ECONNRESET), "it has closed the connection".to_owned())),
             Ok(got) => match self.greeting.read(&bytes[..got]) {
                 Answer::More => Ok(None),
                 // A connection that is new has room for it.
@@ -262,40 +301,23 @@ impl Attempt {
     }
 }
 
-/// A connection that is being made.
-fn begin(place: SocketAddr) -> io::Result<TcpStream> {
-    let family = if place.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    match connect(&socket, &place) {
-        Ok(()) | Err(Errno::INPROGRESS) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    let stream = TcpStream::from(socket);
-    let _ = stream.set_nodelay(true);
-    Ok(stream)
-}
-
 /// Waits until an attempt can go on, or another one may begin.
 fn wait(candidates: &[Candidate], start_at: Instant, until: Instant) {
-    let attempts = || candidates.iter().filter_map(|one| one.attempt.as_ref());
     let starts = candidates.iter().filter(|one| one.attempt.is_none()).map(|one| one.from.max(start_at));
-    let next = starts.chain(attempts().map(|attempt| attempt.until)).fold(until, Instant::min);
+    let ends = candidates.iter().filter(|one| one.attempt.is_some()).map(|one| one.until);
+    let next = starts.chain(ends).fold(until, Instant::min);
     // Rounded up: a sleep that is too short would be one of many.
     let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
     let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-    let mut polled: Vec<PollFd<'_>> = attempts()
-        .map(|attempt| {
-            let writes = !attempt.connected || !attempt.output.is_empty();
-            PollFd::new(&attempt.stream, if writes { PollFlags::OUT } else { PollFlags::IN })
-        })
-        .collect();
+    let attempts = candidates.iter().filter_map(|one| one.attempt.as_ref());
+    let mut polled: Vec<PollFd<'_>> = attempts.map(Attempt::polled).collect();
     // An interrupted wait is a wait that ended early.
     let _ = poll(&mut polled, Some(&left));
 }
 
-/// The system's text for an error, without its number.
-fn words(error: &io::Error) -> String {
+/// The system's text for an error, without its number, which stands beside it.
+fn failed(error: &io::Error) -> Miss {
     let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
+    let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
+    Miss::Failed(error.raw_os_error(), text)
 }

@@ -1,16 +1,17 @@
-//! Questions and answers over TCP: a connection for each pair, from the one address to the other.
+//! The pairs over TCP: a connection for each, from the one address to the other, on which both
+//! sides prove what they are ([`crate::job::start_up`]).
 
 use super::outcomes::Pair;
-use super::trial::{LENGTH, LOOK_AROUND, PATIENCE, Progress, REPEATED, Step, Trial};
+use super::trial::{LOOK_AROUND, PATIENCE, Progress, REPEATED, Step, Trial};
 use crate::config::Env;
+use crate::job::start_up::arrivals::{Arrivals, STRANGERS};
+use crate::job::start_up::reach::{Attempt, Miss};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 /// Connections of this party at a time: the limit of open files is often 1,024.
@@ -20,32 +21,18 @@ const OTHERS: usize = 400;
 /// Connections that the system keeps until they are accepted.
 const BACKLOG: i32 = 1024;
 
-/// A connection.
-struct Connection {
-    stream: TcpStream,
+/// A connection of this party's.
+struct Own {
+    attempt: Attempt,
     since: Instant,
-    /// What is to be written, and how much of it is.
-    output: Vec<u8>,
-    /// What was read.
-    input: Vec<u8>,
-    /// The pair that it tries; `None`: another party does.
-    pair: Option<Pair>,
-}
-
-/// What a connection does next.
-enum Next {
-    Goes,
-    Ends,
-    Fails(io::Error),
+    pair: Pair,
 }
 
 /// All connections.
 pub(super) struct Connections {
-    listeners: Vec<TcpListener>,
-    /// Until when nothing is accepted: no descriptor was free.
-    is_full_until: Option<Instant>,
+    others: Vec<Arrivals>,
     queue: VecDeque<Pair>,
-    connections: VecDeque<Connection>,
+    own: Vec<Own>,
 }
 
 /// Listens at any port that libfabric's provider would use: a firewall may let only those pass.
@@ -67,7 +54,9 @@ pub(super) fn listen(at: IpAddr, env: &Env<'_>) -> io::Result<TcpListener> {
 /// A listener at this address. One of IPv6 leaves the same port of IPv4 to another: a task takes
 /// one number of the range.
 fn bound(at: SocketAddr) -> io::Result<TcpListener> {
-    let socket = socket(at)?;
+    let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
     set_socket_reuseaddr(&socket, true)?;
     if at.is_ipv6() {
         set_ipv6_v6only(&socket, true)?;
@@ -85,36 +74,24 @@ pub(super) fn limit(trial: &Trial) -> Duration {
 
 impl Connections {
     pub(super) fn new(trial: &Trial, listeners: [Option<TcpListener>; 2]) -> Self {
-        Self {
-            listeners: listeners.into_iter().flatten().collect(),
-            is_full_until: None,
-            queue: trial.queue().into(),
-            connections: VecDeque::new(),
-        }
+        let others = listeners.into_iter().flatten();
+        let others = others.map(|one| Arrivals::new(one, trial.secret, OTHERS - STRANGERS));
+        Self { others: others.flatten().collect(), queue: trial.queue().into(), own: Vec::new() }
     }
 
     /// Begins connections, as many as there may be.
     fn begin(&mut self, trial: &Trial, progress: &mut Progress) {
-        let mut own = self.connections.iter().filter(|connection| connection.pair.is_some()).count();
-        while own < AT_A_TIME {
+        while self.own.len() < AT_A_TIME {
             let Some(pair) = self.queue.pop_front() else { return };
             let Some((from, to)) = trial.own_address(&pair).zip(trial.place(pair.party, pair.other)) else {
                 continue;
             };
-            match start(from, to) {
-                Ok(stream) => {
-                    own += 1;
-                    self.connections.push_back(Connection {
-                        stream,
-                        since: Instant::now(),
-                        output: trial.question(&pair).to_vec(),
-                        input: Vec::new(),
-                        pair: Some(pair),
-                    });
-                }
+            match Attempt::begin(Some(from), to, trial.secret, &trial.subject(&pair)) {
+                Ok(attempt) => self.own.push(Own { attempt, since: Instant::now(), pair }),
                 // The limit of open files: this one waits for those that are under way.
                 Err(why)
-                    if own > 0 && [libc::EMFILE, libc::ENFILE].map(Some).contains(&why.raw_os_error()) =>
+                    if !self.own.is_empty()
+                        && [libc::EMFILE, libc::ENFILE].map(Some).contains(&why.raw_os_error()) =>
                 {
                     return self.queue.push_front(pair);
                 }
@@ -126,53 +103,11 @@ impl Connections {
         }
     }
 
-    fn accept(&mut self) {
-        if self.is_full() {
-            return;
-        }
-        self.is_full_until = None;
-        for listener in &self.listeners {
-            for _ in 0..AT_A_TIME {
-                let stream = match listener.accept() {
-                    Ok((stream, _)) => stream,
-                    Err(why) if why.kind() == ErrorKind::WouldBlock => break,
-                    // No descriptor is free, and the listener stays readable: not at once again.
-                    Err(_) => {
-                        self.is_full_until = Some(Instant::now() + LOOK_AROUND);
-                        break;
-                    }
-                };
-                if stream.set_nonblocking(true).is_ok() {
-                    let (output, input) = (Vec::new(), Vec::new());
-                    self.connections.push_back(Connection {
-                        stream,
-                        since: Instant::now(),
-                        output,
-                        input,
-                        pair: None,
-                    });
-                }
-            }
-        }
-        let is_other = |connection: &Connection| connection.pair.is_none();
-        while self.connections.iter().filter(|one| is_other(one)).count() > OTHERS {
-            if let Some(oldest) = self.connections.iter().position(is_other) {
-                self.connections.remove(oldest);
-            }
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        self.is_full_until.is_some_and(|end| Instant::now() < end)
-    }
-
     fn wait(&self) {
-        let listeners = if self.is_full() { &[] } else { self.listeners.as_slice() };
-        let listeners = listeners.iter().map(|one| PollFd::from_borrowed_fd(one.as_fd(), PollFlags::IN));
-        let wants = |one: &Connection| if one.output.is_empty() { PollFlags::IN } else { PollFlags::OUT };
-        let connections = self.connections.iter();
-        let connections = connections.map(|one| PollFd::from_borrowed_fd(one.stream.as_fd(), wants(one)));
-        let mut all: Vec<PollFd<'_>> = listeners.chain(connections).collect();
+        let others = self.others.iter().flat_map(Arrivals::descriptors);
+        let others = others.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN));
+        let mut all: Vec<PollFd<'_>> =
+            others.chain(self.own.iter().map(|own| own.attempt.polled())).collect();
         let time = Timespec { tv_sec: 0, tv_nsec: LOOK_AROUND.as_nanos() as i64 };
         // A wait that ended early: all are looked at anyway.
         let _ = poll(&mut all, Some(&time));
@@ -183,96 +118,85 @@ impl Step for Connections {
     fn step(&mut self, trial: &Trial, progress: &mut Progress) {
         self.begin(trial, progress);
         self.wait();
-        self.accept();
-        let keeps_others_waiting = !self.queue.is_empty();
-        self.connections.retain_mut(|connection| {
-            let next = connection.serve(trial, progress);
-            let is_short = keeps_others_waiting && connection.pair.is_some();
-            let is_late = connection.since.elapsed() >= if is_short { REPEATED } else { PATIENCE };
-            if let (Some(pair), Next::Fails(why)) = (connection.pair, &next) {
-                progress.refused(pair, why);
-                progress.given_up();
-            } else if let (Some(_), Next::Goes, true) = (connection.pair, &next, is_late) {
-                progress.given_up();
-            }
-            matches!(next, Next::Goes) && !is_late
-        });
-    }
-}
-
-impl Connection {
-    fn serve(&mut self, trial: &Trial, progress: &mut Progress) -> Next {
-        match self.try_serve(trial, progress) {
-            Ok(next) => next,
-            Err(why)
-                if [ErrorKind::WouldBlock, ErrorKind::Interrupted, ErrorKind::NotConnected]
-                    .contains(&why.kind()) =>
-            {
-                Next::Goes
-            }
-            Err(why) => Next::Fails(why),
+        for others in &mut self.others {
+            // The other side knows what it wants to know.
+            drop(others.serve(|subject| trial.is_asked(subject)));
         }
-    }
-
-    fn try_serve(&mut self, trial: &Trial, progress: &mut Progress) -> io::Result<Next> {
-        if let Some(why) = self.stream.take_error()? {
-            return Ok(Next::Fails(why));
-        }
-        while !self.output.is_empty() {
-            let written = self.stream.write(&self.output)?;
-            self.output.drain(..written);
-            if self.output.is_empty() && self.pair.is_none() {
-                return Ok(Next::Ends);
-            }
-        }
-        while self.input.len() < LENGTH {
-            let mut bytes = [0; LENGTH];
-            let read = self.stream.read(&mut bytes[self.input.len()..])?;
-            if read == 0 {
-                return Ok(Next::Fails(io::Error::from_raw_os_error(libc::ECONNRESET)));
-            }
-            let len = self.input.len();
-            self.input.extend_from_slice(&bytes[len..len + read]);
-        }
-        match self.pair {
-            Some(pair) if trial.answered(&self.input) == Some(pair) => {
-                progress.works(trial, pair);
-                Ok(Next::Ends)
-            }
-            Some(_) => Ok(Next::Fails(io::Error::from_raw_os_error(libc::EPROTO))),
-            None => match trial.answer(&self.input) {
-                Some((answer, _)) => {
-                    self.output = answer.to_vec();
-                    let written = self.stream.write(&self.output)?;
-                    self.output.drain(..written);
-                    Ok(if self.output.is_empty() { Next::Ends } else { Next::Goes })
+        let longest = if self.queue.is_empty() { PATIENCE } else { REPEATED };
+        self.own.retain_mut(|Own { attempt, since, pair }| match attempt.serve() {
+            Ok(None) => {
+                let goes = since.elapsed() < longest;
+                if !goes {
+                    progress.given_up();
                 }
-                None => Ok(Next::Ends),
-            },
-        }
-    }
-}
-
-fn socket(of: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if of.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    Ok(socket_with(family, SocketType::STREAM, flags, None)?)
-}
-
-/// Begins to connect.
-fn start(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
-    let socket = socket(to)?;
-    bind(&socket, &SocketAddr::new(from, 0))?;
-    match connect(&socket, &to) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket.into()),
-        Err(why) => Err(why.into()),
+                goes
+            }
+            Ok(Some(_)) => {
+                progress.works(trial, *pair);
+                false
+            }
+            Err(miss) => {
+                let number = if let Miss::Failed(number, _) = miss { number } else { Some(libc::EPROTO) };
+                progress.refused(*pair, &io::Error::from_raw_os_error(number.unwrap_or(libc::EPROTO)));
+                progress.given_up();
+                false
+            }
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Party;
+    use super::super::outcomes::WORKS;
     use super::*;
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use crate::base::clock::test_deadline;
+    use crate::wire::card::Candidate;
+    use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
+
+    /// Two parties, each with an address that answers and one that does not. The second one has
+    /// this secret.
+    fn settled(secret: [u8; 16]) -> [Vec<u8>; 2] {
+        let listeners = [1, 2]
+            .map(|host| listen(Ipv4Addr::new(127, 0, 0, host).into(), &|_| None).expect("a port is free"));
+        let party = |at: usize| {
+            let port = listeners[at].local_addr().expect("bound").port();
+            let candidate =
+                |address: [u8; 4]| Candidate { address: Some(address.into()), ..Candidate::default() };
+            let candidates = vec![candidate([127, 0, 0, 1 + at as u8]), candidate([127, 0, 1, 1 + at as u8])];
+            Party { task: at as u32, host_name: String::new(), net: at as u128, ports: [port, 0], candidates }
+        };
+        let parties: std::sync::Arc<[Party]> = [party(0), party(1)].into();
+        let trials = [(0, [7; 16]), (1, secret)].map(|(own, secret)| Trial {
+            parties: parties.clone(),
+            own,
+            round: 1,
+            secret,
+            thorough: true,
+            usable: vec![vec![0, 1]; 2],
+            preferred: None,
+            longest: PATIENCE,
+        });
+        let mut progress = trials.each_ref().map(|trial| Progress::new(trial, PATIENCE));
+        let mut listeners = listeners.into_iter();
+        let mut all = trials.each_ref().map(|trial| Connections::new(trial, [listeners.next(), None]));
+        let deadline = Instant::now() + test_deadline();
+        while !progress.iter().all(Progress::is_settled) {
+            for at in 0..2 {
+                all[at].step(&trials[at], &mut progress[at]);
+            }
+            assert!(Instant::now() < deadline, "it goes on for ever");
+        }
+        [0, 1].map(|at| progress[at].listed(&trials[at]))
+    }
+
+    #[test]
+    fn what_both_sides_prove_works_and_nothing_else() {
+        let refused = libc::ECONNREFUSED as u8;
+        assert_eq!(settled([7; 16]), [[WORKS, refused, WORKS, refused]; 2]);
+        let wrong = libc::EPROTO as u8;
+        assert_eq!(settled([8; 16]), [[wrong, refused, wrong, refused]; 2]);
+    }
 
     #[test]
     fn both_families_have_one_port() {

@@ -2,12 +2,14 @@
 //! of each so far.
 //!
 //! A question names the pair of addresses and has a tag that follows from the job's secret; the
-//! answer, too. A pair works when the answer has come back. Each party asks, so that a filter that
-//! lets only one of them begin is noticed.
+//! answer, too. Over TCP a connection names the pair, and both sides prove that they know the
+//! secret. A pair works when the answer, or the proof, has come back. Each party asks, so that a
+//! filter that lets only one of them begin is noticed.
 
 use super::Party;
 use super::outcomes::{Pair, SILENT, UNTRIED, WORKS, pairs};
 use crate::job::secret::{self, Secret};
+use crate::job::start_up::greeting::{SUBJECT, Subject};
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -27,6 +29,8 @@ pub(super) const LOOK_AROUND: Duration = Duration::from_millis(10);
 /// Bytes of a question or an answer.
 pub(super) const LENGTH: usize = 40;
 const MAGIC: [u8; 8] = *b"LAPI try";
+/// Bytes of a message before its tag.
+const HEAD: usize = 24;
 
 /// What is to be tried.
 pub(super) struct Trial {
@@ -52,6 +56,17 @@ pub(super) struct Message {
     pub(super) asks: (usize, usize),
     /// The party that is asked, and which of its candidates.
     pub(super) asked: (usize, usize),
+}
+
+impl Message {
+    fn parse(bytes: &[u8; HEAD]) -> Self {
+        let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        Self {
+            is_answer: bytes[12] == 1,
+            asks: (number(16) as usize, bytes[13].into()),
+            asked: (number(20) as usize, bytes[14].into()),
+        }
+    }
 }
 
 impl Trial {
@@ -113,7 +128,16 @@ impl Trial {
 
     /// The bytes of a message.
     pub(super) fn encode(&self, message: &Message) -> [u8; LENGTH] {
+        let head = self.head(message);
+        let tag = secret::derive(&self.secret, &[b"try", &head]);
         let mut bytes = [0; LENGTH];
+        bytes[..HEAD].copy_from_slice(&head);
+        bytes[HEAD..].copy_from_slice(&tag);
+        bytes
+    }
+
+    fn head(&self, message: &Message) -> [u8; HEAD] {
+        let mut bytes = [0; HEAD];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..12].copy_from_slice(&self.round.to_le_bytes());
         bytes[12] = message.is_answer.into();
@@ -121,21 +145,29 @@ impl Trial {
         bytes[14] = message.asked.1 as u8;
         bytes[16..20].copy_from_slice(&(message.asks.0 as u32).to_le_bytes());
         bytes[20..24].copy_from_slice(&(message.asked.0 as u32).to_le_bytes());
-        let tag = secret::derive(&self.secret, &[b"try", &bytes[..24]]);
-        bytes[24..].copy_from_slice(&tag);
         bytes
     }
 
     /// A message of this job and round.
     pub(super) fn decode(&self, bytes: &[u8]) -> Option<Message> {
         let bytes: &[u8; LENGTH] = bytes.try_into().ok()?;
-        let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let message = Message {
-            is_answer: bytes[12] == 1,
-            asks: (number(16) as usize, bytes[13].into()),
-            asked: (number(20) as usize, bytes[14].into()),
-        };
+        let message = Message::parse(bytes.first_chunk()?);
         (self.encode(&message) == *bytes).then_some(message)
+    }
+
+    /// What a connection is for that tries a pair.
+    pub(super) fn subject(&self, pair: &Pair) -> Subject {
+        let mut subject = [0; SUBJECT];
+        subject[..HEAD].copy_from_slice(&self.question(pair)[..HEAD]);
+        subject
+    }
+
+    /// Whether a connection tries an address of this party, in this round.
+    pub(super) fn is_asked(&self, subject: &Subject) -> bool {
+        let message = subject.first_chunk().map(Message::parse);
+        message.is_some_and(|message| {
+            !message.is_answer && message.asked.0 == self.own && self.head(&message) == subject[..HEAD]
+        })
     }
 
     /// The answer to a question to this party, with where it is to go; `None`: these bytes are no
@@ -329,5 +361,8 @@ mod tests {
             assert_eq!(asked.answer(&changed), None, "byte {at}");
             assert_eq!(asked.answer(&question[..at]), None, "{at} bytes");
         }
+        let subject = asks.subject(&pair);
+        assert!(asked.is_asked(&subject) && !asks.is_asked(&subject), "the party that is asked");
+        assert!(!trial(1, 2, [1; 16]).is_asked(&subject), "another round");
     }
 }
