@@ -40,19 +40,23 @@ impl Process {
 }
 
 /// What `/proc/PID/stat` says of a process.
-struct Stat {
-    /// When it was started.
-    started: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// The number of the process that has started it, or has taken its place.
+    pub parent: u32,
+    /// When the process was started, as [`Process::started`] has it.
+    pub started: u64,
     /// All its threads have ended, but nobody has waited for it. While some go on after the first
     /// one has ended, the state is that of the dead one, too.
     ended: bool,
 }
 
 impl Stat {
-    /// `None` when no process has this number, when it is hidden (programs that may not be read
-    /// are, where `/proc` is mounted with `hidepid`), and where `/proc` has the numbers of another
-    /// namespace (`unshare --pid` leaves it as it was).
-    fn of(pid: u32) -> Option<Self> {
+    /// What `/proc` says of the process with this number. `None` when no process has it, when the
+    /// process is hidden (programs that may not be read are, where `/proc` is mounted with
+    /// `hidepid`), and where `/proc` has the numbers of another namespace (`unshare --pid` leaves
+    /// it as it was).
+    pub fn of(pid: u32) -> Option<Self> {
         let own = std::process::id();
         let name = if pid == own { "self".to_owned() } else { pid.to_string() };
         let known = pid == own || std::fs::read_link("/proc/self").is_ok_and(|link| link == own.to_string());
@@ -64,10 +68,11 @@ impl Stat {
         let after = text.iter().rposition(|byte| *byte == b')')? + 1;
         let mut words = std::str::from_utf8(&text[after..]).ok()?.split_ascii_whitespace();
         let state = words.next()?;
-        // The 20th and the 22nd word of all; the state is the third.
-        let threads: u64 = words.nth(16)?.parse().ok()?;
+        // The 4th, the 20th and the 22nd word of all; the state is the third.
+        let parent = words.next()?.parse().ok()?;
+        let threads: u64 = words.nth(15)?.parse().ok()?;
         let started = words.nth(1)?.parse().ok()?;
-        Some(Self { started, ended: state == "X" || state == "Z" && threads <= 1 })
+        Some(Self { parent, started, ended: state == "X" || state == "Z" && threads <= 1 })
     }
 }
 
@@ -175,13 +180,17 @@ mod tests {
     fn a_process_whose_first_thread_has_ended_lives_while_another_one_goes_on() {
         let stat = |state: &str, threads: u64| {
             let text = format!("7 (a) b) {state} 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 4711 0 0");
-            Stat::parse(text.as_bytes()).map(|stat| (stat.started, stat.ended))
+            let found = Stat::parse(text.as_bytes());
+            assert_eq!(found.map(|stat| stat.parent), Some(1));
+            found.map(|stat| (stat.started, stat.ended))
         };
         assert_eq!(stat("S", 1), Some((4711, false)));
         assert_eq!(stat("Z", 2), Some((4711, false)));
         assert_eq!(stat("Z", 1), Some((4711, true)));
         assert_eq!(stat("X", 0), Some((4711, true)));
         assert!(Stat::parse(b"7 (a) S 1").is_none());
+        let parent = rustix::process::getppid().map(|parent| parent.as_raw_pid() as u32);
+        assert_eq!(Stat::of(std::process::id()).map(|own| own.parent), parent);
     }
 
     #[test]

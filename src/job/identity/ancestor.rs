@@ -11,8 +11,9 @@
 
 use rustix::process::{getpid, getppid, getsid, getuid};
 
+use super::environ::Environ;
 use super::launcher::Launcher;
-use super::process::{Environ, Stat};
+use crate::base::process::Stat;
 
 /// How many ancestors to look at: more than any real chain of scripts.
 const MOST: u32 = 64;
@@ -28,14 +29,18 @@ pub(super) fn key(launcher: &Launcher, tasks: u32) -> String {
         {
             break;
         }
-        ancestor = Stat::of(ancestor).map_or(0, |stat| stat.parent);
+        ancestor = stat(ancestor).map_or(0, |stat| stat.parent as i32);
     }
     if ancestor <= 1 {
         let session = getsid(None).unwrap_or(getpid()).as_raw_pid();
         return format!("user {uid}, session {session}");
     }
-    let start = Stat::of(ancestor).map_or(0, |stat| stat.start);
+    let start = stat(ancestor).map_or(0, |stat| stat.started);
     format!("user {uid}, started by process {ancestor} of {start}")
+}
+
+fn stat(of: i32) -> Option<Stat> {
+    Stat::of(u32::try_from(of).ok()?)
 }
 
 /// Whether a process with this environment is a part of a task of this job.

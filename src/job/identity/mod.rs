@@ -29,8 +29,8 @@
 //! was started with them.
 
 mod ancestor;
+mod environ;
 mod launcher;
-mod process;
 #[cfg(test)]
 mod tests;
 
@@ -38,9 +38,9 @@ use crate::abi::{LAPI_ERR_NO_ENV_VAR, LAPI_ERR_SHM_SETUP};
 use crate::config::{Env, MAX_TASKS, common_tasks, given, number};
 use crate::error::{Error, Result};
 
+use environ::Environ;
 pub(in crate::job) use launcher::slurm_tasks;
 use launcher::{LAUNCHERS, Launcher, Said};
-use process::Environ;
 
 /// A task's place in its job.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,18 +1,10 @@
-//! What `/proc` shows of a process.
+//! The environment with which a process was started, as `/proc` shows it.
 
 use std::fs;
 
 /// The environment that a process was started with.
 #[derive(Clone, Debug)]
 pub(super) struct Environ(Vec<u8>);
-
-/// What `/proc/PID/stat` contains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
-    pub(super) parent: i32,
-    /// In clock ticks since the machine started.
-    pub(super) start: u64,
-}
 
 impl Environ {
     /// The environment of process `pid`; `None` when it is gone or may not be read.
@@ -34,22 +26,6 @@ impl Environ {
     }
 }
 
-impl Stat {
-    /// The state of process `pid`; `None` when it is gone.
-    pub(super) fn of(pid: i32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-    }
-
-    /// The second field, the program's name in parentheses, may hold anything, parentheses and
-    /// blanks included.
-    fn parse(text: &str) -> Option<Self> {
-        let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
-        let parent = fields.nth(1)?.parse().ok()?;
-        let start = fields.nth(17)?.parse().ok()?;
-        Some(Self { parent, start })
-    }
-}
-
 #[cfg(test)]
 impl From<Vec<u8>> for Environ {
     fn from(bytes: Vec<u8>) -> Self {
@@ -60,15 +36,7 @@ impl From<Vec<u8>> for Environ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::{getpid, getppid};
-
-    #[test]
-    fn stat_with_a_nasty_name() {
-        let text = "42 (a) b (c) S 17 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 10 11";
-        assert_eq!(Stat::parse(text), Some(Stat { parent: 17, start: 987_654 }));
-        assert_eq!(Stat::parse("42 (short) S 17"), None);
-        assert_eq!(Stat::parse(""), None);
-    }
+    use rustix::process::getpid;
 
     #[test]
     fn environ_by_name() {
@@ -82,9 +50,6 @@ mod tests {
     #[test]
     fn this_process() {
         let pid = getpid().as_raw_pid();
-        let own = Stat::of(pid).unwrap();
-        assert_eq!(own.parent, getppid().unwrap().as_raw_pid());
-        assert!(own.start > 0);
         let path = std::env::var("PATH").ok();
         assert_eq!(Environ::of(pid).unwrap().get("PATH"), path);
         assert_eq!(Environ::of_this_process().unwrap().get("PATH"), path);
