@@ -66,6 +66,7 @@ pub mod coalescing;
 pub(crate) mod conformance;
 mod contract;
 mod deaths;
+pub mod directory;
 pub mod fabric;
 #[cfg(test)]
 pub mod faults;

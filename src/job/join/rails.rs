@@ -8,7 +8,7 @@ use crate::base::sync::Mutex;
 use crate::config::Instances;
 use crate::error::{self, Error, Result};
 use crate::job::exchange::Exchange;
-use crate::transport::fabric::Directory;
+use crate::transport::directory::Directory;
 use crate::transport::link_state::{LinkState, Links};
 use crate::transport::rails::LinkMessages;
 use crate::wire::card::Card;
@@ -136,7 +136,7 @@ pub(super) struct OnNetwork {
     network: String,
 }
 
-impl Directory for OnNetwork {
+impl Directory<Vec<u8>> for OnNetwork {
     fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
         let mut all = self.all.lock();
         let present = all.present(peer);

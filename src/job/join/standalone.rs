@@ -19,8 +19,9 @@ use crate::job::exchange;
 use crate::job::hosts::numbered;
 use crate::job::secret::{self, Secret};
 use crate::job::{Hosts, Identity, Openings, key_file};
+use crate::transport::directory::Directory;
 use crate::transport::udp::interfaces::{Interface, interfaces};
-use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
+use crate::transport::udp::{UdpSettings, UdpTransport};
 use crate::transport::{Task, Transport};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -238,7 +239,7 @@ struct ByList {
     openings: Openings,
 }
 
-impl Directory for ByList {
+impl Directory<SocketAddr> for ByList {
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
         self.addresses.of(peer).ok_or_else(|| failed(format!("task {peer} has no address")))
     }

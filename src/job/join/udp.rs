@@ -7,12 +7,12 @@ use super::rails;
 use crate::base::process::Process;
 use crate::config::{Config, NetSecurity};
 use crate::error::Result;
-use crate::transport::fabric::Directory as _;
+use crate::transport::directory::Directory;
 use crate::transport::udp::address::UdpAddress;
 use crate::transport::udp::interfaces::Interface;
 use crate::transport::udp::seal::Security;
 use crate::transport::udp::socket::{Options, Socket};
-use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
+use crate::transport::udp::{UdpSettings, UdpTransport};
 use crate::transport::{Task, Transport};
 use crate::wire::card::{Candidate, Card};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -137,7 +137,7 @@ struct OnNetwork {
     processes: Box<[Option<Process>]>,
 }
 
-impl Directory for OnNetwork {
+impl Directory<SocketAddr> for OnNetwork {
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
         let bytes = self.addresses.address_of(peer)?;
         let address = UdpAddress::decode(&bytes);

@@ -35,6 +35,7 @@ use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::process::Process;
 use crate::error::{Error, Result};
 use crate::transport::HEAD_MAX;
+use crate::transport::directory::Directory;
 use crate::transport::poll_pause::PollPause;
 use crate::transport::sleeper::Sleeper;
 use crate::wire::network::FRAME;
@@ -72,29 +73,6 @@ pub struct FabricSettings {
     pub tasks: u32,
     /// Which provider is to be used.
     pub preferences: Preferences,
-}
-
-/// Finds the addresses of peers.
-pub trait Directory: Send {
-    /// What `peer` has published: the second part of what [`Fabric::open`] returned there. Called
-    /// at first contact, and, since another process may have taken its place, several times in a
-    /// second while the peer is awaited.
-    ///
-    /// # Errors
-    /// The peer has published nothing.
-    fn address_of(&mut self, peer: Task) -> Result<Vec<u8>>;
-
-    /// The process that has published that, as far as it is known. Called likewise, after the
-    /// process before it has died.
-    fn process_of(&mut self, _peer: Task) -> Option<Process> {
-        None
-    }
-
-    /// Whether the peer is known to have ended without LAPI_Term. Called several times in a
-    /// second for one peer.
-    fn has_died(&mut self, _peer: Task) -> bool {
-        false
-    }
 }
 
 /// Opens endpoints.
@@ -218,7 +196,7 @@ pub struct FabricTransport {
     control: ControlKey,
     /// Messages that no task of the job has made.
     foreign: u64,
-    directory: Box<dyn Directory>,
+    directory: Box<dyn Directory<Vec<u8>>>,
     accesses: Accesses,
     peers: Vec<Option<Box<Peer>>>,
     /// Packets that have arrived, in the order of their arrival, but those of peers that are held.
@@ -271,7 +249,7 @@ impl FabricTransport {
     ///
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: memory cannot be registered, or no descriptor is left.
-    pub fn new(own: Own, secret: &[u8], directory: Box<dyn Directory>) -> Result<Self> {
+    pub fn new(own: Own, secret: &[u8], directory: Box<dyn Directory<Vec<u8>>>) -> Result<Self> {
         let Own { settings, mut device, published, .. } = own;
         let FabricSettings { me, tasks, .. } = settings;
         let provider = device.info().provider();

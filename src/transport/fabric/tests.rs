@@ -196,7 +196,7 @@ fn nothing_is_placed_after_both_sides_have_left_a_rail() {
 /// A directory whose launcher says when the last task has died.
 struct Launched(Published, Arc<AtomicBool>);
 
-impl Directory for Launched {
+impl Directory<Vec<u8>> for Launched {
     fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
         self.0.address_of(peer)
     }
@@ -244,7 +244,7 @@ fn a_death_that_the_launcher_knows_of_is_reported_by_a_rail_that_was_left() {
 /// A directory in which another process has taken the place of task 1.
 struct Replaced(Published, Process);
 
-impl Directory for Replaced {
+impl Directory<Vec<u8>> for Replaced {
     fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
         self.0.address_of(peer)
     }
@@ -289,7 +289,7 @@ fn a_death_of_a_process_that_is_not_known_yet() {
 /// A directory in which another process takes the place of task 1 at some time.
 struct ReplacedLater(Published, Arc<AtomicBool>, [Process; 2]);
 
-impl Directory for ReplacedLater {
+impl Directory<Vec<u8>> for ReplacedLater {
     fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
         self.0.address_of(peer)
     }

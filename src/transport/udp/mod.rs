@@ -40,6 +40,7 @@ use crate::base::clock;
 use crate::base::process::Process;
 use crate::base::random::random;
 use crate::error::{Error, Result};
+use crate::transport::directory::Directory;
 use crate::transport::poll_pause::PollPause;
 use crate::transport::sleeper::Sleeper;
 use crate::wire::datagram::{HEADER, MAP};
@@ -96,35 +97,6 @@ pub struct UdpSettings {
 /// into the window.
 pub const SHORTEST: usize = 512;
 
-/// Finds the addresses of peers.
-pub trait Directory: Send {
-    /// Where the peer's device receives. Called at first contact, and several times in a
-    /// second while the peer has not replied: another process with another address may have
-    /// taken its place.
-    ///
-    /// # Errors
-    /// None is known.
-    fn address_of(&mut self, peer: Task) -> Result<SocketAddr>;
-
-    /// Whether the peer is known to have ended without LAPI_Term. Called some times in a second
-    /// for some peers.
-    fn has_died(&mut self, _peer: Task) -> bool {
-        false
-    }
-
-    /// The process that the peer is now, as far as is known. Called some times in a second for
-    /// peers that have died.
-    fn process_of(&mut self, _peer: Task) -> Option<Process> {
-        None
-    }
-
-    /// The peer that this task is connected with is this process.
-    fn note_process(&mut self, _peer: Task, _process: Process) {}
-
-    /// This task rejoins tasks that are in this opening, modulo 65,536.
-    fn note_opening(&mut self, _opening: u16) {}
-}
-
 /// What has arrived and had no effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
@@ -161,7 +133,7 @@ pub struct UdpTransport {
     /// None while it receives, and after the end.
     device: Option<Box<dyn Device>>,
     batch: Batch,
-    directory: Box<dyn Directory>,
+    directory: Box<dyn Directory<SocketAddr>>,
     peers: Vec<Option<Box<Peer>>>,
     /// The peers with which there has been contact, in the order of that.
     met: Vec<Task>,
@@ -214,7 +186,7 @@ impl UdpTransport {
     pub fn new(
         settings: &UdpSettings,
         device: Box<dyn Device>,
-        directory: Box<dyn Directory>,
+        directory: Box<dyn Directory<SocketAddr>>,
     ) -> Result<Self> {
         let sleeper = Sleeper::new().map_err(|reason| {
             Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("udp: no event descriptor: {reason}"))

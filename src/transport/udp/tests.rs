@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// The addresses of all tasks.
 struct Listed(Arc<Vec<SocketAddr>>);
 
-impl Directory for Listed {
+impl Directory<SocketAddr> for Listed {
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
         let found = self.0.get(peer as usize).copied();
         found.ok_or_else(|| Error::new(LAPI_ERR_CSS_LOAD_FAILED, "no address"))

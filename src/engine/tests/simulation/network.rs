@@ -7,7 +7,7 @@ use crate::base::rng::Rng;
 use crate::base::simulation::{Nanos, World};
 use crate::error::{Error, Result};
 use crate::transport::Task;
-use crate::transport::udp::Directory;
+use crate::transport::directory::Directory;
 use crate::transport::udp::device::{Datagram, Device};
 use crate::transport::udp::seal::{Claim, ENVELOPE};
 use crate::wire::datagram::{Header, Hello};
@@ -286,7 +286,7 @@ impl Device for SimulatedDevice {
 /// What the launcher says of the tasks.
 pub struct Listing(Arc<Network>);
 
-impl Directory for Listing {
+impl Directory<SocketAddr> for Listing {
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
         let listed = self.0.state().listed[peer as usize];
         let listed = listed.ok_or_else(|| Error::new(LAPI_ERR_CSS_LOAD_FAILED, "no address"))?;

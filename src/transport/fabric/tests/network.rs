@@ -10,7 +10,7 @@ use std::time::Instant;
 
 pub(super) struct Published(pub(super) Arc<Vec<Vec<u8>>>);
 
-impl Directory for Published {
+impl Directory<Vec<u8>> for Published {
     fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
         Ok(self.0[peer as usize].clone())
     }

@@ -85,7 +85,7 @@ fn a_rail_without_contact_refuses_the_successor_of_a_process_that_another_rail_k
 #[derive(Clone)]
 struct Latest(Arc<Mutex<Vec<Vec<u8>>>>);
 
-impl Directory for Latest {
+impl Directory<Vec<u8>> for Latest {
     fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
         Ok(self.0.lock().expect("a lock")[peer as usize].clone())
     }

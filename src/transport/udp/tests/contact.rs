@@ -249,7 +249,7 @@ fn a_hello_that_was_overtaken_makes_no_connection() {
 
 struct WithDead(Listed);
 
-impl Directory for WithDead {
+impl Directory<SocketAddr> for WithDead {
     fn address_of(&mut self, peer: Task) -> crate::error::Result<SocketAddr> {
         self.0.address_of(peer)
     }

@@ -136,7 +136,7 @@ struct Cards {
     one: Arc<Mutex<Process>>,
 }
 
-impl Directory for Cards {
+impl Directory<SocketAddr> for Cards {
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
         self.listed.address_of(peer)
     }

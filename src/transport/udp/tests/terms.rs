@@ -103,7 +103,7 @@ struct Noted {
 
 struct Noting(Listed, Arc<Mutex<Noted>>);
 
-impl Directory for Noting {
+impl Directory<SocketAddr> for Noting {
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
         self.0.address_of(peer)
     }
@@ -129,7 +129,7 @@ fn a_process_that_rejoins_is_in_the_opening_of_the_others() {
             patience: Some(Duration::from_secs(60)),
             ..settings(me, 2, Security::Auth, 1472)
         };
-        let directory: Box<dyn Directory> = match me {
+        let directory: Box<dyn Directory<SocketAddr>> = match me {
             0 => Box::new(Listed(listed.clone())),
             _ => Box::new(Noting(Listed(listed.clone()), Arc::clone(&noted))),
         };
