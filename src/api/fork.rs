@@ -15,6 +15,7 @@ pub fn before() {
     // What is determined once must be determined now: if another thread were about to do that, the
     // child would wait for it.
     asymmetric_barrier::registered();
+    asymmetric_barrier::own_registered();
     registry::before_fork();
     connect::before_fork();
 }

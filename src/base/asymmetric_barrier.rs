@@ -11,16 +11,23 @@
 //! are more tasks than processors, threads sleep so often that the interrupts cost more than the
 //! senders' barriers save: there both sides use full barriers ([`pays_off`]).
 //!
+//! Where both are threads of one process, [`own_fence`] is the barrier of the seldom one: it
+//! interrupts the processors that run this process, and no others.
+//!
 //! The models of loom have no membarrier: there both sides are full barriers, which is what the
 //! kernel's barrier amounts to for the side that is interrupted by it.
 
+use super::clock;
 use super::machine::processors;
 use super::sync::{Ordering, fence};
 use std::sync::OnceLock;
 use std::sync::atomic::compiler_fence;
+use std::time::Duration;
 
 const REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
 const GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
+const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
+const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
 
 /// Whether this process takes part in asymmetric barriers. Registers it at the first call.
 pub fn registered() -> bool {
@@ -33,6 +40,26 @@ pub fn registered() -> bool {
 /// only when this is true in each of them.
 pub fn pays_off(tasks: u32) -> bool {
     tasks <= processors() && registered()
+}
+
+/// Whether [`own_fence`] works in this process. Registers it at the first call.
+pub fn own_registered() -> bool {
+    static DONE: OnceLock<bool> = OnceLock::new();
+    cfg!(loom) || *DONE.get_or_init(|| membarrier(REGISTER_PRIVATE_EXPEDITED))
+}
+
+/// A full barrier here and in every thread of this process, in which [`own_registered`] has
+/// returned `true`.
+pub fn own_fence() {
+    fence(Ordering::SeqCst);
+    if cfg!(loom) || membarrier(PRIVATE_EXPEDITED) {
+        return;
+    }
+    if !(membarrier(REGISTER_PRIVATE_EXPEDITED) && membarrier(PRIVATE_EXPEDITED)) {
+        // A filter of system calls has been set since. No processor keeps a store to itself for
+        // nearly as long.
+        clock::sleep(Duration::from_millis(1));
+    }
 }
 
 /// The sleeper's side.
@@ -91,7 +118,14 @@ fn membarrier(command: libc::c_int) -> bool {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::{pays_off, processors, registered};
+    use super::{own_fence, own_registered, pays_off, processors, registered};
+
+    #[test]
+    fn the_barrier_of_one_process_may_be_used_before_it_is_registered() {
+        own_fence();
+        assert!(own_registered() || !registered(), "a kernel that has one has the other");
+        own_fence();
+    }
 
     #[test]
     fn crowded_tasks_pay_for_their_own_barriers() {

@@ -4,7 +4,7 @@ pub mod announcements;
 pub mod asymmetric_barrier;
 #[cfg(not(loom))]
 pub mod at_exit;
-#[cfg(not(loom))]
+pub mod biased_lock;
 pub mod bytes;
 pub mod call_stack;
 pub mod clock;

@@ -34,7 +34,7 @@ use super::simulation;
 #[cfg(not(loom))]
 pub use crossbeam_queue::ArrayQueue;
 pub use futex::{Deadline, Futex, Wake};
-pub use library::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub use library::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 #[cfg(loom)]
 pub use queue::ArrayQueue;
 use std::ops::{Deref, DerefMut};

@@ -12,6 +12,14 @@ fn waiting_threads_do_not_block_each_other() {
     }
 }
 
+/// A thread that is alone for long takes the lock in a cheaper way, until another one comes.
+#[test]
+fn one_thread_calls_for_long_and_others_come() {
+    for procs in [1, 2] {
+        run("threads/threads", procs, "alone");
+    }
+}
+
 #[test]
 fn collective_calls_in_turns() {
     for procs in [1, 2, 4] {

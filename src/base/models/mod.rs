@@ -5,6 +5,7 @@
 //! wake-up that is lost is a deadlock, which loom reports.
 
 mod announcements;
+mod biased_lock;
 mod doorbell;
 mod lock;
 mod parking;

@@ -8,8 +8,8 @@
 //! that a handler makes finds a lock that another call further up the stack has taken or borrowed,
 //! and leaves it alone.
 
+use crate::base::biased_lock::BiasedLock;
 use crate::base::known_threads::this_thread;
-use crate::base::lock::RawLock;
 use crate::base::long_calls;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub enum Hold {
 
 /// A lock with an owner.
 pub struct OwnedLock {
-    raw: RawLock,
+    raw: BiasedLock,
     /// The owner's thread id, 0 for none. Every thread compares it with its own id, and sees its
     /// own writes; a thread that looks for another owner learns a value that may be out of date
     /// already. So no order between threads is needed. While the lock changes hands in
@@ -46,7 +46,7 @@ impl OwnedLock {
     /// A free lock.
     pub const fn new() -> Self {
         Self {
-            raw: RawLock::new(),
+            raw: BiasedLock::new(),
             owner: AtomicUsize::new(0),
             programs: AtomicBool::new(false),
             nested: AtomicU32::new(0),
@@ -55,17 +55,26 @@ impl OwnedLock {
 
     /// Takes the lock for a call, waiting for it, or borrows it when this thread of the
     /// program holds it.
-    #[inline]
+    #[inline(always)]
     pub fn enter(&self) -> Hold {
         let me = this_thread();
         let owner = self.owner.load(Ordering::Relaxed);
+        if owner == 0 && self.raw.enter(me) {
+            self.owner.store(me, Ordering::Relaxed);
+            return Hold::Taken;
+        }
+        self.enter_slowly(me, owner)
+    }
+
+    #[inline(never)]
+    fn enter_slowly(&self, me: usize, owner: usize) -> Hold {
         if owner == me {
             return self.enter_again();
         }
         if owner != 0 {
             long_calls::begins();
         }
-        self.raw.lock();
+        self.raw.lock(me);
         self.owner.store(me, Ordering::Relaxed);
         Hold::Taken
     }
@@ -77,7 +86,7 @@ impl OwnedLock {
         if self.owner.load(Ordering::Relaxed) == me {
             return Some(self.enter_again());
         }
-        self.raw.try_lock().then(|| {
+        self.raw.try_lock(me).then(|| {
             self.owner.store(me, Ordering::Relaxed);
             Hold::Taken
         })
@@ -117,7 +126,7 @@ impl OwnedLock {
         if self.owner.load(Ordering::Relaxed) == me {
             return Some(self.enter_nested());
         }
-        self.raw.lock_within(at_most).then(|| {
+        self.raw.lock_within(me, at_most).then(|| {
             self.owner.store(me, Ordering::Relaxed);
             Hold::Taken
         })
@@ -129,9 +138,10 @@ impl OwnedLock {
     /// The calling thread must hold it, by [`Self::enter`].
     #[inline]
     pub unsafe fn leave(&self) {
+        let me = self.owner.load(Ordering::Relaxed);
         self.owner.store(0, Ordering::Relaxed);
         // SAFETY: the caller holds the lock.
-        unsafe { self.raw.unlock() }
+        unsafe { self.raw.unlock(me) }
     }
 
     /// Releases the lock in the midst of calls, for a function of the program; the result is for
@@ -167,7 +177,7 @@ impl OwnedLock {
     /// when it is read.
     #[inline]
     pub fn is_wanted(&self) -> bool {
-        self.raw.is_wanted()
+        self.raw.is_wanted(self.owner.load(Ordering::Relaxed))
     }
 
     /// Lets another thread have the lock for a moment, if one waits for it; costs one load
@@ -179,23 +189,24 @@ impl OwnedLock {
     pub unsafe fn yield_to_others(&self) {
         let me = self.owner.load(Ordering::Relaxed);
         // SAFETY: the caller holds the lock.
-        unsafe { self.raw.bump() }
+        unsafe { self.raw.bump(me) }
         self.owner.store(me, Ordering::Relaxed);
     }
 
     /// Takes the lock for the program, waiting for it. `false` when this thread holds it already.
     pub fn lock(&self) -> bool {
-        if self.mine() {
+        let me = this_thread();
+        if self.owner.load(Ordering::Relaxed) == me {
             return false;
         }
-        self.raw.lock();
+        self.raw.lock(me);
         self.belongs_to_program();
         true
     }
 
     /// Takes the lock for the program if no thread holds it, not even this one.
     pub fn try_lock(&self) -> bool {
-        let free = self.raw.try_lock();
+        let free = !self.mine() && self.raw.try_lock(this_thread());
         if free {
             self.belongs_to_program();
         }

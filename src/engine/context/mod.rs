@@ -190,7 +190,7 @@ impl Context {
     }
 
     /// Takes the lock. An error when the context is closed, or being closed.
-    #[inline]
+    #[inline(always)]
     pub fn enter(&self) -> Result<Held<'_>> {
         let mut held = Held::by(self, self.enter_lock());
         match held.try_core() {

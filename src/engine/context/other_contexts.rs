@@ -76,7 +76,7 @@ impl Context {
     }
 
     /// Takes the lock for a call.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enter_lock(&self) -> Hold {
         if several() { self.enter_lock_beside() } else { self.lock.enter() }
     }

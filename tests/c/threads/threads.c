@@ -2,6 +2,7 @@
  * Many threads of one task: threads CASE [ARGUMENT]
  *
  *   waiters SEED   several threads in LAPI_Waitcntr, woken one by one in any order
+ *   alone          one thread calls for long, others come now and then, or all the time
  *   turns          collective calls from several threads, in turns, while others communicate (chapter 15)
  *   handles SEED   sixteen handles, opened, used and closed by many threads in any order
  *   term SEED      LAPI_Term while other threads are inside every kind of call; the instance is opened again at once
@@ -73,6 +74,56 @@ static void waiters(void) {
     stop = 1;
     for (i = 0; i < WAITERS; i++) OK(LAPI_Setcntr(t_hndl, &bells[i], 1));
     joined(tids, WAITERS);
+}
+
+/* --- alone --- */
+
+enum { STRETCHES = 12, CALLS = 3000 };
+static long long put_here, added[2];
+static lapi_cntr_t counted;
+static void **put_tab, **counted_tab, **added_tab;
+static volatile int in_haste;
+
+static void *guest(void *arg) {
+    int id = (int)(uintptr_t)arg;
+    long long i, one = 1, previous;
+    lapi_cntr_t done;
+    bzero(&done, sizeof done);
+    for (i = 0; !__atomic_load_n(&stop, __ATOMIC_ACQUIRE); i++) {
+        OK(LAPI_Rmw64(t_hndl, FETCH_AND_ADD, (uint)next_task(), (long long *)added_tab[next_task()] + id, &one, &previous,
+                      &done));
+        t_wait_exact(&done, 1);
+        CHECK_EQ(previous, i);
+        if (!__atomic_load_n(&in_haste, __ATOMIC_RELAXED)) usleep(300);
+    }
+    return NULL;
+}
+
+static void alone(void) {
+    pthread_t guests[2];
+    long long value;
+    lapi_cntr_t sent;
+    int stretch, i;
+    bzero(&sent, sizeof sent);
+    put_tab = t_addresses(&put_here);
+    counted_tab = t_addresses(&counted);
+    added_tab = t_addresses(added);
+    for (i = 0; i < 2; i++) guests[i] = started(guest, (uintptr_t)i);
+    for (stretch = 0; stretch < STRETCHES; stretch++) {
+        t_set(INTERRUPT_SET, stretch % 2);
+        in_haste = stretch % 3 == 2;
+        for (i = 1; i <= CALLS; i++) {
+            value = (long long)stretch * CALLS + i;
+            OK(LAPI_Put(t_hndl, (uint)next_task(), sizeof value, put_tab[next_task()], &value,
+                        counted_tab[next_task()], &sent, NULL));
+            t_wait_exact(&sent, 1);
+        }
+        t_wait_exact(&counted, CALLS);
+        CHECK_EQ(put_here, (long long)stretch * CALLS + CALLS);
+        t_fence();
+    }
+    stop = 1;
+    joined(guests, 2);
 }
 
 /* --- turns --- */
@@ -320,6 +371,7 @@ int main(int argc, char **argv) {
     if (strcmp(which, "term") == 0) ends();
     t_init();
     if (strcmp(which, "waiters") == 0) waiters();
+    else if (strcmp(which, "alone") == 0) alone();
     else if (strcmp(which, "turns") == 0) turns();
     else T_FAIL("there is no case \"%s\"", which);
     t_done();

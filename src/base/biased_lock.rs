@@ -1,0 +1,297 @@
+//! A lock that costs no locked instruction while one thread alone takes it.
+//!
+//! A locked instruction waits until all that the thread has stored before is in the cache: after a
+//! packet is written, until its line has come from the processor that reads it. Most programs call
+//! the library in one thread. After [`QUIET`] turns of one thread in a row that thread *has the
+//! bias*: it takes the lock by a store and a look, and leaves it in the same way. Another thread
+//! that wants the lock ends the bias; then the lock is a [`RawLock`], until one thread has again
+//! been alone for as long.
+//!
+//! The pattern is Dekker's, with the barrier of [`super::asymmetric_barrier`] between the threads
+//! of this process. The thread with the bias raises `inside` and then looks whether it still has
+//! the bias. Another thread, which holds the raw lock, ends the bias and then looks at `inside`.
+//! With a full barrier in between on both sides, at least one of them sees what the other has
+//! written: either the thread steps back and queues for the raw lock, or the other one waits until
+//! it has left. Leaving is the same pattern: the thread clears `inside` and then looks for the
+//! bias, and wakes the one that has ended it.
+//!
+//! **Who holds the lock.** The thread with the bias, while it is inside and has seen the bias after
+//! that; or the holder of the raw lock, once the bias is ended, a barrier has followed and `inside`
+//! has been seen to be 0. The bias is given by the holder of the raw lock to itself, so that every
+//! later holder knows of it. A waiter that gives up releases the raw lock without having had the
+//! lock: the next one waits for `inside`, too.
+//!
+//! **Orderings.** What the lock guards passes from the thread with the bias to the next holder by
+//! `inside` (Release, Acquire), and back by the raw lock, without which nobody gets the bias. The
+//! bias itself needs no order but that of the barriers. `last`, `turns` and `is_raw` are guarded by
+//! the lock.
+//!
+//! `base::models::biased_lock` has the models.
+
+use super::asymmetric_barrier::{Light, own_fence, own_registered};
+use super::lock::RawLock;
+use super::sync::{AtomicU32, AtomicUsize, Deadline, Futex, Ordering};
+use std::time::Duration;
+
+/// How many turns one thread has in a row before it has the bias. To end the bias costs another
+/// thread one or two microseconds, and each turn with it saves some ten nanoseconds.
+const QUIET: u32 = if cfg!(loom) { 1 } else { 256 };
+
+/// How often a thread looks whether another one has left before it sleeps.
+const SPINS: u32 = if cfg!(loom) { 0 } else { 60 };
+
+/// Loom has no barrier of the kernel: there both sides have one of their own.
+const LIGHT: Light = Light::new(!cfg!(loom));
+
+/// A lock that knows threads by a number, which is not 0.
+pub struct BiasedLock {
+    /// The thread with the bias, 0 for none. Written by the holder of the raw lock.
+    bias: AtomicUsize,
+    /// 1 while the thread with the bias is inside, or about to see that it has lost it.
+    inside: Futex,
+    /// The lock is held by the raw lock.
+    is_raw: AtomicU32,
+    raw: RawLock,
+    /// The last thread that has left the raw lock,
+    last: AtomicUsize,
+    /// and how many times in a row.
+    turns: AtomicU32,
+}
+
+impl BiasedLock {
+    /// A free one.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self {
+            bias: AtomicUsize::new(0),
+            inside: Futex::new(0),
+            is_raw: AtomicU32::new(0),
+            raw: RawLock::new(),
+            last: AtomicUsize::new(0),
+            turns: AtomicU32::new(0),
+        }
+    }
+
+    /// A free one.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self {
+            bias: AtomicUsize::new(0),
+            inside: Futex::new(0),
+            is_raw: AtomicU32::new(0),
+            raw: RawLock::new(),
+            last: AtomicUsize::new(0),
+            turns: AtomicU32::new(0),
+        }
+    }
+
+    /// Takes the lock, waiting for it.
+    pub fn lock(&self, me: usize) {
+        if !self.enter(me) {
+            self.raw.lock();
+            self.end_bias(None);
+        }
+    }
+
+    /// Takes the lock, waiting no longer than that; `false` when others have kept it all the time.
+    pub fn lock_within(&self, me: usize, at_most: Duration) -> bool {
+        let until = Deadline::after(at_most);
+        if self.enter(me) {
+            return true;
+        }
+        if !self.raw.lock_within(at_most) {
+            return false;
+        }
+        let taken = self.end_bias(Some(&until));
+        if !taken {
+            // SAFETY: this thread has taken it above.
+            unsafe { self.raw.unlock() }
+        }
+        taken
+    }
+
+    /// Takes the lock if it is free.
+    #[inline]
+    pub fn try_lock(&self, me: usize) -> bool {
+        self.enter(me) || self.try_raw()
+    }
+
+    fn try_raw(&self) -> bool {
+        if !self.raw.try_lock() {
+            return false;
+        }
+        if self.bias.load(Ordering::Relaxed) != 0 {
+            self.take_bias_away();
+        }
+        let free = self.inside.load(Ordering::Acquire) == 0;
+        if free {
+            self.is_raw.store(1, Ordering::Relaxed);
+        } else {
+            // SAFETY: this thread has taken it above.
+            unsafe { self.raw.unlock() }
+        }
+        free
+    }
+
+    /// Releases the lock.
+    ///
+    /// # Safety
+    /// The calling thread, which is `me`, must hold it.
+    #[inline]
+    pub unsafe fn unlock(&self, me: usize) {
+        if self.is_raw.load(Ordering::Relaxed) != 0 {
+            self.unlock_raw(me);
+        } else {
+            self.leave(me);
+        }
+    }
+
+    /// For the thread that holds the lock, which is `me`: whether another one may wait for it. May
+    /// be out of date when it is read.
+    #[inline]
+    pub fn is_wanted(&self, me: usize) -> bool {
+        if self.is_raw.load(Ordering::Relaxed) != 0 {
+            self.raw.is_wanted()
+        } else {
+            self.bias.load(Ordering::Relaxed) != me
+        }
+    }
+
+    /// Lets another thread have the lock for a moment, if one waits for it; costs few loads
+    /// otherwise.
+    ///
+    /// # Safety
+    /// The calling thread, which is `me`, must hold it.
+    #[inline]
+    pub unsafe fn bump(&self, me: usize) {
+        if self.is_wanted(me) {
+            self.pass(me);
+        }
+    }
+
+    #[cold]
+    fn pass(&self, me: usize) {
+        if self.is_raw.swap(0, Ordering::Relaxed) != 0 {
+            // SAFETY: this thread holds it.
+            unsafe { self.raw.bump() }
+        } else {
+            self.leave(me);
+            self.raw.lock();
+        }
+        self.end_bias(None);
+    }
+
+    /// Takes the lock by the bias. `false`: this thread does not have that, and must take the lock
+    /// in another way.
+    #[inline(always)]
+    pub fn enter(&self, me: usize) -> bool {
+        if self.bias.load(Ordering::Relaxed) != me {
+            return false;
+        }
+        self.inside.store(1, Ordering::Relaxed);
+        LIGHT.fence();
+        let mine = self.bias.load(Ordering::Acquire) == me;
+        if !mine {
+            self.step_back();
+        }
+        mine
+    }
+
+    /// Another thread has ended the bias, and may wait until this one has left.
+    #[cold]
+    fn step_back(&self) {
+        self.inside.store(0, Ordering::Release);
+        self.inside.wake(1);
+    }
+
+    /// The end of what [`Self::enter`] began.
+    #[inline]
+    fn leave(&self, me: usize) {
+        self.inside.store(0, Ordering::Release);
+        LIGHT.fence();
+        if self.bias.load(Ordering::Relaxed) != me {
+            self.wake();
+        }
+    }
+
+    /// The thread that has ended the bias may sleep until this one has left.
+    #[cold]
+    fn wake(&self) {
+        self.inside.wake(1);
+    }
+
+    #[inline(never)]
+    fn unlock_raw(&self, me: usize) {
+        if self.last.load(Ordering::Relaxed) == me {
+            let turns = self.turns.load(Ordering::Relaxed) + 1;
+            self.turns.store(turns, Ordering::Relaxed);
+            if turns >= QUIET && !self.raw.is_wanted() && own_registered() {
+                self.turns.store(0, Ordering::Relaxed);
+                self.bias.store(me, Ordering::Relaxed);
+            }
+        } else {
+            self.last.store(me, Ordering::Relaxed);
+            self.turns.store(0, Ordering::Relaxed);
+        }
+        self.is_raw.store(0, Ordering::Relaxed);
+        // SAFETY: the caller holds the lock, and by the raw one.
+        unsafe { self.raw.unlock() }
+    }
+
+    /// This thread has the raw lock: ends the bias, and waits until the thread that had it has left.
+    /// `false`: the time was over before.
+    #[inline]
+    fn end_bias(&self, until: Option<&Deadline>) -> bool {
+        if self.bias.load(Ordering::Relaxed) != 0 {
+            self.take_bias_away();
+        }
+        let free = self.inside.load(Ordering::Acquire) == 0 || self.await_leaving(until);
+        if free {
+            self.is_raw.store(1, Ordering::Relaxed);
+        }
+        free
+    }
+
+    #[cold]
+    fn take_bias_away(&self) {
+        self.bias.store(0, Ordering::Relaxed);
+        own_fence();
+    }
+
+    #[cold]
+    fn await_leaving(&self, until: Option<&Deadline>) -> bool {
+        for _ in 0..SPINS {
+            std::hint::spin_loop();
+            if self.inside.load(Ordering::Acquire) == 0 {
+                return true;
+            }
+        }
+        while self.inside.load(Ordering::Acquire) != 0 {
+            let left = match until.map(Deadline::left) {
+                Some(None) => return false,
+                Some(left) => left,
+                None => None,
+            };
+            self.inside.sleep(1, left);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+impl BiasedLock {
+    /// Whether this thread has the bias.
+    pub(crate) fn is_biased(&self, me: usize) -> bool {
+        self.bias.load(Ordering::Relaxed) == me
+    }
+}
+
+impl Default for BiasedLock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+#[path = "biased_lock_tests.rs"]
+mod tests;
