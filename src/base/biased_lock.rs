@@ -238,7 +238,7 @@ impl BiasedLock {
         unsafe { self.raw.unlock() }
     }
 
-    /// This thread has the raw lock: ends the bias, and waits until the thread that had it has left.
+    /// This thread has the raw lock: ends the bias, and waits for the thread that had it to leave.
     /// `false`: the time was over before.
     #[inline]
     fn end_bias(&self, until: Option<&Deadline>) -> bool {
@@ -293,5 +293,4 @@ impl Default for BiasedLock {
 }
 
 #[cfg(all(test, not(loom)))]
-#[path = "biased_lock_tests.rs"]
 mod tests;

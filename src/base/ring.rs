@@ -26,9 +26,10 @@
 //! `models/ring.rs` checks this file with loom.
 
 use super::asymmetric_barrier::Light;
-use super::bytes::{self, Piece, Source, pad8};
+use super::bytes::{Piece, Source};
 use super::line::Line;
 use super::sync::{AtomicU32, AtomicU64, Ordering};
+pub use filling::{Filled, Filling};
 use std::ptr::NonNull;
 
 /// The bytes of a slot, its word included: one cache line.
@@ -216,34 +217,19 @@ impl Producer {
     /// The pieces must be readable.
     #[inline]
     pub unsafe fn push(&mut self, head: &[u8], first: Piece, second: Source<'_>) -> Result<(), Full> {
-        debug_assert!(head.len().is_multiple_of(8) && head.len() <= ROOM);
+        let filling = self.begin()?.head(head);
+        // SAFETY: the caller's promise.
+        unsafe { filling.body(first, second)? }.publish();
+        Ok(())
+    }
+
+    /// Begins a packet, which is written in place: nothing has changed until it is published.
+    #[inline(always)]
+    pub fn begin(&mut self) -> Result<Filling<'_>, Full> {
         if self.head - self.consumed >= self.ring.geometry.slots as u64 && !self.room_again() {
             return Err(Full);
         }
-        let body = if second.is_empty() { first.len } else { pad8(first.len) + second.len() };
-        let slot = self.ring.slot(self.head);
-        let place = if head.len() + body <= ROOM {
-            // SAFETY: head and body fit the slot behind its word, and the slot is ours: it has
-            // been consumed.
-            unsafe { self.write_body::<true>(slot.as_ptr().add(8 + head.len()), first, second) };
-            INLINE
-        } else {
-            let place = self.reserve(body)?;
-            // SAFETY: `reserve` gave us `body` bytes there that the consumer has given back.
-            unsafe { self.write_body::<false>(self.ring.data.as_ptr().add(place), first, second) };
-            (place / LINE) as u64
-        };
-        self.ring.writes(slot.as_ptr().wrapping_add(8), head.len());
-        // SAFETY: the head fits the slot (asserted above) and the slot is ours.
-        unsafe { bytes::copy_few(Piece::of(head), slot.as_ptr().add(8)) };
-        self.ends[self.head as usize & (self.ring.geometry.slots - 1)] = self.data_head;
-        let word = u64::from(sequence(self.head))
-            | ((head.len() / 8) as u64) << HEAD_SHIFT
-            | (body as u64) << BODY_SHIFT
-            | place << PLACE_SHIFT;
-        self.ring.word(slot).store(word, Ordering::Release);
-        self.head += 1;
-        Ok(())
+        Ok(Filling::new(self))
     }
 
     /// After an attempt that found no room: what that attempt knew, for [`Self::room_since`]. Room
@@ -312,28 +298,6 @@ impl Producer {
             }
             if !self.room_again() {
                 return Err(Full);
-            }
-        }
-    }
-
-    /// # Safety
-    /// `to` must have room for both pieces and the padding between them, and the pieces
-    /// must be readable.
-    #[inline]
-    unsafe fn write_body<const FEW: bool>(&self, to: *mut u8, first: Piece, second: Source<'_>) {
-        self.ring.writes(to, pad8(first.len) + second.len());
-        let rest = to.wrapping_add(pad8(first.len));
-        // SAFETY: the caller's promise.
-        unsafe {
-            match second {
-                Source::Piece(second) if FEW => {
-                    bytes::copy_few(first, to);
-                    bytes::copy_few(second, rest);
-                }
-                _ => {
-                    bytes::copy(first, to);
-                    second.copy_to(rest);
-                }
             }
         }
     }
@@ -471,6 +435,7 @@ impl Consumer {
     }
 }
 
+mod filling;
 #[cfg(loom)]
 mod model;
 

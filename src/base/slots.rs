@@ -48,6 +48,13 @@ impl<T> Slots<T> {
         slot.taken.then(|| unsafe { slot.value.assume_init_mut() })
     }
 
+    /// Changes all values, in no order.
+    pub fn update(&mut self, mut change: impl FnMut(&mut T)) {
+        for at in 0..self.taken.len() {
+            self.get_mut(self.taken[at]).into_iter().for_each(&mut change);
+        }
+    }
+
     /// Puts a value into a free place.
     ///
     /// # Panics
@@ -97,6 +104,8 @@ mod tests {
         assert_eq!(Rc::strong_count(&value), 2);
         slots.put(0, value.clone());
         assert_eq!(slots.iter().count(), 2);
+        slots.update(|value| *value = Rc::new(()));
+        assert_eq!(Rc::strong_count(&value), 1);
         drop(slots);
         assert_eq!(Rc::strong_count(&value), 1);
     }

@@ -139,34 +139,14 @@ impl Outbox {
         }
     }
 
-    /// Sends a message of one packet, whose head has the number that it is given, if that can be
-    /// done at once and changes nothing else: nothing waits for the peer, and a fence would have to
-    /// ask it already. `false`: nothing was done.
-    ///
-    /// # Safety
-    /// Both pieces must be readable now.
+    /// The number of the next message to `peer`, if a packet of it that goes out now changes no
+    /// more than that: nothing waits for the peer, and a fence would have to ask it already. When
+    /// it has gone out, the caller adds one.
     #[inline(always)]
-    pub unsafe fn send_at_once(
-        &mut self,
-        link: &mut impl Link,
-        peer: Task,
-        head: impl FnOnce(u32) -> Head,
-        header: Piece,
-        data: Piece,
-    ) -> bool {
-        let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { return false };
-        if lane.busy || lane.gone || lane.acknowledged == lane.next {
-            return false;
-        }
-        let head = head(lane.next as u32).encode();
-        let (first, second) = (header, data.into());
-        let packet = Outgoing { head: head.as_bytes(), first, second, copy_limit: usize::MAX };
-        // SAFETY: the caller's promise.
-        let sent = unsafe { link.send(peer, &packet) };
-        debug_assert!(!matches!(sent, SendOutcome::Taken(_)), "it is to be copied");
-        let is_sent = matches!(sent, SendOutcome::Sent | SendOutcome::Held);
-        lane.next += u64::from(is_sent);
-        is_sent
+    pub fn at_once(&mut self, peer: Task) -> Option<&mut u64> {
+        let lane = self.lanes[peer as usize].as_deref_mut()?;
+        let hindered = lane.busy || lane.gone || lane.acknowledged == lane.next;
+        if hindered { None } else { Some(&mut lane.next) }
     }
 
     /// Sends one packet, or parks it. With data of at most `copy_limit` bytes (header included) a

@@ -24,7 +24,7 @@ use super::forward::forward;
 use super::parcel::Parcel;
 use crate::base::rng::Rng;
 use crate::transport::{
-    Endpoint, Inbound, Limits, Look, Outgoing, PeerStanding, PeerState, Peers, Piece, RemoteAccess,
+    Door, Endpoint, Inbound, Limits, Look, Outgoing, PeerStanding, PeerState, Peers, Piece, RemoteAccess,
     SendOutcome, Task, Transport, Wakeup, Want, Withdrawal,
 };
 
@@ -246,6 +246,10 @@ impl<T: Transport> Endpoint for Faulty<T> {
             self.count_packet();
         }
         outcome
+    }
+
+    fn door(&mut self, _peer: Task) -> Option<&mut Door> {
+        None
     }
 
     fn recv(&mut self) -> Option<Inbound> {

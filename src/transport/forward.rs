@@ -5,7 +5,7 @@
 macro_rules! forward {
     (Endpoint) => {
         $crate::transport::forward::forward!(
-            limits, try_send, recv, may_receive, release, report, want, due, tally, close
+            limits, try_send, door, recv, may_receive, release, report, want, due, tally, close
         );
     };
     (Wakeup) => {
@@ -27,6 +27,12 @@ macro_rules! forward {
         ) -> $crate::transport::SendOutcome {
             // SAFETY: the caller's promise.
             unsafe { self.inner_mut().try_send(peer, packet) }
+        }
+    };
+    (door) => {
+        #[inline]
+        fn door(&mut self, peer: $crate::transport::Task) -> Option<&mut $crate::transport::Door> {
+            self.inner_mut().door(peer)
         }
     };
     (limits) => {

@@ -87,3 +87,4 @@ pub use crate::base::bytes::{Piece, pad8};
 pub use crate::wire::frame::{HEAD_MAX, Outgoing, SendError, SendOutcome, Task, Ticket};
 pub use crate::wire::key::Key;
 pub use contract::*;
+pub use shm::Door;

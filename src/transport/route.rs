@@ -8,9 +8,9 @@
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};
 use crate::transport::{
-    AccessId, Endpoint, Exposure, Inbound, Key, Limits, Look, Outgoing, PeerStanding, Peers, Piece, Reach,
-    RemoteAccess, Report, SendOutcome, Started, Tally, Task, Ticket, Transfer, Transport, View, Wakeup, Want,
-    Withdrawal,
+    AccessId, Door, Endpoint, Exposure, Inbound, Key, Limits, Look, Outgoing, PeerStanding, Peers, Piece,
+    Reach, RemoteAccess, Report, SendOutcome, Started, Tally, Task, Ticket, Transfer, Transport, View,
+    Wakeup, Want, Withdrawal,
 };
 use rustix::event::epoll;
 use std::io;
@@ -93,6 +93,11 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
             SendOutcome::Taken(Ticket(own)) => SendOutcome::Taken(Ticket(side.number(own))),
             other => other,
         }
+    }
+
+    #[inline]
+    fn door(&mut self, peer: Task) -> Option<&mut Door> {
+        if self.is_here(peer) { self.near.door(peer) } else { self.far.door(peer) }
     }
 
     fn report(&mut self) -> Option<Report> {

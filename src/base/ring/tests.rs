@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::bytes::pad8;
 use crate::base::rng::Rng;
 
 /// Zeroed memory for a ring, aligned as shared memory is.

@@ -8,16 +8,18 @@
 //! The usual way ends with a round of the dispatcher. Here there is one only when the transport may
 //! have received something, and after each [`PACKETS_PER_ROUND`] packets.
 
+use crate::abi::LAPI_SEND_COMPLETE;
 use crate::base::bytes::Piece;
 use crate::engine::context::request::{Hint, PlainMessage, PlainPut};
-use crate::engine::context::{Core, Held};
+use crate::engine::context::{Core, Held, counter};
 use crate::engine::plan::{Operation, OperationKind, Way, plan};
 use crate::engine::progress::operations;
 use crate::engine::transfer::origin::means;
 use crate::engine::transfer::send::account;
+use crate::proto::Link;
 use crate::proto::ops::Op;
 use crate::proto::outbox::SendDone;
-use crate::transport::{Look, MIN_BODY, Task};
+use crate::transport::{Look, MIN_BODY, Outgoing, SendOutcome, Task};
 use crate::wire::packet::Head;
 
 /// After one in this many packets there is a round of the dispatcher in any case.
@@ -85,7 +87,7 @@ fn unhindered<'a>(held: &'a mut Held<'_>, tgt: Task) -> Option<&'a mut Core> {
     let core = held.core();
     let goes = tgt < core.options.tasks && tgt != core.options.me && !core.peers.is_down(tgt);
     let waits = core.outbox.waiting() || core.has_work() || core.has_deferred();
-    let hindered = !goes || waits || core.acts_alone || !core.transport.is_open(tgt);
+    let hindered = !goes || waits || core.acts_alone || !core.watched.is_empty();
     if hindered { None } else { Some(core) }
 }
 
@@ -99,8 +101,8 @@ fn goes_in_packets(core: &Core, kind: OperationKind, len: usize) -> bool {
 /// Sends the message, and accounts for it.
 ///
 /// # Safety
-/// The conditions of [`crate::proto::outbox::Outbox::send_at_once`] hold; `org_cntr` must be 0 or
-/// the address of a counter of the program.
+/// Both pieces must be readable now; `org_cntr` must be 0 or the address of a counter of the
+/// program.
 #[inline(always)]
 unsafe fn send(
     held: &mut Held<'_>,
@@ -111,23 +113,78 @@ unsafe fn send(
     cmpl_cntr: usize,
 ) -> bool {
     let core = held.core();
-    let cookie = match cmpl_cntr {
-        0 => 0,
-        _ => core.ops.insert(tgt, Op::Completion { cmpl_cntr }, false),
+    let Some(number) = core.outbox.at_once(tgt) else { return false };
+    let round_is_due = if let Some(door) = core.transport.door(tgt) {
+        let Ok(filling) = door.begin() else { return false };
+        let cookie = match cmpl_cntr {
+            0 => 0,
+            _ => core.ops.insert(tgt, Op::Completion { cmpl_cntr }, false),
+        };
+        // SAFETY: the caller's promise.
+        let filled = unsafe { head(*number as u32, cookie).write(filling).body(header, data.into()) };
+        let Ok(filled) = filled else {
+            core.ops.remove(tgt, cookie);
+            return false;
+        };
+        // Before the packet is there: a locked instruction after that would wait for its line.
+        // SAFETY: the caller's promise.
+        unsafe { counter::bump(org_cntr) };
+        filled.publish();
+        door.published();
+        *number += 1;
+        core.unreported |= LAPI_SEND_COMPLETE;
+        core.news |= core.waiters.waiting != 0;
+        let path = &mut core.stats.peers;
+        path.packets_sent += 1;
+        path.bytes_sent += data.len as u64;
+        path.packets_sent.is_multiple_of(PACKETS_PER_ROUND) || door.has_packet()
+    } else {
+        // SAFETY: the caller's promise.
+        let sent = unsafe { send_by_table(core, tgt, head, (header, data), org_cntr, cmpl_cntr) };
+        let Some(round_is_due) = sent else { return false };
+        round_is_due
     };
-    let (outbox, mut wire) = core.out();
-    // SAFETY: the caller's promise.
-    if !unsafe { outbox.send_at_once(&mut wire, tgt, |id| head(id, cookie), header, data) } {
-        core.ops.remove(tgt, cookie);
-        return false;
-    }
-    let bytes = data.len as u64;
-    account(core, &SendDone { org_cntr, bytes, user: true, ..SendDone::nothing(tgt) });
-    let round_is_due = core.path_to(tgt).packets_sent.is_multiple_of(PACKETS_PER_ROUND)
-        || core.transport.may_receive(Look::One);
     held.has_sent();
     if round_is_due {
         operations::finish(held, tgt);
     }
     true
+}
+
+/// Sends the message to a task to which there is no door. `None`: nothing was done; otherwise,
+/// whether a round of the dispatcher is due.
+///
+/// # Safety
+/// The conditions of [`send`] hold.
+#[inline(never)]
+unsafe fn send_by_table(
+    core: &mut Core,
+    tgt: Task,
+    head: impl FnOnce(u32, u64) -> Head,
+    (first, data): (Piece, Piece),
+    org_cntr: usize,
+    cmpl_cntr: usize,
+) -> Option<bool> {
+    if !core.transport.is_open(tgt) {
+        return None;
+    }
+    let number = *core.outbox.at_once(tgt)?;
+    let cookie = match cmpl_cntr {
+        0 => 0,
+        _ => core.ops.insert(tgt, Op::Completion { cmpl_cntr }, false),
+    };
+    let head = head(number as u32, cookie).encode();
+    let packet = Outgoing { head: head.as_bytes(), first, second: data.into(), copy_limit: usize::MAX };
+    // SAFETY: the caller's promise.
+    let sent = unsafe { core.out().1.send(tgt, &packet) };
+    debug_assert!(!matches!(sent, SendOutcome::Taken(_)), "it is to be copied");
+    if !matches!(sent, SendOutcome::Sent | SendOutcome::Held) {
+        core.ops.remove(tgt, cookie);
+        return None;
+    }
+    *core.outbox.at_once(tgt)? += 1;
+    let bytes = data.len as u64;
+    account(core, &SendDone { org_cntr, bytes, user: true, ..SendDone::nothing(tgt) });
+    let round_is_due = core.path_to(tgt).packets_sent.is_multiple_of(PACKETS_PER_ROUND);
+    Some(round_is_due || core.transport.may_receive(Look::One))
 }

@@ -5,7 +5,7 @@ use super::incoming::Incoming;
 use crate::base::clock::{now, ticks, yield_now};
 use crate::transport::forward::forward;
 use crate::transport::{
-    Endpoint, Inbound, Limits, Look, Outgoing, SendOutcome, Tally, Task, Transport, Want,
+    Door, Endpoint, Inbound, Limits, Look, Outgoing, SendOutcome, Tally, Task, Transport, Want,
 };
 use std::time::{Duration, Instant};
 
@@ -53,6 +53,10 @@ impl<T: Transport> Endpoint for Coalescing<T> {
             outgoing.note_sent(peer, ticks());
         }
         outcome
+    }
+
+    fn door(&mut self, _peer: Task) -> Option<&mut Door> {
+        None
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 //! task that computes, or a test that looks at another task, keeps no peer waiting.
 
 use crate::transport::forward::forward;
-use crate::transport::{Endpoint, Peers, RemoteAccess, Transport, Wakeup, Want};
+use crate::transport::{Door, Endpoint, Peers, RemoteAccess, Task, Transport, Wakeup, Want};
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -88,6 +88,10 @@ impl<T: Transport> Drop for Served<T> {
 
 impl<T: Transport> Endpoint for Served<T> {
     forward!(limits, try_send, recv, may_receive, release, report, due, tally, close);
+
+    fn door(&mut self, _peer: Task) -> Option<&mut Door> {
+        None
+    }
 
     /// A test that waits for acknowledgements does not wait for the thread.
     fn want(&mut self, what: Want) {

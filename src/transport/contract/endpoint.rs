@@ -3,7 +3,7 @@
 use super::{AccessId, EndedWrite};
 #[cfg(doc)]
 use super::{RemoteAccess, Transfer, Wakeup};
-use crate::transport::{Outgoing, SendOutcome, Task, Ticket};
+use crate::transport::{Door, Outgoing, SendOutcome, Task, Ticket};
 use std::io;
 use std::time::Instant;
 
@@ -127,6 +127,10 @@ pub trait Endpoint: Send {
     /// taken ([`Outgoing::lendable`]) until the packet is reported, recalled, or known to be lost
     /// with its peer.
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome;
+
+    /// What a small packet to `peer` can be written through at once, as [`Self::try_send`] would
+    /// send it. `None` where there is none, or not now.
+    fn door(&mut self, peer: Task) -> Option<&mut Door>;
 
     /// The next packet that has arrived, if any. It must be released before the next call.
     fn recv(&mut self) -> Option<Inbound>;

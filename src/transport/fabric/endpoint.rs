@@ -10,7 +10,7 @@ use crate::base::bytes::pad8;
 use crate::transport::parcel::bytes_of;
 use crate::transport::presence::Presence;
 use crate::transport::{
-    Endpoint, Inbound, Limits, Look, Outgoing, Report, SendOutcome, Tally, Task, Ticket, Want,
+    Door, Endpoint, Inbound, Limits, Look, Outgoing, Report, SendOutcome, Tally, Task, Ticket, Want,
 };
 use crate::wire::network::{FRAME, Frame, FrameKind};
 use std::time::{Duration, Instant};
@@ -68,6 +68,10 @@ impl Endpoint for FabricTransport {
             return SendOutcome::NoRoom;
         };
         self.post_or_queue(task, slot).unwrap_or(ticket.map_or(SendOutcome::Sent, SendOutcome::Taken))
+    }
+
+    fn door(&mut self, _peer: Task) -> Option<&mut Door> {
+        None
     }
 
     #[inline]

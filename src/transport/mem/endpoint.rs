@@ -4,7 +4,8 @@ use super::Letter;
 use super::network::Inbox;
 use super::{MemOptions, MemTransport, RESEND};
 use crate::transport::{
-    Endpoint, Inbound, Limits, Look, Outgoing, PeerState, Report, SendOutcome, Tally, Task, Ticket, Want,
+    Door, Endpoint, Inbound, Limits, Look, Outgoing, PeerState, Report, SendOutcome, Tally, Task, Ticket,
+    Want,
 };
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -66,6 +67,10 @@ impl Endpoint for MemTransport {
             end.deliver(&mut inbox, letter);
         }
         ticket.map_or(SendOutcome::Sent, SendOutcome::Taken)
+    }
+
+    fn door(&mut self, _peer: Task) -> Option<&mut Door> {
+        None
     }
 
     fn report(&mut self) -> Option<Report> {

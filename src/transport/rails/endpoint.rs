@@ -5,7 +5,7 @@ use super::peer::{Peer, State};
 use super::{Kept, Out, Rail, Rails};
 use crate::transport::parcel::Parcel;
 use crate::transport::{
-    Endpoint, HEAD_MAX, Inbound, Limits, Look, Outgoing, Piece, Report, SendOutcome, Tally, Task, Want,
+    Door, Endpoint, HEAD_MAX, Inbound, Limits, Look, Outgoing, Piece, Report, SendOutcome, Tally, Task, Want,
     Withdrawal,
 };
 use crate::wire::rails::{HEAD, Head, RailFrameKind};
@@ -63,6 +63,10 @@ impl<T: Rail> Endpoint for Rails<T> {
                 }
             }
         }
+    }
+
+    fn door(&mut self, _peer: Task) -> Option<&mut Door> {
+        None
     }
 
     fn report(&mut self) -> Option<Report> {

@@ -13,8 +13,8 @@ use crate::transport::link_state::Links;
 use crate::transport::mem::{self, MemOptions, MemTransport};
 use crate::transport::parcel::Parcel;
 use crate::transport::{
-    AccessId, Endpoint, Inbound, Limits, NO_EPOCH, Outgoing, PeerState, Peers, Piece, RemoteAccess, Report,
-    SendOutcome, Tally, Task, Wakeup, Want, Withdrawal,
+    AccessId, Door, Endpoint, Inbound, Limits, NO_EPOCH, Outgoing, PeerState, Peers, Piece, RemoteAccess,
+    Report, SendOutcome, Tally, Task, Wakeup, Want, Withdrawal,
 };
 use crate::wire::rails::NOTE;
 use rustix::event::{EventfdFlags, eventfd};
@@ -235,6 +235,10 @@ impl Endpoint for TestRail {
         // SAFETY: the caller's promise.
         self.held.push_back((peer, unsafe { Parcel::gather(self.me, packet, Vec::new()) }));
         SendOutcome::Sent
+    }
+
+    fn door(&mut self, _peer: Task) -> Option<&mut Door> {
+        None
     }
 
     fn report(&mut self) -> Option<Report> {

@@ -3,11 +3,13 @@
 //! A [`Connector`] works beside the transport, possibly on its own thread: it makes [`Offer`]s,
 //! maps what peers offer, and leaves connections in [`Arrivals`], where the transport fetches them.
 
+use super::door::Door;
 use super::peer::{Life, Memory, Peer, Process};
 use super::remote::Landmark;
 use super::segment::{self, RingMemory, Segment};
 use super::window::{Part, Window};
 use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::base::asymmetric_barrier::Light;
 use crate::base::ring::{Consumer, Producer};
 use crate::base::sync::Mutex;
 use crate::error::{Error, Result};
@@ -163,13 +165,17 @@ impl Site {
     /// the peer's process lives and is the same program.
     pub fn establish(&self, about: Particulars, offer: Offer, accepted: Accepted, life: Life) {
         let peer = Peer {
-            out: accepted.producer,
-            inward: offer.consumer,
-            segment: accepted.segment,
+            door: Door {
+                out: accepted.producer,
+                inward: offer.consumer,
+                segment: accepted.segment,
+                event: accepted.event,
+                stuck_at: None,
+                light: Light::new(false),
+                me: self.me,
+            },
             memory: Memory { send: accepted.ring, receive: offer.ring },
-            event: accepted.event,
             process: Process { life: Some(life), pid: about.pid, landmark: about.landmark },
-            stuck_at: None,
             quiet: false,
             taken_before: 0,
         };

@@ -1,5 +1,6 @@
 //! Packets through the rings.
 
+use super::door::Door;
 use super::wakeup::ring_bell;
 use super::{Absent, ShmTransport, segment};
 use crate::base::ring::{Corrupt, Packet, Room};
@@ -27,29 +28,23 @@ impl Endpoint for ShmTransport {
 
     #[inline]
     unsafe fn try_send(&mut self, task: Task, packet: &Outgoing<'_>) -> SendOutcome {
-        let light = self.light;
         let Some(peer) = self.peers.get_mut(task) else {
             // SAFETY: the caller's promise.
             return unsafe { self.send_first(task, packet) };
         };
-        if !peer.segment.running() {
-            if peer.stuck_at.take().is_some() {
-                self.stuck.retain(|&stuck| stuck != task);
-            }
-            return SendOutcome::Gone;
-        }
         // SAFETY: the caller's promise.
-        if unsafe { peer.out.push(packet.head, packet.first, packet.second) }.is_err() {
+        let sent = unsafe { peer.door.send(packet) };
+        if sent == SendOutcome::NoRoom {
             self.no_room(task);
-            return SendOutcome::NoRoom;
-        }
-        if peer.segment.doorbell().needs_more(light) {
-            peer.announce(self.me, light);
-        }
-        if peer.stuck_at.take().is_some() {
+        } else if peer.door.stuck_at.take().is_some() {
             self.stuck.retain(|&stuck| stuck != task);
         }
-        SendOutcome::Sent
+        sent
+    }
+
+    #[inline]
+    fn door(&mut self, task: Task) -> Option<&mut Door> {
+        Some(&mut self.peers.get_mut(task)?.door)
     }
 
     #[inline]
@@ -58,7 +53,7 @@ impl Endpoint for ShmTransport {
         if self.polled.streak < STREAK
             && let Some(src) = self.polled.current()
             && let Some(peer) = self.peers.get(src)
-            && let Ok(Some(packet)) = peer.inward.peek()
+            && let Ok(Some(packet)) = peer.door.inward.peek()
         {
             self.polled.streak += 1;
             return Some(inbound(src, &packet));
@@ -79,7 +74,7 @@ impl Endpoint for ShmTransport {
             Want::Polling(polling, now) => self.segment.set_polling(polling, now),
             Want::Attention(task) => {
                 if let Some(peer) = self.peer(task) {
-                    ring_bell(&peer.event);
+                    ring_bell(&peer.door.event);
                 }
             }
             Want::Connection(task) => {
@@ -91,7 +86,7 @@ impl Endpoint for ShmTransport {
             Want::Hold(task, held) => self.hold(task, held),
             Want::Fetched(task, bytes) => {
                 if let Some(peer) = self.peer(task) {
-                    peer.segment.count_fetched(bytes);
+                    peer.door.segment.count_fetched(bytes);
                 }
             }
             Want::Wake => ring_bell(&self.event),
@@ -103,10 +98,10 @@ impl Endpoint for ShmTransport {
     fn release(&mut self, packet: Inbound) {
         let light = self.light;
         let Some(peer) = self.peers.get_mut(packet.src) else { return };
-        if peer.inward.release(packet.body_len, light) == Room::Wanted
-            && peer.segment.doorbell().needs_wake(light)
+        if peer.door.inward.release(packet.body_len, light) == Room::Wanted
+            && peer.door.segment.doorbell().needs_wake(light)
         {
-            ring_bell(&peer.event);
+            ring_bell(&peer.door.event);
         }
     }
 
@@ -131,7 +126,7 @@ impl Endpoint for ShmTransport {
         }
         self.segment.close();
         for peer in self.peers.iter() {
-            ring_bell(&peer.event);
+            ring_bell(&peer.door.event);
         }
         self.connector.close();
         // Those that were connected at the last moment see the segment closed.
@@ -143,7 +138,7 @@ impl ShmTransport {
     /// Whether a call of [`Endpoint::recv`] would find nothing, and have nothing else to do.
     #[inline]
     fn is_idle(&mut self) -> bool {
-        let ready = |&task: &Task| self.peers.get(task).is_some_and(|peer| peer.inward.ready());
+        let ready = |&task: &Task| self.peers.get(task).is_some_and(|peer| peer.door.inward.ready());
         let idle = !self.polled.tasks().iter().any(ready)
             && self.left.is_empty()
             && !self.arrivals.has_first_contacts()
@@ -159,7 +154,7 @@ impl ShmTransport {
     fn may_receive_from_one(&mut self) -> bool {
         self.polled.advance();
         let current = self.polled.current().and_then(|src| self.peers.get(src));
-        current.is_some_and(|peer| peer.inward.ready())
+        current.is_some_and(|peer| peer.door.inward.ready())
             || self.arrivals.has_first_contacts()
             || self.has_announcements()
     }
@@ -200,7 +195,7 @@ impl ShmTransport {
             looks -= 1;
             let src = self.polled.current()?;
             if self.polled.streak < STREAK {
-                match self.peers.get(src).map_or(Ok(None), |peer| peer.inward.peek()) {
+                match self.peers.get(src).map_or(Ok(None), |peer| peer.door.inward.peek()) {
                     Ok(Some(packet)) => {
                         self.polled.streak += 1;
                         return Some(inbound(src, &packet));
@@ -264,7 +259,7 @@ impl ShmTransport {
 
     fn no_room(&mut self, task: Task) {
         let Some(peer) = self.peers.get_mut(task) else { return };
-        if peer.stuck_at.replace(peer.out.shortage()).is_none() {
+        if peer.door.stuck_at.replace(peer.door.out.shortage()).is_none() {
             self.stuck.push(task);
         }
     }

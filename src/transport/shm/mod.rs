@@ -7,6 +7,7 @@
 //! copied across address spaces ([`remote`]).
 
 pub mod connection;
+mod door;
 mod endpoint;
 #[cfg(test)]
 pub(crate) mod in_process;
@@ -26,6 +27,7 @@ use crate::base::ring::Geometry;
 use crate::base::slots::Slots;
 use crate::error::{Error, Result};
 use connection::{Absence, Arrivals, Connection, Connector, Site};
+pub use door::Door;
 use peer::Peer;
 use polled::Polled;
 use remote::CrossMemory;
@@ -162,13 +164,14 @@ impl ShmTransport {
     }
 
     fn connect(&mut self, connection: Connection) {
-        let Connection { about, peer } = connection;
+        let Connection { about, mut peer } = connection;
         let task = about.task;
         if self.closed || self.peers.get(task).is_some() || self.absent.get(&task) == Some(&Absent::Parted) {
             return;
         }
         self.absent.remove(&task);
         self.asked.remove(&task);
+        peer.door.light = self.light;
         self.peers.put(task, peer);
         if let Some(memory) = &mut self.memory {
             memory.moved(task, Some((about.pid, about.landmark)));
@@ -177,6 +180,7 @@ impl ShmTransport {
             // It sleeps without the asymmetric barrier. Others may still send to this task by it,
             // so that `heavy` stays.
             self.light = Light::new(false);
+            self.peers.update(|peer| peer.door.light = Light::new(false));
         }
         self.polled.add(task);
         if about.rejoins || about.epoch != NO_EPOCH {

@@ -2,26 +2,21 @@
 //! between the two, and the channel by which they have connected, whose other end is open for as
 //! long as the peer's process lives and runs the same program.
 
+use super::door::Door;
 use super::remote::Landmark;
-use super::segment::{RingMemory, Segment};
+use super::segment::RingMemory;
 use super::wakeup::ring_bell;
 use super::{Absent, ShmTransport};
-use crate::base::ring::{Consumer, Producer, Shortage};
 use crate::error::Result;
 use crate::transport::{ConnectionView, HAS_PURGED, PeerStanding, PeerState, Peers, Task, View, Withdrawal};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 pub(super) struct Peer {
-    /// Dropped before the memory that they lie in: fields are dropped in order.
-    pub(super) out: Producer,
-    pub(super) inward: Consumer,
-    pub(super) segment: Segment,
+    /// Dropped before the memory that the rings lie in: fields are dropped in order.
+    pub(super) door: Door,
     pub(super) memory: Memory,
-    pub(super) event: OwnedFd,
     pub(super) process: Process,
-    /// The last packet found no room there.
-    pub(super) stuck_at: Option<Shortage>,
     /// This task does not poll the peer's ring: the peer announces its next packet.
     pub(super) quiet: bool,
     /// How many packets had been taken from it when that was last compared.
@@ -39,7 +34,7 @@ impl Peer {
     fn standing(&self, has_parted: impl FnOnce() -> bool) -> PeerStanding {
         let has_parted = self.process.is_cut() && has_parted();
         let state = match () {
-            () if self.segment.closed() => PeerState::Closed,
+            () if self.door.segment.closed() => PeerState::Closed,
             () if has_parted || self.process.is_cut() && !self.process.stands() => PeerState::Dead,
             () => PeerState::Up,
         };
@@ -67,17 +62,17 @@ impl Peers for ShmTransport {
     #[inline]
     fn is_open(&self, task: Task) -> bool {
         match self.peer(task) {
-            Some(peer) => peer.segment.running(),
+            Some(peer) => peer.door.segment.running(),
             None => self.absent.get(&task) != Some(&Absent::Parted),
         }
     }
 
     #[inline]
     fn signal(&mut self, task: Task, number: u32) -> bool {
-        let Some(peer) = self.peer(task).filter(|peer| peer.segment.running()) else { return false };
+        let Some(peer) = self.peer(task).filter(|peer| peer.door.segment.running()) else { return false };
         peer.memory.send.signals().give(number);
-        if peer.segment.doorbell().needs_wake(self.light) {
-            ring_bell(&peer.event);
+        if peer.door.segment.doorbell().needs_wake(self.light) {
+            ring_bell(&peer.door.event);
         }
         true
     }
@@ -89,17 +84,17 @@ impl Peers for ShmTransport {
 
     fn view(&self, task: Task) -> View {
         let Some(peer) = self.peers.get(task) else { return View::NONE };
-        let (in_flight, window) = peer.out.filled();
-        let packets = peer.inward.taken().wrapping_add(peer.out.given_back());
+        let (in_flight, window) = peer.door.out.filled();
+        let packets = peer.door.inward.taken().wrapping_add(peer.door.out.given_back());
         View {
             progress: packets.wrapping_add(peer.memory.receive.signals().count()),
-            polls: peer.segment.polls(),
+            polls: peer.door.segment.polls(),
             connection: Some(ConnectionView {
                 in_flight,
                 window,
-                no_room: peer.stuck_at.is_some_and(|then| !peer.out.room_since(then)),
-                asleep: peer.segment.doorbell().asleep(),
-                arrived: peer.inward.ready(),
+                no_room: peer.door.stuck_at.is_some_and(|then| !peer.door.out.room_since(then)),
+                asleep: peer.door.segment.doorbell().asleep(),
+                arrived: peer.door.inward.ready(),
             }),
         }
     }

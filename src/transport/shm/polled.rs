@@ -10,8 +10,6 @@
 
 use super::ShmTransport;
 use super::peer::Peer;
-use super::wakeup::ring_bell;
-use crate::base::asymmetric_barrier::Light;
 use crate::transport::Task;
 
 /// When a task stops polling rings.
@@ -164,7 +162,7 @@ impl ShmTransport {
         let mut idle = 0;
         for &task in tasks {
             let Some(peer) = self.peers.get_mut(task) else { continue };
-            let taken = peer.inward.taken();
+            let taken = peer.door.inward.taken();
             if std::mem::replace(&mut peer.taken_before, taken) == taken && idle < excess {
                 idle += 1;
                 peer.quiet = true;
@@ -174,7 +172,7 @@ impl ShmTransport {
         let worth_it = 2 * idle >= excess;
         if worth_it && idle != 0 {
             self.segment.doorbell().set_selective(true);
-            self.quiet_peers().for_each(|peer| peer.inward.stop_polling());
+            self.quiet_peers().for_each(|peer| peer.door.inward.stop_polling());
             // A packet that was sent before may not be announced: it is found by the
             // look that follows.
             self.heavy.fence();
@@ -184,9 +182,9 @@ impl ShmTransport {
             let Some(peer) = peers.get_mut(task).filter(|peer| peer.quiet) else { return true };
             if !worth_it {
                 peer.quiet = false;
-            } else if peer.inward.ready() {
+            } else if peer.door.inward.ready() {
                 peer.quiet = false;
-                peer.inward.poll_again();
+                peer.door.inward.poll_again();
             }
             polled.quiet += usize::from(peer.quiet);
             !peer.quiet
@@ -204,21 +202,5 @@ impl ShmTransport {
     pub(super) fn set_bounds(&mut self, bounds: Bounds) {
         self.polled.bounds = bounds;
         self.polled.update();
-    }
-}
-
-impl Peer {
-    /// After a packet for a peer that sleeps, or does not poll every ring: announces the packet, if
-    /// the peer does not poll the ring that holds it, and wakes the peer, if it sleeps.
-    #[cold]
-    pub(super) fn announce(&self, me: Task, light: Light) {
-        if self.segment.doorbell().selective() && self.out.must_announce() {
-            self.segment.announcements().announce(me);
-        }
-        // Again, with its barrier: the peer may have looked for announcements just before,
-        // and sleep now.
-        if self.segment.doorbell().needs_wake(light) {
-            ring_bell(&self.event);
-        }
     }
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 
 mod connections;
+mod door;
 mod polled;
 
 #[test]
@@ -162,7 +163,7 @@ fn room_is_asked_for_before_a_sleep_only() {
     let take_one = |ends: &mut [ShmTransport]| {
         let packet = ends[0].recv().expect("a packet");
         ends[0].release(packet);
-        ends[1].peer(0).map(|peer| peer.out.given_back())
+        ends[1].peer(0).map(|peer| peer.door.out.given_back())
     };
     assert_eq!(take_one(&mut ends), Some(0), "the sender polls");
     assert!(ends[1].arm());

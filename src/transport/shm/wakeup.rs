@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 impl Wakeup for ShmTransport {
     fn arm(&mut self) -> bool {
         for peer in self.stuck.iter().filter_map(|&task| self.peer(task)) {
-            peer.out.ask_for_room();
+            peer.door.out.ask_for_room();
         }
         self.segment.doorbell().prepare_sleep(self.heavy, || {
             self.arrivals.has_first_contacts()
@@ -17,7 +17,7 @@ impl Wakeup for ShmTransport {
                     .tasks()
                     .iter()
                     .filter_map(|&task| self.peer(task))
-                    .any(|peer| peer.inward.ready())
+                    .any(|peer| peer.door.inward.ready())
                 || self.has_announcements()
                 || self.room_again()
         })
@@ -40,7 +40,8 @@ impl ShmTransport {
     /// Whether a peer whose ring was full has made room since.
     fn room_again(&self) -> bool {
         self.stuck.iter().filter_map(|&task| self.peer(task)).any(|peer| {
-            peer.stuck_at.is_some_and(|then| peer.out.room_since(then)) || !peer.segment.running()
+            peer.door.stuck_at.is_some_and(|then| peer.door.out.room_since(then))
+                || !peer.door.segment.running()
         })
     }
 }

@@ -4,7 +4,7 @@ use super::{Out, Refusals, UdpTransport};
 use crate::base::clock::now;
 use crate::transport::presence::Presence;
 use crate::transport::{
-    Endpoint, Exposure, Inbound, Key, Limits, Look, Outgoing, Piece, Reach, RemoteAccess, Report,
+    Door, Endpoint, Exposure, Inbound, Key, Limits, Look, Outgoing, Piece, Reach, RemoteAccess, Report,
     SendOutcome, Started, Tally, Task, Transfer, Want, parcel,
 };
 use std::io;
@@ -36,6 +36,10 @@ impl Endpoint for UdpTransport {
         self.rest.note_packet();
         self.transmit(task, now);
         SendOutcome::Sent
+    }
+
+    fn door(&mut self, _peer: Task) -> Option<&mut Door> {
+        None
     }
 
     #[inline]

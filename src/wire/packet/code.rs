@@ -1,6 +1,7 @@
 //! The heads of packets as bytes.
 
 use super::Head;
+use crate::base::ring::Filling;
 use crate::wire::frame::HEAD_MAX;
 
 // Bodies are written and read as words of memory.
@@ -46,6 +47,27 @@ const MORE: u8 = 32;
 /// before it is known to count.
 const WORDS: usize = (HEAD_MAX / 8 + 1).next_power_of_two();
 
+/// Where the words of a head are written, one after the other.
+pub trait Words: Sized {
+    /// The next word.
+    fn word(self, value: u64) -> Self;
+
+    /// The next word, unless it is 0.
+    fn optional(self, value: u64) -> Self;
+}
+
+impl Words for Filling<'_> {
+    #[inline(always)]
+    fn word(self, value: u64) -> Self {
+        Filling::word(self, value)
+    }
+
+    #[inline(always)]
+    fn optional(self, value: u64) -> Self {
+        Filling::optional(self, value)
+    }
+}
+
 /// A head as it travels.
 pub struct Encoded {
     words: [u64; WORDS],
@@ -58,28 +80,28 @@ impl Encoded {
     pub fn as_bytes(&self) -> &[u8] {
         &bytemuck::bytes_of(&self.words)[..self.len * 8]
     }
+}
 
-    #[inline]
-    fn new(kind: u8, flags: u8, small: u16, id: u32) -> Self {
-        let first = u64::from(kind) | u64::from(flags) << 8 | u64::from(small) << 16 | u64::from(id) << 32;
-        let mut words = [0; WORDS];
-        words[0] = first;
-        Self { words, len: 1 }
-    }
-
-    #[inline]
+impl Words for Encoded {
+    #[inline(always)]
     fn word(mut self, value: u64) -> Self {
         self.words[self.len % WORDS] = value;
         self.len += 1;
         self
     }
 
-    #[inline]
+    #[inline(always)]
     fn optional(mut self, value: u64) -> Self {
         self.words[self.len % WORDS] = value;
         self.len += usize::from(value != 0);
         self
     }
+}
+
+/// The first word of a head.
+#[inline(always)]
+fn first(kind: u8, flags: u8, small: u16, id: u32) -> u64 {
+    u64::from(kind) | u64::from(flags) << 8 | u64::from(small) << 16 | u64::from(id) << 32
 }
 
 #[inline]
@@ -94,108 +116,107 @@ fn more_flag(more: bool) -> u8 {
 }
 
 impl Head {
-    /// The head as it travels. Where the kind is known, few instructions are left of this.
+    /// The head as it travels.
     #[inline(always)]
     pub fn encode(&self) -> Encoded {
+        self.write(Encoded { words: [0; WORDS], len: 0 })
+    }
+
+    /// Writes the head as it travels. Where the kind is known, few instructions are left of this.
+    #[inline(always)]
+    pub fn write<W: Words>(&self, to: W) -> W {
         match *self {
             Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total, atoms } => {
                 let flags = flags(tgt_cntr, cookie, total) | if atoms { ATOMS } else { 0 };
-                Encoded::new(kind::AM, flags, uhdr_len, id)
+                to.word(first(kind::AM, flags, uhdr_len, id))
                     .word(handler)
                     .optional(tgt_cntr)
                     .optional(cookie)
                     .optional(total)
             }
-            Head::Amv { id, uhdr_len, handler, shape, tgt_cntr, cookie, total } => {
-                Encoded::new(kind::AMV, flags(tgt_cntr, cookie, total), uhdr_len, id)
-                    .word(handler)
-                    .word(shape)
-                    .optional(tgt_cntr)
-                    .optional(cookie)
-                    .optional(total)
-            }
-            Head::Vector { id, op, words, data, total, cookie, tgt_cntr } => {
-                Encoded::new(kind::VECTOR, flags(tgt_cntr, cookie, 0), op, id)
-                    .word(u64::from(words) | u64::from(data) << 32)
-                    .word(total)
-                    .optional(tgt_cntr)
-                    .optional(cookie)
-            }
-            Head::Put { id, addr, tgt_cntr, cookie, total } => {
-                Encoded::new(kind::PUT, flags(tgt_cntr, cookie, total), 0, id)
-                    .word(addr)
-                    .optional(tgt_cntr)
-                    .optional(cookie)
-                    .optional(total)
-            }
-            Head::Placed { id, bytes, tgt_cntr, cookie } => {
-                Encoded::new(kind::PLACED, flags(tgt_cntr, cookie, 0), 0, id)
-                    .word(bytes)
-                    .optional(tgt_cntr)
-                    .optional(cookie)
-            }
-            Head::Accessed { id, written } => Encoded::new(kind::ACCESSED, 0, 0, id).word(written),
-            Head::PutRequest { id, addr, total, cookie, tgt_cntr } => {
-                Encoded::new(kind::PUT_REQUEST, flags(tgt_cntr, 0, 0), 0, id)
-                    .word(addr)
-                    .word(total)
-                    .word(cookie)
-                    .optional(tgt_cntr)
-            }
-            Head::Written { cookie } => Encoded::new(kind::WRITTEN, 0, 0, 0).word(cookie),
-            Head::Data { id, offset } => Encoded::new(kind::DATA, 0, 0, id).word(offset),
-            Head::Get { addr, len, cookie, tgt_cntr } => Encoded::new(kind::GET, flags(tgt_cntr, 0, 0), 0, 0)
+            Head::Amv { id, uhdr_len, handler, shape, tgt_cntr, cookie, total } => to
+                .word(first(kind::AMV, flags(tgt_cntr, cookie, total), uhdr_len, id))
+                .word(handler)
+                .word(shape)
+                .optional(tgt_cntr)
+                .optional(cookie)
+                .optional(total),
+            Head::Vector { id, op, words, data, total, cookie, tgt_cntr } => to
+                .word(first(kind::VECTOR, flags(tgt_cntr, cookie, 0), op, id))
+                .word(u64::from(words) | u64::from(data) << 32)
+                .word(total)
+                .optional(tgt_cntr)
+                .optional(cookie),
+            Head::Put { id, addr, tgt_cntr, cookie, total } => to
+                .word(first(kind::PUT, flags(tgt_cntr, cookie, total), 0, id))
+                .word(addr)
+                .optional(tgt_cntr)
+                .optional(cookie)
+                .optional(total),
+            Head::Placed { id, bytes, tgt_cntr, cookie } => to
+                .word(first(kind::PLACED, flags(tgt_cntr, cookie, 0), 0, id))
+                .word(bytes)
+                .optional(tgt_cntr)
+                .optional(cookie),
+            Head::Accessed { id, written } => to.word(first(kind::ACCESSED, 0, 0, id)).word(written),
+            Head::PutRequest { id, addr, total, cookie, tgt_cntr } => to
+                .word(first(kind::PUT_REQUEST, flags(tgt_cntr, 0, 0), 0, id))
+                .word(addr)
+                .word(total)
+                .word(cookie)
+                .optional(tgt_cntr),
+            Head::Written { cookie } => to.word(first(kind::WRITTEN, 0, 0, 0)).word(cookie),
+            Head::Data { id, offset } => to.word(first(kind::DATA, 0, 0, id)).word(offset),
+            Head::Get { addr, len, cookie, tgt_cntr } => to
+                .word(first(kind::GET, flags(tgt_cntr, 0, 0), 0, 0))
                 .word(addr)
                 .word(len)
                 .word(cookie)
                 .optional(tgt_cntr),
-            Head::Reply { cookie, offset } => Encoded::new(kind::REPLY, 0, 0, 0).word(cookie).word(offset),
+            Head::Reply { cookie, offset } => to.word(first(kind::REPLY, 0, 0, 0)).word(cookie).word(offset),
             Head::Rmw { op, var, value, swap, cookie } => {
-                Encoded::new(kind::RMW, 0, op, 0).word(var).word(value).word(swap).word(cookie)
+                to.word(first(kind::RMW, 0, op, 0)).word(var).word(value).word(swap).word(cookie)
             }
             Head::RmwReply { cookie, value } => {
-                Encoded::new(kind::RMW_REPLY, 0, 0, 0).word(cookie).word(value)
+                to.word(first(kind::RMW_REPLY, 0, 0, 0)).word(cookie).word(value)
             }
-            Head::Done { cookie } => Encoded::new(kind::DONE, 0, 0, 0).word(cookie),
-            Head::RequestToSend { id, uhdr_len, handler, addr, total, cookie, tgt_cntr } => {
-                Encoded::new(kind::REQUEST_TO_SEND, flags(tgt_cntr, 0, 0), uhdr_len, id)
-                    .word(handler)
-                    .word(addr)
-                    .word(total)
-                    .word(cookie)
-                    .optional(tgt_cntr)
-            }
+            Head::Done { cookie } => to.word(first(kind::DONE, 0, 0, 0)).word(cookie),
+            Head::RequestToSend { id, uhdr_len, handler, addr, total, cookie, tgt_cntr } => to
+                .word(first(kind::REQUEST_TO_SEND, flags(tgt_cntr, 0, 0), uhdr_len, id))
+                .word(handler)
+                .word(addr)
+                .word(total)
+                .word(cookie)
+                .optional(tgt_cntr),
             Head::PartsToSend { id, uhdr_len, handler, shape, total, cookie, tgt_cntr, atoms, more } => {
                 let shaped = if shape.is_some() { SHAPE } else { 0 };
                 let atoms = if atoms { ATOMS } else { 0 };
                 let flags = flags(tgt_cntr, 0, 0) | shaped | atoms | more_flag(more);
-                let start = Encoded::new(kind::PARTS_TO_SEND, flags, uhdr_len, id).word(handler);
+                let start = to.word(first(kind::PARTS_TO_SEND, flags, uhdr_len, id)).word(handler);
                 let shaped = match shape {
                     Some(shape) => start.word(shape),
                     None => start,
                 };
                 shaped.word(total).word(cookie).optional(tgt_cntr)
             }
-            Head::NextParts { cookie } => Encoded::new(kind::NEXT_PARTS, 0, 0, 0).word(cookie),
+            Head::NextParts { cookie } => to.word(first(kind::NEXT_PARTS, 0, 0, 0)).word(cookie),
             Head::MoreParts { cookie, more } => {
-                Encoded::new(kind::MORE_PARTS, more_flag(more), 0, 0).word(cookie)
+                to.word(first(kind::MORE_PARTS, more_flag(more), 0, 0)).word(cookie)
             }
             Head::Fetched { cookie, refused } => {
-                Encoded::new(kind::FETCHED, flags(0, 0, refused), 0, 0).word(cookie).optional(refused)
+                to.word(first(kind::FETCHED, flags(0, 0, refused), 0, 0)).word(cookie).optional(refused)
             }
-            Head::Fence { count } => Encoded::new(kind::FENCE, 0, 0, count),
-            Head::FenceAck { count } => Encoded::new(kind::FENCE_ACK, 0, 0, count),
-            Head::Collective { round, sequence, offset, other } => {
-                Encoded::new(kind::COLLECTIVE, 0, round, sequence)
-                    .word(u64::from(offset) | u64::from(other) << 32)
-            }
-            Head::CollectiveFailed { sequence, task, code } => {
-                Encoded::new(kind::COLLECTIVE_FAILED, 0, 0, sequence)
-                    .word(u64::from(task) | u64::from(code) << 32)
-            }
-            Head::CollectiveAt { sequence } => Encoded::new(kind::COLLECTIVE_AT, 0, 0, sequence),
-            Head::Ping => Encoded::new(kind::PING, 0, 0, 0),
-            Head::Pong => Encoded::new(kind::PONG, 0, 0, 0),
+            Head::Fence { count } => to.word(first(kind::FENCE, 0, 0, count)),
+            Head::FenceAck { count } => to.word(first(kind::FENCE_ACK, 0, 0, count)),
+            Head::Collective { round, sequence, offset, other } => to
+                .word(first(kind::COLLECTIVE, 0, round, sequence))
+                .word(u64::from(offset) | u64::from(other) << 32),
+            Head::CollectiveFailed { sequence, task, code } => to
+                .word(first(kind::COLLECTIVE_FAILED, 0, 0, sequence))
+                .word(u64::from(task) | u64::from(code) << 32),
+            Head::CollectiveAt { sequence } => to.word(first(kind::COLLECTIVE_AT, 0, 0, sequence)),
+            Head::Ping => to.word(first(kind::PING, 0, 0, 0)),
+            Head::Pong => to.word(first(kind::PONG, 0, 0, 0)),
         }
     }
 
@@ -204,7 +225,7 @@ impl Head {
     /// head is built where its fields are used.
     #[inline(always)]
     pub fn decode_frequent(bytes: &[u8]) -> Option<Self> {
-        let mut words = Words { bytes };
+        let mut words = Cursor { bytes };
         let first = words.next()?;
         let (kind, flags) = (first as u8, (first >> 8) as u8);
         let (small, id) = ((first >> 16) as u16, (first >> 32) as u32);
@@ -233,7 +254,7 @@ impl Head {
     /// Reads a head. `None` when the bytes are not one: nothing in them is believed before this.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut words = Words { bytes };
+        let mut words = Cursor { bytes };
         let first = words.next()?;
         let (kind, flags) = (first as u8, (first >> 8) as u8);
         let (small, id) = ((first >> 16) as u16, (first >> 32) as u32);
@@ -329,11 +350,11 @@ impl Head {
     }
 }
 
-struct Words<'a> {
+struct Cursor<'a> {
     bytes: &'a [u8],
 }
 
-impl Words<'_> {
+impl Cursor<'_> {
     #[inline]
     fn next(&mut self) -> Option<u64> {
         let (word, rest) = self.bytes.split_first_chunk::<8>()?;

@@ -1,0 +1,141 @@
+//! A packet while its producer writes it, in place.
+
+use super::{BODY_SHIFT, Full, HEAD_SHIFT, INLINE, LINE, PLACE_SHIFT, Producer, ROOM, SLOT, sequence};
+use crate::base::bytes::{self, Piece, Source, pad8};
+use std::ptr::NonNull;
+
+/// The words of a slot, its own word included.
+const WORDS: usize = SLOT / 8;
+
+/// A packet whose head is written, word by word, into a free slot.
+pub struct Filling<'a> {
+    producer: &'a mut Producer,
+    slot: NonNull<u8>,
+    /// How many words its head has until now.
+    words: usize,
+}
+
+/// A packet that is complete, and that the consumer does not see yet.
+pub struct Filled<'a> {
+    producer: &'a mut Producer,
+    slot: NonNull<u8>,
+    word: u64,
+}
+
+impl<'a> Filling<'a> {
+    /// Into the next slot, which is free.
+    #[inline(always)]
+    pub(super) fn new(producer: &'a mut Producer) -> Self {
+        let slot = producer.ring.slot(producer.head);
+        Self { producer, slot, words: 0 }
+    }
+
+    /// The next word of the head.
+    #[inline(always)]
+    pub fn word(mut self, value: u64) -> Self {
+        self.put(value);
+        self.words += 1;
+        self
+    }
+
+    /// The next word of the head, unless it is 0. It is written before it is known to count.
+    #[inline(always)]
+    pub fn optional(mut self, value: u64) -> Self {
+        self.put(value);
+        self.words += usize::from(value != 0);
+        self
+    }
+
+    #[inline(always)]
+    fn put(&mut self, value: u64) {
+        debug_assert!(self.words < WORDS - 1, "a head has fewer words");
+        // SAFETY: the place is inside of the slot, which is ours: it has been consumed.
+        unsafe { self.slot.cast::<u64>().add((1 + self.words) % WORDS).write(value) }
+    }
+
+    /// A whole head, a multiple of 8 bytes.
+    #[inline]
+    pub(super) fn head(mut self, head: &[u8]) -> Self {
+        assert!(head.len().is_multiple_of(8) && head.len() <= ROOM);
+        // SAFETY: the head fits the slot behind its word, and the slot is ours.
+        unsafe { bytes::copy_few(Piece::of(head), self.slot.as_ptr().add(8)) };
+        self.words = head.len() / 8;
+        self
+    }
+
+    /// Copies the body: `first`, then (at the next multiple of 8) `second`.
+    ///
+    /// # Errors
+    /// [`Full`]: it has no room.
+    ///
+    /// # Safety
+    /// The pieces must be readable.
+    #[inline(always)]
+    pub unsafe fn body(self, first: Piece, second: Source<'_>) -> Result<Filled<'a>, Full> {
+        let Self { producer, slot, words } = self;
+        let body = if second.is_empty() { first.len } else { pad8(first.len) + second.len() };
+        producer.ring.writes(slot.as_ptr().wrapping_add(8), 8 * words);
+        let place = if 8 * words + body <= ROOM {
+            // SAFETY: head and body fit the slot behind its word, and the slot is ours.
+            unsafe { producer.write_few(slot.as_ptr().add(8 + 8 * words), first, second) };
+            INLINE
+        } else {
+            let place = producer.reserve(body)?;
+            // SAFETY: `reserve` gave us `body` bytes there that the consumer has given back.
+            unsafe { producer.write_many(producer.ring.data.as_ptr().add(place), first, second) };
+            (place / LINE) as u64
+        };
+        let word = u64::from(sequence(producer.head))
+            | (words as u64) << HEAD_SHIFT
+            | (body as u64) << BODY_SHIFT
+            | place << PLACE_SHIFT;
+        Ok(Filled { producer, slot, word })
+    }
+}
+
+impl Filled<'_> {
+    /// The consumer may have it from now on.
+    #[inline(always)]
+    pub fn publish(self) {
+        let Self { producer, slot, word } = self;
+        let at = producer.head as usize & (producer.ring.geometry.slots - 1);
+        producer.ends[at] = producer.data_head;
+        producer.ring.word(slot).store(word, super::Ordering::Release);
+        producer.head += 1;
+    }
+}
+
+impl Producer {
+    /// Writes a body that fits a slot.
+    ///
+    /// # Safety
+    /// `to` must have room for both pieces and the padding between them, and the pieces
+    /// must be readable.
+    #[inline(always)]
+    unsafe fn write_few(&self, to: *mut u8, first: Piece, second: Source<'_>) {
+        let Source::Piece(second) = second else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.write_many(to, first, second) };
+        };
+        self.ring.writes(to, pad8(first.len) + second.len);
+        // SAFETY: the caller's promise.
+        unsafe {
+            bytes::copy_few(first, to);
+            bytes::copy_few(second, to.wrapping_add(pad8(first.len)));
+        }
+    }
+
+    /// Writes a body of any length.
+    ///
+    /// # Safety
+    /// As for [`Self::write_few`].
+    #[inline(never)]
+    unsafe fn write_many(&self, to: *mut u8, first: Piece, second: Source<'_>) {
+        self.ring.writes(to, pad8(first.len) + second.len());
+        // SAFETY: the caller's promise.
+        unsafe {
+            bytes::copy(first, to);
+            second.copy_to(to.wrapping_add(pad8(first.len)));
+        }
+    }
+}
