@@ -178,7 +178,7 @@ fuzz:
 # --allow-dirty: the packages hold the files as they are, committed or not.
 crates:
 	ci/deps.sh build
-	cargo package --allow-dirty -p openlapi-libfabric-sys -p openlapi -p lapi
+	cargo package --allow-dirty -p openlapi-libfabric-sys -p openlapi -p openlapi-runtime -p lapi
 
 wheel:
 	ci/deps.sh build python

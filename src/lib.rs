@@ -1,10 +1,10 @@
 //! OpenLAPI: one-sided communication with LAPI's interface.
 //!
-//! This crate is the core; `capi` puts the C interface on it. The floors, from the top; imports run
-//! downwards only:
+//! This crate is the core: it reads no environment, and ends no process. `runtime` has what a
+//! process does that uses LAPI, and `capi` puts the C interface on both. The floors, from the top;
+//! imports run downwards only:
 //!
-//! * [`api`]: one file per family of calls of the manual.
-//! * [`report`]: which thread waits for what, for a user who asks why nothing moves.
+//! * [`api`]: sessions ([`api::session`]), and one file per family of calls of the manual.
 //! * [`engine`]: a context that moves: its lock, its dispatcher, handlers, threads and waiting.
 //! * [`proto`]: what a message is. [`transport`]: how bytes travel. [`job`]: the tasks of this job
 //!   and their places.
@@ -35,8 +35,6 @@ pub mod fuzz;
 pub mod job;
 #[cfg(not(loom))]
 pub mod proto;
-#[cfg(not(loom))]
-pub mod report;
 #[cfg(not(loom))]
 pub mod transport;
 #[cfg(not(loom))]

@@ -4,9 +4,9 @@
 use crate::handles::{self, find};
 use libc::c_int;
 use openlapi::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UTIL_CMD, LAPI_SUCCESS, lapi_handle_t};
-use openlapi::api::env;
-use openlapi::api::{Held, console, init};
+use openlapi::api::Held;
 use openlapi::error::{Error, Result};
+use openlapi_runtime::{console, environment, init};
 
 /// Makes a call: finds the context, takes its lock, and turns the outcome into a return code.
 #[inline]
@@ -40,7 +40,7 @@ pub fn code(name: &str, handle: lapi_handle_t, outcome: Result<()>) -> c_int {
 
 #[cold]
 fn log(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
-    let level = find(handle).map_or_else(|_| env::info_level(), |context| context.info_level());
+    let level = find(handle).map_or_else(|_| environment::info_level(), |context| context.info_level());
     // A thread that calls while another one ends the handle has made no mistake.
     let race = error.code == LAPI_ERR_HNDL_INVALID && handles::ended_a_moment_ago(handle);
     // A program that asks what there is has a way without it.

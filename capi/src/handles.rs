@@ -5,9 +5,10 @@
 //! comes too late finds it closed.
 
 use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, lapi_handle_t};
+use openlapi::api::Context;
 use openlapi::api::env::INSTANCES;
-use openlapi::api::{Context, exit, fork};
 use openlapi::error::{Error, Result};
+use openlapi_runtime::{exit, fork};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};

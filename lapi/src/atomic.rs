@@ -4,8 +4,9 @@ use crate::port::{Port, Until};
 use crate::window::Window;
 use bytemuck::Pod;
 use openlapi::abi::*;
-use openlapi::api::{Held, request, rmw};
+use openlapi::api::{Held, rmw};
 use openlapi::error::Result;
+use openlapi_runtime::request;
 
 /// A number that LAPI changes atomically.
 pub trait Atomic: Pod + Send + Sync + sealed::Sealed {}

@@ -6,6 +6,7 @@ use libc::{c_int, c_long, c_ulong};
 use openlapi::abi::*;
 use openlapi::api::dgsp;
 use openlapi::error::{Error, Result};
+use openlapi_runtime::environment::verifies_dgsp;
 use std::fmt;
 use std::mem::offset_of;
 use std::sync::Arc;
@@ -203,7 +204,7 @@ impl DgspBuilder {
             atom_size: 0,
         };
         // SAFETY: the descriptor and its code live during the call, which copies them.
-        let handle = unsafe { dgsp::register(None, &raw const descriptor)? };
+        let handle = unsafe { dgsp::register(None, &raw const descriptor, verifies_dgsp())? };
         Ok(Dgsp(Arc::new(Registered {
             handle: handle as usize,
             size: size as usize,

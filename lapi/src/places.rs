@@ -6,8 +6,8 @@
 
 use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, lapi_handle_t};
 use openlapi::api::env::INSTANCES;
-use openlapi::api::fork;
 use openlapi::error::{Error, Result};
+use openlapi_runtime::fork;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Once, PoisonError, RwLock};

@@ -159,7 +159,7 @@ impl Port {
     pub fn statistics(&self, shared_memory: bool) -> Result<lapi_statistics_t> {
         let query = if shared_memory { QUERY_SHM_STATISTICS } else { QUERY_STATISTICS };
         match env::query(&mut self.enter()?, query)? {
-            Value::Statistics(counts) => Ok(counts),
+            Value::Statistics(path) => Ok(path.as_statistics()),
             _ => Err(Error::from(LAPI_ERR_QUERY_TYPE)),
         }
     }

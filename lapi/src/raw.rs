@@ -3,8 +3,9 @@
 use crate::port::{Port, Until};
 use crate::window::{get_command, put_command};
 use bytemuck::Pod;
-use openlapi::api::{put_get, request};
+use openlapi::api::put_get;
 use openlapi::error::Result;
+use openlapi_runtime::request;
 
 impl Port {
     /// Copies `data` to an address of `task` (LAPI_Put). Returns when `data` may be changed; it is

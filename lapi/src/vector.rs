@@ -5,8 +5,9 @@ use crate::window::Window;
 use bytemuck::Pod;
 use libc::{c_ulong, c_void};
 use openlapi::abi::*;
-use openlapi::api::{request, vector};
+use openlapi::api::vector;
 use openlapi::error::{Error, Result};
+use openlapi_runtime::request;
 use std::ptr;
 
 impl<T: Pod + Send + Sync> Window<T> {

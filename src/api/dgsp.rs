@@ -5,7 +5,6 @@ use crate::abi::{
     AM_ERR, LAPI_ERR_DGSP_ATOM, LAPI_ERR_DGSP_CTL, ddm_func_p, lapi_dg_handle_t, lapi_dgsp_descr_t,
     lapi_pack_dgsp_t, lapi_unpack_dgsp_t,
 };
-use crate::config;
 use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::{Layout, pack};
 use crate::engine::context::request::Message;
@@ -13,16 +12,17 @@ use crate::engine::context::{Context, Held};
 use crate::error::{Error, Result};
 use crate::proto::content::Content;
 
-/// Registers a program (man page LAPI_Util, LAPI_REGISTER_DGSP). LAPI_VERIFY_DGSP is looked up each
-/// time; with it, atom_size is compared with MAX_ATOM_SIZE of `context`, if the call names one.
+/// Registers a program (man page LAPI_Util, LAPI_REGISTER_DGSP). With `verify` (LAPI_VERIFY_DGSP)
+/// its code is looked at, and atom_size is compared with MAX_ATOM_SIZE of `context`, if the call
+/// names one.
 ///
 /// # Safety
 /// The pointer must be null or a descriptor whose code array has code_size integers.
 pub unsafe fn register(
     context: Option<&Context>,
     descriptor: *const lapi_dgsp_descr_t,
+    verify: bool,
 ) -> Result<lapi_dg_handle_t> {
-    let verify = config::verify_dgsp(&config::process_env);
     // SAFETY: the caller's promise.
     if let (true, Some(descriptor)) = (verify, unsafe { descriptor.as_ref() }) {
         let largest = context.and_then(|context| Some(context.enter().ok()?.packet_size()));

@@ -1,14 +1,12 @@
-//! LAPI_Qenv, LAPI_Senv, LAPI_Msg_string.
+//! LAPI_Qenv, LAPI_Senv.
 
 use super::MAX_UHDR;
 use crate::abi::*;
-use crate::config::{self, Env};
 use crate::engine::context::queries::Statistics;
-use crate::engine::context::statistics::Path;
+pub use crate::engine::context::statistics::Path;
 use crate::engine::context::{ADDRESS_TABLE, Context, Held};
 use crate::engine::progress::wait::make_progress;
-use crate::error::catalog::{self, Found};
-use crate::error::{self, Error, Result};
+use crate::error::{Error, Result};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -26,9 +24,10 @@ pub enum Value {
     /// One number for each task.
     List(Vec<c_int>),
     /// Counts.
-    Statistics(lapi_statistics_t),
-    /// The result was printed.
-    Printed,
+    Statistics(Path),
+    /// Lines to be printed, each with its end. Without the lock: another thread may hold that of
+    /// the stream, and wait for this one.
+    Lines(String),
 }
 
 /// The addresses of all hosts that the job's network was chosen from, with what has become of each,
@@ -68,17 +67,14 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Value> {
         QUERY_SHM_TASKS => {
             return Ok(Value::List(options.hosts.sharing().into_iter().map(|task| task as c_int).collect()));
         }
-        QUERY_STATISTICS => return Ok(Value::Statistics(held.statistics().network.as_statistics())),
-        QUERY_SHM_STATISTICS => return Ok(Value::Statistics(held.statistics().peers.as_statistics())),
+        QUERY_STATISTICS => return Ok(Value::Statistics(held.statistics().network)),
+        QUERY_SHM_STATISTICS => return Ok(Value::Statistics(held.statistics().peers)),
         QUERY_LOCAL_SEND_STATISTICS => {
-            return Ok(Value::Statistics(held.statistics().local.as_statistics()));
+            return Ok(Value::Statistics(held.statistics().local));
         }
         PRINT_STATISTICS => {
             let me = options.me;
-            let text = lines(me, &held.statistics());
-            // Without the lock: another thread may hold that of stdout and wait for this one.
-            held.unlocked(|| print(&text));
-            return Ok(Value::Printed);
+            return Ok(Value::Lines(lines(me, &held.statistics())));
         }
         BULK_XFER => held.has_bulk_transfer().into(),
         BULK_MIN_MSG_SIZE => advertised.bulk_minimum,
@@ -123,54 +119,6 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
     Ok(())
 }
 
-/// The text of a return code in the language of the environment, without a final zero (man page
-/// LAPI_Msg_string). An unknown number gets a text as well, which names it as unknown. At most
-/// LAPI_MAX_ERR_STRING - 1 bytes.
-///
-/// # Errors
-/// `LAPI_ERR_CATALOG_FAIL`: NLSPATH is set, and no catalogue of that language can be opened; the
-/// text is the English one. `LAPI_ERR_CODE_UNKNOWN`.
-pub fn message(code: c_int, env: &Env<'_>) -> (String, Result<()>) {
-    let (mut text, outcome) = match error::lookup(code) {
-        Some(entry) => match catalog::look_up(code, env) {
-            Found::BuiltIn => (entry.to_string(), Ok(())),
-            Found::Translated(text) => (entry.with(&text), Ok(())),
-            Found::NoCatalog { locale } => {
-                let detail = format!("no liblapi.cat for the locale {locale}; the text is in English");
-                (entry.to_string(), Err(Error::new(LAPI_ERR_CATALOG_FAIL, detail)))
-            }
-        },
-        None => match system_error(code) {
-            Some(text) => (text, Ok(())),
-            None => (
-                format!("{code} is not a return code of LAPI"),
-                Err(Error::new(LAPI_ERR_CODE_UNKNOWN, format!("{code} is not a return code of LAPI"))),
-            ),
-        },
-    };
-    while text.len() >= LAPI_MAX_ERR_STRING {
-        text.pop();
-    }
-    (text, outcome)
-}
-
-/// How many messages to write while there is no context (`MP_INFOLEVEL`); 1 when the value is not
-/// valid, so that the error that names it is seen.
-pub fn info_level() -> i32 {
-    config::info_level(&config::process_env).map_or(1, |level| level as i32)
-}
-
-/// The environment of this process, for [`message`] and [`Error::translated`].
-pub fn environment(name: &str) -> Option<String> {
-    config::process_env(name)
-}
-
-/// The manual has LAPI look for texts of the system's error numbers too.
-fn system_error(code: c_int) -> Option<String> {
-    let text = (1..=133).contains(&code).then(|| std::io::Error::from_raw_os_error(code).to_string())?;
-    (!text.starts_with("Unknown error")).then_some(text)
-}
-
 fn unknown(query: lapi_query_t) -> Error {
     Error::new(LAPI_ERR_QUERY_TYPE, format!("query {query}; valid: 0 to {}", LAST_QUERY - 1))
 }
@@ -185,20 +133,4 @@ fn lines(me: u32, statistics: &Statistics) -> String {
     };
     let Statistics { network, peers, local } = statistics;
     [line("network", network), line("shared memory", peers), line("local", local)].concat()
-}
-
-/// Writes to C's stdout, after what the program has printed before, and in one piece so that the
-/// lines of several tasks stay together.
-fn print(text: &str) {
-    unsafe extern "C" {
-        static stdout: *mut libc::FILE;
-    }
-    // SAFETY: the C library's stream, which is locked for each call; the text is readable. Nothing
-    // can be done about a stream that fails.
-    unsafe {
-        // What the program has buffered goes first; the lines are then written with one call.
-        libc::fflush(stdout);
-        libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout);
-        libc::fflush(stdout);
-    }
 }

@@ -9,31 +9,24 @@ pub mod active_message;
 pub mod address;
 pub mod check;
 pub mod dgsp;
-mod diagnostics;
 pub mod env;
-mod events;
-pub mod exit;
 pub mod fence;
-pub mod fork;
-pub mod init;
-mod link;
 pub mod lock_sharing;
 pub mod progress;
 pub mod put_get;
 pub mod recovery;
-pub mod request;
 pub mod rmw;
 pub mod session;
-pub mod udp;
-pub mod unimplemented;
 pub mod vector;
 
+pub use crate::base::bytes::Piece;
 pub use crate::base::handler_runs::{HOOK as HANDLER_HOOK, Hook as HandlerHook};
 pub use crate::base::long_calls::{HOOK as LONG_CALL_HOOK, Hook as LongCallHook};
 pub use crate::engine::context::events::{Events, Failure};
-pub use crate::engine::context::{Context, Held};
+pub use crate::engine::context::{Context, Held, request};
 pub use crate::job::Link;
-pub use crate::report::console;
+pub use crate::proto::content::Content;
+pub use crate::proto::outbox::SendDone;
 
 /// The longest user header in bytes: MAX_UHDR_SZ.
 pub const MAX_UHDR: usize = 1024;

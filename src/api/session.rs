@@ -212,6 +212,11 @@ pub fn close(context: &Context) -> Result<()> {
     closing::close(context)
 }
 
+/// The process exits, and what waits in this context for other packets is sent.
+pub fn leave(context: &Context) {
+    closing::leave(context);
+}
+
 /// Messages about the choice of transports.
 fn describe(joined: &Joined, identity: &Identity, log: &Log) {
     log.line(format_args!(

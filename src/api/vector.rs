@@ -6,7 +6,8 @@
 use super::{active_message, check, put_get};
 use crate::dgsp::Layout;
 use crate::dgsp::description::{describe, describe_layout};
-use crate::dgsp::vector::{self as vectors, Vector};
+pub use crate::dgsp::vector::Vector;
+use crate::dgsp::vector::{self as vectors};
 use crate::engine::context::Held;
 use crate::engine::context::request::{Get, Layouts, Message, Places, Put};
 use crate::error::Result;

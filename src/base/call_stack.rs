@@ -50,6 +50,15 @@ pub struct CodeLocation {
     pub address: usize,
 }
 
+/// What begins and ends the mark of a place in a text, for a process that knows the lines of the
+/// source.
+pub const MARK: (char, char) = ('\u{2039}', '\u{203a}');
+
+/// The mark of a place: `‹FILE+0x12›`, with the address as the file has it.
+pub fn mark(file: &str, address: usize) -> String {
+    format!("{}{file}+{address:#x}{}", MARK.0, MARK.1)
+}
+
 impl CodeLocation {
     /// The place of an address; `None` when no file is mapped there.
     pub fn of(address: usize) -> Option<Self> {

@@ -57,7 +57,7 @@ pub fn this_thread() -> usize {
 fn key() -> Option<libc::pthread_key_t> {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     *KEY.get_or_init(|| {
-        stay_loaded(leave as *const c_void);
+        stay_loaded(leave as *const () as usize);
         let mut key = 0;
         // SAFETY: the number is written; `leave` stays loaded.
         let made = unsafe { libc::pthread_key_create(&mut key, Some(leave)) };

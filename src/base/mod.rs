@@ -2,8 +2,6 @@
 
 pub mod announcements;
 pub mod asymmetric_barrier;
-#[cfg(not(loom))]
-pub mod at_exit;
 pub mod biased_lock;
 pub mod bytes;
 pub mod call_stack;
@@ -21,7 +19,7 @@ pub mod known_threads;
 pub mod limits;
 pub mod line;
 #[cfg(not(loom))]
-pub(crate) mod loader;
+pub mod loader;
 pub mod lock;
 #[cfg(not(loom))]
 pub mod long_calls;

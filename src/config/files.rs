@@ -16,7 +16,6 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use super::table::variable;
 use super::{Env, nearest, value};
@@ -101,22 +100,9 @@ pub struct Files {
     pub faults: Vec<String>,
 }
 
-/// The settings of the files for this process.
-pub fn files() -> &'static Files {
-    static FILES: OnceLock<Files> = OnceLock::new();
-    FILES.get_or_init(|| Files::find(&super::environment, is_secure()))
-}
-
-/// Whether this program has rights that its user lacks (setuid, setgid, capabilities), so that the
-/// user's files do not count.
-fn is_secure() -> bool {
-    // SAFETY: reads a word that the kernel has given to the process.
-    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
-}
-
 impl Files {
     /// The files that the environment asks for; `secure`: that of the site only.
-    fn find(environment: &Env<'_>, secure: bool) -> Self {
+    pub fn find(environment: &Env<'_>, secure: bool) -> Self {
         let mut files = Self::default();
         if secure {
             files.take(Owner::Site, OF_SITE);
@@ -172,7 +158,7 @@ impl Files {
     }
 
     /// The setting of a variable of the library that a file may have.
-    pub(super) fn for_library(&self, name: &str) -> Option<&Line> {
+    pub fn for_library(&self, name: &str) -> Option<&Line> {
         variable(name).filter(|variable| !variable.only_in_environment())?;
         self.line(name)
     }

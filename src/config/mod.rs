@@ -32,21 +32,8 @@ pub(crate) use value::{given, number};
 
 /// How the environment is looked up: the value of a variable, or `None` when it is not set.
 ///
-/// Always passed in, so that nothing here depends on the state of the process. See [`process_env`].
+/// Always passed in, so that nothing here depends on the state of the process.
 pub type Env<'a> = dyn Fn(&str) -> Option<String> + 'a;
-
-/// The value of a variable for this process: in its environment, or else in a file of settings.
-pub fn process_env(name: &str) -> Option<String> {
-    environment(name).or_else(|| {
-        let may_have_it = name.starts_with("LAPI_") || name.starts_with("MP_");
-        may_have_it.then(|| Some(files::files().for_library(name)?.value.clone()))?
-    })
-}
-
-/// The value of a variable in the environment of this process.
-fn environment(name: &str) -> Option<String> {
-    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
-}
 
 /// How many messages to write, 0 (errors) to 6 (`MP_INFOLEVEL`).
 pub fn info_level(env: &Env<'_>) -> Result<u32> {
@@ -248,16 +235,6 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads and checks what the environment of this process and the files of settings ask for.
-    ///
-    /// # Errors
-    /// The errors of [`Self::from_env`]; of a value in a file the sentence begins with
-    /// file and line.
-    pub fn of_process() -> Result<Self> {
-        files::files().check(&environment)?;
-        Self::from_env(&process_env)
-    }
-
     /// Reads and checks every variable of [`VARIABLES`].
     ///
     /// # Errors
@@ -430,9 +407,4 @@ pub fn settings(env: &Env<'_>, files: &files::Files) -> Vec<Setting> {
             Setting { name: variable.name, value, origin, refused }
         })
         .collect()
-}
-
-/// [`settings`] of this process.
-pub fn settings_of_process() -> Vec<Setting> {
-    settings(&environment, files::files())
 }

@@ -189,6 +189,7 @@ fn the_programs_of_the_tutorial_are_those_of_the_samples() {
 fn messages() -> String {
     let mut files = Vec::new();
     below(&workspace().join("src"), &[".rs"], &mut files);
+    below(&workspace().join("runtime/src"), &[".rs"], &mut files);
     below(&workspace().join("tools/src"), &[".rs"], &mut files);
     let mut text = String::new();
     for file in files {

@@ -3,7 +3,8 @@
 use crate::boundary;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
-use openlapi::api::{active_message, request};
+use openlapi::api::active_message;
+use openlapi_runtime::request;
 
 #[inline]
 pub(crate) unsafe fn amsend(

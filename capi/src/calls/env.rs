@@ -5,6 +5,8 @@ use libc::{c_char, c_int, c_void};
 use openlapi::abi::*;
 use openlapi::api::env::{self, Value};
 use openlapi::error::Error;
+use openlapi_runtime::environment::process_env;
+use openlapi_runtime::{console, messages};
 
 pub(crate) unsafe fn qenv(hndl: lapi_handle_t, query: lapi_query_t, ret_val: *mut c_int) -> c_int {
     boundary::call("LAPI_Qenv", hndl, |held| {
@@ -20,8 +22,10 @@ pub(crate) unsafe fn qenv(hndl: lapi_handle_t, query: lapi_query_t, ret_val: *mu
             match value {
                 Value::Number(number) => ret_val.write(number),
                 Value::List(list) => ret_val.copy_from_nonoverlapping(list.as_ptr(), list.len()),
-                Value::Statistics(counts) => ret_val.cast::<lapi_statistics_t>().write_unaligned(counts),
-                Value::Printed => {}
+                Value::Statistics(path) => {
+                    ret_val.cast::<lapi_statistics_t>().write_unaligned(path.as_statistics());
+                }
+                Value::Lines(lines) => held.unlocked(|| console::print(&lines)),
             }
         }
         Ok(())
@@ -37,7 +41,7 @@ pub(crate) unsafe fn msg_string(error_code: c_int, buf: *mut c_void) -> c_int {
         let error = Error::new(LAPI_ERR_RET_PTR_NULL, "a null pointer for the text");
         return boundary::code("LAPI_Msg_string", LAPI_VOID_HANDLE, Err(error));
     }
-    let (text, outcome) = env::message(error_code, &env::environment);
+    let (text, outcome) = messages::message(error_code, &process_env);
     // SAFETY: the program gives LAPI_MAX_ERR_STRING bytes; the text is shorter, so that its
     // zero fits too.
     unsafe {

@@ -4,8 +4,8 @@ use crate::boundary;
 use crate::handles::{self, Place};
 use libc::c_int;
 use openlapi::abi::*;
-use openlapi::api::init::{self, Request};
 use openlapi::error::{Error, Result};
+use openlapi_runtime::init::{self, Request};
 
 pub(crate) unsafe fn init(hndl: *mut lapi_handle_t, lapi_info: *mut lapi_info_t) -> c_int {
     // SAFETY: null, or as the man page wants them.

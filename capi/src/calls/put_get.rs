@@ -3,7 +3,8 @@
 use crate::boundary;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
-use openlapi::api::{put_get, request};
+use openlapi::api::put_get;
+use openlapi_runtime::request;
 use std::ptr;
 
 #[inline]

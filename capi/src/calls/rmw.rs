@@ -3,7 +3,8 @@
 use crate::boundary;
 use libc::{c_int, c_longlong, c_uint, c_void};
 use openlapi::abi::*;
-use openlapi::api::{request, rmw as api};
+use openlapi::api::rmw as api;
+use openlapi_runtime::request;
 use std::ptr;
 
 pub(crate) unsafe fn rmw(

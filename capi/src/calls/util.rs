@@ -4,8 +4,10 @@ use super::lock_sharing;
 use crate::{boundary, handles};
 use libc::c_int;
 use openlapi::abi::*;
-use openlapi::api::{dgsp, udp, unimplemented};
+use openlapi::api::dgsp;
 use openlapi::error::{Error, Result};
+use openlapi_runtime::environment::verifies_dgsp;
+use openlapi_runtime::{udp, unimplemented};
 
 pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_int {
     const NAME: &str = "LAPI_Util";
@@ -49,9 +51,9 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
 
 unsafe fn register(hndl: lapi_handle_t, command: &mut lapi_reg_dgsp_t) -> Result<()> {
     handles::prepare_for_forks();
+    let context = handles::find(hndl).ok().map(|context| &**context);
     // SAFETY: the program's descriptor, as the man page wants it.
-    command.dgsp_handle =
-        unsafe { dgsp::register(handles::find(hndl).ok().map(|context| &**context), command.idgsp) }?;
+    command.dgsp_handle = unsafe { dgsp::register(context, command.idgsp, verifies_dgsp()) }?;
     command.status = 0;
     Ok(())
 }

@@ -3,7 +3,8 @@
 use crate::boundary;
 use libc::{c_int, c_uint, c_void};
 use openlapi::abi::*;
-use openlapi::api::{request, vector};
+use openlapi::api::vector;
+use openlapi_runtime::request;
 use std::ptr;
 
 pub(crate) unsafe fn amsendv(

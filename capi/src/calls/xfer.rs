@@ -3,8 +3,9 @@
 use crate::boundary;
 use libc::c_int;
 use openlapi::abi::*;
-use openlapi::api::{active_message, dgsp, put_get, request, rmw, unimplemented, vector};
+use openlapi::api::{active_message, dgsp, put_get, rmw, vector};
 use openlapi::error::Error;
+use openlapi_runtime::{request, unimplemented};
 
 pub(crate) unsafe fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_int {
     boundary::call("LAPI_Xfer", hndl, |held| {

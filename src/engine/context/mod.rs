@@ -27,6 +27,7 @@ pub mod queries;
 pub mod request;
 pub mod settings;
 pub mod snapshot;
+pub mod snapshot_text;
 pub mod statistics;
 pub mod waiters;
 

@@ -10,7 +10,6 @@
 //! | `mpi=LIBRARY`, `mpi-ends` | MPI_Init of this library, MPI_Finalize |
 //! | `abort` | ends without any handler of exit(3) |
 
-use openlapi::config::process_env;
 use openlapi::error::Error;
 use openlapi::job::Link;
 use openlapi::job::exchange::{Exchange, Turn};
@@ -28,7 +27,7 @@ static LINK: OnceLock<Link> = OnceLock::new();
 static ENDS: Once = Once::new();
 
 fn main() {
-    let identity = Identity::from_env(&process_env).expect("a task of a job");
+    let identity = Identity::from_env(&env).expect("a task of a job");
     let (task, tasks) = (identity.task, identity.tasks);
     let mut rounds = 0;
     for step in std::env::args().skip(1) {
@@ -71,6 +70,10 @@ fn main() {
     }
 }
 
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 fn deadline() -> Instant {
     let seconds = std::env::var("EXCHANGE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
     Instant::now() + Duration::from_secs(seconds)
@@ -78,7 +81,7 @@ fn deadline() -> Instant {
 
 fn open(identity: &Identity) -> Result<Option<Box<dyn Exchange>>, Error> {
     let turn = Turn { instance: 0, opening: OPENINGS.fetch_add(1, Ordering::Relaxed) + 1 };
-    let link = LINK.get_or_init(|| Link::new(process_env));
+    let link = LINK.get_or_init(|| Link::new(env));
     let opened = link.exchange(identity, turn, deadline());
     // As LAPI does once the conversation with the launcher may have begun.
     ENDS.call_once(|| {
@@ -93,7 +96,7 @@ extern "C" fn end() {
 }
 
 fn configured() -> Option<[u8; 16]> {
-    let text = process_env("LAPI_JOB_SECRET")?;
+    let text = env("LAPI_JOB_SECRET")?;
     let digit = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal digits");
     Some(std::array::from_fn(|byte| digit(2 * byte)))
 }

@@ -5,15 +5,19 @@
 //! of our crates is held to the rules below.
 
 mod circles;
+mod examples;
 mod source;
 mod tokens;
 mod words;
 
 use source::{PathUsed, Source, sources};
+use std::collections::BTreeSet;
+use std::fs;
 
 /// All crates that have modules.
 const CRATES: &[&str] = &[
     "src",
+    "runtime/src",
     "capi/src",
     "lapi/src",
     "fortran/src",
@@ -25,16 +29,8 @@ const CRATES: &[&str] = &[
 ];
 
 /// The floors of the core, from the ground up. A module uses its own floor and those below.
-const FLOORS: &[&[&str]] = &[
-    &["base"],
-    &["wire", "dgsp"],
-    &["proto", "transport"],
-    &["job"],
-    &["engine"],
-    &["report"],
-    &["api"],
-    &["fuzz"],
-];
+const FLOORS: &[&[&str]] =
+    &[&["base"], &["wire", "dgsp"], &["proto", "transport"], &["job"], &["engine"], &["api"], &["fuzz"]];
 /// The rooms of the engine, from the ground up. A room uses itself and those below.
 const ROOMS: &[&str] = &["context", "plan", "transfer", "progress"];
 /// These share a floor and do not see each other.
@@ -47,10 +43,28 @@ const GROUND: &str = "base";
 /// Here alone the core of a context is used; the other floors use operations and plain values.
 const ENGINE: &str = "src/engine/";
 
-/// What `capi` may use of the core.
-const CAPI: &[&str] = &["abi", "api", "error", "for_each_call"];
+/// What `runtime` may use of all our crates: of the engine only what a context is, and what it does
+/// at the moment, for reports.
+const RUNTIME: &[&str] = &[
+    "openlapi::abi",
+    "openlapi::api",
+    "openlapi::base",
+    "openlapi::config",
+    "openlapi::dgsp::registry",
+    "openlapi::engine::context",
+    "openlapi::error",
+    "openlapi::job",
+    "openlapi::transport::Inbound",
+    "openlapi::transport::PeerState",
+    "openlapi::transport::Task",
+    "openlapi::wire::launcher",
+    "openlapi::wire::packet",
+];
+/// What `capi` may use of all our crates.
+const CAPI: &[&str] =
+    &["openlapi::abi", "openlapi::api", "openlapi::error", "openlapi::for_each_call", "openlapi_runtime"];
 /// What `lapi`, the Rust interface beside it, may use of all our crates.
-const LAPI: &[&str] = &["openlapi::abi", "openlapi::api", "openlapi::error"];
+const LAPI: &[&str] = &["openlapi::abi", "openlapi::api", "openlapi::error", "openlapi_runtime"];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &[&str] = &["abi", "for_each_call"];
 /// What `prof` may use of all our crates: the core's types, table of calls, clock, lists of tasks
@@ -85,9 +99,13 @@ const SOCKETS: &[&str] = &[
     "src/transport/link_state.rs",
     "src/transport/fabric/workarounds.rs",
 ];
-/// Where the process is ended: by what a program of LAPI wants, not by what has happened in a
-/// session.
-const ENDS_THE_PROCESS: &[&str] = &["src/api/"];
+/// Where the environment is read in the core: what a provider of libfabric has put there is taken
+/// away again.
+const ENVIRONMENT: &[&str] = &["src/base/undisturbed.rs"];
+/// The calls, in Rust's terms,
+const API: &str = "src/api/";
+/// and those whose structures are what a program of gather/scatter is made of.
+const DGSP: &[&str] = &["src/api/dgsp.rs"];
 /// What runs in simulations of whole jobs: it reads the clock, and waits, by these functions
 /// of `base` alone.
 const SIMULATED: &[&str] = &["src/proto/", "src/engine/", "src/transport/udp/"];
@@ -150,6 +168,52 @@ fn no_modules_of_a_folder_stand_in_a_circle() {
         let found = circles::circles(&sources);
         assert!(found.is_empty(), "{root}\n{}\n", found.join("\n"));
     }
+}
+
+/// A session is opened and used without C: its structures stand in `runtime` and above.
+#[test]
+fn the_calls_are_in_terms_of_rust() {
+    let structures = structures_of_c();
+    assert!(structures.len() > 20 && structures.contains("lapi_info_t"), "{structures:?}");
+    let sources = sources("src");
+    let (calls, others): (Vec<_>, Vec<_>) = sources.iter().partition(|source| source.stands_in(&[API]));
+    assert!(
+        others.iter().any(|source| !source.names_among(&structures).is_empty()),
+        "no structure was found"
+    );
+    let found: Vec<String> = calls
+        .iter()
+        .filter(|source| !source.stands_in(DGSP))
+        .flat_map(|source| source.names_among(&structures).into_iter().map(move |name| (source, name)))
+        .map(|(source, (line, name))| format!("{}:{line}: {name} is a structure of C", source.file))
+        .collect();
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+/// The structures and unions of `abi` that have C's layout.
+fn structures_of_c() -> BTreeSet<String> {
+    let folder = openlapi_tests::workspace().join("src/abi");
+    let files = fs::read_dir(folder).expect("src/abi").map(|entry| entry.expect("an entry").path());
+    let mut found = BTreeSet::new();
+    for text in files.map(|file| fs::read_to_string(file).expect("a source")) {
+        let mut is_c = false;
+        for line in text.lines() {
+            is_c |= line.starts_with("#[repr(C");
+            let kinds = ["pub struct ", "pub union "];
+            if let Some(rest) = kinds.iter().find_map(|kind| line.strip_prefix(kind)) {
+                let name = rest.split(|end: char| !end.is_alphanumeric() && end != '_').next();
+                found.extend(name.filter(|_| std::mem::take(&mut is_c)).map(str::to_owned));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_runtime_uses_sessions_and_what_reports_show() {
+    let sources = sources("runtime/src");
+    assert!(sources.iter().flat_map(Source::paths).any(|path| path.names[0] == "openlapi"));
+    holds(&sources, runtime_rules);
 }
 
 #[test]
@@ -216,8 +280,11 @@ fn core_rules(source: &Source, path: &PathUsed) -> Option<String> {
     if path.starts_with(&["crate", "transport", "shm"]) && !source.stands_in(SHM_USERS) {
         return Some(format!("shared memory itself is used in {SHM_USERS:?} alone"));
     }
-    if ends_the_process(path) && !source.stands_in(ENDS_THE_PROCESS) {
-        return Some(format!("the process is ended in {ENDS_THE_PROCESS:?} alone"));
+    if ends_the_process(path) {
+        return Some("the core does not end the process: it reports".to_owned());
+    }
+    if reads_environment(path) && !source.stands_in(ENVIRONMENT) {
+        return Some("the core is given its environment".to_owned());
     }
     let core = path.starts_with(&["crate", "engine", "context"])
         && path.names.get(3).is_some_and(|name| name.eq_ignore_ascii_case("core"));
@@ -253,6 +320,12 @@ fn ends_the_process(path: &PathUsed) -> bool {
         || path.names.windows(2).any(|pair| pair == ["process", "exit"] || pair == ["process", "abort"])
 }
 
+/// Whether it is the environment of the process.
+fn reads_environment(path: &PathUsed) -> bool {
+    let of_libc = ["getenv", "secure_getenv", "setenv", "unsetenv", "putenv"];
+    path.starts_with(&["std", "env"]) || path.names[0] == "libc" && of_libc.contains(&path.last())
+}
+
 fn room_rules(source: &Source, path: &PathUsed) -> Option<String> {
     let room = |name: &str| ROOMS.iter().position(|room| *room == name);
     let (user, used) = (source.module.get(1)?.as_str(), path.names.get(2)?.as_str());
@@ -277,18 +350,16 @@ fn clock_rules(source: &Source, path: &PathUsed) -> Option<String> {
     asks.then(|| format!("the time is that of {CLOCK}"))
 }
 
+fn runtime_rules(_: &Source, path: &PathUsed) -> Option<String> {
+    uses_alone("runtime", RUNTIME, path)
+}
+
 fn capi_rules(_: &Source, path: &PathUsed) -> Option<String> {
-    let allowed = |prefix: &&str| {
-        path.starts_with(&["openlapi"].into_iter().chain(prefix.split("::")).collect::<Vec<_>>())
-    };
-    let foreign = path.names[0].starts_with("openlapi") && !CAPI.iter().any(allowed);
-    foreign.then(|| format!("capi uses of the core {CAPI:?} alone"))
+    uses_alone("capi", CAPI, path)
 }
 
 fn lapi_rules(_: &Source, path: &PathUsed) -> Option<String> {
-    let allowed = |prefix: &&str| path.starts_with(&prefix.split("::").collect::<Vec<_>>());
-    let ours = path.names[0].starts_with("openlapi") || path.names[0] == "lapi_r";
-    (ours && !LAPI.iter().any(allowed)).then(|| format!("lapi uses {LAPI:?} alone"))
+    uses_alone("lapi", LAPI, path)
 }
 
 fn fortran_rules(_: &Source, path: &PathUsed) -> Option<String> {
@@ -304,172 +375,16 @@ fn cdylib_rules(_: &Source, path: &PathUsed) -> Option<String> {
 }
 
 fn prof_rules(_: &Source, path: &PathUsed) -> Option<String> {
-    finds_calls_by_name("prof", PROF, path)
+    uses_alone("prof", PROF, path)
 }
 
 fn python_rules(_: &Source, path: &PathUsed) -> Option<String> {
-    finds_calls_by_name("python", PYTHON, path)
+    uses_alone("python", PYTHON, path)
 }
 
-/// A crate that must not link the core has no more of our crates than this.
-fn finds_calls_by_name(who: &str, parts: &[&str], path: &PathUsed) -> Option<String> {
+/// A crate has no more of our crates than this.
+fn uses_alone(who: &str, parts: &[&str], path: &PathUsed) -> Option<String> {
     let allowed = |prefix: &&str| path.starts_with(&prefix.split("::").collect::<Vec<_>>());
     let ours = path.names[0].starts_with("openlapi") || path.names[0] == "lapi_r";
     (ours && !parts.iter().any(allowed)).then(|| format!("{who} uses {parts:?} alone"))
-}
-
-/// The rules that a file of this name and text breaks.
-fn judged(file: &str, text: &str, rules: fn(&Source, &PathUsed) -> Option<String>) -> Vec<String> {
-    Source::new(file, &module_of(file), text).violations(rules)
-}
-
-fn module_of(file: &str) -> Vec<String> {
-    file.trim_start_matches("src/")
-        .trim_end_matches(".rs")
-        .trim_end_matches("/mod")
-        .split('/')
-        .map(str::to_owned)
-        .collect()
-}
-
-#[test]
-fn a_line_that_runs_up_is_found() {
-    let broken = [
-        ("src/base/ring.rs", "use crate::wire::packet::Head;"),
-        ("src/wire/frame.rs", "use crate::proto::Link;"),
-        ("src/dgsp/run.rs", "use crate::transport::Task;"),
-        ("src/proto/ops.rs", "use crate::{base::rng, engine::stats};"),
-        ("src/proto/ops.rs", "use crate::transport::Task;"),
-        ("src/transport/mem.rs", "fn f() { let x = crate::proto::outbox::Posted::Free; }"),
-        ("src/transport/shm/mod.rs", "use crate::job::Member;"),
-        ("src/job/mod.rs", "use super::engine;"),
-        ("src/job/identity/mod.rs", "use super::super::engine as above;"),
-        ("src/engine/progress/wait.rs", "pub(crate) use crate::api::fence;"),
-        ("src/engine/context/core.rs", "use crate::engine::transfer::send;"),
-        ("src/engine/transfer/send.rs", "use super::super::progress::wait;"),
-        ("src/engine/wait.rs", "use crate::engine::context::core;"),
-        ("src/engine/progress/wait.rs", "use crate::engine::wait;"),
-        ("src/engine/progress/wait.rs", "use crate::report::look;"),
-        ("src/engine/wait.rs", "mod inner { fn f() { println!(\"{}\", super::super::super::api::X); } }"),
-        ("src/abi/xfer.rs", "use crate::wire::frame::Task;"),
-        ("src/error.rs", "use crate::engine::context::Context;"),
-        ("src/engine/wait.rs", "use crate::attic::old;"),
-        ("src/attic/old.rs", "use crate::base::rng;"),
-        ("src/engine/bulk.rs", "fn f() { unsafe { libc::process_vm_readv(0) } }"),
-        ("src/transport/mem.rs", "use rustix::net::socketpair;"),
-        ("src/engine/notifier.rs", "use std::os::unix::net::UnixStream;"),
-        ("src/engine/notifier.rs", "use std::{io, net::TcpStream};"),
-        ("src/transport/shm/mod.rs", "fn f() { unsafe { libc::socket(1, 2, 3) } }"),
-        ("src/api/env.rs", "use crate::transport::shm::segment;"),
-        ("src/engine/copying.rs", "use super::super::transport::shm::remote::CrossMemory;"),
-        ("src/api/address.rs", "use crate::engine::context::{Core, Held};"),
-        ("src/report/text.rs", "use crate::engine::context::core::Wire;"),
-    ];
-    for (file, text) in broken {
-        assert_eq!(judged(file, text, core_rules).len(), 1, "{file}: {text}");
-    }
-    assert_eq!(judged("src/calls/put.rs", "use openlapi::{abi::*, transport::shm};", capi_rules).len(), 1);
-    assert_eq!(judged("src/calls/put.rs", "use openlapi::engine::context::Held;", capi_rules).len(), 1);
-    assert_eq!(judged("src/port.rs", "use openlapi::engine::context::Held;", lapi_rules).len(), 1);
-    assert_eq!(judged("src/port.rs", "use openlapi_capi::LAPI_Put;", lapi_rules).len(), 1);
-    assert_eq!(judged("src/lib.rs", "pub use openlapi::api;", cdylib_rules).len(), 1);
-    assert_eq!(
-        judged("src/ddm.rs", "use openlapi::{abi::*, engine::context::Held};", fortran_rules).len(),
-        1
-    );
-    assert_eq!(judged("src/real.rs", "use openlapi_capi::LAPI_Put;", prof_rules).len(), 1);
-    assert_eq!(judged("src/wrap/plain.rs", "use openlapi::{abi::*, api::put_get};", prof_rules).len(), 1);
-    assert_eq!(judged("src/port.rs", "use openlapi::{abi::*, base::clock::ticks};", python_rules).len(), 1);
-}
-
-#[test]
-fn lines_that_run_down_are_let_through() {
-    let fine = [
-        ("src/api/fence.rs", "use super::address::collective; use crate::engine::context::{Context, Held};"),
-        ("src/engine/context/lock.rs", "use super::core::Core;"),
-        ("src/engine/bulk.rs", "use crate::{proto, transport, job, wire, dgsp, base, abi, error, config};"),
-        ("src/engine/transfer/send.rs", "use super::super::context::Held; pub(crate) fn f() {}"),
-        ("src/engine/progress/wait.rs", "use crate::engine::{context::Held, plan, transfer::send};"),
-        ("src/report/look.rs", "use crate::engine::context::Held;"),
-        ("src/job/mod.rs", "use rustix::net::socketpair; use std::os::unix::net::UnixStream;"),
-        ("src/transport/shm/remote.rs", "fn f() { unsafe { libc::process_vm_readv(0) } }"),
-        ("src/job/join/shared_memory.rs", "use crate::transport::shm::Own;"),
-        ("src/error.rs", "use crate::abi; use crate::base::rng::Rng; use crate::config::table;"),
-        (
-            "src/base/mod.rs",
-            "//! See [`crate::engine`].\n/* crate::api /* crate::api */ */ const X: &str = \"crate::api\";",
-        ),
-        (
-            "src/base/mod.rs",
-            "const X: &str = r#\"\" crate::api \"#; const Y: char = '\"'; fn f<'a>() {} const Z: u8 = b'\\'';",
-        ),
-        (
-            "src/base/mod.rs",
-            "#[cfg(test)] #[path = \"x.rs\"] mod tests { use crate::api::fence; fn f(x: [u8; 2]) {} }",
-        ),
-    ];
-    for (file, text) in fine {
-        assert_eq!(judged(file, text, core_rules), Vec::<String>::new(), "{text}");
-    }
-    let after = "#[cfg(test)] use crate::api::{fence, check}; fn f() { let a = super::wire::frame::X; }";
-    let found = judged("src/base/mod.rs", after, core_rules);
-    assert!(
-        found.len() == 1 && found[0].contains("crate::wire::frame::X"),
-        "after an item for tests: {found:?}"
-    );
-    let fine = "use openlapi::{abi::*, api::request, error::Result};";
-    assert!(judged("src/calls/put.rs", fine, capi_rules).is_empty());
-    assert!(judged("src/wrap/xfer.rs", "use openlapi::{abi::*, base::clock::ticks};", prof_rules).is_empty());
-}
-
-#[test]
-fn calls_of_a_method_are_found() {
-    let calls = |text: &str| Source::new("src/api/a.rs", &[], text).calls_of_method("core");
-    assert_eq!(calls("fn f() { held.core().ending = true;\n g(held\n.core()); }"), [1, 3]);
-    let others = "fn core() { core(); a.core; a.cores(); /* a.core() */ \"a.core()\"; } #[cfg(test)] fn g() { a.core() }";
-    assert!(calls(others).is_empty());
-}
-
-#[test]
-fn a_circle_is_found() {
-    let files = |texts: &[(&str, &str)]| -> Vec<Source> {
-        texts.iter().map(|(file, text)| Source::new(file, &module_of(file), text)).collect()
-    };
-    let [a, b, c] = ["src/engine/a.rs", "src/engine/b.rs", "src/engine/c.rs"];
-    let down = [(a, "use super::{b::X, c};"), (b, "use crate::engine::c::Y; use crate::wire::a;"), (c, "")];
-    assert_eq!(circles::circles(&files(&down)), Vec::<String>::new());
-    let two = files(&[(a, "use super::b;"), (b, "fn f() { crate::engine::a::g() }")]);
-    assert_eq!(circles::circles(&two), ["engine: a -> b -> a"]);
-    let root =
-        files(&[("src/a.rs", "use crate::b::X;"), ("src/b/mod.rs", ""), ("src/b/c.rs", "use crate::a;")]);
-    assert_eq!(circles::circles(&root), ["the crate: a -> b -> a"]);
-    let three = files(&[(a, "use super::c;"), (b, "use super::a;"), (c, "use super::b;")]);
-    assert_eq!(circles::circles(&three), ["engine: a -> c -> b -> a"]);
-    // A file of a folder represents the folder, and code for tests alone does not count.
-    let deep = files(&[
-        (a, "use super::d;"),
-        ("src/engine/d/mod.rs", ""),
-        ("src/engine/d/e.rs", "use super::super::a;"),
-    ]);
-    assert_eq!(circles::circles(&deep), ["engine: a -> d -> a"]);
-    let tests = files(&[(a, "use super::b;"), (b, "#[cfg(test)] use super::a;")]);
-    assert!(circles::circles(&tests).is_empty());
-}
-
-#[test]
-fn a_clock_of_the_system_is_found() {
-    let texts = [
-        "fn f() { let now = std::time::Instant::now(); }",
-        "use std::time::Instant; fn f() { held.unlocked(Instant::now); }",
-        "fn f() { std::thread::sleep(TIME) }",
-        "use std::thread::yield_now;",
-    ];
-    for text in texts {
-        assert_eq!(judged("src/engine/progress/wait.rs", text, clock_rules).len(), 1, "{text}");
-        assert_eq!(judged(CLOCK, text, clock_rules), Vec::<String>::new());
-    }
-    assert_eq!(
-        judged("src/engine/progress/wait.rs", "use crate::base::clock::sleep;", clock_rules),
-        Vec::<String>::new()
-    );
 }

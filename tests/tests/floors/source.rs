@@ -1,6 +1,7 @@
 //! The files of a crate, and the paths in them.
 
 use crate::tokens::{Token, is_name, tokens, without_tests};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,12 @@ impl Source {
         let call = [".", name, "("];
         let calls = self.tokens.windows(3).filter(|three| three.iter().map(|token| &token.text).eq(call));
         calls.map(|three| three[1].line).collect()
+    }
+
+    /// Where these names stand.
+    pub fn names_among(&self, names: &BTreeSet<String>) -> Vec<(usize, String)> {
+        let found = self.tokens.iter().filter(|token| names.contains(&token.text));
+        found.map(|token| (token.line, token.text.clone())).collect()
     }
 
     /// Every path, those in groups one by one.

@@ -20,6 +20,7 @@ const FOLDERS: &[&str] = &[
     "packaging",
     "prof",
     "python",
+    "runtime",
     "samples",
     "src",
     "tests",

@@ -116,7 +116,7 @@ fn print_json(value: &impl serde::Serialize, status: ExitCode) -> ExitCode {
 
 /// Makes the key file, and says where it is.
 fn make_key() -> ExitCode {
-    let Some(path) = key_file::path(&openlapi::config::process_env) else {
+    let Some(path) = key_file::path(&openlapi_runtime::environment::process_env) else {
         eprintln!("lapi_info: this user has no home directory");
         return ExitCode::FAILURE;
     };

@@ -1,7 +1,7 @@
 //! This process's place in a job, as LAPI_Init would find it.
 
-use openlapi::config::process_env;
 use openlapi::job::{Identity, exchange};
+use openlapi_runtime::environment::process_env;
 
 use super::report::Place;
 

@@ -20,7 +20,7 @@ use super::report::{Check, PassedOver, Place, Transport};
 
 /// All of them. A job of one task needs none.
 pub(super) fn all(place: Option<&Place>, problems: &mut Vec<String>) -> Vec<Transport> {
-    let config = Config::of_process().ok();
+    let config = openlapi_runtime::environment::config().ok();
     let shared = shared_memory(config.as_ref());
     let one_machine =
         place.is_some_and(|place| place.tasks > 1 && place.tasks_on_this_machine == place.tasks);

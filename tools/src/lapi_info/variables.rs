@@ -1,8 +1,8 @@
 //! Every environment variable of the library with its value, and misspelt names.
 
-use openlapi::config::files::files;
 use openlapi::config::{self, Origin, VARIABLES};
 use openlapi::error;
+use openlapi_runtime::environment::files;
 
 use super::report::{File, Refused, Unknown, Variable};
 use crate::poe;
@@ -10,11 +10,11 @@ use crate::spelling::{misspelt, nearest, unknown_in_file};
 
 /// The library's own table, with the values of the environment.
 pub(super) fn all(problems: &mut Vec<String>) -> Vec<Variable> {
-    let settings = config::settings_of_process();
+    let settings = openlapi_runtime::environment::settings();
     let refused: Vec<String> =
         settings.iter().filter_map(|it| Some(it.refused.as_ref()?.to_string())).collect();
     // Values that contradict each other.
-    let together = config::Config::of_process().err().filter(|_| refused.is_empty());
+    let together = openlapi_runtime::environment::config().err().filter(|_| refused.is_empty());
     problems.extend(refused);
     problems.extend(together.map(|error| error.to_string()));
     let described = |(variable, setting): (&'static config::Variable, config::Setting)| Variable {

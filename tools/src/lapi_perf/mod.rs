@@ -24,8 +24,8 @@ use std::process::ExitCode;
 
 use openlapi::abi::{ERROR_CHK, INTERRUPT_SET};
 use openlapi::base::patient;
-use openlapi::config::process_env;
 use openlapi::job::Identity;
+use openlapi_runtime::environment::process_env;
 
 use compare::{Comparison, differs, nearer};
 use error::{Failure, Result};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use openlapi::base::ranges::tasks_named;
-use openlapi::report::lines::with_lines;
+use openlapi_runtime::report::lines::with_lines;
 
 use super::job::{Source, shown};
 use crate::poe::viewers::{Job, Task};

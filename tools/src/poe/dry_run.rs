@@ -80,7 +80,8 @@ fn job(settings: &Settings, commands: &[Command], hosts: Option<&[String]>) -> R
         let name = name.into_string().ok().filter(|name| is_setting(name))?;
         Some((name, value.to_string_lossy().into_owned()))
     });
-    let of_files = files::files().lines().map(|line| (line.name.clone(), line.value.clone()));
+    let of_files =
+        openlapi_runtime::environment::files().lines().map(|line| (line.name.clone(), line.value.clone()));
     for (name, value) in inherited.chain(of_files) {
         if common.iter().all(|(known, _)| *known != name) {
             common.push((name, value));

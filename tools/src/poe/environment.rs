@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 
-use openlapi::config::{files, process_env};
+use openlapi::config::files;
+use openlapi_runtime::environment::process_env;
 
 use super::error::Error;
 use super::folder;
@@ -68,7 +69,7 @@ impl Environment {
             set(NO_TIMEOUT, "yes".to_owned());
         }
         // Those of the tasks' machines do not count.
-        set(files::READ, files::files().pack());
+        set(files::READ, openlapi_runtime::environment::files().pack());
         for export in settings.exports() {
             if let Some((name, value)) = export.resolve()? {
                 set(name, value);

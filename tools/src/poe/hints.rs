@@ -9,7 +9,7 @@ use super::exports::Export;
 use super::options::{Setting, flags, known_variables};
 use super::settings::Settings;
 use crate::spelling;
-use openlapi::config::files::files;
+use openlapi_runtime::environment::files;
 
 /// Flags of other launchers, and those of `poe` for the same.
 const OTHERS: &[(&[&str], &str)] = &[

@@ -72,7 +72,7 @@ use commands::Commands;
 use error::Error;
 use inherited::Inherited;
 use openlapi::base::patient;
-use openlapi::config::files::files;
+use openlapi_runtime::environment::files;
 use profile::Profile;
 use settings::Settings;
 use signals::Signals;

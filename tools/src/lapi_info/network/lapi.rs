@@ -7,11 +7,12 @@ use std::sync::Arc;
 use openlapi::abi::{LAPI_GET_XFER, LAPI_PUT_XFER};
 use openlapi::abi::{QUERY_SHM_TASKS, lapi_cntr_t, lapi_get_t, lapi_info_t, lapi_put_t};
 use openlapi::api::env::{self, Value};
-use openlapi::api::init::{self, Request};
-use openlapi::api::{Context, address, fence, progress, put_get, request};
-use openlapi::config::process_env;
+use openlapi::api::{Context, address, fence, progress, put_get};
 use openlapi::error::{Error, Result};
 use openlapi::job::Identity;
+use openlapi_runtime::environment::process_env;
+use openlapi_runtime::init::{self, Request};
+use openlapi_runtime::request;
 
 /// The handle of the only context; messages show it.
 const HANDLE: u32 = 1;

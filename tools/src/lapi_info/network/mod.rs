@@ -11,7 +11,7 @@ mod text;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use openlapi::config::{Config, Euilib};
+use openlapi::config::Euilib;
 use openlapi::error::Result;
 use openlapi::job::host::Host;
 use openlapi::job::network_preferences;
@@ -98,7 +98,7 @@ fn check() -> Result<Option<Findings>> {
     let (me, tasks, networks) = (lapi.me, lapi.tasks, lapi.networks()?);
     lapi.close()?;
     let provider = || {
-        let config = Config::of_process().ok()?;
+        let config = openlapi_runtime::environment::config().ok()?;
         if config.euilib == Some(Euilib::Ip) {
             return Some("udp".to_owned());
         }

@@ -44,7 +44,7 @@ use std::time::{Duration, Instant};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, setsid};
-use openlapi::config::process_env;
+use openlapi_runtime::environment::process_env;
 
 use super::commands::Command;
 use super::environment::Environment;

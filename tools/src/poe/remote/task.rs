@@ -15,8 +15,8 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
 use nix::unistd::gethostname;
-use openlapi::config::files::files;
 use openlapi::wire::board::Word;
+use openlapi_runtime::environment::files;
 
 use super::super::affinity;
 use super::super::bindings;

@@ -25,8 +25,8 @@ use nix::libc;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use nix::sys::stat::fstat;
-use openlapi::report::lines::with_lines;
 use openlapi::wire::launcher::{Cause, FromLauncher, How, Report, Stage};
+use openlapi_runtime::report::lines::with_lines;
 
 use super::error::Error;
 use board::Board;
@@ -90,8 +90,10 @@ impl HandOver {
 
 /// The signal that asks for a report, when it is one that `poe` passes on.
 pub(super) fn signal() -> Option<Signal> {
-    let asked =
-        openlapi::config::process_env("LAPI_REPORT_SIGNAL").unwrap_or_default().trim().to_ascii_uppercase();
+    let asked = openlapi_runtime::environment::process_env("LAPI_REPORT_SIGNAL")
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_uppercase();
     let asked = if asked.is_empty() { "USR2" } else { asked.strip_prefix("SIG").unwrap_or(&asked) };
     [("USR1", Signal::SIGUSR1), ("USR2", Signal::SIGUSR2)]
         .into_iter()

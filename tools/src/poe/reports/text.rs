@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use openlapi::config;
 use openlapi::wire::launcher::{Cause, Report};
 
 use openlapi::base::ranges::tasks_named;
@@ -57,7 +56,7 @@ fn state_name(state: char) -> &'static str {
 
 /// After how long without progress the library reports a stall.
 fn stall_seconds() -> u32 {
-    config::Config::of_process().map_or(300, |config| config.stall_seconds)
+    openlapi_runtime::environment::config().map_or(300, |config| config.stall_seconds)
 }
 
 /// The whole report. `complete`: the details of every task, however many are in one state.

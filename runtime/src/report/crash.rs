@@ -13,13 +13,13 @@ mod place;
 mod registers;
 mod stack;
 
-use crate::base::loader::stay_loaded;
-use crate::engine::context::active_handler::{Activity, State};
 use crate::report::thread;
-use crate::transport::Inbound;
-use crate::wire::packet::{Head, RMW_WIDE};
 use libc::{c_int, c_void, siginfo_t};
 use line::Line;
+use openlapi::base::loader::stay_loaded;
+use openlapi::engine::context::active_handler::{Activity, State};
+use openlapi::transport::Inbound;
+use openlapi::wire::packet::{Head, RMW_WIDE};
 use registers::Registers;
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
@@ -69,7 +69,7 @@ pub fn install() {
             libc::sigaction(signal, &ours, ptr::null_mut());
         }
     }
-    stay_loaded(on_fault as *const c_void);
+    stay_loaded(on_fault as *const () as usize);
 }
 
 /// Libraries whose handlers do nothing but write a backtrace and end the process: those of

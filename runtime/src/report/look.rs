@@ -1,8 +1,8 @@
 //! Handlers that do not return, found without any lock.
 
-use crate::base::clock::{moment, since};
-use crate::engine::context::Context;
-use crate::engine::context::active_handler::Run;
+use openlapi::base::clock::{moment, since};
+use openlapi::engine::context::Context;
+use openlapi::engine::context::active_handler::Run;
 use std::sync::Weak;
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! What the events of a context mean in a program of LAPI: the program's error handler is called,
 //! and without one the process ends.
 
-use crate::abi::LAPI_err_hndlr_p;
-use crate::engine::context::Context;
-use crate::engine::context::events::{Events, Failure};
+use crate::console;
 use crate::report::bell::{self, Cause};
-use crate::report::{console, thread};
+use crate::report::thread;
+use openlapi::abi::LAPI_err_hndlr_p;
+use openlapi::api::{Context, Events, Failure};
 
 /// The exit status of a task that a failure ends: one of 128 and above makes the launcher end the
 /// job.

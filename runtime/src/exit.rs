@@ -1,8 +1,7 @@
 //! What must be done when the process exits and has not called LAPI_Term.
 
-use crate::base::at_exit::{Registered, run};
-use crate::engine::context::Context;
-use crate::engine::progress::closing;
+use crate::at_exit::{Registered, run};
+use openlapi::api::{Context, session};
 
 static SENDS: Registered = Registered::by_none();
 
@@ -14,6 +13,6 @@ pub fn prepare(function: extern "C" fn()) {
 /// Sends what waits in a context of this process.
 pub fn leave(context: &Context) {
     if SENDS.is_this_process() {
-        closing::leave(context);
+        session::leave(context);
     }
 }

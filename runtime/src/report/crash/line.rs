@@ -12,7 +12,7 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new() -> Self {
         let mut line = Self { bytes: [0; 1024], length: 0 };
-        let _ = match crate::report::console::task() {
+        let _ = match crate::console::task() {
             Some(task) => write!(line, "LAPI: task {task}: "),
             None => write!(line, "LAPI: "),
         };

@@ -4,11 +4,10 @@
 //!
 //! Locks of a context need no care: nothing in the child refers to that context any more.
 
-use super::link;
-use crate::base::{asymmetric_barrier, known_threads, thread};
-use crate::dgsp::registry;
-use crate::job::connect;
-use crate::report;
+use crate::{console, link, report};
+use openlapi::base::{asymmetric_barrier, known_threads, thread};
+use openlapi::dgsp::registry;
+use openlapi::job::connect;
 
 /// Before the fork, in the thread that forks.
 pub fn before() {
@@ -35,5 +34,5 @@ pub fn in_child() {
     report::thread::forget_in_child();
     link::forget_in_child();
     // The child is not a task until it opens a context of its own.
-    report::console::set_task(None);
+    console::set_task(None);
 }

@@ -5,19 +5,19 @@
 //! A child of fork has no such thread, and forgets all of it; the memory of the parent's state
 //! stays allocated, unchanged.
 
-use crate::base::known_threads::note_thread;
-use crate::base::poll::await_readable;
-use crate::base::sync::Mutex;
-use crate::base::thread::{self, Thread, ThreadConfig};
-use crate::engine::context::Context;
-use crate::job::Link;
-use crate::job::ended::Ends;
-use crate::job::reporter::LauncherSocket;
 use crate::report::bell::{self, Bell, Cause};
 use crate::report::look::{OpenContext, look};
 use crate::report::message::{Summary, print};
-use crate::transport::Task;
-use crate::wire::launcher::{self, FromLauncher, FromTask};
+use openlapi::base::known_threads::note_thread;
+use openlapi::base::poll::await_readable;
+use openlapi::base::sync::Mutex;
+use openlapi::base::thread::{self, Thread, ThreadConfig};
+use openlapi::engine::context::Context;
+use openlapi::job::Link;
+use openlapi::job::ended::Ends;
+use openlapi::job::reporter::LauncherSocket;
+use openlapi::transport::Task;
+use openlapi::wire::launcher::{self, FromLauncher, FromTask};
 use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::sync::Arc;

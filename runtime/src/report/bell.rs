@@ -6,8 +6,8 @@
 //! written to. All is atomic, because a signal may come in the middle of anything, and because a
 //! child of fork must be able to forget it.
 
-use crate::base::loader::stay_loaded;
 use libc::c_int;
+use openlapi::base::loader::stay_loaded;
 use rustix::fs::fstat;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::mem::{self, ManuallyDrop};
@@ -138,7 +138,7 @@ pub fn install_handler(signal: c_int) {
         if libc::sigaction(signal, ptr::null(), &mut now) != 0 || now.sa_sigaction != libc::SIG_DFL {
             return;
         }
-        stay_loaded(on_signal as *const libc::c_void);
+        stay_loaded(on_signal as *const () as usize);
         let mut ours: libc::sigaction = mem::zeroed();
         ours.sa_sigaction = on_signal as *const () as usize;
         ours.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;

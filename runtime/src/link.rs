@@ -1,8 +1,8 @@
 //! The link of this process with its launcher: a program of LAPI is one task.
 
-use crate::base::at_exit::{Registered, run};
-use crate::config;
-use crate::job::Link;
+use crate::at_exit::{Registered, run};
+use crate::environment::process_env;
+use openlapi::job::Link;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -17,7 +17,7 @@ static ENDS: Registered = Registered::by_none();
 pub fn link() -> &'static Link {
     let mut found = LINK.load(Ordering::Acquire);
     if found.is_null() {
-        let new = Box::into_raw(Box::new(Link::new(config::process_env)));
+        let new = Box::into_raw(Box::new(Link::new(process_env)));
         match LINK.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => found = new,
             Err(theirs) => {

@@ -1,17 +1,19 @@
 //! LAPI_Init and LAPI_Term.
 
-use super::diagnostics;
-use super::events::LapiEvents;
-use super::link::{self, link};
-use super::session::{self, Settings};
-use super::udp::Extension;
-use crate::abi::*;
-use crate::base::thread::ThreadConfig;
-use crate::config::{self, Config};
-use crate::engine::context::Context;
-use crate::error::{Log, Result};
-use crate::job::{Identity, Listing};
-use crate::report::{self, console, thread::ReportConfig};
+use crate::console;
+use crate::diagnostics;
+use crate::environment::{self, process_env};
+use crate::events::LapiEvents;
+use crate::link::{self, link};
+use crate::report::{self, thread::ReportConfig};
+use crate::udp::Extension;
+use openlapi::abi::*;
+use openlapi::api::Context;
+use openlapi::api::session::{self, Settings};
+use openlapi::base::thread::ThreadConfig;
+use openlapi::config::{self, Config};
+use openlapi::error::{Log, Result};
+use openlapi::job::{Identity, Listing};
 use std::sync::Arc;
 
 /// What the program gives to LAPI_Init, copied out of lapi_info_t.
@@ -65,7 +67,7 @@ impl Request {
 /// As the man page says; the detail names variable, task or limit.
 pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     let identity = identify();
-    let config = Config::of_process()?;
+    let config = environment::config()?;
     let identity = identity?;
     if config.info_level >= 1 && identity.task == 0 {
         warn_of_misspelt_variables();
@@ -132,17 +134,16 @@ pub fn term(context: &Context) -> Result<()> {
 
 /// The task that this process is, by its environment; messages name it from now on.
 pub fn identify() -> Result<Identity> {
-    let identity = Identity::from_env(&config::process_env)?;
+    let identity = Identity::from_env(&process_env)?;
     console::set_task(Some(identity.task));
     Ok(identity)
 }
 
 fn warn_of_misspelt_variables() {
-    for fault in &config::files::files().faults {
+    for fault in &environment::files().faults {
         console::log(format_args!("attention: {fault}"));
     }
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for (name, known) in config::misspelt_names(names) {
+    for (name, known) in config::misspelt_names(environment::names()) {
         console::log(format_args!(
             "attention: the environment variable {name} has no effect; did you mean {known}?"
         ));

@@ -6,6 +6,7 @@
 //! signal handler.
 
 use libc::{c_char, c_int};
+use openlapi::base::call_stack::MARK;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fmt::{self, Write as _};
@@ -230,19 +231,11 @@ impl<const N: usize> fmt::Write for Text<N> {
     }
 }
 
-/// Begins the mark of a place in a report: `‹FILE+0x12›`, with the address as the file has it.
-const OPEN: char = '\u{2039}';
-/// Ends it.
-const CLOSE: char = '\u{203a}';
-
-/// The mark of a place, which [`with_lines`] replaces.
-pub fn mark(file: &str, address: usize) -> String {
-    format!("{OPEN}{file}+{address:#x}{CLOSE}")
-}
-
 /// A text with its marks replaced: `main at dead.c:34`, or what is known. For one process that does
 /// so for the reports of all tasks.
 pub fn with_lines(text: &str) -> String {
+    const OPEN: char = MARK.0;
+    const CLOSE: char = MARK.1;
     let marks = || text.split(OPEN).skip(1).filter_map(|rest| Some(rest.split_once(CLOSE)?.0));
     let mut names: BTreeMap<&str, String> = marks().map(|mark| (mark, mark.to_owned())).collect();
     let all: Vec<&str> = names.keys().copied().collect();
@@ -284,6 +277,7 @@ pub fn with_lines(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use openlapi::base::call_stack::mark;
 
     #[test]
     fn a_question_that_nobody_answers_has_no_names() {

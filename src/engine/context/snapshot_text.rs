@@ -1,14 +1,38 @@
-//! A report as text: a few clauses about what the task does, for a summary, and the complete text.
+//! A snapshot of a context as text: a few clauses about what the task does, for a summary, and the
+//! complete text.
 
-use super::lines::mark;
-use super::{Handlers, Locked};
-use crate::base::call_stack::{CodeLocation, call_of_program};
+use crate::base::call_stack::{CodeLocation, call_of_program, mark};
 use crate::base::clock::since;
 use crate::base::known_threads::thread_number;
+use crate::engine::context::active_handler::Run;
+use crate::engine::context::completion_queue::RunningHandler;
 use crate::engine::context::snapshot::{Few, LISTED, Operation, Peer, PendingKind, Snapshot, Wait};
 use crate::transport::{PeerState, Task};
 use std::fmt::Write as _;
 use std::time::Duration;
+
+/// Why a context's lock cannot be taken.
+#[derive(Clone, Debug)]
+pub struct Locked {
+    /// The thread that holds it (see [`crate::base::known_threads::this_thread`]); 0: one
+    /// after another.
+    pub owner: usize,
+    /// The handler that runs in it.
+    pub run: Option<Run>,
+    /// The program holds it by itself (the manual's chapter 12).
+    pub by_program: bool,
+    /// For how long at least this has been the case.
+    pub at_least: Duration,
+}
+
+/// Completion handlers of a context.
+#[derive(Clone, Debug)]
+pub struct Handlers {
+    /// How many are queued.
+    pub queued: usize,
+    /// Those that run.
+    pub running: Vec<RunningHandler>,
+}
 
 /// How a thread is named: by the system's number and its name, or by its address when
 /// these are unknown.
@@ -295,7 +319,6 @@ impl Handlers {
 mod tests {
     use super::*;
     use crate::base::known_threads::{note_thread, this_thread};
-    use crate::engine::context::active_handler::Run;
 
     #[test]
     fn lists_of_tasks_are_cut() {

@@ -1,6 +1,6 @@
 //! Waiting for a debugger (MP_ATTACH).
 
-use crate::base::clock;
+use openlapi::base::clock;
 use rustix::process::{PTracer, set_ptracer};
 use std::time::Duration;
 
@@ -12,9 +12,7 @@ pub fn wait_for_debugger() {
     let _ = set_ptracer(PTracer::Any);
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let pid = std::process::id();
-    crate::report::console::log(format_args!(
-        "LAPI_Init waits for a debugger (MP_ATTACH): gdb -p {pid}, on {host}"
-    ));
+    crate::console::log(format_args!("LAPI_Init waits for a debugger (MP_ATTACH): gdb -p {pid}, on {host}"));
     while !is_traced() {
         clock::sleep(LOOK);
     }

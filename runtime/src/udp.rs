@@ -1,24 +1,24 @@
 //! The addresses that a program without a launcher gives: `lapi_extend_t` of LAPI_Init, and
 //! LAPI_ADD_UDP_DEST_PORT and LAPI_ADD_UDP_DEST_EXT of LAPI_Util.
 
-use super::check;
-use crate::abi::{
+use libc::{c_int, sockaddr_storage};
+use openlapi::abi::{
     LAPI_ADD_UDP_DEST_EXT, LAPI_ERR_TGT, LAPI_ERR_UDP_PORT_INFO, LAPI_ERR_USER_UDP_HNDLR_FAIL,
     LAPI_ERR_UTIL_CMD, lapi_add_udp_port_t, lapi_extend_t, lapi_handle_t, lapi_udp_t, lapi_udpinfo_t,
     udp_init_ext_hndlr, udp_init_hndlr,
 };
-use crate::engine::context::Held;
-use crate::error::{Error, Result};
-use crate::job::addresses::Address;
-use crate::job::{Identity, Listing, Way};
-use libc::{c_int, sockaddr_storage};
+use openlapi::api::check;
+use openlapi::engine::context::Held;
+use openlapi::error::{Error, Result};
+use openlapi::job::addresses::Address;
+use openlapi::job::{Identity, Listing, Way};
 
 /// `lapi_extend_t` of the program.
 ///
 /// Programs may leave what is behind num_udp_addr uninitialised, or have a shorter structure. What
 /// is behind it is read when udp_hndlr and add_udp_addrs are null, and num_udp_addr has an address
 /// for each task: it can only be about add_udp_ext_addrs and udp_ext_hndlr then.
-pub(super) struct Extension {
+pub(crate) struct Extension {
     structure: *const lapi_extend_t,
     handle: lapi_handle_t,
     instance: usize,
@@ -31,7 +31,7 @@ impl Extension {
     /// # Safety
     /// `structure` must be null or the program's, as the man page of LAPI_Init wants it, as long
     /// as this lives.
-    pub(super) unsafe fn new(
+    pub(crate) unsafe fn new(
         structure: *const lapi_extend_t,
         handle: lapi_handle_t,
         instance: usize,

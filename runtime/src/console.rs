@@ -34,3 +34,19 @@ pub fn log(line: Arguments<'_>) {
         }
     }
 }
+
+/// Writes to C's stdout, after what the program has printed before, and in one piece so that the
+/// lines of several tasks stay together.
+pub fn print(text: &str) {
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+    }
+    // SAFETY: the C library's stream, which is locked for each call; the text is readable. Nothing
+    // can be done about a stream that fails.
+    unsafe {
+        // What the program has buffered goes first; the lines are then written with one call.
+        libc::fflush(stdout);
+        libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout);
+        libc::fflush(stdout);
+    }
+}

@@ -1,11 +1,11 @@
 //! What a task reports about itself with MP_INFOLEVEL 3 and above: where it runs and how it waits,
 //! when it opens a context, and what it has moved and how, when it closes the context.
 
-use crate::api::Context;
-use crate::base::machine::processors;
-use crate::base::ranges::ranges;
-use crate::config::{Config, ShmBulk};
-use crate::report::console::log;
+use crate::console::log;
+use openlapi::api::Context;
+use openlapi::base::machine::processors;
+use openlapi::base::ranges::ranges;
+use openlapi::config::{Config, ShmBulk};
 use rustix::process::{Resource, getpid, getrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
 

@@ -1,6 +1,6 @@
 //! Functions that run when the process ends by `exit`, or by returning from `main`.
 
-use crate::base::sync::{AtomicU32, Ordering};
+use openlapi::base::sync::{AtomicU32, Ordering};
 
 /// Runs a function when this process exits. In a forked child the function asks `registered`, which
 /// is the function's own; it runs once however often it was asked for.

@@ -1,17 +1,14 @@
 //! Requests: what the engine is asked for, made from C's structures. A call that has a structure in
 //! LAPI_Xfer makes its request from that structure too.
 
-use super::dgsp::DgspMessage;
-use super::rmw;
-use super::vector::{GetRequest, Pair, PutRequest};
-use crate::abi::*;
-use crate::base::bytes::Piece;
-use crate::dgsp::vector::Vector;
-pub use crate::engine::context::request::{Get, Message, PlainMessage, PlainPut, Put};
-use crate::engine::context::request::{Hint, Places};
-use crate::proto::content::Content;
-use crate::proto::outbox::SendDone;
 use libc::{c_int, c_uint, c_ulong, c_void};
+use openlapi::abi::*;
+use openlapi::api::dgsp::DgspMessage;
+pub use openlapi::api::request::{Get, Message, PlainMessage, PlainPut, Put};
+use openlapi::api::request::{Hint, Places};
+use openlapi::api::rmw;
+use openlapi::api::vector::{GetRequest, Pair, PutRequest, Vector};
+use openlapi::api::{Content, Piece, SendDone};
 
 /// Of LAPI_Put.
 #[inline]

@@ -1,7 +1,7 @@
 //! Calls of the manual that are not implemented: they return an error that states this.
 
-use crate::abi::{LAPI_ERR_UTIL_CMD, LAPI_ERR_XFER_CMD};
-use crate::error::Error;
+use openlapi::abi::{LAPI_ERR_UTIL_CMD, LAPI_ERR_XFER_CMD};
+use openlapi::error::Error;
 
 /// A kind of LAPI_Xfer that is not implemented, or that does not exist.
 pub fn transfer(kind: u32) -> Error {
