@@ -16,6 +16,7 @@ pub mod counter;
 pub mod counter_status;
 pub mod direct_copy;
 pub mod events;
+mod failure;
 pub mod holds;
 pub mod incoming;
 pub mod lock;
@@ -31,10 +32,8 @@ pub mod snapshot_text;
 pub mod statistics;
 pub mod waiters;
 
-use crate::abi::{
-    LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
-};
-use crate::base::clock::{self, elapsed};
+use crate::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_handle_t};
+use crate::base::clock;
 use crate::base::known_threads::this_thread;
 use crate::base::parking::Parking;
 use crate::engine::context::active_handler::{Activity, State};
@@ -42,12 +41,11 @@ pub use crate::engine::context::addresses::ADDRESS_TABLE;
 use crate::engine::context::completion_queue::Completions;
 use crate::engine::context::conditions::Conditions;
 pub use crate::engine::context::core::Core;
-use crate::engine::context::events::Failure;
 use crate::engine::context::lock::{Hold, OwnedLock};
 use crate::engine::context::notifier::Notifier;
 use crate::engine::context::settings::{Options, Settings};
 use crate::error::{Error, Result};
-use crate::transport::{Task, Transport, Want};
+use crate::transport::{Transport, Want};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -242,20 +240,6 @@ impl Context {
     /// Whether it is the program that holds the lock, outside of any call.
     pub fn lock_is_programs(&self) -> bool {
         self.lock.by_program()
-    }
-
-    /// Reports a failure that no call can return to whoever has opened the session (the manual's
-    /// chapter 5, error handler). The lock is never held meanwhile, not even the program's or that
-    /// of a handler which has made the call.
-    pub fn report(&self, held: &mut Held<'_>, kind: lapi_err_t, src: Task, error: &Error) {
-        let options = &held.core().options;
-        let (task, events) = (options.me, options.events.clone());
-        let failure = Failure { error, kind, task, source: src };
-        if events.ends_by(&failure) {
-            last_notices(held.core());
-            return held.core().end();
-        }
-        held.without_lock(|| events.failed(self, &failure));
     }
 
     /// MP_INFOLEVEL, as it was when the context was opened.
@@ -501,20 +485,5 @@ fn wake_sleepers(context: &Context, core: &mut Core) {
     }
     if core.waiters.parked != 0 {
         context.parking.wake_all();
-    }
-}
-
-/// How long a task that ends because of an error serves its transport, at least and at most.
-const LAST_NOTICES: (Duration, Duration) = (Duration::from_millis(150), Duration::from_millis(400));
-
-/// The error may be the death of a task of which other hosts learn by this task only.
-fn last_notices(core: &mut Core) {
-    let start = clock::now();
-    while core.keeps_time
-        && (elapsed(start) < LAST_NOTICES.0
-            || core.transport.tally().outstanding != 0 && elapsed(start) < LAST_NOTICES.1)
-    {
-        core.transport.want(Want::Serve);
-        clock::sleep(Duration::from_millis(1));
     }
 }
