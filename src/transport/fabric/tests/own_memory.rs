@@ -279,6 +279,7 @@ fn rejoin(ends: &mut [FabricTransport]) {
         (0..2).all(|me| ends[me as usize].standing(1 - me).state == PeerState::Up)
     });
     await_that(ends, "one learns of the other", |ends| {
+        ends.iter_mut().for_each(|end| _ = end.rejoined());
         ends[1].want(Want::Attention(0));
         ends[0].standing_key(1).is_some()
     });

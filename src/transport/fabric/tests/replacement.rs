@@ -45,8 +45,8 @@ fn what_comes_after_a_peer_has_rejoined_is_named_after_that() {
     rejoins(&mut ends, hello(101, mine));
     let note = RailEvent::Note(0, [0; NOTE]);
     ends[1].note_event(note);
-    assert_eq!(ends[1].event(), None);
-    assert_eq!(ends[1].rejoined(), Some((0, NO_EPOCH)), "the rails' owner must know it");
+    let rejoined = Some(RailEvent::Rejoined(0, NO_EPOCH));
+    assert_eq!(ends[1].event(), rejoined, "the rails' owner must know it");
     assert_eq!(ends[1].event(), Some(note));
     // What is not named before they part is not named at all.
     ends[1].part(0);
