@@ -30,7 +30,7 @@ impl FabricTransport {
         self.linger(|end| {
             let passed = start.elapsed();
             let said = !end.has_pending() || passed > LINGER_FOR_WATCHER;
-            passed > LINGER || end.sends.under_way() == 0 && said
+            passed > LINGER || end.posting.under_way() == 0 && said
         });
         let known =
             |peer: &Option<Box<Peer>>| peer.as_ref().is_some_and(|peer| peer.is_up() && peer.has_met());
@@ -52,8 +52,7 @@ impl FabricTransport {
         });
         self.device.close_endpoint();
         self.accesses.withdraw_all(&mut self.device);
-        self.completed.clear();
-        self.queued.clear();
+        self.posting.close();
     }
 
     /// Makes progress until something is so.

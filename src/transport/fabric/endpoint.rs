@@ -3,14 +3,14 @@
 use super::contact::Peer;
 use super::ofi::{Device, Errno};
 use super::own::Wants;
+use super::posting::Posted;
 use super::remote::Accesses;
-use super::send::{SENDS, write};
-use super::{COPY, FabricTransport, INJECT, PUBLISHED_BEFORE, WINDOW};
+use super::send::SENDS;
+use super::{FabricTransport, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
-use crate::transport::parcel::bytes_of;
 use crate::transport::presence::Presence;
 use crate::transport::{
-    Door, Endpoint, Inbound, Limits, Look, Outgoing, Report, SendOutcome, Tally, Task, Ticket, Want,
+    Door, Endpoint, Inbound, Limits, Look, Outgoing, Report, SendOutcome, Tally, Task, Want,
 };
 use crate::wire::network::{FRAME, Frame, FrameKind};
 use std::time::{Duration, Instant};
@@ -43,28 +43,25 @@ impl Endpoint for FabricTransport {
             head_len: packet.head.len(),
             body_len: packet.body_len() as u32,
         };
-        if len <= self.inject && peer.queued == 0 {
+        if self.posting.injects(len) && peer.queued == 0 {
             // SAFETY: the caller's promise.
-            let words = unsafe { write(&mut self.scratch, &frame, packet, false) } / 8;
-            let bytes = bytes_of(&self.scratch[..words]);
-            match self.device.inject(bytes, address) {
+            match unsafe { self.posting.inject(&self.device, address, &frame, packet) } {
                 Ok(()) => {
                     peer.note_sent();
                     self.rest.note_packet();
                     return SendOutcome::Sent;
                 }
-                Err(errno) => return self.send_injected_later(task, words, errno),
+                Err((words, errno)) => return self.send_injected_later(task, words, errno),
             }
         }
-        if !self.sends.has_free() {
+        if !self.posting.has_free() {
             self.advance();
             if let Some(refusal) = self.refusal_without_buffer(task) {
                 return refusal;
             }
         }
-        let ticket = (self.lends && len > COPY && packet.lendable().is_some()).then(|| self.ticket());
         // SAFETY: the caller's promise.
-        let Some(slot) = (unsafe { self.sends.make(task, &frame, packet, ticket) }) else {
+        let Some((slot, ticket)) = (unsafe { self.posting.make(task, &frame, packet, len) }) else {
             return SendOutcome::NoRoom;
         };
         self.post_or_queue(task, slot).unwrap_or(ticket.map_or(SendOutcome::Sent, SendOutcome::Taken))
@@ -76,7 +73,7 @@ impl Endpoint for FabricTransport {
 
     #[inline]
     fn report(&mut self) -> Option<Report> {
-        if let Some((_, ticket)) = self.completed.pop_front() {
+        if let Some(ticket) = self.posting.next_report() {
             return Some(Report::Free(ticket));
         }
         let accesses = self.accesses.next_report();
@@ -89,17 +86,17 @@ impl Endpoint for FabricTransport {
 
     #[inline]
     fn recv(&mut self) -> Option<Inbound> {
-        assert!(self.out.is_none(), "the packet before has not been released");
-        if self.ready.is_empty() && !self.rests() {
+        assert!(!self.receiving.is_out(), "the packet before has not been released");
+        if !self.receiving.has_packets() && !self.rests() {
             self.advance();
         }
-        let arrived = self.ready.pop_front()?;
+        let packet = self.receiving.next()?;
         self.rest.note_packet();
-        if let Some(peer) = self.peers[arrived.src as usize].as_deref_mut() {
+        if let Some(peer) = self.peers[packet.src as usize].as_deref_mut() {
             peer.waiting = peer.waiting.saturating_sub(1);
             peer.progress += 1;
         }
-        Some(self.out.insert(arrived).inbound())
+        Some(packet)
     }
 
     fn may_receive(&mut self, _look: Look) -> bool {
@@ -119,9 +116,8 @@ impl Endpoint for FabricTransport {
 
     #[inline]
     fn release(&mut self, _packet: Inbound) {
-        let Some(arrived) = self.out.take() else { return };
-        let (src, tag) = (arrived.src, arrived.tag);
-        if self.buffers.release(&self.device, arrived) {
+        let Some((src, tag, gave)) = self.receiving.take_back_packet(&self.device) else { return };
+        if gave {
             self.notify();
         }
         let Some(peer) = self.peers[src as usize].as_deref_mut() else { return };
@@ -136,8 +132,8 @@ impl Endpoint for FabricTransport {
     }
 
     fn due(&self) -> Option<Instant> {
-        let waits =
-            !self.queued.is_empty() || self.has_pending() || self.sends.copies() != 0 || self.accesses.wait();
+        let posting = self.posting.waiting() != 0 || self.posting.has_copies();
+        let waits = posting || self.has_pending() || self.accesses.wait();
         let unwatched = self.armed && self.device.descriptor().is_none();
         if self.closed {
             return None;
@@ -147,8 +143,8 @@ impl Endpoint for FabricTransport {
     }
 
     fn tally(&self) -> Tally {
-        let waiting = self.queued.len() + self.completed.len() + self.pending.borrow().len();
-        let outstanding = if self.closed { 0 } else { (self.sends.under_way() + waiting) as u64 };
+        let outstanding = self.posting.outstanding() + self.pending.borrow().len();
+        let outstanding = if self.closed { 0 } else { outstanding as u64 };
         Tally { outstanding, refused: self.foreign, ..Tally::default() }
     }
 
@@ -172,18 +168,16 @@ impl FabricTransport {
     }
 
     fn hold(&mut self, task: Task, held: bool) {
-        let Self { peers, ready, .. } = self;
+        let Self { peers, receiving, .. } = self;
         let Some(peer) = peers[task as usize].as_deref_mut() else { return };
         let waits = peer.standing == Presence::Rejoining || peer.unnamed;
         if std::mem::replace(&mut peer.held, held) == held || waits {
             return;
         }
         if held {
-            for arrived in std::mem::take(ready) {
-                if arrived.src == task { peer.aside.push_back(arrived) } else { ready.push_back(arrived) }
-            }
+            receiving.set_aside(task, &mut peer.aside);
         } else {
-            ready.append(&mut peer.aside);
+            receiving.add_packets(&mut peer.aside);
         }
     }
 
@@ -192,10 +186,10 @@ impl FabricTransport {
     #[inline]
     fn rests(&mut self) -> bool {
         self.rest.take()
-            && self.queued.is_empty()
+            && self.posting.waiting() == 0
             && !self.has_pending()
             && !self.accesses.wait()
-            && self.sends.under_way() < SENDS / 2
+            && self.posting.under_way() < SENDS / 2
     }
 
     /// Why a packet to the peer is not accepted; at first contact its address is entered.
@@ -233,8 +227,7 @@ impl FabricTransport {
         if !self.peer(task).is_some_and(Peer::is_up) {
             return Some(SendOutcome::Gone);
         }
-        self.refused = !self.sends.has_free();
-        self.refused.then_some(SendOutcome::NoRoom)
+        self.posting.refuses().then_some(SendOutcome::NoRoom)
     }
 
     /// The endpoint has no room for a message that is complete, or the peer is lost.
@@ -247,11 +240,7 @@ impl FabricTransport {
             return SendOutcome::Gone;
         }
         self.notify();
-        if !self.sends.has_free() {
-            self.refused = true;
-            return SendOutcome::NoRoom;
-        }
-        let Some(slot) = self.sends.make_of(task, &self.scratch[..words]) else { return SendOutcome::NoRoom };
+        let Some(slot) = self.posting.keep_injected(task, words) else { return SendOutcome::NoRoom };
         self.post_or_queue(task, slot).unwrap_or(SendOutcome::Sent)
     }
 
@@ -263,7 +252,7 @@ impl FabricTransport {
             self.notify();
             return Some(SendOutcome::Gone);
         }
-        self.inject = INJECT.min(self.device.info().inject_size());
+        self.posting.note_posted(&self.device);
         self.rest.note_packet();
         self.peer_mut(task)?.note_sent();
         None
@@ -275,20 +264,11 @@ impl FabricTransport {
     /// The peer cannot be reached: the message is dropped.
     fn post(&mut self, task: Task, slot: usize) -> Result<(), Errno> {
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return Ok(()) };
-        let posted = match peer.address {
-            Some(address) if peer.queued == 0 => self.sends.post(&self.device, address, slot),
-            _ => Err(Errno::AGAIN),
-        };
-        match posted {
-            Err(errno) if errno.is_again() => {
-                peer.queued += 1;
-                self.queued.push_back(slot);
-            }
-            Err(errno) => {
-                self.sends.end(slot);
-                return Err(errno);
-            }
-            Ok(()) => {}
+        let address = peer.address.filter(|_| peer.queued == 0);
+        match self.posting.post(&self.device, address, slot) {
+            Posted::Sent => {}
+            Posted::Queued => peer.queued += 1,
+            Posted::Failed(errno) => return Err(errno),
         }
         self.notify();
         Ok(())
@@ -304,7 +284,7 @@ impl FabricTransport {
         let deadline = Instant::now() + RECALL;
         let mut cut = false;
         while !self.device.is_closed() {
-            let reads = self.sends.recall(task);
+            let reads = self.posting.recall(task);
             if !end(&mut self.accesses, &mut self.device, task) && !reads {
                 break;
             }
@@ -320,7 +300,7 @@ impl FabricTransport {
             }
             std::thread::yield_now();
         }
-        self.completed.retain(|(to, _)| *to != task);
+        self.posting.forget_reports(task);
         self.recalling = false;
     }
 
@@ -328,7 +308,7 @@ impl FabricTransport {
     #[cold]
     pub(super) fn cut(&mut self, task: Task) {
         let accesses = self.accesses.of(task);
-        self.sends.of(task).chain(accesses).for_each(|slot| self.device.cancel(slot));
+        self.posting.of(task).chain(accesses).for_each(|slot| self.device.cancel(slot));
         let Self { peers, device, .. } = self;
         if let Some(peer) = peers[task as usize].as_deref_mut() {
             peer.address = peer.address.take().and_then(|address| {
@@ -343,10 +323,5 @@ impl FabricTransport {
     pub(super) fn post_own(&mut self, task: Task, slot: usize) {
         // One that is lost is noticed by the next packet.
         let _ = self.post(task, slot);
-    }
-
-    fn ticket(&mut self) -> Ticket {
-        self.next_ticket += 1;
-        Ticket(self.next_ticket)
     }
 }

@@ -20,6 +20,7 @@ mod ofi;
 mod own;
 mod own_memory;
 mod peer;
+mod posting;
 mod progress;
 mod provider;
 mod rail;
@@ -30,7 +31,7 @@ mod single;
 mod wakeup;
 mod workarounds;
 
-use super::{Limits, Task, Ticket};
+use super::{Limits, Task};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::process::Process;
 use crate::error::{Error, Result};
@@ -42,10 +43,11 @@ use crate::wire::network::FRAME;
 use contact::Peer;
 use control::ControlKey;
 use deaths::Watch;
-use ofi::{Device, Errno, Info, Slot};
-use receive::{Arrived, BUFFERS, Buffers};
+use ofi::{Device, Errno, Info};
+use posting::Posting;
+use receive::{BUFFERS, Receiving};
 use remote::{Accesses, CHUNKS};
-use send::{SENDS, Sends};
+use send::SENDS;
 use single::SINGLES;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -179,16 +181,10 @@ const PUBLISHED_BEFORE: usize = 20;
 pub struct FabricTransport {
     /// Closed before the memory that it uses: fields are dropped in order.
     device: Device,
-    sends: Sends,
-    buffers: Buffers,
+    posting: Posting,
+    receiving: Receiving,
     me: Task,
     limits: Limits,
-    /// Packets of up to this number of bytes are injected; none before one has been posted. The
-    /// first message that is posted makes a provider get its memory for those, which takes
-    /// `ofi_rxm` some 20 ms: that is to be the first packet, and not one in the middle of a stream.
-    inject: usize,
-    /// Messages are sent from the program's memory, when they are longer than [`COPY`].
-    lends: bool,
     /// What this task has published.
     published: Vec<u8>,
     /// The tag of frames at first contact.
@@ -199,14 +195,6 @@ pub struct FabricTransport {
     directory: Box<dyn Directory<Vec<u8>>>,
     accesses: Accesses,
     peers: Vec<Option<Box<Peer>>>,
-    /// Packets that have arrived, in the order of their arrival, but those of peers that are held.
-    ready: VecDeque<Arrived>,
-    /// The packet that was handed out and not released yet.
-    out: Option<Arrived>,
-    /// Messages that the endpoint had no room for, in order.
-    queued: VecDeque<Slot>,
-    /// Taken packets that have ended and were not reported yet.
-    completed: VecDeque<(Task, Ticket)>,
     /// Peers that have rejoined and were not named yet.
     back: VecDeque<(Task, u64)>,
     /// Peers to which messages of the transport's own are to be sent.
@@ -214,13 +202,8 @@ pub struct FabricTransport {
     /// Peers that have left, for which nothing must be under way any more.
     left: Vec<Task>,
     recalling: bool,
-    next_ticket: u64,
-    /// One message, while it is injected.
-    scratch: Box<[u64]>,
     /// Something has happened since the task was last armed that a sleeper waits for.
     noted: bool,
-    /// A packet was refused because all send buffers were in use.
-    refused: bool,
     rest: PollPause,
     armed: bool,
     closed: bool,
@@ -256,8 +239,8 @@ impl FabricTransport {
         let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("{provider}: {why}"));
         let memory = |errno: Errno| failed(format!("no memory for packets: {}", errno.text()));
         let longest = longest(device.info());
-        let buffers = Buffers::new(&mut device, longest).map_err(memory)?;
-        let sends = Sends::new(&mut device, BUFFERS, longest).map_err(memory)?;
+        let receiving = Receiving::new(&mut device, longest).map_err(memory)?;
+        let posting = Posting::new(&mut device, longest).map_err(memory)?;
         let sleeper = Sleeper::new().map_err(|reason| failed(format!("no event descriptor: {reason}")))?;
         let window = WINDOW as usize;
         let max_body = longest - FRAME - HEAD_MAX;
@@ -272,11 +255,9 @@ impl FabricTransport {
             receive_buffer: window * max_body,
         };
         Ok(Self {
-            inject: 0,
-            lends: device.info().gathers() && !device.info().registers(),
             device,
-            sends,
-            buffers,
+            posting,
+            receiving,
             me,
             limits,
             published,
@@ -286,18 +267,11 @@ impl FabricTransport {
             directory,
             accesses: Accesses::new(BUFFERS + SENDS),
             peers: std::iter::repeat_with(|| None).take(tasks as usize).collect(),
-            ready: VecDeque::new(),
-            out: None,
-            queued: VecDeque::new(),
-            completed: VecDeque::new(),
             back: VecDeque::new(),
             pending: RefCell::default(),
             left: Vec::new(),
             recalling: false,
-            next_ticket: 0,
-            scratch: vec![0; longest.div_ceil(8)].into_boxed_slice(),
             noted: false,
-            refused: false,
             rest: PollPause::default(),
             armed: false,
             closed: false,

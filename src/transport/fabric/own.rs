@@ -91,7 +91,7 @@ impl FabricTransport {
     fn send_rejoin(&mut self, task: Task) {
         let (me, tag) = (self.me, self.first_tag);
         let Some(peer) = self.peer(task).filter(|peer| peer.wants.get() & Wants::REJOIN != 0) else { return };
-        if peer.address.is_some() && !self.sends.has_free() {
+        if peer.address.is_some() && !self.posting.has_free() {
             return;
         }
         peer.wants.set(peer.wants.get() & !Wants::REJOIN);
@@ -112,7 +112,7 @@ impl FabricTransport {
             .chunks_exact(8)
             .map(|word| u64::from_ne_bytes(std::array::from_fn(|at| word[at])))
             .collect();
-        if let Some(slot) = self.sends.make_of(task, &words) {
+        if let Some(slot) = self.posting.make_of(task, &words) {
             self.post_own(task, slot);
         }
     }

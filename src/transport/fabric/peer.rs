@@ -16,7 +16,6 @@ use crate::transport::presence::Presence;
 use crate::transport::rails::RailEvent;
 use crate::transport::{ConnectionView, NO_EPOCH, PeerStanding, PeerState, Peers, Task, View, Withdrawal};
 use crate::wire::network::Rejoin;
-use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often a peer that is awaited is sent the same message to rejoin.
@@ -200,7 +199,7 @@ impl FabricTransport {
             let before = self.peer(task).and_then(|peer| peer.address);
             let _ = self.look_up(task);
             let address = self.peer(task).and_then(|peer| peer.address);
-            if address != before || again && self.sends.of(task).next().is_none() {
+            if address != before || again && self.posting.of(task).next().is_none() {
                 self.owe(task, Wants::REJOIN);
                 self.send_own(task);
             }
@@ -278,14 +277,7 @@ impl FabricTransport {
 
     /// Messages to it that wait for room are not sent.
     pub(super) fn drop_queued(&mut self, task: Task) {
-        let Self { queued, sends, .. } = self;
-        queued.retain(|slot| {
-            let drop = sends.get(*slot).is_none_or(|send| send.peer == task);
-            if drop {
-                sends.end(*slot);
-            }
-            !drop
-        });
+        self.posting.give_up_waiting(task);
         if let Some(peer) = self.peer_mut(task) {
             peer.queued = 0;
         }
@@ -293,22 +285,11 @@ impl FabricTransport {
 
     /// What has arrived from the peer and was not taken is gone.
     fn drop_arrived(&mut self, task: Task) {
-        let Self { ready, buffers, device, peers, .. } = self;
-        let mut kept = VecDeque::with_capacity(ready.len());
-        for arrived in ready.drain(..) {
-            if arrived.src == task {
-                buffers.release(device, arrived);
-            } else {
-                kept.push_back(arrived);
-            }
-        }
-        *ready = kept;
-        if let Some(peer) = peers[task as usize].as_deref_mut() {
+        let aside = self.peer_mut(task).map(|peer| {
             peer.waiting = 0;
-            for arrived in peer.aside.drain(..) {
-                buffers.release(device, arrived);
-            }
-        }
+            std::mem::take(&mut peer.aside)
+        });
+        self.receiving.drop_of(&self.device, task, aside.unwrap_or_default());
         self.notify();
     }
 
@@ -442,7 +423,7 @@ impl FabricTransport {
             if peer.unnamed {
                 self.note_rejoined(task, hello.epoch);
             } else {
-                self.ready.append(&mut peer.aside);
+                self.receiving.add_packets(&mut peer.aside);
             }
             self.noted = true;
             let (pid, started) = hello.process;

@@ -3,6 +3,7 @@
 use super::FabricTransport;
 use super::contact::Peer;
 use super::ofi::{BATCH, Completion, Failure, Slot};
+use super::posting::Posted;
 use super::remote::Accesses;
 use crate::transport::Task;
 use crate::transport::presence::Presence;
@@ -25,7 +26,7 @@ impl FabricTransport {
             found => self.note_all(found),
         }
         self.rest.note_poll();
-        if !self.queued.is_empty() || self.has_pending() || self.accesses.wait() {
+        if self.posting.waiting() != 0 || self.has_pending() || self.accesses.wait() {
             self.send_waiting();
         }
     }
@@ -52,7 +53,7 @@ impl FabricTransport {
             }
             found = self.device.poll();
         }
-        if self.buffers.are_few() {
+        if self.receiving.are_few() {
             self.provide_buffers();
         }
         self.settle();
@@ -64,7 +65,7 @@ impl FabricTransport {
 
     fn note(&mut self, completion: Completion) {
         let Some(slot) = completion.slot else { return };
-        if !self.buffers.has(slot) {
+        if !self.receiving.has(slot) {
             self.note_end(slot);
             return;
         }
@@ -74,7 +75,7 @@ impl FabricTransport {
             self.note_message(slot, at, len);
         }
         if completion.used_up {
-            self.buffers.note_end(&self.device, slot, message.then_some((at, len)));
+            self.receiving.note_end(&self.device, slot, message.then_some((at, len)));
         }
     }
 
@@ -86,15 +87,11 @@ impl FabricTransport {
             }
             return;
         }
-        let Some(send) = self.sends.end(slot) else { return };
-        self.completed.extend(send.ticket.map(|ticket| (send.peer, ticket)));
-        if std::mem::take(&mut self.refused) {
-            self.noted = true;
-        }
+        self.noted |= self.posting.end(slot);
     }
 
     fn note_message(&mut self, slot: Slot, at: *const u8, len: usize) {
-        let Some(message) = self.buffers.note(slot, at, len) else { return };
+        let Some(message) = self.receiving.note(slot, at, len) else { return };
         let Some(frame) = Frame::decode(message) else {
             self.foreign += 1;
             return;
@@ -138,11 +135,11 @@ impl FabricTransport {
             FrameKind::Packet => {
                 peer.received = peer.received.wrapping_add(1);
                 peer.waiting += 1;
-                let arrived = self.buffers.keep(slot, at, &frame);
+                let arrived = self.receiving.keep(slot, at, &frame);
                 if peer.held || early || peer.unnamed {
                     peer.aside.push_back(arrived);
                 } else {
-                    self.ready.push_back(arrived);
+                    self.receiving.add_packet(arrived);
                 }
                 self.look_at_departure(src);
             }
@@ -181,8 +178,8 @@ impl FabricTransport {
     #[cold]
     fn note_failure(&mut self, failure: Failure) {
         let Some(slot) = failure.slot else { return };
-        if self.buffers.has(slot) {
-            self.buffers.note_failure(&self.device, slot);
+        if self.receiving.has(slot) {
+            self.receiving.note_failure(&self.device, slot);
             return;
         }
         if self.accesses.has(slot) {
@@ -193,7 +190,7 @@ impl FabricTransport {
             }
             return;
         }
-        let Some(send) = self.sends.end(slot) else { return };
+        let Some(send) = self.posting.fail(slot) else { return };
         // One that was sent before they parted says nothing about the peer.
         if let Some(peer) = self.peer_mut(send.peer).filter(|peer| peer.is_up()) {
             peer.broken = true;
@@ -203,9 +200,9 @@ impl FabricTransport {
 
     #[cold]
     fn provide_buffers(&mut self) {
-        let Self { buffers, device, ready, peers, out, .. } = self;
+        let Self { receiving, device, peers, .. } = self;
         let aside = peers.iter_mut().flatten().flat_map(|peer| peer.aside.iter_mut());
-        buffers.provide(device, ready.iter_mut().chain(aside), out.as_ref());
+        receiving.provide(device, aside);
     }
 
     /// Sends what had no room in the endpoint.
@@ -215,33 +212,26 @@ impl FabricTransport {
             self.send_pending();
         }
         let mut blocked: Vec<Task> = Vec::new();
-        for _ in 0..self.queued.len() {
-            let Some(slot) = self.queued.pop_front() else { break };
-            let Some(task) = self.sends.get(slot).map(|send| send.peer) else { continue };
+        for _ in 0..self.posting.waiting() {
+            let Some((task, slot)) = self.posting.next_waiting() else { continue };
             if blocked.contains(&task) {
-                self.queued.push_back(slot);
+                self.posting.wait_again(slot);
                 continue;
             }
             let wanted = |peer: &&Peer| peer.is_up() || peer.standing == Presence::Rejoining;
             let address = self.peer(task).filter(wanted).and_then(|peer| peer.address);
-            let Some(address) = address else {
-                self.sends.end(slot);
+            if address.is_none() {
+                self.posting.give_up(slot);
                 continue;
-            };
-            match self.sends.post(&self.device, address, slot) {
-                Ok(()) => {
+            }
+            match self.posting.post(&self.device, address, slot) {
+                Posted::Sent => {
                     if let Some(peer) = self.peer_mut(task) {
                         peer.queued -= 1;
                     }
                 }
-                Err(errno) if errno.is_again() => {
-                    blocked.push(task);
-                    self.queued.push_back(slot);
-                }
-                Err(errno) => {
-                    self.sends.end(slot);
-                    self.lose_by(task, errno, &errno.text());
-                }
+                Posted::Queued => blocked.push(task),
+                Posted::Failed(errno) => self.lose_by(task, errno, &errno.text()),
             }
         }
         if self.accesses.wait() {
@@ -264,8 +254,8 @@ impl FabricTransport {
 
     /// Whether something is to be taken from this endpoint.
     pub(super) fn has_reports(&self) -> bool {
-        !self.ready.is_empty()
-            || !self.completed.is_empty()
+        self.receiving.has_packets()
+            || self.posting.has_reports()
             || self.accesses.has_reports()
             || self.has_events()
     }

@@ -113,7 +113,7 @@ impl FabricTransport {
         if let Some(peer) = self.peers[task as usize].as_deref_mut() {
             peer.unnamed = false;
             if !peer.held {
-                self.ready.append(&mut peer.aside);
+                self.receiving.add_packets(&mut peer.aside);
             }
         }
     }

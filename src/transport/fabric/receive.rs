@@ -1,10 +1,12 @@
-//! Memory for arriving messages: buffers that each hold many of them, one behind the other.
+//! Arriving messages: their memory, buffers that each hold many of them, one behind the other; and
+//! the packets among them until they are released.
 
 use super::filled::Filled;
 use super::ofi::{Device, Errno, Region, Slot};
 use crate::base::bytes::zeroed;
 use crate::transport::{HEAD_MAX, Inbound, Task};
 use crate::wire::network::{FRAME, Frame};
+use std::collections::VecDeque;
 
 /// Buffers at a time, at most: each is posted, or holds messages that were not released.
 pub(super) const BUFFERS: usize = 128;
@@ -111,8 +113,9 @@ impl Buffer {
     }
 }
 
-/// All buffers for arriving messages. Their slots are 0 to [`BUFFERS`].
-pub(super) struct Buffers {
+/// All buffers for arriving messages, and the packets in them. The slots of the buffers are 0 to
+/// [`BUFFERS`].
+pub(super) struct Receiving {
     list: Vec<Buffer>,
     /// Buffers that others have replaced: a place in them is not complete, which happens when its
     /// sender dies. No packet of these is kept.
@@ -122,13 +125,24 @@ pub(super) struct Buffers {
     posted: usize,
     /// Bytes of the longest message.
     longest: usize,
+    /// Packets in the order of their arrival, but those of peers that are held.
+    ready: VecDeque<Arrived>,
+    /// The packet that was handed out and not released yet.
+    out: Option<Arrived>,
 }
 
-impl Buffers {
+impl Receiving {
     /// The first buffers, posted, for messages of up to `longest` bytes.
     pub(super) fn new(device: &mut Device, longest: usize) -> Result<Self, Errno> {
-        let mut buffers =
-            Self { list: Vec::new(), replaced: Vec::new(), spare: Vec::new(), posted: 0, longest };
+        let mut buffers = Self {
+            list: Vec::new(),
+            replaced: Vec::new(),
+            spare: Vec::new(),
+            posted: 0,
+            longest,
+            ready: VecDeque::new(),
+            out: None,
+        };
         for _ in 0..FIRST {
             buffers.add(device)?;
         }
@@ -210,10 +224,64 @@ impl Buffers {
         arrived
     }
 
+    /// A packet is to be handed out.
+    #[inline]
+    pub(super) fn add_packet(&mut self, arrived: Arrived) {
+        self.ready.push_back(arrived);
+    }
+
+    /// Those of the peer that were set aside are to be handed out.
+    pub(super) fn add_packets(&mut self, aside: &mut VecDeque<Arrived>) {
+        self.ready.append(aside);
+    }
+
+    /// Sets aside what is to be handed out of this peer.
+    pub(super) fn set_aside(&mut self, peer: Task, aside: &mut VecDeque<Arrived>) {
+        for arrived in std::mem::take(&mut self.ready) {
+            if arrived.src == peer { aside.push_back(arrived) } else { self.ready.push_back(arrived) }
+        }
+    }
+
+    /// Whether a packet is to be handed out.
+    #[inline]
+    pub(super) fn has_packets(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Whether a packet was handed out and not released.
+    #[inline]
+    pub(super) fn is_out(&self) -> bool {
+        self.out.is_some()
+    }
+
+    /// Hands out the next packet.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Inbound> {
+        let arrived = self.ready.pop_front()?;
+        Some(self.out.insert(arrived).inbound())
+    }
+
+    /// Takes back the packet that was handed out: its sender, the tag of its connection, and
+    /// whether a buffer was given to the endpoint ([`Self::release`]).
+    #[inline]
+    pub(super) fn take_back_packet(&mut self, device: &Device) -> Option<(Task, u32, bool)> {
+        let arrived = self.out.take()?;
+        let (src, tag) = (arrived.src, arrived.tag);
+        Some((src, tag, self.release(device, arrived)))
+    }
+
+    /// What has arrived from the peer and was not handed out is gone, and so is what was set aside.
+    pub(super) fn drop_of(&mut self, device: &Device, peer: Task, mut aside: VecDeque<Arrived>) {
+        self.set_aside(peer, &mut aside);
+        for arrived in aside {
+            self.release(device, arrived);
+        }
+    }
+
     /// The packet is not needed any more. Whether a buffer was given to the endpoint, which may
     /// have put messages there that had waited for one.
     #[inline]
-    pub(super) fn release(&mut self, device: &Device, arrived: Arrived) -> bool {
+    fn release(&mut self, device: &Device, arrived: Arrived) -> bool {
         let Place::Buffer(slot, _) = arrived.place else { return false };
         self.list[slot].users -= 1;
         let is_free = self.list[slot].is_free();
@@ -287,6 +355,12 @@ impl Buffers {
         (self.list.len(), self.posted)
     }
 
+    /// How many packets are to be handed out.
+    #[cfg(test)]
+    pub(super) fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
     /// Whether [`Self::provide`] must be called.
     #[inline]
     pub(super) fn are_few(&self) -> bool {
@@ -296,12 +370,7 @@ impl Buffers {
     /// Sees to it that enough buffers are posted: posts what is empty, makes another one, or copies
     /// packets out of one and replaces it if it is not complete.
     #[cold]
-    pub(super) fn provide<'a>(
-        &mut self,
-        device: &mut Device,
-        packets: impl Iterator<Item = &'a mut Arrived>,
-        in_hand: Option<&Arrived>,
-    ) {
+    pub(super) fn provide<'a>(&mut self, device: &mut Device, aside: impl Iterator<Item = &'a mut Arrived>) {
         for slot in 0..self.list.len() {
             self.spare_if_free(slot);
         }
@@ -313,15 +382,21 @@ impl Buffers {
             Place::Buffer(slot, _) => Some(slot),
             Place::Own(_) => None,
         };
-        let in_hand = in_hand.and_then(used);
+        let in_hand = self.out.as_ref().and_then(used);
         let candidates =
             self.list.iter().enumerate().filter(|(slot, buffer)| !buffer.posted && in_hand != Some(*slot));
         let cost = |buffer: &Buffer| (!buffer.filled.is_complete(), buffer.users);
         let Some((least, _)) = candidates.min_by_key(|(_, buffer)| cost(buffer)) else { return };
-        for packet in packets.filter(|packet| used(packet) == Some(least)) {
-            packet.place = Place::Own(packet.copy());
-            self.list[least].users -= 1;
-        }
+        let mut moved = 0;
+        let mut take = |packet: &mut Arrived| {
+            if used(packet) == Some(least) {
+                packet.place = Place::Own(packet.copy());
+                moved += 1;
+            }
+        };
+        self.ready.iter_mut().for_each(&mut take);
+        aside.for_each(take);
+        self.list[least].users -= moved;
         if !self.list[least].filled.is_complete()
             && self.list[least].users == 0
             && let Ok(other) = self.other(device)

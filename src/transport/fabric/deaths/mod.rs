@@ -155,8 +155,7 @@ impl FabricTransport {
         }
         // What the endpoint has for it and cannot send yet shows that a connection exists: the task
         // may be stopped.
-        let posted = |slot| self.sends.get(slot).is_some_and(|send| send.posted);
-        let blocked = probed.is_some_and(|task| self.sends.of(task).any(posted));
+        let blocked = probed.is_some_and(|task| self.posting.has_posted(task));
         let met = probed.and_then(|task| self.peer(task)).is_some_and(|peer| peer.is_up() && peer.met);
         let Some(watch) = &mut self.watch else { return };
         // A rail that was left says nothing about the process of the peer.

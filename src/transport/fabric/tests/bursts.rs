@@ -63,11 +63,11 @@ fn a_burst_leaves_few_buffers_in_use() {
         // As many as may be on their way, none of them taken.
         (0..WINDOW).for_each(|_| send(&mut ends, 0, longest));
         let deadline = Instant::now() + test_deadline();
-        while ends[1].ready.len() < WINDOW as usize {
+        while ends[1].receiving.ready() < WINDOW as usize {
             assert!(Instant::now() < deadline, "the packets do not arrive");
             ends.iter_mut().for_each(|end| end.serve());
         }
-        let (all, _) = ends[1].buffers.count();
+        let (all, _) = ends[1].receiving.count();
         assert!(all > 2 * FIRST, "{all} buffers for {WINDOW} packets");
         (0..WINDOW).for_each(|_| _ = take(&mut ends, 1));
     }
@@ -82,5 +82,5 @@ fn a_burst_leaves_few_buffers_in_use() {
     }
     // 2,000 packets of 4 KiB and a head; each buffer has 32 pages, and a part of one more.
     assert!(places.len() <= (FIRST + 1) * 34, "{} pages", places.len());
-    assert_eq!(ends[1].buffers.count().1, FIRST);
+    assert_eq!(ends[1].receiving.count().1, FIRST);
 }
