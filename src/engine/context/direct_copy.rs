@@ -205,6 +205,11 @@ impl DirectCopy {
         !self.waits.is_empty()
     }
 
+    /// Whether it waits for this access, among others perhaps.
+    pub(crate) fn awaits(&self, access: AccessId) -> bool {
+        self.waits.iter().any(|(waited, _)| *waited == access)
+    }
+
     /// Whether it belongs to the peer's operation `cookie`.
     pub(crate) fn is_of(&self, peer: Task, cookie: u64) -> bool {
         match self.kind {

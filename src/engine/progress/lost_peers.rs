@@ -344,6 +344,9 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     finished[from..].iter_mut().for_each(|done| done.error = code);
     core.direct_copies.retain(|transfer| transfer.peer != peer);
     core.awaiting_parts.retain(|transfer| transfer.peer != peer);
+    let Core { direct_copies, ended_accesses, ended_writes, .. } = core;
+    ended_accesses.retain(|(id, _)| direct_copies.iter().any(|transfer| transfer.awaits(*id)));
+    ended_writes.retain(|ended| ended.peer != peer);
     core.one_sided -= ended.iter().filter(|op| matches!(op, Op::Write { .. })).count();
     core.pending = core.direct_copies.iter().filter(|transfer| transfer.waits()).count();
     core.finished = finished;

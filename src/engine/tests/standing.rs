@@ -7,7 +7,7 @@ use super::keyed::{End, packets_of, two};
 use super::recovery::settle;
 use crate::abi::LAPI_RECV_COMPLETE;
 use crate::engine::context::request::{Hint, Preference};
-use crate::engine::progress::fence;
+use crate::engine::progress::{fence, reports};
 use crate::transport::mem::MemOptions;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -316,4 +316,33 @@ fn data_within_the_copy_limit_may_be_changed_at_once() {
         assert_eq!((bytes_of(&tasks[0]).0, bytes_of(&tasks[1]).1), (bytes, bytes));
         job::close(tasks);
     }
+}
+
+/// A thread that waits takes reports also while no round of the dispatcher can begin.
+#[test]
+fn what_was_reported_of_a_peer_is_forgotten_when_it_is_given_up() {
+    let (tasks, handle) = two(job::STANDING, Preference::Auto);
+    let (data, to, short) = (&*filled(1), forever(LEN), forever(512));
+    let long = Extras { org_cntr: Some(counter()), reported: 1, ..Extras::default() };
+    // Another thread is in a handler that the dispatcher runs.
+    assert!(enter(&tasks[0]).begin_round());
+    put(&tasks[0], 1, to.as_mut_ptr(), data, long).expect("a put");
+    let written = Extras { cmpl_cntr: Some(counter()), ..Extras::default() };
+    put(&tasks[0], 1, short.as_mut_ptr(), &data[..512], written).expect("a put");
+    let mut held = enter(&tasks[0]);
+    let core = held.core();
+    assert_eq!((core.pending, core.one_sided), (1, 1));
+    // The accesses are made when there is no packet.
+    assert!(core.transport.recv().is_none());
+    reports::take(core);
+    assert_eq!((core.ended_accesses.len(), core.ended_writes.len()), (1, 1));
+    held.end_round();
+    drop(held);
+    End::OriginPurges.happens(&tasks, &handle);
+    let mut held = enter(&tasks[0]);
+    let core = held.core();
+    assert_eq!((core.ended_accesses.len(), core.ended_writes.len(), core.one_sided), (0, 0, 0));
+    drop(held);
+    assert!(End::OriginPurges.is_overcome(&tasks, &handle, &[1], "reported"));
+    job::close(tasks);
 }
