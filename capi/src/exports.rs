@@ -10,7 +10,7 @@ use openlapi::abi::{
     BYTE_DGSP, PredefinedDgsp, RMW_ops_t, lapi_cntr_t, lapi_handle_t, lapi_info_t, lapi_long_t,
     lapi_msg_info_t, lapi_query_t, lapi_util_t, lapi_vec_t, lapi_xfer_t,
 };
-use openlapi::api::{HANDLER_HOOK, HandlerHook, LONG_CALL_HOOK, LongCallHook};
+use openlapi::api::{CALLER_HOOK, CallerHook, HANDLER_HOOK, HandlerHook, LONG_CALL_HOOK, LongCallHook};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -55,6 +55,11 @@ pub static LAPI_BYTE: &PredefinedDgsp = &BYTE_DGSP;
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "a name of the linker")]
 pub static lapi_long_call_hook: &AtomicPtr<LongCallHook> = &LONG_CALL_HOOK;
+
+/// For interpreters alone: what is asked for the place of a call, in reports.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "a name of the linker")]
+pub static lapi_caller_hook: &AtomicPtr<CallerHook> = &CALLER_HOOK;
 
 /// For the profiler alone: what is called in the place of each handler of the program.
 #[unsafe(no_mangle)]

@@ -7,6 +7,7 @@ use crate::library::library;
 use crate::message::{self, Handler, flush_and_exit};
 use crate::open;
 use crate::port::Port;
+use crate::report;
 use crate::transfer::{self, Direction, Given, Remote, Strides};
 use crate::window::Window;
 use openlapi::abi::*;
@@ -86,6 +87,7 @@ pub fn library_path() -> PyResult<std::path::PathBuf> {
 /// Ends all contexts, without waiting for other tasks: at the end of the interpreter.
 #[pyfunction]
 pub fn close_all(py: Python<'_>) {
+    report::end();
     for port in open::all() {
         // What is wrong with one of them does not matter any more.
         let _ = close(py, &port);

@@ -57,6 +57,8 @@ pub fn detached<R: Send>(py: Python<'_>, run: impl FnOnce() -> R + Send) -> R {
 
 /// Watches for SIGINT from now on, when the main thread calls this and Python's own handler is set.
 pub fn watch(py: Python<'_>) -> PyResult<()> {
+    // It takes the thread for the main one that is the first to import it.
+    py.import("threading")?;
     let signal = py.import("signal")?;
     let is_default =
         signal.call_method1("getsignal", (libc::SIGINT,))?.is(&signal.getattr("default_int_handler")?);

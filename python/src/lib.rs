@@ -16,6 +16,7 @@ mod message;
 mod open;
 mod place;
 mod port;
+mod report;
 mod threads;
 mod transfer;
 mod window;

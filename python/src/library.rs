@@ -1,6 +1,7 @@
 //! The library: opened once, when it is first needed, and its calls by name.
 
 use crate::place::placed;
+use crate::report;
 use openlapi::abi::*;
 use std::env;
 use std::ffi::{CStr, CString, OsStr, c_int, c_longlong, c_uint, c_ulong, c_void};
@@ -54,7 +55,11 @@ openlapi::for_each_call!(functions);
 /// The library, opened by the first call of this.
 pub fn library() -> Result<&'static Library, String> {
     static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
-    let library = LIBRARY.get_or_init(|| open().and_then(|()| Library::find()));
+    let library = LIBRARY.get_or_init(|| {
+        open()?;
+        report::watch();
+        Library::find()
+    });
     library.as_ref().map_err(Clone::clone)
 }
 

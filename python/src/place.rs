@@ -133,12 +133,16 @@ fn place(py: Python<'_>, profiler: &Profiler) -> Option<usize> {
 fn number(py: Python<'_>, profiler: &Profiler, code: &Bound<'_, PyAny>, line: c_int) -> Option<usize> {
     let text = |name: &str| code.getattr(name).ok()?.extract::<String>().ok();
     let file = text("co_filename")?;
-    let package: String = py.import("openlapi").ok()?.getattr("__file__").ok()?.extract().ok()?;
-    let folder = package.strip_suffix("__init__.py").unwrap_or(&package);
-    if file.starts_with(folder) {
+    if is_of_package(py, &file)? {
         return Some(0);
     }
     let (file, function) = (CString::new(file).ok()?, CString::new(text("co_qualname")?).ok()?);
     // SAFETY: both texts live during the call.
     Some(unsafe { (profiler.place)(file.as_ptr(), line, function.as_ptr()) })
+}
+
+/// Whether a file of code is one of this package.
+pub fn is_of_package(py: Python<'_>, file: &str) -> Option<bool> {
+    let package: String = py.import("openlapi").ok()?.getattr("__file__").ok()?.extract().ok()?;
+    Some(file.starts_with(package.strip_suffix("__init__.py").unwrap_or(&package)))
 }

@@ -234,3 +234,12 @@ else:
     environment = {**os.environ, "MP_INFOLEVEL": "1"}
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=30)
     assert (ran.returncode, ran.stderr) == (0, ""), ran
+
+
+def test_a_report_of_a_hanging_job_names_the_lines_of_the_program(job):
+    hung = job("hangs.py", 2, env={"LAPI_STALL_SECONDS": "1", "MP_TIME_LIMIT": "8"})
+    source = (pathlib.Path(__file__).parent / "jobs" / "hangs.py").read_text().splitlines()
+    at = {line.split("# ")[1]: number for number, line in enumerate(source, 1) if "# line of" in line}
+    assert hung.status == 124, hung
+    assert f", called in stuck at hangs.py:{at['line of the wait']}\n" in hung.err, hung
+    assert f", called in <module> at hangs.py:{at['line of the barrier']}\n" in hung.err, hung

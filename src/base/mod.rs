@@ -5,13 +5,14 @@ pub mod asymmetric_barrier;
 pub mod biased_lock;
 pub mod bytes;
 pub mod call_stack;
+#[cfg(not(loom))]
+pub mod callers;
 pub mod clock;
 #[cfg(not(loom))]
 pub mod control_group;
 #[cfg(not(loom))]
 pub mod descriptor;
 pub mod doorbell;
-#[cfg(not(loom))]
 pub mod handler_runs;
 #[cfg(not(loom))]
 pub mod known_threads;

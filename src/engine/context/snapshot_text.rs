@@ -2,6 +2,7 @@
 //! complete text.
 
 use crate::base::call_stack::{CodeLocation, call_of_program, mark};
+use crate::base::callers;
 use crate::base::clock::since;
 use crate::base::known_threads::thread_number;
 use crate::engine::context::active_handler::Run;
@@ -88,8 +89,10 @@ impl Wait {
 
     /// From where the program has called.
     fn place(&self) -> String {
-        let place = call_of_program(&self.waiter.stack);
-        place.map_or_else(String::new, |place| format!(", called in {}", mark(&place.file, place.address)))
+        let Some(place) = call_of_program(&self.waiter.stack) else { return String::new() };
+        let interpreted = thread_number(self.waiter.thread).and_then(callers::place);
+        let place = interpreted.unwrap_or_else(|| mark(&place.file, place.address));
+        format!(", called in {place}")
     }
 
     /// The text about the awaited task when it has never connected.
