@@ -18,6 +18,10 @@
 //! [`super::doorbell`]): the producer raises it and, before it sleeps, looks at `consumed`; the
 //! consumer writes `consumed` and then reads `wants_room`, with a barrier in between on both sides.
 //!
+//! A packet may ask for a *report*: the consumer writes `consumed` as soon as it gives this packet
+//! back, and the producer is to be woken if it sleeps. So the producer learns that what came of the
+//! packet has been done, without a packet in the other direction.
+//!
 //! A consumer of many rings need not poll all of them: it marks a ring as unpolled, and the
 //! producer announces its next packet in another place ([`super::announcements`]). That is Dekker's
 //! pattern too: the consumer raises `unpolled` and then looks for a packet; the producer writes a
@@ -40,12 +44,13 @@ const ROOM: usize = SLOT - 8;
 const LINE: usize = 64;
 
 // The slot's word: sequence (32 bits), length of the head in units of 8 bytes (3), length of
-// the body (16), place of the body in units of a line (13), or INLINE when it is in the slot
-// after the head.
+// the body (16), place of the body in units of a line (12), or INLINE when it is in the slot
+// after the head, and whether the producer wants a report.
 const HEAD_SHIFT: u32 = 32;
 const BODY_SHIFT: u32 = 35;
 const PLACE_SHIFT: u32 = 51;
-const INLINE: u64 = (1 << 13) - 1;
+const INLINE: u64 = (1 << 12) - 1;
+const REPORT: u64 = 1 << 63;
 
 /// The largest second area, in bytes: what the slot's word can address.
 pub const MAX_DATA: usize = INLINE as usize * LINE;
@@ -314,6 +319,8 @@ pub struct Packet {
     pub body: NonNull<u8>,
     /// The body's length.
     pub body_len: usize,
+    /// The producer wants to know as soon as it is given back.
+    pub reported: bool,
 }
 
 /// The side that reads packets.
@@ -325,6 +332,8 @@ pub struct Consumer {
     published: u64,
     /// Bytes of bodies given back since then.
     unpublished: usize,
+    /// What is given back is not published any more.
+    mute: bool,
 }
 
 // SAFETY: as for the producer.
@@ -333,9 +342,9 @@ unsafe impl Send for Consumer {}
 /// What to report to the producer after a packet was given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// The producer has not asked for room.
+    /// The producer has not asked for room, nor for a report.
     Unasked,
-    /// The producer has asked, and there is room now: wake it if it sleeps.
+    /// The producer has asked, and there is what it wants now: wake it if it sleeps.
     Wanted,
 }
 
@@ -347,7 +356,7 @@ impl Consumer {
     pub unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
         // SAFETY: the caller's promise.
         let ring = unsafe { Layout::new(at, geometry) };
-        Self { ring, tail: 0, published: 0, unpublished: 0 }
+        Self { ring, tail: 0, published: 0, unpublished: 0, mute: false }
     }
 
     /// Whether a packet is there.
@@ -387,7 +396,7 @@ impl Consumer {
         }
         let head_len = (word >> HEAD_SHIFT & 7) as usize * 8;
         let body_len = (word >> BODY_SHIFT & 0xffff) as usize;
-        let place = word >> PLACE_SHIFT;
+        let place = word >> PLACE_SHIFT & INLINE;
         // SAFETY: 8 + 56 is the slot's size, so both pointers stay inside the slot; the second
         // branch is checked against the area's size, since the number comes from another process.
         unsafe {
@@ -404,19 +413,27 @@ impl Consumer {
                 }
                 self.ring.data.add(at)
             };
-            Ok(Some(Packet { head, head_len, body, body_len }))
+            Ok(Some(Packet { head, head_len, body, body_len, reported: word & REPORT != 0 }))
         }
     }
 
-    /// Gives the packet back that [`Self::peek`] showed. `light`: the barrier of the thread that
-    /// makes the producer sleep.
+    /// The producer learns of no packet any more that it is given back, and finds no room.
+    pub fn fall_silent(&mut self) {
+        self.mute = true;
+    }
+
+    /// Gives the packet back that [`Self::peek`] showed, with these values. `light`: the barrier of
+    /// the thread that makes the producer sleep.
     #[inline]
-    pub fn release(&mut self, body_len: usize, light: Light) -> Room {
+    pub fn release(&mut self, body_len: usize, reported: bool, light: Light) -> Room {
         self.tail += 1;
         self.unpublished += body_len;
+        if self.mute {
+            return Room::Unasked;
+        }
         let wanted = self.ring.shared().wants_room.load(Ordering::Relaxed) != 0;
         let many = self.tail - self.published >= (self.ring.geometry.slots / 8) as u64;
-        if !wanted && !many && self.unpublished < self.ring.geometry.data / 8 {
+        if !wanted && !many && !reported && self.unpublished < self.ring.geometry.data / 8 {
             return Room::Unasked;
         }
         self.published = self.tail;
@@ -430,7 +447,7 @@ impl Consumer {
         // The producer may have asked between the read above and the count, and sleep without
         // having seen the count. That the request then stays does no harm: it is served once more.
         light.fence();
-        let wanted = wanted || self.ring.shared().wants_room.load(Ordering::Relaxed) != 0;
+        let wanted = wanted || reported || self.ring.shared().wants_room.load(Ordering::Relaxed) != 0;
         if wanted { Room::Wanted } else { Room::Unasked }
     }
 }

@@ -76,6 +76,14 @@ fn the_origin_counter_gives_the_buffer_back() {
 }
 
 #[test]
+fn puts_are_there_when_they_are_complete() {
+    for procs in [1, 2, 3] {
+        run("counters/when", procs, "complete");
+        passed(&job("counters/when", procs, "complete").env("LAPI_SPIN", "0").run(), procs);
+    }
+}
+
+#[test]
 fn msgpoll_says_what_has_completed() {
     run("counters/when", 2, "msgpoll");
     passed(&job("counters/when", 2, "msgpoll").env("LAPI_SHM_BULK", "pipeline").run(), 2);

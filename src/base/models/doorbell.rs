@@ -88,6 +88,28 @@ fn a_sender_that_waits_for_the_second_area_is_woken() {
     one_way(2, Geometry { slots: 8, data: 256 }, 6, 64);
 }
 
+/// A sender that sleeps until packets are reported, which asks for nothing before it sleeps: not
+/// even the second of two reports is lost.
+#[test]
+fn a_sender_that_waits_for_a_report_is_woken() {
+    check(3, || {
+        let (mut producer, mut consumer) = ends(Geometry { slots: 64, data: 1024 });
+        let (sender, receiver) = (Task::new(), Task::new());
+        let (me, peer) = (sender.clone(), receiver.clone());
+        let writer = thread::spawn(move || {
+            let counts = [0, 1].map(|number| producer.push_reported(number, 8));
+            peer.notify();
+            for count in counts {
+                while producer.end.given_back() < count {
+                    me.sleep(|| producer.end.given_back() >= count);
+                }
+            }
+        });
+        (0..2).for_each(|number| receive(&mut consumer, &receiver, &sender, number, 8));
+        writer.join().expect("the writer ends");
+    });
+}
+
 /// A sender that sees some room, but not enough, asks again, and that request is not lost either.
 #[test]
 fn a_sender_that_needs_the_room_of_two_packets_is_woken() {

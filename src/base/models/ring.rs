@@ -33,6 +33,14 @@ impl End<Producer> {
         // SAFETY: both live during the call.
         unsafe { self.end.push(&head, Piece::of(&body), Source::EMPTY) }
     }
+
+    /// A packet that is to be reported, for which there is room.
+    pub(super) fn push_reported(&mut self, number: u64, len: usize) -> u64 {
+        let (filling, body) = (self.end.begin().expect("room").word(number), body(number, len));
+        // SAFETY: the body lives during the call.
+        let filled = unsafe { filling.body(Piece::of(&body), Source::EMPTY) };
+        filled.unwrap_or_else(|_| panic!("no room")).publish_reported()
+    }
 }
 
 impl End<Consumer> {
@@ -43,7 +51,7 @@ impl End<Consumer> {
         let (head, found) = self.end.read(&packet);
         assert_eq!(head, number.to_le_bytes());
         assert_eq!(found, body(number, len));
-        Some(self.end.release(packet.body_len, LIGHT))
+        Some(self.end.release(packet.body_len, packet.reported, LIGHT))
     }
 }
 

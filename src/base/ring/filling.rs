@@ -1,6 +1,8 @@
 //! A packet while its producer writes it, in place.
 
-use super::{BODY_SHIFT, Full, HEAD_SHIFT, INLINE, LINE, PLACE_SHIFT, Producer, ROOM, SLOT, sequence};
+use super::{
+    BODY_SHIFT, Full, HEAD_SHIFT, INLINE, LINE, PLACE_SHIFT, Producer, REPORT, ROOM, SLOT, sequence,
+};
 use crate::base::bytes::{self, Piece, Source, pad8};
 use std::ptr::NonNull;
 
@@ -102,6 +104,16 @@ impl Filled<'_> {
         producer.ends[at] = producer.data_head;
         producer.ring.word(slot).store(word, super::Ordering::Release);
         producer.head += 1;
+    }
+
+    /// [`Self::publish`] of a packet that is to be reported. Returns what [`Producer::given_back`]
+    /// then is, at least, once it is given back.
+    #[inline(always)]
+    pub fn publish_reported(mut self) -> u64 {
+        self.word |= REPORT;
+        let count = self.producer.head + 1;
+        self.publish();
+        count
     }
 }
 

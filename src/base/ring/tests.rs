@@ -57,7 +57,7 @@ fn take(consumer: &mut Consumer) -> Option<(Vec<u8>, Vec<u8>)> {
             std::slice::from_raw_parts(packet.body.as_ptr(), packet.body_len).to_vec(),
         )
     };
-    consumer.release(packet.body_len, LIGHT);
+    consumer.release(packet.body_len, packet.reported, LIGHT);
     Some((head, body))
 }
 
@@ -128,7 +128,7 @@ fn the_second_area_is_full_before_the_slots_and_comes_back() {
     assert!(push(&mut producer, &[0; 8], &[1; 8], &[]).is_ok());
     producer.ask_for_room();
     let packet = look(&consumer);
-    assert_eq!(consumer.release(packet.body_len, LIGHT), Room::Wanted);
+    assert_eq!(consumer.release(packet.body_len, packet.reported, LIGHT), Room::Wanted);
     assert!(push(&mut producer, &[0; 8], &body, &[]).is_ok());
 }
 
@@ -139,16 +139,16 @@ fn room_is_reported_at_once_only_on_request() {
     push(&mut producer, &[0; 8], &[], &[]).expect("room");
     push(&mut producer, &[0; 8], &[], &[]).expect("room");
     look(&consumer);
-    assert_eq!(consumer.release(0, LIGHT), Room::Unasked);
+    assert_eq!(consumer.release(0, false, LIGHT), Room::Unasked);
     assert_eq!(producer.given_back(), 0);
     producer.ask_for_room();
     look(&consumer);
-    assert_eq!(consumer.release(0, LIGHT), Room::Wanted);
+    assert_eq!(consumer.release(0, false, LIGHT), Room::Wanted);
     assert_eq!(producer.given_back(), 2);
     // A packet that finds no room is no request: the producer polls.
     while push(&mut producer, &[0; 8], &[], &[]).is_ok() {}
     look(&consumer);
-    assert_eq!(consumer.release(0, LIGHT), Room::Unasked);
+    assert_eq!(consumer.release(0, false, LIGHT), Room::Unasked);
     assert_eq!(producer.given_back(), 2);
 }
 

@@ -22,6 +22,7 @@ use crate::proto::inbox::Inbox;
 use crate::proto::liveness::Liveness;
 use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
+use crate::proto::tasks::TaskSet;
 use crate::transport::{
     AccessId, EndedWrite, Look, Outgoing, PeerState, Reach, SendOutcome, Task, Transport, Want,
 };
@@ -41,6 +42,8 @@ pub struct Core {
     pub inbox: Inbox<Then>,
     /// Operations that wait for a reply.
     pub ops: Ops,
+    /// The peers that report packets through their doors, while such reports are awaited.
+    pub reporting: TaskSet,
     /// Barrier and exchange.
     pub collectives: Collectives,
     /// The result of the last collective operation, when it is complete.
@@ -175,6 +178,7 @@ impl Core {
             outbox,
             inbox: Inbox::new(tasks),
             ops: Ops::new(256),
+            reporting: TaskSet::default(),
             collectives: Collectives::new(me, tasks, options.hosts.placement()),
             collected: None,
             collective_turn: false,
@@ -359,7 +363,19 @@ impl Core {
     /// looks for signals.
     #[inline]
     pub fn is_idle(&mut self) -> bool {
-        !self.awaits_more_than_packets() && !self.collectives.busy() && !self.transport.may_receive(Look::All)
+        !self.awaits_more_than_packets() && !self.collectives.busy() && self.has_received_nothing()
+    }
+
+    /// Whether neither a packet nor a report through a door has come.
+    #[inline]
+    pub fn has_received_nothing(&mut self) -> bool {
+        !self.transport.may_receive(Look::All) && (self.reporting.is_empty() || !self.has_report())
+    }
+
+    fn has_report(&mut self) -> bool {
+        let transport = &mut self.transport;
+        let mut peers = self.reporting.members().iter();
+        peers.any(|&peer| transport.door(peer).is_some_and(|door| door.has_report()))
     }
 
     /// Whether a round of the dispatcher has something to do, or to look at, when no

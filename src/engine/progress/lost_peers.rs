@@ -263,7 +263,11 @@ fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
     if !drain(held, peer) || sign(held) != before {
         return;
     }
-    held.core().peers.quarantine(peer);
+    let core = held.core();
+    core.peers.quarantine(peer);
+    if let Some(door) = core.transport.door(peer) {
+        door.fall_silent();
+    }
     let how = format!(
         "has not replied for {} seconds (TIMEOUT is {timeout}): it is stopped, or has not called LAPI all that time while \
          its INTERRUPT_SET is off (MP_DEBUG_NOTIMEOUT=yes waits for ever)",

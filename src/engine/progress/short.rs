@@ -48,7 +48,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &PlainPut) -> bool {
     let data = Piece { ptr: local as *const u8, len };
     let head = |id, cookie| Head::Put { id, addr: remote, tgt_cntr, cookie, total: 0 };
     // SAFETY: the caller's promise.
-    unsafe { send(held, tgt, head, (Piece::EMPTY, data), put.org_cntr, put.cmpl_cntr) }
+    unsafe { send::<true>(held, tgt, head, (Piece::EMPTY, data), put.org_cntr, put.cmpl_cntr) }
 }
 
 /// An active message. `false`: nothing was done.
@@ -74,7 +74,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &PlainMessage) -> boo
     let uhdr_len = header.len as u16;
     let head = |id, cookie| Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0, atoms: false };
     // SAFETY: the caller's promise.
-    unsafe { send(held, tgt, head, (header, data), message.org_cntr, message.cmpl_cntr) }
+    unsafe { send::<false>(held, tgt, head, (header, data), message.org_cntr, message.cmpl_cntr) }
 }
 
 /// The core, if the call has nothing to do but to send its message to `tgt`, another task, to
@@ -98,13 +98,14 @@ fn goes_in_packets(core: &Core, kind: OperationKind, len: usize) -> bool {
     matches!(ways, [Some(Way::Packets { .. }), None, None])
 }
 
-/// Sends the message, and accounts for it.
+/// Sends the message, and accounts for it. `REPORTED`: it is complete as soon as its packet is
+/// taken, which the peer reports through a door without another packet.
 ///
 /// # Safety
 /// Both pieces must be readable now; `org_cntr` must be 0 or the address of a counter of the
 /// program.
 #[inline(always)]
-unsafe fn send(
+unsafe fn send<const REPORTED: bool>(
     held: &mut Held<'_>,
     tgt: Task,
     head: impl FnOnce(u32, u64) -> Head,
@@ -120,8 +121,9 @@ unsafe fn send(
             0 => 0,
             _ => core.ops.insert(tgt, Op::Completion { cmpl_cntr }, false),
         };
+        let sent = if REPORTED { 0 } else { cookie };
         // SAFETY: the caller's promise.
-        let filled = unsafe { head(*number as u32, cookie).write(filling).body(header, data.into()) };
+        let filled = unsafe { head(*number as u32, sent).write(filling).body(header, data.into()) };
         let Ok(filled) = filled else {
             core.ops.remove(tgt, cookie);
             return false;
@@ -129,7 +131,14 @@ unsafe fn send(
         // Before the packet is there: a locked instruction after that would wait for its line.
         // SAFETY: the caller's promise.
         unsafe { counter::bump(org_cntr) };
-        filled.publish();
+        if REPORTED && cookie != 0 {
+            let count = filled.publish_reported();
+            if door.await_report(count, cookie) {
+                core.reporting.insert(tgt);
+            }
+        } else {
+            filled.publish();
+        }
         door.published();
         *number += 1;
         core.unreported |= LAPI_SEND_COMPLETE;

@@ -21,7 +21,7 @@ use crate::engine::progress::attention;
 use crate::engine::progress::{dispatcher, lost_peers, reports};
 use crate::engine::transfer::accessed;
 use crate::error::{Error, Result};
-use crate::transport::{Look, Task, Want};
+use crate::transport::{Task, Want};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -135,7 +135,7 @@ fn look<T>(
     core.activity += 1;
     core.set_polling(false);
     for _ in 0..LOOKS {
-        let idle = !held.core().transport.may_receive(Look::All);
+        let idle = held.core().has_received_nothing();
         let value = if idle { None } else { dispatcher::turn_until(held, ready).1 };
         if let Some(value) = value.or_else(|| ready(held.core())) {
             return Some(value);

@@ -3,8 +3,8 @@
 
 use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, compl_hndlr_p};
 use crate::base::bytes::Piece;
-use crate::engine::context::Held;
 use crate::engine::context::completion_queue::Completion;
+use crate::engine::context::{Core, Held};
 use crate::engine::transfer::{deliver, registration, send};
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
@@ -99,6 +99,34 @@ pub fn take_rmw_reply(held: &mut Held<'_>, src: Task, cookie: u64, value: u64) {
     // SAFETY: where the program wants the previous value.
     unsafe { store_previous(previous, wide, value) };
     send::finish(held, &done);
+}
+
+/// Messages are complete at their targets, which have reported them through their doors. Returns
+/// whether one is.
+pub fn take_reports(core: &mut Core) -> bool {
+    let (mut any, mut at) = (false, 0);
+    while let Some(&peer) = core.reporting.members().get(at) {
+        let mut awaits = false;
+        while let Some(door) = core.transport.door(peer) {
+            let Some(cookie) = door.report() else {
+                awaits = door.awaits_reports();
+                break;
+            };
+            any = true;
+            // None: the operation ended when the peer was given up.
+            if let Some(Op::Completion { cmpl_cntr }) = core.ops.remove(peer, cookie) {
+                // SAFETY: the program's counter.
+                unsafe { core.raise(cmpl_cntr, peer) };
+            }
+        }
+        if awaits {
+            at += 1;
+        } else {
+            // All are reported, or the connection has ended, and their operations with it.
+            core.reporting.remove(peer);
+        }
+    }
+    any
 }
 
 /// A message is complete at its target.

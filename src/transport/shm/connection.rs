@@ -14,6 +14,7 @@ use crate::base::ring::{Consumer, Producer};
 use crate::base::sync::Mutex;
 use crate::error::{Error, Result};
 use crate::transport::{PeerState, Task};
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -171,6 +172,7 @@ impl Site {
                 segment: accepted.segment,
                 event: accepted.event,
                 stuck_at: None,
+                awaited: VecDeque::new(),
                 light: Light::new(false),
                 me: self.me,
             },

@@ -12,6 +12,7 @@ use super::wakeup::ring_bell;
 use crate::base::asymmetric_barrier::Light;
 use crate::base::ring::{Consumer, Filling, Full, Producer, Shortage};
 use crate::transport::{Outgoing, SendOutcome, Task};
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 /// See the module's documentation.
@@ -23,6 +24,9 @@ pub struct Door {
     pub(super) event: OwnedFd,
     /// The last packet found no room there.
     pub(super) stuck_at: Option<Shortage>,
+    /// What the caller calls each packet that is to be reported, in order, after the number of
+    /// packets that are given back when it is.
+    pub(super) awaited: VecDeque<(u64, u64)>,
     /// The barrier between a packet and the look whether the peer sleeps.
     pub(super) light: Light,
     /// This task, as the peer knows it.
@@ -49,6 +53,38 @@ impl Door {
         if self.segment.doorbell().needs_more(self.light) {
             self.announce();
         }
+    }
+
+    /// The packet that was just published is to be reported when its peer has taken it: `count` as
+    /// [`crate::base::ring::Filled::publish_reported`] has returned it. Returns whether no other
+    /// one is awaited.
+    #[inline]
+    pub fn await_report(&mut self, count: u64, cookie: u64) -> bool {
+        self.awaited.push_back((count, cookie));
+        self.awaited.len() == 1
+    }
+
+    /// The next of those packets that the peer has taken, and done with what that brings; each is
+    /// named once, in order. A peer that falls silent names none.
+    #[inline]
+    pub fn report(&mut self) -> Option<u64> {
+        if self.has_report() { self.awaited.pop_front().map(|(_, cookie)| cookie) } else { None }
+    }
+
+    /// Whether [`Self::report`] would name one.
+    #[inline]
+    pub fn has_report(&self) -> bool {
+        self.awaited.front().is_some_and(|&(count, _)| self.out.given_back() >= count)
+    }
+
+    /// Whether packets are to be reported that were not yet.
+    pub fn awaits_reports(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    /// What the peer still sends is dropped: it gets no report of it.
+    pub fn fall_silent(&mut self) {
+        self.inward.fall_silent();
     }
 
     /// Whether a packet of the peer has arrived, which may not be taken for now.

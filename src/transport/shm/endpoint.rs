@@ -98,7 +98,7 @@ impl Endpoint for ShmTransport {
     fn release(&mut self, packet: Inbound) {
         let light = self.light;
         let Some(peer) = self.peers.get_mut(packet.src) else { return };
-        if peer.door.inward.release(packet.body_len, light) == Room::Wanted
+        if peer.door.inward.release(packet.body_len, packet.token != 0, light) == Room::Wanted
             && peer.door.segment.doorbell().needs_wake(light)
         {
             ring_bell(&peer.door.event);
@@ -273,6 +273,6 @@ fn inbound(src: Task, packet: &Packet) -> Inbound {
         head_len: packet.head_len,
         body: packet.body.as_ptr(),
         body_len: packet.body_len,
-        token: 0,
+        token: u64::from(packet.reported),
     }
 }

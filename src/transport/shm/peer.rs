@@ -94,7 +94,7 @@ impl Peers for ShmTransport {
                 window,
                 no_room: peer.door.stuck_at.is_some_and(|then| !peer.door.out.room_since(then)),
                 asleep: peer.door.segment.doorbell().asleep(),
-                arrived: peer.door.inward.ready(),
+                arrived: peer.door.inward.ready() || peer.door.has_report(),
             }),
         }
     }

@@ -4,6 +4,7 @@
  *   handler   target counter after the completion handler has returned, completion counter after that
  *   copied    origin counter before the call returns, for messages of up to BUF_CP_SIZE bytes, in bursts
  *   reusable  origin counter: the data may be changed without an effect on the data that the target gets
+ *   complete  completion counter: small puts are at their target when it counts them, whoever polls, sleeps or computes
  *   msgpoll   what LAPI_Msgpoll says has happened
  */
 #include "../common/ltest.h"
@@ -208,6 +209,54 @@ static void msgpoll(void) {
             }
 }
 
+/* --- complete --- */
+
+enum { PUTS = 300, WIDTH = 64 };
+static unsigned char there[PUTS][WIDTH], from[PUTS][WIDTH], back[PUTS][WIDTH];
+
+/* One window to the next task. */
+static void window(void **areas, uint64_t seed) {
+    int next = (t_me + 1) % t_tasks, i, complete = 0, counted = 0;
+    size_t lengths[PUTS];
+    uint64_t random = seed;
+    for (i = 0; i < PUTS; i++) {
+        lengths[i] = (size_t)t_below(&random, WIDTH + 1);
+        t_fill(from[i], lengths[i], seed + (uint64_t)i);
+        complete += i % 5 != 0;
+        counted += i % 3 == 0;
+        OK(LAPI_Put(t_hndl, (uint)next, lengths[i], (char *)areas[next] + i * WIDTH, from[i],
+                    i % 3 == 0 ? tgt_cntrs[next] : NULL, NULL, i % 5 != 0 ? &cmpl_cntr : NULL));
+    }
+    t_wait_exact(&cmpl_cntr, complete);
+    OK(LAPI_Get(t_hndl, (uint)next, sizeof back, areas[next], back, NULL, &org_cntr));
+    t_wait_exact(&org_cntr, 1);
+    for (i = 0; i < PUTS; i++)
+        if (i % 5 != 0) CHECK_FILLED(back[i], lengths[i], seed + (uint64_t)i);
+    t_wait_exact(&tgt_cntr, counted);
+}
+
+static void complete(void) {
+    void **areas = t_addresses(there);
+    int mode, round, next = (t_me + 1) % t_tasks;
+    for (mode = 0; mode < 2; mode++) {
+        t_set(INTERRUPT_SET, mode);
+        for (round = 0; round < t_rounds(20); round++) {
+            /* Those that wait for this task fall asleep. */
+            if (t_me % 2 == round % 2) usleep(5000);
+            window(areas, t_seed((uint64_t)t_me, (uint64_t)round, (uint64_t)mode));
+            t_fence();
+        }
+    }
+    /* No task calls LAPI while its put is completed. */
+    for (round = 0; round < t_rounds(20); round++) {
+        usleep((useconds_t)t_me * 3000);
+        OK(LAPI_Put(t_hndl, (uint)next, 8, areas[next], from, NULL, NULL, &cmpl_cntr));
+        while (__atomic_load_n(&cmpl_cntr.cntr, __ATOMIC_ACQUIRE) != 1) usleep(100);
+        t_wait_exact(&cmpl_cntr, 1);
+        t_fence();
+    }
+}
+
 int main(int argc, char **argv) {
     const char *which = argc == 2 ? argv[1] : "";
     t_init();
@@ -215,6 +264,7 @@ int main(int argc, char **argv) {
     if (strcmp(which, "handler") == 0) handler();
     else if (strcmp(which, "copied") == 0) copied();
     else if (strcmp(which, "reusable") == 0) reusable();
+    else if (strcmp(which, "complete") == 0) complete();
     else if (strcmp(which, "msgpoll") == 0) msgpoll();
     else T_FAIL("there is no case \"%s\"", which);
     t_done();

@@ -27,6 +27,11 @@ fn usually(end: &mut ShmTransport, peer: Task, head: &Head, first: &[u8], second
     unsafe { end.try_send(peer, &packet) }
 }
 
+/// Whether a task that sleeps now would wake at once.
+fn is_woken(end: &ShmTransport) -> bool {
+    crate::base::poll::await_events([end.event_fd()], Some(std::time::Duration::ZERO))[0]
+}
+
 fn some_head(rng: &mut Rng) -> Head {
     let mut word = || if rng.below(3) == 0 { 0 } else { rng.next_u64() };
     let (id, tgt_cntr, cookie) = (word() as u32, word(), word());
@@ -108,12 +113,84 @@ fn a_door_is_shut_where_packets_do_not_go() {
 fn a_packet_through_a_door_wakes() {
     for mut ends in [ends(2), selective_ends(2)] {
         while ends[0].recv().is_some() {}
-        assert!(ends[0].arm());
+        ends[0].disarm();
+        assert!(ends[0].arm() && !is_woken(&ends[0]));
         assert!(through(&mut ends[1], 0, &Head::Ping, &[], &[]));
-        let woken = crate::base::poll::await_events([ends[0].event_fd()], Some(std::time::Duration::ZERO));
-        assert_eq!(woken, [true]);
+        assert!(is_woken(&ends[0]));
         ends[0].disarm();
         let packet = ends[0].recv().expect("the packet");
         ends[0].release(packet);
     }
+}
+
+/// Sends a packet through the door that is to be reported under this name.
+fn to_be_reported(end: &mut ShmTransport, peer: Task, name: u64, body: &[u8]) -> bool {
+    let door = end.door(peer).expect("a connection");
+    let Ok(filling) = door.begin() else { return false };
+    // SAFETY: the body lives during the call.
+    let filled = unsafe { Head::Ping.write(filling).body(Piece::of(body), Piece::EMPTY.into()) };
+    let Ok(filled) = filled else { return false };
+    let count = filled.publish_reported();
+    door.await_report(count, name);
+    door.published();
+    true
+}
+
+/// Packets are reported in order, each once it is released and not before.
+#[test]
+fn a_packet_is_reported_when_it_is_released() {
+    for seed in 1..=8 {
+        let (mut rng, mut ends) = (Rng::stream(seed, 2), ends(2));
+        let (mut sent, mut under_way, mut released) = (0, VecDeque::new(), VecDeque::new());
+        for step in 0..3000 {
+            let body = vec![7; rng.below(200) as usize];
+            match rng.below(5) {
+                0 | 1 if to_be_reported(&mut ends[1], 0, sent, &body) => {
+                    under_way.push_back(Some(sent));
+                    sent += 1;
+                }
+                2 if through(&mut ends[1], 0, &Head::Ping, &body, &[]) => under_way.push_back(None),
+                3 => {
+                    if let Some(packet) = ends[0].recv() {
+                        let door = ends[1].door(0).expect("a connection");
+                        assert_eq!(door.has_report(), !released.is_empty(), "seed {seed}, step {step}");
+                        ends[0].release(packet);
+                        released.extend(under_way.pop_front().expect("it was sent"));
+                    }
+                }
+                _ => {
+                    let door = ends[1].door(0).expect("a connection");
+                    assert_eq!(door.report(), released.pop_front(), "seed {seed}, step {step}");
+                }
+            }
+        }
+    }
+}
+
+/// A report wakes a task that sleeps, and keeps one awake that is about to. What a task drops is
+/// not reported.
+#[test]
+fn a_report_wakes() {
+    let mut ends = ends(2);
+    // Of the connection.
+    ends[1].disarm();
+    assert!(to_be_reported(&mut ends[1], 0, 5, &[]));
+    assert!(ends[1].arm());
+    let packet = ends[0].recv().expect("the packet");
+    assert!(!is_woken(&ends[1]));
+    ends[0].release(packet);
+    assert!(is_woken(&ends[1]));
+    ends[1].disarm();
+    assert!(!ends[1].arm(), "the report was not taken");
+    let door = ends[1].door(0).expect("a connection");
+    assert!(door.report() == Some(5) && !door.awaits_reports());
+    assert!(ends[1].arm());
+    ends[1].disarm();
+    ends[0].door(1).expect("a connection").fall_silent();
+    for name in 0..200 {
+        assert!(to_be_reported(&mut ends[1], 0, name, &[]));
+        let packet = ends[0].recv().expect("the packet");
+        ends[0].release(packet);
+    }
+    assert_eq!(ends[1].door(0).expect("a connection").report(), None);
 }
