@@ -23,3 +23,16 @@ impl<T> std::ops::Deref for Line<T> {
         &self.0
     }
 }
+
+/// Fetches the line with this byte, which will be read soon: a hint.
+#[inline(always)]
+pub fn prefetch(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    // SAFETY: a prefetch has no effect on memory, whatever the address is.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    let _ = at;
+}

@@ -31,7 +31,7 @@
 
 use super::asymmetric_barrier::Light;
 use super::bytes::{Piece, Source};
-use super::line::Line;
+use super::line::{Line, prefetch};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 pub use filling::{Filled, Filling};
 use std::ptr::NonNull;
@@ -394,6 +394,8 @@ impl Consumer {
         if word as u32 != sequence(self.tail) {
             return Ok(None);
         }
+        // Of a stream, the next packet crosses while this one is handled.
+        prefetch(self.ring.slot(self.tail + 1).as_ptr());
         let head_len = (word >> HEAD_SHIFT & 7) as usize * 8;
         let body_len = (word >> BODY_SHIFT & 0xffff) as usize;
         let place = word >> PLACE_SHIFT & INLINE;
