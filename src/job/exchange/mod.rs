@@ -181,10 +181,7 @@ fn offered(tasks: u32, mpi: mpi::State, env: &Env<'_>) -> Option<Launcher> {
     let is = |name: &str| read(env, name) == Some(tasks);
     let of_slurm = identity::slurm_tasks(env);
     let is_slurms = of_slurm == Ok(Some(tasks));
-    let has_pmix = ["PMIX_RANK", "PMIX_NAMESPACE"].iter().all(|name| {
-        // An MPI library that finds no launcher sets these in its own process.
-        given(env, name).is_some_and(|value| identity::was_started_with(name, &value))
-    });
+    let has_pmix = ["PMIX_RANK", "PMIX_NAMESPACE"].iter().all(|name| given(env, name).is_some());
     if has_pmix && is("OMPI_COMM_WORLD_SIZE") {
         return Some(Launcher::Pmix);
     }
@@ -261,12 +258,5 @@ mod tests {
         assert_eq!(chosen(Absent, &format!("{STEP} PMI_FD=9 PMI_RANK=0 PMI_SIZE=1")), Some(Launcher::Slurm));
         let script = "SLURM_JOB_ID=7 SLURM_PROCID=0 SLURM_NTASKS=4";
         assert_eq!(chosen(Absent, script), None, "a batch script is not a task");
-    }
-
-    /// This process was not started with such variables.
-    #[test]
-    fn what_an_mpi_library_makes_itself_is_no_launcher() {
-        assert_eq!(chosen(Loaded, "PMIX_RANK=0 PMIX_NAMESPACE=self OMPI_COMM_WORLD_SIZE=4"), None);
-        assert_eq!(chosen(Loaded, &format!("PMIX_RANK=0 PMIX_NAMESPACE=self {STEP}")), Some(Launcher::Slurm));
     }
 }

@@ -25,8 +25,8 @@
 //! shell, or where the shell ends before the tasks have called `LAPI_Init`.
 //!
 //! An MPI library that finds no launcher makes itself a PMIx server and sets PMIx variables in its
-//! own process. Those describe no job: `PMIX_RANK` and `PMIX_NAMESPACE` count only as the process
-//! was started with them.
+//! own process. Those describe no job: the environment that is given here has `PMIX_RANK` and
+//! `PMIX_NAMESPACE` only as the process was started with them.
 
 mod ancestor;
 mod environ;
@@ -38,7 +38,6 @@ use crate::abi::{LAPI_ERR_NO_ENV_VAR, LAPI_ERR_SHM_SETUP};
 use crate::config::{Env, MAX_TASKS, common_tasks, given, number};
 use crate::error::{Error, Result};
 
-use environ::Environ;
 pub(in crate::job) use launcher::slurm_tasks;
 use launcher::{LAUNCHERS, Launcher, Said};
 
@@ -75,30 +74,24 @@ pub fn key_of_partition(partition: &str) -> String {
     format!("MP_PARTITION {partition}")
 }
 
-/// Whether the process had this variable with this value when it was started, as far as can be
-/// known: the library of a program may have set it since.
-pub(in crate::job) fn was_started_with(name: &str, value: &str) -> bool {
-    Environ::of_this_process().is_none_or(|first| first.get(name).as_deref() == Some(value))
-}
-
 impl Identity {
-    /// Reads the environment.
+    /// The task that these variables describe.
     ///
     /// # Errors
     /// `LAPI_ERR_NO_ENV_VAR`: one of two variables that belong together is missing, or a number is
     /// out of range. `LAPI_ERR_SHM_SETUP`: `MP_COMMON_TASKS` contradicts the rest.
     pub fn from_env(env: &Env<'_>) -> Result<Self> {
-        Self::from_env_and(env, Environ::of_this_process, ancestor::key)
+        Self::from_env_and(env, ancestor::key)
     }
 
-    /// [`Self::from_env`] of a process that has this environment from its start, and no launcher
-    /// that could be found without it.
+    /// [`Self::from_env`] of a process that has no launcher which could be found without the
+    /// environment.
     ///
     /// # Errors
     /// The errors of [`Self::from_env`].
     #[cfg(feature = "fuzz")]
     pub fn from_env_alone(env: &Env<'_>) -> Result<Self> {
-        Self::from_env_and(env, || None, |launcher, tasks| format!("{} of {tasks}", launcher.rank))
+        Self::from_env_and(env, |launcher, tasks| format!("{} of {tasks}", launcher.rank))
     }
 
     /// The only task of its job.
@@ -132,23 +125,9 @@ impl Identity {
         }
     }
 
-    /// [`Self::from_env`], with the environment that the process was started with where it can be
-    /// known, and `ancestor`, which gives the key of a launcher's job of that number of tasks when
-    /// no variable has one.
-    fn from_env_and(
-        env: &Env<'_>,
-        started_with: impl FnOnce() -> Option<Environ>,
-        ancestor: impl FnOnce(&Launcher, u32) -> String,
-    ) -> Result<Self> {
-        let has_pmix = PMIX.iter().any(|name| env(name).is_some());
-        let first = if has_pmix { started_with() } else { None };
-        let env = &|name: &str| {
-            let value = env(name)?;
-            let is_made_here = PMIX.contains(&name)
-                && first.as_ref().is_some_and(|first| first.get(name).as_ref() != Some(&value));
-            (!is_made_here).then_some(value)
-        };
-
+    /// [`Self::from_env`] with `ancestor`, which gives the key of a launcher's job of that number
+    /// of tasks when no variable has one.
+    fn from_env_and(env: &Env<'_>, ancestor: impl FnOnce(&Launcher, u32) -> String) -> Result<Self> {
         let Some(Place { launcher, task, tasks }) = place(env)? else {
             return Ok(Self::alone());
         };
@@ -174,9 +153,6 @@ impl Identity {
         Ok(Self { task, tasks, key, common, source })
     }
 }
-
-/// What a process may have put into its own environment.
-const PMIX: [&str; 2] = ["PMIX_RANK", "PMIX_NAMESPACE"];
 
 /// Which launcher gives this task's place, and that place.
 struct Place {

@@ -2,20 +2,11 @@ use super::*;
 use crate::config::variable;
 
 fn read(vars: &[(&str, &str)]) -> Result<Identity> {
-    read_in(vars, vars)
-}
-
-/// In a process that was started with other variables.
-fn read_in(first: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<Identity> {
     let env = |name: &str| {
         assert!(variable(name).is_some(), "{name} is read but not in the table");
         vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
     };
-    let first: String = first.iter().map(|(name, value)| format!("{name}={value}\0")).collect();
-    let started_with = || Some(Environ::from(first.into_bytes()));
-    Identity::from_env_and(&env, started_with, |launcher, tasks| {
-        format!("ancestor of {tasks} by {}", launcher.rank)
-    })
+    Identity::from_env_and(&env, |launcher, tasks| format!("ancestor of {tasks} by {}", launcher.rank))
 }
 
 fn place_of(vars: &[(&str, &str)]) -> (u32, u32) {
@@ -152,20 +143,6 @@ fn the_key_of_another_job_around_does_not_count() {
     assert_eq!(key_of(&[BY_HAND, &in_mpirun, PMIX]), "ancestor of 4 by MP_CHILD");
     let in_hydra = [("PMI_RANK", "0"), ("PMI_SIZE", "1"), ("MPI_LOCALNRANKS", "1")];
     assert_eq!(key_of(&[BY_HAND, &in_hydra, JOBID]), "ancestor of 4 by MP_CHILD");
-}
-
-#[test]
-fn what_an_mpi_library_makes_itself_is_no_launcher() {
-    let alone = read_in(&[], PMIX).unwrap();
-    assert_eq!((alone.tasks, alone.source), (1, "no launcher"));
-    assert_eq!(read_in(STEP, &[PMIX, STEP].concat()).unwrap().key, key_of(&[STEP]));
-    assert_eq!(read_in(BY_HAND, &[BY_HAND, PMIX].concat()).unwrap().key, key_of(&[BY_HAND]));
-    assert_eq!(read_in(HYDRA, &[HYDRA, PMIX].concat()).unwrap().key, key_of(&[HYDRA]));
-
-    let vars = [OMPI, PMIX].concat();
-    let env = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-    let unknown = Identity::from_env_and(&env, || None, |_, _| String::new()).unwrap();
-    assert_eq!(unknown.key, "PMIX_NAMESPACE n", "/proc may be out of reach");
 }
 
 #[test]

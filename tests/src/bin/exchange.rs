@@ -16,6 +16,7 @@ use openlapi::job::exchange::{Exchange, Turn};
 use openlapi::job::host::Host;
 use openlapi::job::identity::Identity;
 use openlapi::job::secret::Offer;
+use openlapi_runtime::environment::process_env;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Once, OnceLock};
@@ -27,7 +28,7 @@ static LINK: OnceLock<Link> = OnceLock::new();
 static ENDS: Once = Once::new();
 
 fn main() {
-    let identity = Identity::from_env(&env).expect("a task of a job");
+    let identity = Identity::from_env(&process_env).expect("a task of a job");
     let (task, tasks) = (identity.task, identity.tasks);
     let mut rounds = 0;
     for step in std::env::args().skip(1) {
@@ -70,10 +71,6 @@ fn main() {
     }
 }
 
-fn env(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
 fn deadline() -> Instant {
     let seconds = std::env::var("EXCHANGE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
     Instant::now() + Duration::from_secs(seconds)
@@ -81,7 +78,7 @@ fn deadline() -> Instant {
 
 fn open(identity: &Identity) -> Result<Option<Box<dyn Exchange>>, Error> {
     let turn = Turn { instance: 0, opening: OPENINGS.fetch_add(1, Ordering::Relaxed) + 1 };
-    let link = LINK.get_or_init(|| Link::new(env));
+    let link = LINK.get_or_init(|| Link::new(process_env));
     let opened = link.exchange(identity, turn, deadline());
     // As LAPI does once the conversation with the launcher may have begun.
     ENDS.call_once(|| {
@@ -96,7 +93,7 @@ extern "C" fn end() {
 }
 
 fn configured() -> Option<[u8; 16]> {
-    let text = env("LAPI_JOB_SECRET")?;
+    let text = process_env("LAPI_JOB_SECRET")?;
     let digit = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal digits");
     Some(std::array::from_fn(|byte| digit(2 * byte)))
 }
