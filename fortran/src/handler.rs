@@ -7,6 +7,7 @@
 //! which the compiler writes onto the stack: they are known by how they look.
 
 use crate::by_name::ByName;
+use crate::trampoline::is_trampoline;
 use libc::{c_int, c_void, dl_phdr_info, size_t};
 use std::{mem, slice};
 
@@ -82,44 +83,4 @@ unsafe extern "C" fn look(object: *mut dl_phdr_info, _: size_t, search: *mut c_v
     });
     search.executable = place.is_some_and(|segment| segment.p_flags & libc::PF_X != 0);
     place.is_some().into()
-}
-
-/// Whether the instructions are those that gcc and LLVM write for an internal procedure: an
-/// optional `endbr64`, the address of the code into r11 (of 4 or 8 bytes), that of the host's
-/// variables into r10, a jump to r11.
-///
-/// # Safety
-/// A byte can be read there; more are read only as long as all before looked right.
-#[cfg(target_arch = "x86_64")]
-unsafe fn is_trampoline(start: *const u8) -> bool {
-    let mut at = start;
-    let mut next_are = |bytes: &[u8]| {
-        // SAFETY: `all` stops at the first byte that differs.
-        let same = bytes.iter().enumerate().all(|(i, byte)| unsafe { at.add(i).read() } == *byte);
-        if same {
-            at = at.wrapping_add(bytes.len());
-        }
-        same.then_some(at)
-    };
-    next_are(&[0xf3, 0x0f, 0x1e, 0xfa]);
-    let code = if next_are(&[0x49, 0xbb]).is_some() {
-        8
-    } else if next_are(&[0x41, 0xbb]).is_some() {
-        4
-    } else {
-        return false;
-    };
-    // The addresses may be any.
-    at = at.wrapping_add(code);
-    // SAFETY: two instructions looked right so far.
-    unsafe {
-        let chain = slice::from_raw_parts(at, 2);
-        let jump = at.add(2 + 8);
-        chain == [0x49, 0xba] && slice::from_raw_parts(jump, 3) == [0x49, 0xff, 0xe3]
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn is_trampoline(_: *const u8) -> bool {
-    false
 }

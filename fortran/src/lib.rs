@@ -14,6 +14,7 @@ mod common;
 mod ddm;
 mod handler;
 mod text;
+mod trampoline;
 #[macro_use]
 mod spelling;
 mod calls;
