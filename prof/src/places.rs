@@ -1,20 +1,16 @@
 //! Places of calls in languages whose code has no addresses of its own: an interpreter says where
 //! its program is.
 //!
-//! A place has a number that is the address of no program, and stands for the address behind a
-//! call. The interpreter calls the twin of a function (`wrap::placed`): the same body, with a
-//! beginning that takes the number that [`lapiprof_enter`] has set. So a program in C executes no
-//! instruction more.
+//! A place has a number, which stands for the address behind a call: where the place itself is in
+//! memory, and so no code. The interpreter calls the twin of a function (`wrap::placed`): the same
+//! body, with a beginning that takes the number that [`lapiprof_enter`] has set. So a program in C
+//! executes no instruction more.
 
 use crate::site;
 use libc::{c_char, c_int};
 use std::ffi::CStr;
 use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
-
-/// What distinguishes the number of a place, which is otherwise where the place is in memory:
-/// addresses of programs are below. The records have room for 48 bits.
-const MARK: usize = 1 << 47;
 
 /// A line of a program.
 #[derive(Debug)]
@@ -47,7 +43,7 @@ pub unsafe extern "C" fn lapiprof_place(file: *const c_char, line: c_int, functi
     // SAFETY: null, or a place, which is never freed.
     while let Some(known) = unsafe { place.as_ref() } {
         if known.line == line && known.file == file && known.function == function {
-            return number(place);
+            return place as usize;
         }
         place = known.next;
     }
@@ -58,14 +54,10 @@ pub unsafe extern "C" fn lapiprof_place(file: *const c_char, line: c_int, functi
         // has one: both have the same name.
         unsafe { (*new).next = first };
         match ALL.compare_exchange_weak(first, new, Ordering::Release, Ordering::Acquire) {
-            Ok(_) => return number(new),
+            Ok(_) => return new as usize,
             Err(other) => first = other,
         }
     }
-}
-
-fn number(place: *const Place) -> usize {
-    place as usize | MARK
 }
 
 /// Sets the place from which the calls of this thread come that go to twins; 0: from nowhere.
@@ -77,11 +69,17 @@ pub extern "C" fn lapiprof_enter(place: usize) -> usize {
     before
 }
 
-/// The place with this number; `None` for an address.
+/// The place with this number; `None` for an address of code.
 pub fn named(number: usize) -> Option<&'static Place> {
-    // SAFETY: this bit is that of no address of a program, and of numbers that `lapiprof_place` has
-    // given, for places that are never freed.
-    (number & MARK != 0).then(|| unsafe { &*((number & !MARK) as *const Place) })
+    let mut place = ALL.load(Ordering::Acquire).cast_const();
+    // SAFETY: null, or a place, which is never freed.
+    while let Some(known) = unsafe { place.as_ref() } {
+        if place as usize == number {
+            return Some(known);
+        }
+        place = known.next;
+    }
+    None
 }
 
 #[cfg(test)]

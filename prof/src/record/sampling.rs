@@ -6,7 +6,6 @@
 //! ([`crate::long_calls`]).
 
 use super::{Count, Traffic};
-use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// A call of fewer ticks is short: about a microsecond.
@@ -86,14 +85,15 @@ pub struct Timed {
     pub noted: bool,
 }
 
+/// Where parts of it lie in it, for instructions ([`super::repeated`]).
+#[cfg(target_arch = "x86_64")]
 impl Rhythm {
-    /// Where a part of it lies in it.
-    pub(super) const PEER: usize = offset_of!(Rhythm, peer);
-    /// See [`Self::PEER`].
-    pub(super) const BYTES: usize = offset_of!(Rhythm, bytes);
-    /// See [`Self::PEER`].
-    pub(super) const LEFT: usize = offset_of!(Rhythm, left);
+    pub(super) const PEER: usize = std::mem::offset_of!(Rhythm, peer);
+    pub(super) const BYTES: usize = std::mem::offset_of!(Rhythm, bytes);
+    pub(super) const LEFT: usize = std::mem::offset_of!(Rhythm, left);
+}
 
+impl Rhythm {
     /// After a call has been timed and counted: what it stands for. `calls` and `bytes` are those
     /// of the place. `each`: the next call is to be timed, too.
     pub(super) fn timed(&self, (calls, bytes): (u64, u64), timed: Timed, each: bool) -> Batch {
