@@ -261,7 +261,7 @@ impl BiasedLock {
     #[cold]
     fn await_leaving(&self, until: Option<&Deadline>) -> bool {
         for _ in 0..SPINS {
-            std::hint::spin_loop();
+            super::pause::pause();
             if self.inside.load(Ordering::Acquire) == 0 {
                 return true;
             }

@@ -51,15 +51,74 @@ pub fn ticks() -> u64 {
     if let Some(ticks) = simulation::ticks() {
         return ticks;
     }
+    counter::read()
+}
+
+/// The processor's counter of time.
+mod counter {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 processor has the instruction, and Linux lets programs use it.
-    return unsafe { core::arch::x86_64::_rdtsc() };
+    #[inline(always)]
+    pub(super) fn read() -> u64 {
+        // SAFETY: every x86-64 processor has the instruction, and Linux lets programs use it.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+
     #[cfg(target_arch = "x86")]
-    // SAFETY: programs of 32 bits run on the same processors.
-    return unsafe { core::arch::x86::_rdtsc() };
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
-    {
-        read(libc::CLOCK_MONOTONIC).as_nanos() as u64
+    #[inline(always)]
+    pub(super) fn read() -> u64 {
+        // SAFETY: programs of 32 bits run on the same processors.
+        unsafe { core::arch::x86::_rdtsc() }
+    }
+
+    /// The generic timer has a rate of 1 MHz to 1 GHz, which it tells: each of its ticks counts as
+    /// so many that there are one or two for a nanosecond.
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    pub(super) fn read() -> u64 {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static EACH: AtomicU64 = AtomicU64::new(0);
+        #[cold]
+        fn each() -> u64 {
+            let rate: u64;
+            // SAFETY: Linux lets programs read the register, which has no effect.
+            unsafe {
+                core::arch::asm!("mrs {}, cntfrq_el0", out(reg) rate, options(nomem, nostack, preserves_flags));
+            }
+            let each = 1_000_000_000_u64.div_ceil(rate.max(1_000_000));
+            EACH.store(each, Ordering::Relaxed);
+            each
+        }
+        let count: u64;
+        // SAFETY: as above.
+        unsafe {
+            core::arch::asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack, preserves_flags));
+        }
+        count.wrapping_mul(match EACH.load(Ordering::Relaxed) {
+            0 => each(),
+            known => known,
+        })
+    }
+
+    /// The time base has a rate of 512 MHz on all processors since POWER6.
+    #[cfg(target_arch = "powerpc64")]
+    #[inline(always)]
+    pub(super) fn read() -> u64 {
+        let count: u64;
+        // SAFETY: every program may read the register, which has no effect.
+        unsafe {
+            core::arch::asm!("mfspr {}, 268", out(reg) count, options(nomem, nostack, preserves_flags))
+        };
+        count.wrapping_mul(2)
+    }
+
+    #[cfg(not(any(
+        target_arch = "x86_64",
+        target_arch = "x86",
+        target_arch = "aarch64",
+        target_arch = "powerpc64"
+    )))]
+    pub(super) fn read() -> u64 {
+        super::read(libc::CLOCK_MONOTONIC).as_nanos() as u64
     }
 }
 

@@ -33,6 +33,7 @@
 //!
 //! `base::models::lock` has the models.
 
+use super::pause::pause;
 use super::sync::{Deadline, Futex, Ordering, Wake};
 use std::time::Duration;
 
@@ -155,7 +156,7 @@ impl RawLock {
             if self.0.load(Ordering::Relaxed) != HELD {
                 break;
             }
-            std::hint::spin_loop();
+            pause();
         }
         // `mark` is the state in which this thread sleeps; `invited`: it need not wait for another.
         // A thread that has slept has the duty to see that the next sleeper is woken, for it may

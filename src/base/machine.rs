@@ -9,3 +9,9 @@ pub fn processors() -> u32 {
     let available = std::thread::available_parallelism().map_or(1, NonZero::get);
     online.max(available as u32)
 }
+
+/// The bytes of a page of memory: 4 KiB to 64 KiB, by the processor and the kernel.
+pub fn page() -> usize {
+    // SAFETY: sysconf takes a number and returns a number.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}

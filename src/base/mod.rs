@@ -30,6 +30,7 @@ pub mod open_files;
 pub mod parking;
 #[cfg(not(loom))]
 pub mod patient;
+pub mod pause;
 #[cfg(not(loom))]
 pub mod poll;
 #[cfg(not(loom))]

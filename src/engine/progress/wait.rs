@@ -13,6 +13,7 @@ use crate::base::call_stack::{self, DEPTH};
 use crate::base::clock::{self, elapsed, moment};
 use crate::base::known_threads::{note_thread, this_thread};
 use crate::base::long_calls;
+use crate::base::pause::pause;
 use crate::base::poll::await_events;
 use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::waiters::{IdlePolls, Next, WaitPolicy, WaitTarget, Waiter};
@@ -144,7 +145,7 @@ fn look<T>(
         if held.is_lock_wanted() || !idle && !may_look(held, policy) {
             return None;
         }
-        std::hint::spin_loop();
+        pause();
     }
     None
 }
@@ -359,7 +360,7 @@ fn poll_until<T>(
         }
         match next {
             Next::Poll => {
-                std::hint::spin_loop();
+                pause();
                 held.yield_lock();
             }
             Next::Yield => {

@@ -116,7 +116,7 @@ pub(super) struct Connection {
 impl Site {
     pub(super) fn new(me: Task, tasks: u32, file: OwnedFd, event: Arc<OwnedFd>) -> Result<Self> {
         let ring = segment::ring_bytes(tasks);
-        let window = Window::reserve(tasks, segment::SEGMENT, ring).map_err(|reason| {
+        let window = Window::reserve(tasks, segment::segment_bytes(), ring).map_err(|reason| {
             let bytes = segment::bytes(tasks);
             let detail = format!("no room for {bytes} bytes of peers' shared memory: {reason}");
             Error::new(LAPI_ERR_SHM_SETUP, detail)

@@ -12,6 +12,7 @@ use crate::base::clock::ticks;
 use crate::base::doorbell::Doorbell;
 use crate::base::limits;
 use crate::base::line::Line;
+use crate::base::machine::page;
 use crate::base::ring::{Consumer, Geometry, Producer};
 use crate::base::signals::Signals;
 use crate::error::{Error, Result};
@@ -29,9 +30,6 @@ pub const MAX_TASKS: u32 = 1024;
 const POLLING: u64 = u64::MAX;
 /// A task that has polled within this many ticks will poll again soon: 10 to 50 microseconds.
 const RECENT: u64 = 50_000;
-
-/// Bytes of a segment.
-const CONTROL: usize = 4096;
 
 const RUNNING: u32 = 1;
 const CLOSED: u32 = 2;
@@ -100,15 +98,17 @@ pub fn longest_body(geometry: Geometry) -> usize {
 /// The addresses that a task keeps free for its peers' memory in a job of `tasks` tasks, in bytes;
 /// memory is used only for peers that it is connected with, as far as their rings were written.
 pub fn bytes(tasks: u32) -> usize {
-    CONTROL + window::bytes(tasks, CONTROL, ring_bytes(tasks))
+    segment_bytes() + window::bytes(tasks, segment_bytes(), ring_bytes(tasks))
 }
 
-/// The bytes of a segment.
-pub(super) const SEGMENT: usize = CONTROL;
+/// The bytes of a segment, whole pages.
+pub(super) fn segment_bytes() -> usize {
+    size_of::<Control>().next_multiple_of(page())
+}
 
-/// The bytes of a ring's memory in a job of `tasks` tasks.
+/// The bytes of a ring's memory in a job of `tasks` tasks, whole pages.
 pub(super) fn ring_bytes(tasks: u32) -> usize {
-    (RING + geometry(tasks).bytes()).next_multiple_of(4096)
+    (RING + geometry(tasks).bytes()).next_multiple_of(page())
 }
 
 /// Where the ring begins in its memory: behind the numbers that its producer gives the consumer
@@ -121,12 +121,12 @@ impl Segment {
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`, with the size and the system's reason.
     pub fn create(tasks: u32) -> Result<(OwnedFd, Self)> {
-        const { assert!(size_of::<Control>() <= CONTROL && MAX_TASKS <= announcements::MOST) };
+        const { assert!(MAX_TASKS <= announcements::MOST) };
         if tasks > MAX_TASKS {
             let detail = format!("{tasks} tasks on one machine; shared memory serves at most {MAX_TASKS}");
             return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
         }
-        let (file, memory) = Mapping::create(SEGMENT, None)?;
+        let (file, memory) = Mapping::create(segment_bytes(), None)?;
         let segment = Self { memory };
         segment.control().presence.state.store(RUNNING, Ordering::Release);
         Ok((file, segment))
@@ -137,7 +137,7 @@ impl Segment {
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`: it is not a segment of this job, or cannot be mapped.
     pub(super) fn open(file: BorrowedFd<'_>, peer: Task, place: Option<WindowPart>) -> Result<Self> {
-        Ok(Self { memory: Mapping::open(file, SEGMENT, peer, place)? })
+        Ok(Self { memory: Mapping::open(file, segment_bytes(), peer, place)? })
     }
 
     fn control(&self) -> &Control {

@@ -54,7 +54,7 @@ fn a_file_of_another_size_or_without_seals_is_refused() {
     let (ring, _memory) = segment::RingMemory::create(2, None).expect("shared memory");
     refused(&ring, "bytes");
     let file = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("a file");
-    ftruncate(&file, segment::SEGMENT as u64).expect("room");
+    ftruncate(&file, segment::segment_bytes() as u64).expect("room");
     refused(&file, "not sealed");
 }
 

@@ -125,10 +125,11 @@ fn forget_in_children(base: NonNull<u8>, bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::machine::page;
 
     #[test]
     fn a_place_is_given_once_and_again_when_it_is_free() {
-        let window = Window::reserve(3, 4096, 8192).expect("addresses");
+        let window = Window::reserve(3, page(), 2 * page()).expect("addresses");
         let places: Vec<WindowPart> = (0..3)
             .flat_map(|task| [Part::Segment, Part::Receive, Part::Send].map(|part| (task, part)))
             .map(|(task, part)| window.place(task, part).expect("a place"))
