@@ -10,6 +10,8 @@
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make simulate   whole jobs over UDP on a virtual clock, SEEDS=1000 from SEED=1: losses, partitions, deaths and returns (200 seeds are part of make test)
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and replaced; SEED=n; HOSTS=2: on network namespaces, RAILS=2: with two links, NETWORK=udp LOSS=1: over UDP with loss
+# make cross      TARGET=aarch64-unknown-linux-gnu or powerpc64le-unknown-linux-gnu: build for machines of another kind, into the build folder's TARGET/stage
+# make test-cross the core's unit tests, the headers and programs in C and Fortran for aarch64 and powerpc64le, under qemu
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
 # make bench      measure, beside today's peers, which are fetched; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
 # make fuzz       feed everything that reads bytes from outside with anything, SECONDS=60 for each target
@@ -25,11 +27,24 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
 BUILD := $(abspath $(or $(CARGO_TARGET_DIR),target))
-STAGE ?= $(BUILD)/stage
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
-RELEASE := $(BUILD)/release
-COMPAT := $(BUILD)/compat
+# TARGET=aarch64-unknown-linux-gnu, powerpc64le-unknown-linux-gnu: for machines of another kind. It
+# needs Rust's target for them, and their gcc as Debian names it.
+TARGET ?=
+ifneq ($(TARGET),)
+CROSS_COMPILE := $(subst -unknown,,$(TARGET))-
+CC := $(CROSS_COMPILE)gcc
+AR := $(CROSS_COMPILE)ar
+export CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER := $(CC)
+BUILD_FOR := $(BUILD)/$(TARGET)
+else
+BUILD_FOR := $(BUILD)
+endif
+STAGE ?= $(BUILD_FOR)/stage
+
+RELEASE := $(BUILD_FOR)/release
+COMPAT := $(BUILD_FOR)/compat
 # LIB32=yes: the library for programs of 32 bits, too. It needs Rust's target for them,
 # and gcc-multilib.
 TARGET32 := i686-unknown-linux-gnu
@@ -55,13 +70,13 @@ LOSS ?= 0
 SEED ?=
 SEEDS ?= 1000
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz crates wheel site site-test install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all cross test-cross loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz crates wheel site site-test install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
 library:
 	@echo "== build: the library, the profiler and the tools"
-	$(CARGO) build --release -p lapi_r -p openlapi-prof -p openlapi-tools
+	$(CARGO) build --release $(if $(TARGET),--target $(TARGET)) -p lapi_r -p openlapi-prof -p openlapi-tools
 
 $(BUILT):
 	@$(MAKE) library
@@ -145,6 +160,16 @@ soak:
 	ci/deps.sh build
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" ci/soak.sh SECONDS=$(SECONDS) TASKS=$(TASKS) HOSTS=$(HOSTS) RAILS=$(RAILS) NETWORK=$(NETWORK) LOSS=$(LOSS) $(if $(SEED),SEED=$(SEED))
+
+cross:
+	ci/deps.sh build
+	@test -n "$(TARGET)" || { echo "make cross TARGET=aarch64-unknown-linux-gnu, or powerpc64le-unknown-linux-gnu" >&2; exit 2; }
+	ci/deps.sh $(firstword $(subst -, ,$(TARGET)))
+	$(MAKE) stage TARGET=$(TARGET)
+
+test-cross:
+	ci/deps.sh build test aarch64 powerpc64le
+	ci/test-cross.sh
 
 interop:
 	ci/deps.sh build test interop

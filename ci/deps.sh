@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for the purposes named: build, test, python, site,
-# browser, net, slurm, bench, bench-net, sanitize, instructions, interop, deb.
+# browser, net, slurm, bench, bench-net, sanitize, instructions, interop, aarch64, powerpc64le, deb.
 set -eu
 
 missing=()
@@ -119,6 +119,17 @@ for purpose in "$@"; do
         if [ ! -d "$(rustc --print sysroot)/lib/rustlib/i686-unknown-linux-gnu" ]; then
             echo "== Rust for programs of 32 bits is missing: adding it"
             rustup target add i686-unknown-linux-gnu
+        fi
+        ;;
+    aarch64 | powerpc64le)
+        # Compilers for another processor, and what runs its programs here.
+        need "gcc-$purpose-linux-gnu" command -v "$purpose-linux-gnu-gcc"
+        need "g++-$purpose-linux-gnu" command -v "$purpose-linux-gnu-g++"
+        need "gfortran-$purpose-linux-gnu" command -v "$purpose-linux-gnu-gfortran"
+        need qemu-user command -v qemu-aarch64
+        if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$purpose-unknown-linux-gnu" ]; then
+            echo "== Rust for $purpose is missing: adding it"
+            rustup target add "$purpose-unknown-linux-gnu"
         fi
         ;;
     deb)

@@ -21,7 +21,7 @@ fn c_and_rust_agree() {
     for compiler in c::compilers() {
         for (name, standard) in [("layout.c", "-std=c99"), ("layout.cpp", "-std=c++11")] {
             let executable = compiler.build(name, standard, &program);
-            let output = std::process::Command::new(&executable).output().expect("run what was compiled");
+            let output = c::command(&executable).output().expect("run what was compiled");
             assert!(output.status.success(), "{compiler} {standard}: {:?}", output.status);
             let values = String::from_utf8(output.stdout).expect("numbers");
             assert_eq!(values.lines().count(), expected.len());

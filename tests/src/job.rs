@@ -35,10 +35,22 @@ fn common() -> Vec<String> {
     words.split_whitespace().map(str::to_owned).collect()
 }
 
+/// The launcher: the staged one, or where that is for another processor, `TEST_POE`.
+fn poe() -> PathBuf {
+    std::env::var_os("TEST_POE").map_or_else(|| stage().join("bin/poe"), PathBuf::from)
+}
+
+/// What runs the programs: `TEST_RUNNER`, words of a command that runs programs of another
+/// processor (`make test-cross`); nothing, where it is not set.
+fn runner() -> Vec<OsString> {
+    let words = std::env::var("TEST_RUNNER").unwrap_or_default();
+    words.split_whitespace().map(OsString::from).collect()
+}
+
 impl Job {
     /// A job of one task under the staged `poe`.
     pub fn new(program: impl AsRef<Path>) -> Self {
-        Self { launcher: Some(stage().join("bin/poe")), ..Self::direct(program) }
+        Self { launcher: Some(poe()), ..Self::direct(program) }
     }
 
     /// A program that is started without any launcher.
@@ -137,12 +149,14 @@ impl Job {
 
     /// The command that starts the job.
     pub(crate) fn command(&self) -> Command {
+        let runner = if self.program.is_some() { runner() } else { Vec::new() };
         let words: Vec<&OsStr> = self
             .under
             .iter()
             .chain(&self.launcher)
             .map(|path| path.as_os_str())
             .chain(self.poe_args.iter().map(OsString::as_os_str))
+            .chain(runner.iter().map(OsString::as_os_str))
             .chain(self.program.iter().map(|path| path.as_os_str()))
             .chain(self.args.iter().map(OsString::as_os_str))
             .collect();

@@ -3,21 +3,37 @@
 // Each test file uses its own part.
 #![allow(dead_code)]
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A compiler for C and one for C++ of the same kind.
-pub struct Compiler {
-    cc: &'static str,
-    cxx: &'static str,
+/// The command that runs a program: `TEST_RUNNER` first, words of a command that runs programs of
+/// another processor.
+pub fn command(program: &Path) -> Command {
+    let runner = std::env::var("TEST_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace().map(OsStr::new).chain([program.as_os_str()]);
+    let mut command = Command::new(words.next().expect("the program"));
+    command.args(words);
+    command
 }
 
-/// gcc, which must be there, and clang, if it is.
+/// A compiler for C and one for C++ of the same kind.
+pub struct Compiler {
+    cc: String,
+    cxx: String,
+}
+
+/// gcc, which must be there, and clang, if it is. For another processor (`make test-cross`) the one
+/// whose names begin with `CROSS_COMPILE`.
 pub fn compilers() -> Vec<Compiler> {
-    let gcc = Compiler { cc: "gcc", cxx: "g++" };
-    assert!(gcc.exists(), "gcc and g++ are needed to test the headers");
-    let clang = Compiler { cc: "clang", cxx: "clang++" };
+    let prefix = std::env::var("CROSS_COMPILE").unwrap_or_default();
+    let gcc = Compiler { cc: format!("{prefix}gcc"), cxx: format!("{prefix}g++") };
+    assert!(gcc.exists(), "{prefix}gcc and {prefix}g++ are needed to test the headers");
+    if !prefix.is_empty() {
+        return vec![gcc];
+    }
+    let clang = Compiler { cc: "clang".to_owned(), cxx: "clang++".to_owned() };
     if !clang.exists() {
         println!("skipped with clang: it is not installed");
         return vec![gcc];
@@ -62,10 +78,10 @@ impl Compiler {
 
     fn run(&self, source: &Path, standard: &str, options: &[&str], product: &Path) {
         let is_c = source.extension().is_some_and(|extension| extension == "c");
-        let output = Command::new(if is_c { self.cc } else { self.cxx })
-            // These tests themselves may have been built for 32 bits.
-            .arg(if cfg!(target_pointer_width = "32") { "-m32" } else { "-m64" })
-            .args([standard, "-Wall", "-Werror", "-I"])
+        // These tests themselves may have been built for 32 bits.
+        let bits = if cfg!(target_arch = "x86") { "-m32" } else { "-g" };
+        let output = Command::new(if is_c { &self.cc } else { &self.cxx })
+            .args([bits, standard, "-Wall", "-Werror", "-I"])
             .arg(include_dir())
             .args(options)
             .arg(source)
@@ -78,12 +94,12 @@ impl Compiler {
     }
 
     fn exists(&self) -> bool {
-        [self.cc, self.cxx].iter().all(|name| Command::new(name).arg("--version").output().is_ok())
+        [&self.cc, &self.cxx].iter().all(|name| Command::new(name).arg("--version").output().is_ok())
     }
 }
 
 impl fmt::Display for Compiler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.cc)
+        f.write_str(&self.cc)
     }
 }
