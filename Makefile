@@ -31,7 +31,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 # TARGET=aarch64-unknown-linux-gnu, powerpc64le-unknown-linux-gnu: for machines of another kind. It
 # needs Rust's target for them, and their gcc as Debian names it.
-TARGET ?=
+TARGET =
 ifneq ($(TARGET),)
 CROSS_COMPILE := $(subst -unknown,,$(TARGET))-
 CC := $(CROSS_COMPILE)gcc
@@ -168,7 +168,7 @@ cross:
 	$(MAKE) stage TARGET=$(TARGET)
 
 test-cross:
-	ci/deps.sh build test aarch64 powerpc64le
+	ci/deps.sh build test aarch64 powerpc64le cross-test
 	ci/test-cross.sh
 
 interop:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for the purposes named: build, test, python, site,
-# browser, net, slurm, bench, bench-net, sanitize, instructions, interop, aarch64, powerpc64le, deb.
+# browser, net, slurm, bench, bench-net, sanitize, instructions, interop, aarch64, powerpc64le, cross-test, deb.
 set -eu
 
 missing=()
@@ -122,15 +122,18 @@ for purpose in "$@"; do
         fi
         ;;
     aarch64 | powerpc64le)
-        # Compilers for another processor, and what runs its programs here.
         need "gcc-$purpose-linux-gnu" command -v "$purpose-linux-gnu-gcc"
-        need "g++-$purpose-linux-gnu" command -v "$purpose-linux-gnu-g++"
-        need "gfortran-$purpose-linux-gnu" command -v "$purpose-linux-gnu-gfortran"
-        need qemu-user command -v qemu-aarch64
         if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$purpose-unknown-linux-gnu" ]; then
             echo "== Rust for $purpose is missing: adding it"
             rustup target add "$purpose-unknown-linux-gnu"
         fi
+        ;;
+    cross-test)
+        for machine in aarch64 powerpc64le; do
+            need "g++-$machine-linux-gnu" command -v "$machine-linux-gnu-g++"
+            need "gfortran-$machine-linux-gnu" command -v "$machine-linux-gnu-gfortran"
+        done
+        need qemu-user command -v qemu-aarch64
         ;;
     deb)
         need dpkg-dev command -v dpkg-shlibdeps

@@ -5,12 +5,12 @@
 //! with everything else unchanged.
 //!
 //! The words are read without the call into the loader that a thread-local variable of a shared
-//! library costs. Both are instructions of the processor: `site/` has those of each kind that is
-//! known. On others no call has a place.
+//! library costs. Noting the address and reading the words are instructions of the processor, in
+//! `site/`. On processors that are not there no call has a place.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "powerpc64")))]
+#[cfg(not(call_sites))]
 mod other;
 #[cfg(target_arch = "powerpc64")]
 mod powerpc64;
@@ -20,7 +20,7 @@ mod x86_64;
 #[cfg(target_arch = "aarch64")]
 use aarch64 as machine;
 use libc::c_void;
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "powerpc64")))]
+#[cfg(not(call_sites))]
 use other as machine;
 #[cfg(target_arch = "powerpc64")]
 use powerpc64 as machine;
@@ -74,7 +74,7 @@ pub fn set_place(place: usize) {
     machine::store::<24>(place);
 }
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "powerpc64"))]
+#[cfg(call_sites)]
 std::arch::global_asm!(
     ".pushsection .tbss.lapiprof_site,\"awT\",@nobits",
     ".p2align 3",
@@ -89,7 +89,7 @@ std::arch::global_asm!(
 
 /// Makes a function that notes the place that is set, where `exported!` notes the caller, and
 /// continues with the same function.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "powerpc64"))]
+#[cfg(call_sites)]
 #[macro_export]
 macro_rules! placed {
     ($name:ident, $body:path, ($($arg:ident: $kind:ty),*)) => {
@@ -129,7 +129,7 @@ macro_rules! exported {
         /// # Safety
         ///
         /// What the manual asks of the caller.
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "powerpc64"))]
+        #[cfg(call_sites)]
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $symbol($($arg: $kind),*) -> ::libc::c_int {
@@ -141,7 +141,7 @@ macro_rules! exported {
         /// # Safety
         ///
         /// What the manual asks of the caller.
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "powerpc64")))]
+        #[cfg(not(call_sites))]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $symbol($($arg: $kind),*) -> ::libc::c_int {
             // SAFETY: what is asked of the caller is the same.

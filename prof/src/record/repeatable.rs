@@ -2,33 +2,32 @@
 //! of LAPI_Put look.
 
 use super::buffer::{Buffer, Site};
-#[cfg(target_arch = "x86_64")]
-use super::sampling::Rhythm;
 use crate::site;
 use libc::c_void;
-#[cfg(target_arch = "x86_64")]
-use std::mem::offset_of;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The library's LAPI_Put that ends with the profiler's hook; null: the library has none.
 pub static PUT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// The address behind the call, in a [`Site`].
+/// Where the instructions of LAPI_Put look: in a [`Site`], but for the last one.
 #[cfg(target_arch = "x86_64")]
-pub const PLACE: usize = offset_of!(Site, address);
-/// The target of the last timed put, in a [`Site`].
-#[cfg(target_arch = "x86_64")]
-pub const PEER: usize = offset_of!(Site, rhythm) + Rhythm::PEER;
-/// The length of the last timed put, in a [`Site`].
-#[cfg(target_arch = "x86_64")]
-pub const BYTES: usize = offset_of!(Site, rhythm) + Rhythm::BYTES;
-/// How many calls follow that are not timed, in a [`Site`].
-#[cfg(target_arch = "x86_64")]
-pub const LEFT: usize = offset_of!(Site, rhythm) + Rhythm::LEFT;
-/// Since when the call is long that this thread is in, in a [`Buffer`].
-#[cfg(target_arch = "x86_64")]
-pub const LONG_SINCE: usize = offset_of!(Buffer, long_since);
+pub mod offsets {
+    use crate::record::buffer::{Buffer, Site};
+    use crate::record::sampling::Rhythm;
+    use std::mem::offset_of;
+
+    /// The address behind the call.
+    pub const PLACE: usize = offset_of!(Site, address);
+    /// The target of the last timed put.
+    pub const PEER: usize = offset_of!(Site, rhythm) + Rhythm::PEER;
+    /// The length of the last timed put.
+    pub const BYTES: usize = offset_of!(Site, rhythm) + Rhythm::BYTES;
+    /// How many calls follow that are not timed.
+    pub const LEFT: usize = offset_of!(Site, rhythm) + Rhythm::LEFT;
+    /// In a [`Buffer`]: since when the call is long that this thread is in.
+    pub const LONG_SINCE: usize = offset_of!(Buffer, long_since);
+}
 
 /// A put was like the last timed one of its place, and `alone`: not in a handler inside of another
 /// call. The next one may be repeated.

@@ -36,7 +36,7 @@ macro_rules! wrap {
         }
 
         /// The twin of the function of this name; `None` where calls have no places.
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "powerpc64"))]
+        #[cfg(call_sites)]
         fn twin(name: &[u8]) -> Option<*mut c_void> {
             $(
                 $crate::placed!($call, bodies::$call, ($($argument: $type),*));
@@ -52,7 +52,7 @@ macro_rules! wrap {
 openlapi::for_each_call!(wrap);
 
 /// None: calls have no places here.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "powerpc64")))]
+#[cfg(not(call_sites))]
 fn twin(_name: &[u8]) -> Option<*mut c_void> {
     None
 }
