@@ -21,7 +21,7 @@ use super::clock;
 use super::machine::processors;
 use super::sync::{Ordering, fence};
 use std::sync::OnceLock;
-use std::sync::atomic::compiler_fence;
+use std::sync::atomic::{AtomicBool, compiler_fence};
 use std::time::Duration;
 
 const REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
@@ -42,10 +42,14 @@ pub fn pays_off(tasks: u32) -> bool {
     tasks <= processors() && registered()
 }
 
+/// A filter of system calls that was set after [`own_registered`] refuses what that was granted.
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
 /// Whether [`own_fence`] works in this process. Registers it at the first call.
 pub fn own_registered() -> bool {
     static DONE: OnceLock<bool> = OnceLock::new();
-    cfg!(loom) || *DONE.get_or_init(|| membarrier(REGISTER_PRIVATE_EXPEDITED))
+    let granted = || *DONE.get_or_init(|| membarrier(REGISTER_PRIVATE_EXPEDITED));
+    cfg!(loom) || granted() && !REFUSED.load(std::sync::atomic::Ordering::Relaxed)
 }
 
 /// A full barrier here and in every thread of this process, in which [`own_registered`] has
@@ -56,8 +60,8 @@ pub fn own_fence() {
         return;
     }
     if !(membarrier(REGISTER_PRIVATE_EXPEDITED) && membarrier(PRIVATE_EXPEDITED)) {
-        // A filter of system calls has been set since. No processor keeps a store to itself for
-        // nearly as long.
+        REFUSED.store(true, std::sync::atomic::Ordering::Relaxed);
+        // No processor keeps a store to itself for nearly as long.
         clock::sleep(Duration::from_millis(1));
     }
 }

@@ -8,12 +8,16 @@
 //! been alone for as long.
 //!
 //! The pattern is Dekker's, with the barrier of [`super::asymmetric_barrier`] between the threads
-//! of this process. The thread with the bias raises `inside` and then looks whether it still has
-//! the bias. Another thread, which holds the raw lock, ends the bias and then looks at `inside`.
+//! of this process. The thread with the bias raises its `inside` and then looks whether it still
+//! has the bias. Another thread, which holds the raw lock, ends the bias and then looks at `inside`.
 //! With a full barrier in between on both sides, at least one of them sees what the other has
 //! written: either the thread steps back and queues for the raw lock, or the other one waits until
 //! it has left. Leaving is the same pattern: the thread clears `inside` and then looks for the
 //! bias, and wakes the one that has ended it.
+//!
+//! Each thread that ever gets the bias has an `inside` of its own, for ever: one that was stopped
+//! when it was about to raise it may do so, and step back, at any time later, when another thread
+//! is inside by the bias.
 //!
 //! **Who holds the lock.** The thread with the bias, while it is inside and has seen the bias after
 //! that; or the holder of the raw lock, once the bias is ended, a barrier has followed and `inside`
@@ -43,28 +47,47 @@ const SPINS: u32 = if cfg!(loom) { 0 } else { 60 };
 /// Loom has no barrier of the kernel: there both sides have one of their own.
 const LIGHT: Light = Light::new(!cfg!(loom));
 
-/// A lock that knows threads by a number, which is not 0.
+/// How many threads may ever get the bias: a program has one thread that communicates at a time.
+const OWNERS: usize = 3;
+
+/// The place of no thread.
+const NOBODY: u32 = 0;
+
+/// A lock that knows each thread by a number: not 0, the same in every call of the thread, and of
+/// no other living thread. A thread that ends holds no lock; its number may be given again.
 pub struct BiasedLock {
-    /// The thread with the bias, 0 for none. Written by the holder of the raw lock.
-    bias: AtomicUsize,
-    /// 1 while the thread with the bias is inside, or about to see that it has lost it.
-    inside: Futex,
+    /// The place of the thread with the bias among the owners. Written by the holder of the raw
+    /// lock.
+    bias: AtomicU32,
+    /// The last place that had the bias. Guarded by the lock.
+    recent: AtomicU32,
+    /// The first one is nobody's.
+    owners: [Owner; OWNERS + 1],
     /// The lock is held by the raw lock.
     is_raw: AtomicU32,
     raw: RawLock,
-    /// The last thread that has left the raw lock,
+    /// The last thread that has left the raw lock.
     last: AtomicUsize,
-    /// and how many times in a row.
+    /// How many turns that thread has had in a row, after its first.
     turns: AtomicU32,
 }
 
+/// A thread that has the bias, or has had it.
+struct Owner {
+    /// Its number; 0 until there is one. Written once, with the lock held.
+    thread: AtomicUsize,
+    /// 1 while it is inside by the bias, or about to see that it has lost it.
+    inside: Futex,
+}
+
 impl BiasedLock {
-    /// A free one.
+    /// A free lock.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self {
-            bias: AtomicUsize::new(0),
-            inside: Futex::new(0),
+            bias: AtomicU32::new(NOBODY),
+            recent: AtomicU32::new(NOBODY),
+            owners: [const { Owner { thread: AtomicUsize::new(0), inside: Futex::new(0) } }; OWNERS + 1],
             is_raw: AtomicU32::new(0),
             raw: RawLock::new(),
             last: AtomicUsize::new(0),
@@ -72,12 +95,13 @@ impl BiasedLock {
         }
     }
 
-    /// A free one.
+    /// A free lock.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self {
-            bias: AtomicUsize::new(0),
-            inside: Futex::new(0),
+            bias: AtomicU32::new(NOBODY),
+            recent: AtomicU32::new(NOBODY),
+            owners: std::array::from_fn(|_| Owner { thread: AtomicUsize::new(0), inside: Futex::new(0) }),
             is_raw: AtomicU32::new(0),
             raw: RawLock::new(),
             last: AtomicUsize::new(0),
@@ -120,10 +144,10 @@ impl BiasedLock {
         if !self.raw.try_lock() {
             return false;
         }
-        if self.bias.load(Ordering::Relaxed) != 0 {
+        if self.bias.load(Ordering::Relaxed) != NOBODY {
             self.take_bias_away();
         }
-        let free = self.inside.load(Ordering::Acquire) == 0;
+        let free = self.recent().inside.load(Ordering::Acquire) == 0;
         if free {
             self.is_raw.store(1, Ordering::Relaxed);
         } else {
@@ -142,18 +166,18 @@ impl BiasedLock {
         if self.is_raw.load(Ordering::Relaxed) != 0 {
             self.unlock_raw(me);
         } else {
-            self.leave(me);
+            self.leave();
         }
     }
 
-    /// For the thread that holds the lock, which is `me`: whether another one may wait for it. May
-    /// be out of date when it is read.
+    /// For the thread that holds the lock: whether another one may wait for it. May be out of date
+    /// when it is read.
     #[inline]
-    pub fn is_wanted(&self, me: usize) -> bool {
+    pub fn is_wanted(&self) -> bool {
         if self.is_raw.load(Ordering::Relaxed) != 0 {
             self.raw.is_wanted()
         } else {
-            self.bias.load(Ordering::Relaxed) != me
+            self.bias.load(Ordering::Relaxed) == NOBODY
         }
     }
 
@@ -161,21 +185,21 @@ impl BiasedLock {
     /// otherwise.
     ///
     /// # Safety
-    /// The calling thread, which is `me`, must hold it.
+    /// The calling thread must hold it.
     #[inline]
-    pub unsafe fn bump(&self, me: usize) {
-        if self.is_wanted(me) {
-            self.pass(me);
+    pub unsafe fn bump(&self) {
+        if self.is_wanted() {
+            self.pass();
         }
     }
 
     #[cold]
-    fn pass(&self, me: usize) {
+    fn pass(&self) {
         if self.is_raw.swap(0, Ordering::Relaxed) != 0 {
             // SAFETY: this thread holds it.
             unsafe { self.raw.bump() }
         } else {
-            self.leave(me);
+            self.leave();
             self.raw.lock();
         }
         self.end_bias(None);
@@ -185,39 +209,36 @@ impl BiasedLock {
     /// in another way.
     #[inline(always)]
     pub fn enter(&self, me: usize) -> bool {
-        if self.bias.load(Ordering::Relaxed) != me {
+        let place = self.bias.load(Ordering::Relaxed);
+        let owner = &self.owners[place as usize % self.owners.len()];
+        if owner.thread.load(Ordering::Relaxed) != me {
             return false;
         }
-        self.inside.store(1, Ordering::Relaxed);
+        owner.inside.store(1, Ordering::Relaxed);
         LIGHT.fence();
-        let mine = self.bias.load(Ordering::Acquire) == me;
+        let mine = self.bias.load(Ordering::Acquire) == place;
         if !mine {
-            self.step_back();
+            owner.step_out();
         }
         mine
     }
 
-    /// Another thread has ended the bias, and may wait until this one has left.
-    #[cold]
-    fn step_back(&self) {
-        self.inside.store(0, Ordering::Release);
-        self.inside.wake(1);
-    }
-
     /// The end of what [`Self::enter`] began.
     #[inline]
-    fn leave(&self, me: usize) {
-        self.inside.store(0, Ordering::Release);
+    fn leave(&self) {
+        let place = self.recent.load(Ordering::Relaxed);
+        let owner = &self.owners[place as usize % self.owners.len()];
+        owner.inside.store(0, Ordering::Release);
         LIGHT.fence();
-        if self.bias.load(Ordering::Relaxed) != me {
-            self.wake();
+        if self.bias.load(Ordering::Relaxed) != place {
+            owner.wake();
         }
     }
 
-    /// The thread that has ended the bias may sleep until this one has left.
-    #[cold]
-    fn wake(&self) {
-        self.inside.wake(1);
+    /// The last thread that had the bias. For the holder of the raw lock.
+    #[inline]
+    fn recent(&self) -> &Owner {
+        &self.owners[self.recent.load(Ordering::Relaxed) as usize % self.owners.len()]
     }
 
     #[inline(never)]
@@ -227,7 +248,7 @@ impl BiasedLock {
             self.turns.store(turns, Ordering::Relaxed);
             if turns >= QUIET && !self.raw.is_wanted() && own_registered() {
                 self.turns.store(0, Ordering::Relaxed);
-                self.bias.store(me, Ordering::Relaxed);
+                self.give_bias(me);
             }
         } else {
             self.last.store(me, Ordering::Relaxed);
@@ -238,14 +259,29 @@ impl BiasedLock {
         unsafe { self.raw.unlock() }
     }
 
+    /// To the thread that holds the lock, by the raw one, if it has a place or finds one.
+    #[cold]
+    fn give_bias(&self, me: usize) {
+        let places = 1..=OWNERS as u32;
+        let known = |place: &u32| {
+            let thread = self.owners[*place as usize].thread.load(Ordering::Relaxed);
+            thread == me || thread == 0
+        };
+        let Some(place) = places.into_iter().find(known) else { return };
+        self.owners[place as usize].thread.store(me, Ordering::Relaxed);
+        self.recent.store(place, Ordering::Relaxed);
+        self.bias.store(place, Ordering::Relaxed);
+    }
+
     /// This thread has the raw lock: ends the bias, and waits for the thread that had it to leave.
     /// `false`: the time was over before.
     #[inline]
     fn end_bias(&self, until: Option<&Deadline>) -> bool {
-        if self.bias.load(Ordering::Relaxed) != 0 {
+        if self.bias.load(Ordering::Relaxed) != NOBODY {
             self.take_bias_away();
         }
-        let free = self.inside.load(Ordering::Acquire) == 0 || self.await_leaving(until);
+        let owner = self.recent();
+        let free = owner.inside.load(Ordering::Acquire) == 0 || owner.await_leaving(until);
         if free {
             self.is_raw.store(1, Ordering::Relaxed);
         }
@@ -254,8 +290,23 @@ impl BiasedLock {
 
     #[cold]
     fn take_bias_away(&self) {
-        self.bias.store(0, Ordering::Relaxed);
+        self.bias.store(NOBODY, Ordering::Relaxed);
         own_fence();
+    }
+}
+
+impl Owner {
+    /// Another thread has ended the bias, and may wait until this one has left.
+    #[cold]
+    fn step_out(&self) {
+        self.inside.store(0, Ordering::Release);
+        self.wake();
+    }
+
+    /// The thread that has ended the bias may sleep until this one has left.
+    #[cold]
+    fn wake(&self) {
+        self.inside.wake(1);
     }
 
     #[cold]
@@ -282,7 +333,8 @@ impl BiasedLock {
 impl BiasedLock {
     /// Whether this thread has the bias.
     pub(crate) fn is_biased(&self, me: usize) -> bool {
-        self.bias.load(Ordering::Relaxed) == me
+        let place = self.bias.load(Ordering::Relaxed);
+        place != NOBODY && self.owners[place as usize].thread.load(Ordering::Relaxed) == me
     }
 }
 

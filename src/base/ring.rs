@@ -260,6 +260,12 @@ impl Producer {
         self.ring.shared().consumed.load(Ordering::Acquire)
     }
 
+    /// Whether the consumer has given so many packets back. The other process may be broken: more
+    /// than there were are none.
+    pub fn has_back(&self, count: u64) -> bool {
+        (count..=self.head).contains(&self.given_back())
+    }
+
     /// How many packets the consumer has not given back, as far as it has reported, and the largest
     /// possible number.
     pub fn filled(&self) -> (u64, u64) {

@@ -94,7 +94,7 @@ fn a_thread_with_the_bias_that_stays_inside_keeps_others_out_and_lets_them_in() 
     let (guarded, waits) = (Guarded::default(), AtomicBool::new(false));
     guarded.be_alone();
     guarded.lock.lock(this_thread());
-    assert!(!guarded.lock.is_wanted(this_thread()) || !own_registered());
+    assert!(!guarded.lock.is_wanted() || !own_registered());
     thread::scope(|scope| {
         scope.spawn(|| {
             let me = this_thread();
@@ -103,13 +103,13 @@ fn a_thread_with_the_bias_that_stays_inside_keeps_others_out_and_lets_them_in() 
             waits.store(true, Ordering::Relaxed);
             guarded.locked_steps(1);
         });
-        while !waits.load(Ordering::Relaxed) || !guarded.lock.is_wanted(this_thread()) {
+        while !waits.load(Ordering::Relaxed) || !guarded.lock.is_wanted() {
             thread::yield_now();
         }
         let before = guarded.number();
         while guarded.number() == before {
             // SAFETY: the lock was taken above.
-            unsafe { guarded.lock.bump(this_thread()) }
+            unsafe { guarded.lock.bump() }
         }
         guarded.unlock();
     });

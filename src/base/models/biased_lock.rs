@@ -70,6 +70,19 @@ fn the_bias_ends_while_its_thread_goes_in_and_out() {
     });
 }
 
+/// The thread that had the bias may still be about to enter by it when another one has been alone
+/// for long enough to get it.
+#[test]
+fn the_bias_goes_to_another_thread() {
+    check(3, || {
+        let guarded = Guarded::biased();
+        let other = start(&guarded, |guarded| (0..3).for_each(|_| guarded.locked_step(2)));
+        guarded.locked_step(1);
+        other.join().expect("it ends");
+        guarded.finished(6);
+    });
+}
+
 #[test]
 fn two_threads_end_the_bias() {
     check(2, || {
@@ -131,7 +144,7 @@ fn the_thread_inside_lets_another_one_have_a_turn() {
         let other = start(&guarded, |guarded| guarded.locked_step(2));
         guarded.step();
         // SAFETY: taken above.
-        unsafe { guarded.lock.bump(1) };
+        unsafe { guarded.lock.bump() };
         guarded.step();
         guarded.unlock(1);
         other.join().expect("it ends");

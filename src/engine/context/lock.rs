@@ -177,7 +177,7 @@ impl OwnedLock {
     /// when it is read.
     #[inline]
     pub fn is_wanted(&self) -> bool {
-        self.raw.is_wanted(self.owner.load(Ordering::Relaxed))
+        self.raw.is_wanted()
     }
 
     /// Lets another thread have the lock for a moment, if one waits for it; costs one load
@@ -189,7 +189,7 @@ impl OwnedLock {
     pub unsafe fn yield_to_others(&self) {
         let me = self.owner.load(Ordering::Relaxed);
         // SAFETY: the caller holds the lock.
-        unsafe { self.raw.bump(me) }
+        unsafe { self.raw.bump() }
         self.owner.store(me, Ordering::Relaxed);
     }
 

@@ -82,7 +82,12 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
         if packet.body_len >= LONG_BODY {
             long_calls::begins();
         }
-        if !core.peers.is_quarantined(packet.src) {
+        if core.peers.is_quarantined(packet.src) {
+            // It may have been connected since it was given up.
+            if let Some(door) = core.transport.door(packet.src) {
+                door.fall_silent();
+            }
+        } else {
             held.context().activity.handles(&packet);
             handle(held, &packet);
         }

@@ -74,7 +74,7 @@ impl Door {
     /// Whether [`Self::report`] would name one.
     #[inline]
     pub fn has_report(&self) -> bool {
-        self.awaited.front().is_some_and(|&(count, _)| self.out.given_back() >= count)
+        self.awaited.front().is_some_and(|&(count, _)| self.out.has_back(count))
     }
 
     /// Whether packets are to be reported that were not yet.
