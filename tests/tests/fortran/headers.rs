@@ -123,7 +123,7 @@ fn types_and_constants_are_those_of_c() {
     let paths = [&source, &other].map(|path| path.to_str().expect("an ordinary name").to_owned());
     let object = compile_with(&stage().join("bin/mpcc_r"), "f-layout.o", &[&paths[1]], &["-c"]);
     for compiler in compilers() {
-        let flags = ["-compiler", compiler, object.to_str().expect("an ordinary name"), "-w"];
+        let flags = ["-compiler", &compiler, object.to_str().expect("an ordinary name"), "-w"];
         let program =
             compile_with(&stage().join("bin/mpfort"), &format!("f-layout-{compiler}"), &[&paths[0]], &flags);
         passed(&Job::direct(program).run(), 1);

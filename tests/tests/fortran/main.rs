@@ -14,15 +14,25 @@ use std::process::{Command, Stdio};
 const FLANGS: [&str; 7] =
     ["flang", "flang-new", "flang-22", "flang-21", "flang-20", "flang-new-20", "flang-new-19"];
 
+/// gfortran, or, for another processor (`make test-cross`), the one whose name begins with
+/// `CROSS_COMPILE`.
+fn gfortran() -> String {
+    format!("{}gfortran", std::env::var("CROSS_COMPILE").unwrap_or_default())
+}
+
 /// The compilers that are installed; gfortran must be.
-fn compilers() -> Vec<&'static str> {
-    let there = |name: &&str| {
+fn compilers() -> Vec<String> {
+    let there = |name: &str| {
         Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
     };
-    assert!(there(&"gfortran"), "gfortran is needed: ci/deps.sh test installs it");
-    let mut found = vec!["gfortran"];
+    let gfortran = gfortran();
+    assert!(there(&gfortran), "{gfortran} is needed: ci/deps.sh test installs it");
+    if gfortran != "gfortran" {
+        return vec![gfortran];
+    }
+    let mut found = vec![gfortran];
     match FLANGS.iter().find(|name| there(name)) {
-        Some(flang) => found.push(flang),
+        Some(flang) => found.push((*flang).to_owned()),
         None => eprintln!("SKIPPED: the Fortran programs are not tried with flang, which is not installed"),
     }
     found
@@ -54,7 +64,7 @@ fn passed(outcome: &Outcome, procs: usize) {
 #[track_caller]
 fn run(file: &str, tasks: &[usize]) {
     for compiler in compilers() {
-        let program = program(compiler, file, &[]);
+        let program = program(&compiler, file, &[]);
         for &procs in tasks {
             passed(&Job::new(&program).procs(procs).run(), procs);
         }
@@ -81,10 +91,11 @@ fn handlers_of_every_kind() {
 #[test]
 fn handlers_however_the_program_is_linked() {
     for compiler in compilers() {
-        let packed = program(compiler, "handlers.f90", &["-Wl,-z,noseparate-code"]);
+        let packed = program(&compiler, "handlers.f90", &["-Wl,-z,noseparate-code"]);
         passed(&Job::new(packed).procs(2).run(), 2);
     }
-    let flags = ["-fPIC", "-shared", "-compiler", "gfortran"];
+    let gfortran = gfortran();
+    let flags = ["-fPIC", "-shared", "-compiler", &gfortran];
     let library =
         compile_with(&stage().join("bin/mpfort"), "f-library.so", &["tests/f/common/ftest.f90"], &flags);
     let beside = format!("-Wl,-rpath,{}", library.parent().expect("it lies in a folder").display());
@@ -92,7 +103,7 @@ fn handlers_however_the_program_is_linked() {
     let modules = build_dir().join("tests/f-modules/pie");
     fs::create_dir_all(&modules).expect("the folder can be made");
     let modules = modules.to_str().expect("an ordinary name");
-    let flags = ["-compiler", "gfortran", "-fPIE", "-pie", "-J", modules, library, &beside];
+    let flags = ["-compiler", &gfortran, "-fPIE", "-pie", "-J", modules, library, &beside];
     let program =
         compile_with(&stage().join("bin/mpfort"), "f-handlers-pie", &["tests/f/handlers.f90"], &flags);
     passed(&Job::new(program).procs(2).run(), 2);

@@ -44,7 +44,7 @@ fn wrappers_in_c_and_in_fortran_are_met() {
     let c = compile_with(&stage().join("bin/mpcc_r"), "f-profiler.o", &["tests/f/profiler.c"], &["-c"]);
     let c = c.to_str().expect("an ordinary name");
     for compiler in compilers() {
-        let program = program(compiler, "profiled.f", &["tests/f/profiler.f90", c]);
+        let program = program(&compiler, "profiled.f", &["tests/f/profiler.f90", c]);
         let outcome = Job::new(program).run();
         outcome.ok();
         // LAPI_INIT has wrappers of both kinds: the one for Fortran calls PLAPI_INIT, which
