@@ -84,7 +84,7 @@ fn no_type_has_gaps() {
 }
 
 /// The sizes that lapi.h has; the addresses of the fields are compared by programs
-/// (`tests/tests/fortran.rs`).
+/// (`tests/tests/fortran`).
 #[test]
 fn types_are_as_long_as_in_c() {
     use openlapi::abi::*;

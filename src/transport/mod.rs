@@ -15,6 +15,7 @@
 //!   [`Limits::ordered`] is set.
 //! * **No waiting.** [`Endpoint::try_send`] never blocks and never allocates on its common path.
 //!   Without room it changes nothing and returns [`SendOutcome::NoRoom`].
+//! * **Doors.** [`Endpoint::door`] is shared memory's alone: another transport returns `None`.
 //! * **In place.** The head and the body of an [`Inbound`] start at an address that is a multiple
 //!   of 8 and stay valid until the packet is given back with [`Endpoint::release`].
 //! * **Taking.** An endpoint may send from the program's memory: it takes the packet, and reports

@@ -1,5 +1,6 @@
-//! What each thread of a context waits for, for a user who asks why nothing moves: a snapshot of
-//! each context, as text. A job without reports pays nothing for it.
+//! Reports of this process: what its threads wait for (`thread`, which `bell` wakes; `look`,
+//! `message`, `process`), what a fault has ended (`crash`, `lines`), and waiting for a debugger
+//! (`attach`).
 
 pub mod attach;
 pub mod bell;
