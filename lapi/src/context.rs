@@ -105,6 +105,9 @@ pub struct Context {
 
 impl Context {
     /// Opens a context with LAPI's defaults.
+    ///
+    /// # Errors
+    /// The errors of [`Builder::open`].
     pub fn open() -> Result<Self> {
         Builder::default().open()
     }

@@ -34,6 +34,9 @@ impl TargetCounter {
     }
 
     /// The value of this task's counter. Makes progress (LAPI_Getcntr).
+    ///
+    /// # Errors
+    /// `LAPI_ERR_HNDL_INVALID`: the context has ended.
     pub fn get(&self) -> Result<i32> {
         // SAFETY: made from a box that is never freed.
         Ok(unsafe { progress::getcntr(&mut self.port.enter()?, self.own) })

@@ -132,12 +132,19 @@ impl Port {
     }
 
     /// One round of the dispatcher: takes in what has arrived (LAPI_Probe).
+    ///
+    /// # Errors
+    /// `LAPI_ERR_HNDL_INVALID`: the context has ended.
     pub fn probe(&self) -> Result<()> {
         progress::probe(&mut self.enter()?);
         Ok(())
     }
 
     /// The value of an attribute (LAPI_Qenv).
+    ///
+    /// # Errors
+    /// `LAPI_ERR_HNDL_INVALID`: the context has ended. `LAPI_ERR_QUERY_TYPE`: the attribute is not
+    /// one number.
     pub fn attribute(&self, attribute: Attribute) -> Result<i32> {
         match env::query(&mut self.enter()?, attribute as lapi_query_t)? {
             Value::Number(number) => Ok(number),
@@ -156,6 +163,9 @@ impl Port {
 
     /// What went over the network, or over shared memory (`QUERY_STATISTICS`,
     /// `QUERY_SHM_STATISTICS`).
+    ///
+    /// # Errors
+    /// `LAPI_ERR_HNDL_INVALID`: the context has ended.
     pub fn statistics(&self, shared_memory: bool) -> Result<lapi_statistics_t> {
         let query = if shared_memory { QUERY_SHM_STATISTICS } else { QUERY_STATISTICS };
         match env::query(&mut self.enter()?, query)? {
@@ -170,6 +180,10 @@ impl Port {
     ///
     /// Operations that other threads wait for end with an error only if the context has an error
     /// handler ([`Builder::on_error`](crate::Builder::on_error)).
+    ///
+    /// # Errors
+    /// `LAPI_ERR_HNDL_INVALID`: the context has ended. Otherwise as the man page of
+    /// LAPI_Purge_totask says.
     pub fn purge(&self, task: u32) -> Result<()> {
         let mut held = self.enter()?;
         let life = self.life(task)?;
@@ -186,6 +200,10 @@ impl Port {
 
     /// Lets a task that was purged or lost rejoin (LAPI_Resume_totask). One that was lost is
     /// purged by this.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_HNDL_INVALID`: the context has ended. Otherwise as the man page of
+    /// LAPI_Resume_totask says.
     pub fn resume(&self, task: u32) -> Result<()> {
         let mut held = self.enter()?;
         let life = self.life(task)?;

@@ -133,6 +133,9 @@ pub fn term(context: &Context) -> Result<()> {
 }
 
 /// The task that this process is, by its environment; messages name it from now on.
+///
+/// # Errors
+/// The errors of [`Identity::from_env`].
 pub fn identify() -> Result<Identity> {
     let identity = Identity::from_env(&process_env)?;
     console::set_task(Some(identity.task));

@@ -10,7 +10,7 @@ use openlapi::api::rmw;
 use openlapi::api::vector::{GetRequest, Pair, PutRequest, Vector};
 use openlapi::api::{Content, Piece, SendDone};
 
-/// Of LAPI_Put.
+/// The request of LAPI_Put.
 #[inline]
 pub fn put(command: &lapi_put_t) -> Put {
     Put {
@@ -23,7 +23,7 @@ pub fn put(command: &lapi_put_t) -> Put {
     }
 }
 
-/// Of LAPI_Get.
+/// The request of LAPI_Get.
 #[inline]
 pub fn get(command: &lapi_get_t) -> Get {
     Get {
@@ -37,7 +37,7 @@ pub fn get(command: &lapi_get_t) -> Get {
     }
 }
 
-/// Of LAPI_Amsend.
+/// The request of LAPI_Amsend.
 #[inline]
 pub fn active_message(command: &lapi_am_t) -> Message {
     let header = piece(command.uhdr, command.uhdr_len as usize);
@@ -56,8 +56,8 @@ pub fn active_message(command: &lapi_am_t) -> Message {
     }
 }
 
-/// Of LAPI_AM_LW_XFER: its handlers, counters and flags may be uninitialised, and are not read.
-/// Header and data may be changed when the call returns.
+/// The request of LAPI_AM_LW_XFER: its handlers, counters and flags may be uninitialised, and are
+/// not read. Header and data may be changed when the call returns.
 #[inline]
 pub fn light_weight(command: &lapi_am_t) -> Message {
     Message {
@@ -68,7 +68,7 @@ pub fn light_weight(command: &lapi_am_t) -> Message {
     }
 }
 
-/// Of LAPI_Amsendv, without the data: that is what the vector describes.
+/// The request of LAPI_Amsendv, without the data: that is what the vector describes.
 #[inline]
 pub fn vector_message(command: &lapi_amv_t) -> Message {
     Message {
@@ -80,7 +80,7 @@ pub fn vector_message(command: &lapi_amv_t) -> Message {
     }
 }
 
-/// Of LAPI_DGSP_XFER.
+/// The request of LAPI_DGSP_XFER.
 #[inline]
 pub fn dgsp_message(command: &lapi_amdgsp_t) -> DgspMessage {
     let message = Message {
@@ -99,7 +99,7 @@ pub fn dgsp_message(command: &lapi_amdgsp_t) -> DgspMessage {
     }
 }
 
-/// Of LAPI_Rmw and LAPI_Rmw64.
+/// The request of LAPI_Rmw and LAPI_Rmw64.
 pub fn read_modify_write(command: &lapi_rmw_t) -> rmw::Request {
     rmw::Request {
         tgt: command.tgt,
@@ -112,7 +112,7 @@ pub fn read_modify_write(command: &lapi_rmw_t) -> rmw::Request {
     }
 }
 
-/// Of LAPI_Putv.
+/// The request of LAPI_Putv.
 ///
 /// # Safety
 /// The vectors must be null or as [`Vector::of`] wants them.
@@ -131,7 +131,7 @@ pub unsafe fn put_vector(command: &lapi_putv_t) -> PutRequest {
     }
 }
 
-/// Of LAPI_Getv.
+/// The request of LAPI_Getv.
 ///
 /// # Safety
 /// The vectors must be null or as [`Vector::of`] wants them.

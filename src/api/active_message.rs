@@ -12,6 +12,9 @@ pub const LIGHT_WEIGHT: usize = 128;
 
 /// Starts the active message of a LAPI_Amsend.
 ///
+/// # Errors
+/// As the man page of LAPI_Amsend says.
+///
 /// # Safety
 /// The addresses must be as the man page wants them.
 #[inline(always)]
@@ -21,6 +24,9 @@ pub unsafe fn plain_amsend(held: &mut Held<'_>, message: PlainMessage) -> Result
 }
 
 /// Starts an active message (man page LAPI_Amsend).
+///
+/// # Errors
+/// As the man page of LAPI_Amsend says.
 ///
 /// # Safety
 /// The addresses must be as the man page wants them.
@@ -57,6 +63,9 @@ unsafe fn any_amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
 
 /// Starts a light-weight active message: short, by index, without counters, and its buffers
 /// are free at once.
+///
+/// # Errors
+/// As the man page of LAPI_Xfer says.
 ///
 /// # Safety
 /// The conditions of [`amsend`] hold.

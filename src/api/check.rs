@@ -16,6 +16,9 @@ pub fn wanted(held: &Held<'_>) -> bool {
 }
 
 /// The target is a task of the job. Always checked.
+///
+/// # Errors
+/// `LAPI_ERR_TGT`: the job has no such task.
 #[inline]
 pub fn target(held: &mut Held<'_>, tgt: u32) -> Result<()> {
     let tasks = held.options().tasks;
@@ -26,6 +29,9 @@ pub fn target(held: &mut Held<'_>, tgt: u32) -> Result<()> {
 }
 
 /// The length is valid. Always checked.
+///
+/// # Errors
+/// `LAPI_ERR_DATA_LEN`: the length is more than [`LONGEST`].
 #[inline]
 pub fn length(len: u64) -> Result<()> {
     // One comparison with a number of 32 bits for all but very long messages.
@@ -42,6 +48,9 @@ fn long_length(len: u64) -> Result<()> {
 }
 
 /// The address at the origin is not null if there are bytes.
+///
+/// # Errors
+/// `LAPI_ERR_ORG_ADDR_NULL`: there are bytes, and the address is null.
 #[inline]
 pub fn origin_address(address: usize, len: u64) -> Result<()> {
     if address != 0 || len == 0 {
@@ -51,6 +60,9 @@ pub fn origin_address(address: usize, len: u64) -> Result<()> {
 }
 
 /// The address at the target is not null if there are bytes.
+///
+/// # Errors
+/// `LAPI_ERR_TGT_ADDR_NULL`: there are bytes, and the address is null.
 #[inline]
 pub fn target_address(address: u64, len: u64) -> Result<()> {
     if address != 0 || len == 0 {
@@ -64,6 +76,9 @@ fn bytes(len: u64) -> String {
 }
 
 /// The header handler is given. Always checked.
+///
+/// # Errors
+/// `LAPI_ERR_HDR_HNDLR_NULL`: the handler is null.
 #[inline]
 pub fn header_handler(handler: u64) -> Result<()> {
     if handler != 0 {
@@ -73,6 +88,9 @@ pub fn header_handler(handler: u64) -> Result<()> {
 }
 
 /// The user header fits a packet. Always checked.
+///
+/// # Errors
+/// `LAPI_ERR_UHDR_LEN`: the header is longer than [`MAX_UHDR`].
 #[inline]
 pub fn header_fits(len: usize) -> Result<()> {
     if len <= MAX_UHDR {
@@ -82,6 +100,10 @@ pub fn header_fits(len: usize) -> Result<()> {
 }
 
 /// The user header is as the man page demands.
+///
+/// # Errors
+/// `LAPI_ERR_HDR_LEN`: the length is not a multiple of 4. `LAPI_ERR_UHDR_NULL`: there are bytes,
+/// and the address is null.
 #[inline]
 pub fn header(address: usize, len: usize) -> Result<()> {
     if !len.is_multiple_of(4) {

@@ -16,6 +16,9 @@ use crate::proto::content::Content;
 /// its code is looked at, and atom_size is compared with MAX_ATOM_SIZE of `context`, if the call
 /// names one.
 ///
+/// # Errors
+/// As the man page of LAPI_Util says.
+///
 /// # Safety
 /// The pointer must be null or a descriptor whose code array has code_size integers.
 pub unsafe fn register(
@@ -36,11 +39,17 @@ pub unsafe fn register(
 }
 
 /// One more reference (LAPI_RESERVE_DGSP).
+///
+/// # Errors
+/// As the man page of LAPI_Util says.
 pub fn reserve(handle: lapi_dg_handle_t) -> Result<()> {
     REGISTRY.reserve(handle)
 }
 
 /// One reference less (LAPI_UNRESERVE_DGSP).
+///
+/// # Errors
+/// As the man page of LAPI_Util says.
 pub fn unreserve(handle: lapi_dg_handle_t) -> Result<()> {
     REGISTRY.unreserve(handle)
 }
@@ -52,6 +61,9 @@ pub fn register_function(held: &mut Held<'_>, function: ddm_func_p) {
 
 /// LAPI_DGSP_PACK.
 ///
+/// # Errors
+/// As the man page of LAPI_Util says.
+///
 /// # Safety
 /// The buffers must be as the man page wants them.
 pub unsafe fn pack(request: &mut lapi_pack_dgsp_t) -> Result<()> {
@@ -60,6 +72,9 @@ pub unsafe fn pack(request: &mut lapi_pack_dgsp_t) -> Result<()> {
 }
 
 /// LAPI_DGSP_UNPACK.
+///
+/// # Errors
+/// As the man page of LAPI_Util says.
 ///
 /// # Safety
 /// The buffers must be as the man page wants them, and the registered function sound to
@@ -86,6 +101,9 @@ pub struct DgspMessage {
 
 /// Starts an active message whose data a program gathers (LAPI_DGSP_XFER). A program with a CONTROL
 /// cannot gather: this is reported to the error handler, and the message is sent without data.
+///
+/// # Errors
+/// As the man page of LAPI_Xfer says.
 ///
 /// # Safety
 /// The program must describe readable memory from `udata` on; the addresses must be as

@@ -28,6 +28,9 @@ pub unsafe fn setcntr(context: &Context, cntr: usize, value: i32) {
 /// Waits until a counter has reached `value`, and subtracts that. Returns what is left (man page
 /// LAPI_Waitcntr).
 ///
+/// # Errors
+/// As the man page of LAPI_Waitcntr says.
+///
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.
 pub unsafe fn waitcntr(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
@@ -42,6 +45,9 @@ pub fn probe(held: &mut Held<'_>) {
 
 /// Rounds of the dispatcher until a message was sent or received, at most `count` of them (man page
 /// LAPI_Msgpoll).
+///
+/// # Errors
+/// As the man page of LAPI_Msgpoll says.
 pub fn msgpoll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
     message_poll::poll(held, count)
 }

@@ -8,6 +8,9 @@ use crate::error::Result;
 
 /// Starts the put of a LAPI_Put.
 ///
+/// # Errors
+/// As the man page of LAPI_Put says.
+///
 /// # Safety
 /// The addresses must be as the man page wants them.
 #[inline(always)]
@@ -17,6 +20,9 @@ pub unsafe fn plain_put(held: &mut Held<'_>, put: PlainPut) -> Result<()> {
 }
 
 /// Starts a put (man page LAPI_Put).
+///
+/// # Errors
+/// As the man page of LAPI_Put says.
 ///
 /// # Safety
 /// The addresses must be as the man page wants them.
@@ -44,6 +50,9 @@ unsafe fn any_put(held: &mut Held<'_>, put: &Put) -> Result<()> {
 }
 
 /// Starts a get (man page LAPI_Get).
+///
+/// # Errors
+/// As the man page of LAPI_Get says.
 ///
 /// # Safety
 /// The addresses must be as the man page wants them.

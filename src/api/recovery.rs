@@ -10,6 +10,9 @@ use crate::transport::Task;
 
 /// Gives a task up: what is sent to it, arrives from it or waits for it ends here (man page
 /// LAPI_Purge_totask).
+///
+/// # Errors
+/// As the man page of LAPI_Purge_totask says.
 pub fn purge(held: &mut Held<'_>, task: Task) -> Result<()> {
     other(held, task)?;
     recovery::purge(held, task);
@@ -18,6 +21,9 @@ pub fn purge(held: &mut Held<'_>, task: Task) -> Result<()> {
 
 /// Lets a task rejoin (man page LAPI_Resume_totask). What is sent to it waits until it
 /// has connected.
+///
+/// # Errors
+/// As the man page of LAPI_Resume_totask says.
 pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     other(held, task)?;
     recovery::resume(held, task)
@@ -26,6 +32,9 @@ pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
 /// Whether the task has left or was given up, and the program has neither purged nor resumed it
 /// since. When the error handler is called for that, no operation with the task uses memory of the
 /// program any more.
+///
+/// # Errors
+/// `LAPI_ERR_TGT`: the job has no such task.
 pub fn is_lost(held: &mut Held<'_>, task: Task) -> Result<bool> {
     check::target(held, task)?;
     Ok(recovery::is_lost(held, task))

@@ -126,8 +126,8 @@ impl Session {
         self.device
     }
 
-    /// Closes it. What was sent is served before; calls of other threads that are inside end with
-    /// `LAPI_ERR_HNDL_INVALID`.
+    /// Closes the session. What was sent is served before; calls of other threads that are inside
+    /// end with `LAPI_ERR_HNDL_INVALID`.
     ///
     /// # Errors
     /// `LAPI_ERR_HNDL_INVALID`: it is closed, or another thread is closing it.

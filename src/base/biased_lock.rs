@@ -9,11 +9,11 @@
 //!
 //! The pattern is Dekker's, with the barrier of [`super::asymmetric_barrier`] between the threads
 //! of this process. The thread with the bias raises its `inside` and then looks whether it still
-//! has the bias. Another thread, which holds the raw lock, ends the bias and then looks at `inside`.
-//! With a full barrier in between on both sides, at least one of them sees what the other has
-//! written: either the thread steps back and queues for the raw lock, or the other one waits until
-//! it has left. Leaving is the same pattern: the thread clears `inside` and then looks for the
-//! bias, and wakes the one that has ended it.
+//! has the bias. Another thread, which holds the raw lock, ends the bias and then looks at that
+//! `inside`. With a full barrier in between on both sides, at least one of them sees what the other
+//! has written: either the thread steps back and queues for the raw lock, or the other one waits
+//! until it has left. Leaving is the same pattern: the thread clears `inside` and then looks for
+//! the bias, and wakes the one that has ended it.
 //!
 //! Each thread that ever gets the bias has an `inside` of its own, for ever: one that was stopped
 //! when it was about to raise it may do so, and step back, at any time later, when another thread
@@ -61,7 +61,7 @@ pub struct BiasedLock {
     bias: AtomicU32,
     /// The last place that had the bias. Guarded by the lock.
     recent: AtomicU32,
-    /// The first one is nobody's.
+    /// The threads that have had the bias. The first place is nobody's.
     owners: [Owner; OWNERS + 1],
     /// The lock is held by the raw lock.
     is_raw: AtomicU32,
@@ -74,7 +74,7 @@ pub struct BiasedLock {
 
 /// A thread that has the bias, or has had it.
 struct Owner {
-    /// Its number; 0 until there is one. Written once, with the lock held.
+    /// The thread's number; 0 until there is one. Written once, with the lock held.
     thread: AtomicUsize,
     /// 1 while it is inside by the bias, or about to see that it has lost it.
     inside: Futex,

@@ -35,15 +35,26 @@ impl CollectiveKind {
 pub struct Step<'a>(&'a Port);
 
 impl Step<'_> {
+    /// Every task gives a number and gets those of all, by task.
+    ///
+    /// # Errors
+    /// As the man page of LAPI_Address_init64 says.
     pub fn exchange(&self, value: u64) -> Result<Vec<u64>> {
         address::exchange(&mut self.0.enter()?, value)
     }
 
+    /// A fence of all tasks.
+    ///
+    /// # Errors
+    /// As the man page of LAPI_Gfence says.
     pub fn gfence(&self) -> Result<()> {
         fence::gfence(&mut self.0.enter()?)
     }
 
     /// A number that all tasks agree on, and that none of them has used.
+    ///
+    /// # Errors
+    /// The errors of [`Self::exchange`].
     pub fn number(&self) -> Result<u64> {
         let proposed = self.exchange(self.0.next.load(Ordering::Relaxed))?;
         let number = proposed.into_iter().max().unwrap_or(1);

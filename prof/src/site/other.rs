@@ -12,7 +12,7 @@ pub fn load<const AT: usize>() -> usize {
     if AT == 8 { RECORD.get() } else { 0 }
 }
 
-/// Writes it.
+/// Writes the word at this place.
 #[inline(always)]
 pub fn store<const AT: usize>(value: usize) {
     if AT == 8 {

@@ -18,7 +18,7 @@ pub fn load<const AT: usize>() -> usize {
     word
 }
 
-/// Writes it.
+/// Writes the word at this place.
 #[inline(always)]
 pub fn store<const AT: usize>(value: usize) {
     // SAFETY: writes one of the words below, which hold what this function was given.

@@ -188,7 +188,10 @@ impl Context {
         self.conditions.end();
     }
 
-    /// Takes the lock. An error when the context is closed, or being closed.
+    /// Takes the lock for a call.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_HNDL_INVALID`: the context is closed, or being closed.
     #[inline(always)]
     pub fn enter(&self) -> Result<Held<'_>> {
         let mut held = Held::by(self, self.enter_lock());

@@ -28,10 +28,10 @@ pub const SUBJECT: usize = 32;
 /// What a connection is for, in the words of those who use it.
 pub type Subject = [u8; SUBJECT];
 
-/// The hash of contents, which a proof covers.
+/// The SHA-256 of contents, which a proof covers.
 pub type Hash = [u8; 32];
 
-/// The hash of contents.
+/// The SHA-256 of contents.
 pub fn hash(contents: &[u8]) -> Hash {
     Sha256::digest(contents).into()
 }

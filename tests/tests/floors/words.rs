@@ -37,7 +37,8 @@ const WIDEST: usize = 100;
 
 /// What no documentation comment begins with: each says nothing where the comment stands alone, as
 /// an editor shows it.
-const BEGINNINGS: &[&str] = &["The same", "That", "It", "It's", "Its", "As for", "As above"];
+const BEGINNINGS: &[&str] =
+    &["The same", "That", "It", "It's", "Its", "As for", "As above", "Writes it", "Closes it"];
 /// What makes a "This" before it a pronoun, and not a part of the item's name.
 const AFTER_THIS: &[&str] =
     &["is", "was", "has", "does", "must", "can", "may", "alone", "many", "much", "makes", "needs"];
@@ -143,7 +144,9 @@ fn is_no_beginning(text: &str) -> bool {
         Some(two) => two == (first, second),
         None => *beginning == first,
     };
-    BEGINNINGS.iter().any(begins) || first == "This" && AFTER_THIS.contains(&second)
+    BEGINNINGS.iter().any(begins)
+        || first == "This" && AFTER_THIS.contains(&second)
+        || text.starts_with("Of LAPI_")
 }
 
 /// The lines of a Rust source that are too wide, and end with a comment. Rows of tables and examples
@@ -218,6 +221,10 @@ fn a_beginning_without_a_subject_is_found() {
     assert_eq!(lines("/// Its name.\na: u8,\n    /// The same, later.\nb: u8,"), [1, 3]);
     assert_eq!(lines("//! That of one task.\n\n/// It: a.\nfn f() {}\n/// As for [`f`].\n"), [1, 3, 5]);
     assert_eq!(lines("//! A module.\n/// This is it.\nmod a;"), [2]);
+    assert_eq!(
+        lines("/// Of LAPI_Put.\nfn a() {}\n/// Writes it.\nfn b() {}\n/// Closes it, at once.\nfn c() {}"),
+        [1, 3, 5]
+    );
     let fine = "/// The name of a task.\n/// It is long.\n/// The same holds.\na: u8,\n// It is here.\n\
                 /// This task's number.\n/// Itself.\n/// Thatch.\n//// It.\nconst X: &str = \"/// It\";";
     assert_eq!(lines(fine), []);

@@ -43,7 +43,7 @@ impl Line {
         self.length > self.bytes.len() * 3 / 4
     }
 
-    /// Writes it.
+    /// Writes the line, with its end.
     pub(super) fn end(mut self) {
         self.bytes[self.length] = b'\n';
         let _ = rustix::io::write(rustix::stdio::stderr(), &self.bytes[..=self.length]);
