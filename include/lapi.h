@@ -812,7 +812,7 @@ typedef struct lapi_hwxfer_t {
   unsigned long len;
   /* The origin counter, or null. */
   union lapi_cntr_t *org_cntr;
-  /* Called when the origin data may be changed, or null. */
+  /* Called when the transfer is complete, or null. */
   scompl_hndlr_t *shdlr;
   /* The second argument of shdlr. */
   void *sinfo;

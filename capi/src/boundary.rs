@@ -3,7 +3,9 @@
 
 use crate::handles::{self, find};
 use libc::c_int;
-use openlapi::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UTIL_CMD, LAPI_SUCCESS, lapi_handle_t};
+use openlapi::abi::{
+    LAPI_ERR_HNDL_INVALID, LAPI_ERR_NO_RDMA_RESOURCE, LAPI_ERR_UTIL_CMD, LAPI_SUCCESS, lapi_handle_t,
+};
 use openlapi::api::Held;
 use openlapi::error::{Error, Result};
 use openlapi_runtime::{console, environment, init};
@@ -44,7 +46,7 @@ fn log(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
     // A thread that calls while another one ends the handle has made no mistake.
     let race = error.code == LAPI_ERR_HNDL_INVALID && handles::ended_a_moment_ago(handle);
     // A program that asks what there is has a way without it.
-    let probe = error.code == LAPI_ERR_UTIL_CMD;
+    let probe = matches!(error.code, LAPI_ERR_UTIL_CMD | LAPI_ERR_NO_RDMA_RESOURCE);
     if level >= if race || probe { 2 } else { 1 } {
         if console::task().is_none() {
             // Then the message does not name it.

@@ -42,6 +42,8 @@ macro_rules! declare {
             XferRmw = "LAPI_Xfer RMW",
             XferDgsp = "LAPI_Xfer DGSP",
             XferAmLw = "LAPI_Xfer AM_LW",
+            XferRdmaGet = "LAPI_Xfer RDMA GET",
+            XferRdmaPut = "LAPI_Xfer RDMA PUT",
             HeaderHandler = "header handler",
             CompletionHandler = "completion handler",
             SendHandler = "send completion handler",
@@ -91,8 +93,12 @@ impl Call {
 
     const fn classify(self) -> Class {
         match self {
-            Self::LAPI_Put | Self::LAPI_Putv | Self::XferPut | Self::XferPutv => Class::Put,
-            Self::LAPI_Get | Self::LAPI_Getv | Self::XferGet | Self::XferGetv => Class::Get,
+            Self::LAPI_Put | Self::LAPI_Putv | Self::XferPut | Self::XferPutv | Self::XferRdmaPut => {
+                Class::Put
+            }
+            Self::LAPI_Get | Self::LAPI_Getv | Self::XferGet | Self::XferGetv | Self::XferRdmaGet => {
+                Class::Get
+            }
             Self::LAPI_Amsend
             | Self::LAPI_Amsendv
             | Self::XferAm

@@ -5,7 +5,7 @@
 //! * [`events`]: what no call can return. [`console`] and [`diagnostics`]: messages.
 //! * [`link`]: the launcher. [`report`]: which task waits for which, and for what.
 //! * [`fork`] and [`exit`]: what must be done then.
-//! * [`request`] and [`udp`]: what C's structures ask of the core.
+//! * [`request`], [`rdma`] and [`udp`]: what C's structures ask of the core.
 
 mod at_exit;
 pub mod console;
@@ -17,6 +17,7 @@ pub mod fork;
 pub mod init;
 mod link;
 pub mod messages;
+pub mod rdma;
 pub mod report;
 pub mod request;
 pub mod udp;

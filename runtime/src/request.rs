@@ -6,9 +6,9 @@ use openlapi::abi::*;
 use openlapi::api::dgsp::DgspMessage;
 pub use openlapi::api::request::{Get, Message, PlainMessage, PlainPut, Put};
 use openlapi::api::request::{Hint, Places};
-use openlapi::api::rmw;
 use openlapi::api::vector::{GetRequest, Pair, PutRequest, Vector};
 use openlapi::api::{Content, Piece, SendDone};
+use openlapi::api::{rdma, rmw};
 
 /// The request of LAPI_Put.
 #[inline]
@@ -109,6 +109,21 @@ pub fn read_modify_write(command: &lapi_rmw_t) -> rmw::Request {
         in_val: command.in_val as usize,
         previous: command.prev_tgt_val as usize,
         done: send_done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, 0),
+    }
+}
+
+/// The request of LAPI_RDMA_XFER: its rdma_tag may be uninitialised, and is not read.
+pub fn rdma(command: &lapi_hwxfer_t) -> rdma::Request {
+    rdma::Request {
+        tgt: command.tgt,
+        op: command.op.into(),
+        context: command.remote_cxt,
+        source: rdma::Place { memory: command.src_pvo, offset: command.src_offset },
+        target: rdma::Place { memory: command.tgt_pvo, offset: command.tgt_offset },
+        len: wide(command.len),
+        org_cntr: command.org_cntr as usize,
+        handler: command.shdlr.map_or(0, |handler| handler as usize),
+        info: command.sinfo as usize,
     }
 }
 

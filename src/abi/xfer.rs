@@ -308,7 +308,7 @@ pub struct lapi_hwxfer_t {
     pub len: c_ulong,
     /// The origin counter, or null.
     pub org_cntr: *mut lapi_cntr_t,
-    /// Called when the origin data may be changed, or null.
+    /// Called when the transfer is complete, or null.
     pub shdlr: scompl_hndlr_p,
     /// The second argument of shdlr.
     pub sinfo: *mut c_void,

@@ -14,6 +14,7 @@ pub mod fence;
 pub mod lock_sharing;
 pub mod progress;
 pub mod put_get;
+pub mod rdma;
 pub mod recovery;
 pub mod rmw;
 pub mod session;

@@ -170,6 +170,7 @@ pub fn open(
         hosts,
         copy_limit: config.buf_cp_size as usize,
         buffers: config.rexmit_limit.map_or(usize::MAX, |limit| limit as usize),
+        rdma_contexts: config.rdma_count,
         lane_bytes: lane_bytes(&config),
         bulk: bulk(&config, here > processors),
         wait_policy: WaitPolicy::new(here, processors, config.spin),

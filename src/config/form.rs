@@ -65,6 +65,14 @@ pub(super) fn tasks(text: &str) -> Option<Option<Vec<u32>>> {
     text.split(',').map(number).collect::<Option<_>>().map(Some)
 }
 
+/// The first number of `N` or `N,M`.
+pub(super) fn rdma_count(text: &str) -> Option<u32> {
+    let (first, second) = text.split_once(',').map_or((text, None), |(first, second)| (first, Some(second)));
+    second
+        .is_none_or(|second| task_number(second.as_bytes()).is_some())
+        .then(|| task_number(first.as_bytes()))?
+}
+
 /// A signal by name (with SIG or without, in capitals or not) or number, `None` for the word
 /// none; nothing when it is neither, or a signal that cannot have a handler or means that the
 /// program is broken.

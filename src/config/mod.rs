@@ -66,6 +66,8 @@ pub struct Config {
     /// Messages of at least this many bytes may go by bulk transfer (`MP_BULK_MIN_MSG_SIZE`);
     /// never below 4096.
     pub bulk_min_msg_size: u64,
+    /// The number of RDMA contexts of each other task that a program may hold (`MP_RDMA_COUNT`).
+    pub rdma_count: u32,
     /// Whether bulk transfer is wanted (`MP_USE_BULK_XFER`).
     pub use_bulk_xfer: bool,
     /// Never give up on a silent task (`MP_DEBUG_NOTIMEOUT`).
@@ -282,6 +284,7 @@ impl Config {
             },
             verify_dgsp: value::yes(env, "LAPI_VERIFY_DGSP")?,
             bulk_min_msg_size: value::setting(env, "MP_BULK_MIN_MSG_SIZE")?,
+            rdma_count: form::rdma_count(&value::text(env, "MP_RDMA_COUNT")?).unwrap_or(0),
             use_bulk_xfer: value::yes(env, "MP_USE_BULK_XFER")?,
             no_timeout: value::switched_on(env, "MP_DEBUG_NOTIMEOUT"),
             trace_level: value::small(env, "MP_LAPI_TRACE_LEVEL")?,

@@ -180,6 +180,13 @@ pub const VARIABLES: &[Variable] = &[
         ValueKind::SizeFrom(4096, i64::MAX as u64),
         LAPI_ERR_UNKNOWN,
     ),
+    var(
+        "MP_RDMA_COUNT",
+        "How many RDMA contexts of each other task a program may hold (the first number); 0: no RDMA transfers.",
+        "0",
+        ValueKind::Form("N, or N,M", |text| form::rdma_count(text).is_some()),
+        LAPI_ERR_UNKNOWN,
+    ),
     var("MP_USE_BULK_XFER", "Whether bulk transfer is wanted.", "no", YES_NO, LAPI_ERR_UNKNOWN),
     var(
         "MP_DEBUG_NOTIMEOUT",

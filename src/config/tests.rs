@@ -29,6 +29,7 @@ fn defaults() {
             use_shm: UseShm::Yes,
             verify_dgsp: false,
             bulk_min_msg_size: 150 * 1024,
+            rdma_count: 0,
             use_bulk_xfer: false,
             no_timeout: false,
             trace_level: 0,
@@ -82,6 +83,9 @@ fn words_and_numbers() {
     assert_eq!(with("MP_BULK_MIN_MSG_SIZE", "4097").bulk_min_msg_size, 4097);
     assert_eq!(with("MP_BULK_MIN_MSG_SIZE", "2M").bulk_min_msg_size, 2 << 20);
     assert!(with("MP_USE_BULK_XFER", "yes").use_bulk_xfer);
+    for (count, number) in [("0", 0), ("3", 3), ("4,2", 4), (" 2 , 17 ", 2)] {
+        assert_eq!(with("MP_RDMA_COUNT", count).rdma_count, number, "{count}");
+    }
     assert!(with("MP_DEBUG_NOTIMEOUT", "1").no_timeout);
     assert!(!with("MP_DEBUG_NOTIMEOUT", "no").no_timeout);
     assert_eq!(with("MP_LAPI_TRACE_LEVEL", "5").trace_level, 5);
@@ -123,6 +127,10 @@ fn wrong_values_name_variable_value_and_range() {
         ("MP_BULK_MIN_MSG_SIZE", "K", LAPI_ERR_UNKNOWN, "bytes"),
         ("MP_BULK_MIN_MSG_SIZE", "99999999999G", LAPI_ERR_UNKNOWN, "bytes"),
         ("MP_USE_BULK_XFER", "on", LAPI_ERR_UNKNOWN, "yes | no"),
+        ("MP_RDMA_COUNT", "-1", LAPI_ERR_UNKNOWN, "N, or N,M"),
+        ("MP_RDMA_COUNT", "1,2,3", LAPI_ERR_UNKNOWN, "N, or N,M"),
+        ("MP_RDMA_COUNT", ",2", LAPI_ERR_UNKNOWN, "N, or N,M"),
+        ("MP_RDMA_COUNT", "99999999999", LAPI_ERR_UNKNOWN, "N, or N,M"),
         ("MP_LAPI_TRACE_LEVEL", "6", LAPI_ERR_UNKNOWN, "0 to 5"),
         ("MP_ACK_THRESH", "0", LAPI_ERR_UNKNOWN, "1 to 31"),
         ("MP_ACK_THRESH", "32", LAPI_ERR_UNKNOWN, "1 to 31"),

@@ -7,7 +7,7 @@ use openlapi::abi::*;
 use openlapi::api::dgsp;
 use openlapi::error::{Error, Result};
 use openlapi_runtime::environment::verifies_dgsp;
-use openlapi_runtime::{udp, unimplemented};
+use openlapi_runtime::{rdma, udp, unimplemented};
 
 pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_int {
     const NAME: &str = "LAPI_Util";
@@ -43,6 +43,10 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
             }),
             LAPI_ADD_UDP_DEST_PORT | LAPI_ADD_UDP_DEST_EXT => {
                 boundary::call(NAME, hndl, |held| udp::add_destination(held, &mut command.Udp))
+            }
+            LAPI_XLATE_ADDRESS => boundary::call(NAME, hndl, |held| rdma::memory(held, &mut command.Xlate)),
+            LAPI_REMOTE_RCXT => {
+                boundary::call(NAME, hndl, |held| rdma::context(held, &mut command.RemoteCxt))
             }
             other => boundary::call(NAME, hndl, |_| Err(unimplemented::utility(other))),
         }

@@ -3,7 +3,7 @@
 use crate::boundary;
 use libc::c_int;
 use openlapi::abi::*;
-use openlapi::api::{active_message, dgsp, put_get, rmw, vector};
+use openlapi::api::{active_message, dgsp, put_get, rdma, rmw, vector};
 use openlapi::error::Error;
 use openlapi_runtime::{request, unimplemented};
 
@@ -30,6 +30,7 @@ pub(crate) unsafe fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_
                     vector::amsend(held, request::vector_message(command), origin, contiguous)
                 }
                 LAPI_DGSP_XFER => dgsp::amsend(held, request::dgsp_message(&command.Dgsp)),
+                LAPI_RDMA_XFER => rdma::transfer(held, &request::rdma(&command.HwXfer)),
                 other => Err(unimplemented::transfer(other)),
             }
         }

@@ -4,10 +4,10 @@ use super::arguments::{Arguments as _, LAPI_Xfer};
 use super::sizes;
 use crate::calls::Call;
 use crate::record::{Before, Seen, Traffic, call_begins, record, untimed};
-use libc::c_int;
+use libc::{c_int, c_uint};
 use openlapi::abi::{
     LAPI_AM_LW_XFER, LAPI_AM_XFER, LAPI_AMV_XFER, LAPI_DGSP_XFER, LAPI_GET_XFER, LAPI_GETV_XFER,
-    LAPI_PUT_XFER, LAPI_PUTV_XFER, LAPI_RMW_XFER, LAPI_SUCCESS, lapi_xfer_t,
+    LAPI_PUT_XFER, LAPI_PUTV_XFER, LAPI_RDMA_GET, LAPI_RDMA_XFER, LAPI_RMW_XFER, LAPI_SUCCESS, lapi_xfer_t,
 };
 use openlapi::base::clock::ticks;
 
@@ -69,6 +69,11 @@ unsafe fn look(request: *const lapi_xfer_t) -> (Call, Option<Traffic>) {
             LAPI_GETV_XFER => (Call::XferGetv, (*request).Getv.tgt, sizes::of((*request).Getv.org_vec)),
             LAPI_PUTV_XFER => (Call::XferPutv, (*request).Putv.tgt, sizes::of((*request).Putv.org_vec)),
             LAPI_RMW_XFER => (Call::XferRmw, (*request).Rmw.tgt, u64::from((*request).Rmw.size / 8)),
+            LAPI_RDMA_XFER => {
+                let gets = c_uint::from((*request).HwXfer.op) == LAPI_RDMA_GET;
+                let call = if gets { Call::XferRdmaGet } else { Call::XferRdmaPut };
+                (call, (*request).HwXfer.tgt, (*request).HwXfer.len)
+            }
             _ => return (Call::LAPI_Xfer, None),
         }
     };

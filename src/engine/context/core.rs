@@ -12,6 +12,7 @@ use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::holds::Holds;
 use crate::engine::context::incoming::{Dropped, Offers, SelfMessage, Then};
 use crate::engine::context::peers::Peers;
+use crate::engine::context::rdma::Rdma;
 use crate::engine::context::settings::Options;
 use crate::engine::context::statistics::{Path, Stats};
 use crate::engine::context::waiters::Waiters;
@@ -115,8 +116,11 @@ pub struct Core {
     pub last_kick: u64,
     /// What is known of each peer.
     pub peers: Peers,
-    /// Counters with a list of tasks, and the threads that wait for counters without polling.
+    /// Counters with a list of tasks, completions after which a handler is called, and the threads
+    /// that wait for counters without polling.
     pub watched: Watched,
+    /// What the program has registered and holds for RDMA transfers.
+    pub rdma: Rdma,
     /// Which peers have been silent, and for how long.
     pub liveness: Liveness,
     /// When the context was opened.
@@ -213,6 +217,7 @@ impl Core {
             last_kick: 0,
             peers: Peers::new(tasks, options.replaces),
             watched: Watched::default(),
+            rdma: Rdma::default(),
             liveness: Liveness::new(),
             opened: now(),
             next_look: 0,
@@ -276,14 +281,27 @@ impl Core {
     /// was done there.
     ///
     /// # Safety
-    /// `cntr` must be 0 or the address of a counter of the program.
+    /// `cntr` must be 0, the address of a counter of the program, or what [`Watched::handle`] has
+    /// returned.
     #[inline]
     pub unsafe fn raise(&mut self, cntr: usize, by: Task) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise; the number of a completion with a handler exists only
+        // while such completions are watched.
+        unsafe { if self.watched.is_empty() { counter::bump(cntr) } else { self.raise_watched(cntr, by) } }
+    }
+
+    /// [`Self::raise`] while something is watched.
+    ///
+    /// # Safety
+    /// As there.
+    #[cold]
+    unsafe fn raise_watched(&mut self, cntr: usize, by: Task) {
+        let handled = self.watched.take_handled(cntr);
+        let cntr = handled.as_ref().map_or(cntr, |handled| handled.cntr);
+        // SAFETY: the program's counter, or 0.
         unsafe { counter::bump(cntr) };
-        if !self.watched.is_empty() {
-            self.watched.raised(cntr, by);
-        }
+        self.watched.raised(cntr, by);
+        self.finished.extend(handled.map(|handled| handled.done()));
     }
 
     /// A thread of the program polls from now on, or has polled until now.

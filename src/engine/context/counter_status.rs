@@ -1,8 +1,10 @@
 //! Counters of which the program wants to know which task has raised them
 //! (LAPI_Setcntr_wstatus), and threads that wait for a counter without polling
-//! (LAPI_Nopoll_wait): what a purge has to report.
+//! (LAPI_Nopoll_wait): what a purge has to report. And completions after which a send completion
+//! handler is called (LAPI_RDMA_XFER).
 
 use crate::abi::{LAPI_MSG_INITIAL, LAPI_MSG_INVALID, LAPI_MSG_PURGED, LAPI_MSG_PURGED_RCVD, LAPI_MSG_RECVD};
+use crate::proto::outbox::SendDone;
 use crate::transport::Task;
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -22,19 +24,91 @@ struct Waiter {
     purged: bool,
 }
 
+/// A completion after which a send completion handler is called. An operation has its odd number
+/// in place of the address of a counter, which is a multiple of 4.
+#[derive(Clone, Copy, Debug)]
+pub struct Handled {
+    /// The counter that is raised before, or 0.
+    pub cntr: usize,
+    /// The peer of the operation.
+    pub peer: Task,
+    /// The address of the handler.
+    pub handler: usize,
+    /// The handler's parameter.
+    pub info: usize,
+}
+
+impl Handled {
+    /// What calls the handler.
+    pub fn done(&self) -> SendDone {
+        SendDone { handler: self.handler, info: self.info, ..SendDone::nothing(self.peer) }
+    }
+}
+
 /// The watched counters of a context, and the threads that wait for counters without polling.
 /// Counters are known by their addresses.
 #[derive(Default)]
 pub struct Watched {
     counters: HashMap<usize, Watch>,
+    handled: HashMap<usize, Handled>,
+    /// Counters and completions that are watched, in all: one number for those who look often.
+    count: usize,
+    /// The number of the completion that came last.
+    last: usize,
     waiters: Vec<Waiter>,
 }
 
 impl Watched {
-    /// Whether no counter is watched.
+    /// Whether no counter and no completion is watched.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.counters.is_empty()
+        self.count == 0
+    }
+
+    /// Whether a counter is watched.
+    pub fn has_counters(&self) -> bool {
+        !self.counters.is_empty()
+    }
+
+    /// Begins to watch a completion. Returns the number that an operation has in place of the
+    /// address of its counter.
+    pub fn handle(&mut self, handled: Handled) -> usize {
+        loop {
+            self.last = self.last.wrapping_add(2) | 1;
+            if !self.handled.contains_key(&self.last) {
+                break;
+            }
+        }
+        self.handled.insert(self.last, handled);
+        self.recount();
+        self.last
+    }
+
+    /// Ends that. `None`: this is the address of a counter, or 0.
+    pub fn take_handled(&mut self, cntr: usize) -> Option<Handled> {
+        if cntr & 1 == 0 {
+            return None;
+        }
+        let handled = self.handled.remove(&cntr);
+        self.recount();
+        handled
+    }
+
+    /// Ends the completions that `peer` has to report.
+    pub fn abandon(&mut self, peer: Task) -> Vec<Handled> {
+        let ended = self.handled.extract_if(|_, handled| handled.peer == peer).map(|(_, handled)| handled);
+        let ended = ended.collect();
+        self.recount();
+        ended
+    }
+
+    /// The address of the counter that an operation raises.
+    pub fn address(&self, cntr: usize) -> usize {
+        self.handled.get(&cntr).map_or(cntr, |handled| handled.cntr)
+    }
+
+    fn recount(&mut self) {
+        self.count = self.counters.len() + self.handled.len();
     }
 
     /// Begins to watch a counter, with all statuses as at the beginning; `valid` returns whether a
@@ -52,11 +126,13 @@ impl Watched {
         let mut watch = Watch { tasks, statuses };
         watch.each(|task, _| if valid(task) { LAPI_MSG_INITIAL } else { LAPI_MSG_INVALID });
         self.counters.insert(cntr, watch);
+        self.recount();
     }
 
     /// Ends that.
     pub fn forget(&mut self, cntr: usize) {
         self.counters.remove(&cntr);
+        self.recount();
     }
 
     /// A counter was raised for something that came from `task`, or was done there.
@@ -173,6 +249,23 @@ mod tests {
         watched.forget(CNTR);
         watched.purged(2);
         assert_eq!(read(), [2, 3, 1, 4, 2]);
+    }
+
+    #[test]
+    fn a_completion_has_an_odd_number_until_it_is_taken_or_its_peer_is_given_up() {
+        let mut watched = Watched::default();
+        let [one, two, three] = [1, 2, 1].map(|peer| {
+            let number = watched.handle(Handled { cntr: CNTR, peer, handler: 8, info: 9 });
+            assert!(number & 1 == 1 && watched.address(number) == CNTR && !watched.has_counters());
+            number
+        });
+        assert!(one != two && two != three && one != three && watched.take_handled(CNTR).is_none());
+        let done = watched.take_handled(one).unwrap().done();
+        assert_eq!((done.handler, done.info, done.peer, done.error, done.user), (8, 9, 1, 0, false));
+        assert!(watched.take_handled(one).is_none() && !watched.is_empty());
+        assert_eq!(watched.abandon(1).len(), 1);
+        assert!(watched.take_handled(three).is_none() && !watched.is_empty());
+        assert!(watched.take_handled(two).is_some() && watched.is_empty());
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod notifier;
 mod other_contexts;
 pub mod peers;
 pub mod queries;
+pub mod rdma;
 pub mod request;
 pub mod settings;
 pub mod snapshot;

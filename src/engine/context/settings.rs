@@ -55,6 +55,9 @@ pub struct Options {
     /// How many messages within that limit may be copied at a time (MP_REXMIT_BUF_CNT, when the
     /// program's environment limits it); the origin counters of others wait.
     pub buffers: usize,
+    /// How many RDMA contexts of each other task the program may hold (MP_RDMA_COUNT); 0: no RDMA
+    /// transfers.
+    pub rdma_contexts: u32,
     /// With more bytes than this waiting for one target, calls that send to it pause.
     pub lane_bytes: usize,
     /// How copies across address spaces and streams of packets are chosen.

@@ -219,7 +219,9 @@ fn wait(core: &Core, waiter: &Waiter) -> Wait {
 fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
     let mut tasks: Vec<Task> = match waiter.awaited.counter {
         Some((address, _)) => {
-            let raises = |pending: &&Pending| pending.counters().contains(&address);
+            let raises = |pending: &&Pending| {
+                pending.counters().iter().any(|&cntr| core.watched.address(cntr) == address)
+            };
             let copies = core
                 .direct_copies
                 .iter()

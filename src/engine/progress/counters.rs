@@ -118,5 +118,5 @@ pub unsafe fn wait_asleep(held: &mut Held<'_>, cntr: usize, value: i32) -> Resul
 /// Calls that do not take the lock must know whether any counter is watched.
 fn note_watched(held: &mut Held<'_>) {
     let context = held.context();
-    context.watching.store(!held.core().watched.is_empty(), Relaxed);
+    context.watching.store(held.core().watched.has_counters(), Relaxed);
 }

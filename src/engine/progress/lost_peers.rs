@@ -7,6 +7,7 @@
 
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
 use crate::base::clock::{elapsed, has_come, moment, since, ticks};
+use crate::engine::context::counter_status::Handled;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::dispatcher::turn;
@@ -343,8 +344,9 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
         Op::Write { done, .. } => *done,
         _ => None,
     });
+    let handled = core.watched.abandon(peer);
     let from = finished.len();
-    finished.extend(copies.chain(without_reply));
+    finished.extend(copies.chain(without_reply).chain(handled.iter().map(Handled::done)));
     finished[from..].iter_mut().for_each(|done| done.error = code);
     core.direct_copies.retain(|transfer| transfer.peer != peer);
     core.awaiting_parts.retain(|transfer| transfer.peer != peer);

@@ -152,6 +152,7 @@ fn open_one(
         hosts: hosts.seen_by(me),
         copy_limit: habits.copy_limit,
         buffers: usize::MAX,
+        rdma_contexts: 4,
         lane_bytes: 1 << 20,
         bulk: Policy {
             by_key: habits.preference != Preference::Packets,

@@ -11,6 +11,7 @@
 //!   single operations; [`short`]: short ones. [`handlers`]: what header handlers can return.
 //!   [`failure`]: tasks that die, tasks that leave; [`gone`]: what is not done then. [`ending`]:
 //!   LAPI_Term. [`silence`]: tasks that do not reply, and collective calls without them.
+//!   [`rdma`]: RDMA transfers with tasks that are given up.
 //!   [`refusal`]: copies that the kernel refuses. [`waiting`]: threads that sleep. [`recovery`]:
 //!   tasks that are given up and rejoin; [`parted`]: by one side alone. [`report`]: the report of a
 //!   context that hangs. [`malformed`]: what no correct task sends.
@@ -34,6 +35,7 @@ mod parted;
 mod parts;
 mod plan;
 mod program;
+mod rdma;
 mod recovery;
 mod recovery_in_handlers;
 mod refusal;

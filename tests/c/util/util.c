@@ -23,11 +23,14 @@ static void requests(int checked) {
     static const int none[] = {15, 16, 99, 1000000, INT32_MAX, -1, -2, INT32_MIN};
     /* LAPI_ADD_UDP_DEST_PORT is for programs that have given LAPI_Init addresses, without
      * a launcher. */
-    static const int later[] = {LAPI_REMOTE_RCXT, LAPI_XLATE_ADDRESS, LAPI_ADD_UDP_DEST_EXT, LAPI_ADD_UDP_DEST_PORT};
+    static const int later[] = {LAPI_ADD_UDP_DEST_EXT, LAPI_ADD_UDP_DEST_PORT};
+    /* Without MP_RDMA_COUNT. */
+    static const int rdma[] = {LAPI_REMOTE_RCXT, LAPI_XLATE_ADDRESS};
     size_t i;
     t_set(ERROR_CHK, checked);
     for (i = 0; i < sizeof none / sizeof *none; i++) RETURNS(request(t_hndl, none[i]), LAPI_ERR_UTIL_CMD);
     for (i = 0; i < sizeof later / sizeof *later; i++) RETURNS(request(t_hndl, later[i]), LAPI_ERR_UTIL_CMD);
+    for (i = 0; i < sizeof rdma / sizeof *rdma; i++) RETURNS(request(t_hndl, rdma[i]), LAPI_ERR_NO_RDMA_RESOURCE);
     CHECK(LAPI_Util(t_hndl, NULL) >= LAPI_ERR_UNKNOWN);
     RETURNS(request(t_hndl, LAPI_REGISTER_DGSP), LAPI_ERR_DGSP);
     RETURNS(request(t_hndl, LAPI_RESERVE_DGSP), LAPI_ERR_DGSP);

@@ -287,7 +287,13 @@ pub(super) static TABLE: &[Setting] = &[
         "",
         "the size from which a message is large",
     ),
-    setting(&["rdma_count"], "MP_RDMA_COUNT", Text("COUNT"), "", "accepted and ignored"),
+    setting(
+        &["rdma_count"],
+        "MP_RDMA_COUNT",
+        Text("COUNT"),
+        "",
+        "RDMA contexts of each task, for the library",
+    ),
     setting(&["shared_memory"], "MP_SHARED_MEMORY", YesNo, "", "for the library"),
     setting(
         &["wait_mode"],

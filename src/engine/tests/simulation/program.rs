@@ -90,6 +90,7 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
         hosts: Hosts::new(me, (0..tasks).map(host_of)),
         copy_limit: model.scenario.copy_limit,
         buffers: usize::MAX,
+        rdma_contexts: 4,
         lane_bytes: model.scenario.lane_bytes,
         bulk: Policy {
             by_key: true,
