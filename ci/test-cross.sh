@@ -42,7 +42,7 @@ for machine in "${machines[@]}"; do
         cargo test -p openlapi -p openlapi-runtime -p openlapi-prof -p openlapi-fortran --lib --target "$target" </dev/null || failed+=("$machine: unit tests")
     fi
     echo "== test-cross: $machine: programs"
-    CC=${CROSS_COMPILE}gcc CXX=${CROSS_COMPILE}g++ FC=${CROSS_COMPILE}gfortran LAPI_STAGE=$build/$target/stage \
+    MP_COMPILER=${CROSS_COMPILE}gcc LAPI_STAGE=$build/$target/stage \
         cargo test -p openlapi-tests --no-fail-fast $(printf -- '--test %s ' "${files[@]}") -- --skip headers:: --skip profiling:: </dev/null ||
         failed+=("$machine: programs")
 done
