@@ -66,6 +66,9 @@ fn a_time_to_start_that_never_ends() {
     assert!(outcome.ok().stdout.contains("node1"), "{outcome}");
 }
 
+/// Bytes of the first message on a connection of the start.
+const GREETING: usize = 56;
+
 /// What listens at one of poe's addresses may be a stranger: it is told nothing, and gets no task.
 #[test]
 fn a_stranger_at_poes_address_learns_nothing() {
@@ -81,7 +84,7 @@ fn a_stranger_at_poes_address_learns_nothing() {
         .expect("poe is installed");
     let (mut stream, _) = listener.accept().expect("the task looks for poe here");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("it is a socket");
-    let mut said = vec![0; 29];
+    let mut said = vec![0; GREETING];
     stream.read_exact(&mut said).expect("it greets");
     // A proof that is none, and an order: 3 words, "/", "1", and a program.
     let order = [&3_u32.to_le_bytes()[..], &[1, 0, 0, 0], b"/", &[1, 0, 0, 0], b"1", &[2, 0, 0, 0], b"id"];
@@ -90,7 +93,7 @@ fn a_stranger_at_poes_address_learns_nothing() {
     let _ = stream.read_to_end(&mut said);
     let (mut again, _) = listener.accept().expect("it goes on to look for poe");
     again.set_read_timeout(Some(Duration::from_secs(60))).expect("it is a socket");
-    let mut hello = [0; 29];
+    let mut hello = [0; GREETING];
     again.read_exact(&mut hello).expect("it greets");
     task.kill().expect("it runs");
     let output = task.wait_with_output().expect("it has ended");
