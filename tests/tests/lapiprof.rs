@@ -89,6 +89,20 @@ fn the_report_says_what_the_program_did() {
     }
 }
 
+#[test]
+fn rdma_transfers_are_puts_and_gets() {
+    let out = folder("rdma");
+    let job = ltest::job("rdma/rdma", 2, "handlers").env("MP_RDMA_COUNT", "1");
+    passed(&job.env("LD_PRELOAD", profiler()).env("LAPIPROF_OUT", &out).run(), 2);
+    let report = json(&out.join("report.json"));
+    // The lengths of the program's transfers, of which every other one is a get.
+    let len = |at: u64| if at.is_multiple_of(3) { 70_000 } else { at * 8 };
+    let bytes = |first: usize| (0..128).skip(first).step_by(2).map(len).sum::<u64>();
+    assert_eq!(row(&report, "calls", "LAPI_Xfer RDMA PUT", ""), [2 * 65, 2 * (bytes(0) + 8)]);
+    assert_eq!(row(&report, "calls", "LAPI_Xfer RDMA GET", ""), [2 * 65, 2 * (bytes(1) + 8)]);
+    assert_eq!(row(&report, "handlers", "send completion handler", "handler"), [2 * 130, 0]);
+}
+
 /// What has gone by shared memory, and what by the network: transfers and bytes.
 fn local_and_remote(report: &Value) -> [[u64; 2]; 2] {
     ["local", "remote"].map(|way| [number(&report[way], "count"), number(&report[way], "bytes")])

@@ -101,6 +101,14 @@ fn handlers_run_after_completion() {
 }
 
 #[test]
+fn a_purge_ends_transfers_by_their_handlers() {
+    if on_network("a purge under RDMA transfers", "a network may complete them without the target") {
+        return;
+    }
+    passed(&rdma("purged", 2, "1").env("LAPI_SHM_ATTACH", "no").run(), 2);
+}
+
+#[test]
 fn a_firehose_of_gets_and_puts() {
     let (rounds, pieces) = if is_on_network() { (6, 1) } else { (20, 3) };
     passed(&firehose(2, &format!("11 {rounds} {pieces} 4")).run(), 2);

@@ -7,6 +7,7 @@
  *   refused        transfers with wrong parameters; none of them counts
  *   transfers      puts and gets of every length at offsets
  *   counters       the origin counter of a put rises when its data is at the target
+ *   purged         task 1 makes no call while task 0 begins transfers with it, and purges it
  *   handlers       the handler runs after the counter, releases, and puts 0 bytes to its own task
  */
 #include "rdma.h"
@@ -238,7 +239,7 @@ struct one {
     unsigned char *into; /* of a get: its data is here when the handler runs */
     size_t len;
     uint64_t seed;
-    int tgt, calls;
+    int tgt, calls, counted;
 };
 
 static void handler(lapi_handle_t *hndl, void *info, lapi_sh_info_t *what) {
@@ -249,7 +250,7 @@ static void handler(lapi_handle_t *hndl, void *info, lapi_sh_info_t *what) {
     CHECK_EQ(what->reason, 0);
     one->calls++;
     OK(LAPI_Getcntr(*hndl, &one->cntr, &value));
-    CHECK_EQ(value, 1);
+    CHECK_EQ(value, one->counted);
     if (one->into != NULL) CHECK_FILLED(one->into, one->len, one->seed);
     OK(released(one->pvo));
     OK(LAPI_Put(*hndl, (uint)t_me, 0, NULL, NULL, (lapi_cntr_t *)&one->noticed, NULL, NULL));
@@ -276,6 +277,7 @@ static void handlers(void) {
         lapi_xfer_t x;
         one->tgt = tgt;
         one->len = len;
+        one->counted = 1;
         /* Each has a registration of its own, which it releases. */
         one->pvo = gets ? acquired(memory + (size_t)i * ROOM, ROOM) : acquired(data, ROOM);
         if (gets) {
@@ -296,13 +298,77 @@ static void handlers(void) {
         t_wait_exact(&ones[i].cntr, 1);
         if (i % 2 == 0) CHECK_FILLED(memory + (size_t)i * ROOM, ones[i].len, t_seed((uint64_t)src, 1, 1));
     }
+    /* Handlers without a counter. */
+    memset(ones, 0, 2 * sizeof *ones);
+    for (i = 0; i < 2; i++) {
+        lapi_xfer_t x = transfer(i ? LAPI_RDMA_GET : LAPI_RDMA_PUT, tgt, number, all, places[tgt], 8);
+        ones[i].tgt = tgt;
+        ones[i].pvo = acquired(data, 8);
+        x.HwXfer.shdlr = handler;
+        x.HwXfer.sinfo = &ones[i];
+        OK(LAPI_Xfer(t_hndl, &x));
+        t_wait_exact(&ones[i].noticed, 1);
+        CHECK_EQ(ones[i].calls, 1);
+    }
+    t_fence();
     OK(released(from));
     OK(released(all));
-    for (i = 0; i < 2 * COUNT; i++)
-        if (i % 2) RETURNS(released(ones[i].pvo), LAPI_ERR_SRC_BUFHNDL);
+    for (i = 3; i < 2 * COUNT; i += 2)
+        RETURNS(released(ones[i].pvo), LAPI_ERR_SRC_BUFHNDL);
     RETURNS(released((uintptr_t)data), LAPI_ERR_SRC_BUFHNDL);
     t_fence();
     free(memory);
+}
+
+static int purged_calls;
+
+static void on_purged(lapi_handle_t *hndl, void *info, lapi_sh_info_t *what) {
+    (void)hndl;
+    CHECK_EQ(what->src, 1);
+    CHECK_EQ(what->reason, LAPI_ERR_TGT_PURGED);
+    OK(released(*(lapi_user_pvo_t *)info));
+    purged_calls++;
+}
+
+/* Each task ends without the other. */
+static void purged(void) {
+    enum { LEN = 4 << 20 };
+    static unsigned char memory[LEN];
+    static lapi_cntr_t cntr;
+    lapi_user_pvo_t pvo = acquired(memory, LEN), *pvos = exchanged(pvo);
+    void **processes = t_processes();
+    int i;
+    t_set(INTERRUPT_SET, 0);
+    t_fence();
+    if (t_me == 1) {
+        t_leaves();
+        t_until_ended(processes[0]);
+    } else {
+        static lapi_user_pvo_t each[2];
+        lapi_user_cxt_t number = acquired_context(1);
+        t_until_outside(processes[1]);
+        for (i = 0; i < 2; i++) {
+            lapi_xfer_t x;
+            each[i] = acquired(memory, LEN);
+            x = transfer(i ? LAPI_RDMA_GET : LAPI_RDMA_PUT, 1, number, each[i], pvos[1], LEN);
+            x.HwXfer.org_cntr = &cntr;
+            x.HwXfer.shdlr = on_purged;
+            x.HwXfer.sinfo = &each[i];
+            OK(LAPI_Xfer(t_hndl, &x));
+        }
+        OK(LAPI_Probe(t_hndl));
+        CHECK_EQ(purged_calls, 0);
+        OK(LAPI_Purge_totask(t_hndl, 1));
+        while (purged_calls < 2) OK(LAPI_Probe(t_hndl));
+        for (i = 0; i < 100; i++) OK(LAPI_Probe(t_hndl));
+        CHECK_EQ(purged_calls, 2);
+        CHECK_EQ(t_value(&cntr), 0);
+        OK(released(pvo));
+        RETURNS(released(pvo), LAPI_ERR_SRC_BUFHNDL);
+        OK(LAPI_Term(t_hndl));
+    }
+    t_pass();
+    exit(0);
 }
 
 int main(int argc, char **argv) {
@@ -315,6 +381,7 @@ int main(int argc, char **argv) {
     else if (strcmp(which, "transfers") == 0) transfers(strtoul(argv[2], NULL, 10));
     else if (strcmp(which, "counters") == 0) counters();
     else if (strcmp(which, "handlers") == 0) handlers();
+    else if (strcmp(which, "purged") == 0) purged();
     else T_FAIL("there is no case %s", which);
     t_done();
     return 0;
