@@ -298,6 +298,7 @@ static void handlers(void) {
         t_wait_exact(&ones[i].cntr, 1);
         if (i % 2 == 0) CHECK_FILLED(memory + (size_t)i * ROOM, ones[i].len, t_seed((uint64_t)src, 1, 1));
     }
+    t_fence(); /* each has looked at what the next transfers overwrite */
     /* Handlers without a counter. */
     memset(ones, 0, 2 * sizeof *ones);
     for (i = 0; i < 2; i++) {
