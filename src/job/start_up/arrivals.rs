@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long a connection may take to prove itself.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections that have not proved themselves yet, at a time, beside those that are expected.
-/// Where there are more, the oldest one is closed: a task replies at once.
+/// Where there are more, the oldest one is closed that has said nothing: a task greets at once.
 pub const STRANGERS: usize = 128;
 /// Connections that are accepted before the others are served again.
 const AT_A_TIME: usize = 32;
@@ -87,8 +87,16 @@ impl Arrivals {
                 Heard::More | Heard::Reply(_) | Heard::Stranger => {}
             }
         }
-        self.strangers.drain(..self.strangers.len().saturating_sub(self.most));
+        while self.strangers.len() > self.most {
+            self.close_one();
+        }
         arrived
+    }
+
+    /// Closes the oldest connection that has not even said what it wants, or else the oldest.
+    fn close_one(&mut self) {
+        let silent = self.strangers.iter().position(|one| !one.greeting.has_begun());
+        self.strangers.remove(silent.unwrap_or(0));
     }
 
     /// Takes some of the connections that wait.
@@ -106,12 +114,12 @@ impl Arrivals {
                 Err(error)
                     if [ErrorKind::Interrupted, ErrorKind::ConnectionAborted].contains(&error.kind()) => {}
                 Err(error) => {
-                    // No descriptor is free: the oldest one gives its own back, and one that has
-                    // not even said what it wants before all others. Not at once again, or this
+                    // No descriptor is free: one gives its own back. Not at once again, or this
                     // would be a busy loop.
-                    self.seen.full |= [libc::EMFILE, libc::ENFILE].map(Some).contains(&error.raw_os_error());
-                    let silent = self.strangers.iter().position(|one| !one.greeting.has_begun());
-                    self.strangers.remove(silent.unwrap_or(0));
+                    if [libc::EMFILE, libc::ENFILE].map(Some).contains(&error.raw_os_error()) {
+                        self.seen.full = true;
+                        self.close_one();
+                    }
                     std::thread::sleep(Duration::from_millis(10));
                     return;
                 }

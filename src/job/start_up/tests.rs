@@ -249,6 +249,41 @@ fn strangers_do_not_keep_callers_out() {
     assert!(arrivals.seen.wrong_secret && !arrivals.seen.full, "{:?}", arrivals.seen);
 }
 
+/// A task whose proof is still on its way keeps its connection, however many others connect that
+/// say nothing.
+#[test]
+fn silent_strangers_do_not_push_a_caller_out() {
+    let (listener, place) = listener();
+    let mut arrivals = Arrivals::new(listener, SECRET, 2).expect("a listener");
+    let mut serve = || arrivals.serve(|subject| *subject == SUBJECT);
+    let mut caller = Caller::new(SECRET, &SUBJECT);
+    let mut stream = TcpStream::connect(place).expect("the port is open");
+    stream.write_all(caller.hello()).expect("the port is open");
+    let mut reply = [0; 40];
+    stream.set_read_timeout(Some(Duration::from_millis(20))).expect("a socket");
+    let until = soon();
+    while let Err(error) = stream.peek(&mut reply) {
+        assert!(error.kind() == ErrorKind::WouldBlock && Instant::now() < until, "{error}");
+        assert!(serve().is_empty());
+    }
+    stream.read_exact(&mut reply).expect("a reply");
+    let kept: Vec<TcpStream> = (0..2 * STRANGERS)
+        .map(|_| {
+            let silent = TcpStream::connect(place).expect("the port is open");
+            assert!(serve().is_empty());
+            silent
+        })
+        .collect();
+    let Answer::Proved(proof, _) = caller.read(&reply) else { panic!("the other side knows the secret") };
+    stream.write_all(&proof).expect("the connection is kept");
+    let mut found = Vec::new();
+    while found.is_empty() {
+        assert!(Instant::now() < until, "the caller was pushed out");
+        found = serve();
+    }
+    drop(kept);
+}
+
 /// A process that has proved nothing makes the other side keep no more than a greeting.
 #[test]
 fn what_is_kept_of_a_stranger() {
