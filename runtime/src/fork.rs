@@ -4,7 +4,7 @@
 //!
 //! Locks of a context need no care: nothing in the child refers to that context any more.
 
-use crate::{console, link, report};
+use crate::{console, environment, link, report};
 use openlapi::base::{asymmetric_barrier, known_threads, thread};
 use openlapi::dgsp::registry;
 use openlapi::job::connect;
@@ -15,6 +15,7 @@ pub fn before() {
     // child would wait for it.
     asymmetric_barrier::registered();
     asymmetric_barrier::own_registered();
+    environment::files();
     registry::before_fork();
     connect::before_fork();
 }

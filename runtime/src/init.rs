@@ -114,8 +114,9 @@ fn open(
         log: Log::new(console::log),
     };
     let events = Arc::new(LapiEvents { error_handler: request.error_handler });
-    let opened = session::open(context, identity, settings, link(), events);
+    // Another thread may end the process while this one waits for other tasks.
     link::end_at_exit();
+    let opened = session::open(context, identity, settings, link(), events);
     if opened.is_ok() {
         diagnostics::opened(context, config);
     }

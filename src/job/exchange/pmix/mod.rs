@@ -23,8 +23,11 @@ pub(super) struct Conversation(Mutex<Option<Initialized>>);
 impl Conversation {
     /// Calls PMIx_Finalize, in the process that has called PMIx_Init: launchers call the end of a
     /// task abnormal when it has begun a conversation with them and not ended it.
+    ///
+    /// Does nothing while a thread begins or uses it, which in a forked child may be one of the
+    /// parent.
     pub(super) fn end(&self) {
-        let mut initialized = self.0.lock();
+        let Some(mut initialized) = self.0.try_lock() else { return };
         if initialized.is_some_and(|initialized| initialized.process == std::process::id())
             && let Some(initialized) = initialized.take()
         {
