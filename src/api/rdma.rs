@@ -9,6 +9,7 @@ use crate::engine::context::Held;
 use crate::engine::context::counter_status::Handled;
 pub use crate::engine::context::rdma::Place;
 use crate::engine::context::request::{Get, Hint, Put};
+use crate::engine::progress::operations;
 use crate::error::{Error, Result};
 use crate::proto::outbox::SendDone;
 
@@ -56,6 +57,8 @@ pub unsafe fn transfer(held: &mut Held<'_>, request: &Request) -> Result<()> {
     };
     check::length(len)?;
     let places = held.rdma_places(tgt, context, source, target, len)?;
+    // What ends with the peer has its handler called: there must be nothing of a refused call.
+    operations::check_reachable(held, tgt)?;
     let cntr = match handler {
         0 => org_cntr,
         _ => held.handle_completion(Handled { cntr: org_cntr, peer: tgt, handler, info }),

@@ -6,6 +6,7 @@ use crate::abi::{
     LAPI_ERR_NO_RDMA_RESOURCE, LAPI_ERR_OFFSET_LEN, LAPI_ERR_SRC_BUFHNDL, LAPI_ERR_TGT, LAPI_ERR_TGT_BUFHNDL,
     LAPI_ERR_TGT_CONTEXT, LAPI_ERR_TGT_OFFSET, LAPI_ERR_XLATE_FAILED,
 };
+use crate::dgsp::description::is_memory;
 use crate::engine::context::Held;
 use crate::engine::context::counter_status::Handled;
 use crate::engine::context::request::Places;
@@ -165,7 +166,7 @@ impl Held<'_> {
             return Err(Error::new(LAPI_ERR_TGT_BUFHNDL, "tgt_pvo is 0"));
         }
         let remote = memory.checked_add(offset.into());
-        let Some(remote) = remote.filter(|first| first.checked_add(len).is_some()) else {
+        let Some(remote) = remote.filter(|first| is_memory(*first, len)) else {
             let detail = format!("{len} bytes from tgt_offset {offset} on: beyond the last address");
             return Err(Error::new(LAPI_ERR_TGT_OFFSET, detail));
         };

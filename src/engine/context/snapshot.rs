@@ -164,7 +164,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
         polling: core.waiters.waiting.saturating_sub(listed as u32),
         waits,
         dispatcher,
-        operations: Few::of(core.ops.iter().map(|pending| operation(pending, core.ops.seen(pending)))),
+        operations: Few::of(core.ops.iter().map(|pending| operation(core, pending))),
         collective: (entered, round.map(|round| (round, core.collectives.awaited().collect()))),
         peers,
         copies: Few::of(
@@ -252,14 +252,16 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
     tasks
 }
 
-fn operation(pending: &Pending, seen: u32) -> Operation {
+fn operation(core: &Core, pending: &Pending) -> Operation {
     let kind = match &pending.op {
-        Op::Completion { cmpl_cntr } | Op::Write { cmpl_cntr, .. } => PendingKind::Completion(*cmpl_cntr),
+        Op::Completion { cmpl_cntr } | Op::Write { cmpl_cntr, .. } => {
+            PendingKind::Completion(core.watched.address(*cmpl_cntr))
+        }
         Op::Rendezvous { done, fetched, .. } => PendingKind::Rendezvous(done.bytes as usize, *fetched),
         Op::Get { len, arrived, .. } => PendingKind::Get(*arrived, *len),
         Op::Rmw { .. } => PendingKind::Rmw,
     };
-    Operation { peer: pending.peer, kind, seen }
+    Operation { peer: pending.peer, kind, seen: core.ops.seen(pending) }
 }
 
 /// The peers to report: something waits at this side or at theirs, or a call waits for them.

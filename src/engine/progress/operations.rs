@@ -3,7 +3,7 @@
 use crate::engine::context::Held;
 use crate::engine::context::request::{Get, Message, Put, Rmw};
 use crate::engine::progress::{dispatcher, lost_peers, wait};
-use crate::engine::transfer::origin;
+use crate::engine::transfer::{origin, send};
 use crate::error::Result;
 use crate::transport::Task;
 
@@ -50,16 +50,36 @@ pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
     conclude(held, rmw.tgt, started)
 }
 
-/// The end of a call that sends to `tgt`. A death that a refused call has found is reported now:
-/// the program may make no call that looks for it.
+/// For a call that prepares something before it sends to `tgt`.
+///
+/// # Errors
+/// The target takes no packets; nothing is to be prepared.
+pub fn check_reachable(held: &mut Held<'_>, tgt: Task) -> Result<()> {
+    let reachable = send::reachable(held, tgt);
+    if reachable.is_err() {
+        refused(held);
+    }
+    reachable
+}
+
+/// The end of a call that sends to `tgt`.
 #[inline]
 fn conclude(held: &mut Held<'_>, tgt: Task, started: Result<()>) -> Result<()> {
     if started.is_ok() {
         finish(held, tgt);
-    } else if held.core().next_look == 0 && !held.in_handler() {
-        lost_peers::look_after_peers(held);
+    } else {
+        refused(held);
     }
     started
+}
+
+/// The end of a call that was refused. A death that it has found is reported now: the program may
+/// make no call that looks for it.
+#[cold]
+fn refused(held: &mut Held<'_>) {
+    if held.core().next_look == 0 && !held.in_handler() {
+        lost_peers::look_after_peers(held);
+    }
 }
 
 /// The end of a call that sends to `tgt`: one round of the dispatcher, unless a handler made the

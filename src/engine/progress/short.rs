@@ -5,8 +5,9 @@
 //! then find nothing else to do; then counters, numbers and statistics are as that way leaves them.
 //! In all other cases, errors among them, nothing is done.
 //!
-//! The usual way ends with a round of the dispatcher. Here there is one only when the transport may
-//! have received something, and after each [`PACKETS_PER_ROUND`] packets.
+//! The usual way ends with a round of the dispatcher. Here there is one only when the target, or
+//! where there is no door to it anybody, may have sent something, and after each
+//! [`PACKETS_PER_ROUND`] packets.
 
 use crate::abi::LAPI_SEND_COMPLETE;
 use crate::base::bytes::Piece;

@@ -8,6 +8,7 @@ use crate::abi::*;
 use crate::api::rdma::{Place, Request, transfer};
 use crate::api::recovery;
 use crate::engine::context::request::Preference;
+use crate::engine::progress::dispatcher;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// Starts puts and gets of one packet and of many to task 1, the handlers of which note their
@@ -108,6 +109,7 @@ fn a_transfer_that_is_refused_leaves_nothing() {
             // SAFETY: the memory lives for ever.
             let outcome = unsafe { transfer(&mut held, &request) };
             assert_eq!(outcome.unwrap_err().code, LAPI_ERR_NO_CONNECTIVITY);
+            dispatcher::turn(&mut held);
             assert!(held.core().watched.is_empty());
         }
     });
