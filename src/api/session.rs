@@ -45,9 +45,10 @@ pub struct Settings<'a> {
     /// The instance, from 0 to 15: the tasks of one instance find each other. A task opens each
     /// once at a time.
     pub instance: usize,
-    /// A number other than 0 that handlers get a pointer to, as LAPI's handle.
+    /// A number that handlers get a pointer to, as LAPI's handle: neither 0 nor `LAPI_VOID_HANDLE`,
+    /// and another one for each session whose handlers must know theirs.
     pub handle: lapi_handle_t,
-    /// The level of the interface: it says how large counters are.
+    /// The level of the interface: some calls exist from `L2_LIB` on.
     pub level: lapi_lib_t,
     /// How many threads run completion handlers, from 1 to 128.
     pub completion_threads: usize,
@@ -126,11 +127,14 @@ impl Session {
         self.device
     }
 
-    /// Closes the session. What was sent is served before; calls of other threads that are inside
-    /// end with `LAPI_ERR_HNDL_INVALID`.
+    /// Closes the session; calls of other threads that are inside end with `LAPI_ERR_HNDL_INVALID`.
+    /// What was sent is served before, for 5 seconds at most, and then peers for as long; not in a
+    /// handler, nor after a failure, when it returns at once. A thread that has a [`Held`] drops it
+    /// before.
     ///
     /// # Errors
-    /// `LAPI_ERR_HNDL_INVALID`: it is closed, or another thread is closing it.
+    /// `LAPI_ERR_HNDL_INVALID`: it is closed, or another thread is closing it. `LAPI_ERR_UNKNOWN`:
+    /// the calling thread has a [`Held`] of it.
     pub fn close(&self) -> Result<()> {
         close(&self.context)
     }

@@ -1,7 +1,7 @@
 //! Tasks of several jobs in one process.
 
 use super::*;
-use crate::abi::LAPI_ERR_HNDL_INVALID;
+use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::api::{fence, progress, put_get};
 use crate::engine::context::events::Failure;
 use crate::engine::context::request::{Hint, Places, Put};
@@ -132,6 +132,17 @@ fn a_task_opens_its_next_session_by_the_same_link() {
             task.memory.fill([0; 24]);
         }
     }
+}
+
+/// The thread could use what is gone: the session stays open.
+#[test]
+fn a_session_is_not_closed_beneath_a_call_of_the_same_thread() {
+    let task = Task::open("a session that is in use", 0, 1);
+    let mut held = task.session.enter().expect("an open session");
+    assert_eq!(task.session.close().unwrap_err().code, LAPI_ERR_UNKNOWN);
+    assert_eq!(held.options().tasks, 1);
+    drop(held);
+    task.session.close().expect("it is not in use any more");
 }
 
 #[test]

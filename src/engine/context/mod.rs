@@ -48,6 +48,7 @@ use crate::engine::context::settings::{Options, Settings};
 use crate::error::{Error, Result};
 use crate::transport::{Transport, Want};
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -263,17 +264,20 @@ fn ended() -> Error {
     Error::from(LAPI_ERR_HNDL_INVALID)
 }
 
-/// Proof that the lock is held, and the way to the core.
+/// Proof that the calling thread holds the lock, and the way to the core. A thread has one at a
+/// time, but for the calls of its handlers.
 pub struct Held<'a> {
     context: &'a Context,
     hold: Hold,
     /// The call sends: see [`Held::has_sent`].
     sends: bool,
+    /// The lock belongs to the thread.
+    here: PhantomData<*const ()>,
 }
 
 impl<'a> Held<'a> {
     fn by(context: &'a Context, hold: Hold) -> Self {
-        Self { context, hold, sends: false }
+        Self { context, hold, sends: false, here: PhantomData }
     }
 
     /// The end of a call that sends, which others may follow at once: when it leaves the lock,
@@ -393,6 +397,11 @@ impl<'a> Held<'a> {
     /// made this one.
     pub fn nested(&mut self) -> bool {
         self.in_handler() || self.core().inside.contains(&this_thread())
+    }
+
+    /// Whether this thread has another [`Held`] further up its stack, outside of all handlers.
+    pub(in crate::engine) fn is_second(&mut self) -> bool {
+        self.hold == Hold::Nested && !self.nested()
     }
 
     /// Runs something without the lock, if it is ours to release.

@@ -1,6 +1,6 @@
 //! The end of a context: LAPI_Term.
 
-use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_TGT_PURGED};
+use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::call_stack::DEPTH;
 use crate::base::clock::{self, moment};
 use crate::base::known_threads::{note_thread, this_thread};
@@ -30,12 +30,19 @@ const LAST_ROUNDS: u32 = 10_000;
 /// Closes a context. Calls of other threads that are inside end with LAPI_ERR_HNDL_INVALID.
 ///
 /// # Errors
-/// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it.
+/// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it. LAPI_ERR_UNKNOWN:
+/// the calling thread has a [`Held`] of it.
 pub fn close(context: &Context) -> Result<()> {
     let mut held = match context.enter() {
         Ok(held) => held,
         Err(error) => return close_ended(context).ok_or(error),
     };
+    if held.is_second() {
+        return Err(Error::new(
+            LAPI_ERR_UNKNOWN,
+            "the thread is in the middle of another call of this handle",
+        ));
+    }
     let nested = held.nested();
     held.core().ending = true;
     if !nested {
