@@ -10,6 +10,7 @@ use super::contact::Peer;
 use super::ofi::Errno;
 use super::own::Wants;
 use super::{FabricTransport, LONGEST, PUBLISHED_BEFORE, WINDOW};
+use crate::base::limits;
 use crate::base::process::Process;
 use crate::error::Result;
 use crate::transport::presence::Presence;
@@ -256,7 +257,12 @@ impl FabricTransport {
             }
             _ => "",
         };
-        let why = format!("cannot be reached any more: {cause}{text}");
+        let limit = match errno.0 {
+            libc::EMFILE | libc::ENFILE => limits::met(rustix::io::Errno::from_raw_os_error(errno.0)),
+            _ => None,
+        };
+        let limit = limit.map_or_else(String::new, |limit| format!(": {limit}"));
+        let why = format!("cannot be reached any more: {cause}{text}{limit}");
         self.lose(task, why);
     }
 
