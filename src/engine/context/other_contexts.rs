@@ -54,7 +54,7 @@ impl Held<'_> {
     #[inline]
     pub(in crate::engine) fn run_handler<R>(&mut self, handler: Handler, run: impl FnOnce() -> R) -> R {
         self.core().flush();
-        let context = self.context;
+        let context = self.context();
         if handler_runs::watched() {
             long_calls::begins();
             return handler_runs::run_watched(handler, || context.run_unwatched(handler, run));

@@ -54,7 +54,7 @@ pub fn turn_until<T>(
     }
     let core = held.core();
     if !core.closing {
-        moved |= look_for_signals(core) | take_reports(core);
+        moved |= look_for_signals(core) | reply::take_completions(core);
         if core.outbox.waiting() || core.has_work() || core.has_deferred() {
             moved |= keep_going(held);
         }
@@ -300,13 +300,6 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
         // Of these kinds `decode_frequent` has seen no head: the sender has changed it since.
         Some(Head::Am { .. } | Head::Put { .. } | Head::Done { .. }) | None => broken(held, src),
     }
-}
-
-/// What follows of the packets that peers have reported through their doors. Returns whether there
-/// was one.
-#[inline]
-fn take_reports(core: &mut Core) -> bool {
-    !core.reporting.is_empty() && reply::take_reports(core)
 }
 
 /// Advances the collective operation, if one is under way and another task has given a signal that

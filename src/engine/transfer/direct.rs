@@ -24,9 +24,9 @@ pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
 
 /// Continues what the transport has reported, and one copy that does not wait for a report.
 pub fn step(held: &mut Held<'_>) -> bool {
-    let reported = take_reports(held);
+    let ended = take_ended(held);
     let transfers = &mut held.core().direct_copies;
-    let Some(at) = transfers.iter().position(|transfer| !transfer.waits()) else { return reported };
+    let Some(at) = transfers.iter().position(|transfer| !transfer.waits()) else { return ended };
     if let Some(transfer) = transfers.remove(at) {
         advance(held, transfer);
     }
@@ -34,7 +34,7 @@ pub fn step(held: &mut Held<'_>) -> bool {
 }
 
 /// Continues the copies whose remote access the transport has reported.
-fn take_reports(held: &mut Held<'_>) -> bool {
+fn take_ended(held: &mut Held<'_>) -> bool {
     let mut some = false;
     while !held.core().closing {
         let core = held.core();

@@ -103,7 +103,12 @@ pub fn take_rmw_reply(held: &mut Held<'_>, src: Task, cookie: u64, value: u64) {
 
 /// Messages are complete at their targets, which have reported them through their doors. Returns
 /// whether one is.
-pub fn take_reports(core: &mut Core) -> bool {
+#[inline]
+pub fn take_completions(core: &mut Core) -> bool {
+    !core.reporting.is_empty() && take_some_completions(core)
+}
+
+fn take_some_completions(core: &mut Core) -> bool {
     let (mut any, mut at) = (false, 0);
     while let Some(&peer) = core.reporting.members().get(at) {
         let mut awaits = false;
