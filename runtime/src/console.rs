@@ -25,7 +25,12 @@ pub fn log(line: Arguments<'_>) {
         None => format!("LAPI: {line}\n"),
         Some(task) => format!("LAPI: task {task}: {line}\n"),
     };
-    let mut rest = line.as_bytes();
+    write(&line);
+}
+
+/// Writes to standard error, as [`log`] does.
+pub fn write(text: &str) {
+    let mut rest = text.as_bytes();
     while !rest.is_empty() {
         match rustix::io::write(rustix::stdio::stderr(), rest) {
             Ok(written) => rest = &rest[written..],

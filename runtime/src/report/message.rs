@@ -3,6 +3,7 @@
 use super::lines::with_lines;
 use super::look::{OpenContext, Watched};
 use super::process;
+use crate::console;
 use crate::report::bell;
 use openlapi::abi::LAPI_VOID_HANDLE;
 use openlapi::base::clock::since;
@@ -13,7 +14,6 @@ use openlapi::transport::Task;
 use openlapi::wire::launcher::{self, Collective, FromTask, Report, Traffic};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -132,9 +132,7 @@ fn polls_again(context: &Context, polls: u64) -> bool {
 /// Without a launcher that would gather it, the report goes to standard error: in one piece, each
 /// line with the task's number.
 pub(super) fn print(summary: &Summary, cause: &launcher::Cause) {
-    let task = summary
-        .task
-        .map_or_else(|| std::env::var("MP_CHILD").unwrap_or_else(|_| "?".into()), |task| task.to_string());
+    let task = summary.task.or_else(console::task).map_or_else(|| "?".into(), |task| task.to_string());
     let because = match cause {
         launcher::Cause::Stall => format!("no progress for {} s", bell::stall().as_secs()),
         _ => "requested".to_owned(),
@@ -147,11 +145,5 @@ pub(super) fn print(summary: &Summary, cause: &launcher::Cause) {
     for line in &summary.lines {
         let _ = writeln!(text, "LAPI: task {task}: {line}");
     }
-    // Not by the standard library's buffered streams: their lock could be held for ever in a
-    // child of a fork.
-    let text = with_lines(&text);
-    let mut left = text.as_bytes();
-    while let Ok(written @ 1..) = rustix::io::write(std::io::stderr().as_fd(), left) {
-        left = &left[written..];
-    }
+    console::write(&with_lines(&text));
 }

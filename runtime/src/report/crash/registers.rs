@@ -24,7 +24,15 @@ impl Registers {
     /// unwinder alone: the handler sets the registers back.
     pub(super) fn leave(&mut self) -> bool {
         // SAFETY: what the handler got, until it returns.
-        let (caller, stack) = unsafe { machine::caller(&*self.context) };
+        let link = machine::link(unsafe { &*self.context });
+        let (caller, stack) = match link {
+            Some(link) => (link, self.stack),
+            // SAFETY: a thread that called something has a stack. Of one that has none, this read
+            // is the fault that ends the process.
+            None => unsafe {
+                ((self.stack as *const usize).read_unaligned(), self.stack + size_of::<usize>())
+            },
+        };
         if Symbol::of(caller).file.is_null() {
             return false;
         }
@@ -63,15 +71,9 @@ mod machine {
         (registers[PLACES.0], registers[PLACES.1]) = (instruction as _, stack as _);
     }
 
-    /// Both after the return from a function of which no instruction has run.
-    ///
-    /// # Safety
-    /// The thread has called something, and so has a stack. Of one that has none, this read is the
-    /// fault that ends the process.
-    pub(super) unsafe fn caller(context: &ucontext_t) -> (usize, usize) {
-        let (_, stack) = read(context);
-        // SAFETY: the caller's promise.
-        (unsafe { (stack as *const usize).read_unaligned() }, stack + size_of::<usize>())
+    /// The address behind a call, where a register has it: the stack has it here.
+    pub(super) fn link(_: &ucontext_t) -> Option<usize> {
+        None
     }
 }
 
@@ -91,12 +93,9 @@ mod machine {
         (context.uc_mcontext.pc, context.uc_mcontext.sp) = (instruction as u64, stack as u64);
     }
 
-    /// Both after the return from a function of which no instruction has run.
-    ///
-    /// # Safety
-    /// None here; on other processors it reads the thread's stack.
-    pub(super) unsafe fn caller(context: &ucontext_t) -> (usize, usize) {
-        (context.uc_mcontext.regs[30] as usize, context.uc_mcontext.sp as usize)
+    /// The address behind a call of a function of which no instruction has run.
+    pub(super) fn link(context: &ucontext_t) -> Option<usize> {
+        Some(context.uc_mcontext.regs[30] as usize)
     }
 }
 
@@ -123,12 +122,8 @@ mod machine {
         (registers[INSTRUCTION], registers[STACK]) = (instruction as u64, stack as u64);
     }
 
-    /// Both after the return from a function of which no instruction has run.
-    ///
-    /// # Safety
-    /// None here; on other processors it reads the thread's stack.
-    pub(super) unsafe fn caller(context: &ucontext_t) -> (usize, usize) {
-        let registers = &context.uc_mcontext.gp_regs;
-        (registers[LINK] as usize, registers[STACK] as usize)
+    /// The address behind a call of a function of which no instruction has run.
+    pub(super) fn link(context: &ucontext_t) -> Option<usize> {
+        Some(context.uc_mcontext.gp_regs[LINK] as usize)
     }
 }
