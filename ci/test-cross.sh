@@ -43,7 +43,7 @@ for machine in "${machines[@]}"; do
     fi
     echo "== test-cross: $machine: programs"
     MP_COMPILER=${CROSS_COMPILE}gcc LAPI_STAGE=$build/$target/stage \
-        cargo test -p openlapi-tests --no-fail-fast $(printf -- '--test %s ' "${files[@]}") -- --skip headers:: --skip profiling:: </dev/null ||
+        cargo test -p openlapi-tests --no-fail-fast "${files[@]/#/--test=}" -- --skip headers:: --skip profiling:: </dev/null ||
         failed+=("$machine: programs")
 done
 [ ${#failed[@]} -eq 0 ] || { printf 'ci/test-cross.sh: failed: %s\n' "${failed[@]}" >&2; exit 1; }

@@ -19,7 +19,7 @@ use crate::base::thread::ThreadConfig;
 use crate::config::{Config, ShmBulk, build};
 use crate::engine::context::events::Events;
 use crate::engine::context::request::{Policy, Preference};
-use crate::engine::context::settings::{Advertised, Options};
+use crate::engine::context::settings::{Advertised, Options, TIMEOUT};
 use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Held};
 use crate::engine::progress::{closing, completion_threads, interrupt_thread};
@@ -196,7 +196,7 @@ pub fn open(
     let variables = &context.settings;
     variables.error_check.store(false, Relaxed);
     variables.interrupts.store(interrupts, Relaxed);
-    variables.timeout.store(900, Relaxed);
+    variables.timeout.store(TIMEOUT, Relaxed);
     variables.ack_threshold.store(config.ack_thresh as i32, Relaxed);
     variables.info_level.store(config.info_level as i32, Relaxed);
     context.open(handle, options, transport)?;

@@ -48,7 +48,7 @@ impl Rdma {
         if address == 0 || len == 0 {
             return refused(format!("{len} bytes at {address:#x}; neither may be 0"));
         }
-        if address.checked_add(len).and_then(|end| usize::try_from(end).ok()).is_none() {
+        if !is_memory(address, len) {
             return refused(format!("{len} bytes at {address:#x}: beyond the last address"));
         }
         let piece = self.pieces.entry(address).or_insert(Registered { len, times: 0 });

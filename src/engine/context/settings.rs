@@ -28,12 +28,15 @@ pub struct Settings {
     pub info_level: AtomicI32,
 }
 
+/// TIMEOUT of a context that is opened, in seconds.
+pub const TIMEOUT: i32 = 900;
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             error_check: AtomicBool::new(false),
             interrupts: AtomicBool::new(true),
-            timeout: AtomicI32::new(900),
+            timeout: AtomicI32::new(TIMEOUT),
             ack_threshold: AtomicI32::new(30),
             info_level: AtomicI32::new(0),
         }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections that have not proved themselves yet, at a time, beside those that are expected.
 /// Where there are more, the oldest one is closed that has said nothing: a task greets at once.
-pub const STRANGERS: usize = 128;
+pub const UNPROVED: usize = 128;
 /// Connections that are accepted before the others are served again.
 const AT_A_TIME: usize = 32;
 
@@ -24,7 +24,7 @@ pub struct Arrivals {
     listener: TcpListener,
     secret: Secret,
     most: usize,
-    strangers: VecDeque<Stranger>,
+    unproved: VecDeque<Unproved>,
     /// What has gone wrong so far.
     pub seen: Seen,
 }
@@ -49,7 +49,7 @@ pub struct Arrived {
 }
 
 /// A connection whose greeting is not complete.
-struct Stranger {
+struct Unproved {
     stream: TcpStream,
     greeting: Called,
     until: Instant,
@@ -62,14 +62,14 @@ impl Arrivals {
     /// The system's.
     pub fn new(listener: TcpListener, secret: Secret, expected: usize) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        let (most, strangers) = (STRANGERS + expected, VecDeque::new());
-        Ok(Self { listener, secret, most, strangers, seen: Seen::default() })
+        let (most, unproved) = (UNPROVED + expected, VecDeque::new());
+        Ok(Self { listener, secret, most, unproved, seen: Seen::default() })
     }
 
     /// What is readable when there is something to serve.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let strangers = self.strangers.iter().map(|one| one.stream.as_fd());
-        std::iter::once(self.listener.as_fd()).chain(strangers)
+        let unproved = self.unproved.iter().map(|one| one.stream.as_fd());
+        std::iter::once(self.listener.as_fd()).chain(unproved)
     }
 
     /// Serves what is there, and returns the connections that have proved themselves. `admits` says
@@ -77,17 +77,17 @@ impl Arrivals {
     pub fn serve(&mut self, admits: impl Fn(&Subject) -> bool) -> Vec<Arrived> {
         self.accept();
         let (mut arrived, now) = (Vec::new(), Instant::now());
-        for mut one in std::mem::take(&mut self.strangers) {
+        for mut one in std::mem::take(&mut self.unproved) {
             match one.look(&admits) {
                 Heard::Proved(subject, proofs) => {
                     arrived.push(Arrived { stream: one.stream, subject, proofs });
                 }
                 Heard::WrongSecret => self.seen.wrong_secret = true,
-                Heard::More if now < one.until => self.strangers.push_back(one),
+                Heard::More if now < one.until => self.unproved.push_back(one),
                 Heard::More | Heard::Reply(_) | Heard::Stranger => {}
             }
         }
-        while self.strangers.len() > self.most {
+        while self.unproved.len() > self.most {
             self.close_one();
         }
         arrived
@@ -95,8 +95,8 @@ impl Arrivals {
 
     /// Closes the oldest connection that has not even said what it wants, or else the oldest.
     fn close_one(&mut self) {
-        let silent = self.strangers.iter().position(|one| !one.greeting.has_begun());
-        self.strangers.remove(silent.unwrap_or(0));
+        let silent = self.unproved.iter().position(|one| !one.greeting.has_begun());
+        self.unproved.remove(silent.unwrap_or(0));
     }
 
     /// Takes some of the connections that wait.
@@ -107,7 +107,7 @@ impl Arrivals {
                     watch_over(&stream);
                     if stream.set_nonblocking(true).is_ok() {
                         let (greeting, until) = (Called::new(self.secret), Instant::now() + TIMEOUT);
-                        self.strangers.push_back(Stranger { stream, greeting, until });
+                        self.unproved.push_back(Unproved { stream, greeting, until });
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -128,7 +128,7 @@ impl Arrivals {
     }
 }
 
-impl Stranger {
+impl Unproved {
     /// Reads what is there, and replies to it.
     fn look(&mut self, admits: &impl Fn(&Subject) -> bool) -> Heard {
         loop {

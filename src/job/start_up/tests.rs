@@ -1,7 +1,7 @@
 //! Over the loopback: places where nothing listens, where somebody else does, and where nothing
 //! answers; and connections of strangers.
 
-use super::arrivals::{Arrivals, STRANGERS};
+use super::arrivals::{Arrivals, UNPROVED};
 use super::greeting::{Answer, By, Called, Caller, Heard, Proofs, Subject, hash};
 use super::reach::{SILENCE, reach, watch_over};
 use crate::base::poll::await_readable;
@@ -245,7 +245,7 @@ fn strangers_do_not_keep_callers_out() {
         read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     });
     let open = open.count();
-    assert!(open <= STRANGERS + 2, "{open} strangers are connected");
+    assert!(open <= UNPROVED + 2, "{open} strangers are connected");
     assert!(arrivals.seen.wrong_secret && !arrivals.seen.full, "{:?}", arrivals.seen);
 }
 
@@ -267,7 +267,7 @@ fn silent_strangers_do_not_push_a_caller_out() {
         assert!(serve().is_empty());
     }
     stream.read_exact(&mut reply).expect("a reply");
-    let kept: Vec<TcpStream> = (0..2 * STRANGERS)
+    let kept: Vec<TcpStream> = (0..2 * UNPROVED)
         .map(|_| {
             let silent = TcpStream::connect(place).expect("the port is open");
             assert!(serve().is_empty());

@@ -6,7 +6,7 @@ use super::{Fence, Key, ports};
 use crate::base::open_files;
 use crate::base::poll::await_readable;
 use crate::error::Result;
-use crate::job::start_up::arrivals::{Arrivals, Arrived, STRANGERS};
+use crate::job::start_up::arrivals::{Arrivals, Arrived, UNPROVED};
 use crate::job::start_up::greeting::{By, Proofs, hash};
 use crate::wire::exchange::{LONGEST_VALUES, Values, decode_values, encode_table, take_frame};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -34,7 +34,7 @@ struct Peer {
 /// The values of all tasks; each task has got them, too.
 pub(super) fn gather(fence: &Fence, key: &Key, own: &Values, deadline: Instant) -> Result<Vec<Values>> {
     let tasks = fence.tasks as usize;
-    let needed = (tasks + STRANGERS + BESIDES) as u64;
+    let needed = (tasks + UNPROVED + BESIDES) as u64;
     let limit = open_files::allow(needed);
     let mut arrivals = Arrivals::new(listen(fence)?, key.secret, tasks)
         .map_err(|error| failed(format!("Slurm: task 0 cannot listen: {error}")))?;

@@ -4,7 +4,7 @@
 use super::outcomes::Pair;
 use super::trial::{LOOK_AROUND, PATIENCE, Progress, REPEATED, Step, Trial};
 use crate::config::Env;
-use crate::job::start_up::arrivals::{Arrivals, STRANGERS};
+use crate::job::start_up::arrivals::{Arrivals, UNPROVED};
 use crate::job::start_up::reach::{Attempt, Miss};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
@@ -75,7 +75,7 @@ pub(super) fn limit(trial: &Trial) -> Duration {
 impl Connections {
     pub(super) fn new(trial: &Trial, listeners: [Option<TcpListener>; 2]) -> Self {
         let others = listeners.into_iter().flatten();
-        let others = others.map(|one| Arrivals::new(one, trial.secret, OTHERS - STRANGERS));
+        let others = others.map(|one| Arrivals::new(one, trial.secret, OTHERS - UNPROVED));
         Self { others: others.flatten().collect(), queue: trial.queue().into(), own: Vec::new() }
     }
 
