@@ -201,7 +201,7 @@ impl Symbols {
         };
         if found.is_null() {
             let name = name.to_string_lossy();
-            return Err(format!("{FILE} has no {name}: please install libfabric 1.11 or later"));
+            return Err(format!("{FILE} has no {name}: please install libfabric 1.17 or later"));
         }
         Ok(found)
     }
