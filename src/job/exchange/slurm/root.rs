@@ -57,13 +57,17 @@ pub(super) fn gather(fence: &Fence, key: &Key, own: &Values, deadline: Instant) 
             return Err(late(format!("Slurm: only {come} of {tasks} tasks have come in time{why}")));
         }
         let connected = peers.iter().map(|peer: &Peer| peer.stream.as_fd());
-        let all: Vec<BorrowedFd<'_>> = arrivals.descriptors().chain(connected).collect();
-        await_readable(&all, Some(left.min(LOOK_AROUND)));
+        let mut all: Vec<BorrowedFd<'_>> = connected.collect();
+        all.extend(arrivals.descriptors());
+        let mut readable = await_readable(&all, Some(left.min(LOOK_AROUND)));
+        // Those that come now may have said everything already.
+        readable.truncate(peers.len());
+        let mut readable = readable.into_iter().chain(std::iter::repeat(true));
         for Arrived { stream, subject, proofs } in arrivals.serve(|subject| fence.caller(subject).is_some()) {
             let Some(task) = fence.caller(&subject) else { continue };
             peers.push(Peer { task, stream, proofs, input: Vec::new(), has_values: false });
         }
-        peers.retain_mut(|peer| match peer.read() {
+        peers.retain_mut(|peer| match if readable.next() == Some(true) { peer.read() } else { Ok(None) } {
             Ok(None) => true,
             Ok(Some(values)) => {
                 let place = &mut table[peer.task as usize];
