@@ -10,6 +10,7 @@ import weakref
 
 import openlapi
 import pytest
+from conftest import seconds
 
 
 @pytest.fixture
@@ -237,7 +238,7 @@ else:
 
 
 def test_a_report_of_a_hanging_job_names_the_lines_of_the_program(job):
-    hung = job("hangs.py", 2, env={"LAPI_STALL_SECONDS": "1", "MP_TIME_LIMIT": "8"})
+    hung = job("hangs.py", 2, env={"LAPI_STALL_SECONDS": "1", "MP_TIME_LIMIT": str(seconds(8))})
     source = (pathlib.Path(__file__).parent / "jobs" / "hangs.py").read_text().splitlines()
     at = {line.split("# ")[1]: number for number, line in enumerate(source, 1) if "# line of" in line}
     assert hung.status == 124, hung

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import DEADLINE, HERE
+from conftest import HERE, seconds
 
 
 def interrupted(how):
@@ -22,7 +22,7 @@ def interrupted(how):
     try:
         assert process.stdout.readline() == "waits\n"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=DEADLINE)
+        out, err = process.communicate(timeout=seconds(60))
     finally:
         process.kill()
     return process.returncode, out, err

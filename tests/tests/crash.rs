@@ -14,7 +14,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
-use openlapi_tests::{Job, Outcome, Running, build_dir, is_installed, on_network, skipped, stage};
+use openlapi_tests::{Deadline, Job, Outcome, Running, build_dir, is_installed, on_network, skipped, stage};
 
 fn crash(case: &str) -> Outcome {
     job("report/crash", 2, case).run()
@@ -176,7 +176,8 @@ fn init_waits_for_a_debugger() {
 
 /// Waits until standard error has a line with this, and returns all of it.
 fn await_line(running: &mut Running, part: &str) -> String {
-    for _ in 0..1200 {
+    let mut last = Deadline::after(Duration::from_secs(30));
+    while !last.has_passed() {
         let text = running.stderr_so_far();
         if text.ends_with('\n') && text.contains(part) {
             return text;

@@ -109,6 +109,7 @@ fn closed_pages_blame_nobody_else() {
             let job = job("badaddr", 2, &format!("{place} closed 300000"));
             let outcome = with(job, variables).run();
             outcome.says(&format!("poe: task {at_fault} ("));
+            outcome.says(&format!("LAPI: task {at_fault}: signal 11 (SIGSEGV) at address 0x"));
             let blamed = outcome.stdout.contains(&format!("blames task {}", 1 - at_fault));
             assert!(outcome.status != Some(0) && !blamed, "{place}\n{outcome}");
         };
