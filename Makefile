@@ -200,10 +200,9 @@ fuzz:
 	ci/deps.sh build
 	fuzz/run.sh $(SECONDS)
 
-# --allow-dirty: the packages hold the files as they are, committed or not.
 crates:
 	ci/deps.sh build
-	cargo package --allow-dirty -p openlapi-libfabric-sys -p openlapi -p openlapi-runtime -p lapi
+	ci/crates.sh
 
 wheel:
 	ci/deps.sh build python

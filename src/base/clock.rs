@@ -1,6 +1,6 @@
 //! Time. The library reads a clock, and sleeps, by these functions alone: in a test the calling
-//! thread may be one of a simulation, whose time is virtual ([`super::simulation`]). Other builds
-//! have none of that.
+//! thread may be one of a simulation, whose time is virtual (`simulation`). Other builds have none
+//! of that.
 //!
 //! [`ticks`] is the cheapest clock there is, for hints and for comparing one path with another.
 

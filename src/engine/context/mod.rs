@@ -218,7 +218,7 @@ impl Context {
     }
 
     /// Enters for a thread that may not wait: `Err` has the thread that holds the lock (see
-    /// [`this_thread`]), and has held it all that time.
+    /// [`crate::base::known_threads::this_thread`]), and has held it all that time.
     pub fn enter_within(&self, at_most: Duration) -> std::result::Result<Option<Held<'_>>, usize> {
         let hold = self.lock.enter_within(at_most).ok_or_else(|| self.lock.owner().unwrap_or(0))?;
         let mut held = Held::by(self, hold);

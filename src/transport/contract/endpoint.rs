@@ -34,7 +34,7 @@ pub struct Limits {
     pub name: &'static str,
     /// Whether [`Endpoint::due`] can ever name a deadline because of it.
     pub keeps_time: bool,
-    /// Whether [`Reach::Keyed`] can ever have a key of all memory of the peer.
+    /// Whether [`super::Reach::Keyed`] can ever have a key of all memory of the peer.
     pub standing_keys: bool,
     /// The longest body of one packet, in bytes.
     pub max_body: usize,
