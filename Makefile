@@ -76,17 +76,19 @@ all: library compat catalogues $(if $(RELEASE32),library32)
 
 library:
 	@echo "== build: the library, the profiler and the tools"
-	$(CARGO) build --release $(if $(TARGET),--target $(TARGET)) -p lapi_r -p openlapi-prof -p openlapi-tools
+	@packaging/install/paths.sh "$(BUILD)"
+	$(CARGO) build --config "$(BUILD)/paths.toml" --release $(if $(TARGET),--target $(TARGET)) -p lapi_r -p openlapi-prof -p openlapi-tools
 
 $(BUILT):
 	@$(MAKE) library
 
 library32:
 	@echo "== build: the library for programs of 32 bits"
-	$(CARGO) build --release --target $(TARGET32) -p lapi_r
+	@packaging/install/paths.sh "$(BUILD)"
+	$(CARGO) build --config "$(BUILD)/paths.toml" --release --target $(TARGET32) -p lapi_r
 	$(CC) -m32 -O2 -fPIC -Wall -Wextra -Ipackaging/compat -c -o $(RELEASE32)/aixcompat.o packaging/compat/aixcompat.c
 	rm -f $(RELEASE32)/libaixcompat.a
-	$(AR) crs $(RELEASE32)/libaixcompat.a $(RELEASE32)/aixcompat.o
+	$(AR) crsD $(RELEASE32)/libaixcompat.a $(RELEASE32)/aixcompat.o
 
 compat: $(ARCHIVES)
 
@@ -94,12 +96,12 @@ $(COMPAT)/libaixcompat.a: packaging/compat/aixcompat.c packaging/compat/sys/atom
 	@mkdir -p $(COMPAT)
 	$(CC) -O2 -fPIC -Wall -Wextra -Ipackaging/compat -c -o $(COMPAT)/aixcompat.o $<
 	rm -f $@
-	$(AR) crs $@ $(COMPAT)/aixcompat.o
+	$(AR) crsD $@ $(COMPAT)/aixcompat.o
 
 $(EMPTY): Makefile
 	@mkdir -p $(COMPAT)
 	rm -f $@
-	$(AR) crs $@
+	$(AR) crsD $@
 
 # The messages in other languages. A machine without gencat has them in English, which is built in.
 catalogues: $(CATALOGUES)

@@ -2,32 +2,56 @@
 //! version is cargo's own.
 
 use std::env;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Where git archive writes the commit and its date.
+const EXPORTED: &str = "packaging/commit";
+
 fn main() {
-    println!("cargo:rustc-env=OPENLAPI_COMMIT={}", commit().unwrap_or_default());
-    println!("cargo:rustc-env=OPENLAPI_DATE={}", date(seconds()));
+    let commit = commit().unwrap_or_default();
+    println!("cargo:rustc-env=OPENLAPI_COMMIT={}", commit.name);
+    println!("cargo:rustc-env=OPENLAPI_DATE={}", date(seconds(&commit)));
     println!("cargo:rustc-env=OPENLAPI_FEATURES={}", features());
     println!("cargo:rerun-if-env-changed=SOURCE_DATE_EPOCH");
     // A new commit or a changed source is a new build.
-    for path in ["build.rs", "src", ".git/HEAD", ".git/index"] {
+    for path in ["build.rs", "src", ".git/HEAD", ".git/index", EXPORTED] {
         if Path::new(path).exists() {
             println!("cargo:rerun-if-changed={path}");
         }
     }
 }
 
-/// The commit, with `-dirty` after it when sources differ from it; `None` outside of a git
-/// repository of our own, as in unpacked sources below another one.
-fn commit() -> Option<String> {
+/// What the sources are made of.
+#[derive(Default)]
+struct Commit {
+    /// Its first twelve digits, with `-dirty` after them when sources differ from it; empty when it
+    /// is not known.
+    name: String,
+    /// Its date, in seconds since 1970, when the sources are those of the commit.
+    seconds: Option<u64>,
+}
+
+/// From git, or from the source tarball; `None` outside of a git repository of our own, as in
+/// unpacked sources below another one, and in the crate.
+fn commit() -> Option<Commit> {
     if !Path::new(".git").exists() {
-        return None;
+        return Commit::new(&fs::read_to_string(EXPORTED).ok()?);
     }
-    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let commit = Commit::new(&git(&["log", "-1", "--format=%H %ct"])?)?;
     let is_dirty = !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();
-    Some(if is_dirty { format!("{commit}-dirty") } else { commit })
+    Some(if is_dirty { Commit { name: format!("{}-dirty", commit.name), seconds: None } } else { commit })
+}
+
+impl Commit {
+    /// From all its digits and its date, as git writes them; `None` where it has not.
+    fn new(text: &str) -> Option<Self> {
+        let (name, seconds) = text.trim().split_once(' ')?;
+        let seconds = seconds.parse().ok()?;
+        Some(Self { name: name.get(..12)?.to_owned(), seconds: Some(seconds) })
+    }
 }
 
 /// What git prints. It must not write its index: cargo would build everything again.
@@ -36,10 +60,13 @@ fn git(arguments: &[&str]) -> Option<String> {
     said.status.success().then(|| String::from_utf8(said.stdout).ok())?.map(|text| text.trim().to_owned())
 }
 
-/// When the library was built, or what SOURCE_DATE_EPOCH says, in seconds since 1970.
-fn seconds() -> u64 {
+/// What SOURCE_DATE_EPOCH says, or the date of the commit, so that the same sources make the same
+/// library; now for sources of no commit. In seconds since 1970.
+fn seconds(commit: &Commit) -> u64 {
     let given = env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.trim().parse().ok());
-    given.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+    given
+        .or(commit.seconds)
+        .unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
 /// `2026-11-22T03:04:05Z`, in the Gregorian calendar.

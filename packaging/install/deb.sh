@@ -17,7 +17,8 @@ for tool in dpkg-deb dpkg-shlibdeps dpkg-gencontrol nm strip; do
 done
 
 export PREFIX=/usr
-export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+SOURCE_DATE_EPOCH=$(packaging/install/date.sh)
+export SOURCE_DATE_EPOCH
 version=$VERSION-1
 maintainer="${DEBFULLNAME:-OpenLAPI} <${DEBEMAIL:-openlapi@localhost}>"
 arch=$(dpkg --print-architecture)

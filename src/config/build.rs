@@ -4,7 +4,8 @@
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The commit, with `-dirty` after it when sources differed from it; empty when there was none.
 pub const COMMIT: &str = env!("OPENLAPI_COMMIT");
-/// When it was built, as `2026-11-22T03:04:05Z`, or the value of SOURCE_DATE_EPOCH then.
+/// The value of SOURCE_DATE_EPOCH at the build, or the date of the commit, or, for sources that are
+/// no commit's, when it was built: as `2026-11-22T03:04:05Z`.
 pub const DATE: &str = env!("OPENLAPI_DATE");
 /// Cargo's features that were on, by commas; empty without any.
 pub const FEATURES: &str = env!("OPENLAPI_FEATURES");
