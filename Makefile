@@ -5,7 +5,7 @@
 # make test       everything that must hold: formatting, lints, all tests
 # make test-crowded  the tests of the library's behaviour with LAPI_SPIN=0, on 2 processors, with 16 tasks where any number will do
 # make test-net   the tests of the library's behaviour over the network: on this machine alone, and on two hosts (namespaces)
-# make check-all  test, test-crowded, test-net, sanitize, interop, deb-test, site-test, soak (10 minutes), fuzz (1 minute each), and a summary
+# make check-all  test, test-crowded, test-net, sanitize, interop, deny, crates, dist-test, reproducible, deb-test, site-test, soak (10 minutes), fuzz (1 minute each), and a summary
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make simulate   whole jobs over UDP on a virtual clock, SEEDS=1000 from SEED=1: losses, partitions, deaths and returns (200 seeds are part of make test)
@@ -17,6 +17,11 @@
 # make fuzz       feed everything that reads bytes from outside with anything, SECONDS=60 for each target
 # make crates     the crate lapi and those it needs, as packages for a registry, each built from what is in its package
 # make wheel      the Python package openlapi, into the build folder's wheel
+# make dist       the source tarball, into the build folder's dist; VENDOR=yes: with the crates of others, for builds without a network; dist-test: that
+#                 one, built where there is neither git nor a network
+# make sbom       bills of materials (CycloneDX), into the build folder's sbom
+# make deny       the crates of others: licences, versions, sources, and known faults where their database can be reached
+# make reproducible  everything that is published, built twice in two folders and compared
 # make site       the documents and man pages as a site, searchable and without a server, in the build folder's site; site-test: looked at in
 #                 a browser
 # make install    PREFIX=/usr/local DESTDIR=
@@ -67,10 +72,11 @@ HOSTS ?= 1
 RAILS ?= 1
 NETWORK ?= fabric
 LOSS ?= 0
+VENDOR ?=
 SEED ?=
 SEEDS ?= 1000
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all cross test-cross loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz crates wheel site site-test install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all cross test-cross loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz crates wheel dist dist-test sbom deny reproducible site site-test install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -209,6 +215,26 @@ crates:
 wheel:
 	ci/deps.sh build python
 	ci/wheel.sh
+
+dist:
+	@VENDOR="$(VENDOR)" ci/dist.sh "$(BUILD)/dist"
+
+dist-test:
+	ci/deps.sh build
+	$(MAKE) dist VENDOR=yes
+	ci/dist-test.sh "$(BUILD)/dist/openlapi-$(VERSION)-vendored.tar.gz"
+
+sbom:
+	ci/deps.sh build
+	ci/sbom.sh
+
+deny:
+	ci/deps.sh build
+	ci/deny.sh
+
+reproducible:
+	ci/deps.sh build python deb
+	ci/reproducible.sh
 
 site: stage
 	ci/deps.sh site

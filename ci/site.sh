@@ -1,21 +1,12 @@
 #!/usr/bin/env bash
 # Makes a site of the installed documents and man pages, searchable and without a server:
 # ci/site.sh STAGE
-# It is in the build folder's site. mdbook is a tool here, and is built into the build folder when
-# the PATH has none.
+# It is in the build folder's site.
 set -eu
 cd "$(dirname "$0")/.."
 stage=$(realpath "$1")
 build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-version=0.5.4
-mdbook=$(command -v mdbook || true)
-if [ -z "$mdbook" ]; then
-    mdbook=$build/tools/bin/mdbook
-    if [ ! -x "$mdbook" ]; then
-        echo "== site: building mdbook $version"
-        cargo install --quiet --locked --root "$build/tools" --no-default-features --features search mdbook --version "$version"
-    fi
-fi
+mdbook=$(ci/tool.sh mdbook 0.5.4 --no-default-features --features search)
 
 book=$build/site-source
 rm -rf "$book" "$build/site"
@@ -68,6 +59,7 @@ title() { sed -n 's/^# *//p' "$1" | head -n 1 | tr -d '`'; }
         echo "- [$(title "$book/src/docs/$page")](docs/$page)"
     done
     echo "- [Changes](CHANGELOG.md)"
+    echo "- [Security](SECURITY.md)"
     echo "# Man pages"
     printf '%s\n' "${!pages[@]}" | sort -t. -k2,2n -k1,1f | while read -r page; do
         echo "- [${page%.*}(${page##*.})](man/$page.md)"

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Makes bills of materials (CycloneDX 1.5, JSON): of what is installed, of the Python package and of
+# the crate lapi, into the build folder's sbom. The same sources make the same bytes.
+set -eu
+cd "$(dirname "$0")/.."
+build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+tool=$(ci/tool.sh cargo-cyclonedx 0.5.9)
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+SOURCE_DATE_EPOCH=$(packaging/install/date.sh)
+export SOURCE_DATE_EPOCH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The tool writes beside each manifest: a copy of what cargo reads. It looks at no source.
+find . \( -name target -o -name .git -o -path ./vendor \) -prune -o \( -name '*.rs' -o -name Cargo.toml -o -name Cargo.lock \) -print0 |
+    tar --null -cf - -T - | tar -xf - -C "$work"
+if [ -d vendor ]; then
+    cp -r .cargo "$work"
+    ln -s "$PWD/vendor" "$work/vendor"
+fi
+(cd "$work" && "$tool" cyclonedx --quiet --format json --all --spec-version 1.5 --target "${TARGET:-x86_64-unknown-linux-gnu}")
+
+rm -rf "$build/sbom"
+mkdir -p "$build/sbom"
+declare -A made=([cdylib/lapi_r]=liblapi_r [prof/openlapi-prof]=liblapiprof [tools/openlapi-tools]=tools
+    [python/openlapi-python]=python [lapi/lapi]=crate-lapi)
+for from in "${!made[@]}"; do
+    # Where the copy was says nothing of the sources.
+    sed "s|file://$work|file:///openlapi-$version|g" "$work/$from.cdx.json" >"$build/sbom/openlapi-$version-${made[$from]}.cdx.json"
+done
+if grep -rn "$work" "$build/sbom"; then
+    echo "ci/sbom.sh: a bill of materials names a folder of this machine" >&2
+    exit 1
+fi
+ls "$build"/sbom/*
