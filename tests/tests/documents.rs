@@ -24,7 +24,7 @@ fn below(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
 
 /// The documents of a folder that has README.md and docs, sources or installation.
 fn documents(folder: &Path) -> Vec<PathBuf> {
-    let mut found = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+    let mut found = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
         .map(|name| folder.join(name))
         .to_vec();
     below(&folder.join("docs"), &[".md"], &mut found);

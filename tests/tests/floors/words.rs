@@ -27,7 +27,7 @@ const FOLDERS: &[&str] = &[
     "tools",
 ];
 /// The pages that stand in no folder.
-const PAGES: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md"];
+const PAGES: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"];
 /// What other programs write or keep in these folders, and this list itself.
 const FOREIGN: &[&str] =
     &["libfabric-sys/src/bindings.rs", "include/lapi.h", "fuzz/corpus/", "tests/tests/floors/words.rs"];
