@@ -1,7 +1,8 @@
 //! Functions that are called by their names.
 
-use libc::c_void;
+use libc::{c_char, c_void};
 use std::ffi::CStr;
+use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -35,8 +36,24 @@ impl ByName {
     fn look_up(&self, own: *const c_void) -> *const c_void {
         // SAFETY: a string that ends with a zero.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) };
-        let found = if found.is_null() { own.cast_mut() } else { found };
+        let found = if found.is_null() { own.cast_mut() } else { placed(self.name, found) };
         self.found.store(found, Ordering::Relaxed);
         found
+    }
+}
+
+/// What to call for the function of this name that was found: where it is the profiler's, its twin,
+/// whose calls come from the place that the profiler has noted at the entry for Fortran, and not
+/// from this library.
+fn placed(name: &CStr, found: *mut c_void) -> *mut c_void {
+    // SAFETY: a C string; the profiler's function of this name has this type
+    // (prof/src/wrap/placed.rs).
+    unsafe {
+        let placed = libc::dlsym(libc::RTLD_DEFAULT, c"lapiprof_placed".as_ptr());
+        if placed.is_null() {
+            return found;
+        }
+        type Placed = unsafe extern "C" fn(*const c_char, *mut c_void) -> *mut c_void;
+        mem::transmute::<*mut c_void, Placed>(placed)(name.as_ptr(), found)
     }
 }

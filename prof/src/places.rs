@@ -4,7 +4,8 @@
 //! A place has a number, which stands for the address behind a call: where the place itself is in
 //! memory, and so no code. The interpreter calls the twin of a function (`wrap::placed`): the same
 //! body, with a beginning that takes the number that [`lapiprof_enter`] has set. So a program in C
-//! executes no instruction more.
+//! executes no instruction more. The calls of Fortran go to the twins too, from the place of their
+//! program's call (`wrap::fortran`), which is an address of code.
 
 use crate::site;
 use libc::{c_char, c_int};

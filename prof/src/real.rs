@@ -1,4 +1,4 @@
-//! LAPI's own functions, PLAPI_X, looked up at their first call.
+//! LAPI's own functions, looked up at their first call: PLAPI_X, and those for Fortran.
 //!
 //! They are not linked: a preloaded profiler is in every process of a job, including the launcher,
 //! and must not load LAPI there.
@@ -11,13 +11,30 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 #[derive(Debug)]
 pub struct Real {
     name: &'static CStr,
+    /// Where the loader searches first.
+    scope: Scope,
     at: AtomicPtr<c_void>,
+}
+
+/// Which libraries are searched for a name.
+#[derive(Clone, Copy, Debug)]
+enum Scope {
+    /// All.
+    All,
+    /// Those after the profiler, which has the name too.
+    After,
 }
 
 impl Real {
     /// Not found yet.
     pub const fn new(name: &'static CStr) -> Self {
-        Self { name, at: AtomicPtr::new(null_mut()) }
+        Self { name, scope: Scope::All, at: AtomicPtr::new(null_mut()) }
+    }
+
+    /// A symbol of a name that the profiler has too; not found yet.
+    #[cfg(call_sites)]
+    pub const fn after(name: &'static CStr) -> Self {
+        Self { name, scope: Scope::After, at: AtomicPtr::new(null_mut()) }
     }
 
     /// The address of the real function.
@@ -29,7 +46,10 @@ impl Real {
 
     #[cold]
     fn find(&self) -> *mut c_void {
-        let mut at = self.look(libc::RTLD_DEFAULT);
+        let mut at = self.look(match self.scope {
+            Scope::All => libc::RTLD_DEFAULT,
+            Scope::After => libc::RTLD_NEXT,
+        });
         if at.is_null() {
             // The linker drops a library of which no symbol is used: the program uses only those
             // of the profiler.

@@ -133,7 +133,7 @@ macro_rules! exported {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $symbol($($arg: $kind),*) -> ::libc::c_int {
-            $crate::note_caller!($symbol, $body)
+            $crate::note_caller!(stringify!($symbol), $body)
         }
 
         /// The call of this name, profiled.

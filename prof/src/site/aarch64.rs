@@ -45,7 +45,7 @@ pub fn store<const AT: usize>(value: usize) {
 /// The whole of a function: it notes its caller, and continues with the body.
 #[macro_export]
 macro_rules! note_caller {
-    ($symbol:ident, $body:path) => {
+    ($symbol:expr, $body:path) => {
         ::std::arch::naked_asm!(
             "mrs x16, tpidr_el0",
             "adrp x17, :gottprel:lapiprof_site",

@@ -59,12 +59,12 @@ pub fn store<const AT: usize>(value: usize) {
 /// The whole of a function: it notes its caller, and continues with the body.
 #[macro_export]
 macro_rules! note_caller {
-    ($symbol:ident, $body:path) => {
+    ($symbol:expr, $body:path) => {
         ::std::arch::naked_asm!(
             "0:",
             "addis 2, 12, .TOC.-0b@ha",
             "addi 2, 2, .TOC.-0b@l",
-            concat!(".localentry ", stringify!($symbol), ", .-", stringify!($symbol)),
+            concat!(".localentry ", $symbol, ", .-", $symbol),
             "addis 11, 2, lapiprof_site@got@tprel@ha",
             "ld 11, lapiprof_site@got@tprel@l(11)",
             "add 11, 11, lapiprof_site@tls",

@@ -37,7 +37,7 @@ pub fn store<const AT: usize>(value: usize) {
 /// The whole of a function: it notes its caller, and continues with the body.
 #[macro_export]
 macro_rules! note_caller {
-    ($symbol:ident, $body:path) => {
+    ($symbol:expr, $body:path) => {
         ::std::arch::naked_asm!(
             "mov r11, qword ptr [rsp]",
             "mov r10, qword ptr [rip + lapiprof_site@GOTTPOFF]",

@@ -4,6 +4,8 @@
 
 mod arguments;
 mod ends;
+#[cfg(call_sites)]
+mod fortran;
 mod placed;
 mod sizes;
 mod traffic;

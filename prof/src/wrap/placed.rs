@@ -4,8 +4,9 @@ use libc::{c_char, c_void};
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
-/// What an interpreter calls in place of the function of this name that it has found: that function
-/// itself when it is not the profiler's, but that of another layer above.
+/// What an interpreter, or LAPI's own layer for Fortran, calls in place of the function of this
+/// name that it has found: that function itself when it is not the profiler's, but that of another
+/// layer above.
 ///
 /// # Safety
 ///

@@ -2,7 +2,9 @@
 
 use crate::job;
 use nix::sys::signal::Signal;
-use openlapi_tests::{Deadline, Job, Running, build_dir, stage, workspace};
+use openlapi_tests::{
+    Deadline, Job, Running, build_dir, compile_with, is_installed, skipped, stage, workspace,
+};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -144,6 +146,18 @@ fn the_report_of_a_hung_job_names_source_lines() {
     let clause = format!("task 0 waits in LAPI_Gfence for task 1, called in main at dead.c:{fence}\n");
     let cause = format!("; for task 1, called in main at dead.c:{fence}\n");
     reported(job("dead", 2, ""), |text| text.contains(&clause) && text.contains(&cause));
+    if is_installed("gfortran") {
+        let fence = line("tests/field/dead.f90", "! here");
+        let compiler = stage().join("bin/mpxlf90_r");
+        let program = compile_with(&compiler, "field-dead-f90", &["tests/field/dead.f90"], &[]);
+        let clause =
+            format!("task 0 waits in LAPI_Gfence for task 1, called in MAIN__ at dead.f90:{fence}\n");
+        let named = |text: &str| text.contains(&clause);
+        reported(Job::new(&program).procs(2), named);
+        reported(profiled(Job::new(&program).procs(2), &folder("reported")), named);
+    } else {
+        skipped("a hang report of a Fortran program", "gfortran is not installed");
+    }
     let handler = line("tests/field/dead.c", "static void *never");
     let lines =
         [handler, handler + 1].map(|line| format!("in a header handler, never at dead.c:{line}, for "));
