@@ -44,6 +44,8 @@ for purpose in "$@"; do
         # Programs under checkers.
         need valgrind command -v valgrind
         need strace command -v strace
+        need linux-perf command -v perf
+        need rr command -v rr
         # lapif.h and the calls from Fortran.
         need gfortran command -v gfortran
         # The module file.

@@ -231,12 +231,24 @@ fn memcheck_finds_the_mistakes_of_the_program_alone() {
 
 #[test]
 fn helgrind_finds_races_and_none_in_lapi() {
+    finds_races("helgrind", "Possible data race");
+}
+
+#[test]
+fn drd_finds_races_and_none_in_lapi() {
+    finds_races("drd", "Conflicting ");
+}
+
+/// The tool of valgrind finds the races of the program, whose reports have this, and no others.
+fn finds_races(tool: &str, report: &str) {
+    let what = format!("LAPI under {tool}");
     if !is_installed("valgrind") {
-        return skipped("LAPI under helgrind", "valgrind is not installed");
+        return skipped(&what, "valgrind is not installed");
     }
-    let suppressions = format!("--suppressions={}", installed("valgrind.supp"));
-    let checker = ["valgrind", "-q", "--tool=helgrind", &suppressions];
-    over_each_transport("LAPI under helgrind", &checked(&checker, &[], "race"), |_, job| {
+    let (tool, suppressions) =
+        (format!("--tool={tool}"), format!("--suppressions={}", installed("valgrind.supp")));
+    let checker = ["valgrind", "-q", &tool, &suppressions];
+    over_each_transport(&what, &checked(&checker, &[], "race"), |_, job| {
         let outcome = job.run();
         assert_eq!(outcome.ok().stdout, "good\ngood\n", "{outcome}");
         outcome.says("mistaken_increment");
@@ -246,7 +258,7 @@ fn helgrind_finds_races_and_none_in_lapi() {
         let mut of_task: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         lines.for_each(|(process, line)| of_task.entry(process).or_default().push(line));
         for lines in of_task.into_values() {
-            for race in lines.split(|line| line.contains("Possible data race")).skip(1) {
+            for race in lines.split(|line| line.contains(report)).skip(1) {
                 let blamed = race.iter().find(|line| line.contains(" at 0x"));
                 assert!(blamed.is_some_and(|line| line.contains("exchange.c")), "{blamed:?}\n{outcome}");
             }
@@ -322,6 +334,66 @@ fn system_calls_are_traced() {
         assert_eq!(outcome.ok().stdout, "good\ngood\n", "{outcome}");
         outcome.says("+++ exited with 0 +++");
     });
+}
+
+/// By the system's clock: many virtual machines have none of the processor's counters.
+#[test]
+fn perf_names_the_calls_of_lapi() {
+    const RECORD: &str = "perf record -e cpu-clock -c 200000 --call-graph dwarf";
+    if !is_installed("perf") {
+        return skipped("a task under perf", "perf is not installed");
+    }
+    if !can_trace(&format!("{RECORD} -o /dev/null"), "[ perf record: Captured") {
+        return skipped("a task under perf", "perf may not record programs here");
+    }
+    let script = format!(r#"exec {RECORD} -o "$OUT.$MP_CHILD" "$0" "$@""#);
+    over_each_transport("a task under perf", &checked(&["sh", "-c", &script], &[], ""), |transport, job| {
+        let out = scratch(&format!("perf-{transport}"));
+        let outcome = job.env("OUT", out.join("data")).run();
+        assert_eq!(outcome.ok().stdout, "good\ngood\n", "{outcome}");
+        for task in 0..2 {
+            let mut script = Command::new("perf");
+            script.args(["script", "-F", "ip,sym,dso", "-i"]).arg(out.join(format!("data.{task}")));
+            let listed = script.env("DEBUGINFOD_URLS", "").output().expect("perf runs");
+            let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+            let has = |function: &str, file: &str| {
+                text.lines().any(|line| line.contains(function) && line.contains(file))
+            };
+            assert!(has(" LAPI_", "/liblapi_r.so") && has(" main ", "/field-exchange"), "{listed:?}");
+        }
+    });
+}
+
+/// One task at a time, over UDP: what others write into shared memory is not recorded.
+#[test]
+fn rr_records_a_task_and_replays_it() {
+    if !is_installed("rr") {
+        return skipped("a task under rr", "rr is not installed");
+    }
+    let out = scratch("rr");
+    let can = Command::new("rr").args(["record", "-o"]).arg(out.join("can")).arg("true").output();
+    if !can.is_ok_and(|can| can.status.success()) {
+        return skipped("a task under rr", "rr finds no counters of the processor that it knows");
+    }
+    let script = r#"exec rr record -o "$OUT.$MP_CHILD" "$0" "$@""#;
+    let job = checked(&["sh", "-c", script], &[], "").env("OUT", out.join("trace"));
+    let job = job.env("MP_EUILIB", "ip").env("LAPI_USE_SHM", "no").env("MP_DEBUG_NOTIMEOUT", "yes");
+    let outcome = job.run();
+    assert_eq!(outcome.ok().stdout, "good\ngood\n", "{outcome}");
+    for task in 0..2 {
+        let mut replay = Command::new("rr");
+        let replayed = replay.args(["replay", "-a"]).arg(out.join(format!("trace.{task}"))).output();
+        let replayed = replayed.expect("rr runs");
+        assert!(String::from_utf8_lossy(&replayed.stdout).contains("good"), "{replayed:?}");
+    }
+}
+
+/// A folder of the tests, new and empty.
+fn scratch(name: &str) -> PathBuf {
+    let folder = build_dir().join(format!("tests/field-{name}"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("the folder can be made");
+    folder
 }
 
 #[test]
