@@ -10,7 +10,7 @@ use crate::side_by_side;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, geteuid, pipe2};
-use openlapi_tests::{Job, compile_plain, eventually, is_installed, named, skipped, stage};
+use openlapi_tests::{Job, Outcome, compile, compile_plain, eventually, is_installed, named, skipped, stage};
 
 /// A program that is started with this in a state that parents may leave to their children.
 fn inheriting(state: &str, program: impl AsRef<Path>) -> Job {
@@ -62,6 +62,45 @@ fn poe_ends_a_job_whatever_it_was_started_with() {
     let outcome = with(inheriting("i17", poe()), &["-procs", "3", "sh", "-c"]);
     let outcome = outcome.arg("if [ $MP_CHILD = 1 ]; then exit 7; fi").run();
     outcome.exited(7).says("exited with status 7");
+}
+
+/// A job of two tasks, as a shell starts it after this.
+fn after(prelude: &str, redirections: &str, words: &[&str]) -> Outcome {
+    let script = format!(r#"{prelude} exec "$0" -procs 2 "$@" {redirections}"#);
+    let job = Job::direct("sh").arg("-c").arg(script).arg(poe());
+    with(job, words).deadline(120).run()
+}
+
+/// Servers start programs without standard input and outputs: what poe opens then must not have
+/// their numbers.
+#[test]
+fn poe_and_its_tasks_do_without_standard_input_and_outputs() {
+    let contact = compile("field-first_contact", &["tests/field/first_contact.c"], &[]);
+    let contact = contact.to_str().expect("an ordinary name");
+    let script = "cat; echo out; echo err >&2; exit 3";
+    side_by_side(["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"], |closed| {
+        let lines = |end: &str| if closed.split(' ').any(|one| one == end) { 0 } else { 2 };
+        let outcome = after("", closed, &["sh", "-c", script]);
+        outcome.exited(3);
+        assert_eq!(outcome.stdout.matches("out\n").count(), lines(">&-"), "{outcome}");
+        assert_eq!(outcome.stdout.len(), 4 * outcome.stdout.matches("out\n").count(), "{outcome}");
+        assert_eq!(outcome.stderr.matches("err\n").count(), lines("2>&-"), "{outcome}");
+        let outcome = after("", closed, &[contact]);
+        let said = outcome.ok().stdout.matches("done\n").count();
+        assert_eq!(said, lines(">&-"), "{closed}\n{outcome}");
+    });
+}
+
+#[test]
+fn a_job_starts_in_a_folder_that_is_gone() {
+    let contact = compile("field-first_contact", &["tests/field/first_contact.c"], &[]);
+    let contact = contact.to_str().expect("an ordinary name");
+    let folder = openlapi_tests::build_dir().join(format!("tests/gone-{}", std::process::id()));
+    let gone = format!("mkdir '{0}' && cd '{0}' && rmdir '{0}' &&", folder.display());
+    assert_eq!(after(&gone, "", &[contact]).ok().stdout, "done\ndone\n");
+    // What needs it is named.
+    let outcome = after(&gone, "", &["-profile", "out", contact]);
+    assert_eq!(outcome.exited(1).stderr, "poe: -profile: out: No such file or directory\n", "{outcome}");
 }
 
 #[test]
