@@ -612,6 +612,21 @@
         INTEGER(KIND=4) :: val
       END TYPE LAPI_LIB_T
 
+      TYPE LAPI_RDMA_TAG_T
+        SEQUENCE
+        INTEGER(KIND=2) :: val
+      END TYPE LAPI_RDMA_TAG_T
+
+      TYPE LAPI_USER_CXT_T
+        SEQUENCE
+        INTEGER(KIND=4) :: val
+      END TYPE LAPI_USER_CXT_T
+
+      TYPE LAPI_USER_PVO_T
+        SEQUENCE
+        INTEGER(KIND=8) :: val
+      END TYPE LAPI_USER_PVO_T
+
       TYPE LAPI_USR_FCALL_T
         SEQUENCE
         INTEGER(KIND=4) :: val
@@ -891,6 +906,23 @@
         INTEGER(KIND=4) :: pad3
       END TYPE LAPI_AMDGSP_T
 
+      TYPE LAPI_HWXFER_T
+        SEQUENCE
+        INTEGER(KIND=4) :: Xfer_type
+        INTEGER(KIND=4) :: tgt
+        INTEGER(KIND=2) :: op
+        INTEGER(KIND=2) :: rdma_tag
+        INTEGER(KIND=4) :: remote_cxt
+        INTEGER(KIND=8) :: src_pvo
+        INTEGER(KIND=8) :: tgt_pvo
+        INTEGER(KIND=4) :: src_offset
+        INTEGER(KIND=4) :: tgt_offset
+        INTEGER(KIND=8) :: len
+        INTEGER(KIND=8) :: org_cntr
+        INTEGER(KIND=8) :: shdlr
+        INTEGER(KIND=8) :: sinfo
+      END TYPE LAPI_HWXFER_T
+
       TYPE LAPI_XFER_T
         SEQUENCE
         INTEGER(KIND=4) :: Xfer_type
@@ -1042,6 +1074,24 @@
         INTEGER(KIND=8) :: cond_init
         INTEGER(KIND=8) :: cond_destroy
       END TYPE LAPI_THREAD_FUNC_T
+
+      TYPE LAPI_GET_PVO_T
+        SEQUENCE
+        INTEGER(KIND=4) :: Util_type
+        INTEGER(KIND=4) :: length
+        INTEGER(KIND=8) :: usr_pvo
+        INTEGER(KIND=8) :: address
+        INTEGER(KIND=4) :: operation
+        INTEGER(KIND=4) :: pad
+      END TYPE LAPI_GET_PVO_T
+
+      TYPE LAPI_REMOTE_CXT_T
+        SEQUENCE
+        INTEGER(KIND=4) :: Util_type
+        INTEGER(KIND=4) :: operation
+        INTEGER(KIND=4) :: dest
+        INTEGER(KIND=4) :: usr_rcxt
+      END TYPE LAPI_REMOTE_CXT_T
 
       TYPE LAPI_UTIL_T
         SEQUENCE

@@ -94,9 +94,9 @@ fn types_are_as_long_as_in_c() {
     let sizes = sizes![
         com_thread_info_t lapi_add_udp_port_t lapi_am_t lapi_amdgsp_t lapi_amv_t lapi_cntr_t lapi_dgsm_block_t
         lapi_dgsm_control_t lapi_dgsm_copy_t lapi_dgsm_gosub_t lapi_dgsm_iterate_t lapi_dgsm_mcopy_t
-        lapi_dgsp_descr_t lapi_dref_dgsp_t lapi_extend_t lapi_get_t lapi_getv_t lapi_info_t lapi_lvec_t
-        lapi_msg_info_t lapi_pack_dgsp_t lapi_put_t lapi_putv_t lapi_reg_ddm_t lapi_reg_dgsp_t lapi_resv_dgsp_t
-        lapi_return_info_t lapi_rmw_t lapi_sh_info_t lapi_statistics_t lapi_thread_func_t lapi_udp_t
+        lapi_dgsp_descr_t lapi_dref_dgsp_t lapi_extend_t lapi_get_pvo_t lapi_get_t lapi_getv_t lapi_hwxfer_t
+        lapi_info_t lapi_lvec_t lapi_msg_info_t lapi_pack_dgsp_t lapi_put_t lapi_putv_t lapi_reg_ddm_t lapi_reg_dgsp_t
+        lapi_remote_cxt_t lapi_resv_dgsp_t lapi_return_info_t lapi_rmw_t lapi_sh_info_t lapi_statistics_t lapi_thread_func_t lapi_udp_t
         lapi_udpinfo_t lapi_unpack_dgsp_t lapi_util_t lapi_vec_t lapi_xfer_t
     ];
     let types = types::all();

@@ -99,6 +99,7 @@ fn seeds() -> Vec<Seed> {
                 "LAPI_JOB_SECRET=000102030405060708090a0b0c0d0e0F",
                 "MP_INSTANCES=max",
                 "LAPI_STALL_SECOND=3",
+                "MP_RDMA_COUNT=4,16",
             ]),
         ),
     ]

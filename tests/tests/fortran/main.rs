@@ -120,6 +120,16 @@ fn every_structure_of_xfer() {
 }
 
 #[test]
+fn rdma_transfers() {
+    for compiler in compilers() {
+        let program = program(&compiler, "rdma.f90", &[]);
+        for procs in [2, 3] {
+            passed(&Job::new(&program).procs(procs).env("MP_RDMA_COUNT", "1").run(), procs);
+        }
+    }
+}
+
+#[test]
 fn gather_and_scatter_programs() {
     run("dgsp.f90", &[1, 2]);
 }
