@@ -13,4 +13,6 @@ echo "== python"
 "$build/python/test/bin/pip" --disable-pip-version-check install --quiet --no-deps --no-index --force-reinstall "$build"/wheel/*.whl
 # Nothing is written into the sources.
 cd python
+export OPENLAPI_WHEEL
+OPENLAPI_WHEEL=$(ls "$build"/wheel/*.whl)
 LAPI_STAGE=$stage PYTHONDONTWRITEBYTECODE=1 "$build/python/test/bin/python" -m pytest -p no:cacheprovider -q "$@" </dev/null

@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
 # Builds the Python package into the build folder's wheel: ci/wheel.sh
 #
-# One wheel serves every Python from 3.11 on. It does not contain LAPI's library, which it
-# opens at run time.
+# One wheel serves every Python from 3.11 on, and every Linux whose C library is as new as the
+# symbols that the module uses: maturin looks at them, gives the wheel the tag manylinux_2_NN, and
+# refuses a module that is linked with other libraries than that tag allows. LAPI's library is not
+# in it; it is opened at run time (docs/python.md).
 set -eu
 cd "$(dirname "$0")/.."
 build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 ci/venv.sh "$build/python/build" 'maturin>=1.16,<2'
 echo "== wheel: $build/wheel"
+SOURCE_DATE_EPOCH=$(packaging/install/date.sh)
+export SOURCE_DATE_EPOCH
+packaging/install/paths.sh "$build"
 # An older version in the same folder would be installed instead.
 rm -rf "$build/wheel"
-# Built for this machine's C library, as everything else is.
-"$build/python/build/bin/maturin" build --quiet --release --locked --compatibility linux \
-    --interpreter "$build/python/build/bin/python" --manifest-path python/Cargo.toml --out "$build/wheel"
+"$build/python/build/bin/maturin" build --quiet --release --locked --compatibility pypi --auditwheel check \
+    --config "$build/paths.toml" --interpreter "$build/python/build/bin/python" --manifest-path python/Cargo.toml --out "$build/wheel"
 ls "$build"/wheel/*.whl
