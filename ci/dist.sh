@@ -19,7 +19,8 @@ mkdir "$sources"
 export LC_ALL=C
 
 if [ -e .git ]; then
-    [ -z "$(git status --porcelain)" ] || echo "== dist: the last commit; what differs from it is not in the tarball" >&2
+    # git must not write its index: cargo would build everything again (build.rs).
+    [ -z "$(git --no-optional-locks status --porcelain)" ] || echo "== dist: the last commit; what differs from it is not in the tarball" >&2
     # A user's settings of git change nothing.
     git -c core.autocrlf=false -c core.attributesFile=/dev/null archive HEAD | tar -xf - -C "$sources"
 elif [ -f MANIFEST ]; then

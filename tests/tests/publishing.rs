@@ -160,6 +160,8 @@ fn crates_say_what_a_registry_shows() {
     assert_eq!(published, CRATES.len());
 }
 
+const SETTINGS: &str = "make maps it by packaging/install/paths.sh, unless RUSTFLAGS or CFLAGS are set";
+
 /// What is installed is the same whatever folder it is built in.
 #[test]
 fn installed_files_name_no_folder_of_the_build() {
@@ -183,7 +185,7 @@ fn installed_files_name_no_folder_of_the_build() {
                     .output()
                     .expect("grep runs");
                 // 1: nothing was found.
-                assert_eq!(grep.status.code(), Some(1), "{} names {folder}", path.display());
+                assert_eq!(grep.status.code(), Some(1), "{} names {folder}; {SETTINGS}", path.display());
             }
         }
     }
