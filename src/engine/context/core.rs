@@ -4,13 +4,13 @@
 use crate::abi::lapi_msg_state_t;
 use crate::base::clock::{now, ticks};
 use crate::dgsp::DdmSlot;
-use crate::engine::context::accessed::Accessed;
 use crate::engine::context::addresses::Addresses;
 use crate::engine::context::counter;
 use crate::engine::context::counter_status::Watched;
-use crate::engine::context::direct_copy::DirectCopy;
+use crate::engine::context::direct_copies::DirectCopies;
 use crate::engine::context::holds::Holds;
 use crate::engine::context::incoming::{Dropped, Offers, SelfMessage, Then};
+use crate::engine::context::one_sided::OneSided;
 use crate::engine::context::peers::Peers;
 use crate::engine::context::rdma::Rdma;
 use crate::engine::context::settings::Options;
@@ -24,11 +24,8 @@ use crate::proto::liveness::Liveness;
 use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
 use crate::proto::tasks::TaskSet;
-use crate::transport::{
-    AccessId, EndedWrite, Look, Outgoing, PeerState, Reach, SendOutcome, Task, Transport, Want,
-};
+use crate::transport::{Look, Outgoing, PeerState, Reach, SendOutcome, Task, Transport, Want};
 use std::collections::VecDeque;
-use std::io;
 use std::time::{Duration, Instant};
 
 /// What the lock guards.
@@ -48,33 +45,19 @@ pub struct Core {
     /// Barrier and exchange.
     pub collectives: Collectives,
     /// The result of the last collective operation, when it is complete.
-    pub collected: Option<std::result::Result<Vec<u64>, Failure>>,
+    collected: Option<std::result::Result<Vec<u64>, Failure>>,
     /// Whether a thread is in a collective operation.
-    pub collective_turn: bool,
-    /// Copies across address spaces under way.
-    pub direct_copies: VecDeque<DirectCopy>,
-    /// How many of them wait until the transport reports a remote access.
-    pub pending: usize,
-    /// This task may have keys of all memory of others.
-    pub acts_alone: bool,
+    collective_turn: bool,
+    /// Copies across address spaces.
+    pub copies: DirectCopies,
+    /// Puts that this task makes alone.
+    pub one_sided: OneSided,
     /// Packets may wait in the transport for others: see [`Core::flush`].
-    pub held: bool,
-    /// Puts that this task makes alone, by one write each, which the transport will report.
-    pub one_sided: usize,
-    /// Accesses that the transport has reported, and writes of puts that this task makes alone, for
-    /// the next round of the dispatcher.
-    pub ended_accesses: VecDeque<(AccessId, io::Result<()>)>,
-    /// See [`Self::ended_accesses`].
-    pub ended_writes: VecDeque<EndedWrite>,
-    /// Copies whose peer was asked for more parts. Nothing is to be done for them until
-    /// it sends these.
-    pub awaiting_parts: Vec<DirectCopy>,
-    /// What was put into the memory of others that they do not know of.
-    pub accessed: Accessed,
+    held: bool,
     /// The transport has deadlines: see [`crate::transport::Endpoint::due`].
-    pub keeps_time: bool,
+    keeps_time: bool,
     /// Messages to oneself that a handler has sent.
-    pub to_self: VecDeque<SelfMessage>,
+    to_self: VecDeque<SelfMessage>,
     /// Messages that a header handler has refused for now.
     pub dropped: VecDeque<Dropped>,
     /// When those are offered again.
@@ -90,13 +73,8 @@ pub struct Core {
     pub addresses: Addresses,
     /// Completions that LAPI_Msgpoll has not reported yet.
     pub unreported: lapi_msg_state_t,
-    /// The program has called LAPI_Term: what a peer does not take any more because it has ended
-    /// LAPI itself is no error.
-    pub ending: bool,
-    /// The handle is being ended, or has been, or the session has ended by a failure.
-    pub closing: bool,
-    /// The session has ended by a failure, and was not closed yet.
-    pub fatal: bool,
+    /// See [`Life`].
+    life: Life,
     /// A failure of bulk transfer was reported.
     pub bulk_failure_reported: bool,
     /// Threads that have released the lock in the middle of a call and will use the core again; a
@@ -129,6 +107,19 @@ pub struct Core {
     pub next_look: u64,
     /// The statistics.
     pub stats: Stats,
+}
+
+/// How far a context is on the way to its end.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Life {
+    Open,
+    /// The program has called LAPI_Term: what a peer does not take any more because it has ended
+    /// LAPI itself is no error.
+    Ending,
+    /// The session has ended by a failure, and was not closed yet.
+    Failed,
+    /// The handle is being ended, or has been.
+    Closing,
 }
 
 /// The way out for packets: the transport, counted.
@@ -186,15 +177,9 @@ impl Core {
             collectives: Collectives::new(me, tasks, options.hosts.placement()),
             collected: None,
             collective_turn: false,
-            direct_copies: VecDeque::new(),
-            pending: 0,
-            acts_alone,
+            copies: DirectCopies::default(),
+            one_sided: OneSided::new(acts_alone),
             held: false,
-            one_sided: 0,
-            ended_accesses: VecDeque::new(),
-            ended_writes: VecDeque::new(),
-            awaiting_parts: Vec::new(),
-            accessed: Accessed::default(),
             keeps_time,
             to_self: VecDeque::new(),
             dropped: VecDeque::new(),
@@ -204,9 +189,7 @@ impl Core {
             finished: Vec::with_capacity(64),
             addresses: Addresses::new(),
             unreported: 0,
-            ending: false,
-            closing: false,
-            fatal: false,
+            life: Life::Open,
             bulk_failure_reported: false,
             inside: Vec::with_capacity(8),
             news: false,
@@ -230,8 +213,76 @@ impl Core {
     /// The session ends by a failure: whoever has opened it decides what follows.
     #[cold]
     pub fn end(&mut self) {
-        (self.closing, self.fatal, self.news) = (true, true, true);
+        (self.life, self.news) = (self.life.max(Life::Failed), true);
         self.options.events.fatal();
+    }
+
+    /// The program has called LAPI_Term.
+    pub fn begin_ending(&mut self) {
+        self.life = self.life.max(Life::Ending);
+    }
+
+    /// Whether it has.
+    pub fn is_ending(&self) -> bool {
+        self.life >= Life::Ending
+    }
+
+    /// Whether the handle is being ended, or has been, or the session has ended by a failure.
+    #[inline]
+    pub fn is_closing(&self) -> bool {
+        self.life >= Life::Failed
+    }
+
+    /// Whether the session has ended by a failure, and was not closed yet.
+    pub fn has_failed(&self) -> bool {
+        self.life == Life::Failed
+    }
+
+    /// The calling thread ends the handle. `false`: another one does, or has.
+    pub fn begin_closing(&mut self) -> bool {
+        std::mem::replace(&mut self.life, Life::Closing) != Life::Closing
+    }
+
+    /// Whether packets may wait in the transport for others.
+    #[inline]
+    pub fn is_holding_back(&self) -> bool {
+        self.held
+    }
+
+    /// Whether the transport has deadlines.
+    #[inline]
+    pub fn keeps_time(&self) -> bool {
+        self.keeps_time
+    }
+
+    /// A message to oneself waits until a handler has returned.
+    pub fn queue_to_self(&mut self, message: SelfMessage) {
+        self.to_self.push_back(message);
+    }
+
+    /// Takes one of those.
+    pub fn next_to_self(&mut self) -> Option<SelfMessage> {
+        self.to_self.pop_front()
+    }
+
+    /// How many of them there are.
+    pub fn to_self(&self) -> usize {
+        self.to_self.len()
+    }
+
+    /// A thread begins a collective operation. `false`: another one is in such a call.
+    pub fn begin_collective(&mut self) -> bool {
+        !std::mem::replace(&mut self.collective_turn, true)
+    }
+
+    /// The call that has begun it returns.
+    pub fn end_collective(&mut self) {
+        self.collective_turn = false;
+    }
+
+    /// Takes the result of the collective operation, when it is complete.
+    pub fn take_collected(&mut self) -> Option<std::result::Result<Vec<u64>, Failure>> {
+        self.collected.take()
     }
 
     /// The outbox and its way out.
@@ -363,18 +414,17 @@ impl Core {
     /// Whether there is work to be done at once.
     #[inline]
     pub fn has_ready_work(&self) -> bool {
-        self.direct_copies.len() != self.pending
+        self.copies.are_ready()
             || !self.to_self.is_empty()
             || !self.finished.is_empty()
-            || !self.ended_accesses.is_empty()
-            || !self.ended_writes.is_empty()
+            || self.one_sided.have_ended()
     }
 
     /// Whether there is work, to be done at once or when the transport has reported a
     /// remote access.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !self.direct_copies.is_empty() || !self.to_self.is_empty() || !self.finished.is_empty()
+        !self.copies.is_empty() || !self.to_self.is_empty() || !self.finished.is_empty()
     }
 
     /// Whether a round of the dispatcher would do nothing now. In a collective operation it
@@ -400,19 +450,18 @@ impl Core {
     /// packet has arrived.
     #[inline]
     pub fn awaits_more_than_packets(&self) -> bool {
-        self.outbox.waiting() || self.has_work() || self.has_deferred() || self.acts_alone
+        self.outbox.waiting() || self.has_work() || self.has_deferred() || self.one_sided.are_possible()
     }
 
     /// Whether the transport still needs this task for what was sent: messages, their reports,
     /// acknowledgements; or a peer does, which was asked for more parts of a message, or is to hear
     /// of what was done in its memory. One that has left sends none.
     pub fn is_sending(&self) -> bool {
-        let is_up = |copy: &DirectCopy| self.transport.standing(copy.peer).state == PeerState::Up;
+        let mut awaiting = self.copies.awaiting_parts();
         self.outbox.waiting()
             || self.has_work()
             || self.transport.tally().outstanding != 0
-            || self.one_sided != 0
-            || !self.accessed.is_empty()
-            || self.awaiting_parts.iter().any(is_up)
+            || self.one_sided.are_active()
+            || awaiting.any(|copy| self.transport.standing(copy.peer).state == PeerState::Up)
     }
 }

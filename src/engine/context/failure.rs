@@ -30,7 +30,7 @@ const LAST_NOTICES: (Duration, Duration) = (Duration::from_millis(150), Duration
 /// The error may be the death of a task of which other hosts learn by this task only.
 fn last_notices(core: &mut Core) {
     let start = clock::now();
-    while core.keeps_time
+    while core.keeps_time()
         && (elapsed(start) < LAST_NOTICES.0
             || core.transport.tally().outstanding != 0 && elapsed(start) < LAST_NOTICES.1)
     {

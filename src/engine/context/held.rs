@@ -201,7 +201,7 @@ impl<'a> Held<'a> {
     pub(super) fn prepare_to_leave(&mut self, sends: bool) {
         let context = self.context;
         if let Some(core) = self.try_core()
-            && (core.news | core.held)
+            && (core.news | core.is_holding_back())
         {
             wake_others(context, core, sends);
         }
@@ -228,7 +228,7 @@ fn wake_others(context: &Context, core: &mut Core, sends: bool) {
     if core.news {
         wake_sleepers(context, core);
     }
-    if core.held && !(sends && context.notifier.looks_soon()) {
+    if core.is_holding_back() && !(sends && context.notifier.looks_soon()) {
         core.flush();
     }
 }

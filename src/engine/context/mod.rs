@@ -6,7 +6,6 @@
 //! here by a `Held` of their own. The core is private to the engine: the calls of `api` use the
 //! engine's operations, and read single values ([`queries`]); reports use a [`snapshot`].
 
-pub mod accessed;
 pub mod active_handler;
 pub mod addresses;
 pub mod completion_queue;
@@ -14,6 +13,7 @@ pub mod conditions;
 pub mod core;
 pub mod counter;
 pub mod counter_status;
+pub mod direct_copies;
 pub mod direct_copy;
 pub mod events;
 mod failure;
@@ -23,6 +23,7 @@ pub mod incoming;
 pub mod lock;
 pub mod lock_sharing;
 pub mod notifier;
+pub mod one_sided;
 mod other_contexts;
 pub mod peers;
 pub mod queries;
@@ -169,7 +170,7 @@ impl Context {
     pub(in crate::engine) unsafe fn serves(&self, handle: lapi_handle_t) -> bool {
         // SAFETY: the caller's promise.
         let core = unsafe { (*self.core.get()).as_deref() };
-        core.is_some_and(|core| !core.closing) && self.handle() == handle
+        core.is_some_and(|core| !core.is_closing()) && self.handle() == handle
     }
 
     /// The program keeps the lock from now on, perhaps for long, and the notifier cannot have it:
@@ -198,7 +199,7 @@ impl Context {
     pub fn enter(&self) -> Result<Held<'_>> {
         let mut held = Held::by(self, self.enter_lock());
         match held.try_core() {
-            Some(core) if !core.closing => Ok(held),
+            Some(core) if !core.is_closing() => Ok(held),
             _ => Err(ended()),
         }
     }
@@ -208,7 +209,7 @@ impl Context {
     #[inline]
     pub fn try_enter(&self) -> Option<Held<'_>> {
         let mut held = Held::by(self, self.try_enter_lock()?);
-        held.try_core().is_some_and(|core| !core.closing).then_some(held)
+        held.try_core().is_some_and(|core| !core.is_closing()).then_some(held)
     }
 
     /// Takes the lock of a context that may be closing: for its own threads and its end.

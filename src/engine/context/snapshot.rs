@@ -168,9 +168,9 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
         collective: (entered, round.map(|round| (round, core.collectives.awaited().collect()))),
         peers,
         copies: Few::of(
-            core.direct_copies
+            core.copies
                 .iter()
-                .chain(&core.awaiting_parts)
+                .chain(core.copies.awaiting_parts())
                 .map(|copy| (copy.peer, copy.copied, copy.len())),
         ),
         assemblies: Few::of(core.inbox.assemblies().map(|(src, id, assembly)| Assembling {
@@ -181,7 +181,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
         })),
         early: Few::of(early),
         dropped: Few::of(core.dropped.iter().map(|dropped| dropped.message.src)),
-        to_self: core.to_self.len(),
+        to_self: core.to_self(),
         lost: core.peers.lost().collect(),
         polls: core.activity,
         packets: core.stats.packets(),
@@ -223,7 +223,7 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
                 pending.counters().iter().any(|&cntr| core.watched.address(cntr) == address)
             };
             let copies = core
-                .direct_copies
+                .copies
                 .iter()
                 .filter(|copy| copy.abandoned().is_some_and(|done| done.org_cntr == address));
             let incoming = core.inbox.assemblies().filter(|(.., assembly)| match &assembly.then {

@@ -44,14 +44,13 @@ pub fn close(context: &Context) -> Result<()> {
         ));
     }
     let nested = held.nested();
-    held.core().ending = true;
+    held.core().begin_ending();
     if !nested {
         finish_sending(&mut held);
     }
-    if held.core().closing && !std::mem::take(&mut held.core().fatal) {
+    if !held.core().begin_closing() {
         return Err(Error::new(LAPI_ERR_HNDL_INVALID, "another thread is ending the handle"));
     }
-    held.core().closing = true;
     close_entered(held, nested);
     Ok(())
 }
@@ -60,7 +59,7 @@ pub fn close(context: &Context) -> Result<()> {
 fn close_ended(context: &Context) -> Option<()> {
     let mut held = context.enter_closing()?;
     let nested = held.nested();
-    std::mem::take(&mut held.core().fatal).then(|| close_entered(held, nested))
+    (held.core().has_failed() && held.core().begin_closing()).then(|| close_entered(held, nested))
 }
 
 /// Closes a context in which no new call gets any more.
@@ -100,7 +99,7 @@ pub fn stop(context: &Context) {
                 "LAPI_Term: a completion handler has not returned, and is not waited for any longer"
             ));
         }
-        held.core().closing = true;
+        held.core().begin_closing();
         context.end_conditions(&mut held);
         held.core().transport.close();
         context.close(held)

@@ -31,7 +31,7 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
         let detail = format!("{call} in a handler that the dispatcher runs");
         return Err(Error::new(LAPI_ERR_UNKNOWN, detail));
     }
-    wait_until(held, call, |core| (!std::mem::replace(&mut core.collective_turn, true)).then_some(()))?;
+    wait_until(held, call, |core| core.begin_collective().then_some(()))?;
     let core = held.core();
     let (collectives, outbox, mut wire) = core.collective();
     collectives.enter(value, outbox, &mut wire);
@@ -39,7 +39,7 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     let outcome = wait_until(held, call, |core| {
         // A wait looks before it polls, and not by rounds of the dispatcher.
         dispatcher::look_for_signals(core);
-        core.collected.take()
+        core.take_collected()
     });
     if held.core().outbox.waiting() {
         // This task's part of the operation has found no room yet. Other tasks wait for it, and
@@ -48,7 +48,7 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
         wait_until(held, call, |core| (!core.outbox.waiting() || now() >= until).then_some(()))?;
     }
     let core = held.core();
-    core.collective_turn = false;
+    core.end_collective();
     // Another thread may wait for its turn.
     core.news |= core.waiters.waiting != 0;
     let me = core.options.me;

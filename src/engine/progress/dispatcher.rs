@@ -46,14 +46,14 @@ pub fn turn_until<T>(
     }
     let (mut moved, value) = receive(held, ready);
     let core = held.core();
-    if core.acts_alone {
-        if core.one_sided != 0 {
+    if core.one_sided.are_possible() {
+        if core.one_sided.under_way() != 0 {
             reports::take(core);
         }
         moved |= one_sided::advance(held);
     }
     let core = held.core();
-    if !core.closing {
+    if !core.is_closing() {
         moved |= look_for_signals(core) | reply::take_completions(core);
         if core.outbox.waiting() || core.has_work() || core.has_deferred() {
             moved |= keep_going(held);
@@ -73,7 +73,7 @@ pub fn turn_until<T>(
 fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> (bool, Option<T>) {
     for taken in 0..BATCH {
         let core = held.core();
-        if core.closing {
+        if core.is_closing() {
             // A handler has ended the context: no other one runs.
             return (taken != 0, None);
         }
@@ -93,7 +93,7 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
         }
         let core = held.core();
         core.transport.release(packet);
-        if !core.closing {
+        if !core.is_closing() {
             let value = ready(core);
             if value.is_some() {
                 return (true, value);
@@ -108,7 +108,7 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
 fn keep_going(held: &mut Held<'_>) -> bool {
     held.context().activity.handles(ptr::null());
     let core = held.core();
-    if core.outbox.has_lent() || core.pending != 0 {
+    if core.outbox.has_lent() || core.copies.waiting() != 0 {
         reports::take(core);
     }
     let mut moved = pump(core);
@@ -126,7 +126,7 @@ fn report_finished(held: &mut Held<'_>) -> bool {
     let mut batch = std::mem::take(&mut held.core().finished);
     let some = !batch.is_empty();
     for done in batch.drain(..) {
-        if held.core().closing {
+        if held.core().is_closing() {
             break;
         }
         account(held.core(), &done);

@@ -59,7 +59,7 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
         }
         let complete = asked.is_empty()
             && core.ops.epochs().over(epoch)
-            && core.to_self.is_empty()
+            && core.to_self() == 0
             && (core.dropped.is_empty() || core.dropped.iter().all(|dropped| !dropped.from_self()));
         complete.then_some(())
     })?;

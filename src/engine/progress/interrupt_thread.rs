@@ -111,7 +111,7 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
 fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: bool) -> Plan {
     let context = held.context();
     let notifier = &context.notifier;
-    if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
+    if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().is_closing() {
         if held.core().waiters.notifier_armed {
             disarm(held);
         }
@@ -134,7 +134,7 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     *interval = WATCH_FIRST;
     disarm(held);
     serve(held, called);
-    if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
+    if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().is_closing() {
         return rest(held);
     }
     if held.context().activity.thread() != 0 {
@@ -163,7 +163,7 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
 fn rest(held: &mut Held<'_>) -> Plan {
     held.context().notifier.note_rest();
     let core = held.core();
-    if !core.keeps_time || core.closing {
+    if !core.keeps_time() || core.is_closing() {
         return Plan::Idle { at_most: None };
     }
     let waits = core.waiters.waiting != 0 && !core.waiters.on_descriptor;
@@ -207,7 +207,7 @@ fn serve(held: &mut Held<'_>, called: bool) {
     let mut any = false;
     let wanted = |held: &mut Held<'_>| {
         let core = held.core();
-        core.waiters.waiting == 0 && !core.closing
+        core.waiters.waiting == 0 && !core.is_closing()
     };
     while idle < LINGER && wanted(held) && held.context().settings.interrupts.load(Ordering::Relaxed) {
         let moved = dispatcher::turn(held);

@@ -8,7 +8,6 @@
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
 use crate::base::clock::{elapsed, has_come, moment, since, ticks};
 use crate::engine::context::counter_status::Handled;
-use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::dispatcher::turn;
 use crate::engine::progress::reports;
@@ -62,7 +61,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
         reconnect_parted(held);
     }
     let core = held.core();
-    if core.closing {
+    if core.is_closing() {
         return;
     }
     let now = moment();
@@ -81,7 +80,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     // Without the packet of a task that has left, a collective operation continues, and may await
     // other packets.
     let mut checked = concerned;
-    while !held.core().closing {
+    while !held.core().is_closing() {
         let next = held.core().collectives.awaited().find(|peer| !checked.contains(peer));
         let Some(peer) = next else { break };
         checked.push(peer);
@@ -107,7 +106,7 @@ fn reconnect_parted(held: &mut Held<'_>) {
         let incarnation = held.core().incarnation(peer);
         let purged = |held: &mut Held<'_>| {
             let core = held.core();
-            core.closing || !core.peers.connects_again(peer) || core.incarnation(peer) != incarnation
+            core.is_closing() || !core.peers.connects_again(peer) || core.incarnation(peer) != incarnation
         };
         if purged(held) || !drain(held, peer) || purged(held) {
             continue;
@@ -174,14 +173,14 @@ fn awaited(core: &Core) -> Vec<Task> {
 fn check_liveness(held: &mut Held<'_>, awaited: &[Task]) {
     let seconds = held.context().settings.timeout.load(Ordering::Relaxed);
     let core = held.core();
-    if !core.options.give_up || core.closing {
+    if !core.options.give_up || core.is_closing() {
         return;
     }
     let timeout = Duration::from_secs(seconds.max(1) as u64);
     let (liveness, transport) = (&mut core.liveness, &core.transport);
     let progress = awaited.iter().map(|&peer| (peer, transport.view(peer).progress));
     for (peer, verdict) in liveness.look(elapsed(core.opened), timeout, progress) {
-        if held.core().closing {
+        if held.core().is_closing() {
             return;
         }
         match verdict {
@@ -209,7 +208,7 @@ fn drain(held: &mut Held<'_>, peer: Task) -> bool {
         }
     }
     held.core().holds.drain(None);
-    !held.core().closing
+    !held.core().is_closing()
 }
 
 /// Whether an operation of this task alone waits for the peer.
@@ -240,7 +239,7 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
             return;
         }
     }
-    if closed && !core.ending && since(core.peers.leaves(peer, moment())) < LEAVE {
+    if closed && !core.is_ending() && since(core.peers.leaves(peer, moment())) < LEAVE {
         return;
     }
     let how = match (core.transport.standing(peer).absence, core.options.ends.of(peer)) {
@@ -250,7 +249,7 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
         // The launcher's report may come later, or the job has no launcher.
         (None, None) => "has ended without calling LAPI_Term".to_owned(),
     };
-    let quiet = closed && core.ending;
+    let quiet = closed && core.is_ending();
     end(held, peer, LAPI_ERR_NO_CONNECTIVITY, INT_ERR, (!quiet).then_some(how.as_str()));
 }
 
@@ -335,9 +334,7 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     core.outbox.abandon(peer, code, &mut finished);
     core.inbox.abandon(peer);
     core.forget_dropped(peer);
-    core.accessed.forget(peer);
-    let copies =
-        core.direct_copies.iter().filter(|transfer| transfer.peer == peer).filter_map(DirectCopy::abandoned);
+    let copies = core.copies.abandon(peer);
     let ended = core.ops.abandon(peer);
     let without_reply = ended.iter().filter_map(|op| match op {
         Op::Rendezvous { done, fetched: false, .. } | Op::Rmw { done, .. } => Some(*done),
@@ -346,15 +343,10 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     });
     let handled = core.watched.abandon(peer);
     let from = finished.len();
-    finished.extend(copies.chain(without_reply).chain(handled.iter().map(Handled::done)));
+    finished.extend(copies.into_iter().chain(without_reply).chain(handled.iter().map(Handled::done)));
     finished[from..].iter_mut().for_each(|done| done.error = code);
-    core.direct_copies.retain(|transfer| transfer.peer != peer);
-    core.awaiting_parts.retain(|transfer| transfer.peer != peer);
-    let Core { direct_copies, ended_accesses, ended_writes, .. } = core;
-    ended_accesses.retain(|(id, _)| direct_copies.iter().any(|transfer| transfer.awaits(*id)));
-    ended_writes.retain(|ended| ended.peer != peer);
-    core.one_sided -= ended.iter().filter(|op| matches!(op, Op::Write { .. })).count();
-    core.pending = core.direct_copies.iter().filter(|transfer| transfer.waits()).count();
+    let writes = ended.iter().filter(|op| matches!(op, Op::Write { .. })).count();
+    core.one_sided.abandon(peer, writes);
     core.finished = finished;
     core.news = true;
     ended.len()

@@ -41,7 +41,7 @@ fn poll_for_completion(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state
         rounds += 1;
         poll_once(held);
         held.yield_lock();
-        if held.core().closing {
+        if held.core().is_closing() {
             return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the handle was ended while this call polled"));
         }
     }

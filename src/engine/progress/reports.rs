@@ -18,8 +18,8 @@ pub fn take(core: &mut Core) {
     while let Some(report) = core.transport.report() {
         match report {
             Report::Free(ticket) => core.outbox.free(ticket, &mut core.finished),
-            Report::Accessed(id, outcome) => core.ended_accesses.push_back((id, outcome)),
-            Report::Written(ended) => core.ended_writes.push_back(ended),
+            Report::Accessed(id, outcome) => core.copies.note_ended(id, outcome),
+            Report::Written(ended) => core.one_sided.note_ended(ended),
             Report::Joined(task, epoch) => note_joined(core, task, epoch),
         }
     }

@@ -156,8 +156,8 @@ fn look<T>(
 fn may_look(held: &mut Held<'_>, policy: &WaitPolicy) -> bool {
     let alone = held.is_alone() && !held.dispatching() && policy.spin >= LOOKS;
     let core = held.core();
-    let others = core.waiters.waiting != 0 || core.waiters.notifier_armed || core.closing;
-    alone && !others && !core.awaits_more_than_packets() && !core.keeps_time
+    let others = core.waiters.waiting != 0 || core.waiters.notifier_armed || core.is_closing();
+    alone && !others && !core.awaits_more_than_packets() && !core.keeps_time()
 }
 
 /// This thread is about to sleep: from now on a report shows that it waits, and for what. Threads
@@ -267,7 +267,7 @@ pub(in crate::engine) fn throttle(held: &mut Held<'_>, tgt: Task) {
     let excess = before - bound;
     let pause = (PAUSE * (1 + excess / EXCESS).min(1 << 20) as u32).min(LONGEST_PAUSE);
     let begun = clock::now();
-    while held.core().outbox.bytes(tgt) >= before && elapsed(begun) < pause && !held.core().closing {
+    while held.core().outbox.bytes(tgt) >= before && elapsed(begun) < pause && !held.core().is_closing() {
         if !dispatcher::turn(held) {
             let polled = elapsed(begun) < PAUSE;
             held.unlocked(|| if polled { clock::yield_now() } else { clock::sleep(NAP) });
@@ -334,7 +334,7 @@ fn poll_until<T>(
         if let Some(value) = value.or_else(|| ready(core)) {
             return Ok(value);
         }
-        if core.closing {
+        if core.is_closing() {
             return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the handle was ended while this call waited"));
         }
         if std::mem::take(&mut by_descriptor) && !moved {
@@ -374,7 +374,7 @@ fn poll_until<T>(
                 // A network wakes it also for peers that access its memory, and then brings it no
                 // packet: it polls for as long as before the first sleep, so that a stream of
                 // accesses does not find it asleep each time.
-                if matches!(woken, Woken::ByDescriptor) && held.core().keeps_time && !policy.crowded() {
+                if matches!(woken, Woken::ByDescriptor) && held.core().keeps_time() && !policy.crowded() {
                     idle.begin_again();
                 } else {
                     idle.woken(&policy, waiting, matches!(woken, Woken::ByTimeout));

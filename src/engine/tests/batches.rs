@@ -32,10 +32,10 @@ fn begun(options: MemOptions, batch: usize, hint: Hint) -> (Vec<Arc<Task>>, Netw
 fn awaiting(task: &Task) -> usize {
     let mut held = enter(task);
     let core = held.core();
-    let accessing = core.direct_copies.iter().filter(|copy| !copy.waits.is_empty()).count();
-    assert_eq!(core.pending, accessing);
-    assert!(core.awaiting_parts.iter().all(|copy| copy.waits.is_empty()));
-    core.awaiting_parts.len()
+    let accessing = core.copies.iter().filter(|copy| !copy.waits.is_empty()).count();
+    assert_eq!(core.copies.waiting(), accessing);
+    assert!(core.copies.awaiting_parts().all(|copy| copy.waits.is_empty()));
+    core.copies.awaiting_parts().count()
 }
 
 /// Whether a task has work, and whether LAPI_Term would wait.
@@ -57,7 +57,7 @@ fn a_task_that_awaits_parts_has_no_work() {
         });
         assert!(asked, "all four operations are between two batches");
         assert_eq!(busy(&tasks[1]), (false, true), "the origin is there");
-        assert_eq!(enter(&tasks[1]).core().direct_copies.len(), 0);
+        assert_eq!(enter(&tasks[1]).core().copies.iter().count(), 0);
         handle.kill(0);
         (0..50).for_each(|_| _ = tasks[1].step());
         assert_eq!((awaiting(&tasks[1]), busy(&tasks[1])), (4, (false, false)), "the origin is dead");

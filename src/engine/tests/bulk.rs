@@ -140,7 +140,7 @@ fn many_accesses_are_under_way() {
     let mut most = 0;
     for _ in 0..40 {
         tasks[1].step();
-        most = most.max(enter(&tasks[1]).core().pending);
+        most = most.max(enter(&tasks[1]).core().copies.waiting());
     }
     assert!(most > 20, "at most {most} of 60 accesses at a time");
     assert!(handle.registrations() > 20);

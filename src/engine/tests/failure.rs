@@ -441,7 +441,7 @@ fn what_a_task_that_has_ended_lapi_did_not_take_is_no_error_of_a_task_that_ends_
             }
             // As LAPI_Term does first, which may still wait for long, and then looks
             // after its peers.
-            enter(task).core().ending = true;
+            enter(task).core().begin_ending();
             lost_peers::look_after_peers(&mut enter(task));
             assert_eq!(enter(task).core().peers.standing(1), Standing::Lost);
             task.term();

@@ -199,7 +199,7 @@ pub fn close(tasks: Vec<Arc<Task>>) {
         task.context.notifier.stop();
         assert!(task.context.completions.stop(test_deadline()), "a completion handler has not returned");
         if let Some(mut held) = task.context.enter_closing() {
-            held.core().closing = true;
+            held.core().begin_closing();
             held.core().transport.close();
             // A thread in whose handler LAPI was ended may still be on its way out.
             while held.dispatching() || !held.core().inside.is_empty() {
@@ -300,8 +300,8 @@ pub fn describe(core: &mut Core) -> String {
         core.outbox.waiting_for().collect::<Vec<_>>(),
         core.outbox.unconfirmed(),
         core.collectives.awaited().collect::<Vec<_>>(),
-        core.direct_copies.len() + core.awaiting_parts.len(),
-        core.to_self.len(),
+        core.copies.iter().count() + core.copies.awaiting_parts().count(),
+        core.to_self(),
         core.dropped.len(),
         core.finished.len(),
         core.waiters.waiting,

@@ -178,7 +178,7 @@ fn malformed_requests_are_dropped() {
         (0..20).for_each(|step| _ = tasks[step % 2].step());
         let report = Report { code: LAPI_ERR_UNKNOWN, kind: INT_ERR, task: 1, src: 0 };
         assert_eq!(tasks[1].reports(), vec![report; count], "{what}");
-        assert!(enter(&tasks[1]).core().direct_copies.is_empty(), "{what}");
+        assert!(enter(&tasks[1]).core().copies.is_empty(), "{what}");
     }
     // More places than there is memory for a list of them. The key is refused, and packets
     // are asked for.
@@ -186,7 +186,7 @@ fn malformed_requests_are_dropped() {
     send(&*head, &words);
     (0..20).for_each(|step| _ = tasks[step % 2].step());
     assert_eq!(tasks[1].reports().len(), cases.len());
-    assert!(enter(&tasks[1]).core().direct_copies.is_empty());
+    assert!(enter(&tasks[1]).core().copies.is_empty());
     let report = Report { code: LAPI_ERR_UNKNOWN, kind: INT_ERR, task: 0, src: 1 };
     assert_eq!(tasks[0].reports(), [report], "the target has asked for the data of no operation");
     for from in [0, 1] {
@@ -238,7 +238,7 @@ fn malformed_parts_that_follow_are_dropped() {
     let copies = || {
         let mut held = enter(&tasks[1]);
         let core = held.core();
-        core.direct_copies.len() + core.awaiting_parts.len()
+        core.copies.iter().count() + core.copies.awaiting_parts().count()
     };
     let mut words = vec![1];
     words.extend(parts(&[(0, 8)]));

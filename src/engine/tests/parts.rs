@@ -382,7 +382,7 @@ fn a_bounded_number_of_accesses_is_under_way() {
     let mut most = 0;
     for step in 0..200 {
         let mut held = enter(&tasks[1]);
-        most = held.core().direct_copies.iter().map(|copy| copy.waits.len()).max().unwrap_or(0).max(most);
+        most = held.core().copies.iter().map(|copy| copy.waits.len()).max().unwrap_or(0).max(most);
         drop(held);
         tasks[(step + 1) % 2].step();
     }

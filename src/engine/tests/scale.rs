@@ -108,7 +108,7 @@ fn collective(
         }
     };
     run(tasks, begin, |task| {
-        let Some(outcome) = enter(task).core().collected.take() else { return false };
+        let Some(outcome) = enter(task).core().take_collected() else { return false };
         check(task, &outcome.expect("all tasks take part"));
         true
     })

@@ -183,7 +183,11 @@ fn a_short_put_is_a_write_when_only_its_completion_is_awaited() {
             let extras = Extras { cmpl_cntr: Some(cmpl), ..Extras::default() };
             put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
             if !pending {
-                assert_eq!(enter(&tasks[0]).core().one_sided, 0, "it is complete when the call returns");
+                assert_eq!(
+                    enter(&tasks[0]).core().one_sided.under_way(),
+                    0,
+                    "it is complete when the call returns"
+                );
             }
             if cmpl.load(Ordering::SeqCst) == 4 {
                 // More than the transport has room for follow.
@@ -205,7 +209,7 @@ fn a_short_put_is_a_write_when_only_its_completion_is_awaited() {
         ];
         for extras in others {
             put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
-            assert_eq!(enter(&tasks[0]).core().one_sided, 0);
+            assert_eq!(enter(&tasks[0]).core().one_sided.under_way(), 0);
             settle(&tasks);
             assert!(to == data);
             to.fill(0);
@@ -235,7 +239,7 @@ fn short_puts_end_with_the_connection() {
             let what = format!("{end:?} after {steps}");
             assert!(end.survivor() == 0 || to.iter().all(|&byte| byte == 0x99), "{what}");
             if end.survivor() == 0 {
-                assert_eq!(enter(&tasks[0]).core().one_sided, 0, "{what}");
+                assert_eq!(enter(&tasks[0]).core().one_sided.under_way(), 0, "{what}");
             }
             if end.is_overcome(&tasks, &handle, &[], &what) {
                 let (before, cmpl) = (packets_of(&tasks[1]), counter());
@@ -331,17 +335,18 @@ fn what_was_reported_of_a_peer_is_forgotten_when_it_is_given_up() {
     put(&tasks[0], 1, short.as_mut_ptr(), &data[..512], written).expect("a put");
     let mut held = enter(&tasks[0]);
     let core = held.core();
-    assert_eq!((core.pending, core.one_sided), (1, 1));
+    assert_eq!((core.copies.waiting(), core.one_sided.under_way()), (1, 1));
     // The accesses are made when there is no packet.
     assert!(core.transport.recv().is_none());
     reports::take(core);
-    assert_eq!((core.ended_accesses.len(), core.ended_writes.len()), (1, 1));
+    assert_eq!((core.copies.are_ready(), core.one_sided.have_ended()), (true, true));
     held.end_round();
     drop(held);
     End::OriginPurges.happens(&tasks, &handle);
     let mut held = enter(&tasks[0]);
     let core = held.core();
-    assert_eq!((core.ended_accesses.len(), core.ended_writes.len(), core.one_sided), (0, 0, 0));
+    assert!(!core.copies.are_ready() && !core.one_sided.have_ended());
+    assert_eq!(core.one_sided.under_way(), 0);
     drop(held);
     assert!(End::OriginPurges.is_overcome(&tasks, &handle, &[1], "reported"));
     job::close(tasks);

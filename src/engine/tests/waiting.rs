@@ -317,7 +317,7 @@ fn nothing_waits_for_more_packets_after_a_call_that_does_not_send() {
                 put(task, 1, forever(8).as_mut_ptr(), &*forever(8), extras(came)).expect("a put");
             }
             progress::probe(&mut enter(task));
-            assert!(!enter(task).core().held);
+            assert!(!enter(task).core().is_holding_back());
         }
     });
     job::close(tasks);

@@ -25,26 +25,16 @@ pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
 /// Continues what the transport has reported, and one copy that does not wait for a report.
 pub fn step(held: &mut Held<'_>) -> bool {
     let ended = take_ended(held);
-    let transfers = &mut held.core().direct_copies;
-    let Some(at) = transfers.iter().position(|transfer| !transfer.waits()) else { return ended };
-    if let Some(transfer) = transfers.remove(at) {
-        advance(held, transfer);
-    }
+    let Some(transfer) = held.core().copies.next() else { return ended };
+    advance(held, transfer);
     true
 }
 
 /// Continues the copies whose remote access the transport has reported.
 fn take_ended(held: &mut Held<'_>) -> bool {
     let mut some = false;
-    while !held.core().closing {
-        let core = held.core();
-        let Some((id, outcome)) = core.ended_accesses.pop_front() else { break };
-        let waits = |transfer: &DirectCopy| transfer.waits.iter().position(|(access, _)| *access == id);
-        let found = core.direct_copies.iter().enumerate().find_map(|(at, copy)| Some((at, waits(copy)?)));
-        let Some((at, access)) = found else { continue };
-        let Some(mut transfer) = core.direct_copies.remove(at) else { continue };
-        core.pending -= 1;
-        let (_, bytes) = transfer.waits.swap_remove(access);
+    while !held.core().is_closing() {
+        let Some((transfer, bytes, outcome)) = held.core().copies.next_ended() else { break };
         match outcome {
             Ok(()) => copied(held, transfer, bytes),
             Err(reason) => failed(held, transfer, reason),
@@ -73,8 +63,7 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
         Ok(Started::Done) => copied(held, transfer, bytes),
         Ok(Started::Pending(id)) => {
             transfer.waits.push((id, bytes));
-            core.pending += 1;
-            core.direct_copies.push_back(transfer);
+            core.copies.push(transfer);
         }
         Err(reason) => refused(held, transfer, &reason),
     }
@@ -106,8 +95,7 @@ fn start_accesses(held: &mut Held<'_>, mut transfer: DirectCopy) {
         }
     }
     if !transfer.waits.is_empty() {
-        core.pending += 1;
-        core.direct_copies.push_back(transfer);
+        core.copies.push(transfer);
         return;
     }
     match keyed.failed.take() {
@@ -125,19 +113,8 @@ fn ask_for_parts(held: &mut Held<'_>, transfer: DirectCopy) {
         unreachable!("only the peer's operations are divided")
     };
     let peer = transfer.peer;
-    await_parts(core, transfer);
+    core.copies.await_parts(transfer);
     send_control(core, peer, &Head::NextParts { cookie });
-}
-
-/// Takes out the copy that waits for parts of the peer's operation `cookie`.
-pub fn awaiting_parts(core: &mut Core, peer: Task, cookie: u64) -> Option<DirectCopy> {
-    let at = core.awaiting_parts.iter().position(|transfer| transfer.is_of(peer, cookie))?;
-    Some(core.awaiting_parts.swap_remove(at))
-}
-
-/// Keeps a copy until parts arrive for it.
-pub fn await_parts(core: &mut Core, transfer: DirectCopy) {
-    core.awaiting_parts.push(transfer);
 }
 
 /// An access that was under way has failed.
@@ -168,7 +145,7 @@ fn copied(held: &mut Held<'_>, mut transfer: DirectCopy, bytes: usize) {
         return start_accesses(held, transfer);
     }
     if transfer.copied < transfer.len() {
-        core.direct_copies.push_back(transfer);
+        core.copies.push(transfer);
         return;
     }
     finish(held, &transfer);

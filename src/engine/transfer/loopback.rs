@@ -88,7 +88,7 @@ unsafe fn queue(held: &mut Held<'_>, message: &Message) {
     let short = message.copied || message.header.len + message.data.len() <= held.core().options.copy_limit;
     // SAFETY: the caller's promise.
     let (header, copy) = unsafe { (bytes::copy_aligned(message.header), short.then(|| pack(&message.data))) };
-    held.core().to_self.push_back(SelfMessage { message: message.clone(), header, copy });
+    held.core().queue_to_self(SelfMessage { message: message.clone(), header, copy });
     if short {
         finish(held, &message.done);
     }
@@ -107,12 +107,12 @@ unsafe fn pack(data: &Content) -> Box<[u64]> {
 
 /// Delivers what handlers have sent to their own task.
 pub fn deliver_queued(held: &mut Held<'_>) -> bool {
-    let waiting = held.core().to_self.len();
+    let waiting = held.core().to_self();
     for _ in 0..waiting {
-        if held.core().closing {
+        if held.core().is_closing() {
             break;
         }
-        let Some(queued) = held.core().to_self.pop_front() else { break };
+        let Some(queued) = held.core().next_to_self() else { break };
         let message = &queued.message;
         let header = Piece { ptr: queued.header.as_ptr().cast(), len: message.header.len };
         let data = match &queued.copy {

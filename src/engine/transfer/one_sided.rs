@@ -1,6 +1,6 @@
 //! Puts that the origin makes alone, where it has a key of all memory of the target: a put is one
 //! write. The target need not be asked, and has nothing to do for it; it learns of it in time
-//! ([`Accessed`](crate::engine::context::accessed)).
+//! ([`crate::engine::context::one_sided`]).
 //!
 //! What is too long for one write of the transport goes by [`direct`]. When a write fails, the put
 //! goes in packets.
@@ -55,7 +55,7 @@ fn start(core: &mut Core, tgt: Task, op: Op, write: impl FnOnce(&mut dyn Transpo
     let cookie = core.ops.insert(tgt, op, true);
     let started = write(&mut *core.transport, cookie);
     if started {
-        core.one_sided += 1;
+        core.one_sided.begin();
     } else {
         core.ops.remove(tgt, cookie);
     }
@@ -67,9 +67,9 @@ fn start(core: &mut Core, tgt: Task, op: Op, write: impl FnOnce(&mut dyn Transpo
 #[inline(never)]
 pub fn advance(held: &mut Held<'_>) -> bool {
     let core = held.core();
-    let some = !core.ended_writes.is_empty() && take_ended(held);
+    let some = core.one_sided.have_ended() && take_ended(held);
     let core = held.core();
-    if !core.accessed.is_empty() && core.accessed.is_due(core.one_sided != 0, ticks()) && !core.closing {
+    if core.one_sided.announcement_is_due(ticks()) && !core.is_closing() {
         accessed::announce_where_room(core);
     }
     some
@@ -77,8 +77,8 @@ pub fn advance(held: &mut Held<'_>) -> bool {
 
 fn take_ended(held: &mut Held<'_>) -> bool {
     let mut some = false;
-    while !held.core().closing {
-        let Some(ended) = held.core().ended_writes.pop_front() else { break };
+    while !held.core().is_closing() {
+        let Some(ended) = held.core().one_sided.next_ended() else { break };
         some = true;
         match ended.outcome {
             Ok(()) => written(held, &ended),
@@ -94,7 +94,7 @@ fn written(held: &mut Held<'_>, ended: &EndedWrite) {
     let (peer, core) = (ended.peer, held.core());
     core.path_to(peer).packets_sent += 1;
     let Some(Op::Write { done, cmpl_cntr }) = core.ops.remove(peer, ended.cookie) else { return };
-    core.one_sided -= 1;
+    core.one_sided.end();
     if let Some(done) = done {
         send::finish(held, &done);
     }
@@ -111,7 +111,7 @@ fn refused(held: &mut Held<'_>, ended: &EndedWrite) {
     let core = held.core();
     core.path_to(peer).refused += 1;
     let Some(Op::Write { done, cmpl_cntr }) = core.ops.remove(peer, cookie) else { return };
-    core.one_sided -= 1;
+    core.one_sided.end();
     let done = done.unwrap_or_else(|| SendDone::nothing(peer));
     let id = core.outbox.number(peer);
     let cookie = completion(held, peer, cmpl_cntr);
@@ -132,5 +132,5 @@ fn refused(held: &mut Held<'_>, ended: &EndedWrite) {
 /// Whether such operations are under way, or their targets do not know of them yet.
 pub fn is_active(core: &Core) -> bool {
     let alone = |copy: &DirectCopy| matches!(copy.kind, CopyKind::Write { .. });
-    core.one_sided != 0 || !core.accessed.is_empty() || core.direct_copies.iter().any(alone)
+    core.one_sided.are_active() || core.copies.iter().any(alone)
 }

@@ -60,7 +60,7 @@ pub(in crate::engine) fn means(core: &Core) -> Means {
         packet: core.outbox.packet_size(),
         copy_limit: core.options.copy_limit,
         buffer: core.outbox.has_buffer(),
-        keys: core.acts_alone,
+        keys: core.one_sided.are_possible(),
         policy: core.options.bulk,
     }
 }

@@ -261,7 +261,7 @@ pub fn next_wanted(held: &mut Held<'_>, src: Task, cookie: u64) {
 /// The parts have arrived that this task has asked for. Those that are malformed are dropped.
 pub fn more_parts(held: &mut Held<'_>, src: Task, cookie: u64, more: bool, body: Piece) {
     let core = held.core();
-    let Some(mut transfer) = direct::awaiting_parts(core, src, cookie) else { return broken(held, src) };
+    let Some(mut transfer) = core.copies.take_awaiting(src, cookie) else { return broken(held, src) };
     let least = core.outbox.max_body_to(src) as u64;
     let Some(keyed) = transfer.keyed.as_deref_mut() else { return };
     let parts = if body.len == 0 && !more {
@@ -271,7 +271,7 @@ pub fn more_parts(held: &mut Held<'_>, src: Task, cookie: u64, more: bool, body:
         Parts::read(body, more, keyed.end(), keyed.total)
     };
     let Some(parts) = parts else {
-        direct::await_parts(core, transfer);
+        core.copies.await_parts(transfer);
         return broken(held, src);
     };
     // The request had no room for a part: it was not known how long they are here.

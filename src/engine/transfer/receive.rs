@@ -28,7 +28,7 @@ pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piec
 fn offer(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data, kept: u32) {
     let incarnation = held.core().incarnation(message.src);
     let verdict = header_handler::ask(held, message, header, &data, kept);
-    if held.core().incarnation(message.src) != incarnation || held.core().closing {
+    if held.core().incarnation(message.src) != incarnation || held.core().is_closing() {
         // The handler has given the sender up, and the message with it, or has ended the context.
         return;
     }
@@ -171,7 +171,7 @@ pub fn offer_again(held: &mut Held<'_>) -> bool {
     let waiting = core.dropped.len();
     for _ in 0..waiting.min(Offers::BATCH) {
         let core = held.core();
-        if core.closing {
+        if core.is_closing() {
             break;
         }
         let Some(dropped) = core.dropped.pop_front() else { break };

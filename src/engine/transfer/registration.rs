@@ -94,7 +94,7 @@ pub fn failed(core: &mut Core, peer: Task, what: &str, len: usize, reason: &io::
     }
     core.bulk_failure_reported = true;
     let exposed: u64 = core.ops.iter().map(|pending| pending.op.registered()).sum();
-    let accessed = core.direct_copies.iter().filter(|copy| !copy.waits.is_empty()).map(DirectCopy::len);
+    let accessed = core.copies.iter().filter(|copy| copy.waits()).map(DirectCopy::len);
     // Peers say how long their messages are.
     let needed = accessed.fold(exposed, |sum, len| sum.saturating_add(len as u64)).saturating_add(len as u64);
     let limit = getrlimit(Resource::Memlock).current;

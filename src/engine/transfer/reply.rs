@@ -1,7 +1,7 @@
 //! Replies: what a target does for the gets of others, and what follows here when the reply to an
 //! own operation arrives.
 
-use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, compl_hndlr_p};
+use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, LAPI_RECV_COMPLETE, compl_hndlr_p};
 use crate::base::bytes::Piece;
 use crate::engine::context::completion_queue::Completion;
 use crate::engine::context::{Core, Held};
@@ -74,7 +74,7 @@ pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
     };
     registration::withdraw(core, src, registered);
     core.path_to(src).bytes_received += len;
-    core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
+    core.unreported |= LAPI_RECV_COMPLETE;
     // SAFETY: the program's counter.
     unsafe { core.raise(org_cntr, src) };
     get_handler(held, handler, info);
