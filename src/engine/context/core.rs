@@ -10,8 +10,8 @@ use crate::engine::context::counter_status::Watched;
 use crate::engine::context::direct_copies::DirectCopies;
 use crate::engine::context::holds::Holds;
 use crate::engine::context::incoming::{Dropped, Offers, SelfMessage, Then};
+use crate::engine::context::membership::Membership;
 use crate::engine::context::one_sided::OneSided;
-use crate::engine::context::peers::Peers;
 use crate::engine::context::rdma::Rdma;
 use crate::engine::context::settings::Options;
 use crate::engine::context::statistics::{Path, Stats};
@@ -20,13 +20,12 @@ use crate::job::Hosts;
 use crate::proto::Link;
 use crate::proto::collective::{Collectives, Failure};
 use crate::proto::inbox::Inbox;
-use crate::proto::liveness::Liveness;
 use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
 use crate::proto::tasks::TaskSet;
 use crate::transport::{Look, Outgoing, PeerState, Reach, SendOutcome, Task, Transport, Want};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What the lock guards.
 pub struct Core {
@@ -90,21 +89,13 @@ pub struct Core {
     pub ddm: DdmSlot,
     /// When a thread of the program last polled, in ticks.
     pub last_poll: u64,
-    /// When peers were last kicked, in ticks.
-    pub last_kick: u64,
     /// What is known of each peer.
-    pub peers: Peers,
+    pub membership: Membership,
     /// Counters with a list of tasks, completions after which a handler is called, and the threads
     /// that wait for counters without polling.
     pub watched: Watched,
     /// What the program has registered and holds for RDMA transfers.
     pub rdma: Rdma,
-    /// Which peers have been silent, and for how long.
-    pub liveness: Liveness,
-    /// When the context was opened.
-    pub opened: Instant,
-    /// From when on a thread that never sleeps checks the peers' state, in ticks.
-    pub next_look: u64,
     /// The statistics.
     pub stats: Stats,
 }
@@ -128,7 +119,7 @@ pub struct Wire<'a> {
     stats: &'a mut Stats,
     hosts: &'a Hosts,
     held: &'a mut bool,
-    peers: &'a Peers,
+    membership: &'a Membership,
 }
 
 impl Link for Wire<'_> {
@@ -142,12 +133,12 @@ impl Link for Wire<'_> {
     }
 
     fn signal(&mut self, peer: Task, number: u32) -> bool {
-        !self.peers.is_down(peer) && self.transport.signal(peer, number)
+        !self.membership.is_down(peer) && self.transport.signal(peer, number)
     }
 
     /// Nothing counts of a peer that was given up.
     fn signalled(&mut self, peer: Task, number: u32) -> bool {
-        self.transport.signalled(peer, number) && !self.peers.is_quarantined(peer)
+        self.transport.signalled(peer, number) && !self.membership.is_quarantined(peer)
     }
 }
 
@@ -197,13 +188,9 @@ impl Core {
             waiters: Waiters::default(),
             ddm: DdmSlot::new(),
             last_poll: 0,
-            last_kick: 0,
-            peers: Peers::new(tasks, options.replaces),
+            membership: Membership::new(tasks, options.replaces),
             watched: Watched::default(),
             rdma: Rdma::default(),
-            liveness: Liveness::new(),
-            opened: now(),
-            next_look: 0,
             stats: Stats::default(),
             options,
             transport,
@@ -300,7 +287,7 @@ impl Core {
             stats: &mut self.stats,
             hosts: &self.options.hosts,
             held: &mut self.held,
-            peers: &self.peers,
+            membership: &self.membership,
         };
         (&mut self.collectives, &mut self.outbox, wire)
     }
@@ -378,7 +365,7 @@ impl Core {
     /// How often a peer was purged.
     #[inline]
     pub fn incarnation(&self, peer: Task) -> u32 {
-        self.peers.incarnation(peer)
+        self.membership.incarnation(peer)
     }
 
     /// Whether there is work that no packet announces: then no thread may sleep for long.
@@ -389,7 +376,7 @@ impl Core {
 
     /// Forgets the messages of a peer that header handlers have refused.
     pub fn forget_dropped(&mut self, peer: Task) {
-        let peers = &mut self.peers;
+        let peers = &mut self.membership;
         self.dropped.retain(|dropped| {
             let stays = dropped.message.src != peer;
             if !stays {
@@ -401,7 +388,7 @@ impl Core {
 
     /// Whether something waits for a task that is to rejoin.
     pub fn has_traffic_for_rejoining(&self) -> bool {
-        self.peers.rejoining().iter().any(|&task| self.outbox.waits(task))
+        self.membership.rejoining().iter().any(|&task| self.outbox.waits(task))
     }
 
     /// How long a thread may sleep at most, and for at most `limit`, until the transport

@@ -182,7 +182,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
         early: Few::of(early),
         dropped: Few::of(core.dropped.iter().map(|dropped| dropped.message.src)),
         to_self: core.to_self(),
-        lost: core.peers.lost().collect(),
+        lost: core.membership.lost().collect(),
         polls: core.activity,
         packets: core.stats.packets(),
         bytes: core.stats.bytes(),

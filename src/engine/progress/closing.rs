@@ -147,7 +147,7 @@ fn awaits_a_late_task(core: &Core) -> bool {
 
 /// Data for tasks that have not connected is not waited for.
 fn give_up_the_awaited(core: &mut Core) {
-    for task in core.peers.give_up_rejoining() {
+    for task in core.membership.give_up_rejoining() {
         lost_peers::abandon(core, task, LAPI_ERR_TGT_PURGED);
     }
 }

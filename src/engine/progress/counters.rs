@@ -2,7 +2,7 @@
 //! guarded by the lock.
 
 use crate::abi::{LAPI_ERR_MULTIPLE_WAITERS, LAPI_ERR_TGT_PURGED};
-use crate::engine::context::peers::Standing;
+use crate::engine::context::membership::Standing;
 use crate::engine::context::waiters::{WaitPolicy, WaitTarget};
 use crate::engine::context::{Context, Held, counter};
 use crate::engine::progress::wait::{counter_changed, make_progress, poll_once, wait_until, wait_with};
@@ -50,7 +50,7 @@ pub unsafe fn set_with_statuses(held: &mut Held<'_>, cntr: usize, list: Option<(
     let core = held.core();
     match list {
         Some((tasks, statuses)) => {
-            let (peers, all) = (&core.peers, core.options.tasks);
+            let (peers, all) = (&core.membership, core.options.tasks);
             // SAFETY: the caller's promise.
             unsafe {
                 core.watched.watch(cntr, tasks, statuses, |task| {

@@ -8,7 +8,6 @@
 
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
-use crate::base::clock::moment;
 use crate::base::long_calls;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
@@ -82,7 +81,7 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
         if packet.body_len >= LONG_BODY {
             long_calls::begins();
         }
-        if core.peers.is_quarantined(packet.src) {
+        if core.membership.is_quarantined(packet.src) {
             // It may have been connected since it was given up.
             if let Some(door) = core.transport.door(packet.src) {
                 door.fall_silent();
@@ -134,26 +133,19 @@ fn report_finished(held: &mut Held<'_>) -> bool {
         // A purge is the program's own action, and may have happened since.
         let core = held.core();
         let lost = done.error != 0 && done.error != LAPI_ERR_TGT_PURGED;
-        if !lost || !core.outbox.is_gone(done.peer) || core.peers.is_down(done.peer) {
+        if !lost || !core.outbox.is_gone(done.peer) || core.membership.is_down(done.peer) {
             continue;
         }
         match core.transport.standing(done.peer).state {
             PeerState::Up | PeerState::Connecting => {
-                core.peers.lose(done.peer);
+                core.membership.lose(done.peer);
                 let detail = format!(
                     "task {} has left before everything that was sent to it had found room",
                     done.peer
                 );
                 held.context().report(held, INT_ERR, done.peer, &Error::new(done.error, detail));
             }
-            gone => {
-                // The program gets a report when all operations with that task have ended; of a
-                // task that has ended LAPI, unless this one does so, too.
-                core.peers.note_dropped(done.peer, moment());
-                if gone != PeerState::Closed {
-                    core.next_look = 0;
-                }
-            }
+            gone => core.membership.note_gone(done.peer, gone),
         }
     }
     // What handlers have added meanwhile is reported in the next round. The list keeps its memory.

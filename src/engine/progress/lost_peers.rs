@@ -6,7 +6,7 @@
 //! last check is some tenths of a second ago.
 
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
-use crate::base::clock::{elapsed, has_come, moment, since, ticks};
+use crate::base::clock::{moment, since};
 use crate::engine::context::counter_status::Handled;
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::dispatcher::turn;
@@ -29,13 +29,11 @@ const DRAIN: u32 = 100;
 /// LAPI while something was under way to it only when this task has not ended LAPI itself this
 /// long afterwards.
 const LEAVE: Duration = Duration::from_secs(1);
-/// A thread that never sleeps looks after its peers about this often, in ticks: some
-/// tenths of a second.
-const BETWEEN_LOOKS: u64 = 300_000_000;
+
 /// [`look_after_peers`], unless that was done a moment ago: for threads that never sleep.
 #[cold]
 pub fn look_when_due(held: &mut Held<'_>) {
-    if has_come(held.core().next_look, BETWEEN_LOOKS, ticks()) {
+    if held.core().membership.look_is_due() {
         look_after_peers(held);
     }
 }
@@ -56,8 +54,8 @@ pub fn look_after_peers(held: &mut Held<'_>) {
         return;
     }
     let core = held.core();
-    core.next_look = ticks() + BETWEEN_LOOKS;
-    if core.peers.joined_at.is_some() {
+    core.membership.begin_look();
+    if core.membership.joined_at().is_some() {
         reconnect_parted(held);
     }
     let core = held.core();
@@ -106,7 +104,9 @@ fn reconnect_parted(held: &mut Held<'_>) {
         let incarnation = held.core().incarnation(peer);
         let purged = |held: &mut Held<'_>| {
             let core = held.core();
-            core.is_closing() || !core.peers.connects_again(peer) || core.incarnation(peer) != incarnation
+            core.is_closing()
+                || !core.membership.connects_again(peer)
+                || core.incarnation(peer) != incarnation
         };
         if purged(held) || !drain(held, peer) || purged(held) {
             continue;
@@ -115,7 +115,7 @@ fn reconnect_parted(held: &mut Held<'_>) {
         if waits_for(core, peer) || core.outbox.owes(peer) {
             let detail = explain(core, peer, HAS_PURGED, false);
             abandon(core, peer, LAPI_ERR_NO_CONNECTIVITY);
-            if core.peers.lose(peer) {
+            if core.membership.lose(peer) {
                 let error = Error::new(LAPI_ERR_NO_CONNECTIVITY, detail);
                 held.context().report(held, INT_ERR, peer, &error);
             }
@@ -127,9 +127,9 @@ fn reconnect_parted(held: &mut Held<'_>) {
         let core = held.core();
         abandon(core, peer, LAPI_ERR_NO_CONNECTIVITY);
         core.transport.withdraw(peer, Withdrawal::Connection);
-        core.peers.end_incarnation(peer);
+        core.membership.end_incarnation(peer);
         if let Err(error) = let_rejoin(core, peer, NO_EPOCH) {
-            core.peers.lose(peer);
+            core.membership.lose(peer);
             held.context().report(held, INT_ERR, peer, &error);
             continue;
         }
@@ -146,7 +146,7 @@ fn reconnect_parted(held: &mut Held<'_>) {
 /// LAPI_ERR_SHM_SETUP: the system lacks what is needed; nothing has changed.
 pub fn let_rejoin(core: &mut Core, task: Task, epoch: u64) -> Result<()> {
     core.transport.rejoin(task, epoch)?;
-    core.peers.resume(task);
+    core.membership.resume(task);
     core.outbox.renew(task);
     core.inbox.forget(task);
     core.collectives.allow_rejoin(task);
@@ -162,7 +162,7 @@ fn awaited(core: &Core) -> Vec<Task> {
     // Of a collective operation only the tasks whose packets are next: others that have left may
     // have done their part.
     peers.extend(core.collectives.awaited());
-    peers.extend(core.peers.leaving());
+    peers.extend(core.membership.leaving());
     peers.sort_unstable();
     peers.dedup();
     peers.retain(|&peer| peer != core.options.me);
@@ -177,9 +177,9 @@ fn check_liveness(held: &mut Held<'_>, awaited: &[Task]) {
         return;
     }
     let timeout = Duration::from_secs(seconds.max(1) as u64);
-    let (liveness, transport) = (&mut core.liveness, &core.transport);
+    let (membership, transport) = (&mut core.membership, &core.transport);
     let progress = awaited.iter().map(|&peer| (peer, transport.view(peer).progress));
-    for (peer, verdict) in liveness.look(elapsed(core.opened), timeout, progress) {
+    for (peer, verdict) in membership.silent(timeout, progress) {
         if held.core().is_closing() {
             return;
         }
@@ -213,7 +213,7 @@ fn drain(held: &mut Held<'_>, peer: Task) -> bool {
 
 /// Whether an operation of this task alone waits for the peer.
 fn waits_for(core: &Core, peer: Task) -> bool {
-    core.ops.wait_for(peer) || core.outbox.waits(peer) || core.peers.has_dropped(peer)
+    core.ops.wait_for(peer) || core.outbox.waits(peer) || core.membership.has_dropped(peer)
 }
 
 /// The peer has left: everything that waits for it ends with an error. It is reported once.
@@ -232,14 +232,14 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
             // It has served everything before it ended LAPI; only its confirmation is missing, and
             // will not come.
             core.outbox.abandon(peer, 0, &mut Vec::new());
-            core.peers.forget_leaving(peer);
+            core.membership.forget_leaving(peer);
             return;
         }
         if !core.outbox.owes(peer) {
             return;
         }
     }
-    if closed && !core.is_ending() && since(core.peers.leaves(peer, moment())) < LEAVE {
+    if closed && !core.is_ending() && since(core.membership.leaves(peer)) < LEAVE {
         return;
     }
     let how = match (core.transport.standing(peer).absence, core.options.ends.of(peer)) {
@@ -264,7 +264,7 @@ fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
         return;
     }
     let core = held.core();
-    core.peers.quarantine(peer);
+    core.membership.quarantine(peer);
     if let Some(door) = core.transport.door(peer) {
         door.fall_silent();
     }
@@ -284,7 +284,7 @@ fn end(held: &mut Held<'_>, peer: Task, code: i32, kind: lapi_err_t, how: Option
     core.collectives.lose(peer, code);
     core.advance_collective();
     abandon(core, peer, code);
-    let (true, Some(detail)) = (core.peers.lose(peer), detail) else { return };
+    let (true, Some(detail)) = (core.membership.lose(peer), detail) else { return };
     held.context().report(held, kind, peer, &Error::new(code, detail));
 }
 

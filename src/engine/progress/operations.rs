@@ -77,7 +77,7 @@ fn conclude(held: &mut Held<'_>, tgt: Task, started: Result<()>) -> Result<()> {
 /// make no call that looks for it.
 #[cold]
 fn refused(held: &mut Held<'_>) {
-    if held.core().next_look == 0 && !held.in_handler() {
+    if held.core().membership.look_is_wanted() && !held.in_handler() {
         lost_peers::look_after_peers(held);
     }
 }

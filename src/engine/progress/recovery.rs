@@ -6,7 +6,7 @@
 
 use crate::abi::LAPI_ERR_TGT_PURGED;
 use crate::engine::context::Held;
-use crate::engine::context::peers::Standing;
+use crate::engine::context::membership::Standing;
 use crate::engine::progress::dispatcher;
 use crate::engine::progress::lost_peers::{abandon, let_rejoin};
 use crate::engine::progress::reports::FIRST_POSITION;
@@ -22,14 +22,14 @@ pub fn purge(held: &mut Held<'_>, task: Task) {
 
 fn give_up(held: &mut Held<'_>, task: Task) {
     let core = held.core();
-    if core.peers.standing(task) == Standing::Purged {
+    if core.membership.standing(task) == Standing::Purged {
         return;
     }
     core.collectives.lose(task, LAPI_ERR_TGT_PURGED);
     core.advance_collective();
     abandon(core, task, LAPI_ERR_TGT_PURGED);
     core.transport.withdraw(task, Withdrawal::Connection);
-    core.peers.purge(task);
+    core.membership.purge(task);
     core.watched.purged(task);
     core.news = true;
     // Send completion handlers run now.
@@ -41,11 +41,11 @@ fn give_up(held: &mut Held<'_>, task: Task) {
 /// # Errors
 /// LAPI_ERR_SHM_SETUP: the system lacks what is needed; the task stays as it was.
 pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
-    if held.core().peers.standing(task) == Standing::Lost {
+    if held.core().membership.standing(task) == Standing::Lost {
         give_up(held, task);
     }
     let core = held.core();
-    if core.peers.standing(task) != Standing::Purged {
+    if core.membership.standing(task) != Standing::Purged {
         return Ok(());
     }
     let epoch = FIRST_POSITION + u64::from(core.collectives.position());
@@ -57,5 +57,5 @@ pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
 /// Whether the task has left or was given up, and the program has neither purged nor
 /// resumed it since.
 pub fn is_lost(held: &mut Held<'_>, task: Task) -> bool {
-    held.core().peers.standing(task) == Standing::Lost
+    held.core().membership.standing(task) == Standing::Lost
 }

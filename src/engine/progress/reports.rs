@@ -2,7 +2,7 @@
 //! rejoined.
 
 use crate::engine::context::Core;
-use crate::engine::context::peers::Standing;
+use crate::engine::context::membership::Standing;
 use crate::engine::transfer::send::send_control;
 use crate::proto::before;
 use crate::transport::{NO_EPOCH, Report, Task};
@@ -27,13 +27,13 @@ pub fn take(core: &mut Core) {
 
 /// Takes note of a task that has rejoined, or has let this task rejoin.
 fn note_joined(core: &mut Core, task: Task, epoch: u64) {
-    if core.peers.standing(task) == Standing::Rejoining {
-        core.peers.rejoined(task);
+    if core.membership.standing(task) == Standing::Rejoining {
+        core.membership.rejoined(task);
         // A frame further up a stack may have been in the middle of an earlier message.
         core.inbox.forget(task);
-    } else if core.peers.joined_at.is_none() {
+    } else if core.membership.joined_at().is_none() {
         // This process has taken the place of another one, which the peer had given up.
-        core.peers.joined_at = Some(0);
+        core.membership.join_at(0);
     }
     core.news = true;
     if let Some(position) = epoch.checked_sub(FIRST_POSITION) {
@@ -48,9 +48,9 @@ fn catch_up_collectives(core: &mut Core, task: Task, position: u32) {
     core.advance_collective();
     // A task that has rejoined learns the position of every other task before it takes part in
     // anything. Later positions, its own or theirs, do not matter.
-    let Some(joined_at) = core.peers.joined_at else { return };
+    let Some(joined_at) = core.membership.joined_at() else { return };
     if before(joined_at, position) {
-        core.peers.joined_at = Some(position);
+        core.membership.join_at(position);
         let (me, tasks) = (core.options.me, core.options.tasks);
         (0..tasks).filter(|&peer| peer != me).for_each(|peer| report_position(core, peer, position));
     } else if before(position, joined_at) {
@@ -60,7 +60,7 @@ fn catch_up_collectives(core: &mut Core, task: Task, position: u32) {
 
 /// Sends a peer, which may be behind, the highest position that is known.
 fn report_position(core: &mut Core, peer: Task, position: u32) {
-    if core.transport.is_open(peer) && core.peers.standing(peer) == Standing::Up {
+    if core.transport.is_open(peer) && core.membership.standing(peer) == Standing::Up {
         send_control(core, peer, &Head::CollectiveAt { sequence: position });
     }
 }

@@ -86,7 +86,7 @@ fn unhindered<'a>(held: &'a mut Held<'_>, tgt: Task) -> Option<&'a mut Core> {
         return None;
     }
     let core = held.core();
-    let goes = tgt < core.options.tasks && tgt != core.options.me && !core.peers.is_down(tgt);
+    let goes = tgt < core.options.tasks && tgt != core.options.me && !core.membership.is_down(tgt);
     let waits = core.outbox.waiting() || core.has_work() || core.has_deferred();
     let hindered = !goes || waits || core.one_sided.are_possible() || !core.watched.is_empty();
     if hindered { None } else { Some(core) }

@@ -240,7 +240,7 @@ pub fn make_progress(held: &mut Held<'_>) {
     if !idle {
         dispatcher::turn(held);
     }
-    if held.core().next_look == 0 {
+    if held.core().membership.look_is_wanted() {
         // A death is to be reported.
         lost_peers::look_after_peers(held);
     } else if idle {

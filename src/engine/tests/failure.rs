@@ -5,7 +5,7 @@ use super::job::{self, AWAKE, Habits, MAX_BODY, Report, SLEEPY, Task, in_threads
 use super::recovery::later;
 use crate::abi::*;
 use crate::base::rng::Rng;
-use crate::engine::context::peers::Standing;
+use crate::engine::context::membership::Standing;
 use crate::engine::context::request::Preference;
 use crate::engine::context::settings::Options;
 use crate::engine::progress::{closing, lost_peers};
@@ -443,7 +443,7 @@ fn what_a_task_that_has_ended_lapi_did_not_take_is_no_error_of_a_task_that_ends_
             // after its peers.
             enter(task).core().begin_ending();
             lost_peers::look_after_peers(&mut enter(task));
-            assert_eq!(enter(task).core().peers.standing(1), Standing::Lost);
+            assert_eq!(enter(task).core().membership.standing(1), Standing::Lost);
             task.term();
         });
         assert_eq!(tasks[0].reports(), []);

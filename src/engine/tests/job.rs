@@ -132,7 +132,7 @@ pub fn open_again(me: Number, tasks: u32, transport: Box<dyn Transport>, habits:
     let task = open_one(me, &habits.hosts(tasks), tasks, transport, habits);
     let mut held = task.context.enter().expect("an open context");
     let core = held.core();
-    core.peers.await_all(me);
+    core.membership.await_all(me);
     reports::take(core);
     drop(held);
     task

@@ -8,7 +8,7 @@ use super::recovery::{all_is_well, ends, habits, look, purge, resume, settle};
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::api::address;
 use crate::base::rng::Rng;
-use crate::engine::context::peers::Standing;
+use crate::engine::context::membership::Standing;
 use crate::engine::progress::lost_peers;
 use crate::proto::tests::seeds;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// one learns of it.
 fn part_alone(tasks: &[Arc<Task>], replaces: bool, waits: bool, rng: &mut Rng) {
     if replaces {
-        enter(&tasks[1]).core().peers.joined_at = Some(0);
+        enter(&tasks[1]).core().membership.join_at(0);
     }
     start_everything(&tasks[0], 1, Default::default());
     if waits {
@@ -81,7 +81,7 @@ fn meet_again(tasks: &[Arc<Task>]) {
 #[test]
 fn a_task_that_was_purged_alone_learns_of_it_and_begins_again() {
     after_parting(false, |tasks| {
-        assert_eq!(enter(&tasks[0]).core().peers.standing(1), Standing::Rejoining);
+        assert_eq!(enter(&tasks[0]).core().membership.standing(1), Standing::Rejoining);
         purge(&tasks[1], 0);
         resume(&tasks[1], 0);
         meet_again(tasks);
@@ -116,8 +116,8 @@ fn a_new_process_that_is_purged_is_connected_again() {
         resume(&tasks[0], 1);
         lost_peers::look_after_peers(&mut enter(&tasks[1]));
         look(tasks);
-        assert_eq!(enter(&tasks[0]).core().peers.standing(1), Standing::Rejoining);
-        assert!(!enter(&tasks[1]).core().peers.connects_again(0));
+        assert_eq!(enter(&tasks[0]).core().membership.standing(1), Standing::Rejoining);
+        assert!(!enter(&tasks[1]).core().membership.connects_again(0));
         assert!(enter(&tasks[1]).core().transport.standing(0).has_parted);
         purge(&tasks[1], 0);
         resume(&tasks[1], 0);
@@ -134,7 +134,7 @@ fn a_collective_call_goes_on_when_a_new_process_is_connected_again() {
             let habits = Habits { hosts, ..Habits::THREADED };
             let tasks = job::open(job::mem(tasks, 8, false), &habits);
             let new = (purging + 1) % tasks.len() as u32;
-            enter(&tasks[new as usize]).core().peers.joined_at = Some(0);
+            enter(&tasks[new as usize]).core().membership.join_at(0);
             in_threads(&tasks, 1, move |task, _| {
                 if task.me == purging {
                     // The others have gone as far as they can without this task.

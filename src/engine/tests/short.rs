@@ -149,7 +149,7 @@ fn only_what_nothing_hinders_goes_the_short_way() {
         assert_eq!(tried(origin, 1, org), [true; 2]);
         settle(&tasks);
         let mut held = enter(origin);
-        held.core().peers.lose(1);
+        held.core().membership.lose(1);
         drop(held);
         assert_eq!(tried(origin, 1, org), [false; 2], "the peer is given up");
         job::close(tasks);

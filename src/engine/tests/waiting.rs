@@ -206,8 +206,8 @@ fn a_sleeper_that_nothing_wakes_polls_once_for_each_check_and_lets_the_notifier_
             rested |= notifier.rests();
             // On a busy machine checks also come between the yields, before the first sleep.
             let yielded = core.activity > *first.get_or_insert(core.activity) + u64::from(YIELDS) + 4;
-            if core.next_look != last {
-                last = core.next_look;
+            if core.membership.looks() != last {
+                last = core.membership.looks();
                 if yielded {
                     polls.push(core.activity);
                 }
@@ -246,7 +246,9 @@ fn those_that_packets_wake_look_after_their_peers_only_now_and_then() {
             let mut last = 0;
             let mut count = |core: &mut Core| {
                 looks.fetch_add(
-                    usize::from(std::mem::replace(&mut last, core.next_look) != core.next_look),
+                    usize::from(
+                        std::mem::replace(&mut last, core.membership.looks()) != core.membership.looks(),
+                    ),
                     Ordering::Relaxed,
                 );
                 (came.load(Ordering::Acquire) as usize == ROUNDS).then_some(())

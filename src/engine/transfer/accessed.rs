@@ -34,7 +34,7 @@ pub fn announce_where_room(core: &mut Core) {
 }
 
 fn announce_to(core: &mut Core, Access { target, written }: Access) {
-    if core.transport.is_open(target) && !core.peers.is_down(target) {
+    if core.transport.is_open(target) && !core.membership.is_down(target) {
         let id = core.outbox.number(target);
         send_control(core, target, &Head::Accessed { id, written });
     }

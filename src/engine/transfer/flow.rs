@@ -25,7 +25,7 @@ const TOKEN: usize = 256 << 10;
 /// not known yet.
 #[cold]
 pub fn kept(core: &mut Core, peer: Task) {
-    let (count, bytes) = core.peers.kept(peer);
+    let (count, bytes) = core.membership.kept(peer);
     if count > KEPT.0 || bytes > KEPT.1 {
         grown(core, peer, Reason::Kept, kept_progress(count, bytes));
     }
@@ -86,7 +86,7 @@ pub fn balance(held: &mut Held<'_>) {
 fn level(context: &Context, core: &Core, hold: &Hold) -> Level {
     match hold.reason {
         Reason::Kept => {
-            let (count, bytes) = core.peers.kept(hold.peer);
+            let (count, bytes) = core.membership.kept(hold.peer);
             let high = count > KEPT.0 / 2 || bytes > KEPT.1 / 2;
             Level { high, progress: kept_progress(count, bytes), blocked: false }
         }

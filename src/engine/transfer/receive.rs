@@ -151,7 +151,7 @@ unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data
     let dropped =
         Dropped { message: *message, header: kept_header, header_len: header.len, here, data, since };
     let core = held.core();
-    core.peers.keep(message.src, dropped.bytes());
+    core.membership.keep(message.src, dropped.bytes());
     core.dropped.push_back(dropped);
     core.deferred = true;
     flow::kept(core, message.src);
@@ -175,7 +175,7 @@ pub fn offer_again(held: &mut Held<'_>) -> bool {
             break;
         }
         let Some(dropped) = core.dropped.pop_front() else { break };
-        core.peers.unkeep(dropped.message.src, dropped.bytes());
+        core.membership.unkeep(dropped.message.src, dropped.bytes());
         let header = Piece { ptr: dropped.header.as_ptr().cast(), len: dropped.header_len };
         let kept = |piece: Piece| Piece { ptr: dropped.here.as_ptr().cast(), len: piece.len };
         let data = match dropped.data {

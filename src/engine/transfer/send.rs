@@ -5,9 +5,8 @@ use crate::abi::{
     LAPI_SEND_COMPLETE, lapi_sh_info_t, scompl_hndlr_t,
 };
 use crate::base::bytes::Piece;
-use crate::base::clock::moment;
 use crate::base::handler_runs::{Handler, HandlerKind};
-use crate::engine::context::peers::Standing;
+use crate::engine::context::membership::Standing;
 use crate::engine::context::{Core, Held};
 use crate::error::{Error, Result};
 use crate::proto::content::Content;
@@ -44,7 +43,7 @@ pub(in crate::engine) fn out_of_memory(core: &mut Core, peer: Task) {
 /// Drops a packet that no correct task sends, and reports it to the program.
 #[cold]
 pub fn broken(held: &mut Held<'_>, src: Task) {
-    if held.core().peers.is_down(src) {
+    if held.core().membership.is_down(src) {
         // On its way when the peer was given up, with everything that waited for it.
         return;
     }
@@ -63,7 +62,7 @@ pub fn refuse(held: &mut Held<'_>, src: Task, id: u32) {
 #[inline]
 pub(in crate::engine) fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()> {
     let core = held.core();
-    if core.transport.is_open(tgt) && !core.peers.is_down(tgt) {
+    if core.transport.is_open(tgt) && !core.membership.is_down(tgt) {
         return Ok(());
     }
     Err(refusal(core, tgt))
@@ -73,7 +72,7 @@ pub(in crate::engine) fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()>
 /// has wanted something from it.
 #[cold]
 fn refusal(core: &mut Core, tgt: Task) -> Error {
-    if core.peers.standing(tgt) == Standing::Purged {
+    if core.membership.standing(tgt) == Standing::Purged {
         return purged(tgt);
     }
     note_death(core, tgt);
@@ -84,9 +83,8 @@ fn refusal(core: &mut Core, tgt: Task) -> Error {
 /// from that task any more.
 #[cold]
 fn note_death(core: &mut Core, tgt: Task) {
-    if !core.peers.is_down(tgt) && core.transport.standing(tgt).state == PeerState::Dead {
-        core.peers.note_dropped(tgt, moment());
-        core.next_look = 0;
+    if !core.membership.is_down(tgt) && core.transport.standing(tgt).state == PeerState::Dead {
+        core.membership.note_gone(tgt, PeerState::Dead);
     }
 }
 

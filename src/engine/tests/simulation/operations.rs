@@ -9,7 +9,7 @@ use crate::base::bytes::Piece;
 use crate::base::rng::Rng;
 use crate::base::simulation;
 use crate::engine::context::events::{Events, Failure};
-use crate::engine::context::peers::Standing;
+use crate::engine::context::membership::Standing;
 use crate::engine::context::request::{Get, Hint, Message, Places, Put};
 use crate::engine::context::{Context, Held};
 use crate::error::Result;
@@ -30,7 +30,7 @@ pub(super) fn draw_and_start(
     phase: Option<u32>,
 ) {
     let incarnation = if me == to { 0 } else { held.core().incarnation(to) };
-    let standing = if me == to { Standing::Up } else { held.core().peers.standing(to) };
+    let standing = if me == to { Standing::Up } else { held.core().membership.standing(to) };
     let op = model.draw(rng, me, to, incarnation, phase);
     let outcome = start(model, &op, held);
     if let Err(error) = outcome {

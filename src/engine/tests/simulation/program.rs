@@ -182,7 +182,7 @@ impl Program {
                 own.wishes.retain(|wish| *wish != peer);
                 own.wishes.len() != before
             });
-            let parted = core.transport.standing(peer).has_parted && !core.peers.connects_again(peer);
+            let parted = core.transport.standing(peer).has_parted && !core.membership.connects_again(peer);
             let kept = core.inbox.early_bytes(peer);
             let view = core.transport.view(peer).connection;
             drop(held);

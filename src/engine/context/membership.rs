@@ -1,13 +1,16 @@
-//! What this task knows of each other task: whether messages go to it, and what it makes
-//! this task keep.
+//! What this task knows of each other task: whether messages go to it, when it is looked after
+//! and woken, and what it makes this task keep. No other part of the engine knows who is gone.
 //!
 //! One small entry for each task of the job. The paths of a packet read one entry, or one number
 //! that shows that all peers are up; nothing there goes through the table.
 
+use crate::base::clock::{elapsed, has_come, moment, now, ticks};
+use crate::proto::liveness::{Liveness, Verdict};
 use crate::proto::tasks::TaskSet;
-use crate::transport::Task;
+use crate::transport::{PeerState, Task};
 use bytemuck::Zeroable;
 use bytemuck::allocation::zeroed_slice_box;
+use std::time::{Duration, Instant};
 
 /// Whether messages go to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,8 +67,14 @@ struct Kick {
 /// The longest pause between two kicks, as a power of two of the shortest.
 const LONGEST_PAUSE: u8 = 8;
 
+/// A thread that never sleeps looks after its peers about this often, in ticks: some tenths of a
+/// second.
+const BETWEEN_LOOKS: u64 = 300_000_000;
+/// Ticks between two kicks, about a millisecond: a peer that was woken is on its way.
+const BETWEEN_KICKS: u64 = 2_000_000;
+
 /// What is known of all peers.
-pub struct Peers {
+pub struct Membership {
     /// A page of this table takes no memory until an entry in it is written.
     table: Box<[Peer]>,
     /// How many peers are not [`Standing::Up`] or are quarantined.
@@ -76,10 +85,17 @@ pub struct Peers {
     leaving: TaskSet,
     /// Of a task that has itself rejoined a job that runs: the highest number of collective
     /// operations that others had entered when they let it rejoin.
-    pub joined_at: Option<u32>,
+    joined_at: Option<u32>,
+    /// Which peers have been silent, and for how long, since the context was opened.
+    liveness: Liveness,
+    opened: Instant,
+    /// When peers are looked after next, in ticks; 0: now.
+    next_look: u64,
+    /// When peers were last kicked, in ticks.
+    last_kick: u64,
 }
 
-impl Peers {
+impl Membership {
     /// Of a job of `tasks` tasks, all of them up. This task `replaces` another process, or has
     /// joined the job at its start.
     pub fn new(tasks: u32, replaces: bool) -> Self {
@@ -90,10 +106,15 @@ impl Peers {
             rejoining: TaskSet::default(),
             leaving: TaskSet::default(),
             joined_at: replaces.then_some(0),
+            liveness: Liveness::default(),
+            opened: now(),
+            next_look: 0,
+            last_kick: 0,
         }
     }
 
     /// This task has rejoined a job that runs: it has yet to connect with all others.
+    #[cfg(test)]
     pub fn await_all(&mut self, me: Task) {
         for peer in (0..self.table.len() as Task).filter(|&peer| peer != me) {
             self.set(peer, Standing::Rejoining);
@@ -148,21 +169,59 @@ impl Peers {
 
     /// The peer has ended LAPI while something was under way to it. Returns since when
     /// that is known.
-    pub fn leaves(&mut self, peer: Task, now: u32) -> u32 {
+    pub fn leaves(&mut self, peer: Task) -> u32 {
         let entry = &mut self.table[peer as usize];
         if entry.left == 0 {
-            entry.left = now;
+            entry.left = moment();
             self.leaving.insert(peer);
         }
         entry.left
     }
 
-    /// The peer has left, and something was dropped, which is to be reported to the program.
-    pub fn note_dropped(&mut self, peer: Task, now: u32) {
+    /// The peer has left so, and something was dropped. The program gets a report when all
+    /// operations with the peer have ended: at once of a death, and of a peer that has ended LAPI
+    /// unless this task does so, too.
+    #[cold]
+    pub fn note_gone(&mut self, peer: Task, state: PeerState) {
         if !self.is_down(peer) {
-            self.leaves(peer, now);
+            self.leaves(peer);
             self.table[peer as usize].dropped = true;
         }
+        if state != PeerState::Closed {
+            self.next_look = 0;
+        }
+    }
+
+    /// Whether peers are to be looked after at once: a death is to be reported.
+    #[inline]
+    pub fn look_is_wanted(&self) -> bool {
+        self.next_look == 0
+    }
+
+    /// Whether a thread that never sleeps is to look after its peers.
+    pub fn look_is_due(&self) -> bool {
+        has_come(self.next_look, BETWEEN_LOOKS, ticks())
+    }
+
+    /// Peers are looked after now.
+    pub fn begin_look(&mut self) {
+        self.next_look = ticks() + BETWEEN_LOOKS;
+    }
+
+    /// A number that changes with each look.
+    #[cfg(test)]
+    pub fn looks(&self) -> u64 {
+        self.next_look
+    }
+
+    /// The peers among these that have been silent for too long, and what to do about them. They
+    /// come in ascending order, each with its progress count.
+    pub fn silent(
+        &mut self,
+        timeout: Duration,
+        peers: impl Iterator<Item = (Task, u64)>,
+    ) -> Vec<(Task, Verdict)> {
+        self.liveness.look(elapsed(self.opened), timeout, peers)
     }
 
     /// Whether something was dropped that was under way to the peer when it ended LAPI.
@@ -204,6 +263,17 @@ impl Peers {
     /// the program purges and resumes it.
     pub fn connects_again(&self, peer: Task) -> bool {
         self.joined_at.is_some() && !self.table[peer as usize].purged
+    }
+
+    /// The highest number of collective operations that others had entered when they let this task
+    /// rejoin; `None`: it has not rejoined a job that runs.
+    pub fn joined_at(&self) -> Option<u32> {
+        self.joined_at
+    }
+
+    /// This task has rejoined a job that runs, in which others have entered so many operations.
+    pub fn join_at(&mut self, position: u32) {
+        self.joined_at = Some(position);
     }
 
     /// What belongs to the peer until now counts no more.
@@ -252,15 +322,23 @@ impl Peers {
         self.table[peer as usize].kept
     }
 
+    /// Whether peers that do not look for packets may be woken now, in ticks.
+    pub fn begin_kicks(&mut self, now: u64) -> bool {
+        let due = now.wrapping_sub(self.last_kick) >= BETWEEN_KICKS;
+        self.last_kick = if due { now } else { self.last_kick };
+        due
+    }
+
     /// Whether a peer that does not look for packets is to be woken now. One that makes no progress
-    /// is woken ever more seldom: `pause` ticks after the last time, then twice as long, and so on.
-    pub fn kick_is_due(&mut self, peer: Task, progress: u64, now: u64, pause: u64) -> bool {
+    /// is woken ever more seldom: [`BETWEEN_KICKS`] after the last time, then twice as long, and so
+    /// on.
+    pub fn kick_is_due(&mut self, peer: Task, progress: u64, now: u64) -> bool {
         let kick = &mut self.table[peer as usize].kick;
         if kick.progress != progress {
             *kick = Kick { at: now, progress, vain: 0 };
             return true;
         }
-        if now.wrapping_sub(kick.at) < pause << kick.vain {
+        if now.wrapping_sub(kick.at) < BETWEEN_KICKS << kick.vain {
             return false;
         }
         *kick = Kick { at: now, progress, vain: (kick.vain + 1).min(LONGEST_PAUSE) };
@@ -287,108 +365,5 @@ impl Peers {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::rng::Rng;
-    use std::collections::{BTreeMap, BTreeSet};
-
-    /// A model of the peers: sets, as simple as can be.
-    #[derive(Default)]
-    struct Model {
-        lost: BTreeSet<Task>,
-        purged: BTreeSet<Task>,
-        rejoining: BTreeSet<Task>,
-        quarantined: BTreeSet<Task>,
-        incarnations: BTreeMap<Task, u32>,
-    }
-
-    #[test]
-    fn an_entry_of_zeros_is_the_default() {
-        assert_eq!(format!("{:?}", Peer::zeroed()), format!("{:?}", Peer::default()));
-    }
-
-    #[test]
-    fn every_history_gives_the_state_of_the_model() {
-        for seed in 1..=30 {
-            let mut rng = Rng::stream(seed, 11);
-            let (mut peers, mut model) = (Peers::new(6, false), Model::default());
-            for step in 0..400 {
-                let task = rng.below(6) as Task;
-                let down = model.lost.contains(&task) || model.purged.contains(&task);
-                match rng.below(5) {
-                    0 => {
-                        assert_eq!(peers.lose(task), !down, "seed {seed}, step {step}: reported once");
-                        if !down {
-                            model.rejoining.remove(&task);
-                            model.lost.insert(task);
-                        }
-                    }
-                    1 => {
-                        let new = model.purged.insert(task);
-                        assert_eq!(peers.purge(task), new, "seed {seed}, step {step}");
-                        *model.incarnations.entry(task).or_default() += u32::from(new);
-                        model.lost.remove(&task);
-                        model.rejoining.remove(&task);
-                    }
-                    2 if model.purged.remove(&task) => {
-                        peers.resume(task);
-                        model.quarantined.remove(&task);
-                        model.rejoining.insert(task);
-                    }
-                    3 => {
-                        peers.rejoined(task);
-                        model.rejoining.remove(&task);
-                    }
-                    _ => {
-                        peers.quarantine(task);
-                        model.quarantined.insert(task);
-                    }
-                }
-                for task in 0..6 {
-                    let expected = match () {
-                        () if model.purged.contains(&task) => Standing::Purged,
-                        () if model.lost.contains(&task) => Standing::Lost,
-                        () if model.rejoining.contains(&task) => Standing::Rejoining,
-                        () => Standing::Up,
-                    };
-                    assert_eq!(peers.standing(task), expected, "seed {seed}, step {step}, task {task}");
-                    assert_eq!(peers.is_quarantined(task), model.quarantined.contains(&task), "seed {seed}");
-                    let incarnation = model.incarnations.get(&task).copied().unwrap_or_default();
-                    assert_eq!(peers.incarnation(task), incarnation, "seed {seed}");
-                }
-                assert_eq!(peers.rejoining().iter().copied().collect::<BTreeSet<_>>(), model.rejoining);
-                assert_eq!(peers.lost().collect::<BTreeSet<_>>(), model.lost);
-            }
-        }
-    }
-
-    #[test]
-    fn a_new_process_connects_again_until_its_program_purges_the_peer() {
-        let mut peers = Peers::new(3, true);
-        assert!(peers.connects_again(1) && peers.connects_again(2));
-        peers.purge(1);
-        peers.resume(1);
-        assert!(!peers.connects_again(1) && peers.connects_again(2));
-        assert!(!Peers::new(3, false).connects_again(1));
-        let mut late = Peers::new(3, false);
-        late.purge(1);
-        late.await_all(0);
-        assert!(!late.connects_again(1) && late.connects_again(2), "it has learnt late that it is one");
-    }
-
-    #[test]
-    fn a_peer_without_progress_is_woken_ever_more_seldom() {
-        let mut peers = Peers::new(2, false);
-        let kicks = |peers: &mut Peers, progress, from: u64| {
-            (from..from + 1000).filter(|&now| peers.kick_is_due(1, progress, now, 10)).count()
-        };
-        assert_eq!(kicks(&mut peers, 7, 0), 7, "after 0, 10, 30, 70, 150, 310 and 630 ticks");
-        assert!(kicks(&mut peers, 7, 1000) <= 1);
-        assert!(kicks(&mut peers, 8, 2000) >= 6, "it has made progress");
-    }
-
-    #[test]
-    fn an_entry_is_a_few_words() {
-        assert!(size_of::<Peer>() <= 64);
-    }
-}
+#[path = "membership_tests.rs"]
+mod tests;
