@@ -20,7 +20,7 @@ use crate::config::{Config, ShmBulk, build};
 use crate::engine::context::events::Events;
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options, TIMEOUT};
-use crate::engine::context::waiters::WaitPolicy;
+use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::context::{Context, Held};
 use crate::engine::progress::{closing, completion_threads, interrupt_thread};
 use crate::error::{Log, Result};

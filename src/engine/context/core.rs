@@ -79,16 +79,10 @@ pub struct Core {
     /// Threads that have released the lock in the middle of a call and will use the core again; a
     /// thread may be listed several times.
     pub inside: Vec<usize>,
-    /// Something has changed that a waiting thread may wait for.
-    pub news: bool,
-    /// How often the program's own threads have polled; the notifier detects by it whether they do.
-    pub activity: u64,
     /// Which threads wait, and how.
     pub waiters: Waiters,
     /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
     pub ddm: DdmSlot,
-    /// When a thread of the program last polled, in ticks.
-    pub last_poll: u64,
     /// What is known of each peer.
     pub membership: Membership,
     /// Counters with a list of tasks, completions after which a handler is called, and the threads
@@ -183,11 +177,8 @@ impl Core {
             life: Life::Open,
             bulk_failure_reported: false,
             inside: Vec::with_capacity(8),
-            news: false,
-            activity: 0,
             waiters: Waiters::default(),
             ddm: DdmSlot::new(),
-            last_poll: 0,
             membership: Membership::new(tasks, options.replaces),
             watched: Watched::default(),
             rdma: Rdma::default(),
@@ -200,7 +191,8 @@ impl Core {
     /// The session ends by a failure: whoever has opened it decides what follows.
     #[cold]
     pub fn end(&mut self) {
-        (self.life, self.news) = (self.life.max(Life::Failed), true);
+        self.life = self.life.max(Life::Failed);
+        self.waiters.note_news();
         self.options.events.fatal();
     }
 
@@ -345,14 +337,15 @@ impl Core {
     /// A thread of the program polls from now on, or has polled until now.
     #[inline]
     pub fn set_polling(&mut self, polling: bool) {
-        self.last_poll = ticks();
-        self.transport.want(Want::Polling(polling, self.last_poll));
+        let now = ticks();
+        self.waiters.note_poll(now);
+        self.transport.want(Want::Polling(polling, now));
     }
 
     /// A thread copies many bytes in LAPI. Peers may send streams of packets: it looks for them
     /// again before long.
     pub fn note_copying(&mut self) {
-        if self.waiters.waiting == 0 {
+        if self.waiters.waiting() == 0 {
             self.set_polling(false);
         }
     }

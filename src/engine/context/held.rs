@@ -129,7 +129,7 @@ impl<'a> Held<'a> {
     #[inline]
     pub fn wake_waiters(&mut self) {
         let core = self.core();
-        let asleep = core.waiters.notifier_armed || core.waiters.on_descriptor;
+        let asleep = core.waiters.notifier_armed() || core.waiters.on_descriptor();
         if asleep && (core.outbox.waiting() || core.has_work() || core.has_deferred()) {
             core.transport.want(Want::Wake);
         }
@@ -201,7 +201,7 @@ impl<'a> Held<'a> {
     pub(super) fn prepare_to_leave(&mut self, sends: bool) {
         let context = self.context;
         if let Some(core) = self.try_core()
-            && (core.news | core.is_holding_back())
+            && (core.waiters.has_news() | core.is_holding_back())
         {
             wake_others(context, core, sends);
         }
@@ -225,7 +225,7 @@ impl Drop for Held<'_> {
 /// on (`docs/design/0025-coalescing.md`).
 #[cold]
 fn wake_others(context: &Context, core: &mut Core, sends: bool) {
-    if core.news {
+    if core.waiters.has_news() {
         wake_sleepers(context, core);
     }
     if core.is_holding_back() && !(sends && context.notifier.looks_soon()) {
@@ -234,11 +234,11 @@ fn wake_others(context: &Context, core: &mut Core, sends: bool) {
 }
 
 fn wake_sleepers(context: &Context, core: &mut Core) {
-    core.news = false;
-    if core.waiters.on_descriptor {
+    core.waiters.take_news();
+    if core.waiters.on_descriptor() {
         core.transport.want(Want::Wake);
     }
-    if core.waiters.parked != 0 {
+    if core.waiters.parked() != 0 {
         context.parking.wake_all();
     }
 }

@@ -33,6 +33,7 @@ pub mod settings;
 pub mod snapshot;
 pub mod snapshot_text;
 pub mod statistics;
+pub mod wait_policy;
 pub mod waiters;
 
 use crate::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_handle_t};

@@ -4,7 +4,7 @@
 use crate::abi::lapi_lib_t;
 use crate::engine::context::events::Events;
 use crate::engine::context::request::Policy;
-use crate::engine::context::waiters::WaitPolicy;
+use crate::engine::context::wait_policy::WaitPolicy;
 use crate::error::Log;
 use crate::job::Hosts;
 use crate::job::addresses::Addresses;

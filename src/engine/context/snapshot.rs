@@ -151,8 +151,8 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
     let dispatcher = held.context().activity.thread();
     let core = held.core();
     let now = moment();
-    let listed = core.waiters.list.len();
-    let waits = core.waiters.list.iter().chain(&core.waiters.settling);
+    let listed = core.waiters.listed().len();
+    let waits = core.waiters.listed().iter().chain(core.waiters.settling());
     let waits = waits.map(|waiter| wait(core, waiter)).collect::<Vec<_>>();
     let peers = Few::of(peers(core, &waits).into_iter());
     let early = core.inbox.kept().filter(|(_, count)| *count != 0);
@@ -161,7 +161,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
         me: core.options.me,
         tasks: core.options.tasks,
         transport: transport::name(&*core.transport, core.options.me, core.options.tasks),
-        polling: core.waiters.waiting.saturating_sub(listed as u32),
+        polling: core.waiters.waiting().saturating_sub(listed as u32),
         waits,
         dispatcher,
         operations: Few::of(core.ops.iter().map(|pending| operation(core, pending))),
@@ -183,7 +183,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
         dropped: Few::of(core.dropped.iter().map(|dropped| dropped.message.src)),
         to_self: core.to_self(),
         lost: core.membership.lost().collect(),
-        polls: core.activity,
+        polls: core.waiters.activity(),
         packets: core.stats.packets(),
         bytes: core.stats.bytes(),
     };
@@ -196,8 +196,8 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
 /// something moves.
 pub fn note_reported(held: &mut Held<'_>) {
     let core = held.core();
-    if !core.waiters.list.is_empty() {
-        core.waiters.stall_detector.note_reported(core.stats.moved(), moment());
+    if !core.waiters.listed().is_empty() {
+        core.waiters.stall_detector().note_reported(core.stats.moved(), moment());
     }
 }
 

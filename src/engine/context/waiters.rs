@@ -1,168 +1,7 @@
-//! Which threads wait in a context, where they sleep, and after how long.
+//! Which threads wait in a context, where they sleep, and what they are to learn.
 
 use crate::base::call_stack::Stack;
-use crate::base::clock::ticks;
-use crate::base::long_calls;
-use std::time::{Duration, Instant};
-
-/// How long a thread polls before it sleeps, in polls.
-#[derive(Clone, Copy, Debug)]
-pub struct WaitPolicy {
-    /// Polls in a tight loop.
-    pub spin: u32,
-    /// They end after this time, however few they were: a poll of a network may take long.
-    pub spin_time: Duration,
-    /// Polls after each of which the thread yields the processor.
-    pub yields: u32,
-    /// How many threads of this task may poll at once: with more of them they take the processors
-    /// from each other, and from the threads that make what they wait for. Then all of them poll
-    /// for a short time only.
-    pub pollers: u32,
-    /// Tasks for each processor, rounded up.
-    pub crowd: u32,
-}
-
-/// Polls in a tight loop where more threads of a task wait than there are processors for them.
-const LITTLE: u32 = 40;
-/// Polls where there are more tasks than processors: what a thread waits for rarely arrives before
-/// the thread yields.
-const CROWDED: u32 = 2;
-/// How long a thread polls in a tight loop: as long as its polls take where all peers share memory.
-const SPIN_TIME: Duration = Duration::from_millis(1);
-/// How often a thread yields before it sleeps, where there are more tasks than processors.
-const YIELDS: u32 = 60;
-/// In the largest crowd it still yields this often.
-const FEWEST_YIELDS: u32 = 4;
-/// A crowd of this many tasks for each processor is large: there a yield takes as long as a sleep,
-/// because all others run in between, and what every task does from time to time is a load of its
-/// own. Above it both become rarer.
-const LARGE: u32 = 16;
-
-impl WaitPolicy {
-    /// Sleeps at once.
-    pub const NONE: Self = Self { spin: 0, spin_time: Duration::MAX, yields: 0, pollers: 1, crowd: 1 };
-
-    /// Of a task in a job of `tasks` on this number of processors. `spin` if the program's
-    /// environment gives it.
-    pub fn new(tasks: u32, processors: u32, spin: Option<u32>) -> Self {
-        let crowded = tasks > processors;
-        let crowd = tasks.div_ceil(processors.max(1)).max(1);
-        Self {
-            spin: spin.unwrap_or(if crowded { CROWDED } else { 20_000 }),
-            spin_time: if spin.is_some() { Duration::MAX } else { SPIN_TIME },
-            yields: if crowded { (YIELDS / rarer(crowd)).max(FEWEST_YIELDS) } else { 100 },
-            pollers: if spin.is_some() { u32::MAX } else { (processors / tasks.max(1)).max(1) },
-            crowd,
-        }
-    }
-
-    /// There are more tasks than processors: a thread that polls by itself yields when it
-    /// finds nothing.
-    #[inline]
-    pub fn crowded(&self) -> bool {
-        self.crowd > 1
-    }
-
-    /// A period after which every task of the job does something: longer in a large crowd, up to
-    /// this number of times.
-    pub fn period(&self, period: Duration, at_most: u32) -> Duration {
-        period * rarer(self.crowd).min(at_most)
-    }
-
-    /// How often a thread polls in a tight loop when this number of threads wait.
-    #[inline]
-    pub fn spins(&self, waiting: u32) -> u32 {
-        if waiting <= self.pollers { self.spin } else { self.spin.min(LITTLE) }
-    }
-}
-
-/// How many times rarer in a crowd of this size.
-fn rarer(crowd: u32) -> u32 {
-    (crowd / LARGE).max(1)
-}
-
-/// What a thread does after a poll that has found nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Polls again.
-    Poll,
-    /// Yields the processor first.
-    Yield,
-    /// Sleeps.
-    Sleep,
-}
-
-/// A thread that polls checks the time once in this many polls.
-const POLLS_BETWEEN_TIMES: u32 = 16;
-/// A call that has polled this often is long: a microsecond or two.
-const LONG: u32 = 4 * POLLS_BETWEEN_TIMES;
-/// A thread that has polled this often for the reply of a peer that does not look wakes that peer,
-const KICK_AFTER: u32 = 2000;
-/// or for this long.
-const KICK_TIME: Duration = Duration::from_micros(100);
-/// A thread that was woken polls this often before it sleeps again.
-const POLLS_AWAKE: u32 = 8;
-
-/// The polls of a waiting thread that have found nothing since something moved.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct IdlePolls {
-    count: u32,
-    /// The time at the first check.
-    since: Option<Instant>,
-    /// The time for polling in a tight loop is over.
-    overtime: bool,
-    kicked: bool,
-    /// The ticks at the first check.
-    ticks: u64,
-}
-
-impl IdlePolls {
-    /// Counts one more, of a context in which `waiting` threads wait. Returns what the thread does
-    /// next, and whether it is time to wake peers that do not poll, once.
-    #[inline]
-    pub fn add(&mut self, policy: &WaitPolicy, waiting: u32, now: impl Fn() -> Instant) -> (Next, bool) {
-        self.count = self.count.saturating_add(1);
-        let spin = policy.spins(waiting);
-        let mut kick = self.count == KICK_AFTER;
-        if self.count.is_multiple_of(POLLS_BETWEEN_TIMES) && self.count <= spin && !self.overtime {
-            let now = now();
-            let time = now - *self.since.get_or_insert(now);
-            match self.count {
-                POLLS_BETWEEN_TIMES => self.ticks = ticks(),
-                LONG => long_calls::since(self.ticks),
-                _ => {}
-            }
-            kick |= time >= KICK_TIME;
-            self.overtime = time >= policy.spin_time;
-        }
-        kick &= !self.kicked;
-        self.kicked |= kick;
-        let next = match () {
-            () if self.overtime => {
-                // The yields follow.
-                (self.count, self.overtime) = (spin, false);
-                Next::Poll
-            }
-            () if self.count <= spin => Next::Poll,
-            () if self.count <= spin.saturating_add(policy.yields) => Next::Yield,
-            () => Next::Sleep,
-        };
-        (next, kick)
-    }
-
-    /// The thread was woken, and is to poll for as long as at first. It has woken its
-    /// peers already.
-    pub fn begin_again(&mut self) {
-        *self = Self { kicked: true, ..Self::default() };
-    }
-
-    /// The thread was woken: it polls a few times before it sleeps again; not at all when nothing
-    /// had happened (`idle`).
-    pub fn woken(&mut self, policy: &WaitPolicy, waiting: u32, idle: bool) {
-        let again = if idle { 0 } else { POLLS_AWAKE };
-        self.count = policy.spins(waiting).saturating_add(policy.yields.saturating_sub(again));
-    }
-}
+use std::time::Duration;
 
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug)]
@@ -225,32 +64,230 @@ impl StallDetector {
     }
 }
 
-/// The threads that wait in a context. Guarded by the lock.
+/// The threads that wait in a context, and what they are to learn. Guarded by the lock.
 #[derive(Default)]
 pub struct Waiters {
     /// Threads in [`crate::engine::progress::wait::wait_until`].
-    pub waiting: u32,
+    waiting: u32,
     /// Those of them that run a completion handler.
-    pub handlers: u32,
+    handlers: u32,
     /// Threads in LAPI_Msgpoll.
-    pub polling: u32,
+    polling: u32,
     /// How often threads of the program have polled by themselves.
-    pub polls: u64,
+    polls: u64,
     /// How many consecutive times a thread of the program has polled by itself and found nothing.
-    pub idle_polls: u32,
+    idle_polls: u32,
     /// One of them sleeps on the transport's descriptor.
-    pub on_descriptor: bool,
+    on_descriptor: bool,
     /// Those that wait and have begun to sleep.
-    pub list: Vec<Waiter>,
+    list: Vec<Waiter>,
     /// The thread that waits in LAPI_Term until completion handlers have returned. It is not in the
     /// list, since it does not look for messages.
-    pub settling: Option<Waiter>,
-    /// Since when no packet has gone in or out.
-    pub stall_detector: StallDetector,
+    settling: Option<Waiter>,
+    stall_detector: StallDetector,
     /// How many sleep in the [`crate::base::parking`].
-    pub parked: u32,
+    parked: u32,
     /// The notifier has armed the transport.
-    pub notifier_armed: bool,
+    notifier_armed: bool,
+    /// Something has changed that a waiting thread may wait for.
+    news: bool,
+    /// How often the program's own threads have polled; the notifier detects by it whether they do.
+    activity: u64,
+    /// When one of them last polled, in ticks.
+    last_poll: u64,
+}
+
+impl Waiters {
+    /// A thread begins to wait. Returns whether it is the only one.
+    pub fn begin_wait(&mut self, runs_handler: bool) -> bool {
+        self.waiting += 1;
+        self.handlers += u32::from(runs_handler);
+        self.waiting == 1
+    }
+
+    /// A thread waits no more. Returns whether it was the only one.
+    pub fn end_wait(&mut self, runs_handler: bool) -> bool {
+        self.waiting -= 1;
+        self.handlers -= u32::from(runs_handler);
+        // One of the parked threads must go to the descriptor.
+        self.news |= self.waiting != 0 && !self.on_descriptor;
+        self.waiting == 0
+    }
+
+    /// How many threads wait.
+    #[inline]
+    pub fn waiting(&self) -> u32 {
+        self.waiting
+    }
+
+    /// How many of them run a completion handler.
+    pub fn in_handlers(&self) -> usize {
+        self.handlers as usize
+    }
+
+    /// A thread begins a call of LAPI_Msgpoll. Returns whether another one waits or polls.
+    pub fn begin_poll(&mut self) -> bool {
+        self.polling += 1;
+        self.waiting + self.polling > 1
+    }
+
+    /// The call returns.
+    pub fn end_poll(&mut self) {
+        self.polling -= 1;
+    }
+
+    /// Whether a thread is in LAPI_Msgpoll.
+    pub fn is_polling(&self) -> bool {
+        self.polling != 0
+    }
+
+    /// A thread of the program has polled by itself. Returns whether that was one of `every`.
+    pub fn count_poll(&mut self, every: u64) -> bool {
+        self.polls = self.polls.wrapping_add(1);
+        self.polls.is_multiple_of(every)
+    }
+
+    /// Whether such a poll has found something.
+    pub fn note_found(&mut self, something: bool) {
+        self.idle_polls = if something { 0 } else { self.idle_polls.saturating_add(1) };
+    }
+
+    /// How many consecutive ones have found nothing.
+    pub fn idle_polls(&self) -> u32 {
+        self.idle_polls
+    }
+
+    /// A thread of the program polls.
+    #[inline]
+    pub fn count_activity(&mut self) {
+        self.activity += 1;
+    }
+
+    /// How often threads of the program have polled.
+    #[inline]
+    pub fn activity(&self) -> u64 {
+        self.activity
+    }
+
+    /// A thread of the program polls from now on, in ticks, or has polled until now.
+    #[inline]
+    pub fn note_poll(&mut self, now: u64) {
+        self.last_poll = now;
+    }
+
+    /// When one of them last polled, in ticks.
+    pub fn last_poll(&self) -> u64 {
+        self.last_poll
+    }
+
+    /// A thread that waits begins to sleep.
+    pub fn list(&mut self, waiter: Waiter) {
+        self.list.push(waiter);
+    }
+
+    /// The entry of a thread that has begun to sleep at that moment.
+    fn entry(&self, thread: usize, since: u32) -> Option<usize> {
+        self.list.iter().rposition(|waiter| waiter.thread == thread && waiter.since == since)
+    }
+
+    /// Such a thread waits no more.
+    pub fn unlist(&mut self, thread: usize, since: u32) {
+        self.entry(thread, since).map(|at| self.list.swap_remove(at));
+    }
+
+    /// Such a thread has called from there.
+    pub fn note_stack(&mut self, thread: usize, since: u32, stack: Stack) {
+        if let Some(at) = self.entry(thread, since) {
+            self.list[at].stack = stack;
+        }
+    }
+
+    /// A thread waits in LAPI_Term until completion handlers have returned, or does so no more.
+    pub fn set_settling(&mut self, waiter: Option<Waiter>) {
+        self.settling = waiter;
+    }
+
+    /// The threads that have begun to sleep.
+    pub fn listed(&self) -> &[Waiter] {
+        &self.list
+    }
+
+    /// The thread that waits in LAPI_Term until completion handlers have returned.
+    pub fn settling(&self) -> Option<&Waiter> {
+        self.settling.as_ref()
+    }
+
+    /// Since when no packet has gone in or out.
+    pub fn stall_detector(&mut self) -> &mut StallDetector {
+        &mut self.stall_detector
+    }
+
+    /// A thread goes to sleep on the transport's descriptor, or has woken.
+    pub fn set_on_descriptor(&mut self, asleep: bool) {
+        self.on_descriptor = asleep;
+    }
+
+    /// Whether a thread sleeps on the transport's descriptor.
+    #[inline]
+    pub fn on_descriptor(&self) -> bool {
+        self.on_descriptor
+    }
+
+    /// A thread goes to sleep in the parking.
+    pub fn park(&mut self) {
+        self.parked += 1;
+    }
+
+    /// The thread has woken.
+    pub fn unpark(&mut self) {
+        self.parked -= 1;
+    }
+
+    /// How many threads are parked.
+    #[inline]
+    pub fn parked(&self) -> u32 {
+        self.parked
+    }
+
+    /// The notifier has armed the transport, or it is disarmed.
+    pub fn set_notifier_armed(&mut self, armed: bool) {
+        self.notifier_armed = armed;
+    }
+
+    /// Whether the notifier has armed the transport.
+    #[inline]
+    pub fn notifier_armed(&self) -> bool {
+        self.notifier_armed
+    }
+
+    /// Something has changed that a waiting thread may wait for.
+    #[inline]
+    pub fn note_news(&mut self) {
+        self.news = true;
+    }
+
+    /// Something has changed: threads may wait for it, and each of them looks.
+    #[inline]
+    pub fn note_news_if_waiting(&mut self) {
+        self.news |= self.waiting != 0;
+    }
+
+    /// Something has moved in a round of one thread: others may wait for it.
+    #[inline]
+    pub fn note_moved(&mut self) {
+        self.news |= self.waiting > 1 || self.on_descriptor || self.parked != 0;
+    }
+
+    /// Whether something has changed that sleeping threads are still to learn.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.news
+    }
+
+    /// They are woken.
+    pub fn take_news(&mut self) {
+        self.news = false;
+    }
 }
 
 #[cfg(test)]
@@ -258,84 +295,6 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
-
-    #[test]
-    fn in_a_large_crowd_threads_sleep_sooner_and_check_more_seldom() {
-        let look = |tasks| {
-            let policy = WaitPolicy::new(tasks, 2, None);
-            (policy.yields, policy.period(SECOND, 4).as_secs(), policy.period(SECOND, 32).as_secs())
-        };
-        assert_eq!([2, 4, 32].map(look), [(100, 1, 1), (60, 1, 1), (60, 1, 1)]);
-        assert_eq!([64, 256, 1024].map(look), [(30, 2, 2), (7, 4, 8), (4, 4, 32)]);
-        assert!(!WaitPolicy::new(2, 2, None).crowded() && WaitPolicy::new(3, 2, None).crowded());
-    }
-
-    /// How many polls of this length a thread makes that finds nothing, until it is to wake its
-    /// peers, until it first yields, and until it sleeps.
-    fn polls_of(length: Duration, policy: &WaitPolicy) -> (Option<u32>, u32, u32) {
-        let begun = Instant::now();
-        let (mut idle, mut kicked, mut yielded) = (IdlePolls::default(), None, None);
-        for poll in 1.. {
-            let (next, kick) = idle.add(policy, 1, || begun + length * poll);
-            if kick {
-                assert_eq!(kicked.replace(poll), None, "once");
-            }
-            match next {
-                Next::Poll => assert_eq!(yielded, None),
-                Next::Yield => drop(yielded.get_or_insert(poll)),
-                Next::Sleep => return (kicked, yielded.unwrap_or(poll), poll),
-            }
-        }
-        unreachable!("it sleeps at last")
-    }
-
-    #[test]
-    fn a_thread_polls_for_a_time_however_long_a_poll_takes() {
-        let usual = WaitPolicy::new(2, 2, None);
-        assert_eq!(polls_of(Duration::from_nanos(1), &usual), (Some(2000), 20_001, 20_101));
-        for micros in [1, 5, 100, 1000] {
-            let length = Duration::from_micros(micros);
-            let (kicked, yields, sleeps) = polls_of(length, &usual);
-            // To the next check of the time, and the first check begins it.
-            let most = |time: Duration| time.div_duration_f64(length) as u32 + 2 * POLLS_BETWEEN_TIMES;
-            assert!(kicked.expect("peers are woken") <= most(KICK_TIME), "{micros}: {kicked:?}");
-            assert!(yields <= most(SPIN_TIME) + 1 && sleeps == yields + usual.yields, "{micros}: {yields}");
-        }
-    }
-
-    #[test]
-    fn a_thread_that_begins_again_polls_as_long_as_at_first_and_wakes_no_peers() {
-        for policy in [WaitPolicy::new(2, 2, None), WaitPolicy::new(2, 2, Some(5))] {
-            let (mut idle, now) = (IdlePolls::default(), Instant::now());
-            let polls = |idle: &mut IdlePolls| {
-                let adds = std::iter::from_fn(|| Some(idle.add(&policy, 1, || now)));
-                let polls: Vec<_> = adds.take_while(|(next, _)| *next != Next::Sleep).collect();
-                (polls.len(), polls.iter().filter(|(_, kick)| *kick).count())
-            };
-            let (at_first, _) = polls(&mut idle);
-            idle.begin_again();
-            assert_eq!(polls(&mut idle), (at_first, 0));
-        }
-    }
-
-    #[test]
-    fn a_program_that_sets_the_number_of_polls_gets_it() {
-        let chosen = WaitPolicy::new(2, 2, Some(5000));
-        let (_, yields, sleeps) = polls_of(Duration::from_millis(1), &chosen);
-        assert_eq!((yields, sleeps), (5001, 5101));
-        assert_eq!(polls_of(Duration::from_millis(1), &WaitPolicy::new(2, 2, Some(0))), (None, 1, 101));
-    }
-
-    #[test]
-    fn a_thread_that_was_woken_polls_a_little_before_it_sleeps_again() {
-        let policy = WaitPolicy::new(2, 2, None);
-        for (nothing_came, polls) in [(true, 1), (false, POLLS_AWAKE + 1)] {
-            let mut idle = IdlePolls::default();
-            idle.woken(&policy, 1, nothing_came);
-            let asleep = (1..).find(|_| idle.add(&policy, 1, Instant::now).0 == Next::Sleep);
-            assert_eq!(asleep, Some(polls));
-        }
-    }
 
     #[test]
     fn a_stall_is_reported_once_until_something_moves() {

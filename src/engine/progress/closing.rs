@@ -65,7 +65,7 @@ fn close_ended(context: &Context) -> Option<()> {
 /// Closes a context in which no new call gets any more.
 fn close_entered(mut held: Held<'_>, nested: bool) {
     let context = held.context();
-    held.core().news = true;
+    held.core().waiters.note_news();
     context.end_conditions(&mut held);
     if nested {
         // A handler ends its own context: nothing can be waited for, since this thread itself is in
@@ -78,7 +78,7 @@ fn close_entered(mut held: Held<'_>, nested: bool) {
         return;
     }
     while !held.core().inside.is_empty() {
-        held.core().news = true;
+        held.core().waiters.note_news();
         held.unlocked(|| clock::sleep(Duration::from_micros(50)));
     }
     drop(held);
@@ -131,10 +131,10 @@ fn finish_sending(held: &mut Held<'_>) {
     let context = held.context();
     note_thread();
     let awaited = WaitTarget::from(SETTLING);
-    held.core().waiters.settling =
-        Some(Waiter { thread: this_thread(), awaited, since: moment(), stack: [0; DEPTH] });
+    let waiter = Waiter { thread: this_thread(), awaited, since: moment(), stack: [0; DEPTH] };
+    held.core().waiters.set_settling(Some(waiter));
     held.unlocked(|| context.completions.settle(FLUSH));
-    held.core().waiters.settling = None;
+    held.core().waiters.set_settling(None);
     flow::release_all(held.core());
     serve_last(held);
 }

@@ -50,7 +50,7 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     let core = held.core();
     core.end_collective();
     // Another thread may wait for its turn.
-    core.news |= core.waiters.waiting != 0;
+    core.waiters.note_news_if_waiting();
     let me = core.options.me;
     // Whoever comes last has waited for nothing, and what others send it besides is to be taken
     // also where the program makes no other calls.

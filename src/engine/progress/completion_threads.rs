@@ -27,7 +27,7 @@ fn run(context: &Context, generation: u32) {
             && let Some(mut held) = context.enter_closing()
         {
             deliver::conclude_since(&mut held, delivery, incarnation);
-            held.core().news = true;
+            held.core().waiters.note_news();
             held.wake_waiters();
         }
         pool.finished(generation);

@@ -3,7 +3,8 @@
 
 use crate::abi::{LAPI_ERR_MULTIPLE_WAITERS, LAPI_ERR_TGT_PURGED};
 use crate::engine::context::membership::Standing;
-use crate::engine::context::waiters::{WaitPolicy, WaitTarget};
+use crate::engine::context::wait_policy::WaitPolicy;
+use crate::engine::context::waiters::WaitTarget;
 use crate::engine::context::{Context, Held, counter};
 use crate::engine::progress::wait::{counter_changed, make_progress, poll_once, wait_until, wait_with};
 use crate::error::{Error, Result};
@@ -63,7 +64,7 @@ pub unsafe fn set_with_statuses(held: &mut Held<'_>, cntr: usize, list: Option<(
     note_watched(held);
     // SAFETY: the caller's promise.
     unsafe { counter::set(cntr, 0) };
-    held.core().news = true;
+    held.core().waiters.note_news();
 }
 
 /// Waits until a counter has reached `value`, and subtracts that. Returns what is left.

@@ -60,10 +60,7 @@ pub fn turn_until<T>(
     }
     held.end_round();
     if moved {
-        let core = held.core();
-        // Other threads that wait may have been waiting for this.
-        let waiters = &core.waiters;
-        core.news |= waiters.waiting > 1 || waiters.on_descriptor || waiters.parked != 0;
+        held.core().waiters.note_moved();
     }
     (moved, value)
 }

@@ -112,18 +112,18 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     let context = held.context();
     let notifier = &context.notifier;
     if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().is_closing() {
-        if held.core().waiters.notifier_armed {
+        if held.core().waiters.notifier_armed() {
             disarm(held);
         }
         return rest(held);
     }
     let waiters = &held.core().waiters;
-    if waiters.on_descriptor || !waiters.list.is_empty() {
+    if waiters.on_descriptor() || !waiters.listed().is_empty() {
         return rest(held);
     }
-    let was_armed = held.core().waiters.notifier_armed;
+    let was_armed = held.core().waiters.notifier_armed();
     let next = watch_on(held.core(), *interval, *seen);
-    *seen = held.core().activity;
+    *seen = held.core().waiters.activity();
     if let (Some(next), false, false) = (next, called, was_armed) {
         *interval = next;
         notifier.note_watch();
@@ -146,14 +146,14 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     let core = held.core();
     accessed::announce(core);
     if core.has_ready_work()
-        || core.waiters.waiting != 0
-        || core.waiters.on_descriptor
+        || core.waiters.waiting() != 0
+        || core.waiters.on_descriptor()
         || !core.transport.arm()
     {
         notifier.note_watch();
         return Plan::Watch(Duration::from_micros(1));
     }
-    core.waiters.notifier_armed = true;
+    core.waiters.set_notifier_armed(true);
     Plan::Sleep { at_most: core.until_due(if core.has_deferred() { DEFERRED_RETRY } else { LOOK_AROUND }) }
 }
 
@@ -166,8 +166,8 @@ fn rest(held: &mut Held<'_>) -> Plan {
     if !core.keeps_time() || core.is_closing() {
         return Plan::Idle { at_most: None };
     }
-    let waits = core.waiters.waiting != 0 && !core.waiters.on_descriptor;
-    if waits || ticks().wrapping_sub(core.last_poll) < LOOKING {
+    let waits = core.waiters.waiting() != 0 && !core.waiters.on_descriptor();
+    if waits || ticks().wrapping_sub(core.waiters.last_poll()) < LOOKING {
         return Plan::Idle { at_most: Some(DOUBT) };
     }
     core.transport.want(Want::Serve);
@@ -179,15 +179,15 @@ fn rest(held: &mut Held<'_>) -> Plan {
 /// `activity` is still `seen`.
 fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
     let longer = (interval * 2).min(core.options.wait_policy.period(WATCH_LONGEST, RAREST_WATCH));
-    if core.waiters.waiting != 0 {
+    if core.waiters.waiting() != 0 {
         return Some(longer);
     }
-    if core.activity == seen {
+    if core.waiters.activity() == seen {
         return None;
     }
     // It has, but perhaps just after the last time that the notifier looked: then it may have
     // stopped long ago.
-    match ticks().wrapping_sub(core.last_poll) {
+    match ticks().wrapping_sub(core.waiters.last_poll()) {
         0..LOOKING => Some(longer),
         LOOKING..COMPUTING => Some(DOUBT),
         COMPUTING.. => None,
@@ -197,7 +197,7 @@ fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
 fn disarm(held: &mut Held<'_>) {
     let core = held.core();
     core.transport.disarm();
-    core.waiters.notifier_armed = false;
+    core.waiters.set_notifier_armed(false);
 }
 
 /// Runs the dispatcher until there has been nothing to do for a little while. `called`: the
@@ -207,7 +207,7 @@ fn serve(held: &mut Held<'_>, called: bool) {
     let mut any = false;
     let wanted = |held: &mut Held<'_>| {
         let core = held.core();
-        core.waiters.waiting == 0 && !core.is_closing()
+        core.waiters.waiting() == 0 && !core.is_closing()
     };
     while idle < LINGER && wanted(held) && held.context().settings.interrupts.load(Ordering::Relaxed) {
         let moved = dispatcher::turn(held);

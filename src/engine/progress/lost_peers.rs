@@ -348,6 +348,6 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     let writes = ended.iter().filter(|op| matches!(op, Op::Write { .. })).count();
     core.one_sided.abandon(peer, writes);
     core.finished = finished;
-    core.news = true;
+    core.waiters.note_news();
     ended.len()
 }

@@ -10,10 +10,9 @@ use crate::error::{Error, Result};
 /// was served by another call or by the thread of interrupt mode.
 pub fn poll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
     let core = held.core();
-    let elsewhere = if core.waiters.waiting + core.waiters.polling != 0 { LAPI_POLLING_NET } else { 0 };
-    core.waiters.polling += 1;
+    let elsewhere = if core.waiters.begin_poll() { LAPI_POLLING_NET } else { 0 };
     let outcome = poll_for_completion(held, count);
-    held.core().waiters.polling -= 1;
+    held.core().waiters.end_poll();
     outcome.map(|state| state | elsewhere)
 }
 
@@ -21,7 +20,7 @@ pub fn poll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
 /// this call reports what has completed meanwhile.
 pub fn forget_completed(held: &mut Held<'_>) {
     let core = held.core();
-    if core.waiters.polling == 0 {
+    if !core.waiters.is_polling() {
         core.unreported = 0;
     }
 }

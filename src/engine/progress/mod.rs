@@ -4,9 +4,9 @@
 //! * [`dispatcher`]: takes packets in and advances what is under way; never entered twice.
 //! * [`lost_peers`]: ends what waits for a task that has left or does not respond. [`recovery`]:
 //!   tasks that the program purges and resumes.
-//! * [`attention`]: wakes peers that compute. [`wait`]: how a thread waits. [`operations`]: starts
-//!   what the program asks for; [`short`]: short messages. [`counters`]: calls on counters.
-//!   [`message_poll`]: LAPI_Msgpoll.
+//! * [`attention`]: wakes peers that compute. [`wait`]: how a thread waits; [`sleep`]: how it
+//!   sleeps. [`operations`]: starts what the program asks for; [`short`]: short messages.
+//!   [`counters`]: calls on counters. [`message_poll`]: LAPI_Msgpoll.
 //! * [`collective`]: barrier and exchange of all tasks. [`fence`]: LAPI_Fence and LAPI_Gfence.
 //! * [`interrupt_thread`]: the thread of interrupt mode. [`closing`]: LAPI_Term.
 
@@ -24,4 +24,5 @@ pub mod operations;
 pub mod recovery;
 pub mod reports;
 pub mod short;
+pub mod sleep;
 pub mod wait;

@@ -31,7 +31,7 @@ fn give_up(held: &mut Held<'_>, task: Task) {
     core.transport.withdraw(task, Withdrawal::Connection);
     core.membership.purge(task);
     core.watched.purged(task);
-    core.news = true;
+    core.waiters.note_news();
     // Send completion handlers run now.
     dispatcher::turn(held);
 }

@@ -35,7 +35,7 @@ fn note_joined(core: &mut Core, task: Task, epoch: u64) {
         // This process has taken the place of another one, which the peer had given up.
         core.membership.join_at(0);
     }
-    core.news = true;
+    core.waiters.note_news();
     if let Some(position) = epoch.checked_sub(FIRST_POSITION) {
         catch_up_collectives(core, task, position as u32);
     }

@@ -143,7 +143,7 @@ unsafe fn send<const REPORTED: bool>(
         door.published();
         *number += 1;
         core.unreported |= LAPI_SEND_COMPLETE;
-        core.news |= core.waiters.waiting != 0;
+        core.waiters.note_news_if_waiting();
         let path = &mut core.stats.peers;
         path.packets_sent += 1;
         path.bytes_sent += data.len as u64;

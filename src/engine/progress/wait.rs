@@ -14,29 +14,16 @@ use crate::base::clock::{self, elapsed, moment};
 use crate::base::known_threads::{note_thread, this_thread};
 use crate::base::long_calls;
 use crate::base::pause::pause;
-use crate::base::poll::await_events;
 use crate::engine::context::completion_queue::runs_handler;
-use crate::engine::context::waiters::{IdlePolls, Next, WaitPolicy, WaitTarget, Waiter};
+use crate::engine::context::wait_policy::{IdlePolls, Next, WaitPolicy};
+use crate::engine::context::waiters::{WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
-use crate::engine::progress::attention;
-use crate::engine::progress::{dispatcher, lost_peers, reports};
-use crate::engine::transfer::accessed;
+use crate::engine::progress::sleep::{Woken, sleep};
+use crate::engine::progress::{attention, dispatcher, lost_peers};
 use crate::error::{Error, Result};
-use crate::transport::{Task, Want};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use crate::transport::Task;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// A sleeper wakes at least this often and checks whether its peers still run; in a large crowd up
-/// to [`RAREST_LOOK`] times as seldom.
-const LOOK_AROUND: Duration = Duration::from_millis(250);
-/// See [`LOOK_AROUND`].
-const RAREST_LOOK: u32 = 4;
-/// With work that nothing announces, it wakes after this.
-const DEFERRED_RETRY: Duration = Duration::from_millis(1);
-
-/// With something to be sent to a task that is to rejoin, it wakes after this.
-const EXPECTANT: Duration = Duration::from_millis(20);
 
 /// How often a thread looks before it counts as one that waits: a few microseconds, for which peers
 /// take a task that has polled as one that polls.
@@ -73,7 +60,7 @@ pub(in crate::engine) fn counter_changed(context: &Context) {
     if context.parking.occupied()
         && let Ok(mut held) = context.enter()
     {
-        held.core().news = true;
+        held.core().waiters.note_news();
     }
 }
 
@@ -111,11 +98,7 @@ pub(in crate::engine) fn wait_with<T>(
     let mut listed = None;
     let value = poll_until(held, &what, policy, &mut listed, &mut ready);
     if let Some(since) = listed {
-        let me = this_thread();
-        let list = &mut held.core().waiters.list;
-        if let Some(at) = list.iter().rposition(|waiter| waiter.thread == me && waiter.since == since) {
-            list.swap_remove(at);
-        }
+        held.core().waiters.unlist(this_thread(), since);
     }
     end(held);
     value
@@ -133,7 +116,7 @@ fn look<T>(
         return None;
     }
     let core = held.core();
-    core.activity += 1;
+    core.waiters.count_activity();
     core.set_polling(false);
     for _ in 0..LOOKS {
         let idle = held.core().has_received_nothing();
@@ -156,7 +139,7 @@ fn look<T>(
 fn may_look(held: &mut Held<'_>, policy: &WaitPolicy) -> bool {
     let alone = held.is_alone() && !held.dispatching() && policy.spin >= LOOKS;
     let core = held.core();
-    let others = core.waiters.waiting != 0 || core.waiters.notifier_armed || core.is_closing();
+    let others = core.waiters.waiting() != 0 || core.waiters.notifier_armed() || core.is_closing();
     alone && !others && !core.awaits_more_than_packets() && !core.keeps_time()
 }
 
@@ -166,12 +149,7 @@ fn may_look(held: &mut Held<'_>, policy: &WaitPolicy) -> bool {
 fn list(held: &mut Held<'_>, awaited: &WaitTarget) -> u32 {
     note_thread();
     let since = moment();
-    held.core().waiters.list.push(Waiter {
-        thread: this_thread(),
-        awaited: *awaited,
-        since,
-        stack: [0; DEPTH],
-    });
+    held.core().waiters.list(Waiter { thread: this_thread(), awaited: *awaited, since, stack: [0; DEPTH] });
     since
 }
 
@@ -179,18 +157,15 @@ fn list(held: &mut Held<'_>, awaited: &WaitTarget) -> u32 {
 /// it has called.
 #[cold]
 fn note_stack(held: &mut Held<'_>, since: u32) {
-    let (me, stack) = (this_thread(), held.unlocked(call_stack::here));
-    let list = &mut held.core().waiters.list;
-    if let Some(waiter) = list.iter_mut().rfind(|waiter| waiter.thread == me && waiter.since == since) {
-        waiter.stack = stack;
-    }
+    let stack = held.unlocked(call_stack::here);
+    held.core().waiters.note_stack(this_thread(), since, stack);
 }
 
 /// A sleeper has woken: when nothing has moved for long, that is reported.
 fn look_for_stall(held: &mut Held<'_>, since: u32) {
     let core = held.core();
     let moved = core.stats.moved();
-    if core.waiters.stall_detector.look(moved, moment(), since, core.options.stall) {
+    if core.waiters.stall_detector().look(moved, moment(), since, core.options.stall) {
         core.options.events.stalled();
     }
 }
@@ -204,23 +179,22 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
     }
     take_over(held);
     let core = held.core();
-    core.activity += 1;
-    if core.waiters.waiting == 0 {
+    core.waiters.count_activity();
+    if core.waiters.waiting() == 0 {
         // A thread that polls now will most likely poll again.
         core.set_polling(false);
     }
     // Not by `activity`, which waits change as well: between two polls by an even number, perhaps.
-    core.waiters.polls = core.waiters.polls.wrapping_add(1);
-    if core.waiters.polls.is_multiple_of(POLLS_BETWEEN_LOOKS) {
+    if core.waiters.count_poll(POLLS_BETWEEN_LOOKS) {
         lost_peers::look_when_due(held);
     }
     let moved = !held.core().is_idle() && dispatcher::turn(held);
     let core = held.core();
     if moved {
-        core.waiters.idle_polls = 0;
+        core.waiters.note_found(true);
     } else if core.options.wait_policy.crowded() {
-        core.waiters.idle_polls = core.waiters.idle_polls.saturating_add(1);
-        if core.waiters.idle_polls > core.options.wait_policy.spin {
+        core.waiters.note_found(false);
+        if core.waiters.idle_polls() > core.options.wait_policy.spin {
             long_calls::begins();
             held.unlocked(clock::yield_now);
         }
@@ -279,9 +253,7 @@ fn begin(held: &mut Held<'_>) {
     take_over(held);
     held.step_out();
     let core = held.core();
-    core.waiters.waiting += 1;
-    core.waiters.handlers += u32::from(runs_handler());
-    if core.waiters.waiting == 1 {
+    if core.waiters.begin_wait(runs_handler()) {
         core.set_polling(true);
     }
 }
@@ -289,28 +261,23 @@ fn begin(held: &mut Held<'_>) {
 fn end(held: &mut Held<'_>) {
     held.step_in();
     let core = held.core();
-    core.waiters.waiting -= 1;
-    core.waiters.handlers -= u32::from(runs_handler());
-    if core.waiters.waiting == 0 {
+    if core.waiters.end_wait(runs_handler()) {
         core.set_polling(false);
         let context = held.context();
         if context.settings.interrupts.load(Ordering::Relaxed) {
             // It has rested if a thread has slept.
             context.notifier.watch_if_idle();
         }
-    } else if !core.waiters.on_descriptor {
-        // One of the parked threads must go to the descriptor.
-        core.news = true;
     }
 }
 
 /// The program polls by itself now: the notifier steps back.
 #[inline]
-fn take_over(held: &mut Held<'_>) {
+pub(super) fn take_over(held: &mut Held<'_>) {
     let context = held.context();
     let core = held.core();
-    if core.waiters.notifier_armed {
-        core.waiters.notifier_armed = false;
+    if core.waiters.notifier_armed() {
+        core.waiters.set_notifier_armed(false);
         core.transport.disarm();
         context.notifier.watch();
     }
@@ -328,7 +295,7 @@ fn poll_until<T>(
     let mut noted = false;
     loop {
         let core = held.core();
-        core.activity += 1;
+        core.waiters.count_activity();
         let (moved, value) = if core.is_idle() { (false, None) } else { dispatcher::turn_until(held, ready) };
         let core = held.core();
         if let Some(value) = value.or_else(|| ready(core)) {
@@ -353,7 +320,7 @@ fn poll_until<T>(
             }
         }
         let core = held.core();
-        let waiting = core.waiters.waiting;
+        let waiting = core.waiters.waiting();
         let (next, kick) = idle.add(&policy, waiting, clock::now);
         if kick {
             attention::kick_inattentive_peers(core);
@@ -395,109 +362,4 @@ fn poll_until<T>(
             }
         }
     }
-}
-
-/// How a sleep ended.
-enum Woken<T> {
-    /// The sleep did not begin: what is waited for came just before. `ready` returns it once only.
-    Ready(T),
-    /// The transport's descriptor became readable.
-    ByDescriptor,
-    /// The time was over, and nothing had happened.
-    ByTimeout,
-    /// Another thread woke this one, or there was something to do at once.
-    Otherwise,
-}
-
-/// Sleeps until something may have changed.
-fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> Woken<T> {
-    attention::kick_inattentive_peers(held.core());
-    let context = held.context();
-    let parking = &context.parking;
-    parking.prepare_sleep();
-    // Calls that change a counter without the lock look at the parked threads after the change:
-    // either they see this thread there, or this thread sees the change.
-    let woken = match ready(held.core()) {
-        Some(value) => Woken::Ready(value),
-        None if must_park(held) => {
-            park(held);
-            Woken::Otherwise
-        }
-        None => sleep_on_descriptor(held),
-    };
-    parking.cancel();
-    woken
-}
-
-/// Another thread sleeps on the descriptor already, or is in a handler that the dispatcher runs
-/// without the lock: then no other thread can take the packets that have come, so they do not keep
-/// this thread awake.
-fn must_park(held: &mut Held<'_>) -> bool {
-    held.context().activity.thread() != 0 || held.core().waiters.on_descriptor
-}
-
-fn park(held: &mut Held<'_>) {
-    let parking = &held.context().parking;
-    held.core().waiters.parked += 1;
-    let before = parking.last_wake();
-    let at_most = look_around(held.core());
-    held.unlocked(|| parking.sleep(before, at_most));
-    held.core().waiters.parked -= 1;
-}
-
-/// When a thread that sleeps checks its peers, if nothing wakes it.
-fn look_around(core: &Core) -> Duration {
-    core.options.wait_policy.period(LOOK_AROUND, RAREST_LOOK)
-}
-
-fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
-    let core = held.core();
-    accessed::announce(core);
-    if core.waiters.notifier_armed || !core.transport.arm() {
-        take_over(held);
-        return Woken::Otherwise;
-    }
-    if dispatcher::look_for_signals(core) {
-        core.transport.disarm();
-        // Another thread may wait for it.
-        core.news = true;
-        return Woken::Otherwise;
-    }
-    let longest = look_around(core);
-    let at_most = match () {
-        () if core.has_deferred() => DEFERRED_RETRY,
-        () if core.has_traffic_for_rejoining() => EXPECTANT,
-        () => longest,
-    };
-    let at_most = core.until_due(at_most);
-    if at_most.is_zero() {
-        // Taking packets does not do all that is due.
-        core.transport.disarm();
-        core.transport.want(Want::Serve);
-        lost_peers::look_when_due(held);
-        return Woken::Otherwise;
-    }
-    core.waiters.on_descriptor = true;
-    let descriptor = core.transport.event_fd().as_raw_fd();
-    let woken = held.unlocked(|| {
-        // SAFETY: the transport lives as long as the core, and the core is not closed while
-        // `waiting` is not 0.
-        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        await_events([descriptor], Some(at_most))[0]
-    });
-    let core = held.core();
-    core.transport.disarm();
-    core.waiters.on_descriptor = false;
-    core.activity += 1;
-    if core.waiters.parked != 0 {
-        core.news = true;
-    }
-    if !woken && at_most >= longest {
-        lost_peers::look_after_peers(held);
-        return Woken::ByTimeout;
-    }
-    // A wake-up costs what has come in, not what this task waits for.
-    reports::take(held.core());
-    lost_peers::look_when_due(held);
-    if woken { Woken::ByDescriptor } else { Woken::Otherwise }
 }

@@ -6,7 +6,7 @@ use crate::base::thread::ThreadConfig;
 use crate::engine::context::events::{Events, Failure};
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
-use crate::engine::context::waiters::WaitPolicy;
+use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::context::{Context, Core};
 use crate::engine::progress::{closing, completion_threads, dispatcher, interrupt_thread, reports};
 use crate::error::Log;
@@ -304,10 +304,10 @@ pub fn describe(core: &mut Core) -> String {
         core.to_self(),
         core.dropped.len(),
         core.finished.len(),
-        core.waiters.waiting,
-        core.waiters.parked,
-        if core.waiters.on_descriptor { ", one on the descriptor" } else { "" },
-        if core.waiters.notifier_armed { ", the notifier is armed" } else { "" },
+        core.waiters.waiting(),
+        core.waiters.parked(),
+        if core.waiters.on_descriptor() { ", one on the descriptor" } else { "" },
+        if core.waiters.notifier_armed() { ", the notifier is armed" } else { "" },
     )
 }
 

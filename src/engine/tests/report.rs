@@ -5,7 +5,7 @@ use super::job::{self, Habits, Task, in_threads};
 use crate::api::fence;
 use crate::engine::context::request::Preference;
 use crate::engine::context::snapshot::{PendingKind, Snapshot, snapshot};
-use crate::engine::context::waiters::WaitPolicy;
+use crate::engine::context::wait_policy::WaitPolicy;
 use crate::transport::PeerState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,7 +10,7 @@ use crate::base::clock::ticks;
 use crate::base::rng::Rng;
 use crate::engine::context::Core;
 use crate::engine::context::request::{Places, Preference, Put};
-use crate::engine::context::waiters::WaitPolicy;
+use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::progress::wait::wait_until;
 use crate::proto::outbox::SendDone;
 use crate::transport::coalescing::Coalescing;
@@ -99,7 +99,7 @@ fn a_counter_that_another_thread_changes_wakes_the_thread_that_waits_for_it() {
                 woken.store(round + 1, Ordering::Release);
                 continue;
             }
-            while !enter(task).core().waiters.on_descriptor {
+            while !enter(task).core().waiters.on_descriptor() {
                 std::thread::yield_now();
             }
             // Without the lock, and by operations of this task on itself.
@@ -205,11 +205,12 @@ fn a_sleeper_that_nothing_wakes_polls_once_for_each_check_and_lets_the_notifier_
             assert!(!rested || notifier.rests(), "the notifier has been set though the call still waits");
             rested |= notifier.rests();
             // On a busy machine checks also come between the yields, before the first sleep.
-            let yielded = core.activity > *first.get_or_insert(core.activity) + u64::from(YIELDS) + 4;
+            let yielded = core.waiters.activity()
+                > *first.get_or_insert(core.waiters.activity()) + u64::from(YIELDS) + 4;
             if core.membership.looks() != last {
                 last = core.membership.looks();
                 if yielded {
-                    polls.push(core.activity);
+                    polls.push(core.waiters.activity());
                 }
             }
             (rested && polls.len() >= 5).then_some(())
@@ -288,7 +289,7 @@ fn what_waits_for_more_packets_leaves_though_the_program_computes() {
                     through.store(round, Ordering::Release);
                     continue;
                 }
-                while notifier && !enter(task).core().waiters.notifier_armed {
+                while notifier && !enter(task).core().waiters.notifier_armed() {
                     std::thread::sleep(std::time::Duration::from_micros(50));
                 }
                 for _ in 0..3 {

@@ -98,7 +98,7 @@ fn level(context: &Context, core: &Core, hold: &Hold) -> Level {
             let (queued, running) = context.completions.load();
             // Every handler that runs waits in a call of LAPI: for packets that may be in the ring
             // of this same peer.
-            let blocked = running != 0 && core.waiters.handlers as usize >= running;
+            let blocked = running != 0 && core.waiters.in_handlers() >= running;
             Level { high: queued > COMPLETIONS / 2, progress: context.completions.returned(), blocked }
         }
         Reason::Forwarded => {

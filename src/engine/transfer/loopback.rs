@@ -28,7 +28,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) {
     finish(held, &put.done);
     // SAFETY: the program's counter, or 0.
     unsafe { raise(held, put.cmpl_cntr) };
-    held.core().news = true;
+    held.core().waiters.note_news();
 }
 
 /// Raises a counter for something that this task has done to itself.
@@ -57,7 +57,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) {
     core.stats.local.bytes_received += bytes;
     core.stats.local.bytes_sent += bytes;
     core.unreported |= LAPI_RECV_COMPLETE;
-    core.news = true;
+    core.waiters.note_news();
     reply::get_handler(held, get.handler.map_or(0, |handler| handler as usize), get.parameter);
 }
 
@@ -76,7 +76,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     let aligned = unsafe { bytes::copy_aligned(message.header) };
     deliver(held, message, Piece { ptr: aligned.as_ptr().cast(), len: message.header.len }, &message.data);
     held.end_round();
-    held.core().news = true;
+    held.core().waiters.note_news();
     finish(held, &message.done);
     Ok(())
 }

@@ -208,7 +208,7 @@ pub fn account(core: &mut Core, done: &SendDone) {
         core.unreported |= LAPI_SEND_COMPLETE;
     }
     // A thread may sleep in a call that waits for the counter.
-    core.news |= core.waiters.waiting != 0;
+    core.waiters.note_news_if_waiting();
     if done.error == 0 {
         let to_self = done.peer == core.options.me;
         let path = if to_self { &mut core.stats.local } else { core.path_to(done.peer) };
