@@ -69,12 +69,8 @@ mod contract;
 mod deaths;
 pub mod directory;
 pub mod fabric;
-#[cfg(test)]
-pub mod faults;
 pub(crate) mod forward;
 pub mod link_state;
-#[cfg(test)]
-pub mod mem;
 mod parcel;
 mod poll_pause;
 mod presence;
@@ -82,6 +78,8 @@ pub mod rails;
 pub mod route;
 pub mod shm;
 mod sleeper;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod udp;
 
 pub use crate::base::bytes::{Piece, pad8};

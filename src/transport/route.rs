@@ -244,7 +244,7 @@ impl<N: Transport, F: Transport> RemoteAccess for Route<N, F> {
 mod tests {
     use super::*;
     use crate::transport::conformance;
-    use crate::transport::mem::{MemOptions, MemTransport, network};
+    use crate::transport::testing::mem::{MemOptions, MemTransport, network};
 
     /// Tasks whose numbers have the same half are on one host.
     fn hybrid(tasks: u32, near: MemOptions, far: MemOptions) -> Vec<Route<MemTransport, MemTransport>> {

@@ -10,7 +10,7 @@ use super::recovery::{purge, settle};
 use crate::base::rng::Rng;
 use crate::engine::context::request::Hint;
 use crate::proto::pieces::MOST;
-use crate::transport::mem::{MemOptions, NetworkHandle};
+use crate::transport::testing::mem::{MemOptions, NetworkHandle};
 use crate::wire::packet::Head;
 use std::sync::Arc;
 

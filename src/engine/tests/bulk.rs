@@ -8,7 +8,7 @@ use super::job::{self, BULK_MINIMUM, MAX_BODY, Task};
 use super::keyed::{End, packets_of, two};
 use super::recovery::{all_is_well, look, purge, resume, settle};
 use crate::engine::context::request::{Hint, Preference};
-use crate::transport::mem::MemOptions;
+use crate::transport::testing::mem::MemOptions;
 use libc::c_void;
 use std::ptr;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use crate::engine::context::request::Preference;
 use crate::engine::context::settings::Options;
 use crate::engine::progress::{closing, lost_peers};
 use crate::proto::tests::seeds;
-use crate::transport::faults::FaultPlan;
+use crate::transport::testing::faults::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -78,7 +78,10 @@ pub(in crate::engine) fn reported_once(task: &Task, handlers: usize, code: c_int
 
 /// Task 2 never looks, and then leaves; task 0 has everything under way to it, and
 /// continues with task 1.
-fn the_others_go_on(preference: Preference, leave: fn(&Task, &crate::transport::mem::NetworkHandle)) {
+fn the_others_go_on(
+    preference: Preference,
+    leave: fn(&Task, &crate::transport::testing::mem::NetworkHandle),
+) {
     for (capacity, wait_policy) in [(1, SLEEPY), (8, AWAKE)] {
         let (ends, fabric) = job::mortal_mem(3, capacity, true);
         let tasks = job::open(ends, &Habits { preference, wait_policy, ..Habits::THREADED });

@@ -10,7 +10,7 @@ use crate::api::progress;
 use crate::base::known_threads::this_thread;
 use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
-use crate::transport::faults::FaultPlan;
+use crate::transport::testing::faults::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use parking_lot::Mutex;
 use std::ptr;

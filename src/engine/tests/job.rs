@@ -12,9 +12,9 @@ use crate::engine::progress::{closing, completion_threads, dispatcher, interrupt
 use crate::error::Log;
 use crate::job::{Hosts, ended};
 use crate::proto::pieces::MOST;
-use crate::transport::faults::{FaultPlan, Faulty};
-use crate::transport::mem::{MemOptions, NetworkHandle, network};
 use crate::transport::shm::{ShmTransport, in_process};
+use crate::transport::testing::faults::{FaultPlan, Faulty};
+use crate::transport::testing::mem::{MemOptions, NetworkHandle, network};
 use crate::transport::{Task as Number, Transport};
 use libc::c_int;
 use parking_lot::Mutex;

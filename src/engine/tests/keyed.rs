@@ -5,7 +5,7 @@ use super::calls::enter;
 use super::job::{self, Habits, Task};
 use super::recovery::{all_is_well, look, purge, resume, settle};
 use crate::engine::context::request::Preference;
-use crate::transport::mem::{MemOptions, NetworkHandle, network};
+use crate::transport::testing::mem::{MemOptions, NetworkHandle, network};
 use std::sync::Arc;
 
 /// Two tasks, the handle of their network, and how their long messages go without a hint.

@@ -9,7 +9,7 @@ use crate::abi::{FETCH_AND_ADD, INT_ERR, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
 use crate::engine::transfer::vector_wire;
 use crate::proto::outbox::Sent;
-use crate::transport::mem::MemOptions;
+use crate::transport::testing::mem::MemOptions;
 use crate::transport::{Access, Exposure, Outgoing, SendOutcome, Withdrawal};
 use crate::wire::key::{Exposed, Key, Part};
 use crate::wire::packet::{Head, RMW_WIDE, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_MORE, VECTOR_PUT};

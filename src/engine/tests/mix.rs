@@ -8,8 +8,8 @@ use crate::base::rng::Rng;
 use crate::engine::context::Core;
 use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
-use crate::transport::faults::{FaultPlan, Faulty};
-use crate::transport::mem::MemOptions;
+use crate::transport::testing::faults::{FaultPlan, Faulty};
+use crate::transport::testing::mem::MemOptions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

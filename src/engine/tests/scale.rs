@@ -5,7 +5,7 @@
 
 use super::calls::{Extras, enter, put};
 use super::job::{self, Habits, Task};
-use crate::transport::mem::{MemOptions, network};
+use crate::transport::testing::mem::{MemOptions, network};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};

@@ -7,7 +7,7 @@ use crate::abi::*;
 use crate::base::rng::Rng;
 use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
-use crate::transport::faults::FaultPlan;
+use crate::transport::testing::faults::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use super::recovery::settle;
 use crate::abi::LAPI_RECV_COMPLETE;
 use crate::engine::context::request::{Hint, Preference};
 use crate::engine::progress::{fence, reports};
-use crate::transport::mem::MemOptions;
+use crate::transport::testing::mem::MemOptions;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -14,7 +14,7 @@ use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::progress::wait::wait_until;
 use crate::proto::outbox::SendDone;
 use crate::transport::coalescing::Coalescing;
-use crate::transport::mem::{MemOptions, network};
+use crate::transport::testing::mem::{MemOptions, network};
 use libc::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};

@@ -3,8 +3,8 @@ use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::transport::conformance::Calls;
 use crate::transport::conformance::{self, Served, served};
-use crate::transport::faults::{FaultPlan, Faulty};
-use crate::transport::mem::{MemOptions, MemTransport, network};
+use crate::transport::testing::faults::{FaultPlan, Faulty};
+use crate::transport::testing::mem::{MemOptions, MemTransport, network};
 use crate::transport::{Endpoint, Outgoing, PeerState, Peers, SendOutcome, Task, Wakeup, Want};
 
 type End = Coalescing<MemTransport>;

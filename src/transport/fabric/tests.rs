@@ -15,9 +15,9 @@ use crate::base::process::Process;
 use crate::error::Result;
 use crate::transport::conformance::Calls;
 use crate::transport::conformance::{self, served};
-use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::link_state::Links;
 use crate::transport::rails::{Rail, RailEvent, Rails};
+use crate::transport::testing::faults::{FaultPlan, Faulty};
 use crate::transport::{
     Access, Copy, Endpoint, Exposure, NO_EPOCH, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome,
     Started, Task, Wakeup, Want,

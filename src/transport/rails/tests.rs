@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::transport::conformance::{self, Served, served};
 use crate::transport::forward::forward;
 use crate::transport::link_state::Links;
-use crate::transport::mem::{self, MemOptions, MemTransport};
 use crate::transport::parcel::Parcel;
+use crate::transport::testing::mem::{self, MemOptions, MemTransport};
 use crate::transport::{
     AccessId, Door, Endpoint, Inbound, Limits, NO_EPOCH, Outgoing, PeerState, Peers, Piece, RemoteAccess,
     Report, SendOutcome, Tally, Task, Wakeup, Want, Withdrawal,

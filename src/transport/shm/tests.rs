@@ -25,9 +25,9 @@ fn conforms() {
 #[test]
 fn conforms_under_faults() {
     for seed in 0..4 {
-        let plan = crate::transport::faults::FaultPlan::rough(seed);
+        let plan = crate::transport::testing::faults::FaultPlan::rough(seed);
         println!("{plan}");
-        conformance::suite(|tasks| crate::transport::faults::Faulty::join(ends(tasks), &plan));
+        conformance::suite(|tasks| crate::transport::testing::faults::Faulty::join(ends(tasks), &plan));
     }
 }
 
@@ -36,9 +36,11 @@ fn conforms_under_faults() {
 fn conforms_by_announcements() {
     conformance::suite(selective_ends);
     for seed in 0..4 {
-        let plan = crate::transport::faults::FaultPlan::rough(seed);
+        let plan = crate::transport::testing::faults::FaultPlan::rough(seed);
         println!("{plan}");
-        conformance::suite(|tasks| crate::transport::faults::Faulty::join(selective_ends(tasks), &plan));
+        conformance::suite(|tasks| {
+            crate::transport::testing::faults::Faulty::join(selective_ends(tasks), &plan)
+        });
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::transport::HEAD_MAX;
 use crate::transport::conformance::Calls;
-use crate::transport::mem::NetworkHandle;
+use crate::transport::testing::mem::NetworkHandle;
 use crate::wire::rails::{Head, RailFrameKind};
 
 /// The epoch of the task that survives.

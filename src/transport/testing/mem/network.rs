@@ -225,7 +225,7 @@ const _: () = assert!(PeerState::Up as u8 == 0 && PeerState::Closed as u8 == 1 &
 pub(super) struct Inbox {
     /// The lane of each sender that has ever sent here.
     pub(super) lanes: BTreeMap<Task, Lane>,
-    /// The last even and the last odd number of each sender ([`super::Peers::signal`]).
+    /// The last even and the last odd number of each sender ([`crate::transport::Peers::signal`]).
     pub(super) signals: BTreeMap<Task, [Option<u32>; 2]>,
     /// The senders whose lanes have something, in the order of their turns.
     pub(super) ready: VecDeque<Task>,

@@ -6,10 +6,10 @@
 //! lock, so no wake-up is lost.
 //!
 //! Every directed pair has its own bounded lane in the receiver's inbox. A packet takes its place
-//! from the send until its release. [`Endpoint::recv`](super::Endpoint::recv) serves the lanes that
+//! from the send until its release. [`Endpoint::recv`](crate::transport::Endpoint::recv) serves the lanes that
 //! have packets in turn.
 //!
-//! A task that is dropped without [`Endpoint::close`](super::Endpoint::close), or killed by
+//! A task that is dropped without [`Endpoint::close`](crate::transport::Endpoint::close), or killed by
 //! [`NetworkHandle::kill`], is dead for its peers. A task that closes or dies wakes all others, so
 //! that they look again.
 
@@ -19,8 +19,8 @@ mod peer;
 mod remote;
 mod wakeup;
 
-use super::parcel::Parcel;
-use super::{Outgoing, PeerState, Piece, Task, Ticket, Wakeup};
+use crate::transport::parcel::Parcel;
+use crate::transport::{Outgoing, PeerState, Piece, Task, Ticket, Wakeup};
 use network::Network;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -38,9 +38,9 @@ pub struct MemOptions {
     pub take: bool,
     /// One packet in this number is lost at first, and sent again after [`RESEND`]; 0: none.
     pub lose: u32,
-    /// Tasks can give each other numbers ([`super::Peers::signal`]).
+    /// Tasks can give each other numbers ([`crate::transport::Peers::signal`]).
     pub signals: bool,
-    /// Offer [`RemoteAccess`](super::RemoteAccess). It copies inside the process, so the addresses
+    /// Offer [`RemoteAccess`](crate::transport::RemoteAccess). It copies inside the process, so the addresses
     /// given to it must be valid here: it cannot check them, except that it refuses a null address.
     pub remote: bool,
     /// Remote accesses are made when the task finds no packet the next time, and reported then:

@@ -20,9 +20,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::forward::forward;
-use super::parcel::Parcel;
 use crate::base::rng::Rng;
+use crate::transport::forward::forward;
+use crate::transport::parcel::Parcel;
 use crate::transport::{
     Door, Endpoint, Inbound, Limits, Look, Outgoing, PeerStanding, PeerState, Peers, Piece, RemoteAccess,
     SendOutcome, Task, Transport, Wakeup, Want, Withdrawal,

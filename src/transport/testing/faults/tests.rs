@@ -1,5 +1,5 @@
 use super::*;
-use crate::transport::mem::{MemOptions, MemTransport, network};
+use crate::transport::testing::mem::{MemOptions, MemTransport, network};
 use crate::transport::{SendError, conformance};
 
 type End = Faulty<MemTransport>;
