@@ -1,0 +1,60 @@
+use super::*;
+use crate::job::identity;
+use crate::wire::board;
+use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
+use std::os::fd::AsRawFd;
+
+#[test]
+fn the_launchers_file_counts_for_all_processes_of_a_task() {
+    let file = memfd_create("job", MemfdFlags::CLOEXEC).expect("a memory file");
+    ftruncate(&file, board::size(3)).expect("room");
+    let inode = fstat(&file).expect("a file").st_ino;
+    let value = format!("{}:{inode}@77", file.as_raw_fd());
+    let env = |name: &str| (name == "LAPI_JOB_FD").then(|| value.clone());
+    let of = |env: &Env<'_>, key: &str, tasks, instance| {
+        Openings::from_env(env, &Arc::default(), key, tasks, instance)
+    };
+    let [one, other] = [0, 3].map(|instance| of(&env, "MP_PARTITION 77", 3, instance));
+    assert_eq!((one.open(1), one.open(1), one.open(2), other.open(1)), (1, 2, 1, 1));
+    // Another process of the task.
+    let again = of(&env, "MP_PARTITION 77", 3, 0);
+    assert_eq!((again.open(1), again.opened(0), again.opened(2)), (3, Some(0), Some(1)));
+    again.take_back(1);
+    assert_eq!(one.opened(1), Some(2));
+    again.close(1, 2);
+    assert!(one.has_closed(1, 2) && !one.has_closed(1, 3) && !other.has_closed(1, 2));
+    assert!(one.has_closed(1, 1), "the opening before it was closed too");
+    // As poe's tasks find it: by the key that follows from their environment.
+    let of_poe = |name: &str| match name {
+        "MP_CHILD" => Some("1".to_owned()),
+        "MP_PROCS" => Some("3".to_owned()),
+        "MP_PARTITION" => Some("77".to_owned()),
+        name => env(name),
+    };
+    let identity = identity::Identity::from_env(&of_poe).expect("a task of a job");
+    assert_eq!(of(&of_poe, &identity.key, 3, 0).opened(1), Some(2));
+    // The launcher lets another process take the place of one that has died.
+    assert_eq!(again.rejoin(1), None);
+    again.write(Word::Rejoins(0), 1, 2);
+    assert_eq!((other.rejoin(1), again.rejoin(1), again.rejoin(1)), (None, Some(2), None));
+    for (key, tasks) in [("MP_PARTITION 78", 3), ("MP_PARTITION 77", 4), ("77", 3)] {
+        assert_eq!(of(&env, key, tasks, 0).opened(0), None, "{key}, {tasks} tasks");
+    }
+}
+
+#[test]
+fn without_a_launcher_each_task_counts_for_itself() {
+    let counts = Arc::default();
+    let of = |counts: &Arc<Counts>, key: &str| Openings::from_env(&|_| None, counts, key, 2, 15);
+    let openings = of(&counts, "a job of this test");
+    assert_eq!((openings.open(0), openings.open(0)), (1, 2));
+    openings.take_back(0);
+    assert_eq!((openings.open(0), openings.opened(0)), (2, None));
+    openings.adopt(9);
+    assert_eq!(openings.open(0), 10);
+    // Its next session counts on, and another task of this process by itself.
+    assert_eq!(of(&counts, "a job of this test").open(0), 11);
+    let others = Arc::default();
+    assert_eq!(of(&others, "a job of this test").open(1), 1);
+    assert_eq!(of(&counts, "another one").open(0), 1);
+}
