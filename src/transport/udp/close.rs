@@ -16,10 +16,6 @@ const LINGER: Duration = Duration::from_secs(2);
 /// the end: it may have ended, too.
 const LINGER_FOR_CONFIRMATION: Duration = Duration::from_millis(500);
 
-/// How long it waits for the receipts of those that watch this task: they may have ended LAPI
-/// without its knowledge.
-pub(super) const LINGER_FOR_NOTICES: Duration = Duration::from_millis(100);
-
 impl UdpTransport {
     pub(super) fn end(&mut self) {
         if !self.closed {
@@ -32,8 +28,8 @@ impl UdpTransport {
         }
         let awaiting = self.reply_to_those_that_rejoin();
         let now = self.now();
-        for at in 0..self.met.len() {
-            let task = self.met[at];
+        for at in 0..self.table.met().len() {
+            let task = self.table.met()[at];
             if let Some(session) = self
                 .peer_mut(task)
                 .and_then(Peer::live)
@@ -50,9 +46,9 @@ impl UdpTransport {
             self.advance();
             self.look_at_others(self.now());
             let passed = clock::elapsed(start);
-            let announced = passed > self.linger_for_notices || self.has_announced();
+            let announced = passed > self.deaths.linger() || self.has_announced();
             if passed > LINGER
-                || announced && self.met.iter().all(|&task| self.may_forget(task, passed, &awaiting))
+                || announced && self.table.met().iter().all(|&task| self.may_forget(task, passed, &awaiting))
             {
                 break;
             }
@@ -63,12 +59,10 @@ impl UdpTransport {
             }
         }
         self.watch(false);
-        self.device = None;
-        self.ready.clear();
-        for peer in self.peers.iter_mut().flatten() {
-            if let Some(session) = &mut peer.session {
-                session.connection.abandon(&mut self.buffers);
-            }
+        self.outlet.close();
+        self.arrivals.clear();
+        for session in self.table.sessions_mut() {
+            session.connection.abandon(&mut self.buffers);
         }
     }
 
@@ -76,7 +70,7 @@ impl UdpTransport {
     /// connection that ends at once. Returns them.
     fn reply_to_those_that_rejoin(&mut self) -> Vec<Task> {
         let awaits = |task: &Task| self.peer(*task).is_some_and(|peer| peer.standing == Presence::HasParted);
-        let mut awaiting: Vec<Task> = self.met.iter().copied().filter(awaits).collect();
+        let mut awaiting: Vec<Task> = self.table.met().iter().copied().filter(awaits).collect();
         awaiting.retain(|&task| self.rejoin(task, NO_EPOCH).is_ok());
         awaiting
     }

@@ -1,17 +1,75 @@
 //! Packets through the endpoint.
 
-use super::{Out, Refusals, UdpTransport};
+use super::contact::Peer;
+use super::reliable::Arrived;
+use super::{Refusals, UdpTransport};
 use crate::base::clock::now;
 use crate::transport::presence::Presence;
 use crate::transport::{
     Door, Endpoint, Exposure, Inbound, Key, Limits, Look, Outgoing, Piece, Reach, RemoteAccess, Report,
     SendOutcome, Started, Tally, Task, Transfer, Want, parcel,
 };
+use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
 /// When something that had no room in the device is tried again.
 pub(super) const RETRY: Duration = Duration::from_millis(1);
+
+/// A packet that was handed out and not released.
+struct Out {
+    from: Task,
+    /// The number of this side of the connection.
+    connection: u128,
+    packet: Arrived,
+}
+
+/// What has arrived, and is to be taken.
+#[derive(Default)]
+pub(super) struct Arrivals {
+    /// For each packet that has arrived its sender, in the order of arrival, but those of peers
+    /// that are held.
+    ready: VecDeque<Task>,
+    out: Option<Out>,
+    /// Peers that have rejoined and were not named yet.
+    back: VecDeque<(Task, u64)>,
+}
+
+impl Arrivals {
+    /// A packet of the peer can be taken.
+    pub(super) fn add(&mut self, task: Task) {
+        self.ready.push_back(task);
+    }
+
+    /// No packet of the peer can be taken for now.
+    pub(super) fn withhold(&mut self, task: Task) {
+        self.ready.retain(|from| *from != task);
+    }
+
+    /// The peer has rejoined: its packets wait until that was reported.
+    pub(super) fn note_back(&mut self, task: Task, epoch: u64) {
+        self.back.push_back((task, epoch));
+        self.withhold(task);
+    }
+
+    /// This task has parted from the peer.
+    pub(super) fn forget(&mut self, task: Task) {
+        self.back.retain(|(back, _)| *back != task);
+        self.withhold(task);
+    }
+
+    /// No packet can be taken any more.
+    pub(super) fn clear(&mut self) {
+        self.ready.clear();
+    }
+
+    /// Whether a packet can be taken. A peer that waits to be named is noted once, and keeps no
+    /// thread from sleeping: the engine may ask for it only then.
+    #[inline]
+    pub(super) fn has_packets(&self) -> bool {
+        !self.ready.is_empty()
+    }
+}
 
 impl Endpoint for UdpTransport {
     fn limits(&self, _peer: Task) -> Limits {
@@ -25,9 +83,8 @@ impl Endpoint for UdpTransport {
             return refusal;
         }
         let now = self.now();
-        let Self { peers, buffers, .. } = self;
-        let session = peers[task as usize].as_deref_mut().and_then(|peer| peer.session.as_mut());
-        let (Some(session), Some(mut buffer)) = (session, buffers.take(len)) else {
+        let session = self.table.get_mut(task).and_then(|peer| peer.session.as_mut());
+        let (Some(session), Some(mut buffer)) = (session, self.buffers.take(len)) else {
             return SendOutcome::Gone;
         };
         // SAFETY: the caller's promise.
@@ -44,17 +101,17 @@ impl Endpoint for UdpTransport {
 
     #[inline]
     fn recv(&mut self) -> Option<Inbound> {
-        assert!(self.out.is_none(), "the packet before has not been released");
-        if self.ready.is_empty() && !self.rests() {
+        assert!(self.arrivals.out.is_none(), "the packet before has not been released");
+        if !self.arrivals.has_packets() && !self.rests() {
             self.advance();
         }
-        while let Some(from) = self.ready.pop_front() {
-            let Some(peer) = self.peers[from as usize].as_deref_mut() else { continue };
+        while let Some(from) = self.arrivals.ready.pop_front() {
+            let Some(peer) = self.table.get_mut(from) else { continue };
             let Some(session) = &mut peer.session else { continue };
             let Some(packet) = session.connection.take() else { continue };
             peer.taken += 1;
             self.rest.note_packet();
-            let out = self.out.insert(Out { from, connection: session.connection.mine(), packet });
+            let out = self.arrivals.out.insert(Out { from, connection: session.connection.mine(), packet });
             return Some(out.inbound());
         }
         None
@@ -75,23 +132,22 @@ impl Endpoint for UdpTransport {
                 }
             }
             Want::Attention(task) => {
-                let is_up = self.peer(task).is_some_and(|peer| peer.standing == Presence::Up);
-                if is_up && !self.kicks.contains(&task) {
-                    self.kicks.push(task);
+                if self.peer(task).is_some_and(|peer| peer.standing == Presence::Up) {
+                    self.schedule.kick(task);
                 }
             }
             Want::Hold(task, held) => self.hold(task, held),
             Want::AcknowledgeEvery(datagrams) => self.acknowledge_every(datagrams),
             Want::Serve => self.serve(),
-            Want::Wake => self.sleeper.signal(),
+            Want::Wake => self.sleep.signal(),
             Want::Flush | Want::Polling(..) | Want::Fetched(..) => {}
         }
     }
 
     #[inline]
     fn release(&mut self, _packet: Inbound) {
-        let Some(Out { from, connection, packet }) = self.out.take() else { return };
-        let session = self.peers[from as usize].as_deref_mut().and_then(|peer| peer.live());
+        let Some(Out { from, connection, packet }) = self.arrivals.out.take() else { return };
+        let session = self.table.get_mut(from).and_then(Peer::live);
         let session = session.filter(|session| session.connection.mine() == connection);
         if session.is_some_and(|session| session.connection.release(packet.fragments)) {
             self.touch(from);
@@ -100,7 +156,7 @@ impl Endpoint for UdpTransport {
     }
 
     fn report(&mut self) -> Option<Report> {
-        let (task, epoch) = self.back.pop_front()?;
+        let (task, epoch) = self.arrivals.back.pop_front()?;
         if let Some(peer) = self.peer_mut(task) {
             peer.unnamed = false;
         }
@@ -109,13 +165,15 @@ impl Endpoint for UdpTransport {
     }
 
     fn due(&self) -> Option<Instant> {
-        self.device.as_ref()?;
-        if !self.kicks.is_empty() || !self.touched.is_empty() {
+        if !self.outlet.is_open() {
+            return None;
+        }
+        if self.schedule.is_pressing() {
             return Some(now());
         }
-        let retry = self.batch.is_blocked().then(|| now() + RETRY);
-        let alarm = self.alarms.next().map(|at| self.start + Duration::from_nanos(at));
-        let news = self.watch.as_ref().and_then(|watch| watch.due());
+        let retry = self.outlet.is_blocked().then(|| now() + RETRY);
+        let alarm = self.schedule.next().map(|at| self.start + Duration::from_nanos(at));
+        let news = self.deaths.due();
         let news = news.map(|at| self.start + Duration::from_nanos(at));
         retry.into_iter().chain(alarm).chain(news).min()
     }
@@ -123,13 +181,11 @@ impl Endpoint for UdpTransport {
     /// A datagram that was accepted before is a duplicate, whether the network or a stranger has
     /// sent it again.
     fn tally(&self) -> Tally {
-        let Refusals { forged, replayed } = self.refusals;
-        let unsettled = self.met.iter().filter(|&&task| !self.has_everything(task)).count();
-        let outstanding = if self.device.is_none() { 0 } else { unsettled as u64 };
+        let Refusals { forged, replayed } = self.outlet.refused();
+        let unsettled = self.table.met().iter().filter(|&&task| !self.has_everything(task)).count();
+        let outstanding = if self.outlet.is_open() { unsettled as u64 } else { 0 };
         let mut sum = Tally { outstanding, refused: forged, duplicates: replayed, ..Tally::default() };
-        sum += self.past;
-        let sessions = self.met.iter().filter_map(|&task| self.peer(task)?.session.as_ref());
-        sessions.for_each(|session| sum += session.tally());
+        sum += self.table.tally();
         sum
     }
 
@@ -167,7 +223,7 @@ impl UdpTransport {
             return;
         }
         if held {
-            self.ready.retain(|from| *from != task);
+            self.arrivals.withhold(task);
         } else {
             self.hand_out(task);
         }
@@ -176,10 +232,8 @@ impl UdpTransport {
     /// Goes through all peers that were met: no call that moves data does this.
     fn acknowledge_every(&mut self, datagrams: u16) {
         self.parameters.acknowledge_every = datagrams.max(1);
-        for peer in self.peers.iter_mut().flatten() {
-            if let Some(session) = &mut peer.session {
-                session.connection.acknowledge_every(datagrams.max(1));
-            }
+        for session in self.table.sessions_mut() {
+            session.connection.acknowledge_every(datagrams.max(1));
         }
     }
 
@@ -187,7 +241,7 @@ impl UdpTransport {
     /// nothing waits for room.
     #[inline]
     fn rests(&mut self) -> bool {
-        self.rest.take() && !self.batch.is_blocked()
+        self.rest.take() && !self.outlet.is_blocked()
     }
 
     /// Why a packet of this length is not accepted.
@@ -243,9 +297,9 @@ impl UdpTransport {
 
     /// The packets of a peer that have arrived can be taken from now on.
     pub(super) fn hand_out(&mut self, task: Task) {
-        let Some(peer) = self.peers[task as usize].as_deref().filter(|peer| peer.hands_out()) else { return };
+        let Some(peer) = self.peer(task).filter(|peer| peer.hands_out()) else { return };
         let waiting = peer.session.as_ref().map_or(0, |session| session.connection.waiting());
-        self.ready.extend(std::iter::repeat_n(task, waiting));
+        self.arrivals.ready.extend(std::iter::repeat_n(task, waiting));
     }
 }
 

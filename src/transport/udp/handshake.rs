@@ -23,18 +23,16 @@ use super::address_validation::AddressValidation;
 use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session, VALIDATION};
 use super::reliable::{Connection, Nanos, State};
 use super::{UdpTransport, with_datagrams};
-use crate::base::clock;
 use crate::base::process::Process;
-use crate::base::random::random;
 use crate::transport::presence::Presence;
 use crate::transport::{NO_EPOCH, Task};
 use crate::wire::datagram::Hello;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 impl UdpTransport {
     /// First contact: whether there is anything to send to the peer.
     pub(super) fn meet(&mut self, task: Task) -> bool {
-        if task as usize >= self.peers.len() || task == self.me {
+        if !self.table.has(task) || task == self.credentials.me() {
             return false;
         }
         if self.peer(task).is_none() {
@@ -52,30 +50,17 @@ impl UdpTransport {
 
     /// A peer with which this task has had no contact yet.
     pub(super) fn add(&mut self, task: Task) {
-        let (standing, epoch) = match (self.replaces, self.patience) {
-            (true, _) => (Presence::Rejoining, NO_EPOCH),
-            (false, Some(_)) => (Presence::Meeting, FIRST_CONTACT),
-            (false, None) => (Presence::Up, FIRST_CONTACT),
-        };
+        let (standing, epoch) = self.credentials.first_contact();
         let session = self.session(epoch);
-        self.peers[task as usize] = Some(Box::new(Peer::new(standing, Some(session))));
-        self.met.push(task);
+        self.table.add(task, Peer::new(standing, Some(session)));
         // Also after a hello that says nothing: the other side may wait for one of this side.
         self.touch(task);
     }
 
     /// A connection that is to be made.
     pub(super) fn session(&mut self, epoch: u64) -> Session {
-        let hello = self.first_hello(epoch);
+        let hello = self.credentials.first_hello(epoch);
         Session::new(hello, &self.parameters, self.now())
-    }
-
-    /// What this side says at first in another incarnation of a connection, with a new number.
-    fn first_hello(&mut self, epoch: u64) -> Hello {
-        let order = (clock::since_boot().as_micros() as u64).max(self.last_order + 1);
-        self.last_order = order;
-        let mine = Hello::number(order, u128::from_le_bytes(random()));
-        Hello { mine, ..self.own_hello(epoch) }
     }
 
     /// Sends a hello of this side to where the peer may be.
@@ -83,13 +68,12 @@ impl UdpTransport {
         let listed = self.directory.address_of(task).ok();
         let known = self.peer(task).map(|peer| [peer.address_validation.address(), peer.heard_at]);
         let [address, heard_at] = known.unwrap_or_default();
-        let hello = Hello { longest: self.longest, opening: self.opening, ..*hello };
-        let Some(device) = &mut self.device else { return };
-        let greeting = self.key.greet(self.me, task, &hello);
+        let (longest, opening) = (self.credentials.longest(), self.credentials.opening());
+        let greeting = self.credentials.greet(task, &Hello { longest, opening, ..*hello });
         let all = [listed, address, heard_at];
         for (at, to) in all.iter().enumerate() {
             if let Some(to) = to.filter(|to| !all[..at].contains(&Some(*to))) {
-                self.batch.send_now(&mut **device, to, &greeting);
+                self.outlet.send_now(to, &greeting);
             }
         }
     }
@@ -111,7 +95,7 @@ impl UdpTransport {
             return;
         }
         self.note_late(task);
-        let Some(session) = self.peers[task as usize].as_deref_mut().and_then(Peer::live) else { return };
+        let Some(session) = self.table.get_mut(task).and_then(Peer::live) else { return };
         let connection = &session.connection;
         if hello.mine == connection.mine() {
             return;
@@ -129,8 +113,8 @@ impl UdpTransport {
             // may have taken an older hello of this task for the proof of an earlier incarnation,
             // and must learn of this one.
             let epoch = session.epoch;
-            let reply = Hello { mine: hello.yours, yours: hello.mine, ..self.own_hello(epoch) };
-            self.greetings.push((from, self.key.greet(self.me, task, &reply)));
+            let reply = Hello { mine: hello.yours, yours: hello.mine, ..self.credentials.hello(epoch) };
+            self.outlet.queue_greeting(from, self.credentials.greet(task, &reply));
             return;
         }
         if connection.state() != State::Opening {
@@ -145,7 +129,7 @@ impl UdpTransport {
             match (first, hello.epoch == FIRST_CONTACT) {
                 // The peer has called LAPI_Term, and LAPI_Init again, or this task has: one of them
                 // is not ready yet.
-                (true, true) if hello.opening != self.opening => {
+                (true, true) if hello.opening != self.credentials.opening() => {
                     if let Some(peer) = self.peer_mut(task) {
                         peer.other_opening = Some(hello.opening);
                     }
@@ -158,8 +142,8 @@ impl UdpTransport {
                         return;
                     }
                     self.begin_again(task, now);
-                    if hello.epoch != NO_EPOCH && self.opening != hello.opening {
-                        self.opening = hello.opening;
+                    if hello.epoch != NO_EPOCH && self.credentials.opening() != hello.opening {
+                        self.credentials.set_opening(hello.opening);
                         self.directory.note_opening(hello.opening);
                     }
                 }
@@ -173,16 +157,16 @@ impl UdpTransport {
                 _ => {}
             }
         }
-        let Self { peers, key, me, parameters, longest, .. } = self;
-        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
+        let Some(peer) = self.table.get_mut(task) else { return };
         let Some(session) = &mut peer.session else { return };
         let was_opening = session.connection.state() == State::Opening;
         if was_opening {
             peer.heard_at = Some(from);
-            session.connection.agree(&with_datagrams(*parameters, hello.longest.min(*longest)));
+            let longest = hello.longest.min(self.credentials.longest());
+            session.connection.agree(&with_datagrams(self.parameters, longest));
         }
         let happened = session.connection.receive_hello(now, hello);
-        session.keys(key, *me, task);
+        self.credentials.opener(session, task);
         let proven = hello.yours == session.connection.mine();
         self.note(task, happened, was_opening);
         if proven {
@@ -215,9 +199,9 @@ impl UdpTransport {
     fn ask_for_validation(&mut self, task: Task, at: SocketAddr) {
         let Some(connection) = self.connection(task) else { return };
         let yours = connection.theirs();
-        let mine = self.number_of(task, connection, at);
-        let question = Hello { mine, yours, ..self.own_hello(VALIDATION) };
-        self.greetings.push((at, self.key.greet(self.me, task, &question)));
+        let mine = self.credentials.number_of(task, connection, at);
+        let question = Hello { mine, yours, ..self.credentials.hello(VALIDATION) };
+        self.outlet.queue_greeting(at, self.credentials.greet(task, &question));
     }
 
     /// The peer asks whether the address at which it has sent this is one of this task's, or has
@@ -226,9 +210,11 @@ impl UdpTransport {
     fn note_validation(&mut self, task: Task, hello: &Hello, from: SocketAddr) {
         let Some(connection) = self.connection(task) else { return };
         if hello.yours == connection.mine() {
-            let reply = Hello { mine: hello.yours, yours: hello.mine, ..self.own_hello(VALIDATION) };
-            self.greetings.push((from, self.key.greet(self.me, task, &reply)));
-        } else if hello.mine == connection.theirs() && hello.yours == self.number_of(task, connection, from) {
+            let reply = Hello { mine: hello.yours, yours: hello.mine, ..self.credentials.hello(VALIDATION) };
+            self.outlet.queue_greeting(from, self.credentials.greet(task, &reply));
+        } else if hello.mine == connection.theirs()
+            && hello.yours == self.credentials.number_of(task, connection, from)
+        {
             let Some(peer) = self.peer_mut(task) else { return };
             if peer.address_validation.replied(from) {
                 self.touch(task);
@@ -240,52 +226,23 @@ impl UdpTransport {
         Some(&self.peer(task)?.session.as_ref()?.connection)
     }
 
-    /// The number that an address gets, in one incarnation of the connection: nothing
-    /// is kept of it.
-    fn number_of(&self, task: Task, connection: &Connection, at: SocketAddr) -> u128 {
-        let numbers = [connection.mine(), connection.theirs()].map(u128::to_le_bytes);
-        let port = at.port().to_le_bytes();
-        let address = match at.ip() {
-            IpAddr::V4(address) => address.to_ipv6_mapped(),
-            IpAddr::V6(address) => address,
-        };
-        let parts = [
-            &self.salt,
-            &b"address_validation"[..],
-            &task.to_le_bytes(),
-            &numbers[0],
-            &numbers[1],
-            &address.octets(),
-            &port,
-        ];
-        u128::from_le_bytes(self.key.tag(&parts)) | 1
-    }
-
     /// This task, which has begun with the job, rejoins a peer with which it has had no contact.
     pub(super) fn begin_again(&mut self, task: Task, now: Nanos) {
-        let hello = self.first_hello(NO_EPOCH);
-        let Self { peers, parameters, .. } = self;
-        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
+        let hello = self.credentials.first_hello(NO_EPOCH);
+        let Some(peer) = self.table.get_mut(task) else { return };
         let Some(session) = &mut peer.session else { return };
-        session.begin_again(hello, parameters, now);
+        session.begin_again(hello, &self.parameters, now);
         peer.standing = Presence::Rejoining;
-    }
-
-    fn own_hello(&self, epoch: u64) -> Hello {
-        let process = (self.process.pid, self.process.started);
-        Hello { mine: 0, yours: 0, epoch, process, longest: self.longest, opening: self.opening }
     }
 
     /// Whether the peer has this incarnation now: the hello is the reply to a challenge, which is
     /// sent otherwise.
     fn is_proven(&mut self, task: Task, hello: &Hello, from: SocketAddr) -> bool {
         let Some(session) = self.peer(task).and_then(|peer| peer.session.as_ref()) else { return false };
-        let numbers = [hello.mine, session.connection.mine()].map(u128::to_le_bytes);
-        let made = self.key.tag(&[&self.salt, &task.to_le_bytes(), &numbers[0], &numbers[1]]);
-        let challenge = u128::from_le_bytes(made) | 1;
+        let challenge = self.credentials.challenge(task, hello.mine, session.connection.mine());
         if hello.yours != challenge {
-            let asked = Hello { mine: challenge, yours: hello.mine, ..self.own_hello(CHALLENGE) };
-            self.greetings.push((from, self.key.greet(self.me, task, &asked)));
+            let asked = Hello { mine: challenge, yours: hello.mine, ..self.credentials.hello(CHALLENGE) };
+            self.outlet.queue_greeting(from, self.credentials.greet(task, &asked));
         }
         hello.yours == challenge
     }
@@ -313,7 +270,7 @@ impl UdpTransport {
 
     /// The connection with a peer is made.
     pub(super) fn note_up(&mut self, task: Task) {
-        self.noted = true;
+        self.sleep.note(true);
         let hello = self.peer(task).and_then(|peer| peer.session.as_ref()?.connection.peer());
         if let Some((pid, started)) = hello.map(|hello| hello.process) {
             let process = Process { pid, started };
@@ -336,9 +293,8 @@ impl UdpTransport {
         // process, and neither has had contact with the other before.
         peer.unnamed = (session.epoch, theirs) != (NO_EPOCH, NO_EPOCH);
         if peer.unnamed {
-            self.back.push_back((task, theirs));
             // A packet that came in the same datagram waits, too.
-            self.ready.retain(|from| *from != task);
+            self.arrivals.note_back(task, theirs);
         }
     }
 }

@@ -16,9 +16,9 @@
 
 pub mod address;
 mod address_validation;
-mod alarms;
 mod close;
 mod contact;
+mod credentials;
 mod deaths;
 pub mod device;
 mod endpoint;
@@ -29,31 +29,35 @@ mod outgoing;
 mod peer;
 mod progress;
 pub mod reliable;
+mod schedule;
 pub mod seal;
 pub mod sockaddr;
 pub mod socket;
 mod wakeup;
 
-use super::{HEAD_MAX, Limits, MIN_BODY, Tally, Task};
+use super::{HEAD_MAX, Limits, MIN_BODY, Task};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::clock;
+#[cfg(test)]
 use crate::base::process::Process;
-use crate::base::random::random;
 use crate::error::{Error, Result};
 use crate::transport::directory::Directory;
 use crate::transport::poll_pause::PollPause;
 use crate::transport::sleeper::Sleeper;
 use crate::wire::datagram::{HEADER, MAP};
-use alarms::Alarms;
 use contact::Peer;
-use deaths::{Receipts, Watch};
+use credentials::Credentials;
+use deaths::Deaths;
 use device::Device;
-use outgoing::Batch;
-use reliable::{Arrived, Buffers, Nanos, Parameters};
-use seal::{ENVELOPE, GREETING, JobKey, Security};
-use std::collections::VecDeque;
+use endpoint::Arrivals;
+use outgoing::Outlet;
+use peer::Table;
+use reliable::{Buffers, Nanos, Parameters};
+use schedule::Schedule;
+use seal::{ENVELOPE, Security};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+use wakeup::Sleep;
 
 /// The longest packet: what the longest train of datagrams over Ethernet carries, which the kernel
 /// takes as one message. The same in all tasks.
@@ -107,75 +111,23 @@ pub struct Refusals {
     pub replayed: u64,
 }
 
-/// A packet that was handed out and not released.
-struct Out {
-    from: Task,
-    /// The number of this side of the connection.
-    connection: u128,
-    packet: Arrived,
-}
-
 /// One task's end of the network.
 pub struct UdpTransport {
-    me: Task,
-    key: JobKey,
-    /// Makes the numbers of challenges unpredictable.
-    salt: [u8; 16],
+    credentials: Credentials,
     /// Of connections with datagrams as long as this task takes them.
     parameters: Parameters,
-    /// The longest datagram that it takes.
-    longest: u16,
-    opening: u16,
-    patience: Option<Duration>,
-    /// How long its end waits for the receipts of those that watch it.
-    linger_for_notices: Duration,
     limits: Limits,
-    /// None while it receives, and after the end.
-    device: Option<Box<dyn Device>>,
-    batch: Batch,
+    outlet: Outlet,
     directory: Box<dyn Directory<SocketAddr>>,
-    peers: Vec<Option<Box<Peer>>>,
-    /// The peers with which there has been contact, in the order of that.
-    met: Vec<Task>,
+    table: Table,
     buffers: Buffers,
-    alarms: Alarms,
-    /// For each packet that has arrived its sender, in the order of arrival, but those of peers
-    /// that are held.
-    ready: VecDeque<Task>,
-    out: Option<Out>,
-    /// Peers that have rejoined and were not named yet.
-    back: VecDeque<(Task, u64)>,
-    /// Peers that are to look for packets.
-    kicks: Vec<Task>,
-    /// Peers from which something has arrived that was not acted upon.
-    touched: Vec<Task>,
-    /// Peers that may be owed an acknowledgement.
-    owed: Vec<Task>,
-    /// Greetings that are to be sent.
-    greetings: Vec<(SocketAddr, [u8; GREETING])>,
-    receipts: Receipts,
-    /// What former connections have counted.
-    past: Tally,
-    refusals: Refusals,
-    /// Something has happened since the task was last armed that a sleeper waits for.
-    noted: bool,
+    arrivals: Arrivals,
+    schedule: Schedule,
+    deaths: Deaths,
+    sleep: Sleep,
     rest: PollPause,
-    armed: bool,
     closed: bool,
-    /// When it is asked next which peers have died, and about which of those in `met` first.
-    next_look: Nanos,
-    looked_at: usize,
-    /// This process has taken the place of another one: the peers let it rejoin.
-    replaces: bool,
-    process: Process,
-    /// What the last number that was drawn has as its order.
-    last_order: u64,
-    /// By task: whether packets to it go by another transport. Empty: none does.
-    elsewhere: Box<[bool]>,
-    /// The watch of the tasks for each other.
-    watch: Option<Box<Watch>>,
     start: Instant,
-    sleeper: Sleeper,
 }
 
 impl UdpTransport {
@@ -191,20 +143,13 @@ impl UdpTransport {
         let sleeper = Sleeper::new().map_err(|reason| {
             Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("udp: no event descriptor: {reason}"))
         })?;
-        let longest = settings.datagram.clamp(SHORTEST, socket::LONGEST) as u16;
-        let parameters = parameters(settings, longest);
-        let content = parameters.unit + HEADER;
+        let credentials = Credentials::new(settings);
+        let parameters = parameters(settings, credentials.longest());
         let (unit, window) = (parameters.unit, usize::from(parameters.window));
         let max_body = LONGEST - HEAD_MAX;
         Ok(Self {
-            me: settings.me,
-            key: JobKey::new(&settings.secret, settings.security),
-            salt: random(),
+            credentials,
             parameters,
-            longest,
-            opening: settings.opening as u16,
-            patience: settings.patience,
-            linger_for_notices: close::LINGER_FOR_NOTICES,
             limits: Limits {
                 name: "udp",
                 keeps_time: true,
@@ -215,49 +160,30 @@ impl UdpTransport {
                 window,
                 receive_buffer: window * unit,
             },
-            device: Some(device),
-            batch: Batch::new(ENVELOPE + content),
+            outlet: Outlet::new(device, ENVELOPE + HEADER + unit),
             directory,
-            peers: std::iter::repeat_with(|| None).take(settings.tasks as usize).collect(),
-            met: Vec::new(),
+            table: Table::new(settings.tasks),
             buffers: Buffers::new(unit, LONGEST),
-            alarms: Alarms::default(),
-            ready: VecDeque::new(),
-            out: None,
-            back: VecDeque::new(),
-            kicks: Vec::new(),
-            touched: Vec::new(),
-            owed: Vec::new(),
-            greetings: Vec::new(),
-            receipts: Receipts::new(),
-            past: Tally::default(),
-            refusals: Refusals::default(),
-            noted: false,
+            arrivals: Arrivals::default(),
+            schedule: Schedule::default(),
+            deaths: Deaths::new(),
+            sleep: Sleep::new(sleeper),
             rest: PollPause::default(),
-            armed: false,
             closed: false,
-            next_look: 0,
-            looked_at: 0,
-            replaces: false,
-            process: Process::own(),
-            last_order: 0,
-            elsewhere: Box::default(),
-            watch: None,
             start: clock::now(),
-            sleeper,
         })
     }
 
     /// This process has taken the place of another one: packets to a peer find no room until the
     /// peer has let it rejoin.
     pub fn replaces_another(&mut self) {
-        self.replaces = true;
+        self.credentials.replace();
     }
 
     /// This end is that of another process than the one that runs it.
     #[cfg(test)]
     pub(crate) fn acts_as(&mut self, process: Process) {
-        self.process = process;
+        self.credentials.set_process(process);
     }
 
     /// Between some tasks of the job packets have bodies of at most `most` bytes.
@@ -267,7 +193,7 @@ impl UdpTransport {
 
     /// What has arrived and had no effect.
     pub fn refusals(&self) -> Refusals {
-        self.refusals
+        self.outlet.refused()
     }
 
     #[inline]
@@ -277,12 +203,12 @@ impl UdpTransport {
 
     #[inline]
     fn peer(&self, task: Task) -> Option<&Peer> {
-        self.peers.get(task as usize)?.as_deref()
+        self.table.get(task)
     }
 
     #[inline]
     fn peer_mut(&mut self, task: Task) -> Option<&mut Peer> {
-        self.peers.get_mut(task as usize)?.as_deref_mut()
+        self.table.get_mut(task)
     }
 }
 

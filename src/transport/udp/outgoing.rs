@@ -1,13 +1,15 @@
 //! Datagrams on their way out: they are sealed, and many of them are given to the
 //! device in one call.
 
+use super::Refusals;
 use super::contact::Session;
 use super::device::{Datagram, Device};
 use super::reliable::{Connection, Content, Nanos, Sending};
-use super::seal::Sealer;
+use super::seal::{ANNOUNCEMENT, GREETING, Sealer};
 use crate::wire::datagram::Hello;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 
 /// Memory for the datagrams of one call, in bytes: no train is longer.
 const ROOM: usize = 1 << 16;
@@ -18,8 +20,114 @@ const BATCH: usize = super::device::TRAIN;
 /// What probes are filled up with.
 static PADDING: [u8; ROOM] = [0; ROOM];
 
+/// The device, and what waits to be given to it.
+pub(super) struct Outlet {
+    /// None while it receives, and after the end.
+    device: Option<Box<dyn Device>>,
+    batch: Batch,
+    greetings: Vec<(SocketAddr, [u8; GREETING])>,
+    receipts: Vec<(SocketAddr, [u8; ANNOUNCEMENT])>,
+    refusals: Refusals,
+}
+
+impl Outlet {
+    /// For datagrams of up to `longest` bytes.
+    pub(super) fn new(device: Box<dyn Device>, longest: usize) -> Self {
+        let (batch, refusals) = (Batch::new(longest), Refusals::default());
+        Self { device: Some(device), batch, greetings: Vec::new(), receipts: Vec::new(), refusals }
+    }
+
+    /// Takes the device out, so that it receives; `None`: it does, or is closed.
+    pub(super) fn take_device(&mut self) -> Option<Box<dyn Device>> {
+        self.device.take()
+    }
+
+    /// The device has received.
+    pub(super) fn put_back(&mut self, device: Box<dyn Device>) {
+        self.device = Some(device);
+    }
+
+    /// Closes the device.
+    pub(super) fn close(&mut self) {
+        self.device = None;
+    }
+
+    /// Whether the device can send.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.device.is_some()
+    }
+
+    /// What is readable when something has arrived.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.device.as_deref().map(|device| device.event_fd())
+    }
+
+    /// Whether datagrams wait for room in the device.
+    #[inline]
+    pub(super) fn is_blocked(&self) -> bool {
+        self.batch.is_blocked()
+    }
+
+    /// How many datagrams wait for room in the device, and how many greetings to be sent.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        (self.batch.unsent.len(), self.greetings.len())
+    }
+
+    /// [`Batch::send`]; `None` while the device cannot send.
+    #[inline]
+    pub(super) fn send(
+        &mut self,
+        session: &mut Session,
+        to: Option<SocketAddr>,
+        now: Nanos,
+    ) -> Option<(Option<Hello>, Option<Nanos>)> {
+        Some(self.batch.send(&mut **self.device.as_mut()?, session, to, now))
+    }
+
+    /// Sends a datagram, if the device has room: what gets none is sent again.
+    pub(super) fn send_now(&mut self, to: SocketAddr, datagram: &[u8]) {
+        if let Some(device) = &mut self.device {
+            self.batch.send_now(&mut **device, to, datagram);
+        }
+    }
+
+    /// A greeting is to be sent.
+    pub(super) fn queue_greeting(&mut self, to: SocketAddr, greeting: [u8; GREETING]) {
+        self.greetings.push((to, greeting));
+    }
+
+    /// A receipt is to be sent.
+    pub(super) fn queue_receipt(&mut self, to: SocketAddr, receipt: [u8; ANNOUNCEMENT]) {
+        self.receipts.push((to, receipt));
+    }
+
+    /// Sends what waits.
+    pub(super) fn send_waiting(&mut self) {
+        let Some(device) = &mut self.device else { return };
+        self.batch.send_unsent(&mut **device);
+        for (to, greeting) in self.greetings.drain(..) {
+            self.batch.send_now(&mut **device, to, &greeting);
+        }
+        for (to, receipt) in self.receipts.drain(..) {
+            self.batch.send_now(&mut **device, to, &receipt);
+        }
+    }
+
+    /// What has arrived and had no effect.
+    pub(super) fn refusals(&mut self) -> &mut Refusals {
+        &mut self.refusals
+    }
+
+    /// How much that was.
+    pub(super) fn refused(&self) -> Refusals {
+        self.refusals
+    }
+}
+
 /// The datagrams of one call.
-pub(super) struct Batch {
+struct Batch {
     /// They, one after another.
     sealed: Box<[u8]>,
     /// The longest datagram, in bytes.
@@ -31,27 +139,21 @@ pub(super) struct Batch {
 
 impl Batch {
     /// For datagrams of up to `longest` bytes.
-    pub(super) fn new(longest: usize) -> Self {
+    fn new(longest: usize) -> Self {
         let room = ROOM.min(BATCH * longest).max(longest);
         Self { sealed: vec![0; room].into_boxed_slice(), longest, unsent: VecDeque::new() }
     }
 
     /// Whether datagrams wait for room in the device.
-    pub(super) fn is_blocked(&self) -> bool {
+    fn is_blocked(&self) -> bool {
         !self.unsent.is_empty()
-    }
-
-    /// Datagrams that wait for room in the device.
-    #[cfg(test)]
-    pub(super) fn waiting(&self) -> usize {
-        self.unsent.len()
     }
 
     /// Sends what the session has to send now to where the peer is, until the device has no room.
     /// Returns a hello, which is not sealed with the session's keys and goes elsewhere, and when
     /// there is something to send next.
     #[inline]
-    pub(super) fn send(
+    fn send(
         &mut self,
         device: &mut dyn Device,
         session: &mut Session,
@@ -172,14 +274,14 @@ impl Batch {
     }
 
     /// Sends a hello, if the device has room: a side that gets none sends its own again.
-    pub(super) fn send_now(&mut self, device: &mut dyn Device, to: SocketAddr, hello: &[u8]) {
+    fn send_now(&mut self, device: &mut dyn Device, to: SocketAddr, hello: &[u8]) {
         if !self.is_blocked() {
             device.send(&[Datagram { to, bytes: hello }]);
         }
     }
 
     /// Sends what had no room in the device.
-    pub(super) fn send_unsent(&mut self, device: &mut dyn Device) {
+    fn send_unsent(&mut self, device: &mut dyn Device) {
         while let Some((to, bytes, in_parts)) = self.unsent.front() {
             if !send_one(device, Datagram { to: *to, bytes }, *in_parts) {
                 return;

@@ -5,7 +5,75 @@ use super::contact::Peer;
 use super::{UdpTransport, contact::Session};
 use crate::error::Result;
 use crate::transport::presence::Presence;
-use crate::transport::{ConnectionView, PeerStanding, PeerState, Peers, Task, View, Withdrawal};
+use crate::transport::{ConnectionView, PeerStanding, PeerState, Peers, Tally, Task, View, Withdrawal};
+
+/// The peers, by task.
+pub(super) struct Table {
+    peers: Vec<Option<Box<Peer>>>,
+    /// Those with which there has been contact, in the order of that.
+    met: Vec<Task>,
+    /// What former connections have counted.
+    past: Tally,
+}
+
+impl Table {
+    pub(super) fn new(tasks: u32) -> Self {
+        let peers = std::iter::repeat_with(|| None).take(tasks as usize).collect();
+        Self { peers, met: Vec::new(), past: Tally::default() }
+    }
+
+    /// Whether the job has this task.
+    #[inline]
+    pub(super) fn has(&self, task: Task) -> bool {
+        (task as usize) < self.peers.len()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, task: Task) -> Option<&Peer> {
+        self.peers.get(task as usize)?.as_deref()
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, task: Task) -> Option<&mut Peer> {
+        self.peers.get_mut(task as usize)?.as_deref_mut()
+    }
+
+    /// First contact with a peer.
+    pub(super) fn add(&mut self, task: Task, peer: Peer) -> &mut Peer {
+        self.met.push(task);
+        self.peers[task as usize].insert(Box::new(peer))
+    }
+
+    /// The peers with which there has been contact, in the order of that.
+    pub(super) fn met(&self) -> &[Task] {
+        &self.met
+    }
+
+    /// There has been no contact with any.
+    #[cfg(test)]
+    pub(super) fn clear(&mut self) {
+        self.peers.fill_with(|| None);
+        self.met.clear();
+    }
+
+    /// The connections.
+    pub(super) fn sessions_mut(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.peers.iter_mut().flatten().filter_map(|peer| peer.session.as_mut())
+    }
+
+    /// A connection has ended that has counted this.
+    fn note_past(&mut self, tally: Tally) {
+        self.past += tally;
+    }
+
+    /// What all connections have counted.
+    pub(super) fn tally(&self) -> Tally {
+        let mut sum = self.past;
+        let sessions = self.met.iter().filter_map(|&task| self.get(task)?.session.as_ref());
+        sessions.for_each(|session| sum += session.tally());
+        sum
+    }
+}
 
 impl Peers for UdpTransport {
     fn standing(&self, task: Task) -> PeerStanding {
@@ -60,7 +128,7 @@ impl Peers for UdpTransport {
     }
 
     fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
-        if task == self.me {
+        if task == self.credentials.me() {
             return Ok(());
         }
         self.part(task);
@@ -77,22 +145,18 @@ impl Peers for UdpTransport {
 impl UdpTransport {
     /// Cuts the connection with the peer, which may not rejoin.
     pub(super) fn part(&mut self, task: Task) {
-        if task == self.me {
+        if task == self.credentials.me() {
             return;
         }
-        self.back.retain(|(back, _)| *back != task);
-        self.ready.retain(|from| *from != task);
-        let peer = match &mut self.peers[task as usize] {
-            Some(peer) => peer,
-            none => {
-                self.met.push(task);
-                none.insert(Box::new(Peer::new(Presence::Parted, None)))
-            }
-        };
-        if let Some(mut session) = peer.session.take() {
-            self.past += session.tally();
+        self.arrivals.forget(task);
+        if self.peer(task).is_none() {
+            self.table.add(task, Peer::new(Presence::Parted, None));
+        }
+        if let Some(mut session) = self.peer_mut(task).and_then(|peer| peer.session.take()) {
+            self.table.note_past(session.tally());
             session.connection.abandon(&mut self.buffers);
         }
+        let Some(peer) = self.peer_mut(task) else { return };
         peer.standing = Presence::Parted;
         (peer.address_validation, peer.heard_at) = (AddressValidation::default(), None);
         (peer.held, peer.unnamed, peer.no_room) = (false, false, false);

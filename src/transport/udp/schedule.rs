@@ -1,16 +1,67 @@
-//! When which peer is to be served. To find the next one does not depend on how many
+//! Which peer is to be served, and when. To find the next one does not depend on how many
 //! peers there are.
 
+use super::contact::Peer;
 use super::reliable::Nanos;
 use crate::transport::Task;
 use std::collections::BTreeSet;
 
-/// Moments, with the peers that are to be served then: at most one for each. The peer notes its own
-/// ([`super::contact::Peer::alarm`]).
+/// Which peers are to be served.
 #[derive(Default)]
-pub(super) struct Alarms(BTreeSet<(Nanos, Task)>);
+pub(super) struct Schedule {
+    /// Moments, with the peers that are to be served then: at most one for each. The peer notes its
+    /// own ([`Peer::alarm`]).
+    alarms: BTreeSet<(Nanos, Task)>,
+    /// Peers that are to look for packets.
+    kicks: Vec<Task>,
+    /// Peers from which something has arrived that was not acted upon.
+    touched: Vec<Task>,
+    /// Peers that may be owed an acknowledgement.
+    owed: Vec<Task>,
+}
 
-impl Alarms {
+impl Schedule {
+    /// Serves a peer before anything else is waited for.
+    pub(super) fn touch(&mut self, task: Task, peer: &mut Peer) {
+        if !std::mem::replace(&mut peer.touched, true) {
+            self.touched.push(task);
+        }
+    }
+
+    /// Takes out such a peer.
+    pub(super) fn next_touched(&mut self) -> Option<Task> {
+        self.touched.pop()
+    }
+
+    /// The peer may be owed an acknowledgement.
+    pub(super) fn owe(&mut self, task: Task, peer: &mut Peer) {
+        if !std::mem::replace(&mut peer.owed, true) {
+            self.owed.push(task);
+        }
+    }
+
+    /// Takes out such a peer.
+    pub(super) fn next_owed(&mut self) -> Option<Task> {
+        self.owed.pop()
+    }
+
+    /// The peer is to look for packets.
+    pub(super) fn kick(&mut self, task: Task) {
+        if !self.kicks.contains(&task) {
+            self.kicks.push(task);
+        }
+    }
+
+    /// Takes out those peers.
+    pub(super) fn take_kicks(&mut self) -> Vec<Task> {
+        std::mem::take(&mut self.kicks)
+    }
+
+    /// Whether a peer is to be served at once.
+    pub(super) fn is_pressing(&self) -> bool {
+        !self.kicks.is_empty() || !self.touched.is_empty()
+    }
+
     /// Lets a peer be served at a moment, or not any more. A moment that is later than the one in
     /// `alarm` changes nothing: it is entered when that one has come, so that a timer that is put
     /// off by each message costs nothing.
@@ -20,17 +71,17 @@ impl Alarms {
             return;
         }
         if let Some(before) = alarm.take() {
-            self.0.remove(&(before, peer));
+            self.alarms.remove(&(before, peer));
         }
         if let Some(at) = at {
             *alarm = Some(at);
-            self.0.insert((at, peer));
+            self.alarms.insert((at, peer));
         }
     }
 
     /// The next moment.
     pub(super) fn next(&self) -> Option<Nanos> {
-        self.0.first().map(|(at, _)| *at)
+        self.alarms.first().map(|(at, _)| *at)
     }
 
     /// Takes out the next peer whose moment has come. Its alarm is none then.
@@ -39,7 +90,7 @@ impl Alarms {
         if self.next()? > now {
             return None;
         }
-        self.0.pop_first().map(|(_, peer)| peer)
+        self.alarms.pop_first().map(|(_, peer)| peer)
     }
 }
 
@@ -49,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_peer_is_due_once_at_its_earliest_moment() {
-        let (mut alarms, mut one, mut other) = (Alarms::default(), None, None);
+        let (mut alarms, mut one, mut other) = (Schedule::default(), None, None);
         alarms.set(&mut one, 1, Some(50));
         alarms.set(&mut one, 1, Some(70));
         alarms.set(&mut other, 2, Some(40));

@@ -109,7 +109,7 @@ fn a_peer_that_is_known_by_a_useless_hello_is_greeted() {
     serve_until(&mut ends, "a connection", |ends| {
         ends.iter()
             .zip([1, 0])
-            .all(|(end, peer)| end.met.contains(&peer) && end.standing(peer).absence.is_none())
+            .all(|(end, peer)| end.table.met().contains(&peer) && end.standing(peer).absence.is_none())
     });
 }
 
@@ -274,11 +274,10 @@ fn a_death_before_a_task_rejoins_is_no_news() {
     );
     end.part(1);
     // A process that has taken the place of another one awaits those that began with the job.
-    end.peers[1] = None;
-    end.met.clear();
+    end.table.clear();
     end.replaces_another();
     end.want(Want::Connection(1));
-    end.next_look = 0;
+    end.deaths.look_now();
     end.look_for_deaths();
     assert_eq!(end.standing(1).state, PeerState::Dead);
 }
@@ -310,7 +309,7 @@ fn replies_to_hellos_do_not_pile_up() {
     for _ in 0..1_000 {
         inject(&mut ends[0], &recorded(1, 0, &asked));
     }
-    assert!(ends[0].batch.waiting() < 100, "{} datagrams wait", ends[0].batch.waiting());
+    assert!(ends[0].outlet.waiting().0 < 100, "{} datagrams wait", ends[0].outlet.waiting().0);
 }
 
 /// The engine asks for such peers when it has slept.

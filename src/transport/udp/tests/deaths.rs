@@ -54,7 +54,7 @@ fn two_hosts(seed: u64) -> (Vec<UdpTransport>, Living) {
         let mut processes = vec![Process::own(); 4];
         processes[1] = one.process();
         if me == 1 {
-            end.process = one.process();
+            end.acts_as(one.process());
         }
         end.watch_others(vec![0, 0, 1, 1], processes);
     }
@@ -74,7 +74,7 @@ fn a_death_is_known_to_the_tasks_of_every_host() {
         serve_until(&mut ends, "contact", |ends| ends[2].standing(1).absence.is_none());
         one.end();
         let mut dead = ends.remove(1);
-        dead.device = None;
+        dead.outlet.close();
         serve_until(&mut ends, "the news", |ends| ends.iter().all(|end| knows(end, 1)));
         assert_eq!(
             ends[1].standing(1).absence.as_deref(),
@@ -94,7 +94,7 @@ fn the_end_of_a_process_that_has_ended_lapi_is_no_death() {
         (0..20).for_each(|_| ends.iter_mut().for_each(|end| end.serve()));
         let mut leaving = ends.remove(1);
         // This process may pause for as long as a task waits for receipts.
-        leaving.linger_for_notices = test_deadline();
+        leaving.deaths.set_linger(test_deadline());
         let closing = std::thread::spawn(move || leaving.close());
         let deadline = Instant::now() + test_deadline();
         while !closing.is_finished() {
@@ -119,7 +119,7 @@ fn a_process_that_replaces_another_awaits_the_successor_of_a_dead_task() {
     ends[2].replaces_another();
     one.end();
     let mut dead = ends.remove(1);
-    dead.device = None;
+    dead.outlet.close();
     serve_until(&mut ends, "the news", |ends| knows(&ends[2], 1));
     let soon = Instant::now() + Duration::from_millis(500);
     while Instant::now() < soon {
@@ -158,10 +158,10 @@ fn a_death_is_reported_before_another_process_takes_the_place() {
     let listed = Listed(Arc::new(addresses));
     ends[0].directory = Box::new(Cards { listed, one: one.clone() });
     ends[0].watch_others(vec![0, 1], vec![Process::own(), former.process()]);
-    ends[1].process = former.process();
+    ends[1].acts_as(former.process());
     ends[1].want(Want::Connection(0));
     serve_until(&mut ends, "contact", |ends| {
-        ends[0].standing(1).absence.is_none() && ends[0].met.contains(&1)
+        ends[0].standing(1).absence.is_none() && ends[0].table.met().contains(&1)
     });
     former.end();
     // The successor may greet before its card is seen.
@@ -201,7 +201,7 @@ fn a_process_that_is_not_known_yet_ends_lapi() {
         );
         let now = end.now();
         end.note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &mut datagram);
-        let ring = &end.watch.as_ref().expect("a watch").shared.ring;
+        let ring = &end.deaths.watch().shared.ring;
         assert_eq!((ring.life(1), ring.is_living(1)), (present.life(), !closed));
     }
 }
@@ -238,7 +238,7 @@ fn the_receipt_of_a_former_process_is_not_that_of_its_successor() {
     let (mut ends, mut one) = two_hosts(3);
     one.end();
     let news = |end: &UdpTransport| {
-        let watch = end.watch.as_ref().expect("it watches");
+        let watch = end.deaths.watch();
         watch.outgoing.iter().find(|(_, notice)| notice.task == 1 && notice.content != Content::Watches)
     };
     serve_until(&mut ends[..1], "a notice", |ends| news(&ends[0]).is_some());

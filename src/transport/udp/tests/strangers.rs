@@ -185,7 +185,7 @@ fn nothing_is_diverted_to_those_who_send_it_again() {
         exchange(seed, &mut ends, 100);
         assert_eq!(network.lock().expect("unpoisoned").diverted, 0, "seed {seed}");
         assert_eq!(used(&ends), [1, 0].map(|peer| Some(of_task(peer))), "seed {seed}");
-        assert!(ends.iter().all(|end| end.greetings.len() < 10), "seed {seed}: questions pile up");
+        assert!(ends.iter().all(|end| end.outlet.waiting().1 < 10), "seed {seed}: questions pile up");
     }
 }
 
@@ -222,7 +222,7 @@ fn a_peer_that_is_not_where_it_is_listed_is_found_among_strangers() {
         let theirs = ends[0].peer(1).and_then(|peer| peer.session.as_ref()).expect("a session");
         let (mine, yours) = (theirs.connection.theirs(), 5);
         let guessed = Hello { mine, yours, epoch: VALIDATION, process: (1, 1), longest: 0, opening: 0 };
-        let reply = ends[1].key.greet(1, 0, &guessed);
+        let reply = ends[1].credentials.greet(0, &guessed);
         network.lock().expect("unpoisoned").arrive(of_stranger(1), of_task(0), &reply);
         let replies: Vec<_> = {
             let network = network.lock().expect("unpoisoned");
