@@ -3,9 +3,8 @@
 use super::contact::Peer;
 use super::ofi::{Device, Errno};
 use super::own::Wants;
-use super::posting::Posted;
+use super::posting::{Posted, SENDS};
 use super::remote::Accesses;
-use super::send::SENDS;
 use super::{FabricTransport, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
 use crate::transport::presence::Presence;
@@ -61,7 +60,8 @@ impl Endpoint for FabricTransport {
             }
         }
         // SAFETY: the caller's promise.
-        let Some((slot, ticket)) = (unsafe { self.posting.make(task, &frame, packet, len) }) else {
+        let Some((slot, ticket)) = (unsafe { self.posting.make(&self.device, task, &frame, packet, len) })
+        else {
             return SendOutcome::NoRoom;
         };
         self.post_or_queue(task, slot).unwrap_or(ticket.map_or(SendOutcome::Sent, SendOutcome::Taken))

@@ -1,7 +1,7 @@
 //! Tasks on several machines, by the reliable-datagram endpoints of libfabric.
 //!
 //! A task has one endpoint ([`ofi::Device`]), chosen by [`provider`]. It sends packets from buffers
-//! ([`send`]) or from the program's memory, and receives them into buffers for many messages
+//! ([`posting`]) or from the program's memory, and receives them into buffers for many messages
 //! ([`receive`]). Credits bound what is on its way to a peer: the receiver returns one for each
 //! packet that is released.
 //!
@@ -26,7 +26,6 @@ mod provider;
 mod rail;
 mod receive;
 mod remote;
-mod send;
 mod single;
 mod wakeup;
 mod workarounds;
@@ -44,10 +43,10 @@ use contact::Peer;
 use control::ControlKey;
 use deaths::Watch;
 use ofi::{Device, Errno, Info};
-use posting::Posting;
+use posting::{Posting, SENDS};
 use receive::{BUFFERS, Receiving};
 use remote::{Accesses, CHUNKS};
-use send::SENDS;
+
 use single::SINGLES;
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -31,7 +31,7 @@ impl FabricTransport {
         if let Ok(region) = self.device.register_all(key) {
             let key = Key { key, offset: 0 };
             peer.own_key = Some(key);
-            self.accesses.registrations.insert((task, key, region));
+            self.accesses.note_registration(task, key, region);
         }
     }
 

@@ -190,7 +190,7 @@ impl FabricTransport {
             }
             return;
         }
-        let Some(send) = self.posting.fail(slot) else { return };
+        let Some(send) = self.posting.remove(slot) else { return };
         // One that was sent before they parted says nothing about the peer.
         if let Some(peer) = self.peer_mut(send.peer).filter(|peer| peer.is_up()) {
             peer.broken = true;
@@ -221,7 +221,7 @@ impl FabricTransport {
             let wanted = |peer: &&Peer| peer.is_up() || peer.standing == Presence::Rejoining;
             let address = self.peer(task).filter(wanted).and_then(|peer| peer.address);
             if address.is_none() {
-                self.posting.give_up(slot);
+                self.posting.remove(slot);
                 continue;
             }
             match self.posting.post(&self.device, address, slot) {

@@ -4,9 +4,10 @@
 use super::FabricTransport;
 use super::contact::Peer;
 use super::ofi::{Device, Errno, Region, Slot};
-use super::single::Singles;
+use super::single::{self, Singles};
 use crate::transport::{
-    Access, AccessId, Copy, Exposure, Key, Piece, Reach, RemoteAccess, Report, Started, Task, Transfer,
+    Access, AccessId, COPIED_MAX, Copy, Exposure, Key, Piece, Reach, RemoteAccess, Report, Started, Task,
+    Transfer,
 };
 use rustix::io::Errno as System;
 use std::collections::{BTreeSet, VecDeque};
@@ -27,10 +28,10 @@ pub(super) struct Accesses {
     owners: [u64; CHUNKS],
     running: VecDeque<Running>,
     done: VecDeque<(Task, AccessId, io::Result<()>)>,
-    pub(super) singles: Singles,
+    singles: Singles,
     /// By peer and key: a message of many parts has as many registrations, and each of them is
     /// withdrawn on its own.
-    pub(super) registrations: BTreeSet<(Task, Key, Region)>,
+    registrations: BTreeSet<(Task, Key, Region)>,
     next: u64,
 }
 
@@ -88,6 +89,17 @@ impl Accesses {
     /// Whether this is the slot of a chunk, or of a single write.
     pub(super) fn has(&self, slot: Slot) -> bool {
         (self.first..self.first + CHUNKS).contains(&slot) || self.singles.has(slot)
+    }
+
+    /// The peer may access this memory by its key.
+    pub(super) fn note_registration(&mut self, peer: Task, key: Key, region: Region) {
+        self.registrations.insert((peer, key, region));
+    }
+
+    /// How many single writes were not reported.
+    #[cfg(test)]
+    pub(super) fn unreported(&self) -> usize {
+        self.singles.unreported()
     }
 
     /// The next access or single write that is over.
@@ -229,7 +241,7 @@ impl RemoteAccess for FabricTransport {
             0_u64.wrapping_sub(memory.ptr.addr() as u64)
         };
         let key = Key { key: self.device.key(region), offset };
-        self.accesses.registrations.insert((peer, key, region));
+        self.accesses.note_registration(peer, key, region);
         Ok(key)
     }
 
@@ -362,6 +374,53 @@ impl FabricTransport {
             }
         }
         self.accesses.report(&mut self.device);
+    }
+
+    /// Starts a write, of data that is copied if `copied`: whether it was started.
+    ///
+    /// # Safety
+    /// The conditions of [`crate::transport::RemoteAccess::access`] hold.
+    #[inline]
+    pub(super) unsafe fn start_single(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
+        if copy.len > if copied { COPIED_MAX } else { single::LONGEST } || self.closed {
+            return false;
+        }
+        let Some(key) = self.key_of_all(peer) else { return false };
+        let Some(address) = self.peer(peer).and_then(|peer| peer.address) else { return false };
+        let begun = self.accesses.singles.begin(peer, cookie, copy, copied);
+        let Some((slot, local)) = begun else { return false };
+        if copied {
+            // SAFETY: the caller's promise; the slot has room for the data.
+            unsafe { local.copy_from_nonoverlapping(copy.local, copy.len) };
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { Piece { ptr: copy.local, len: copy.len }.touch() };
+        }
+        let there = (key.target(copy.remote), key.key);
+        // SAFETY: the caller's promise, or memory of the slot, which is free and used for nothing
+        // else until the operation has ended.
+        let started =
+            unsafe { self.device.access(Access::Write, (local, copy.len), None, address, there, slot) };
+        if let Err(errno) = started {
+            self.accesses.singles.take_back(slot);
+            if errno.is_again() {
+                self.notify();
+            } else {
+                self.note_refusal(peer);
+            }
+            return false;
+        }
+        self.rest.note_access();
+        self.notify();
+        true
+    }
+
+    /// The peer's memory is not accessed by its key any more in this connection.
+    #[cold]
+    pub(super) fn note_refusal(&mut self, peer: Task) {
+        if let Some(peer) = self.peer_mut(peer) {
+            peer.has_refused = true;
+        }
     }
 }
 

@@ -1,9 +1,8 @@
 //! Writes by the key of all memory of a peer: each is one operation of the provider, and
 //! takes no memory.
 
-use super::FabricTransport;
 use super::ofi::Slot;
-use crate::transport::{Access, COPIED_MAX, Copy, EndedWrite, Piece, Task};
+use crate::transport::{COPIED_MAX, Copy, EndedWrite, Task};
 use rustix::io::Errno as System;
 use std::collections::VecDeque;
 use std::io;
@@ -14,7 +13,7 @@ pub(super) const SINGLES: usize = 64;
 
 /// The longest write, in bytes: from 1 MiB on packets, which several processors carry at a time,
 /// are faster than one write.
-const LONGEST: usize = 1 << 19;
+pub(super) const LONGEST: usize = 1 << 19;
 
 /// The writes that are under way, and those that have ended.
 pub(super) struct Singles {
@@ -91,7 +90,13 @@ impl Singles {
 
     /// The slot of another write, if one is free, and where its data is to be.
     #[inline]
-    fn begin(&mut self, peer: Task, cookie: u64, copy: Copy, copied: bool) -> Option<(Slot, *mut u8)> {
+    pub(super) fn begin(
+        &mut self,
+        peer: Task,
+        cookie: u64,
+        copy: Copy,
+        copied: bool,
+    ) -> Option<(Slot, *mut u8)> {
         let at = usize::from(self.free.pop()?);
         self.list[at] = Single { state: State::UnderWay, peer, cookie, copy, copied };
         Some((self.first + at, if copied { self.copied[at].as_mut_ptr() } else { copy.local }))
@@ -99,7 +104,7 @@ impl Singles {
 
     /// Takes back an access that was not started.
     #[cold]
-    fn take_back(&mut self, slot: Slot) {
+    pub(super) fn take_back(&mut self, slot: Slot) {
         let at = slot - self.first;
         self.list[at].state = State::Free;
         self.free.push(at as u16);
@@ -170,54 +175,5 @@ impl Singles {
     /// Nothing is reported any more.
     pub(super) fn clear(&mut self) {
         self.ended.clear();
-    }
-}
-
-impl FabricTransport {
-    /// Starts a write, of data that is copied if `copied`: whether it was started.
-    ///
-    /// # Safety
-    /// The conditions of [`crate::transport::RemoteAccess::access`] hold.
-    #[inline]
-    pub(super) unsafe fn start_single(&mut self, peer: Task, copy: Copy, cookie: u64, copied: bool) -> bool {
-        if copy.len > if copied { COPIED_MAX } else { LONGEST } || self.closed {
-            return false;
-        }
-        let Some(key) = self.key_of_all(peer) else { return false };
-        let Some(address) = self.peer(peer).and_then(|peer| peer.address) else { return false };
-        let begun = self.accesses.singles.begin(peer, cookie, copy, copied);
-        let Some((slot, local)) = begun else { return false };
-        if copied {
-            // SAFETY: the caller's promise; the slot has room for the data.
-            unsafe { local.copy_from_nonoverlapping(copy.local, copy.len) };
-        } else {
-            // SAFETY: the caller's promise.
-            unsafe { Piece { ptr: copy.local, len: copy.len }.touch() };
-        }
-        let there = (key.target(copy.remote), key.key);
-        // SAFETY: the caller's promise, or memory of the slot, which is free and used for nothing
-        // else until the operation has ended.
-        let started =
-            unsafe { self.device.access(Access::Write, (local, copy.len), None, address, there, slot) };
-        if let Err(errno) = started {
-            self.accesses.singles.take_back(slot);
-            if errno.is_again() {
-                self.notify();
-            } else {
-                self.note_refusal(peer);
-            }
-            return false;
-        }
-        self.rest.note_access();
-        self.notify();
-        true
-    }
-
-    /// The peer's memory is not accessed by its key any more in this connection.
-    #[cold]
-    pub(super) fn note_refusal(&mut self, peer: Task) {
-        if let Some(peer) = self.peer_mut(peer) {
-            peer.has_refused = true;
-        }
     }
 }

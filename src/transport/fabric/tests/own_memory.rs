@@ -183,7 +183,7 @@ fn writes_are_reported_once() {
             // The endpoint has less room for datagrams.
             let all = under_way.len();
             assert!(all == SINGLES || provider.starts_with("udp") && all > 0, "{provider}, {len}: {all}");
-            assert_eq!(ends[0].accesses.singles.unreported(), all);
+            assert_eq!(ends[0].accesses.unreported(), all);
             let mut reported = Vec::new();
             await_that(&mut ends, "all are reported", |ends| {
                 reported.extend(std::iter::from_fn(|| ends[0].written()));
@@ -194,7 +194,7 @@ fn writes_are_reported_once() {
                 assert!(ended.outcome.is_ok() && ended.copy.len == len);
                 assert!(here[place(ended.cookie)] == there[place(ended.cookie)], "{provider}, {len}");
             }
-            assert_eq!(ends[0].accesses.singles.unreported(), 0);
+            assert_eq!(ends[0].accesses.unreported(), 0);
         }
     }
 }
@@ -222,7 +222,7 @@ fn writes_that_were_given_up_are_not_awaited_again() {
         assert!(matches!(started, Ok(Started::Pending(_))));
         // Only this end runs.
         ends[0].part(1);
-        assert_eq!(ends[0].accesses.singles.unreported(), 0);
+        assert_eq!(ends[0].accesses.unreported(), 0);
         assert_eq!(ends[0].accesses.of(1), [], "they are not awaited again");
         (0..2000).for_each(|_| ends.iter_mut().for_each(|end| end.serve()));
         assert!(ends[0].written().is_none());
@@ -303,7 +303,7 @@ fn single_copies_end_with_the_connection() {
         if recalls {
             ends[0].part(1);
             (0..1000).for_each(|_| ends.iter_mut().for_each(|end| end.serve()));
-            assert!(ends[0].written().is_none() && ends[0].accesses.singles.unreported() == 0);
+            assert!(ends[0].written().is_none() && ends[0].accesses.unreported() == 0);
         } else {
             let mut ended = None;
             await_that(&mut ends, "it is reported", |ends| {
