@@ -9,7 +9,7 @@ use crate::engine::context::counter;
 use crate::engine::context::counter_status::Watched;
 use crate::engine::context::direct_copies::DirectCopies;
 use crate::engine::context::holds::Holds;
-use crate::engine::context::incoming::{Dropped, Offers, SelfMessage, Then};
+use crate::engine::context::incoming::{Kept, SelfMessage, Then};
 use crate::engine::context::membership::Membership;
 use crate::engine::context::one_sided::OneSided;
 use crate::engine::context::rdma::Rdma;
@@ -30,27 +30,27 @@ use std::time::Duration;
 /// What the lock guards.
 pub struct Core {
     /// See [`Options`].
-    pub options: Options,
+    pub(in crate::engine) options: Options,
     /// The transport to other tasks.
-    pub transport: Box<dyn Transport>,
+    pub(in crate::engine) transport: Box<dyn Transport>,
     /// Messages on their way out.
-    pub outbox: Outbox,
+    pub(in crate::engine) outbox: Outbox,
     /// Messages on their way in.
-    pub inbox: Inbox<Then>,
+    pub(in crate::engine) inbox: Inbox<Then>,
     /// Operations that wait for a reply.
-    pub ops: Ops,
+    pub(in crate::engine) ops: Ops,
     /// The peers that report packets through their doors, while such reports are awaited.
-    pub reporting: TaskSet,
+    pub(in crate::engine) reporting: TaskSet,
     /// Barrier and exchange.
-    pub collectives: Collectives,
+    pub(in crate::engine) collectives: Collectives,
     /// The result of the last collective operation, when it is complete.
     collected: Option<std::result::Result<Vec<u64>, Failure>>,
     /// Whether a thread is in a collective operation.
     collective_turn: bool,
     /// Copies across address spaces.
-    pub copies: DirectCopies,
+    pub(in crate::engine) copies: DirectCopies,
     /// Puts that this task makes alone.
-    pub one_sided: OneSided,
+    pub(in crate::engine) one_sided: OneSided,
     /// Packets may wait in the transport for others: see [`Core::flush`].
     held: bool,
     /// The transport has deadlines: see [`crate::transport::Endpoint::due`].
@@ -58,40 +58,35 @@ pub struct Core {
     /// Messages to oneself that a handler has sent.
     to_self: VecDeque<SelfMessage>,
     /// Messages that a header handler has refused for now.
-    pub dropped: VecDeque<Dropped>,
-    /// When those are offered again.
-    pub offers: Offers,
+    pub(in crate::engine) kept: Kept,
     /// The peers from which no packets are taken because of what their messages make
     /// this task keep.
-    pub holds: Holds,
+    pub(in crate::engine) holds: Holds,
     /// There may be messages that are kept, or holds: see [`Core::has_deferred`].
-    pub deferred: bool,
+    deferred: bool,
     /// Send operations that are done, to be reported.
-    pub finished: Vec<SendDone>,
+    pub(in crate::engine) finished: Vec<SendDone>,
     /// Functions registered by LAPI_Addr_set.
-    pub addresses: Addresses,
+    pub(super) addresses: Addresses,
     /// Completions that LAPI_Msgpoll has not reported yet.
-    pub unreported: lapi_msg_state_t,
+    pub(in crate::engine) unreported: lapi_msg_state_t,
     /// See [`Life`].
     life: Life,
     /// A failure of bulk transfer was reported.
-    pub bulk_failure_reported: bool,
-    /// Threads that have released the lock in the middle of a call and will use the core again; a
-    /// thread may be listed several times.
-    pub inside: Vec<usize>,
+    bulk_failure_reported: bool,
     /// Which threads wait, and how.
-    pub waiters: Waiters,
+    pub(in crate::engine) waiters: Waiters,
     /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
-    pub ddm: DdmSlot,
+    pub(super) ddm: DdmSlot,
     /// What is known of each peer.
-    pub membership: Membership,
+    pub(in crate::engine) membership: Membership,
     /// Counters with a list of tasks, completions after which a handler is called, and the threads
     /// that wait for counters without polling.
-    pub watched: Watched,
+    pub(in crate::engine) watched: Watched,
     /// What the program has registered and holds for RDMA transfers.
-    pub rdma: Rdma,
+    pub(super) rdma: Rdma,
     /// The statistics.
-    pub stats: Stats,
+    pub(in crate::engine) stats: Stats,
 }
 
 /// How far a context is on the way to its end.
@@ -167,8 +162,7 @@ impl Core {
             held: false,
             keeps_time,
             to_self: VecDeque::new(),
-            dropped: VecDeque::new(),
-            offers: Offers::default(),
+            kept: Kept::default(),
             holds: Holds::default(),
             deferred: false,
             finished: Vec::with_capacity(64),
@@ -176,7 +170,6 @@ impl Core {
             unreported: 0,
             life: Life::Open,
             bulk_failure_reported: false,
-            inside: Vec::with_capacity(8),
             waiters: Waiters::default(),
             ddm: DdmSlot::new(),
             membership: Membership::new(tasks, options.replaces),
@@ -367,16 +360,19 @@ impl Core {
         self.deferred
     }
 
-    /// Forgets the messages of a peer that header handlers have refused.
-    pub fn forget_dropped(&mut self, peer: Task) {
-        let peers = &mut self.membership;
-        self.dropped.retain(|dropped| {
-            let stays = dropped.message.src != peer;
-            if !stays {
-                peers.unkeep(peer, dropped.bytes());
-            }
-            stays
-        });
+    /// There is work that no packet announces.
+    pub fn defer(&mut self) {
+        self.deferred = true;
+    }
+
+    /// Such work was done as far as it can be.
+    pub fn note_deferred(&mut self) {
+        self.deferred = !self.kept.is_empty() || !self.holds.is_empty();
+    }
+
+    /// A failure of bulk transfer is to be reported, if it is the first one.
+    pub fn reports_bulk_failure(&mut self) -> bool {
+        !std::mem::replace(&mut self.bulk_failure_reported, true)
     }
 
     /// Whether something waits for a task that is to rejoin.

@@ -111,17 +111,13 @@ impl<'a> Held<'a> {
     /// Notes that this thread will need the core again, so that it is not taken out meanwhile.
     #[inline]
     pub(in crate::engine) fn step_out(&mut self) {
-        self.core().inside.push(this_thread());
+        self.core().waiters.step_out(this_thread());
     }
 
     /// The end of what [`Self::step_out`] began.
     #[inline]
     pub(in crate::engine) fn step_in(&mut self) {
-        let me = this_thread();
-        let inside = &mut self.core().inside;
-        if let Some(at) = inside.iter().rposition(|&thread| thread == me) {
-            inside.swap_remove(at);
-        }
+        self.core().waiters.step_in(this_thread());
     }
 
     /// A call is over, and may have left work behind: a thread that sleeps for this context must be
@@ -138,7 +134,7 @@ impl<'a> Held<'a> {
     /// Whether a frame further up this thread's stack is in the middle of a call, as when a handler
     /// made this one.
     pub fn nested(&mut self) -> bool {
-        self.in_handler() || self.core().inside.contains(&this_thread())
+        self.in_handler() || self.core().waiters.inside().contains(&this_thread())
     }
 
     /// Whether this thread has another [`Held`] further up its stack, outside of all handlers.

@@ -8,6 +8,7 @@ use crate::engine::context::request::Message;
 use crate::proto::content::Content;
 use crate::transport::{Key, Task};
 use crate::wire::key::Part;
+use std::collections::VecDeque;
 
 /// What the head of an active message contains.
 #[derive(Clone, Copy, Debug)]
@@ -222,17 +223,18 @@ pub struct Dropped {
     pub(crate) since: u32,
 }
 
-/// When kept messages are offered to their header handlers again: at once while they are accepted,
-/// then after ever longer pauses.
+/// The messages that header handlers have refused for now. They are offered again: at once while
+/// they are accepted, then after ever longer pauses.
 #[derive(Default)]
-pub struct Offers {
+pub struct Kept {
+    list: VecDeque<Dropped>,
     /// How many consecutive offers were refused.
     vain: u32,
-    /// Not before this, in ticks.
+    /// The next offer comes not before this, in ticks.
     due: u64,
 }
 
-impl Offers {
+impl Kept {
     /// How many messages are offered in one round at most.
     pub const BATCH: usize = 64;
     /// How many rounds without success offer at once.
@@ -240,13 +242,49 @@ impl Offers {
     /// The longest pause in ticks, some tenths of a millisecond, as a power of two.
     const LONGEST: u32 = 20;
 
+    /// Keeps a message.
+    pub fn keep(&mut self, message: Dropped) {
+        self.list.push_back(message);
+    }
+
+    /// Takes out the message that was kept or offered for longest.
+    pub fn next(&mut self) -> Option<Dropped> {
+        self.list.pop_front()
+    }
+
+    /// How many messages are kept.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether none is kept.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The senders of the messages.
+    pub fn senders(&self) -> impl Iterator<Item = Task> {
+        self.list.iter().map(|dropped| dropped.message.src)
+    }
+
+    /// Whether one of them comes from this task itself.
+    pub fn has_own(&self) -> bool {
+        self.list.iter().any(|dropped| dropped.message.id.is_none())
+    }
+
+    /// Forgets those of a peer.
+    pub fn forget(&mut self, peer: Task) {
+        self.list.retain(|dropped| dropped.message.src != peer);
+    }
+
     /// Whether messages are to be offered now, in ticks.
-    pub fn are_due(&self, now: u64) -> bool {
+    pub fn is_due(&self, now: u64) -> bool {
         self.vain < Self::AT_ONCE || has_come(self.due, 1 << Self::LONGEST, now)
     }
 
     /// Messages were offered at `now`, in ticks, and some of them accepted or none.
-    pub fn made(&mut self, now: u64, accepted: bool) {
+    pub fn note_offer(&mut self, now: u64, accepted: bool) {
         self.vain = if accepted { 0 } else { self.vain.saturating_add(1) };
         let pause = 1u64 << (self.vain.saturating_sub(Self::AT_ONCE) + 10).min(Self::LONGEST);
         self.due = now.wrapping_add(pause);
@@ -258,11 +296,6 @@ impl Dropped {
     pub fn bytes(&self) -> usize {
         let parts = if let Data::Parts { parts, .. } = &self.data { size_of_val(&*parts.list) } else { 0 };
         size_of::<Self>() + 8 * (self.header.len() + self.here.len()) + parts
-    }
-
-    /// Whether the message comes from this task itself.
-    pub fn from_self(&self) -> bool {
-        self.message.id.is_none()
     }
 }
 

@@ -317,6 +317,11 @@ impl Membership {
         *kept = (kept.0.saturating_sub(1), kept.1.saturating_sub(bytes));
     }
 
+    /// No message of the peer is kept any more.
+    pub fn unkeep_all(&mut self, peer: Task) {
+        self.table[peer as usize].kept = (0, 0);
+    }
+
     /// How many messages of the peer are kept, and their bytes.
     pub fn kept(&self, peer: Task) -> (u32, usize) {
         self.table[peer as usize].kept

@@ -114,7 +114,7 @@ impl Context {
     pub fn open(&self, handle: lapi_handle_t, options: Options, transport: Box<dyn Transport>) -> Result<()> {
         let until = clock::now() + RETURN;
         let mut held = Held::by(self, self.lock.enter());
-        while held.try_core().is_some_and(|old| self.activity.busy() || !old.inside.is_empty()) {
+        while held.try_core().is_some_and(|old| self.activity.busy() || !old.waiters.inside().is_empty()) {
             if held.nested() || clock::now() >= until {
                 let detail =
                     "the handler that ended the former context of this instance has not returned yet";

@@ -1,5 +1,6 @@
 //! What this task puts into the memory of others without their help, by one write each. They hear
-//! of it in time: of several puts together, because a packet for each would cost as much as the put.
+//! of it in time: of several puts together, because a packet for each would cost as much as the
+//! put.
 
 use crate::transport::{EndedWrite, Task};
 use std::collections::VecDeque;

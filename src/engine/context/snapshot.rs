@@ -180,7 +180,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
             total: assembly.total,
         })),
         early: Few::of(early),
-        dropped: Few::of(core.dropped.iter().map(|dropped| dropped.message.src)),
+        dropped: Few::of(core.kept.senders()),
         to_self: core.to_self(),
         lost: core.membership.lost().collect(),
         polls: core.waiters.activity(),

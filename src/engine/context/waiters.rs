@@ -95,6 +95,9 @@ pub struct Waiters {
     activity: u64,
     /// When one of them last polled, in ticks.
     last_poll: u64,
+    /// Threads that have released the lock in the middle of a call and will use the core again; a
+    /// thread may be listed several times.
+    inside: Vec<usize>,
 }
 
 impl Waiters {
@@ -112,6 +115,26 @@ impl Waiters {
         // One of the parked threads must go to the descriptor.
         self.news |= self.waiting != 0 && !self.on_descriptor;
         self.waiting == 0
+    }
+
+    /// A thread releases the lock in the middle of a call, and will use the core again.
+    #[inline]
+    pub fn step_out(&mut self, thread: usize) {
+        self.inside.push(thread);
+    }
+
+    /// The thread has the lock again.
+    #[inline]
+    pub fn step_in(&mut self, thread: usize) {
+        if let Some(at) = self.inside.iter().rposition(|&inside| inside == thread) {
+            self.inside.swap_remove(at);
+        }
+    }
+
+    /// The threads that have released the lock so.
+    #[inline]
+    pub fn inside(&self) -> &[usize] {
+        &self.inside
     }
 
     /// How many threads wait.

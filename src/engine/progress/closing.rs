@@ -77,7 +77,7 @@ fn close_entered(mut held: Held<'_>, nested: bool) {
         context.retire();
         return;
     }
-    while !held.core().inside.is_empty() {
+    while !held.core().waiters.inside().is_empty() {
         held.core().waiters.note_news();
         held.unlocked(|| clock::sleep(Duration::from_micros(50)));
     }

@@ -112,8 +112,7 @@ fn keep_going(held: &mut Held<'_>) -> bool {
     moved |= loopback::deliver_queued(held);
     moved |= receive::offer_again(held);
     flow::balance(held);
-    let core = held.core();
-    core.deferred = !core.dropped.is_empty() || !core.holds.is_empty();
+    held.core().note_deferred();
     moved | report_finished(held)
 }
 

@@ -57,10 +57,8 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
         while asked.last().is_some_and(|asked| is_confirmed(core, asked)) {
             asked.pop();
         }
-        let complete = asked.is_empty()
-            && core.ops.epochs().over(epoch)
-            && core.to_self() == 0
-            && (core.dropped.is_empty() || core.dropped.iter().all(|dropped| !dropped.from_self()));
+        let complete =
+            asked.is_empty() && core.ops.epochs().over(epoch) && core.to_self() == 0 && !core.kept.has_own();
         complete.then_some(())
     })?;
     Ok(looks == 1)

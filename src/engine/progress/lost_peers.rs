@@ -333,7 +333,8 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     let mut finished = std::mem::take(&mut core.finished);
     core.outbox.abandon(peer, code, &mut finished);
     core.inbox.abandon(peer);
-    core.forget_dropped(peer);
+    core.kept.forget(peer);
+    core.membership.unkeep_all(peer);
     let copies = core.copies.abandon(peer);
     let ended = core.ops.abandon(peer);
     let without_reply = ended.iter().filter_map(|op| match op {

@@ -3,7 +3,6 @@
 
 use crate::base::poll::await_events;
 use crate::engine::context::{Core, Held};
-use crate::engine::progress::wait::take_over;
 use crate::engine::progress::{attention, dispatcher, lost_peers, reports};
 use crate::engine::transfer::accessed;
 use crate::transport::Want;
@@ -20,6 +19,18 @@ const DEFERRED_RETRY: Duration = Duration::from_millis(1);
 
 /// With something to be sent to a task that is to rejoin, it wakes after this.
 const EXPECTANT: Duration = Duration::from_millis(20);
+
+/// The program polls by itself now: the notifier steps back.
+#[inline]
+pub(super) fn take_over(held: &mut Held<'_>) {
+    let context = held.context();
+    let core = held.core();
+    if core.waiters.notifier_armed() {
+        core.waiters.set_notifier_armed(false);
+        core.transport.disarm();
+        context.notifier.watch();
+    }
+}
 
 /// How a sleep ended.
 pub(super) enum Woken<T> {

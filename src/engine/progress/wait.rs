@@ -18,7 +18,7 @@ use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::wait_policy::{IdlePolls, Next, WaitPolicy};
 use crate::engine::context::waiters::{WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
-use crate::engine::progress::sleep::{Woken, sleep};
+use crate::engine::progress::sleep::{Woken, sleep, take_over};
 use crate::engine::progress::{attention, dispatcher, lost_peers};
 use crate::error::{Error, Result};
 use crate::transport::Task;
@@ -268,18 +268,6 @@ fn end(held: &mut Held<'_>) {
             // It has rested if a thread has slept.
             context.notifier.watch_if_idle();
         }
-    }
-}
-
-/// The program polls by itself now: the notifier steps back.
-#[inline]
-pub(super) fn take_over(held: &mut Held<'_>) {
-    let context = held.context();
-    let core = held.core();
-    if core.waiters.notifier_armed() {
-        core.waiters.set_notifier_armed(false);
-        core.transport.disarm();
-        context.notifier.watch();
     }
 }
 

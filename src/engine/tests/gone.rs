@@ -54,7 +54,7 @@ fn refused_messages_of_a_task_that_has_died_are_forgotten() {
     tasks[0].step();
     let mut held = enter(&tasks[0]);
     let core = held.core();
-    assert!(core.dropped.is_empty() && !core.has_deferred());
+    assert!(core.kept.is_empty() && !core.has_deferred());
     assert_eq!(core.membership.kept(1), (0, 0));
     drop(held);
     job::close(tasks);

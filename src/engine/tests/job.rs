@@ -202,7 +202,7 @@ pub fn close(tasks: Vec<Arc<Task>>) {
             held.core().begin_closing();
             held.core().transport.close();
             // A thread in whose handler LAPI was ended may still be on its way out.
-            while held.dispatching() || !held.core().inside.is_empty() {
+            while held.dispatching() || !held.core().waiters.inside().is_empty() {
                 held.unlocked(std::thread::yield_now);
             }
             drop(task.context.close(held));
@@ -302,7 +302,7 @@ pub fn describe(core: &mut Core) -> String {
         core.collectives.awaited().collect::<Vec<_>>(),
         core.copies.iter().count() + core.copies.awaiting_parts().count(),
         core.to_self(),
-        core.dropped.len(),
+        core.kept.len(),
         core.finished.len(),
         core.waiters.waiting(),
         core.waiters.parked(),

@@ -119,7 +119,7 @@ fn grown(core: &mut Core, peer: Task, reason: Reason, progress: u64) {
     if peer == core.options.me {
         return;
     }
-    core.deferred = true;
+    core.defer();
     let change = core.holds.grown(peer, reason, progress, ticks());
     apply(core, change);
 }

@@ -129,7 +129,7 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
         Some(shape) => to_vector(returned.cast(), shape),
         None if info.dgsp_handle.is_null() => Ok(Sink::Buffer(returned as usize)),
         None => {
-            let function = held.core().ddm.get();
+            let function = held.ddm_function();
             to_program(message, returned, &info, function)
         }
     };
@@ -175,7 +175,7 @@ fn to_program(
 
 /// The function behind a header handler's address or index.
 fn header_handler(held: &mut Held<'_>, named: u64) -> Option<hdr_hndlr_t> {
-    let address = held.core().addresses.resolve(named);
+    let address = held.resolve_function(named);
     // SAFETY: the address of a header handler, by the contract of LAPI_Amsend and LAPI_Addr_set;
     // 0 becomes none.
     unsafe { std::mem::transmute::<usize, Option<hdr_hndlr_t>>(address) }

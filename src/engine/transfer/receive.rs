@@ -6,7 +6,7 @@ use crate::base::clock::{moment, ticks};
 use crate::engine::context::Held;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::incoming::{
-    ActiveMessage, Data, Delivery, Dropped, IncomingPut, Offers, Parts, Then,
+    ActiveMessage, Data, Delivery, Dropped, IncomingPut, Kept, Parts, Then,
 };
 use crate::engine::transfer::deliver::{confirm, delivered, scatter, take};
 use crate::engine::transfer::header_handler::{self, Verdict};
@@ -152,8 +152,8 @@ unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data
         Dropped { message: *message, header: kept_header, header_len: header.len, here, data, since };
     let core = held.core();
     core.membership.keep(message.src, dropped.bytes());
-    core.dropped.push_back(dropped);
-    core.deferred = true;
+    core.kept.keep(dropped);
+    core.defer();
     flow::kept(core, message.src);
 }
 
@@ -161,20 +161,20 @@ unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data
 /// that. Returns whether one was accepted.
 pub fn offer_again(held: &mut Held<'_>) -> bool {
     let core = held.core();
-    if core.dropped.is_empty() {
+    if core.kept.is_empty() {
         return false;
     }
     let now = ticks();
-    if !core.offers.are_due(now) {
+    if !core.kept.is_due(now) {
         return false;
     }
-    let waiting = core.dropped.len();
-    for _ in 0..waiting.min(Offers::BATCH) {
+    let waiting = core.kept.len();
+    for _ in 0..waiting.min(Kept::BATCH) {
         let core = held.core();
         if core.is_closing() {
             break;
         }
-        let Some(dropped) = core.dropped.pop_front() else { break };
+        let Some(dropped) = core.kept.next() else { break };
         core.membership.unkeep(dropped.message.src, dropped.bytes());
         let header = Piece { ptr: dropped.header.as_ptr().cast(), len: dropped.header_len };
         let kept = |piece: Piece| Piece { ptr: dropped.here.as_ptr().cast(), len: piece.len };
@@ -192,7 +192,7 @@ pub fn offer_again(held: &mut Held<'_>) -> bool {
     // The message may be refused for long: that is not progress that a thread should
     // stay awake for.
     let core = held.core();
-    let accepted = core.dropped.len() < waiting;
-    core.offers.made(now, accepted);
+    let accepted = core.kept.len() < waiting;
+    core.kept.note_offer(now, accepted);
     accepted
 }

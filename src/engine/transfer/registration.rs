@@ -89,10 +89,9 @@ pub fn give_up(core: &mut Core, tgt: Task, cookie: u64) {
 /// session is reported, unless the peer has left.
 #[cold]
 pub fn failed(core: &mut Core, peer: Task, what: &str, len: usize, reason: &io::Error) {
-    if core.transport.standing(peer).state != PeerState::Up || core.bulk_failure_reported {
+    if core.transport.standing(peer).state != PeerState::Up || !core.reports_bulk_failure() {
         return;
     }
-    core.bulk_failure_reported = true;
     let exposed: u64 = core.ops.iter().map(|pending| pending.op.registered()).sum();
     let accessed = core.copies.iter().filter(|copy| copy.waits()).map(DirectCopy::len);
     // Peers say how long their messages are.

@@ -160,8 +160,8 @@ impl Posting {
         !self.free.is_empty()
     }
 
-    /// Makes a message of `len` bytes, and its ticket if the packet is taken: a long one is sent from
-    /// the program's memory. `None` without a buffer.
+    /// Makes a message of `len` bytes, and its ticket if the packet is taken: a long one is sent
+    /// from the program's memory. `None` without a buffer.
     ///
     /// # Safety
     /// The pieces are readable, and one that is taken until the message has ended.

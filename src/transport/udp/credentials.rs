@@ -61,7 +61,7 @@ impl Credentials {
         self.opening
     }
 
-    /// It joins another one.
+    /// The task joins another opening.
     pub(super) fn set_opening(&mut self, opening: u16) {
         self.opening = opening;
     }

@@ -6,10 +6,10 @@
 //! lock, so no wake-up is lost.
 //!
 //! Every directed pair has its own bounded lane in the receiver's inbox. A packet takes its place
-//! from the send until its release. [`Endpoint::recv`](crate::transport::Endpoint::recv) serves the lanes that
-//! have packets in turn.
+//! from the send until its release. [`recv`](crate::transport::Endpoint::recv) serves the lanes
+//! that have packets in turn.
 //!
-//! A task that is dropped without [`Endpoint::close`](crate::transport::Endpoint::close), or killed by
+//! A task that is dropped without [`close`](crate::transport::Endpoint::close), or killed by
 //! [`NetworkHandle::kill`], is dead for its peers. A task that closes or dies wakes all others, so
 //! that they look again.
 
@@ -40,8 +40,8 @@ pub struct MemOptions {
     pub lose: u32,
     /// Tasks can give each other numbers ([`crate::transport::Peers::signal`]).
     pub signals: bool,
-    /// Offer [`RemoteAccess`](crate::transport::RemoteAccess). It copies inside the process, so the addresses
-    /// given to it must be valid here: it cannot check them, except that it refuses a null address.
+    /// Offer [`RemoteAccess`](crate::transport::RemoteAccess). It copies inside the process, so the
+    /// addresses given to it must be valid here: it cannot check them, but it refuses a null one.
     pub remote: bool,
     /// Remote accesses are made when the task finds no packet the next time, and reported then:
     /// many are pending at a time.
