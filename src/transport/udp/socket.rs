@@ -24,8 +24,6 @@ pub const LONGEST: usize = 65_535 - HEADERS_V4;
 
 /// The bytes of the headers of IPv4 without options, and UDP.
 const HEADERS_V4: usize = 20 + 8;
-/// The bytes of the headers of IPv6 without options, and UDP.
-const HEADERS_V6: usize = 40 + 8;
 
 /// Errors in a row that have waited in the socket, after which a call gives up until the next one.
 const PATIENCE: usize = 16;
@@ -136,23 +134,6 @@ impl Socket {
     /// What has been lost here.
     pub fn counts(&self) -> Counts {
         self.counts
-    }
-
-    /// The longest datagram that the interface towards `to` takes, in bytes. Links further away may
-    /// take less. Makes system calls.
-    ///
-    /// # Errors
-    /// The system's: there is no route, or `to` is not of the same family.
-    pub fn longest_to(&self, to: SocketAddr) -> io::Result<usize> {
-        let probe = unbound(self.local)?;
-        let own = SocketAddr::new(self.local.ip(), 0);
-        rustix::net::bind(&probe, &own)?;
-        rustix::net::connect(&probe, &to)?;
-        let (mtu, headers) = match to {
-            SocketAddr::V4(_) => (sockopt::ip_mtu(&probe)?, HEADERS_V4),
-            SocketAddr::V6(_) => (sockopt::ipv6_mtu(&probe)?, HEADERS_V6),
-        };
-        Ok((mtu as usize).saturating_sub(headers).min(LONGEST))
     }
 
     /// Makes trains of the first datagrams. The first `singly` datagrams are trains of one.

@@ -11,6 +11,21 @@ use std::time::{Duration, Instant};
 const V4: &str = "127.0.0.1:0";
 const V6: &str = "[::1]:0";
 
+/// The bytes of the headers of IPv6 without options, and UDP.
+const HEADERS_V6: usize = 40 + 8;
+
+/// The longest datagram that the interface towards `to` takes from this address, in bytes.
+fn longest(from: SocketAddr, to: SocketAddr) -> io::Result<usize> {
+    let probe = unbound(from)?;
+    rustix::net::bind(&probe, &SocketAddr::new(from.ip(), 0))?;
+    rustix::net::connect(&probe, &to)?;
+    let (mtu, headers) = match to {
+        SocketAddr::V4(_) => (sockopt::ip_mtu(&probe)?, HEADERS_V4),
+        SocketAddr::V6(_) => (sockopt::ipv6_mtu(&probe)?, HEADERS_V6),
+    };
+    Ok((mtu as usize).saturating_sub(headers).min(LONGEST))
+}
+
 fn open(at: &str) -> Socket {
     open_with(at, Options::default())
 }
@@ -66,7 +81,7 @@ fn send_all(socket: &mut Socket, datagrams: &[Datagram<'_>]) {
 fn every_length_arrives_whole() {
     for (at, options) in kinds() {
         let (mut from, mut to) = (open_with(at, options), open_with(at, options));
-        let longest = from.longest_to(to.local()).expect("a route");
+        let longest = longest(from.local(), to.local()).expect("a route");
         let lengths = (0..80).chain([1023, 1024, 1472, 1473, 8192, 9000, 32_768, 65_000]);
         for len in lengths.filter(|len| *len < longest).chain([longest - 1, longest]) {
             let bytes = filled(len as u64, len);
@@ -312,13 +327,11 @@ fn an_interface_that_refuses_trains_gets_single_datagrams() {
 fn the_longest_datagram_fits_and_the_next_does_not() {
     for (at, options) in kinds() {
         let (mut from, mut to) = (open_with(at, options), open_with(at, options));
-        let longest = from.longest_to(to.local()).expect("a route");
+        let longest = longest(from.local(), to.local()).expect("a route");
         assert!((1200..=LONGEST).contains(&longest), "{longest}");
         let bytes = vec![7; longest];
         assert_eq!(from.send(&[Datagram { to: to.local(), bytes: &bytes }]), 1);
         assert!(received(&mut to, 1)[0].1 == bytes);
-        let (v4, v6) = ("192.0.2.1:9".parse().unwrap(), "[2001:db8::1]:9".parse().unwrap());
-        assert!(from.longest_to(if at == V4 { v6 } else { v4 }).is_err(), "another family");
     }
 }
 
