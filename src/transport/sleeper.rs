@@ -11,6 +11,9 @@ pub(super) struct Sleeper {
     epoll: OwnedFd,
     /// The network's descriptor is watched by `epoll`.
     watching: bool,
+    /// Something has happened since the task was last armed that a thread waits for.
+    noted: bool,
+    armed: bool,
 }
 
 impl Sleeper {
@@ -18,7 +21,35 @@ impl Sleeper {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
-        Ok(Self { event, epoll, watching: false })
+        Ok(Self { event, epoll, watching: false, noted: false, armed: false })
+    }
+
+    /// Something may have happened that a thread waits for.
+    #[inline]
+    pub(super) fn note(&mut self, happened: bool) {
+        self.noted |= happened;
+    }
+
+    /// Whether it has since this was last asked.
+    pub(super) fn take_noted(&mut self) -> bool {
+        std::mem::take(&mut self.noted)
+    }
+
+    /// A thread goes to sleep, or has woken.
+    pub(super) fn set_armed(&mut self, armed: bool) {
+        self.armed = armed;
+    }
+
+    /// Whether a thread may sleep.
+    #[inline]
+    pub(super) fn is_armed(&self) -> bool {
+        self.armed
+    }
+
+    /// Whether a thread may sleep that is to learn of something.
+    #[inline]
+    pub(super) fn must_signal(&self) -> bool {
+        self.armed && self.noted
     }
 
     /// Makes the descriptor readable, unless the program has closed the event.

@@ -27,7 +27,7 @@ impl DirectCopies {
     }
 
     /// Takes out a copy that waits for no report.
-    pub fn next(&mut self) -> Option<DirectCopy> {
+    pub fn take_ready(&mut self) -> Option<DirectCopy> {
         let at = self.list.iter().position(|copy| !copy.waits())?;
         self.list.remove(at)
     }

@@ -248,7 +248,7 @@ impl Kept {
     }
 
     /// Takes out the message that was kept or offered for longest.
-    pub fn next(&mut self) -> Option<Dropped> {
+    pub fn take_first(&mut self) -> Option<Dropped> {
         self.list.pop_front()
     }
 

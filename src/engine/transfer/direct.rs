@@ -25,7 +25,7 @@ pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
 /// Continues what the transport has reported, and one copy that does not wait for a report.
 pub fn step(held: &mut Held<'_>) -> bool {
     let ended = take_ended(held);
-    let Some(transfer) = held.core().copies.next() else { return ended };
+    let Some(transfer) = held.core().copies.take_ready() else { return ended };
     advance(held, transfer);
     true
 }

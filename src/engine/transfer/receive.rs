@@ -174,7 +174,7 @@ pub fn offer_again(held: &mut Held<'_>) -> bool {
         if core.is_closing() {
             break;
         }
-        let Some(dropped) = core.kept.next() else { break };
+        let Some(dropped) = core.kept.take_first() else { break };
         core.membership.unkeep(dropped.message.src, dropped.bytes());
         let header = Piece { ptr: dropped.header.as_ptr().cast(), len: dropped.header_len };
         let kept = |piece: Piece| Piece { ptr: dropped.here.as_ptr().cast(), len: piece.len };

@@ -201,10 +201,7 @@ pub struct FabricTransport {
     /// Peers that have left, for which nothing must be under way any more.
     left: Vec<Task>,
     recalling: bool,
-    /// Something has happened since the task was last armed that a sleeper waits for.
-    noted: bool,
     rest: PollPause,
-    armed: bool,
     closed: bool,
     /// By task: whether packets to it go by another transport. It gets notices only.
     /// Empty: none does.
@@ -270,9 +267,7 @@ impl FabricTransport {
             pending: RefCell::default(),
             left: Vec::new(),
             recalling: false,
-            noted: false,
             rest: PollPause::default(),
-            armed: false,
             closed: false,
             elsewhere: Box::default(),
             replaces: false,

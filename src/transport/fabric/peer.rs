@@ -277,7 +277,7 @@ impl FabricTransport {
         peer.standing = how;
         peer.no_room = false;
         self.left.push(task);
-        self.noted = true;
+        self.sleeper.note(true);
         self.note_event(RailEvent::Lost(task));
     }
 
@@ -386,7 +386,7 @@ impl FabricTransport {
     /// connection, it had sent an earlier tag.
     fn has_parted(&self, task: Task, hello: &Rejoin) -> bool {
         self.peer(task).is_some_and(|peer| {
-            let later = peer.theirs == self.first_tag || is_later(hello.tag, peer.theirs);
+            let later = peer.theirs == self.first_tag || must_signalr(hello.tag, peer.theirs);
             peer.is_up() && later && hello.epoch != NO_EPOCH && !self.is_rail_epoch(hello.epoch)
         })
     }
@@ -408,7 +408,7 @@ impl FabricTransport {
         if self.rail.is_some() {
             // The rails' owner parts from the peer on all rails.
             self.note_event(RailEvent::Parted(task, epoch));
-            self.noted = true;
+            self.sleeper.note(true);
         } else {
             self.leave(task, Presence::HasParted);
         }
@@ -431,7 +431,7 @@ impl FabricTransport {
             } else {
                 self.receiving.add_packets(&mut peer.aside);
             }
-            self.noted = true;
+            self.sleeper.note(true);
             let (pid, started) = hello.process;
             self.forget_report(task);
             self.note_process(task, Process { pid, started });
@@ -452,11 +452,11 @@ fn tag_now() -> u32 {
 /// this task has used for it, the one after that: tags begin again after three days, and
 /// clocks are set back.
 fn tag_after(former: Option<u32>, now: u32) -> u32 {
-    former.filter(|former| !is_later(now, *former)).map_or(now, |former| former.wrapping_add(2))
+    former.filter(|former| !must_signalr(now, *former)).map_or(now, |former| former.wrapping_add(2))
 }
 
 /// Whether the one tag was chosen after the other, by one task for one peer.
-fn is_later(one: u32, other: u32) -> bool {
+fn must_signalr(one: u32, other: u32) -> bool {
     one != other && one.wrapping_sub(other) < 1 << 31
 }
 
@@ -468,15 +468,15 @@ mod tests {
 
     /// Half of all tags count as earlier ones: those of 39 hours.
     #[test]
-    fn the_next_tag_for_a_peer_is_later_whenever_it_is_chosen() {
+    fn the_next_tag_for_a_peer_must_signalr_whenever_it_is_chosen() {
         let hour = 3_600_000_000_000_u64 >> 16;
         let first = 0xffff_0001_u32;
         for hours in [0, 1, 30, 40, 60, 77, 79, 200, 10_000] {
             let now = first.wrapping_add((hours * hour) as u32) | 1;
             let next = tag_after(Some(first), now);
-            assert!(is_later(next, first) && next % 2 == 1, "after {hours} hours");
+            assert!(must_signalr(next, first) && next % 2 == 1, "after {hours} hours");
         }
-        assert!(is_later(tag_after(Some(first), first - 50_000), first), "the clock was set back");
+        assert!(must_signalr(tag_after(Some(first), first - 50_000), first), "the clock was set back");
         assert_eq!(tag_after(None, 7), 7);
     }
 }

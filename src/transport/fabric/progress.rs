@@ -87,7 +87,8 @@ impl FabricTransport {
             }
             return;
         }
-        self.noted |= self.posting.end(slot);
+        let ended = self.posting.end(slot);
+        self.sleeper.note(ended);
     }
 
     fn note_message(&mut self, slot: Slot, at: *const u8, len: usize) {
@@ -129,7 +130,7 @@ impl FabricTransport {
         if frame.credits != 0 {
             peer.in_flight = peer.in_flight.saturating_sub(frame.credits.into());
             peer.progress += u64::from(frame.credits);
-            self.noted |= std::mem::take(&mut peer.no_room);
+            self.sleeper.note(std::mem::take(&mut peer.no_room));
         }
         match frame.kind {
             FrameKind::Packet => {
@@ -265,7 +266,9 @@ impl FabricTransport {
     /// operation may end.
     #[inline]
     pub(super) fn notify(&mut self) {
-        if self.armed && (self.noted || self.has_reports() || !self.device.may_sleep()) {
+        if self.sleeper.must_signal()
+            || self.sleeper.is_armed() && (self.has_reports() || !self.device.may_sleep())
+        {
             self.sleeper.signal();
         }
     }

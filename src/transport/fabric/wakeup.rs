@@ -12,12 +12,12 @@ impl Wakeup for FabricTransport {
     fn arm(&mut self) -> bool {
         for _ in 0..LOOKS {
             self.advance();
-            let noted = std::mem::take(&mut self.noted);
+            let noted = self.sleeper.take_noted();
             if noted || self.has_reports() {
                 return false;
             }
             if self.device.is_closed() || (self.watch(true) && self.device.may_sleep()) {
-                self.armed = true;
+                self.sleeper.set_armed(true);
                 return true;
             }
         }
@@ -26,7 +26,7 @@ impl Wakeup for FabricTransport {
     }
 
     fn disarm(&mut self) {
-        self.armed = false;
+        self.sleeper.set_armed(false);
         self.watch(false);
         // A kick that has made the descriptor readable is over.
         self.advance();

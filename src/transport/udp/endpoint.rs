@@ -139,7 +139,7 @@ impl Endpoint for UdpTransport {
             Want::Hold(task, held) => self.hold(task, held),
             Want::AcknowledgeEvery(datagrams) => self.acknowledge_every(datagrams),
             Want::Serve => self.serve(),
-            Want::Wake => self.sleep.signal(),
+            Want::Wake => self.sleeper.signal(),
             Want::Flush | Want::Polling(..) | Want::Fetched(..) => {}
         }
     }

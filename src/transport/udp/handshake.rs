@@ -270,7 +270,7 @@ impl UdpTransport {
 
     /// The connection with a peer is made.
     pub(super) fn note_up(&mut self, task: Task) {
-        self.sleep.note(true);
+        self.sleeper.note(true);
         let hello = self.peer(task).and_then(|peer| peer.session.as_ref()?.connection.peer());
         if let Some((pid, started)) = hello.map(|hello| hello.process) {
             let process = Process { pid, started };

@@ -57,7 +57,6 @@ use schedule::Schedule;
 use seal::{ENVELOPE, Security};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use wakeup::Sleep;
 
 /// The longest packet: what the longest train of datagrams over Ethernet carries, which the kernel
 /// takes as one message. The same in all tasks.
@@ -124,7 +123,7 @@ pub struct UdpTransport {
     arrivals: Arrivals,
     schedule: Schedule,
     deaths: Deaths,
-    sleep: Sleep,
+    sleeper: Sleeper,
     rest: PollPause,
     closed: bool,
     start: Instant,
@@ -167,7 +166,7 @@ impl UdpTransport {
             arrivals: Arrivals::default(),
             schedule: Schedule::default(),
             deaths: Deaths::new(),
-            sleep: Sleep::new(sleeper),
+            sleeper,
             rest: PollPause::default(),
             closed: false,
             start: clock::now(),

@@ -180,7 +180,7 @@ impl UdpTransport {
         }
         self.schedule.owe(task, peer);
         if happened.progress {
-            self.sleep.note(std::mem::take(&mut peer.no_room));
+            self.sleeper.note(std::mem::take(&mut peer.no_room));
         }
         if was_opening && state != Some(State::Opening) {
             self.note_up(task);
@@ -190,7 +190,7 @@ impl UdpTransport {
             self.note_closed(task, self.now());
         }
         if happened.kick {
-            self.sleep.signal();
+            self.sleeper.signal();
         }
         self.touch(task);
     }
@@ -201,7 +201,7 @@ impl UdpTransport {
         if matches!(peer.standing, Presence::Up | Presence::Meeting | Presence::Rejoining) {
             peer.standing = how;
             peer.no_room = false;
-            self.sleep.note(true);
+            self.sleeper.note(true);
         }
     }
 }
