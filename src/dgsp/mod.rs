@@ -35,7 +35,7 @@ mod verify;
 mod walk;
 
 #[cfg(any(test, feature = "fuzz"))]
-pub(crate) mod model;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -4,8 +4,8 @@ use super::{Reader, Seed, Target, seed};
 use crate::abi::LAPI_DGSM_SPARSE;
 use crate::base::rng::Rng;
 use crate::dgsp::Program;
-use crate::dgsp::model::assemble::{Source, Taste, random};
-use crate::dgsp::model::{interpreter, properties};
+use crate::dgsp::testing::assemble::{Source, Taste, random};
+use crate::dgsp::testing::{interpreter, properties};
 
 /// Any code that compiles, under a correct descriptor: it gathers and scatters what a plain
 /// interpreter gathers and scatters, in packets of any order, and touches nothing else.

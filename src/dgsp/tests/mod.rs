@@ -10,7 +10,7 @@ mod selected;
 mod vectors;
 
 use super::Program;
-use super::model::{assemble, interpreter, properties};
+use super::testing::{assemble, interpreter, properties};
 use crate::base::rng::Rng;
 use assemble::Source;
 use properties::{packets, random_bytes};
