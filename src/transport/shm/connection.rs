@@ -6,8 +6,8 @@
 use super::door::Door;
 use super::peer::{Life, Memory, Peer, Process};
 use super::remote::Landmark;
-use super::segment::{self, RingMemory, Segment};
-use super::window::{Part, Window};
+use super::segment::{RingMemory, Segment, Sizes};
+use super::window::{self, Part, Window};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::asymmetric_barrier::Light;
 use crate::base::ring::{Consumer, Producer};
@@ -59,7 +59,7 @@ pub struct Absence {
 /// What a task passes to its peers, and where it maps theirs.
 pub struct Site {
     me: Task,
-    tasks: u32,
+    sizes: Sizes,
     /// This task's segment.
     file: OwnedFd,
     event: Arc<OwnedFd>,
@@ -114,14 +114,19 @@ pub(super) struct Connection {
 }
 
 impl Site {
-    pub(super) fn new(me: Task, tasks: u32, file: OwnedFd, event: Arc<OwnedFd>) -> Result<Self> {
-        let ring = segment::ring_bytes(tasks);
-        let window = Window::reserve(tasks, segment::segment_bytes(), ring).map_err(|reason| {
-            let bytes = segment::bytes(tasks);
+    pub(super) fn new(
+        me: Task,
+        tasks: u32,
+        sizes: Sizes,
+        file: OwnedFd,
+        event: Arc<OwnedFd>,
+    ) -> Result<Self> {
+        let window = Window::reserve(tasks, sizes.segment, sizes.ring).map_err(|reason| {
+            let bytes = window::bytes(tasks, sizes.segment, sizes.ring);
             let detail = format!("no room for {bytes} bytes of peers' shared memory: {reason}");
             Error::new(LAPI_ERR_SHM_SETUP, detail)
         })?;
-        Ok(Self { me, tasks, file, event, window, arrivals: Arc::default() })
+        Ok(Self { me, sizes, file, event, window, arrivals: Arc::default() })
     }
 
     pub(super) fn arrivals(&self) -> Arc<Arrivals> {
@@ -138,7 +143,7 @@ impl Site {
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`, with the system's reason.
     pub fn offer(&self, peer: Task) -> Result<Offer> {
-        let (file, ring) = RingMemory::create(self.tasks, self.window.place(peer, Part::Receive))?;
+        let (file, ring) = RingMemory::create(self.sizes, self.window.place(peer, Part::Receive))?;
         Ok(Offer { consumer: ring.consumer(), ring, file })
     }
 
@@ -156,9 +161,10 @@ impl Site {
             let detail = format!("task {peer} has passed {} descriptors, not {DESCRIPTORS}", passed.len());
             Error::new(LAPI_ERR_SHM_SETUP, detail)
         })?;
-        let segment = Segment::open(segment.as_fd(), peer, self.window.place(peer, Part::Segment))?;
+        let place = self.window.place(peer, Part::Segment);
+        let segment = Segment::open(segment.as_fd(), self.sizes, peer, place)?;
         let place = self.window.place(peer, Part::Send);
-        let ring = RingMemory::open(ring.as_fd(), self.tasks, peer, place)?;
+        let ring = RingMemory::open(ring.as_fd(), self.sizes, peer, place)?;
         Ok(Accepted { producer: ring.producer(), ring, segment, event })
     }
 

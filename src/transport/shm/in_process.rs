@@ -5,6 +5,7 @@ use super::connection::{self, Absence, Connector, Particulars, Site};
 use super::remote::{self, CrossMemory};
 use super::{Own, ShmTransport, polled};
 use crate::base::asymmetric_barrier;
+use crate::base::machine::page;
 use crate::base::sync::Mutex;
 use crate::transport::{NO_EPOCH, PeerState, Task};
 use std::collections::BTreeMap;
@@ -14,19 +15,25 @@ use std::sync::Arc;
 
 /// The ends of a job of `tasks` tasks, all connected.
 pub(crate) fn ends(tasks: u32) -> Vec<ShmTransport> {
-    connected(tasks, |task| 0..task)
+    ends_with_pages(tasks, page())
+}
+
+/// The ends of a job on a machine with pages of this size; that of a larger page is a multiple of
+/// each smaller one, so that any machine can have them.
+pub(super) fn ends_with_pages(tasks: u32, page: usize) -> Vec<ShmTransport> {
+    connected(tasks, page, |task| 0..task)
 }
 
 /// The ends of a job of `tasks` tasks, each connected with task 0 only.
 pub(crate) fn star(tasks: u32) -> Vec<ShmTransport> {
-    connected(tasks, |task| 0..task.min(1))
+    connected(tasks, page(), |task| 0..task.min(1))
 }
 
 /// The ends of a job, in which each task is connected with these tasks before it.
-fn connected(tasks: u32, before: impl Fn(Task) -> Range<Task>) -> Vec<ShmTransport> {
+fn connected(tasks: u32, page: usize, before: impl Fn(Task) -> Range<Task>) -> Vec<ShmTransport> {
     let asymmetric = asymmetric_barrier::registered();
     let (owns, sites): (Vec<_>, Vec<_>) =
-        (0..tasks).map(|task| Own::create(task, tasks).expect("shared memory")).unzip();
+        (0..tasks).map(|task| Own::with_pages(task, tasks, page).expect("shared memory")).unzip();
     let exchange = Arc::new(Exchange { sites, waiting: Mutex::new(BTreeMap::new()), asymmetric });
     for task in 0..tasks {
         before(task).for_each(|peer| exchange.connect((task, None), (peer, None)));

@@ -23,6 +23,7 @@ mod window;
 use super::{NO_EPOCH, PeerState, Task};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::asymmetric_barrier::{Heavy, Light};
+use crate::base::machine::page;
 use crate::base::ring::Geometry;
 use crate::base::slots::Slots;
 use crate::error::{Error, Result};
@@ -32,7 +33,7 @@ use peer::Peer;
 use polled::Polled;
 use remote::CrossMemory;
 use rustix::event::{EventfdFlags, eventfd};
-use segment::Segment;
+use segment::{Segment, Sizes};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -92,11 +93,18 @@ impl Own {
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`, with the system's reason.
     pub fn create(me: Task, tasks: u32) -> Result<(Self, Site)> {
-        let (file, segment) = Segment::create(tasks)?;
+        Self::with_pages(me, tasks, page())
+    }
+
+    /// A task whose peers have pages of `page` bytes, as it has: a power of two and a multiple of
+    /// the machine's. Otherwise as [`Self::create`].
+    fn with_pages(me: Task, tasks: u32, page: usize) -> Result<(Self, Site)> {
+        let sizes = Sizes::of(tasks, page);
+        let (file, segment) = Segment::with_sizes(tasks, sizes)?;
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|reason| Error::new(LAPI_ERR_SHM_SETUP, format!("no event descriptor: {reason}")))?;
         let event = Arc::new(event);
-        let site = Site::new(me, tasks, file, event.clone())?;
+        let site = Site::new(me, tasks, sizes, file, event.clone())?;
         Ok((Self { me, tasks, event, segment, arrivals: site.arrivals() }, site))
     }
 }

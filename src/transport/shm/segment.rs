@@ -98,17 +98,30 @@ pub fn longest_body(geometry: Geometry) -> usize {
 /// The addresses that a task keeps free for its peers' memory in a job of `tasks` tasks, in bytes;
 /// memory is used only for peers that it is connected with, as far as their rings were written.
 pub fn bytes(tasks: u32) -> usize {
-    segment_bytes() + window::bytes(tasks, segment_bytes(), ring_bytes(tasks))
+    let sizes = Sizes::of(tasks, page());
+    sizes.segment + window::bytes(tasks, sizes.segment, sizes.ring)
 }
 
-/// The bytes of a segment, whole pages.
-pub(super) fn segment_bytes() -> usize {
-    size_of::<Control>().next_multiple_of(page())
+/// The sizes of the memory that the tasks of a job share, the same in each of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// The bytes of a segment, whole pages.
+    pub(super) segment: usize,
+    /// The bytes of a ring's memory, whole pages.
+    pub(super) ring: usize,
+    geometry: Geometry,
 }
 
-/// The bytes of a ring's memory in a job of `tasks` tasks, whole pages.
-pub(super) fn ring_bytes(tasks: u32) -> usize {
-    (RING + geometry(tasks).bytes()).next_multiple_of(page())
+impl Sizes {
+    /// Those of a job of `tasks` tasks, on a machine whose pages have `page` bytes.
+    pub(super) fn of(tasks: u32, page: usize) -> Self {
+        let geometry = geometry(tasks);
+        Self {
+            segment: size_of::<Control>().next_multiple_of(page),
+            ring: (RING + geometry.bytes()).next_multiple_of(page),
+            geometry,
+        }
+    }
 }
 
 /// Where the ring begins in its memory: behind the numbers that its producer gives the consumer
@@ -121,12 +134,17 @@ impl Segment {
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`, with the size and the system's reason.
     pub fn create(tasks: u32) -> Result<(OwnedFd, Self)> {
+        Self::with_sizes(tasks, Sizes::of(tasks, page()))
+    }
+
+    /// As [`Self::create`], of this size.
+    pub(super) fn with_sizes(tasks: u32, sizes: Sizes) -> Result<(OwnedFd, Self)> {
         const { assert!(MAX_TASKS <= announcements::MOST) };
         if tasks > MAX_TASKS {
             let detail = format!("{tasks} tasks on one machine; shared memory serves at most {MAX_TASKS}");
             return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
         }
-        let (file, memory) = Mapping::create(segment_bytes(), None)?;
+        let (file, memory) = Mapping::create(sizes.segment, None)?;
         let segment = Self { memory };
         segment.control().presence.state.store(RUNNING, Ordering::Release);
         Ok((file, segment))
@@ -136,8 +154,13 @@ impl Segment {
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`: it is not a segment of this job, or cannot be mapped.
-    pub(super) fn open(file: BorrowedFd<'_>, peer: Task, place: Option<WindowPart>) -> Result<Self> {
-        Ok(Self { memory: Mapping::open(file, segment_bytes(), peer, place)? })
+    pub(super) fn open(
+        file: BorrowedFd<'_>,
+        sizes: Sizes,
+        peer: Task,
+        place: Option<WindowPart>,
+    ) -> Result<Self> {
+        Ok(Self { memory: Mapping::open(file, sizes.segment, peer, place)? })
     }
 
     fn control(&self) -> &Control {
@@ -197,13 +220,13 @@ impl Segment {
 }
 
 impl RingMemory {
-    /// Makes the memory of one ring, for a job of `tasks`, at the place if one is given.
+    /// Makes the memory of one ring, at the place if one is given.
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`, with the size and the system's reason.
-    pub(super) fn create(tasks: u32, place: Option<WindowPart>) -> Result<(OwnedFd, Self)> {
-        let (file, memory) = Mapping::create(ring_bytes(tasks), place)?;
-        Ok((file, Self { memory, geometry: geometry(tasks) }))
+    pub(super) fn create(sizes: Sizes, place: Option<WindowPart>) -> Result<(OwnedFd, Self)> {
+        let (file, memory) = Mapping::create(sizes.ring, place)?;
+        Ok((file, Self { memory, geometry: sizes.geometry }))
     }
 
     /// Maps the ring of a peer, at the place if one is given.
@@ -212,12 +235,12 @@ impl RingMemory {
     /// `LAPI_ERR_SHM_SETUP`: it is not such memory of this job, or cannot be mapped.
     pub(super) fn open(
         file: BorrowedFd<'_>,
-        tasks: u32,
+        sizes: Sizes,
         peer: Task,
         place: Option<WindowPart>,
     ) -> Result<Self> {
-        let memory = Mapping::open(file, ring_bytes(tasks), peer, place)?;
-        Ok(Self { memory, geometry: geometry(tasks) })
+        let memory = Mapping::open(file, sizes.ring, peer, place)?;
+        Ok(Self { memory, geometry: sizes.geometry })
     }
 
     /// The end that writes. The ring's memory must outlive it; only one task, and only
@@ -236,7 +259,7 @@ impl RingMemory {
 
     fn ring(&self) -> NonNull<u8> {
         const { assert!(RING.is_multiple_of(128)) };
-        // SAFETY: inside of the mapping, see `ring_bytes`.
+        // SAFETY: inside of the mapping, see `Sizes`.
         unsafe { self.memory.base.add(RING) }
     }
 

@@ -13,6 +13,7 @@ use std::os::fd::AsFd;
 
 mod connections;
 mod door;
+mod pages;
 mod polled;
 
 #[test]
@@ -45,7 +46,7 @@ fn conforms_by_announcements() {
 }
 
 fn refused(file: &OwnedFd, why: &str) {
-    let error = Segment::open(file.as_fd(), 1, None).err().expect("an error");
+    let error = Segment::open(file.as_fd(), Sizes::of(2, page()), 1, None).err().expect("an error");
     assert_eq!(error.code, LAPI_ERR_SHM_SETUP);
     assert!(error.detail.contains("task 1") && error.detail.contains(why), "{error}");
 }
@@ -53,10 +54,10 @@ fn refused(file: &OwnedFd, why: &str) {
 #[test]
 fn a_file_of_another_size_or_without_seals_is_refused() {
     use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-    let (ring, _memory) = segment::RingMemory::create(2, None).expect("shared memory");
+    let (ring, _memory) = segment::RingMemory::create(Sizes::of(2, page()), None).expect("shared memory");
     refused(&ring, "bytes");
     let file = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("a file");
-    ftruncate(&file, segment::segment_bytes() as u64).expect("room");
+    ftruncate(&file, Sizes::of(2, page()).segment as u64).expect("room");
     refused(&file, "not sealed");
 }
 
