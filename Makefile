@@ -26,7 +26,8 @@
 #                 a browser
 # make install    PREFIX=/usr/local DESTDIR=
 # make uninstall  PREFIX=/usr/local DESTDIR=
-# make deb        Debian packages, into the build folder's deb; deb-test: installed, used and removed in a fresh Debian
+# make deb        Debian packages, into the build folder's deb (with TARGET= into TARGET/deb); deb-test: installed, used and removed in a
+#                 fresh Debian
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -43,6 +44,8 @@ CC := $(CROSS_COMPILE)gcc
 AR := $(CROSS_COMPILE)ar
 export CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER := $(CC)
 BUILD_FOR := $(BUILD)/$(TARGET)
+# As Debian names the machine.
+DEB_ARCH := $(patsubst powerpc64le,ppc64el,$(patsubst aarch64,arm64,$(firstword $(subst -, ,$(TARGET)))))
 else
 BUILD_FOR := $(BUILD)
 endif
@@ -259,8 +262,9 @@ uninstall:
 
 # The packages, from what was built; they are the same for the same sources.
 deb: all
-	@echo "== deb: $(BUILD)/deb"
-	@VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" CATALOGS="$(CATALOGS)" packaging/install/deb.sh "$(BUILD)/deb"
+	@echo "== deb: $(BUILD_FOR)/deb"
+	@VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" CATALOGS="$(CATALOGS)" DEB_ARCH="$(DEB_ARCH)" \
+		CROSS_COMPILE="$(CROSS_COMPILE)" packaging/install/deb.sh "$(BUILD_FOR)/deb"
 
 # Needs root, and a Debian mirror for the fresh system.
 deb-test:

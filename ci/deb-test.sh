@@ -62,7 +62,8 @@ say "installing"
 mkdir "$root/tmp/packages"
 cp "$packages"/*.deb "$root/tmp/packages"
 inside sh -c 'dpkg -i /tmp/packages/*.deb' >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-inside ldconfig -p | grep -q 'liblapi_r.so.1 .*=> /lib/liblapi_r.so.1\|liblapi_r.so.1 .*=> /usr/lib/liblapi_r.so.1'
+lib=/lib/$(gcc -print-multiarch)
+inside ldconfig -p | grep -Eq "liblapi_r.so.1 .*=> (/usr)?$lib/liblapi_r.so.1"
 inside sh -c 'dpkg --verify liblapi-r1 liblapi-r-dev openlapi'
 
 say "using"
@@ -73,7 +74,7 @@ echo "$ran"
 grep -q 'task 1: the board is as it was put' <<<"$ran"
 grep -q 'task 3: the message is as it was sent' <<<"$ran"
 inside lapi_info >"$work/log" || { cat "$work/log" >&2; exit 1; }
-grep -q '/usr/lib/liblapi_r.so.1' "$work/log"
+grep -q "/usr$lib/liblapi_r.so.1" "$work/log"
 grep -q 'shared memory: usable' "$work/log"
 german=$(inside env LC_ALL=de_DE.UTF-8 MP_PROCS=2 MP_INFOLEVEL=1 /tmp/lapi_api/Put 2>&1 || true)
 grep -q 'eine Umgebungsvariable, die gesetzt sein muss' <<<"$german" || { echo "$german" >&2; exit 1; }

@@ -9,10 +9,17 @@
 # those of install.sh. Times in the packages are that of the last commit (or SOURCE_DATE_EPOCH), so
 # that the same sources make the same packages.
 # DEBFULLNAME and DEBEMAIL name the maintainer.
+#
+# DEB_ARCH is Debian's name of the machine for which the library was built, this one unless given,
+# and CROSS_COMPILE the beginning of the names of its binary utilities. The libraries lie in the
+# folder of their kind of machine, so that those of several kinds can be installed together. Of a
+# foreign machine dpkg-shlibdeps knows the libraries in Debian's packages for cross compilers.
 set -eu
 cd "$(dirname "$0")/../.."
 out=$1
-for tool in dpkg-deb dpkg-shlibdeps dpkg-gencontrol nm strip; do
+nm=${CROSS_COMPILE-}nm
+strip=${CROSS_COMPILE-}strip
+for tool in dpkg-deb dpkg-shlibdeps dpkg-gencontrol dpkg-architecture "$nm" "$strip"; do
     command -v "$tool" >/dev/null || { echo "deb.sh: there is no $tool here (ci/deps.sh deb)" >&2; exit 1; }
 done
 
@@ -21,7 +28,10 @@ SOURCE_DATE_EPOCH=$(packaging/install/date.sh)
 export SOURCE_DATE_EPOCH
 version=$VERSION-1
 maintainer="${DEBFULLNAME:-OpenLAPI} <${DEBEMAIL:-openlapi@localhost}>"
-arch=$(dpkg --print-architecture)
+arch=${DEB_ARCH:-$(dpkg --print-architecture)}
+export DEB_HOST_ARCH=$arch
+multiarch=$(dpkg-architecture -a"$arch" -qDEB_HOST_MULTIARCH 2>/dev/null)
+export LIBDIR=lib/$multiarch
 umask 022
 rm -rf "$out"
 mkdir -p "$out/all" "$out/debian"
@@ -57,11 +67,11 @@ END
 
 find "$out" -type f \( -name '*.so.*' -o -path '*/usr/bin/*' \) -print0 | while IFS= read -r -d '' file; do
     if [ "$(head -c 4 "$file" | tr -d '\0')" = $'\x7fELF' ]; then
-        strip --strip-unneeded --remove-section=.comment "$file"
+        "$strip" --strip-unneeded --remove-section=.comment "$file"
         case $file in *.so.*) chmod 644 "$file" ;; esac
     fi
 done
-find "$out" -name '*.a' -exec strip --strip-debug --enable-deterministic-archives {} +
+find "$out" -name '*.a' -exec "$strip" --strip-debug --enable-deterministic-archives {} +
 # Manual pages are compressed in Debian, and links to them use the new name.
 find "$out" -path '*/share/man/*' -type f -exec gzip -9n {} +
 find "$out" -path '*/share/man/*' -type l -print0 | while IFS= read -r -d '' link; do
@@ -88,7 +98,7 @@ echo "activate-noawait ldconfig" >"$out/liblapi-r1/DEBIAN/triggers"
     # The profiler exports the calls that it wraps.
     echo "liblapiprof.so.1 liblapi-r1 #MINVER#"
     echo "* Build-Depends-Package: liblapi-r-dev"
-    nm -D --defined-only --format=posix "$RELEASE/liblapiprof.so" | sed 's/ .*/@Base 0.1.0/; s/^/ /' | LC_ALL=C sort
+    "$nm" -D --defined-only --format=posix "$RELEASE/liblapiprof.so" | sed 's/ .*/@Base 0.1.0/; s/^/ /' | LC_ALL=C sort
 } >"$out/liblapi-r1/DEBIAN/symbols"
 
 override() { # override PACKAGE TAG...: what lintian is right about, and what is meant to be so all the same
@@ -114,6 +124,7 @@ Standards-Version: 4.6.2
 
 Package: liblapi-r1
 Architecture: $arch
+Multi-Arch: same
 Section: libs
 Depends: \${shlibs:Depends}
 Description: one-sided communication with LAPI's interface
@@ -158,6 +169,8 @@ openlapi ($version) unstable; urgency=medium
  -- $maintainer  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 END
 
+cross=()
+[ -z "${CROSS_COMPILE-}" ] || cross=("-l/usr/$multiarch/lib")
 for package in liblapi-r1 liblapi-r-dev openlapi; do
     documents "$package"
     root=$out/$package
@@ -167,7 +180,9 @@ for package in liblapi-r1 liblapi-r-dev openlapi; do
     substvars=$out/debian/$package.substvars
     : >"$substvars"
     if [ ${#binaries[@]} -gt 0 ]; then
-        (cd "$out" && dpkg-shlibdeps -T"$substvars" "${binaries[@]/#/-e}")
+        (cd "$out" && dpkg-shlibdeps "${cross[@]}" -T"$substvars" "${binaries[@]/#/-e}")
+        # The packages for cross compilers carry the machine in their names.
+        sed -i -e "s/:$arch\b//g" -e "s/-$arch-cross\b//g" "$substvars"
     fi
     (cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
     (cd "$out" && dpkg-gencontrol -p"$package" -P"$root" -T"$substvars" -v"$version" -ldebian/changelog \

@@ -2,11 +2,12 @@
 # Installs the files that packaging/install/manifest lists, removes them, or lists them:
 #   install.sh install|uninstall|list
 # PREFIX, DESTDIR, VERSION, RELEASE, RELEASE32, COMPAT and CATALOGS come from the environment, as
-# the Makefile sets them.
+# the Makefile sets them. LIBDIR is the folder of the libraries below PREFIX; lib unless given.
 set -eu
 cd "$(dirname "$0")/../.."
 to=${DESTDIR-}$PREFIX
 RELEASE32=${RELEASE32-}
+LIBDIR=${LIBDIR:-lib}
 # The names of the compile wrapper, but those that the system has itself.
 drivers=$(sed -n 's/^driver | \([^|]*\) |.*/\1/p' packaging/compat/xl-options | grep -v '^-' | tr ' ' '\n' | grep -vx mpcc_r)
 
@@ -19,6 +20,7 @@ each() {
             source=${source//"{$name}"/${!name}}
             target=${target//"{$name}"/${!name}}
         done
+        case $target in lib/*) target=$LIBDIR/${target#lib/} ;; esac
         case $target in
         *'{DRIVERS}'*)
             for file in $drivers; do
@@ -72,7 +74,7 @@ put() { # put PACKAGE HOW SOURCE TARGET
         { [ -h "$target" ] && [ "$(readlink "$target")" = "$source" ]; } || ln -sfn "$source" "$target"
         ;;
     fill)
-        sed -e "s|@PREFIX@|$PREFIX|g" -e "s|@VERSION@|$VERSION|g" "$source" >"$target.new"
+        sed -e "s|@PREFIX@|$PREFIX|g" -e "s|@LIBDIR@|$LIBDIR|g" -e "s|@VERSION@|$VERSION|g" "$source" >"$target.new"
         chmod 644 "$target.new"
         mv -f "$target.new" "$target"
         ;;

@@ -6,4 +6,5 @@ pub mod lapi_perf;
 pub mod lapi_top;
 mod named_file;
 pub mod poe;
+mod prefix;
 mod spelling;

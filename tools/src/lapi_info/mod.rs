@@ -20,6 +20,7 @@ mod variables;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use crate::prefix;
 use crate::spelling::nearest;
 use openlapi::base::patient;
 use openlapi::job::key_file;
@@ -163,8 +164,7 @@ fn report() -> Report {
 
 /// The library that was installed together with this program.
 fn library() -> Option<String> {
-    let program = std::env::current_exe().ok()?;
-    let library = program.parent()?.parent()?.join("lib/liblapi_r.so.1").canonicalize().ok()?;
+    let library = prefix::library("liblapi_r.so.1").ok()?.canonicalize().ok()?;
     Some(library.display().to_string())
 }
 

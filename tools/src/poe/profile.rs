@@ -19,6 +19,7 @@ use super::error::{Error, say};
 use super::settings::Settings;
 use super::signals::Signals;
 use super::waiting::await_any;
+use crate::prefix;
 
 /// What the loader loads before all libraries of a program.
 const PRELOAD: &str = "LD_PRELOAD";
@@ -82,7 +83,7 @@ impl Profile {
             ));
             return None;
         }
-        let merger = installed(&["bin", MERGER]).ok()?;
+        let merger = prefix::prefix().ok()?.join("bin").join(MERGER);
         let mut command = process::Command::new(merger);
         command.arg("merge").arg(&self.folder);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -186,7 +187,8 @@ fn is_profiler(library: &str) -> bool {
 
 /// The library that was installed with this `poe`.
 fn library() -> Result<String, Error> {
-    let library = installed(&["lib", LIBRARY])?;
+    let library =
+        prefix::library(LIBRARY).map_err(|error| Error::system("-profile: the path of poe", error))?;
     let path = library.to_string_lossy();
     if !library.is_file() {
         return Err(Error::failed(format!("-profile: the profiler is not installed: there is no {path}")));
@@ -198,12 +200,4 @@ fn library() -> Result<String, Error> {
         )));
     }
     Ok(path.into_owned())
-}
-
-/// The path of what was installed with this `poe`.
-fn installed(parts: &[&str]) -> Result<PathBuf, Error> {
-    let program =
-        std::env::current_exe().map_err(|error| Error::system("-profile: the path of poe", error))?;
-    let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-    Ok(parts.iter().fold(prefix.to_owned(), |path, part| path.join(part)))
 }

@@ -8,6 +8,7 @@ use nix::libc::{c_int, c_longlong, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
 
 use crate::lapi_perf::error::{Failure, Result};
+use crate::prefix;
 
 /// Declares a function pointer for each call of LAPI.
 macro_rules! functions {
@@ -63,6 +64,5 @@ impl Library {
 /// The library that was installed together with this program; else the one that the loader finds.
 fn installed() -> PathBuf {
     const NAME: &str = "liblapi_r.so.1";
-    let beside = || Some(std::env::current_exe().ok()?.parent()?.parent()?.join("lib").join(NAME));
-    beside().filter(|path| path.exists()).unwrap_or_else(|| NAME.into())
+    prefix::library(NAME).ok().filter(|path| path.exists()).unwrap_or_else(|| NAME.into())
 }
