@@ -11,7 +11,7 @@
 # make simulate   whole jobs over UDP on a virtual clock, SEEDS=1000 from SEED=1: losses, partitions, deaths and returns (200 seeds are part of make test)
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and replaced; SEED=n; HOSTS=2: on network namespaces, RAILS=2: with two links, NETWORK=udp LOSS=1: over UDP with loss
 # make cross      TARGET=aarch64-unknown-linux-gnu or powerpc64le-unknown-linux-gnu: build for machines of another kind, into the build folder's TARGET/stage
-# make test-cross the core's unit tests, the headers and programs in C and Fortran for aarch64 and powerpc64le, under qemu
+# make test-cross unit tests, the headers, programs in C and Fortran and Debian packages for aarch64 and powerpc64le, under qemu
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
 # make bench      measure, beside today's peers, which are fetched; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
 # make fuzz       feed everything that reads bytes from outside with anything, SECONDS=60 for each target
@@ -179,7 +179,7 @@ cross:
 	$(MAKE) stage TARGET=$(TARGET)
 
 test-cross:
-	ci/deps.sh build test aarch64 powerpc64le cross-test
+	ci/deps.sh build test aarch64 powerpc64le cross-test deb
 	ci/test-cross.sh
 
 interop:

@@ -31,9 +31,15 @@ unit_tests() {
 waiting_tests() { TESTS_ONLY=${waiting[*]} tests -- --test-threads 1; }
 other_tests() { TESTS_EXCEPT="${unit[*]} ${before_unit[*]} ${waiting[*]}" tests; }
 
+other_processors() {
+    renice -n 10 -p $BASHPID >/dev/null
+    ci/test-cross.sh --short
+}
+
 echo "== test"
 cargo test --workspace --no-run </dev/null
 lane "tests that wait" waiting_tests
 lane "other tests" other_tests
 lane "unit tests and some others" unit_tests
+lane "processors of other kinds" other_processors
 lanes_end

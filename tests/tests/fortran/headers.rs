@@ -4,10 +4,11 @@
 //! constant, and every component of every type, to a routine; and one in C, which has that routine,
 //! and the values and offsets of `lapi.h`.
 
-use crate::{compilers, passed};
+use crate::{compilers, gfortran, passed};
 use openlapi_tests::{Job, build_dir, compile_with, stage};
 use std::fmt::Write;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// A derived type and its components.
@@ -121,11 +122,15 @@ fn types_and_constants_are_those_of_c() {
     fs::write(&source, fortran).expect("the program can be written");
     fs::write(&other, c).expect("the program can be written");
     let paths = [&source, &other].map(|path| path.to_str().expect("an ordinary name").to_owned());
-    let object = compile_with(&stage().join("bin/mpcc_r"), "f-layout.o", &[&paths[1]], &["-c"]);
+    // One for each kind of machine.
+    let name = format!("f-layout-{}.o", gfortran());
+    let object = compile_with(&stage().join("bin/mpcc_r"), &name, &[&paths[1]], &["-c"]);
+    // Nothing of the library is linked. A header beside the program makes it another one.
+    fs::write(dir.join("lapif.h"), header).expect("the header can be written");
     for compiler in compilers() {
-        let flags = ["-compiler", &compiler, object.to_str().expect("an ordinary name"), "-w"];
+        let flags = [object.to_str().expect("an ordinary name"), "-w"];
         let program =
-            compile_with(&stage().join("bin/mpfort"), &format!("f-layout-{compiler}"), &[&paths[0]], &flags);
+            compile_with(Path::new(&compiler), &format!("f-layout-{compiler}"), &[&paths[0]], &flags);
         passed(&Job::direct(program).run(), 1);
     }
 }
