@@ -19,10 +19,9 @@ pub fn opened(context: &Context, config: &Config) {
     }
     let Ok(mut held) = context.enter() else { return };
     let packet = held.packet_size();
-    let options = held.options();
-    let (tasks, here) = (options.tasks, options.hosts.here().len());
-    let (policy, shares) = (options.wait_policy, options.hosts.sharing().len() > 1);
+    let (tasks, hosts, policy) = (held.tasks(), held.hosts(), held.wait_policy());
     drop(held);
+    let (here, shares) = (hosts.here().len(), hosts.sharing().len() > 1);
     let host = rustix::system::uname();
     log(format_args!(
         "process {} on {} uses processors {} of {}; {here} of {tasks} tasks on this machine",

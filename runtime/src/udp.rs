@@ -161,13 +161,13 @@ fn succeeded(code: c_int) -> Result<()> {
 /// # Safety
 /// `udp_port` must be null or the program's address, of the kind that `Util_type` says.
 pub unsafe fn add_destination(held: &mut Held<'_>, command: &mut lapi_add_udp_port_t) -> Result<()> {
-    let Some(addresses) = held.options().addresses.clone() else {
+    let Some(addresses) = held.addresses() else {
         let detail = "the program has given LAPI_Init no addresses of the tasks, or a launcher has them";
         return Err(Error::new(LAPI_ERR_UTIL_CMD, detail));
     };
     let task = command.tgt;
     check::target(held, task)?;
-    if held.options().me == task {
+    if held.task() == task {
         return Err(Error::new(LAPI_ERR_TGT, format!("task {task} is this task itself")));
     }
     let to = match command.Util_type {

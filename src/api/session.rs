@@ -13,9 +13,13 @@
 //! # }
 //! ```
 
-use crate::abi::{LAST_LIB, lapi_dev_t, lapi_handle_t, lapi_lib_t};
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use self::settings::{MOST_COMPLETION_THREADS, Settings};
+use crate::abi::lapi_dev_t;
 use crate::base::machine::processors;
-use crate::base::thread::ThreadConfig;
 use crate::config::{Config, ShmBulk, build};
 use crate::engine::context::events::Events;
 use crate::engine::context::request::{Policy, Preference};
@@ -24,7 +28,7 @@ use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::context::{Context, Held};
 use crate::engine::progress::{closing, completion_threads, interrupt_thread};
 use crate::error::{Log, Result};
-use crate::job::{self, Identity, Joined, Link, Listing};
+use crate::job::{self, Identity, Joined, Link};
 use crate::proto::pieces;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,51 +37,6 @@ use std::time::Duration;
 /// With more bytes than this waiting for one target, beside the buffers that the settings give
 /// (MP_REXMIT_BUF_CNT and MP_REXMIT_BUF_SIZE), calls that send to it pause.
 const LANE_BYTES: usize = 1 << 20;
-
-/// A larger number of threads is a mistake, or was never set; it would take the memory for their
-/// stacks.
-const MOST_COMPLETION_THREADS: usize = 128;
-
-/// How a session is opened.
-pub struct Settings<'a> {
-    /// What the environment of a program of LAPI would say: transports, sizes, times.
-    pub config: Config,
-    /// The instance, from 0 to 15: the tasks of one instance find each other. A task opens each
-    /// once at a time.
-    pub instance: usize,
-    /// A number that handlers get a pointer to, as LAPI's handle: neither 0 nor `LAPI_VOID_HANDLE`,
-    /// and another one for each session whose handlers must know theirs.
-    pub handle: lapi_handle_t,
-    /// The level of the interface: some calls exist from `L2_LIB` on.
-    pub level: lapi_lib_t,
-    /// How many threads run completion handlers, from 1 to 128.
-    pub completion_threads: usize,
-    /// How threads are made.
-    pub thread_config: ThreadConfig,
-    /// Whether a thread of the session handles messages while the program computes.
-    pub interrupts: bool,
-    /// The addresses of the tasks, where no launcher has any.
-    pub addresses: Option<&'a mut dyn Listing>,
-    /// Where messages go, as many as `config` asks for.
-    pub log: Log,
-}
-
-/// As LAPI has them where the environment sets nothing, with interrupts, and without messages.
-impl Default for Settings<'_> {
-    fn default() -> Self {
-        Self {
-            config: Config::default(),
-            instance: 0,
-            handle: 1,
-            level: LAST_LIB,
-            completion_threads: 1,
-            thread_config: ThreadConfig::PLAIN,
-            interrupts: true,
-            addresses: None,
-            log: Log::none(),
-        }
-    }
-}
 
 /// An open session: this process as a task of a job. A process has any number of them, of one job
 /// or of several, each with a number of its own. Calls are made by [`Self::enter`], in any thread.
@@ -94,8 +53,10 @@ impl Session {
     /// addresses. `events` gets what no call can return.
     ///
     /// # Errors
-    /// What LAPI_Init can return for the job, the network and the system: the detail names the
-    /// setting, by its variable, the task or the limit. `LAPI_ERR_SHM_SETUP`: shared memory, or the
+    /// `LAPI_ERR_SET_VAL`: a number of the identity or of the settings is out of its range.
+    /// `LAPI_ERR_HNDL_INVALID`: so is the handle. Otherwise what LAPI_Init can return for the job,
+    /// the network and the system: the detail names the setting, by its variable, the task or the
+    /// limit. `LAPI_ERR_SHM_SETUP`: shared memory, or the
     /// task's name in the job is taken. `LAPI_ERR_CSS_LOAD_FAILED`, `LAPI_ERR_NO_CONNECTIVITY`: no
     /// network, or not all tasks in time. `LAPI_ERR_MEMORY_EXHAUSTED`: no memory, or no thread.
     pub fn open(
@@ -109,10 +70,12 @@ impl Session {
         Ok(Self { context, device })
     }
 
-    /// Takes the session's lock for a call.
+    /// Takes the session's lock for a call. A thread has one [`Held`] of a session at a time; a
+    /// handler that the dispatcher has called, in the thread of another call, has one of its own.
     ///
     /// # Errors
     /// `LAPI_ERR_HNDL_INVALID`: the session was closed, is being closed, or has ended by a failure.
+    /// `LAPI_ERR_UNKNOWN`: the thread has a [`Held`] of it.
     pub fn enter(&self) -> Result<Held<'_>> {
         self.context.enter()
     }
@@ -160,8 +123,10 @@ pub fn open(
     link: &Link,
     events: Arc<dyn Events>,
 ) -> Result<lapi_dev_t> {
+    identity.check()?;
+    settings.check()?;
     let Settings { config, instance, handle, level, thread_config, interrupts, log, .. } = settings;
-    let threads = settings.completion_threads.clamp(1, MOST_COMPLETION_THREADS);
+    let threads = settings.completion_threads;
     let joined = job::join(&config, identity, instance, thread_config, settings.addresses, (link, &log))?;
     if config.info_level >= 2 && identity.task == 0 {
         describe(&joined, identity, &log);
@@ -254,6 +219,3 @@ fn bulk(config: &Config, crowded: bool) -> Policy {
         batch: pieces::MOST,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,7 @@
 //! Tasks of several jobs in one process.
 
+mod mistakes;
+
 use super::*;
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::api::{fence, progress, put_get};
@@ -68,7 +70,7 @@ impl Task {
     /// Puts these bytes into the memory of a task, at the place of this one.
     fn put(&self, target: &Self, tgt: u32, data: &[u8; 24]) {
         let mut held = self.session.enter().expect("an open session");
-        let me = held.options().me as usize;
+        let me = held.task() as usize;
         let remote = target.memory[me].as_ptr().addr() as u64;
         let put = Put {
             tgt,
@@ -102,7 +104,7 @@ fn tasks_of_two_jobs_live_in_one_process() {
     for (job, tasks) in (1..).zip(&jobs) {
         for (to, task) in (0..).zip(tasks) {
             let mut held = task.session.enter().expect("an open session");
-            assert_eq!((held.options().me, held.options().tasks), (to, tasks.len() as u32));
+            assert_eq!((held.task(), held.tasks()), (to, tasks.len() as u32));
             // SAFETY: the counter lives.
             let left =
                 unsafe { progress::waitcntr(&mut held, task.arrived.as_ptr().addr(), tasks.len() as i32) };
@@ -140,7 +142,7 @@ fn a_session_is_not_closed_beneath_a_call_of_the_same_thread() {
     let task = Task::open("a session that is in use", 0, 1);
     let mut held = task.session.enter().expect("an open session");
     assert_eq!(task.session.close().unwrap_err().code, LAPI_ERR_UNKNOWN);
-    assert_eq!(held.options().tasks, 1);
+    assert_eq!(held.tasks(), 1);
     drop(held);
     task.session.close().expect("it is not in use any more");
 }

@@ -2,7 +2,9 @@
 
 use super::lock::Hold;
 use super::{Context, Core, other_contexts};
+use crate::abi::LAPI_ERR_UNKNOWN;
 use crate::base::known_threads::this_thread;
+use crate::error::{Error, Result};
 use crate::transport::Want;
 use std::marker::PhantomData;
 
@@ -137,9 +139,17 @@ impl<'a> Held<'a> {
         self.in_handler() || self.core().waiters.inside().contains(&this_thread())
     }
 
-    /// Whether this thread has another [`Held`] further up its stack, outside of all handlers.
-    pub(in crate::engine) fn is_second(&mut self) -> bool {
-        self.hold == Hold::Nested && !self.nested()
+    /// Whether this thread has another [`Held`] further up its stack, and is in no handler that the
+    /// dispatcher has called since.
+    #[inline(always)]
+    pub(in crate::engine) fn is_second(&self) -> bool {
+        self.hold == Hold::Nested && !self.in_handler()
+    }
+
+    /// This value, unless it is the second one.
+    #[inline(always)]
+    pub(super) fn unless_second(self) -> Result<Self> {
+        if self.is_second() { Err(second()) } else { Ok(self) }
     }
 
     /// Runs something without the lock, if it is ours to release.
@@ -202,6 +212,11 @@ impl<'a> Held<'a> {
             wake_others(context, core, sends);
         }
     }
+}
+
+#[cold]
+fn second() -> Error {
+    Error::new(LAPI_ERR_UNKNOWN, "the thread is in the middle of another call of this handle")
 }
 
 impl Drop for Held<'_> {

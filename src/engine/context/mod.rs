@@ -195,12 +195,13 @@ impl Context {
     /// Takes the lock for a call.
     ///
     /// # Errors
-    /// `LAPI_ERR_HNDL_INVALID`: the context is closed, or being closed.
+    /// `LAPI_ERR_HNDL_INVALID`: the context is closed, or being closed. `LAPI_ERR_UNKNOWN`: the
+    /// thread is in the middle of another call, and not in a handler that it has called.
     #[inline(always)]
     pub fn enter(&self) -> Result<Held<'_>> {
         let mut held = Held::by(self, self.enter_lock());
         match held.try_core() {
-            Some(core) if !core.is_closing() => Ok(held),
+            Some(core) if !core.is_closing() => held.unless_second(),
             _ => Err(ended()),
         }
     }

@@ -4,8 +4,11 @@ use crate::abi::ddm_func_p;
 use crate::engine::context::Held;
 use crate::engine::context::settings::Options;
 use crate::engine::context::statistics::Path;
+use crate::engine::context::waiters::WaitPolicy;
 use crate::error::Result;
-use crate::transport::{Limits, Reach};
+use crate::job::Hosts;
+use crate::job::addresses::Addresses;
+use crate::transport::{Limits, Reach, Task};
 
 /// The statistics of a context, by the path that data takes.
 pub struct Statistics {
@@ -19,10 +22,36 @@ pub struct Statistics {
 }
 
 impl Held<'_> {
-    /// What is fixed since the context was opened.
+    /// What is fixed since the context was opened. Users of the library get copies of it: a
+    /// reference into the core could still be there when a handler makes a call of its own.
     #[inline]
-    pub fn options(&mut self) -> &Options {
+    pub(crate) fn options(&mut self) -> &Options {
         &self.core().options
+    }
+
+    /// This task's number.
+    pub fn task(&mut self) -> Task {
+        self.options().me
+    }
+
+    /// The number of tasks in the job.
+    pub fn tasks(&mut self) -> u32 {
+        self.options().tasks
+    }
+
+    /// Which tasks share a host.
+    pub fn hosts(&mut self) -> Hosts {
+        self.options().hosts.clone()
+    }
+
+    /// Where the tasks receive, if the program has said that.
+    pub fn addresses(&mut self) -> Option<Addresses> {
+        self.options().addresses.clone()
+    }
+
+    /// How long threads poll before they sleep.
+    pub fn wait_policy(&mut self) -> WaitPolicy {
+        self.options().wait_policy
     }
 
     /// The data that one packet carries, in bytes.

@@ -1,6 +1,6 @@
 //! The end of a context: LAPI_Term.
 
-use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
+use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_TGT_PURGED};
 use crate::base::call_stack::DEPTH;
 use crate::base::clock::{self, moment};
 use crate::base::known_threads::{note_thread, this_thread};
@@ -37,12 +37,6 @@ pub fn close(context: &Context) -> Result<()> {
         Ok(held) => held,
         Err(error) => return close_ended(context).ok_or(error),
     };
-    if held.is_second() {
-        return Err(Error::new(
-            LAPI_ERR_UNKNOWN,
-            "the thread is in the middle of another call of this handle",
-        ));
-    }
     let nested = held.nested();
     held.core().begin_ending();
     if !nested {
@@ -58,6 +52,9 @@ pub fn close(context: &Context) -> Result<()> {
 /// Closes a context that has ended by a failure. Nothing is sent or served any more.
 fn close_ended(context: &Context) -> Option<()> {
     let mut held = context.enter_closing()?;
+    if held.is_second() {
+        return None;
+    }
     let nested = held.nested();
     (held.core().has_failed() && held.core().begin_closing()).then(|| close_entered(held, nested))
 }

@@ -34,7 +34,7 @@ mod launcher;
 #[cfg(test)]
 mod tests;
 
-use crate::abi::{LAPI_ERR_NO_ENV_VAR, LAPI_ERR_SHM_SETUP};
+use crate::abi::{LAPI_ERR_NO_ENV_VAR, LAPI_ERR_SET_VAL, LAPI_ERR_SHM_SETUP};
 use crate::config::{Env, MAX_TASKS, common_tasks, given, number};
 use crate::error::{Error, Result};
 
@@ -98,6 +98,34 @@ impl Identity {
     pub fn alone() -> Self {
         let key = format!("process {}", std::process::id());
         Self { task: 0, tasks: 1, key, common: Common::All, source: "no launcher" }
+    }
+
+    /// Whether its numbers fit together.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SET_VAL`: they do not; the detail names them.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Self { task, tasks, .. } = *self;
+        let wrong = |detail| Err(Error::new(LAPI_ERR_SET_VAL, detail));
+        if tasks > MAX_TASKS || task >= tasks {
+            return wrong(format!(
+                "task {task} of {tasks}; a job has 1 to {MAX_TASKS} tasks, numbered from 0"
+            ));
+        }
+        let possible = match &self.common {
+            Common::All => true,
+            Common::Listed(list) => {
+                list.is_sorted_by(|one, next| one < next)
+                    && list.contains(&task)
+                    && (list.len() as u32) < tasks
+                    && list.last().is_none_or(|last| *last < tasks)
+            }
+            Common::Counted(count) => (1..tasks).contains(count),
+        };
+        if possible {
+            return Ok(());
+        }
+        wrong(format!("task {task} of {tasks} shares its machine with {:?}", self.common))
     }
 
     /// The tasks on this machine in ascending order, this one included; `None` when the launcher

@@ -1,0 +1,77 @@
+//! How a session is opened.
+
+use crate::abi::{
+    LAPI_ERR_HNDL_INVALID, LAPI_ERR_SET_VAL, LAPI_VOID_HANDLE, LAST_LIB, lapi_handle_t, lapi_lib_t,
+};
+use crate::api::env::INSTANCES;
+use crate::base::thread::ThreadConfig;
+use crate::config::Config;
+use crate::error::{Error, Log, Result};
+use crate::job::Listing;
+
+/// The most threads of a session that run completion handlers. A larger number is a mistake, or was
+/// never set; it would take the memory for their stacks.
+pub const MOST_COMPLETION_THREADS: usize = 128;
+
+/// How a session is opened.
+pub struct Settings<'a> {
+    /// What the environment of a program of LAPI would say: transports, sizes, times.
+    pub config: Config,
+    /// The instance, from 0 to 15: the tasks of one instance find each other. A task opens each
+    /// once at a time.
+    pub instance: usize,
+    /// A number that handlers get a pointer to, as LAPI's handle: neither 0 nor `LAPI_VOID_HANDLE`,
+    /// and another one for each session whose handlers must know theirs.
+    pub handle: lapi_handle_t,
+    /// The level of the interface: some calls exist from `L2_LIB` on.
+    pub level: lapi_lib_t,
+    /// How many threads run completion handlers, from 1 to [`MOST_COMPLETION_THREADS`].
+    pub completion_threads: usize,
+    /// How threads are made.
+    pub thread_config: ThreadConfig,
+    /// Whether a thread of the session handles messages while the program computes.
+    pub interrupts: bool,
+    /// The addresses of the tasks, where no launcher has any.
+    pub addresses: Option<&'a mut dyn Listing>,
+    /// Where messages go, as many as `config` asks for.
+    pub log: Log,
+}
+
+/// As LAPI has them where the environment sets nothing, with interrupts, and without messages.
+impl Default for Settings<'_> {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            instance: 0,
+            handle: 1,
+            level: LAST_LIB,
+            completion_threads: 1,
+            thread_config: ThreadConfig::PLAIN,
+            interrupts: true,
+            addresses: None,
+            log: Log::none(),
+        }
+    }
+}
+
+impl Settings<'_> {
+    /// Whether each number is in its range.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SET_VAL`, `LAPI_ERR_HNDL_INVALID`: one is not; the detail names it.
+    pub(super) fn check(&self) -> Result<()> {
+        let Self { instance, handle, completion_threads: threads, .. } = *self;
+        if instance >= INSTANCES {
+            let detail = format!("instance {instance}; valid: 0 to {}", INSTANCES - 1);
+            return Err(Error::new(LAPI_ERR_SET_VAL, detail));
+        }
+        if handle == 0 || handle == LAPI_VOID_HANDLE {
+            return Err(Error::new(LAPI_ERR_HNDL_INVALID, format!("handle {handle:#x} names no session")));
+        }
+        if !(1..=MOST_COMPLETION_THREADS).contains(&threads) {
+            let detail = format!("completion_threads {threads}; valid: 1 to {MOST_COMPLETION_THREADS}");
+            return Err(Error::new(LAPI_ERR_SET_VAL, detail));
+        }
+        Ok(())
+    }
+}
