@@ -9,7 +9,7 @@ use crate::report::{self, thread::ReportConfig};
 use crate::udp::Extension;
 use openlapi::abi::*;
 use openlapi::api::Context;
-use openlapi::api::session::{self, MOST_COMPLETION_THREADS, Settings};
+use openlapi::api::session::{self, Interrupts, MOST_COMPLETION_THREADS, Settings};
 use openlapi::base::thread::ThreadConfig;
 use openlapi::config::{self, Config};
 use openlapi::error::{Log, Result};
@@ -109,7 +109,7 @@ fn open(
         level: request.level,
         completion_threads: (request.completion_threads.max(1) as usize).min(MOST_COMPLETION_THREADS),
         thread_config: request.thread_config,
-        interrupts: request.interrupts,
+        interrupts: if request.interrupts { Interrupts::On } else { Interrupts::Off },
         addresses: listing.as_mut().map(|listing| listing as &mut dyn Listing),
         log: Log::new(console::log),
     };

@@ -101,6 +101,10 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
     match query {
         // The manual has `boolean toggle`: whatever is not 0 is true.
         ERROR_CHK => settings.error_check.store(value != 0, Relaxed),
+        INTERRUPT_SET if value != 0 && !context.notifier.exists() => {
+            let detail = "INTERRUPT_SET of a session that was opened without a thread for it";
+            return Err(Error::new(LAPI_ERR_SET_VAL, detail));
+        }
         INTERRUPT_SET => {
             settings.interrupts.store(value != 0, Relaxed);
             // The notifier checks at once, and arms or disarms the transport.

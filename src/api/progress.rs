@@ -4,6 +4,7 @@ use crate::abi::lapi_msg_state_t;
 use crate::engine::context::{Context, Held};
 use crate::engine::progress::{counters, message_poll, wait};
 use crate::error::Result;
+use std::time::Instant;
 
 /// Reads a counter (man page LAPI_Getcntr). A program that reads it in a loop makes
 /// progress by that.
@@ -36,6 +37,42 @@ pub unsafe fn setcntr(context: &Context, cntr: usize, value: i32) {
 pub unsafe fn waitcntr(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
     // SAFETY: the caller's promise.
     unsafe { counters::wait(held, cntr, value) }
+}
+
+/// [`waitcntr`] with a deadline; `None` when it has passed before, and the counter is as it was.
+/// Makes progress at least once.
+///
+/// # Errors
+/// As the man page of LAPI_Waitcntr says.
+///
+/// # Safety
+/// `cntr` must be the address of a counter, until this returns.
+pub unsafe fn waitcntr_until(
+    held: &mut Held<'_>,
+    cntr: usize,
+    value: i32,
+    deadline: Instant,
+) -> Result<Option<i32>> {
+    // SAFETY: the caller's promise.
+    unsafe { counters::wait_before(held, cntr, value, deadline) }
+}
+
+/// Waits until a condition of the program holds; `false` when the deadline, if there is one, has
+/// passed before. Makes progress meanwhile, and at least once unless the condition holds already.
+///
+/// The condition is looked at after each packet, and when something has changed in the session. A
+/// thread that changes it otherwise calls [`crate::api::session::Session::wake`] after that. It
+/// must be short, since it runs with the session's lock held, and it must not call the session.
+///
+/// # Errors
+/// `LAPI_ERR_HNDL_INVALID`: the session is being closed, or has ended by a failure.
+/// `LAPI_ERR_UNKNOWN`: in a handler, which must not wait.
+pub fn wait_until(
+    held: &mut Held<'_>,
+    deadline: Option<Instant>,
+    condition: impl FnMut() -> bool,
+) -> Result<bool> {
+    wait::wait_for(held, deadline, condition)
 }
 
 /// One round of the dispatcher (man page LAPI_Probe).

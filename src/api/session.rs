@@ -1,15 +1,77 @@
 //! A task of a job in this process, in Rust's terms.
 //!
-//! ```no_run
-//! # use openlapi::api::session::{Session, Settings};
-//! # use openlapi::api::{Events, Link};
-//! # use openlapi::job::{Common, Identity};
-//! # fn open(events: std::sync::Arc<dyn Events>) -> openlapi::error::Result<()> {
-//! let (key, source) = ("a job of this machine".to_owned(), "the program");
-//! let identity = Identity { task: 1, tasks: 4, key, common: Common::All, source };
-//! let session = Session::open(&identity, Settings::default(), &Link::none(), events)?;
-//! openlapi::api::fence::gfence(&mut session.enter()?)?;
-//! session.close()
+//! A thread may wait in a call, or the program has an event loop, which sleeps on the session's
+//! descriptor among its own. Two tasks in one process; they could as well be two processes:
+//!
+//! ```
+//! use openlapi::api::request::{Hint, Places, Put};
+//! use openlapi::api::session::{Interrupts, Session, Settings};
+//! use openlapi::api::{Link, NoEvents, SendDone, fence, put_get};
+//! use openlapi::job::{Common, Identity};
+//! use rustix::event::{PollFd, PollFlags, poll};
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
+//! use std::time::Instant;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let open = |task| {
+//!     let key = format!("an example, by process {}", std::process::id());
+//!     let identity = Identity { task, tasks: 2, key, common: Common::All, source: "the example" };
+//!     // Without a thread of the session: the event loop makes progress.
+//!     let settings = Settings { interrupts: Interrupts::Never, ..Settings::default() };
+//!     Session::open(&identity, settings, &Link::none(), Arc::new(NoEvents))
+//! };
+//! let (origin, target) = (open(0)?, open(1)?);
+//!
+//! // What the target has for others: memory, and a counter of what has arrived in it.
+//! let memory = [const { AtomicU8::new(0) }; 5];
+//! let arrived = AtomicI32::new(0);
+//! let put_hello = || {
+//!     let data = b"hello";
+//!     let put = Put {
+//!         tgt: 1,
+//!         places: Places::Contiguous {
+//!             local: data.as_ptr().addr(),
+//!             remote: memory.as_ptr().addr() as u64,
+//!             len: data.len(),
+//!         },
+//!         tgt_cntr: arrived.as_ptr().addr() as u64,
+//!         cmpl_cntr: 0,
+//!         done: SendDone { bytes: data.len() as u64, user: true, ..SendDone::nothing(1) },
+//!         hint: Hint::None,
+//!     };
+//!     let mut call = origin.enter()?;
+//!     // SAFETY: the memory at both sides lives until the fence has returned.
+//!     unsafe { put_get::put(&mut call, &put)? };
+//!     fence::fence(&mut call)
+//! };
+//!
+//! let over = AtomicBool::new(false);
+//! std::thread::scope(|scope| {
+//!     // The target's part is in this thread, by its event loop.
+//!     let sender = scope.spawn(|| {
+//!         let sent = put_hello();
+//!         over.store(true, Ordering::Release);
+//!         target.wake();
+//!         sent
+//!     });
+//!     while !over.load(Ordering::Acquire) {
+//!         if let Some(until) = target.arm()? {
+//!             let left = until.saturating_duration_since(Instant::now()).try_into()?;
+//!             // The program's other descriptors are polled here, too.
+//!             poll(&mut [PollFd::new(&target, PollFlags::IN)], Some(&left))?;
+//!         }
+//!         target.disarm()?;
+//!         while target.poll()? {}
+//!     }
+//!     sender.join().expect("it does not panic")?;
+//!     Ok::<_, Box<dyn std::error::Error>>(())
+//! })?;
+//! assert_eq!(arrived.load(Ordering::Acquire), 1);
+//! assert_eq!(memory.map(AtomicU8::into_inner), *b"hello");
+//! origin.close()?;
+//! target.close()?;
+//! # Ok(())
 //! # }
 //! ```
 
@@ -17,7 +79,8 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use self::settings::{MOST_COMPLETION_THREADS, Settings};
+pub use self::settings::{Interrupts, MOST_COMPLETION_THREADS, Settings};
+
 use crate::abi::lapi_dev_t;
 use crate::base::machine::processors;
 use crate::config::{Config, ShmBulk, build};
@@ -26,13 +89,14 @@ use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options, TIMEOUT};
 use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::context::{Context, Held};
-use crate::engine::progress::{closing, completion_threads, interrupt_thread};
+use crate::engine::progress::{closing, completion_threads, event_loop, interrupt_thread};
 use crate::error::{Log, Result};
 use crate::job::{self, Identity, Joined, Link};
 use crate::proto::pieces;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// With more bytes than this waiting for one target, beside the buffers that the settings give
 /// (MP_REXMIT_BUF_CNT and MP_REXMIT_BUF_SIZE), calls that send to it pause.
@@ -45,6 +109,8 @@ const LANE_BYTES: usize = 1 << 20;
 pub struct Session {
     context: Arc<Context>,
     device: lapi_dev_t,
+    /// The transport's descriptor, which lives as long as the session, closed or not.
+    descriptor: OwnedFd,
 }
 
 impl Session {
@@ -67,7 +133,14 @@ impl Session {
     ) -> Result<Self> {
         let context = Arc::new(Context::new());
         let device = open(&context, identity, settings, link, events)?;
-        Ok(Self { context, device })
+        match context.enter().and_then(|mut held| held.descriptor()) {
+            Ok(descriptor) => Ok(Self { context, device, descriptor }),
+            Err(error) => {
+                // It may have ended by a failure.
+                let _ = close(&context);
+                Err(error)
+            }
+        }
     }
 
     /// Takes the session's lock for a call. A thread has one [`Held`] of a session at a time; a
@@ -78,6 +151,55 @@ impl Session {
     /// `LAPI_ERR_UNKNOWN`: the thread has a [`Held`] of it.
     pub fn enter(&self) -> Result<Held<'_>> {
         self.context.enter()
+    }
+
+    /// One round of progress: takes what has arrived, and sends what waits. Returns whether
+    /// anything moved.
+    ///
+    /// # Errors
+    /// The errors of [`Self::enter`].
+    pub fn poll(&self) -> Result<bool> {
+        Ok(event_loop::poll(&mut self.enter()?))
+    }
+
+    /// Gets ready for a sleep of the program's event loop: until the time that this returns, or
+    /// until the session's descriptor ([`AsFd`]) is readable. Then follows [`Self::disarm`].
+    /// `None`: something may have changed since the last [`Self::poll`] that found nothing, so the
+    /// loop polls and looks again, and nothing is armed; the first call always returns that.
+    ///
+    /// The descriptor becomes readable by whatever arrives, in whichever thread it is handled, and
+    /// by [`Self::wake`]. What other threads of the program change by themselves, a queue or a
+    /// counter, may change between the loop's look and this call: they call [`Self::wake`] after
+    /// that. The session has deadlines of its own, for which the sleep ends at the time that was
+    /// named. When another thread closes the session, the descriptor may stay as it is until then.
+    ///
+    /// One thread at a time runs the loop. Others may make calls and wait in them meanwhile. With
+    /// [`Interrupts::On`] the session's own thread handles no messages between this and
+    /// [`Self::disarm`].
+    ///
+    /// # Errors
+    /// The errors of [`Self::enter`]. `LAPI_ERR_UNKNOWN`: in a handler.
+    pub fn arm(&self) -> Result<Option<Instant>> {
+        event_loop::arm(&mut self.enter()?)
+    }
+
+    /// Ends what [`Self::arm`] began, and makes one round of progress; whether anything moved.
+    /// Nothing is armed any more whether this returns an error or not. A peer that waits for this
+    /// task may make the descriptor readable also when nothing is armed; then the next sleep is a
+    /// short one.
+    ///
+    /// # Errors
+    /// The errors of [`Self::enter`].
+    pub fn disarm(&self) -> Result<bool> {
+        Ok(event_loop::disarm(&mut self.enter()?))
+    }
+
+    /// Ends the sleep of the event loop, or keeps its next [`Self::arm`] from arming; and threads
+    /// in [`crate::api::progress::wait_until`] look at their conditions again. Any thread may call
+    /// it, also in a handler; not a signal's function, nor the functions of [`Events`] that are
+    /// called with the lock held.
+    pub fn wake(&self) {
+        event_loop::wake(&self.context);
     }
 
     /// The state behind it, for the calls that take no lock.
@@ -100,6 +222,16 @@ impl Session {
     /// the calling thread has a [`Held`] of it.
     pub fn close(&self) -> Result<()> {
         close(&self.context)
+    }
+}
+
+/// What the program's event loop sleeps on, see [`Session::arm`]: the program polls it, and neither
+/// reads nor writes. Over a network it is an epoll descriptor with others inside; five inside each
+/// other are the most that Linux allows, so a loop that has one of its own inside another may find
+/// no room.
+impl AsFd for Session {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
     }
 }
 
@@ -160,13 +292,16 @@ pub fn open(
     };
     let variables = &context.settings;
     variables.error_check.store(false, Relaxed);
-    variables.interrupts.store(interrupts, Relaxed);
+    variables.interrupts.store(interrupts == Interrupts::On, Relaxed);
     variables.timeout.store(TIMEOUT, Relaxed);
     variables.ack_threshold.store(config.ack_thresh as i32, Relaxed);
     variables.info_level.store(config.info_level as i32, Relaxed);
     context.open(handle, options, transport)?;
-    let started = completion_threads::start(context, threads, thread_config)
-        .and_then(|()| interrupt_thread::start(context, thread_config));
+    let started =
+        completion_threads::start(context, threads, thread_config).and_then(|()| match interrupts {
+            Interrupts::On | Interrupts::Off => interrupt_thread::start(context, thread_config),
+            Interrupts::Never => Ok(()),
+        });
     if let Err(error) = started {
         closing::stop(context);
         return Err(error);

@@ -56,8 +56,8 @@ impl Address {
         address
     }
 
-    /// Where a socket receives.
-    pub(super) fn of(address: SocketAddr) -> Self {
+    /// Where a socket receives, of either family.
+    pub fn of(address: SocketAddr) -> Self {
         Self(address)
     }
 }

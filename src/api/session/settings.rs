@@ -13,6 +13,19 @@ use crate::job::Listing;
 /// never set; it would take the memory for their stacks.
 pub const MOST_COMPLETION_THREADS: usize = 128;
 
+/// Which thread handles messages while the program is in no call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupts {
+    /// A thread of the session: interrupt mode.
+    On,
+    /// None. The session has a thread that keeps the deadlines of its network, and handles messages
+    /// from the time on when INTERRUPT_SET is set (LAPI_Senv).
+    Off,
+    /// None, and the session has no such thread: the program calls often enough, or sleeps by
+    /// [`super::Session::arm`]. INTERRUPT_SET cannot be set.
+    Never,
+}
+
 /// How a session is opened.
 pub struct Settings<'a> {
     /// What the environment of a program of LAPI would say: transports, sizes, times.
@@ -29,8 +42,8 @@ pub struct Settings<'a> {
     pub completion_threads: usize,
     /// How threads are made.
     pub thread_config: ThreadConfig,
-    /// Whether a thread of the session handles messages while the program computes.
-    pub interrupts: bool,
+    /// Which thread handles messages while the program computes.
+    pub interrupts: Interrupts,
     /// The addresses of the tasks, where no launcher has any.
     pub addresses: Option<&'a mut dyn Listing>,
     /// Where messages go, as many as `config` asks for.
@@ -47,7 +60,7 @@ impl Default for Settings<'_> {
             level: LAST_LIB,
             completion_threads: 1,
             thread_config: ThreadConfig::PLAIN,
-            interrupts: true,
+            interrupts: Interrupts::On,
             addresses: None,
             log: Log::none(),
         }

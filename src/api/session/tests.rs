@@ -1,11 +1,14 @@
 //! Tasks of several jobs in one process.
 
+mod event_loop;
 mod mistakes;
+mod processes;
+mod waits;
 
 use super::*;
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::api::{fence, progress, put_get};
-use crate::engine::context::events::Failure;
+use crate::engine::context::events::{Failure, NoEvents};
 use crate::engine::context::request::{Hint, Places, Put};
 use crate::job::Common;
 use crate::proto::outbox::SendDone;
@@ -55,21 +58,32 @@ struct Task {
 
 impl Task {
     fn open(job: &str, task: u32, tasks: u32) -> Self {
+        Self::open_with(Interrupts::On, job, task, tasks)
+    }
+
+    fn open_with(interrupts: Interrupts, job: &str, task: u32, tasks: u32) -> Self {
         let link = Link::none();
-        let session = Session::open(
-            &identity(job, task, tasks),
-            Settings::default(),
-            &link,
-            Arc::new(Quiet::default()),
-        );
+        let settings = Settings { interrupts, ..Settings::default() };
+        let events = Arc::new(Quiet::default());
+        let session = Session::open(&identity(job, task, tasks), settings, &link, events);
         let session = session.expect("a task of a job of this machine");
         let memory = vec![[0; 24]; tasks as usize].into();
         Self { session, link, memory, arrived: AtomicI32::new(0) }
     }
 
-    /// Puts these bytes into the memory of a task, at the place of this one.
+    /// Puts these bytes into the memory of a task, at the place of this one, and waits.
     fn put(&self, target: &Self, tgt: u32, data: &[u8; 24]) {
         let mut held = self.session.enter().expect("an open session");
+        // SAFETY: the data lives until the fence.
+        unsafe { self.start_put(&mut held, target, tgt, data) };
+        fence::fence(&mut held).expect("a fence");
+    }
+
+    /// Starts what [`Self::put`] does.
+    ///
+    /// # Safety
+    /// The data must stay as it is until it is out, and both tasks must live until it is there.
+    unsafe fn start_put(&self, held: &mut Held<'_>, target: &Self, tgt: u32, data: &[u8; 24]) {
         let me = held.task() as usize;
         let remote = target.memory[me].as_ptr().addr() as u64;
         let put = Put {
@@ -80,9 +94,8 @@ impl Task {
             done: SendDone { bytes: data.len() as u64, user: true, ..SendDone::nothing(tgt) },
             hint: Hint::None,
         };
-        // SAFETY: both tasks live until the fence, and nobody else uses that place.
-        unsafe { put_get::put(&mut held, &put) }.expect("a put");
-        fence::fence(&mut held).expect("a fence");
+        // SAFETY: the caller's promise; nobody else uses that place.
+        unsafe { put_get::put(held, &put) }.expect("a put");
     }
 }
 

@@ -42,6 +42,26 @@ pub trait Events: Send + Sync {
     fn closing(&self, context: &Context, wait: bool);
 }
 
+/// Ignores all events: a session goes on after a failure, and what has waited for the task that it
+/// is about ends with an error, or by its counter. For programs that learn of a failure by that, or
+/// otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoEvents;
+
+impl Events for NoEvents {
+    fn ends_by(&self, _: &Failure<'_>) -> bool {
+        false
+    }
+
+    fn failed(&self, _: &Context, _: &Failure<'_>) {}
+
+    fn fatal(&self) {}
+
+    fn stalled(&self) {}
+
+    fn closing(&self, _: &Context, _: bool) {}
+}
+
 impl std::fmt::Debug for dyn Events {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Events(..)")

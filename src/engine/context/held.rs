@@ -1,5 +1,6 @@
 //! The way to the core, for as long as the lock is held.
 
+use super::event_loop::ArmedBy;
 use super::lock::Hold;
 use super::{Context, Core, other_contexts};
 use crate::abi::LAPI_ERR_UNKNOWN;
@@ -127,7 +128,7 @@ impl<'a> Held<'a> {
     #[inline]
     pub fn wake_waiters(&mut self) {
         let core = self.core();
-        let asleep = core.waiters.notifier_armed() || core.waiters.on_descriptor();
+        let asleep = core.waiters.armed() != ArmedBy::Nobody || core.waiters.on_descriptor();
         if asleep && (core.outbox.waiting() || core.has_work() || core.has_deferred()) {
             core.transport.want(Want::Wake);
         }
@@ -252,4 +253,5 @@ fn wake_sleepers(context: &Context, core: &mut Core) {
     if core.waiters.parked() != 0 {
         context.parking.wake_all();
     }
+    core.call_event_loop();
 }

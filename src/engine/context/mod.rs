@@ -15,6 +15,7 @@ pub mod counter;
 pub mod counter_status;
 pub mod direct_copies;
 pub mod direct_copy;
+pub mod event_loop;
 pub mod events;
 mod failure;
 mod held;
@@ -80,6 +81,8 @@ pub struct Context {
     pub(in crate::engine) parking: Parking,
     /// Where threads of the program wait that share the lock.
     pub(in crate::engine) conditions: Conditions,
+    /// The program's event loop was called since it last looked.
+    pub(in crate::engine) called: AtomicBool,
 }
 
 // SAFETY: the core is only reached by `Held`, that is with the lock held. Addresses in it are the
@@ -102,6 +105,7 @@ impl Context {
             watching: AtomicBool::new(false),
             parking: Parking::new(),
             conditions: Conditions::default(),
+            called: AtomicBool::new(false),
         }
     }
 

@@ -102,6 +102,11 @@ impl Notifier {
         Some(thread)
     }
 
+    /// Whether there is a thread.
+    pub fn exists(&self) -> bool {
+        self.timer.load(Ordering::Relaxed) >= 0
+    }
+
     /// Makes the notifier look at the program from now on.
     pub fn watch(&self) {
         let timer = self.timer.load(Ordering::Relaxed);

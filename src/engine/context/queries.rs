@@ -1,14 +1,16 @@
 //! What the calls of the manual read and set in a core, value by value.
 
-use crate::abi::ddm_func_p;
+use crate::abi::{LAPI_ERR_MEMORY_EXHAUSTED, ddm_func_p};
 use crate::engine::context::Held;
 use crate::engine::context::settings::Options;
 use crate::engine::context::statistics::Path;
-use crate::engine::context::waiters::WaitPolicy;
-use crate::error::Result;
+use crate::engine::context::wait_policy::WaitPolicy;
+use crate::error::{Error, Result};
 use crate::job::Hosts;
 use crate::job::addresses::Addresses;
 use crate::transport::{Limits, Reach, Task};
+use rustix::io::fcntl_dupfd_cloexec;
+use std::os::fd::OwnedFd;
 
 /// The statistics of a context, by the path that data takes.
 pub struct Statistics {
@@ -52,6 +54,16 @@ impl Held<'_> {
     /// How long threads poll before they sleep.
     pub fn wait_policy(&mut self) -> WaitPolicy {
         self.options().wait_policy
+    }
+
+    /// A descriptor for what the transport's own one is, for as long as its owner wants.
+    ///
+    /// # Errors
+    /// LAPI_ERR_MEMORY_EXHAUSTED: no descriptor is left.
+    pub(crate) fn descriptor(&mut self) -> Result<OwnedFd> {
+        fcntl_dupfd_cloexec(self.core().transport.event_fd(), 0).map_err(|reason| {
+            Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("no descriptor for the session: {reason}"))
+        })
     }
 
     /// The data that one packet carries, in bytes.

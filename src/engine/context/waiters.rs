@@ -1,6 +1,7 @@
 //! Which threads wait in a context, where they sleep, and what they are to learn.
 
 use crate::base::call_stack::Stack;
+use crate::engine::context::event_loop::{ArmedBy, EventLoop};
 use std::time::Duration;
 
 /// What a thread waits for.
@@ -85,10 +86,13 @@ pub struct Waiters {
     /// list, since it does not look for messages.
     settling: Option<Waiter>,
     stall_detector: StallDetector,
-    /// How many sleep in the [`crate::base::parking`].
+    /// How many sleep in the [`crate::base::parking`]; and one more from the time on when the
+    /// program's event loop has first armed, for which whatever moves is news.
     parked: u32,
-    /// The notifier has armed the transport.
-    notifier_armed: bool,
+    /// Who has armed the transport.
+    armed: ArmedBy,
+    /// The program's event loop.
+    event_loop: EventLoop,
     /// Something has changed that a waiting thread may wait for.
     news: bool,
     /// How often the program's own threads have polled; the notifier detects by it whether they do.
@@ -112,8 +116,12 @@ impl Waiters {
     pub fn end_wait(&mut self, runs_handler: bool) -> bool {
         self.waiting -= 1;
         self.handlers -= u32::from(runs_handler);
-        // One of the parked threads must go to the descriptor.
-        self.news |= self.waiting != 0 && !self.on_descriptor;
+        self.news |= match self.waiting {
+            // The event loop may have slept while threads served that waited.
+            0 => self.event_loop == EventLoop::Asleep,
+            // One of the parked threads must go to the descriptor.
+            _ => !self.on_descriptor,
+        };
         self.waiting == 0
     }
 
@@ -267,20 +275,37 @@ impl Waiters {
     }
 
     /// How many threads are parked.
-    #[inline]
     pub fn parked(&self) -> u32 {
-        self.parked
+        self.parked - u32::from(self.event_loop != EventLoop::Absent)
     }
 
-    /// The notifier has armed the transport, or it is disarmed.
-    pub fn set_notifier_armed(&mut self, armed: bool) {
-        self.notifier_armed = armed;
-    }
-
-    /// Whether the notifier has armed the transport.
+    /// Whether a thread is parked, or the program has an event loop.
     #[inline]
-    pub fn notifier_armed(&self) -> bool {
-        self.notifier_armed
+    pub fn awaits_news(&self) -> bool {
+        self.parked != 0
+    }
+
+    /// The transport is armed, outside of calls that wait, or disarmed.
+    pub fn set_armed(&mut self, by: ArmedBy) {
+        self.armed = by;
+    }
+
+    /// Who has armed the transport, outside of calls that wait.
+    #[inline]
+    pub fn armed(&self) -> ArmedBy {
+        self.armed
+    }
+
+    /// The program's event loop does this from now on.
+    pub fn set_event_loop(&mut self, event_loop: EventLoop) {
+        self.parked += u32::from(self.event_loop == EventLoop::Absent && event_loop != EventLoop::Absent);
+        self.event_loop = event_loop;
+    }
+
+    /// What the program's event loop does.
+    #[inline]
+    pub fn event_loop(&self) -> EventLoop {
+        self.event_loop
     }
 
     /// Something has changed that a waiting thread may wait for.

@@ -120,7 +120,8 @@ fn finish_sending(held: &mut Held<'_>) {
     accessed::announce(held.core());
     let until = clock::now() + FLUSH;
     // What finds no room in all this time never will: the peer has stopped polling.
-    let _ = wait_until(held, "LAPI_Term", |core| {
+    let _ = wait_until(held, "LAPI_Term", |held| {
+        let core = held.core();
         let idle = !core.is_sending();
         let late = || clock::now() >= until && !awaits_a_late_task(core);
         (idle || late()).then_some(())

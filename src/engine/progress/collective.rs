@@ -31,12 +31,13 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
         let detail = format!("{call} in a handler that the dispatcher runs");
         return Err(Error::new(LAPI_ERR_UNKNOWN, detail));
     }
-    wait_until(held, call, |core| core.begin_collective().then_some(()))?;
+    wait_until(held, call, |held| held.core().begin_collective().then_some(()))?;
     let core = held.core();
     let (collectives, outbox, mut wire) = core.collective();
     collectives.enter(value, outbox, &mut wire);
     core.advance_collective();
-    let outcome = wait_until(held, call, |core| {
+    let outcome = wait_until(held, call, |held| {
+        let core = held.core();
         // A wait looks before it polls, and not by rounds of the dispatcher.
         dispatcher::look_for_signals(core);
         core.take_collected()
@@ -45,7 +46,7 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
         // This task's part of the operation has found no room yet. Other tasks wait for it, and
         // this task may not call LAPI again soon.
         let until = now() + LAST_PACKET;
-        wait_until(held, call, |core| (!core.outbox.waiting() || now() >= until).then_some(()))?;
+        wait_until(held, call, |held| (!held.core().outbox.waiting() || now() >= until).then_some(()))?;
     }
     let core = held.core();
     core.end_collective();

@@ -6,10 +6,11 @@ use crate::engine::context::membership::Standing;
 use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::context::waiters::WaitTarget;
 use crate::engine::context::{Context, Held, counter};
-use crate::engine::progress::wait::{counter_changed, make_progress, poll_once, wait_until, wait_with};
+use crate::engine::progress::wait::{self, counter_changed, make_progress, poll_once, wait_until, wait_with};
 use crate::error::{Error, Result};
 use crate::transport::Task;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 /// Makes progress, and reads a counter.
 ///
@@ -82,6 +83,21 @@ pub unsafe fn wait(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> 
     wait_until(held, awaited, |_| unsafe { counter::take(cntr, value) })
 }
 
+/// [`wait`] with a deadline; `None` when it has passed before.
+///
+/// # Safety
+/// `cntr` must be the address of a counter, until this returns.
+pub unsafe fn wait_before(
+    held: &mut Held<'_>,
+    cntr: usize,
+    value: i32,
+    deadline: Instant,
+) -> Result<Option<i32>> {
+    let awaited = WaitTarget { call: "LAPI_Waitcntr", counter: Some((cntr, value)) };
+    // SAFETY: the caller's promise.
+    wait::wait_before(held, awaited, deadline, |_| unsafe { counter::take(cntr, value) })
+}
+
 /// Waits for a counter asleep all the time (LAPI_Nopoll_wait).
 ///
 /// # Errors
@@ -96,11 +112,12 @@ pub unsafe fn wait_asleep(held: &mut Held<'_>, cntr: usize, value: i32) -> Resul
         return Err(Error::from(LAPI_ERR_MULTIPLE_WAITERS));
     }
     let awaited = WaitTarget { call: "LAPI_Nopoll_wait", counter: Some((cntr, value)) };
-    let waited = wait_with(held, awaited, WaitPolicy::NONE, |core| {
+    let waited = wait_with(held, awaited, (WaitPolicy::NONE, None), |held| {
         // SAFETY: the caller's promise.
         if let Some(left) = unsafe { counter::take(cntr, value) } {
             return Some(Ok(left));
         }
+        let core = held.core();
         let hopeless = core.watched.is_purged(cntr) || core.watched.is_settled(cntr);
         hopeless.then(|| {
             let detail = "a task that was to raise the counter has been purged";

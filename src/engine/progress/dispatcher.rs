@@ -38,7 +38,7 @@ pub fn turn(held: &mut Held<'_>) -> bool {
 #[inline]
 pub fn turn_until<T>(
     held: &mut Held<'_>,
-    ready: &mut impl FnMut(&mut Core) -> Option<T>,
+    ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> (bool, Option<T>) {
     if !held.begin_round() {
         return (false, None);
@@ -66,7 +66,7 @@ pub fn turn_until<T>(
 }
 
 #[inline]
-fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> (bool, Option<T>) {
+fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>) -> (bool, Option<T>) {
     for taken in 0..BATCH {
         let core = held.core();
         if core.is_closing() {
@@ -90,7 +90,7 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
         let core = held.core();
         core.transport.release(packet);
         if !core.is_closing() {
-            let value = ready(core);
+            let value = ready(held);
             if value.is_some() {
                 return (true, value);
             }

@@ -41,7 +41,7 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
     let epoch = core.ops.epochs().close();
     if one_sided::is_active(core) {
         // Its targets are to hear of it, and the fence ends when they have.
-        wait_until(held, call, |core: &mut Core| core.ops.epochs().over(epoch).then_some(()))?;
+        wait_until(held, call, |held| held.core().ops.epochs().over(epoch).then_some(()))?;
         accessed::announce(held.core());
     }
     let core = held.core();
@@ -50,7 +50,8 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
     outbox.ask(&mut wire, |peer, count| asked.push(Asked { peer, count, incarnation: 0 }));
     asked.iter_mut().for_each(|asked| asked.incarnation = core.incarnation(asked.peer));
     let mut looks = 0u32;
-    wait_until(held, call, |core: &mut Core| {
+    wait_until(held, call, |held| {
+        let core = held.core();
         looks = looks.saturating_add(1);
         // Each check drops the peers that have confirmed from the end, so that all checks together
         // cost as much as one.

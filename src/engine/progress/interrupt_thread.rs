@@ -6,7 +6,8 @@
 //! transport, so that peers wake it from then on, and sleeps. The next time a thread of the program
 //! waits for something it disarms the transport and sets the watch again. While a thread of the
 //! program is in a call that has slept, the notifier *rests*: that thread looks for messages, and
-//! sets the watch again when its call ends.
+//! sets the watch again when its call ends. So it does while the program's event loop sleeps (see
+//! [`crate::engine::progress::event_loop`]).
 //!
 //! A peer that has waited for long wakes the notifier even while it only watches (see
 //! [`crate::engine::progress::attention::kick_inattentive_peers`]).
@@ -14,6 +15,7 @@
 use crate::base::clock::ticks;
 use crate::base::poll::{await_events, is_event};
 use crate::base::thread::ThreadConfig;
+use crate::engine::context::event_loop::ArmedBy;
 use crate::engine::context::notifier::WATCH_FIRST;
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::{dispatcher, lost_peers, reports};
@@ -112,16 +114,16 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     let context = held.context();
     let notifier = &context.notifier;
     if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().is_closing() {
-        if held.core().waiters.notifier_armed() {
+        if held.core().waiters.armed() == ArmedBy::Notifier {
             disarm(held);
         }
         return rest(held);
     }
     let waiters = &held.core().waiters;
-    if waiters.on_descriptor() || !waiters.listed().is_empty() {
+    if waiters.on_descriptor() || !waiters.listed().is_empty() || waiters.event_loop().sleeps() {
         return rest(held);
     }
-    let was_armed = held.core().waiters.notifier_armed();
+    let was_armed = held.core().waiters.armed() == ArmedBy::Notifier;
     let next = watch_on(held.core(), *interval, *seen);
     *seen = held.core().waiters.activity();
     if let (Some(next), false, false) = (next, called, was_armed) {
@@ -148,12 +150,13 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     if core.has_ready_work()
         || core.waiters.waiting() != 0
         || core.waiters.on_descriptor()
+        || core.waiters.event_loop().sleeps()
         || !core.transport.arm()
     {
         notifier.note_watch();
         return Plan::Watch(Duration::from_micros(1));
     }
-    core.waiters.set_notifier_armed(true);
+    core.waiters.set_armed(ArmedBy::Notifier);
     Plan::Sleep { at_most: core.until_due(if core.has_deferred() { DEFERRED_RETRY } else { LOOK_AROUND }) }
 }
 
@@ -196,8 +199,8 @@ fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
 
 fn disarm(held: &mut Held<'_>) {
     let core = held.core();
-    core.transport.disarm();
-    core.waiters.set_notifier_armed(false);
+    core.waiters.set_armed(ArmedBy::Nobody);
+    core.disarm();
 }
 
 /// Runs the dispatcher until there has been nothing to do for a little while. `called`: the

@@ -5,8 +5,9 @@
 //! * [`lost_peers`]: ends what waits for a task that has left or does not respond. [`recovery`]:
 //!   tasks that the program purges and resumes.
 //! * [`attention`]: wakes peers that compute. [`wait`]: how a thread waits; [`sleep`]: how it
-//!   sleeps. [`operations`]: starts what the program asks for; [`short`]: short messages.
-//!   [`counters`]: calls on counters. [`message_poll`]: LAPI_Msgpoll.
+//!   sleeps. [`event_loop`]: the program's own loop, which sleeps outside of calls.
+//! * [`operations`]: starts what the program asks for; [`short`]: short messages. [`counters`]:
+//!   calls on counters. [`message_poll`]: LAPI_Msgpoll.
 //! * [`collective`]: barrier and exchange of all tasks. [`fence`]: LAPI_Fence and LAPI_Gfence.
 //! * [`interrupt_thread`]: the thread of interrupt mode. [`closing`]: LAPI_Term.
 
@@ -16,6 +17,7 @@ pub mod collective;
 pub mod completion_threads;
 pub mod counters;
 pub mod dispatcher;
+pub mod event_loop;
 pub mod fence;
 pub mod interrupt_thread;
 pub mod lost_peers;

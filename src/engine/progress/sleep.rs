@@ -1,13 +1,15 @@
-//! How a thread sleeps that waits: on the transport's descriptor, or parked while another thread
-//! sleeps there.
+//! How a thread sleeps in a call: on the transport's descriptor, or parked while another thread
+//! does.
 
+use crate::base::clock::now;
 use crate::base::poll::await_events;
+use crate::engine::context::event_loop::{ArmedBy, EventLoop};
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::{attention, dispatcher, lost_peers, reports};
 use crate::engine::transfer::accessed;
 use crate::transport::Want;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A sleeper wakes at least this often and checks whether its peers still run; in a large crowd up
 /// to [`RAREST_LOOK`] times as seldom.
@@ -15,22 +17,9 @@ const LOOK_AROUND: Duration = Duration::from_millis(250);
 /// See [`LOOK_AROUND`].
 const RAREST_LOOK: u32 = 4;
 /// With work that nothing announces, it wakes after this.
-const DEFERRED_RETRY: Duration = Duration::from_millis(1);
-
+pub(super) const DEFERRED_RETRY: Duration = Duration::from_millis(1);
 /// With something to be sent to a task that is to rejoin, it wakes after this.
 const EXPECTANT: Duration = Duration::from_millis(20);
-
-/// The program polls by itself now: the notifier steps back.
-#[inline]
-pub(super) fn take_over(held: &mut Held<'_>) {
-    let context = held.context();
-    let core = held.core();
-    if core.waiters.notifier_armed() {
-        core.waiters.set_notifier_armed(false);
-        core.transport.disarm();
-        context.notifier.watch();
-    }
-}
 
 /// How a sleep ended.
 pub(super) enum Woken<T> {
@@ -44,21 +33,25 @@ pub(super) enum Woken<T> {
     Otherwise,
 }
 
-/// Sleeps until something may have changed.
-pub(super) fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> Woken<T> {
+/// Sleeps until something may have changed, and not past `until`.
+pub(super) fn sleep<T>(
+    held: &mut Held<'_>,
+    until: Option<Instant>,
+    ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
+) -> Woken<T> {
     attention::kick_inattentive_peers(held.core());
     let context = held.context();
     let parking = &context.parking;
     parking.prepare_sleep();
     // Calls that change a counter without the lock look at the parked threads after the change:
     // either they see this thread there, or this thread sees the change.
-    let woken = match ready(held.core()) {
+    let woken = match ready(held) {
         Some(value) => Woken::Ready(value),
         None if must_park(held) => {
-            park(held);
+            park(held, until);
             Woken::Otherwise
         }
-        None => sleep_on_descriptor(held),
+        None => sleep_on_descriptor(held, until),
     };
     parking.cancel();
     woken
@@ -66,52 +59,92 @@ pub(super) fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) ->
 
 /// Another thread sleeps on the descriptor already, or is in a handler that the dispatcher runs
 /// without the lock: then no other thread can take the packets that have come, so they do not keep
-/// this thread awake.
+/// this thread awake. Nor does the descriptor while it calls the program's event loop.
 fn must_park(held: &mut Held<'_>) -> bool {
-    held.context().activity.thread() != 0 || held.core().waiters.on_descriptor()
+    let waiters = &held.core().waiters;
+    waiters.on_descriptor()
+        || waiters.event_loop() == EventLoop::Called
+        || held.context().activity.thread() != 0
 }
 
-fn park(held: &mut Held<'_>) {
+fn park(held: &mut Held<'_>, until: Option<Instant>) {
     let parking = &held.context().parking;
-    held.core().waiters.park();
+    let core = held.core();
+    core.waiters.park();
     let before = parking.last_wake();
-    let at_most = look_around(held.core());
+    // The event loop may have other things to do first.
+    let called = core.waiters.event_loop() == EventLoop::Called;
+    let at_most = before_deadline(if called { DEFERRED_RETRY } else { look_around(core) }, until);
     held.unlocked(|| parking.sleep(before, at_most));
     held.core().waiters.unpark();
 }
 
 /// When a thread that sleeps checks its peers, if nothing wakes it.
-fn look_around(core: &Core) -> Duration {
+pub(super) fn look_around(core: &Core) -> Duration {
     core.options.wait_policy.period(LOOK_AROUND, RAREST_LOOK)
 }
 
-fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
+/// This time, or what is left until the deadline.
+fn before_deadline(at_most: Duration, until: Option<Instant>) -> Duration {
+    until.map_or(at_most, |until| at_most.min(until.saturating_duration_since(now())))
+}
+
+/// This thread serves the transport now: whoever has armed it outside of calls steps back.
+#[inline]
+pub(super) fn take_over(held: &mut Held<'_>) {
+    if held.core().waiters.armed() != ArmedBy::Nobody {
+        relieve(held);
+    }
+}
+
+#[cold]
+fn relieve(held: &mut Held<'_>) {
+    let context = held.context();
+    let core = held.core();
+    if core.waiters.armed() == ArmedBy::EventLoop {
+        // It arms again, or sleeps without that while a thread waits.
+        return core.call_event_loop();
+    }
+    core.waiters.set_armed(ArmedBy::Nobody);
+    core.disarm();
+    context.notifier.watch();
+}
+
+/// Arms the transport for a thread that is to sleep on its descriptor. Returns for how long it may
+/// sleep at most; `None`: nothing is armed, since there may be something to do.
+pub(super) fn arm(held: &mut Held<'_>) -> Option<Duration> {
     let core = held.core();
     accessed::announce(core);
-    if core.waiters.notifier_armed() || !core.transport.arm() {
+    if core.waiters.armed() != ArmedBy::Nobody || !core.transport.arm() {
         take_over(held);
-        return Woken::Otherwise;
+        return None;
     }
     if dispatcher::look_for_signals(core) {
-        core.transport.disarm();
+        core.disarm();
         // Another thread may wait for it.
         core.waiters.note_news();
-        return Woken::Otherwise;
+        return None;
     }
-    let longest = look_around(core);
     let at_most = match () {
         () if core.has_deferred() => DEFERRED_RETRY,
         () if core.has_traffic_for_rejoining() => EXPECTANT,
-        () => longest,
+        () => look_around(core),
     };
     let at_most = core.until_due(at_most);
     if at_most.is_zero() {
         // Taking packets does not do all that is due.
-        core.transport.disarm();
+        core.disarm();
         core.transport.want(Want::Serve);
         lost_peers::look_when_due(held);
-        return Woken::Otherwise;
+        return None;
     }
+    Some(at_most)
+}
+
+fn sleep_on_descriptor<T>(held: &mut Held<'_>, until: Option<Instant>) -> Woken<T> {
+    let Some(at_most) = arm(held) else { return Woken::Otherwise };
+    let at_most = before_deadline(at_most, until);
+    let core = held.core();
     core.waiters.set_on_descriptor(true);
     let descriptor = core.transport.event_fd().as_raw_fd();
     let woken = held.unlocked(|| {
@@ -121,13 +154,13 @@ fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
         await_events([descriptor], Some(at_most))[0]
     });
     let core = held.core();
-    core.transport.disarm();
+    core.disarm();
     core.waiters.set_on_descriptor(false);
     core.waiters.count_activity();
-    if core.waiters.parked() != 0 {
+    if core.waiters.awaits_news() {
         core.waiters.note_news();
     }
-    if !woken && at_most >= longest {
+    if !woken && at_most >= look_around(core) {
         lost_peers::look_after_peers(held);
         return Woken::ByTimeout;
     }

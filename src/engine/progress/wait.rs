@@ -15,15 +15,16 @@ use crate::base::known_threads::{note_thread, this_thread};
 use crate::base::long_calls;
 use crate::base::pause::pause;
 use crate::engine::context::completion_queue::runs_handler;
+use crate::engine::context::event_loop::ArmedBy;
 use crate::engine::context::wait_policy::{IdlePolls, Next, WaitPolicy};
 use crate::engine::context::waiters::{WaitTarget, Waiter};
-use crate::engine::context::{Context, Core, Held};
+use crate::engine::context::{Context, Held};
 use crate::engine::progress::sleep::{Woken, sleep, take_over};
 use crate::engine::progress::{attention, dispatcher, lost_peers};
 use crate::error::{Error, Result};
 use crate::transport::Task;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a thread looks before it counts as one that waits: a few microseconds, for which peers
 /// take a task that has polled as one that polls.
@@ -69,20 +70,53 @@ pub(in crate::engine) fn counter_changed(context: &Context) {
 pub(in crate::engine) fn wait_until<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
-    ready: impl FnMut(&mut Core) -> Option<T>,
+    ready: impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Result<T> {
     let policy = held.core().options.wait_policy;
-    wait_with(held, what, policy, ready)
+    wait_with(held, what, (policy, None), ready)
 }
 
-/// [`wait_until`] with another policy than the context's.
+/// [`wait_until`] with a deadline; `None` when it has passed. Makes progress at least once.
+pub(in crate::engine) fn wait_before<T>(
+    held: &mut Held<'_>,
+    what: impl Into<WaitTarget>,
+    deadline: Instant,
+    mut ready: impl FnMut(&mut Held<'_>) -> Option<T>,
+) -> Result<Option<T>> {
+    if let Some(value) = ready(held) {
+        return Ok(Some(value));
+    }
+    make_progress(held);
+    let policy = held.core().options.wait_policy;
+    wait_with(held, what, (policy, Some(deadline)), |held| match ready(held) {
+        Some(value) => Some(Some(value)),
+        None => (clock::now() >= deadline).then_some(None),
+    })
+}
+
+/// Waits until the program's condition holds; `false` when the deadline has passed before.
+pub fn wait_for(
+    held: &mut Held<'_>,
+    deadline: Option<Instant>,
+    mut condition: impl FnMut() -> bool,
+) -> Result<bool> {
+    let call = "a wait for a condition";
+    let holds = |_: &mut Held<'_>| condition().then_some(());
+    match deadline {
+        Some(deadline) => Ok(wait_before(held, call, deadline, holds)?.is_some()),
+        None => wait_until(held, call, holds).map(|()| true),
+    }
+}
+
+/// [`wait_until`] with another policy than the context's, and without a sleep past a deadline if
+/// there is one.
 pub(in crate::engine) fn wait_with<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
-    policy: WaitPolicy,
-    mut ready: impl FnMut(&mut Core) -> Option<T>,
+    (policy, until): (WaitPolicy, Option<Instant>),
+    mut ready: impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Result<T> {
-    if let Some(value) = ready(held.core()) {
+    if let Some(value) = ready(held) {
         return Ok(value);
     }
     let what = what.into();
@@ -96,7 +130,7 @@ pub(in crate::engine) fn wait_with<T>(
     }
     begin(held);
     let mut listed = None;
-    let value = poll_until(held, &what, policy, &mut listed, &mut ready);
+    let value = poll_until(held, &what, (policy, until), &mut listed, &mut ready);
     if let Some(since) = listed {
         held.core().waiters.unlist(this_thread(), since);
     }
@@ -110,7 +144,7 @@ pub(in crate::engine) fn wait_with<T>(
 fn look<T>(
     held: &mut Held<'_>,
     policy: &WaitPolicy,
-    ready: &mut impl FnMut(&mut Core) -> Option<T>,
+    ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Option<T> {
     if !may_look(held, policy) {
         return None;
@@ -121,7 +155,7 @@ fn look<T>(
     for _ in 0..LOOKS {
         let idle = held.core().has_received_nothing();
         let value = if idle { None } else { dispatcher::turn_until(held, ready).1 };
-        if let Some(value) = value.or_else(|| ready(held.core())) {
+        if let Some(value) = value.or_else(|| ready(held)) {
             return Some(value);
         }
         // All else stays as it is while this thread keeps the lock and runs no round.
@@ -139,7 +173,7 @@ fn look<T>(
 fn may_look(held: &mut Held<'_>, policy: &WaitPolicy) -> bool {
     let alone = held.is_alone() && !held.dispatching() && policy.spin >= LOOKS;
     let core = held.core();
-    let others = core.waiters.waiting() != 0 || core.waiters.notifier_armed() || core.is_closing();
+    let others = core.waiters.waiting() != 0 || core.waiters.armed() != ArmedBy::Nobody || core.is_closing();
     alone && !others && !core.awaits_more_than_packets() && !core.keeps_time()
 }
 
@@ -274,9 +308,9 @@ fn end(held: &mut Held<'_>) {
 fn poll_until<T>(
     held: &mut Held<'_>,
     what: &WaitTarget,
-    policy: WaitPolicy,
+    (policy, until): (WaitPolicy, Option<Instant>),
     listed: &mut Option<u32>,
-    ready: &mut impl FnMut(&mut Core) -> Option<T>,
+    ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Result<T> {
     let (mut idle, mut busy) = (IdlePolls::default(), 0);
     let mut by_descriptor = false;
@@ -285,11 +319,10 @@ fn poll_until<T>(
         let core = held.core();
         core.waiters.count_activity();
         let (moved, value) = if core.is_idle() { (false, None) } else { dispatcher::turn_until(held, ready) };
-        let core = held.core();
-        if let Some(value) = value.or_else(|| ready(core)) {
+        if let Some(value) = value.or_else(|| ready(held)) {
             return Ok(value);
         }
-        if core.is_closing() {
+        if held.core().is_closing() {
             return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the handle was ended while this call waited"));
         }
         if std::mem::take(&mut by_descriptor) && !moved {
@@ -325,7 +358,7 @@ fn poll_until<T>(
             Next::Sleep => {
                 long_calls::begins();
                 let since = *listed.get_or_insert_with(|| list(held, what));
-                let woken = sleep(held, ready);
+                let woken = sleep(held, until, ready);
                 // A network wakes it also for peers that access its memory, and then brings it no
                 // packet: it polls for as long as before the first sleep, so that a stream of
                 // accesses does not find it asleep each time.

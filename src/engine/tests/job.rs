@@ -3,6 +3,7 @@
 use crate::abi::{LAST_LIB, lapi_err_t, lapi_handle_t};
 use crate::base::clock::test_deadline;
 use crate::base::thread::ThreadConfig;
+use crate::engine::context::event_loop::ArmedBy;
 use crate::engine::context::events::{Events, Failure};
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
@@ -307,7 +308,11 @@ pub fn describe(core: &mut Core) -> String {
         core.waiters.waiting(),
         core.waiters.parked(),
         if core.waiters.on_descriptor() { ", one on the descriptor" } else { "" },
-        if core.waiters.notifier_armed() { ", the notifier is armed" } else { "" },
+        match core.waiters.armed() {
+            ArmedBy::Nobody => "",
+            ArmedBy::Notifier => ", the notifier is armed",
+            ArmedBy::EventLoop => ", the event loop is armed",
+        },
     )
 }
 

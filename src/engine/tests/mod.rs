@@ -12,7 +12,8 @@
 //!   [`failure`]: tasks that die, tasks that leave; [`gone`]: what is not done then. [`ending`]:
 //!   LAPI_Term. [`silence`]: tasks that do not reply, and collective calls without them.
 //!   [`rdma`]: RDMA transfers with tasks that are given up.
-//!   [`refusal`]: copies that the kernel refuses. [`waiting`]: threads that sleep. [`recovery`]:
+//!   [`refusal`]: copies that the kernel refuses. [`waiting`]: threads that sleep; [`event_loop`]:
+//!   a loop of the program that sleeps outside of calls. [`recovery`]:
 //!   tasks that are given up and rejoin; [`parted`]: by one side alone. [`report`]: the report of a
 //!   context that hangs. [`malformed`]: what no correct task sends.
 //!
@@ -23,6 +24,7 @@ mod batches;
 mod bulk;
 mod calls;
 mod ending;
+mod event_loop;
 mod failure;
 mod gone;
 mod handlers;

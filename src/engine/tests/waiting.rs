@@ -8,7 +8,8 @@ use crate::abi::{INTERRUPT_SET, lapi_handle_t, lapi_sh_info_t};
 use crate::api::{env, progress, put_get};
 use crate::base::clock::ticks;
 use crate::base::rng::Rng;
-use crate::engine::context::Core;
+use crate::engine::context::Held;
+use crate::engine::context::event_loop::ArmedBy;
 use crate::engine::context::request::{Places, Preference, Put};
 use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::progress::wait::wait_until;
@@ -201,7 +202,8 @@ fn a_sleeper_that_nothing_wakes_polls_once_for_each_check_and_lets_the_notifier_
         let notifier = &task.context.notifier;
         let (mut last, mut polls, mut rested) = (0, Vec::new(), false);
         let mut first = None;
-        wait_until(&mut enter(task), "a test", |core| {
+        wait_until(&mut enter(task), "a test", |held| {
+            let core = held.core();
             assert!(!rested || notifier.rests(), "the notifier has been set though the call still waits");
             rested |= notifier.rests();
             // On a busy machine checks also come between the yields, before the first sleep.
@@ -245,7 +247,8 @@ fn those_that_packets_wake_look_after_their_peers_only_now_and_then() {
                 return;
             }
             let mut last = 0;
-            let mut count = |core: &mut Core| {
+            let mut count = |held: &mut Held<'_>| {
+                let core = held.core();
                 looks.fetch_add(
                     usize::from(
                         std::mem::replace(&mut last, core.membership.looks()) != core.membership.looks(),
@@ -258,7 +261,7 @@ fn those_that_packets_wake_look_after_their_peers_only_now_and_then() {
                 return wait_until(&mut enter(task), "a test", count).expect("the end of the test");
             }
             // Often enough to see nearly every look.
-            while count(enter(task).core()).is_none() {
+            while count(&mut enter(task)).is_none() {
                 std::thread::sleep(std::time::Duration::from_micros(20));
             }
         });
@@ -289,7 +292,7 @@ fn what_waits_for_more_packets_leaves_though_the_program_computes() {
                     through.store(round, Ordering::Release);
                     continue;
                 }
-                while notifier && !enter(task).core().waiters.notifier_armed() {
+                while notifier && enter(task).core().waiters.armed() != ArmedBy::Notifier {
                     std::thread::sleep(std::time::Duration::from_micros(50));
                 }
                 for _ in 0..3 {

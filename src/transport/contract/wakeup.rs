@@ -11,6 +11,6 @@ pub trait Wakeup {
     /// Ends what [`Self::arm`] began, and empties the event descriptor.
     fn disarm(&mut self);
 
-    /// The descriptor that becomes readable.
+    /// The descriptor that becomes readable: the same one as long as the transport lives.
     fn event_fd(&self) -> BorrowedFd<'_>;
 }

@@ -295,4 +295,4 @@ impl Drop for FabricTransport {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

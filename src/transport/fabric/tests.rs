@@ -29,8 +29,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+/// Two joined tasks of this process.
+pub(crate) fn two(provider: &str) -> Vec<FabricTransport> {
+    network::unserved(2, &preferring(provider))
+}
+
 /// Whether the provider is there; says so loudly when it is not.
-fn is_there(provider: &str) -> bool {
+pub(crate) fn is_there(provider: &str) -> bool {
     let found = network::open(1, provider);
     if let Err(why) = &found {
         eprintln!("SKIPPED: no tests of libfabric's provider {provider}: {why}");

@@ -243,4 +243,4 @@ impl Drop for UdpTransport {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

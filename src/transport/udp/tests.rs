@@ -76,6 +76,11 @@ fn met(mut ends: Vec<UdpTransport>) -> Vec<UdpTransport> {
     ends
 }
 
+/// Two joined tasks of this process.
+pub(crate) fn two() -> Vec<UdpTransport> {
+    met(ends_on(2, Security::Auth, 1472, |socket, _| Box::new(socket)))
+}
+
 fn ends(tasks: u32, security: Security, datagram: usize) -> Vec<Served<UdpTransport>> {
     served(met(ends_on(tasks, security, datagram, |socket, _| Box::new(socket))))
 }

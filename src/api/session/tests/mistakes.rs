@@ -3,9 +3,10 @@
 use super::*;
 use crate::abi::{LAPI_ERR_SET_VAL, LAPI_VOID_HANDLE};
 use crate::config::MAX_TASKS;
+use std::sync::OnceLock;
 
 fn refused(identity: &Identity, settings: Settings<'_>) -> (i32, String) {
-    let opened = Session::open(identity, settings, &Link::none(), Arc::new(Quiet::default()));
+    let opened = Session::open(identity, settings, &Link::none(), Arc::new(NoEvents));
     let error = opened.map(drop).expect_err("a mistake");
     (error.code, error.detail)
 }
@@ -39,7 +40,7 @@ fn settings_out_of_range_are_refused() {
     // The last valid ones; the task was not opened before.
     let settings =
         Settings { instance: 15, completion_threads: 2, handle: u32::MAX - 1, ..Settings::default() };
-    let session = Session::open(&me, settings, &Link::none(), Arc::new(Quiet::default())).expect("a session");
+    let session = Session::open(&me, settings, &Link::none(), Arc::new(NoEvents)).expect("a session");
     session.close().expect("an open session");
 }
 
@@ -75,6 +76,15 @@ fn a_thread_enters_a_session_once_at_a_time() {
     let mut held = task.session.enter().expect("an open session");
     assert_eq!(task.session.enter().map(drop).unwrap_err().code, LAPI_ERR_UNKNOWN);
     assert_eq!(task.session.context().enter().map(drop).unwrap_err().code, LAPI_ERR_UNKNOWN);
+    assert_eq!(task.session.poll().unwrap_err().code, LAPI_ERR_UNKNOWN);
+    assert_eq!(task.session.arm().unwrap_err().code, LAPI_ERR_UNKNOWN);
+    // Also while a wait calls the program, unless in a round of the dispatcher.
+    let mut refused = None;
+    let waited = progress::wait_until(&mut held, None, || {
+        refused = task.session.enter().map(drop).err().map(|error| error.code);
+        true
+    });
+    assert_eq!((waited, refused), (Ok(true), Some(LAPI_ERR_UNKNOWN)));
     assert_eq!(held.tasks(), 1);
     drop(held);
     // Another session has a lock of its own.
@@ -83,4 +93,54 @@ fn a_thread_enters_a_session_once_at_a_time() {
     std::thread::scope(|scope| {
         scope.spawn(|| assert!(task.session.context().try_enter().is_none(), "the lock is held"));
     });
+}
+
+static IN_HANDLER: OnceLock<Session> = OnceLock::new();
+static CODES: Mutex<Vec<Option<i32>>> = Mutex::new(Vec::new());
+
+extern "C" fn sleeps_in_a_handler(
+    _: *const crate::abi::lapi_handle_t,
+    _: *mut libc::c_void,
+    _: *mut crate::abi::lapi_sh_info_t,
+) {
+    let session = IN_HANDLER.get().expect("the session");
+    let code = |outcome: Result<()>| outcome.err().map(|error| error.code);
+    let wait = |held: &mut Held<'_>| progress::wait_until(held, None, || false).map(drop);
+    let mut codes = CODES.lock();
+    codes.push(code(session.arm().map(drop)));
+    codes.push(code(session.enter().and_then(|mut held| wait(&mut held))));
+    codes.push(code(session.enter().map(drop)));
+    session.wake();
+}
+
+#[test]
+fn a_handler_calls_its_session_and_must_neither_wait_nor_arm() {
+    static DATA: [u8; 8] = [1; 8];
+    static PLACE: [AtomicI32; 2] = [AtomicI32::new(0), AtomicI32::new(0)];
+    let identity = identity("a handler", 0, 1);
+    let opened = Session::open(&identity, Settings::default(), &Link::none(), Arc::new(NoEvents));
+    let session = IN_HANDLER.get_or_init(|| opened.expect("a session"));
+    let put = Put {
+        tgt: 0,
+        places: Places::Contiguous {
+            local: DATA.as_ptr().addr(),
+            remote: PLACE.as_ptr().addr() as u64,
+            len: DATA.len(),
+        },
+        tgt_cntr: 0,
+        cmpl_cntr: 0,
+        done: SendDone {
+            handler: sleeps_in_a_handler as *const () as usize,
+            bytes: 8,
+            ..SendDone::nothing(0)
+        },
+        hint: Hint::None,
+    };
+    let mut held = session.enter().expect("an open session");
+    // SAFETY: all of it is static.
+    unsafe { put_get::put(&mut held, &put) }.expect("a put");
+    progress::wait_until(&mut held, None, || !CODES.lock().is_empty()).expect("the handler");
+    drop(held);
+    assert_eq!(*CODES.lock(), [Some(LAPI_ERR_UNKNOWN), Some(LAPI_ERR_UNKNOWN), None]);
+    session.close().expect("an open session");
 }
