@@ -10,6 +10,7 @@ mod choose;
 mod listing;
 mod outcomes;
 mod probe;
+mod rounds;
 mod table;
 mod tcp;
 mod trial;
@@ -28,18 +29,15 @@ use crate::wire::card::{Candidate, Card};
 use crate::wire::frame::Task;
 use outcomes::Outcomes;
 use probe::Probe;
+use rounds::Rounds;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use trial::Trial;
+use trial::{PATIENCE, Trial};
 
-/// How often the parties begin, at most.
-const ROUNDS: u32 = 4;
 /// The shortest time between two beginnings.
 const ROUND: Duration = Duration::from_millis(2500);
-/// A trial takes this part of the time that LAPI_Init has left, at most.
-const SHARE: u32 = 8;
 
 /// The tasks of one host that list the same addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,12 +104,13 @@ impl Meeting<'_> {
     /// `LAPI_ERR_CSS_LOAD_FAILED`: there is no network; the detail has the table. Those
     /// of the exchange.
     pub(super) fn choose(mut self, exchange: &mut dyn Exchange, mut cards: Vec<Card>) -> Result<Chosen> {
-        for round in 1.. {
+        let mut rounds = Rounds::new();
+        loop {
             let begun = Instant::now();
             let (parties, of) = parties(&cards);
             let parties: Arc<[Party]> = parties.into();
             let own = of[self.me as usize];
-            let outcomes = self.try_all(exchange, &parties, own, round)?;
+            let outcomes = self.try_all(exchange, &parties, own, &mut rounds)?;
             let works = |p: usize, i: usize, q: usize, j: usize| outcomes.work(p, i, q, j);
             let networks = choose::choose(&parties, &self.wish, &works);
             // Task 0 has all of it, and the others what is about their hosts.
@@ -122,17 +121,17 @@ impl Meeting<'_> {
                     |network: Network| (network.name, parties[own].candidates[network.members[own]].clone());
                 return Ok(Chosen { networks: networks.into_iter().map(on).collect(), table });
             }
-            if round == ROUNDS {
+            let round = rounds.number();
+            if rounds.is_last() {
                 let what = self.wish.named.as_ref().map_or_else(String::new, |named| format!(" ({named})"));
                 let lines: String = table.iter().map(|line| format!("\n  {line}")).collect();
                 return Err(failed(format!(
-                    "no network carries packets between all hosts of the job{what}; what was tried, {ROUNDS} times:{lines}"
+                    "no network carries packets between all hosts of the job{what}; what was tried, {round} times:{lines}"
                 )));
             }
             sleep(ROUND.saturating_sub(begun.elapsed()));
             cards = (self.again)(exchange, round + 1)?;
         }
-        unreachable!("the last round returns")
     }
 
     /// Tries all pairs of addresses, and tells the others.
@@ -141,14 +140,19 @@ impl Meeting<'_> {
         exchange: &mut dyn Exchange,
         parties: &Arc<[Party]>,
         own: usize,
-        round: u32,
+        rounds: &mut Rounds,
     ) -> Result<Outcomes> {
+        let usable = choose::usable(parties, &self.wish);
+        let longest = rounds.begin(match self.carrier {
+            Carrier::Tcp => tcp::needed(most_pairs(&usable)),
+            Carrier::Udp | Carrier::None => PATIENCE,
+        });
+        let round = rounds.number();
         if parties.len() == 1 || self.carrier == Carrier::None {
             return Ok(Outcomes::untried(parties));
         }
         let key = format!("tried{round}");
         let probe = if parties[own].task == self.me {
-            let usable = choose::usable(parties, &self.wish);
             let trial = Trial {
                 parties: parties.clone(),
                 own,
@@ -157,7 +161,7 @@ impl Meeting<'_> {
                 thorough: self.wish.is_several(),
                 preferred: choose::preferred(parties, &usable, &self.wish),
                 usable,
-                longest: self.deadline.saturating_duration_since(Instant::now()) / SHARE,
+                longest,
             };
             let probe = Probe::start(trial, self.sockets.share()?)?;
             exchange.publish(&key, &Outcomes::encode(&probe.outcomes()))?;
@@ -177,9 +181,21 @@ impl Meeting<'_> {
     }
 }
 
+/// The pairs that a party tries, at most; alike for all tasks, since it follows from their cards.
+fn most_pairs(usable: &[Vec<usize>]) -> usize {
+    let all: usize = usable.iter().map(Vec::len).sum();
+    usable.iter().map(|own| own.len() * (all - own.len())).max().unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_party_tries_more_pairs_than_are_counted() {
+        assert_eq!(most_pairs(&[vec![0, 1], vec![0], vec![2, 3, 5]]), 9);
+        assert_eq!((most_pairs(&[]), most_pairs(&[vec![0; 4]])), (0, 0));
+    }
 
     #[test]
     fn tasks_of_one_host_with_one_list_are_one_party() {

@@ -1,7 +1,7 @@
 //! The thread that tries the addresses of the other parties, and answers them: over what the
 //! transport uses, UDP or TCP.
 
-use super::trial::{PATIENCE, Progress, Step, Trial};
+use super::trial::{Progress, Step, Trial};
 use super::{tcp, udp};
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::thread::{self, Thread, ThreadConfig};
@@ -105,8 +105,7 @@ impl Probe {
     /// There can be no more threads.
     pub(super) fn start(trial: Trial, sockets: Sockets) -> Result<Self> {
         Self::spawn(move |its| {
-            let limit = if matches!(sockets, Sockets::Tcp(_)) { tcp::limit(&trial) } else { PATIENCE };
-            let mut progress = Progress::new(&trial, limit);
+            let mut progress = Progress::new(&trial, trial.longest);
             let mut work: Box<dyn Step> = match sockets {
                 Sockets::Tcp(listeners) => Box::new(tcp::Connections::new(&trial, listeners)),
                 Sockets::Udp(sockets) => Box::new(udp::Datagrams::new(sockets)),

@@ -2,7 +2,9 @@
 //! sides prove what they are ([`crate::job::start_up`]).
 
 use super::outcomes::Pair;
+use super::rounds::ALL;
 use super::trial::{LOOK_AROUND, PATIENCE, Progress, REPEATED, Step, Trial};
+use crate::base::open_files;
 use crate::config::Env;
 use crate::job::start_up::arrivals::{Arrivals, UNPROVED};
 use crate::job::start_up::reach::{Attempt, Miss};
@@ -14,10 +16,15 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
-/// Connections of this party at a time: the limit of open files is often 1,024.
+/// Connections of this party at a time, at least: the limit of open files is often 1,024.
 const AT_A_TIME: usize = 200;
+/// One after the other so many connections have the time of all trials.
+const ONE_AFTER_THE_OTHER: usize =
+    1 + ((ALL.as_millis() - PATIENCE.as_millis()) / REPEATED.as_millis()) as usize;
 /// Connections of others at a time. Where there are more, the oldest one is closed.
 const OTHERS: usize = 400;
+/// Descriptors of the program and of the library besides.
+const BESIDES: usize = 64;
 /// Connections that the system keeps until they are accepted.
 const BACKLOG: i32 = 1024;
 
@@ -33,6 +40,7 @@ pub(super) struct Connections {
     others: Vec<Arrivals>,
     queue: VecDeque<Pair>,
     own: Vec<Own>,
+    at_a_time: usize,
 }
 
 /// Listens at any port that libfabric's provider would use: a firewall may let only those pass.
@@ -66,22 +74,31 @@ fn bound(at: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// How long all pairs may take: each until it counts as silent where it keeps others waiting.
-pub(super) fn limit(trial: &Trial) -> Duration {
-    let others = trial.pairs().len().saturating_sub(1) / AT_A_TIME;
-    (PATIENCE + REPEATED * others as u32).min(trial.longest.max(PATIENCE))
+/// How many of so many pairs are tried at a time.
+pub(super) fn at_a_time(pairs: usize) -> usize {
+    AT_A_TIME.max(pairs.div_ceil(ONE_AFTER_THE_OTHER))
+}
+
+/// How long so many pairs may take: each until it counts as silent where it keeps others waiting.
+pub(super) fn needed(pairs: usize) -> Duration {
+    let others = pairs.saturating_sub(1) / at_a_time(pairs);
+    PATIENCE + REPEATED * others as u32
 }
 
 impl Connections {
     pub(super) fn new(trial: &Trial, listeners: [Option<TcpListener>; 2]) -> Self {
         let others = listeners.into_iter().flatten();
         let others = others.map(|one| Arrivals::new(one, trial.secret, OTHERS - UNPROVED));
-        Self { others: others.flatten().collect(), queue: trial.queue().into(), own: Vec::new() }
+        let (others, queue) = (others.flatten().collect(), VecDeque::from(trial.queue()));
+        let at_a_time = at_a_time(queue.len());
+        // Without them fewer are tried at a time.
+        let _ = open_files::allow((at_a_time + OTHERS + BESIDES) as u64);
+        Self { others, queue, own: Vec::new(), at_a_time }
     }
 
     /// Begins connections, as many as there may be.
     fn begin(&mut self, trial: &Trial, progress: &mut Progress) {
-        while self.own.len() < AT_A_TIME {
+        while self.own.len() < self.at_a_time {
             let Some(pair) = self.queue.pop_front() else { return };
             let Some((from, to)) = trial.own_address(&pair).zip(trial.place(pair.party, pair.other)) else {
                 continue;
