@@ -470,6 +470,25 @@ fn limits_are_those_of_lapi_qenv() {
 }
 
 #[test]
+fn the_limit_of_the_stack_is_shown_with_that_of_handlers() {
+    for (limit, value, meaning) in [
+        ("8192", serde_json::json!(8 << 20), "handlers that run on LAPI's threads have 8.0 MiB"),
+        ("33554432", serde_json::json!(1_u64 << 35), "handlers that run on LAPI's threads have 64.0 MiB"),
+        ("unlimited", serde_json::json!(null), ""),
+    ] {
+        let script = format!(r#"ulimit -s {limit} && exec "$0" --json"#);
+        let outcome = Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/lapi_info")).run();
+        if outcome.stderr.contains("ulimit") {
+            skipped(&format!("a stack of {limit} KiB"), "the hard limit is lower");
+            continue;
+        }
+        let report = json(&outcome);
+        let stack = named(&report["limits"], "stack (ulimit -s)");
+        assert_eq!((&stack["value"], &stack["meaning"]), (&value, &serde_json::json!(meaning)), "{stack}");
+    }
+}
+
+#[test]
 fn text_is_aligned_and_complete() {
     let outcome = info().run();
     let text = &outcome.ok().stdout;

@@ -3,6 +3,8 @@
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use openlapi::abi::{LAPI_MAX_ERR_STRING, LAPI_MAX_MSG_SZ};
 use openlapi::api::{MAX_UHDR, env};
+use openlapi::base::control_group;
+use openlapi::base::thread::{LEAST_STACK, MOST_STACK};
 use openlapi::config::MAX_TASKS;
 use openlapi::engine::context::ADDRESS_TABLE;
 use openlapi::transport::shm::segment;
@@ -71,7 +73,30 @@ pub(super) fn all() -> Vec<Limit> {
             };
             format!("the longest file: {memory}; profiles, and the output of poe -output_dir")
         }),
+        of_system(Resource::RLIMIT_STACK, "stack (ulimit -s)", "bytes", |soft| {
+            let stack = soft.clamp(LEAST_STACK as u64, MOST_STACK as u64);
+            format!("handlers that run on LAPI's threads have {}", mebibytes(stack))
+        }),
+        of_group(
+            "processes of the control group (pids.max)",
+            "threads",
+            control_group::processes(),
+            |most| format!("processes and threads; a task has at least {THREADS}: {} tasks", most / THREADS),
+        ),
+        of_group("memory of the control group (memory.max)", "bytes", control_group::memory(), |_| {
+            "a process that takes more is ended by signal 9".to_owned()
+        }),
     ]
+}
+
+/// The lowest limit of the control groups around this process, with what it means.
+fn of_group(
+    name: &'static str,
+    unit: &'static str,
+    value: Option<u64>,
+    meaning: impl Fn(u64) -> String,
+) -> Limit {
+    Limit { name, value, unit, meaning: value.map(meaning).unwrap_or_default() }
 }
 
 /// How many threads a task has at least: its own, and those that LAPI_Init starts.
