@@ -244,3 +244,22 @@ def test_a_report_of_a_hanging_job_names_the_lines_of_the_program(job):
     assert hung.status == 124, hung
     assert f", called in stuck at hangs.py:{at['line of the wait']}\n" in hung.err, hung
     assert f", called in <module> at hangs.py:{at['line of the barrier']}\n" in hung.err, hung
+
+
+@pytest.mark.parametrize(
+    "when, lines, described", [("never", False, True), ("after", True, True), ("before", True, False)]
+)
+def test_faulthandler_names_the_lines_of_a_fault(job, when, lines, described):
+    source = (pathlib.Path(__file__).parent / "jobs" / "crashes.py").read_text().splitlines()
+    number = next(number for number, line in enumerate(source, 1) if "# line of the fault" in line)
+    crashed = job("crashes.py", 2, when, env={"PYTHONFAULTHANDLER": ""})
+    assert crashed.status == 139, crashed
+    named = f'crashes.py", line {number} in fault\n' in crashed.err
+    says = "LAPI: task 1: signal 11 (SIGSEGV)" in crashed.err
+    assert (named, says) == (lines, described), crashed
+
+
+def test_a_message_without_memory_is_named(job):
+    outcome = job("too_long.py", 2)
+    assert outcome.status == 134, outcome
+    assert "MemoryError: 1073741824 bytes of a message of task 0\n" in outcome.err, outcome
