@@ -117,6 +117,9 @@ fn a_put_that_never_comes() {
         "lapi-intr: state S",
     ]);
     assert!(!report.contains("a circle"), "{report}");
+    // The process to which the next request can be sent.
+    let last = format!("--- poe (pid {})\n", hanging.job.pid());
+    assert!(report.ends_with(&last), "{report}");
     ends_with_the_counter(&report);
 }
 
