@@ -1,5 +1,6 @@
 //! What ties a task to its job from one session to the next: what its launcher has left to it.
 
+use crate::base::sync::Mutex;
 use crate::config::Env;
 use crate::error::Result;
 use crate::job::ended::Ends;
@@ -23,6 +24,8 @@ struct Parts {
     ends: Arc<Ends>,
     counts: Arc<Counts>,
     conversations: Conversations,
+    /// An exchange that the program carries by itself, until a session has taken it.
+    given: Mutex<Option<Box<dyn Exchange>>>,
 }
 
 impl Link {
@@ -37,9 +40,17 @@ impl Link {
         Self::with(|_| None, Ends::of_none())
     }
 
+    /// No launcher: the program itself carries what the tasks tell each other at start-up. One
+    /// session can be opened by it.
+    pub fn by(exchange: Box<dyn Exchange>) -> Self {
+        let link = Self::none();
+        *link.0.given.lock() = Some(exchange);
+        link
+    }
+
     fn with(env: impl Fn(&str) -> Option<String> + Send + Sync + 'static, ends: Ends) -> Self {
-        let (counts, conversations) = (Arc::default(), Conversations::default());
-        Self(Arc::new(Parts { env: Box::new(env), ends: Arc::new(ends), counts, conversations }))
+        let (counts, conversations, given) = (Arc::default(), Conversations::default(), Mutex::default());
+        Self(Arc::new(Parts { env: Box::new(env), ends: Arc::new(ends), counts, conversations, given }))
     }
 
     /// The variables that describe the launcher.
@@ -57,7 +68,8 @@ impl Link {
         Openings::from_env(self.env(), &self.0.counts, key, tasks, instance)
     }
 
-    /// Opens the exchange that the launcher of this job offers; `None` when it offers none.
+    /// Opens the exchange that the program carries or the launcher of this job offers; `None` when
+    /// there is none.
     ///
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: the launcher's exchange cannot be used.
@@ -68,7 +80,10 @@ impl Link {
         turn: Turn,
         deadline: Instant,
     ) -> Result<Option<Box<dyn Exchange>>> {
-        let Parts { ends, conversations, .. } = &*self.0;
+        let Parts { ends, conversations, given, .. } = &*self.0;
+        if let Some(given) = given.lock().take() {
+            return Ok(Some(given));
+        }
         exchange::open(identity, turn, Means { env: self.env(), ends, conversations }, deadline)
     }
 
@@ -82,5 +97,23 @@ impl Link {
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Link(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::exchange::memory::{InMemory, Table};
+
+    #[test]
+    fn an_exchange_of_the_program_opens_one_session() {
+        let identity = Identity { tasks: 2, ..Identity::alone() };
+        let link = Link::by(Box::new(InMemory(0, Table::default())));
+        let turn = Turn { instance: 0, opening: 1 };
+        let open = || link.clone().exchange(&identity, turn, Instant::now()).expect("no launcher fails");
+        let mut first = open().expect("the program's own");
+        assert_eq!(first.name(), "memory");
+        first.publish("key", b"value").expect("memory takes it");
+        assert!(open().is_none(), "there is no launcher beside it");
     }
 }

@@ -58,6 +58,12 @@ impl Proofs {
         derive(&self.secret, &[b"connection", &[by as u8], &self.hello, &self.nonce, hash])
     }
 
+    /// A secret that both sides of this connection know, and no other connection has: one for
+    /// each purpose.
+    pub fn secret(&self, purpose: &[u8]) -> Secret {
+        derive(&self.secret, &[b"secret of a connection", purpose, &self.hello, &self.nonce])
+    }
+
     /// A frame with these contents and a proof of them.
     pub fn sealed(&self, by: By, contents: &[u8]) -> Vec<u8> {
         frame(&[&self.proof(by, &hash(contents))[..], contents].concat())
@@ -111,6 +117,11 @@ impl Caller {
     /// The bytes to send first.
     pub fn hello(&self) -> &[u8] {
         &self.proofs.hello
+    }
+
+    /// How many bytes are to be read at most: what follows a greeting is not part of it.
+    pub fn wanted(&self) -> usize {
+        REPLY.saturating_sub(self.input.len())
     }
 
     /// Takes bytes that the other side has sent.
