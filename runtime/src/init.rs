@@ -9,7 +9,7 @@ use crate::report::{self, thread::ReportConfig};
 use crate::udp::Extension;
 use openlapi::abi::*;
 use openlapi::api::Context;
-use openlapi::api::session::{self, Interrupts, MOST_COMPLETION_THREADS, Settings};
+use openlapi::api::session::{self, Interrupts, LOOK_AROUND, MOST_COMPLETION_THREADS, Settings};
 use openlapi::base::thread::ThreadConfig;
 use openlapi::config::{self, Config};
 use openlapi::error::{Log, Result};
@@ -107,6 +107,7 @@ fn open(
         instance: request.instance,
         handle: request.handle,
         level: request.level,
+        look_around: LOOK_AROUND,
         completion_threads: (request.completion_threads.max(1) as usize).min(MOST_COMPLETION_THREADS),
         thread_config: request.thread_config,
         interrupts: if request.interrupts { Interrupts::On } else { Interrupts::Off },

@@ -80,6 +80,7 @@ mod settings;
 mod tests;
 
 pub use self::settings::{Interrupts, MOST_COMPLETION_THREADS, Settings};
+pub use crate::engine::context::settings::LOOK_AROUND;
 
 use crate::abi::lapi_dev_t;
 use crate::base::machine::processors;
@@ -259,7 +260,9 @@ pub fn open(
     settings.check()?;
     let Settings { config, instance, handle, level, thread_config, interrupts, log, .. } = settings;
     let threads = settings.completion_threads;
-    let joined = job::join(&config, identity, instance, thread_config, settings.addresses, (link, &log))?;
+    let has_threads = threads != 0 || interrupts != Interrupts::Never;
+    let own_threads = has_threads.then_some(thread_config);
+    let joined = job::join(&config, identity, instance, own_threads, settings.addresses, (link, &log))?;
     if config.info_level >= 2 && identity.task == 0 {
         describe(&joined, identity, &log);
     }
@@ -280,6 +283,7 @@ pub fn open(
         networks: if identity.task == 0 { networks } else { Vec::new() },
         give_up: !config.no_timeout,
         level,
+        look_around: settings.look_around,
         stall: Duration::from_secs(config.stall_seconds.into()),
         ends: link.ends().clone(),
         log,

@@ -6,8 +6,10 @@ use crate::abi::{
 use crate::api::env::INSTANCES;
 use crate::base::thread::ThreadConfig;
 use crate::config::Config;
+use crate::engine::context::settings::LOOK_AROUND;
 use crate::error::{Error, Log, Result};
 use crate::job::Listing;
+use std::time::Duration;
 
 /// The most threads of a session that run completion handlers. A larger number is a mistake, or was
 /// never set; it would take the memory for their stacks.
@@ -38,12 +40,18 @@ pub struct Settings<'a> {
     pub handle: lapi_handle_t,
     /// The level of the interface: some calls exist from `L2_LIB` on.
     pub level: lapi_lib_t,
-    /// How many threads run completion handlers, from 1 to [`MOST_COMPLETION_THREADS`].
+    /// How many threads run completion handlers, at most [`MOST_COMPLETION_THREADS`]. Without any the
+    /// handlers run where header handlers do, in calls of the program: they must not wait. With
+    /// [`Interrupts::Never`] the session then has no thread of its own: one of the process listens
+    /// for all such sessions.
     pub completion_threads: usize,
     /// How threads are made.
     pub thread_config: ThreadConfig,
     /// Which thread handles messages while the program computes.
     pub interrupts: Interrupts,
+    /// How long a sleep lasts at most that nothing ends: then the session looks whether its peers
+    /// still run. A program that learns of their ends by itself gives a longer time.
+    pub look_around: Duration,
     /// The addresses of the tasks, where no launcher has any.
     pub addresses: Option<&'a mut dyn Listing>,
     /// Where messages go, as many as `config` asks for.
@@ -61,6 +69,7 @@ impl Default for Settings<'_> {
             completion_threads: 1,
             thread_config: ThreadConfig::PLAIN,
             interrupts: Interrupts::On,
+            look_around: LOOK_AROUND,
             addresses: None,
             log: Log::none(),
         }
@@ -81,8 +90,8 @@ impl Settings<'_> {
         if handle == 0 || handle == LAPI_VOID_HANDLE {
             return Err(Error::new(LAPI_ERR_HNDL_INVALID, format!("handle {handle:#x} names no session")));
         }
-        if !(1..=MOST_COMPLETION_THREADS).contains(&threads) {
-            let detail = format!("completion_threads {threads}; valid: 1 to {MOST_COMPLETION_THREADS}");
+        if threads > MOST_COMPLETION_THREADS {
+            let detail = format!("completion_threads {threads}; valid: 0 to {MOST_COMPLETION_THREADS}");
             return Err(Error::new(LAPI_ERR_SET_VAL, detail));
         }
         Ok(())

@@ -3,6 +3,7 @@
 mod event_loop;
 mod mistakes;
 mod processes;
+mod threadless;
 mod waits;
 
 use super::*;

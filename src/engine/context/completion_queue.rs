@@ -9,7 +9,7 @@ use crate::abi::{compl_hndlr_t, lapi_handle_t};
 use crate::base::clock::moment;
 use crate::base::handler_runs::{self, Handler, HandlerKind};
 use crate::base::known_threads::this_thread;
-use crate::base::sync::{AtomicU64, Deadline, Mutex, Ordering};
+use crate::base::sync::{AtomicU32, AtomicU64, Deadline, Mutex, Ordering};
 use crate::base::thread::{self, Thread, ThreadConfig};
 use crate::base::work_queue::{EventCount, WorkQueue};
 use crate::engine::context::incoming::Delivery;
@@ -55,6 +55,8 @@ pub struct Completions {
     returned: AtomicU64,
     running: Mutex<Vec<RunningHandler>>,
     threads: Mutex<Vec<Thread>>,
+    /// Of a session without them, the dispatcher runs the handlers.
+    has_threads: AtomicU32,
 }
 
 impl Completions {
@@ -66,7 +68,14 @@ impl Completions {
             returned: AtomicU64::new(0),
             running: Mutex::new(Vec::new()),
             threads: Mutex::new(Vec::new()),
+            has_threads: AtomicU32::new(0),
         }
+    }
+
+    /// Whether there are threads that run handlers; otherwise the dispatcher runs them.
+    #[inline]
+    pub fn has_threads(&self) -> bool {
+        self.has_threads.load(Ordering::Relaxed) != 0
     }
 
     /// Starts `count` threads, each of which calls `run` with the number of its generation.
@@ -77,6 +86,7 @@ impl Completions {
         run: impl Fn(u32) + Clone + Send + 'static,
     ) -> Result<()> {
         let generation = self.generation();
+        self.has_threads.store(u32::from(count != 0), Ordering::Relaxed);
         for number in 0..count {
             let run = run.clone();
             let thread =

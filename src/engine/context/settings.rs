@@ -43,6 +43,10 @@ impl Default for Settings {
     }
 }
 
+/// A sleeper wakes at least this often, unless the settings say otherwise, and checks whether its
+/// peers still run.
+pub const LOOK_AROUND: Duration = Duration::from_millis(250);
+
 /// What is fixed when a context is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -79,6 +83,8 @@ pub struct Options {
     pub level: lapi_lib_t,
     /// After how long without progress a waiting call reports that; zero: never.
     pub stall: Duration,
+    /// How long a sleep lasts at most that nothing ends, see [`LOOK_AROUND`].
+    pub look_around: Duration,
     /// The tasks that have ended, as the launcher reports them.
     pub ends: Arc<Ends>,
     /// Where messages go.

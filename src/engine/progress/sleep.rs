@@ -11,10 +11,7 @@ use crate::transport::Want;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// A sleeper wakes at least this often and checks whether its peers still run; in a large crowd up
-/// to [`RAREST_LOOK`] times as seldom.
-const LOOK_AROUND: Duration = Duration::from_millis(250);
-/// See [`LOOK_AROUND`].
+/// In a large crowd a sleeper checks its peers up to this many times as seldom as the settings say.
 const RAREST_LOOK: u32 = 4;
 /// With work that nothing announces, it wakes after this.
 pub(super) const DEFERRED_RETRY: Duration = Duration::from_millis(1);
@@ -81,7 +78,7 @@ fn park(held: &mut Held<'_>, until: Option<Instant>) {
 
 /// When a thread that sleeps checks its peers, if nothing wakes it.
 pub(super) fn look_around(core: &Core) -> Duration {
-    core.options.wait_policy.period(LOOK_AROUND, RAREST_LOOK)
+    core.options.wait_policy.period(core.options.look_around, RAREST_LOOK)
 }
 
 /// This time, or what is left until the deadline.

@@ -6,7 +6,7 @@ use crate::base::thread::ThreadConfig;
 use crate::engine::context::event_loop::ArmedBy;
 use crate::engine::context::events::{Events, Failure};
 use crate::engine::context::request::{Policy, Preference};
-use crate::engine::context::settings::{Advertised, Options};
+use crate::engine::context::settings::{Advertised, LOOK_AROUND, Options};
 use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::context::{Context, Core};
 use crate::engine::progress::{closing, completion_threads, dispatcher, interrupt_thread, reports};
@@ -169,6 +169,7 @@ fn open_one(
         networks: Vec::new(),
         give_up: true,
         stall: Duration::ZERO,
+        look_around: LOOK_AROUND,
         ends: Arc::new(ended::Ends::of_none()),
         log: Log::none(),
         events: Arc::new(Reports),

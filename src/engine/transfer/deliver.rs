@@ -75,7 +75,7 @@ fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_h
     let context: &Context = held.context();
     let incarnation = held.core().incarnation(delivery.src);
     let no_token = delivery.ret_flags == LAPI_SEND_REPLY && !flow::has_send_token(held.core());
-    if delivery.ret_flags == LAPI_NORMAL || no_token {
+    if (delivery.ret_flags == LAPI_NORMAL || no_token) && context.completions.has_threads() {
         let completion =
             Completion { handler, parameter: delivery.parameter, then: Some((delivery, incarnation)) };
         let queued = context.completions.push(completion);

@@ -3,6 +3,7 @@
 
 use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, LAPI_RECV_COMPLETE, compl_hndlr_p};
 use crate::base::bytes::Piece;
+use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::engine::context::completion_queue::Completion;
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::{deliver, registration, send};
@@ -80,14 +81,24 @@ pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
     get_handler(held, handler, info);
 }
 
-/// Queues the completion handler of a get.
+/// Queues the completion handler of a get; runs it where no thread would.
 pub fn get_handler(held: &mut Held<'_>, handler: usize, parameter: usize) {
     // SAFETY: 0, or the address of the program's completion handler, which was a function pointer
     // when it came in.
     let handler = unsafe { std::mem::transmute::<usize, compl_hndlr_p>(handler) };
-    if let Some(handler) = handler {
-        held.context().completions.push(Completion { handler, parameter, then: None });
+    let Some(handler) = handler else { return };
+    let context = held.context();
+    let completion = Completion { handler, parameter, then: None };
+    if context.completions.has_threads() {
+        context.completions.push(completion);
+        return;
     }
+    let run = Handler { kind: HandlerKind::Completion, address: handler as usize, peer: 0, bytes: 0 };
+    held.run_handler(run, || {
+        // SAFETY: the program's own completion handler, with the parameter that it gave for it; no
+        // reference into the core is out.
+        unsafe { handler(context.handle_ptr(), parameter as *mut libc::c_void) }
+    });
 }
 
 /// The reply of a read-modify-write.

@@ -5,6 +5,7 @@
 //! when it wants a peer, and the listener's thread when something has happened; so a task can be
 //! reached whatever its own threads do, and delays no other task.
 
+mod common;
 mod driver;
 mod machine;
 
@@ -61,7 +62,7 @@ pub struct Settings<'a> {
 /// This task's listener, and its connection requests to others. See [`Connector`].
 pub struct Connections {
     shared: Arc<Shared>,
-    /// Waits for the end of the thread.
+    /// Waits until no thread runs the service.
     join: Option<Box<dyn FnOnce() + Send>>,
     openings: Openings,
     me: Task,
@@ -93,8 +94,8 @@ const LOOK_AROUND: Duration = Duration::from_secs(1);
 const WAKE: u64 = 0;
 
 impl Connections {
-    /// Begins to listen. `start` starts a thread that runs the service, and returns what
-    /// waits for its end.
+    /// Begins to listen. `start` lets a thread run the service, and returns what waits until it does
+    /// not any more.
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`: another user has this task's name, or the system lacks something. What
@@ -213,6 +214,30 @@ impl Shared {
         }
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
+
+    /// Waits until something has happened, for this long at most, and does what follows.
+    fn serve(&self, at_most: Duration) {
+        let timeout =
+            Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
+        let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
+        let ready: Vec<u64> = match epoll::wait(&self.poll, &mut space, Some(&timeout)) {
+            Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect(),
+            Err(rustix::io::Errno::INTR) => Vec::new(),
+            Err(_) => {
+                // The program has closed the descriptor: no task can connect any more.
+                std::thread::sleep(BLIND);
+                Vec::new()
+            }
+        };
+        if ready.contains(&WAKE) && is_event(self.wake.as_fd()) {
+            let _ = rustix::io::read(self.wake.as_fd(), &mut [0; 8]);
+        }
+        let mut driver = self.driver.lock();
+        for what in ready.into_iter().filter(|what| *what != WAKE) {
+            driver.ready(what);
+        }
+        driver.tick();
+    }
 }
 
 impl Service {
@@ -220,27 +245,8 @@ impl Service {
     pub fn run(self) {
         let shared = self.0;
         while !shared.closed.load(Ordering::Acquire) {
-            let timeout = shared.driver.lock().time_left();
-            let left = timeout.map_or(shared.look_around, |left| left.min(shared.look_around));
-            let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
-            let ready: Vec<u64> = match epoll::wait(&shared.poll, &mut space, Some(&timeout)) {
-                Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect(),
-                Err(rustix::io::Errno::INTR) => Vec::new(),
-                Err(_) => {
-                    // The program has closed the descriptor: no task can connect any more.
-                    std::thread::sleep(BLIND);
-                    Vec::new()
-                }
-            };
-            if ready.contains(&WAKE) && is_event(shared.wake.as_fd()) {
-                let _ = rustix::io::read(shared.wake.as_fd(), &mut [0; 8]);
-            }
-            let mut driver = shared.driver.lock();
-            for what in ready.into_iter().filter(|what| *what != WAKE) {
-                driver.ready(what);
-            }
-            driver.tick();
+            let left = shared.driver.lock().time_left();
+            shared.serve(left.map_or(shared.look_around, |left| left.min(shared.look_around)));
         }
     }
 }

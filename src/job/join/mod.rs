@@ -53,7 +53,7 @@ struct Joining<'a> {
     config: &'a Config,
     identity: &'a Identity,
     instance: u32,
-    thread_config: ThreadConfig,
+    thread_config: Option<ThreadConfig>,
     log: &'a Log,
     link: &'a Link,
     openings: &'a Openings,
@@ -65,8 +65,9 @@ struct Joining<'a> {
     ignores_addresses: bool,
 }
 
-/// Joins the job as `identity` says. `listing`: the addresses of the tasks, where the
-/// program has any. Messages go to `log`.
+/// Joins the job as `identity` says. `thread_config`: how threads are made; `None`: the session has
+/// none of its own. `listing`: the addresses of the tasks, where the program has any. Messages go to
+/// `log`.
 ///
 /// # Errors
 /// As the man page of LAPI_Init says; the detail names variable, task or limit.
@@ -74,7 +75,7 @@ pub fn join(
     config: &Config,
     identity: &Identity,
     instance: usize,
-    thread_config: ThreadConfig,
+    thread_config: Option<ThreadConfig>,
     listing: Option<&mut dyn Listing>,
     (link, log): (&Link, &Log),
 ) -> Result<Joined> {

@@ -53,7 +53,10 @@ pub(super) fn open(
         processes,
         hint: hint(place),
     };
-    let connections = Connections::open(settings, site, |service| listen(service, thread_config))?;
+    let connections = Connections::open(settings, site, |service| match thread_config {
+        Some(thread_config) => listen(service, thread_config),
+        None => service.run_in_common(),
+    })?;
     Ok(ShmTransport::new(own, asymmetric, memory, Box::new(connections)))
 }
 

@@ -76,7 +76,7 @@ impl Opening {
             config: &config,
             identity: &identity,
             instance: 0,
-            thread_config: ThreadConfig::PLAIN,
+            thread_config: Some(ThreadConfig::PLAIN),
             log: &Log::none(),
             link: &link,
             openings: &link.openings("notices", 2, 0),

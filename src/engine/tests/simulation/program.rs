@@ -14,7 +14,7 @@ use crate::base::process::Process;
 use crate::base::rng::Rng;
 use crate::base::thread::ThreadConfig;
 use crate::engine::context::request::{Policy, Preference};
-use crate::engine::context::settings::{Advertised, Options};
+use crate::engine::context::settings::{Advertised, LOOK_AROUND, Options};
 use crate::engine::context::{Context, Held};
 use crate::engine::progress::{closing, completion_threads, interrupt_thread};
 use crate::error::Log;
@@ -104,6 +104,7 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
         replaces: life > 1,
         give_up: true,
         stall: Duration::ZERO,
+        look_around: LOOK_AROUND,
         ends: Arc::new(Ends::of_none()),
         log: Log::none(),
         events: Arc::new(Reports),

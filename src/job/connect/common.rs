@@ -1,0 +1,140 @@
+//! One thread that listens for all sessions of this process that have no thread of their own. It
+//! ends with the last of them.
+
+use super::{BLIND, LOOK_AROUND, Service, Shared};
+use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::base::sync::Mutex;
+use crate::base::thread::{self, ThreadConfig};
+use crate::error::{Error, Result};
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the descriptor reports for the event descriptor that wakes the thread.
+const WAKE: u64 = 0;
+
+/// The listeners of all these sessions. Locked while one of them is served, so that none is served
+/// once it was taken out.
+static ALL: Mutex<Option<All>> = Mutex::new(None);
+
+struct All {
+    descriptors: Arc<Descriptors>,
+    /// By number.
+    services: BTreeMap<u64, Arc<Shared>>,
+    last: u64,
+}
+
+struct Descriptors {
+    poll: OwnedFd,
+    wake: OwnedFd,
+}
+
+impl Service {
+    /// Lets the common thread run this service. What is returned takes it out again.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SHM_SETUP`: no descriptor. `LAPI_ERR_MEMORY_EXHAUSTED`: no thread.
+    pub fn run_in_common(self) -> Result<Box<dyn FnOnce() + Send>> {
+        let mut all = ALL.lock();
+        if let Some(all) = all.as_mut() {
+            let number = all.add(self.0).map_err(failed)?;
+            // It may have something to do at once.
+            all.wake();
+            return Ok(Box::new(move || take_out(number)));
+        }
+        let mut first = All::new().map_err(failed)?;
+        let number = first.add(self.0).map_err(failed)?;
+        let descriptors = first.descriptors.clone();
+        thread::spawn("lapi-conn", ThreadConfig::PLAIN, move || run(&descriptors))?.detach();
+        *all = Some(first);
+        Ok(Box::new(move || take_out(number)))
+    }
+}
+
+fn failed(reason: rustix::io::Errno) -> Error {
+    let reason = std::io::Error::from(reason);
+    Error::new(LAPI_ERR_SHM_SETUP, format!("the thread that listens for all sessions: {reason}"))
+}
+
+fn take_out(number: u64) {
+    let mut all = ALL.lock();
+    let Some(all) = all.as_mut() else { return };
+    if let Some(shared) = all.services.remove(&number) {
+        // The program may have closed it.
+        let _ = epoll::delete(&all.descriptors.poll, shared.poll.as_fd());
+    }
+    if all.services.is_empty() {
+        all.wake();
+    }
+}
+
+impl All {
+    fn new() -> rustix::io::Result<Self> {
+        let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&poll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        let descriptors = Arc::new(Descriptors { poll, wake });
+        Ok(Self { descriptors, services: BTreeMap::new(), last: WAKE })
+    }
+
+    fn add(&mut self, shared: Arc<Shared>) -> rustix::io::Result<u64> {
+        self.last += 1;
+        let data = epoll::EventData::new_u64(self.last);
+        epoll::add(&self.descriptors.poll, shared.poll.as_fd(), data, epoll::EventFlags::IN)?;
+        self.services.insert(self.last, shared);
+        Ok(self.last)
+    }
+
+    fn wake(&self) {
+        let _ = rustix::io::write(&self.descriptors.wake, &1_u64.to_ne_bytes());
+    }
+
+    /// How long until one of them has something to do, or the thread looks whether its descriptors
+    /// are still there.
+    fn time_left(&self) -> Duration {
+        let left = self.services.values().filter_map(|shared| shared.driver.lock().time_left());
+        left.fold(LOOK_AROUND, Duration::min)
+    }
+}
+
+/// The life of the common thread.
+fn run(descriptors: &Arc<Descriptors>) {
+    loop {
+        let left = {
+            let mut all = ALL.lock();
+            let Some(own) = all.as_ref().filter(|all| Arc::ptr_eq(&all.descriptors, descriptors)) else {
+                return;
+            };
+            if own.services.is_empty() {
+                *all = None;
+                return;
+            }
+            own.time_left()
+        };
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
+        let ready: Vec<u64> = match epoll::wait(&descriptors.poll, &mut space, Some(&timeout)) {
+            Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect(),
+            Err(rustix::io::Errno::INTR) => Vec::new(),
+            Err(_) => {
+                // The program has closed the descriptor: no session can connect any more.
+                std::thread::sleep(BLIND);
+                Vec::new()
+            }
+        };
+        if ready.contains(&WAKE) {
+            let _ = rustix::io::read(&descriptors.wake, &mut [0; 8]);
+        }
+        let all = ALL.lock();
+        let Some(all) = all.as_ref() else { return };
+        for (number, shared) in &all.services {
+            let is_due = || shared.driver.lock().time_left().is_some_and(|left| left.is_zero());
+            if ready.contains(number) || is_due() {
+                shared.serve(Duration::ZERO);
+            }
+        }
+    }
+}
