@@ -15,6 +15,7 @@
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
 # make bench      measure, beside today's peers, which are fetched; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
 # make fuzz       feed everything that reads bytes from outside with anything, SECONDS=60 for each target
+# make doors      the libraries of other interfaces on LAPI's core (doors/): sessions between two processes without a launcher
 # make crates     the crate lapi and those it needs, as packages for a registry, each built from what is in its package
 # make wheel      the Python package openlapi, into the build folder's wheel
 # make dist       the source tarball, into the build folder's dist; VENDOR=yes: with the crates of others, for builds without a network; dist-test: that
@@ -79,7 +80,7 @@ VENDOR ?=
 SEED ?=
 SEEDS ?= 1000
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all cross test-cross loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz crates wheel dist dist-test sbom deny reproducible site site-test install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all cross test-cross loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz doors crates wheel dist dist-test sbom deny reproducible site site-test install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -210,6 +211,10 @@ bench-instructions:
 fuzz:
 	ci/deps.sh build
 	fuzz/run.sh $(SECONDS)
+
+doors:
+	ci/deps.sh build
+	$(CARGO) build --release -p openlapi-session
 
 crates:
 	ci/deps.sh build

@@ -18,7 +18,8 @@ const CHANGES: u64 = 200;
 const LONGEST: usize = 4096;
 
 fn targets() -> Vec<Target> {
-    [openlapi::fuzz::TARGETS, openlapi_tools::poe::fuzz::TARGETS, lapiprof::fuzz::TARGETS].concat()
+    let [core, tools] = [openlapi::fuzz::TARGETS, openlapi_tools::poe::fuzz::TARGETS];
+    [core, tools, lapiprof::fuzz::TARGETS, openlapi_session::fuzz::TARGETS].concat()
 }
 
 fn folder() -> PathBuf {

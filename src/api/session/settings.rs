@@ -40,8 +40,8 @@ pub struct Settings<'a> {
     pub handle: lapi_handle_t,
     /// The level of the interface: some calls exist from `L2_LIB` on.
     pub level: lapi_lib_t,
-    /// How many threads run completion handlers, at most [`MOST_COMPLETION_THREADS`]. Without any the
-    /// handlers run where header handlers do, in calls of the program: they must not wait. With
+    /// How many threads run completion handlers, at most [`MOST_COMPLETION_THREADS`]. Without any
+    /// the handlers run where header handlers do, in calls of the program: they must not wait. With
     /// [`Interrupts::Never`] the session then has no thread of its own: one of the process listens
     /// for all such sessions.
     pub completion_threads: usize,

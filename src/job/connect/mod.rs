@@ -94,8 +94,8 @@ const LOOK_AROUND: Duration = Duration::from_secs(1);
 const WAKE: u64 = 0;
 
 impl Connections {
-    /// Begins to listen. `start` lets a thread run the service, and returns what waits until it does
-    /// not any more.
+    /// Begins to listen. `start` lets a thread run the service, and returns what waits until it
+    /// does not any more.
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`: another user has this task's name, or the system lacks something. What

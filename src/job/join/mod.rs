@@ -66,8 +66,8 @@ struct Joining<'a> {
 }
 
 /// Joins the job as `identity` says. `thread_config`: how threads are made; `None`: the session has
-/// none of its own. `listing`: the addresses of the tasks, where the program has any. Messages go to
-/// `log`.
+/// none of its own. `listing`: the addresses of the tasks, where the program has any. Messages go
+/// to `log`.
 ///
 /// # Errors
 /// As the man page of LAPI_Init says; the detail names variable, task or limit.

@@ -65,6 +65,9 @@ fn a_line_that_runs_up_is_found() {
     assert_eq!(judged("src/port.rs", "use openlapi::engine::context::Held;", lapi_rules).len(), 1);
     assert_eq!(judged("src/port.rs", "use openlapi_capi::LAPI_Put;", lapi_rules).len(), 1);
     assert_eq!(judged("src/lib.rs", "pub use openlapi::api;", cdylib_rules).len(), 1);
+    assert_eq!(judged("src/lib.rs", "use openlapi::engine::context::Held;", door_rules).len(), 1);
+    assert_eq!(judged("src/lib.rs", "use openlapi_capi::LAPI_Put;", door_rules).len(), 1);
+    assert_eq!(judged("src/api/env.rs", "use openlapi_session::Session;", without_doors).len(), 1);
     assert_eq!(
         judged("src/ddm.rs", "use openlapi::{abi::*, engine::context::Held};", fortran_rules).len(),
         1

@@ -26,6 +26,7 @@ const CRATES: &[&str] = &[
     "tools/src",
     "libfabric-sys/src",
     "tests/src",
+    "doors/session/src",
 ];
 
 /// The floors of the core, from the ground up. A module uses its own floor and those below.
@@ -65,6 +66,18 @@ const CAPI: &[&str] =
     &["openlapi::abi", "openlapi::api", "openlapi::error", "openlapi::for_each_call", "openlapi_runtime"];
 /// What `lapi`, the Rust interface beside it, may use of all our crates.
 const LAPI: &[&str] = &["openlapi::abi", "openlapi::api", "openlapi::error", "openlapi_runtime"];
+/// What a door, a library of another interface, may use of all our crates: sessions of the core,
+/// what opens them, and no C interface.
+const DOOR: &[&str] = &[
+    "openlapi::abi",
+    "openlapi::api",
+    "openlapi::base",
+    "openlapi::config",
+    "openlapi::error",
+    "openlapi::fuzz",
+    "openlapi::job",
+    "openlapi::wire::exchange",
+];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &[&str] = &["abi", "for_each_call"];
 /// What `prof` may use of all our crates: the core's types, table of calls, clock, lists of tasks
@@ -260,6 +273,21 @@ fn the_python_package_uses_the_types_alone() {
     holds(&sources, python_rules);
 }
 
+#[test]
+fn a_door_stands_on_sessions_and_nothing_stands_on_it() {
+    let doors = sources("doors/session/src");
+    assert!(doors.iter().flat_map(Source::paths).any(|path| path.names[0] == "openlapi"));
+    holds(&doors, door_rules);
+    for root in CRATES.iter().filter(|root| !root.starts_with("doors/")) {
+        holds(&sources(root), without_doors);
+    }
+    for library in ["capi", "cdylib", "fortran", "runtime", "prof", "."] {
+        let path = openlapi_tests::workspace().join(library).join("Cargo.toml");
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(!text.contains("openlapi-session"), "{library} is linked into liblapi_r, and needs a door");
+    }
+}
+
 fn holds(sources: &[Source], rules: fn(&Source, &PathUsed) -> Option<String>) {
     let broken: Vec<String> = sources.iter().flat_map(|source| source.violations(rules)).collect();
     assert!(broken.is_empty(), "\n{}\n", broken.join("\n"));
@@ -360,6 +388,14 @@ fn capi_rules(_: &Source, path: &PathUsed) -> Option<String> {
 
 fn lapi_rules(_: &Source, path: &PathUsed) -> Option<String> {
     uses_alone("lapi", LAPI, path)
+}
+
+fn door_rules(_: &Source, path: &PathUsed) -> Option<String> {
+    uses_alone("a door", DOOR, path)
+}
+
+fn without_doors(_: &Source, path: &PathUsed) -> Option<String> {
+    (path.names[0] == "openlapi_session").then(|| "nothing stands on a door".to_owned())
 }
 
 fn fortran_rules(_: &Source, path: &PathUsed) -> Option<String> {

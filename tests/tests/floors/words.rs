@@ -12,6 +12,7 @@ const FOLDERS: &[&str] = &[
     "cdylib",
     "ci",
     "docs",
+    "doors",
     "fortran",
     "fuzz",
     "include",

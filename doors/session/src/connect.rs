@@ -1,0 +1,70 @@
+//! Sessions with one certain peer: by a pair of pipes on both sides, or by a socket on the side
+//! that connects.
+
+use crate::channel::Channel;
+use crate::error::{Error, Result};
+use crate::handshake::Trust;
+use crate::line::Line;
+use crate::session::{Session, Settings, open};
+use crate::wire::{Card, Side};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Instant;
+
+/// Opens a session as the connecting side, by two pipes whose other ends the peer has: those of a
+/// child process, for example, which may be ssh. Whoever has given them vouches for the peer. They
+/// stay open as long as the session does.
+///
+/// # Errors
+/// [`Error::Stranger`], [`Error::Version`], [`Error::Refused`], [`Error::NoRoute`],
+/// [`Error::Lost`], [`Error::Late`], [`Error::Limit`], [`Error::Core`].
+pub fn connect(read: OwnedFd, write: OwnedFd, settings: &Settings) -> Result<Session> {
+    over(Channel::pipes(read, write), Side::Connecting, Trust::Channel, settings)
+}
+
+/// Opens a session as the accepting side, by two pipes whose other ends the peer has: standard
+/// input and output of a process that ssh has started, for example. Nothing else may be written
+/// there.
+///
+/// # Errors
+/// The errors of [`connect`].
+pub fn accept(read: OwnedFd, write: OwnedFd, settings: &Settings) -> Result<Session> {
+    over(Channel::pipes(read, write), Side::Accepting, Trust::Channel, settings)
+}
+
+/// Opens a session with the process of this user that listens at a Unix socket.
+///
+/// # Errors
+/// Those of [`connect`], [`Error::OtherUser`], [`Error::System`].
+pub fn connect_unix(path: impl AsRef<Path>, settings: &Settings) -> Result<Session> {
+    let stream = UnixStream::connect(path).map_err(Error::system("a Unix socket"))?;
+    over(Channel::unix(stream)?, Side::Connecting, Trust::Channel, settings)
+}
+
+/// Opens a session with a process that listens at a TCP port and knows the key ([`key_file`]).
+///
+/// # Errors
+/// Those of [`connect`], [`Error::WrongKey`], [`Error::System`].
+pub fn connect_tcp(to: SocketAddr, key: [u8; 16], settings: &Settings) -> Result<Session> {
+    let stream = TcpStream::connect_timeout(&to, settings.patience).map_err(Error::system("a TCP port"))?;
+    over(Channel::tcp(stream)?, Side::Connecting, Trust::Key(key), settings)
+}
+
+/// The key in a file: 32 hexadecimal digits, which this user alone can read (mode 0600).
+/// `lapi_info --make-key` makes one.
+///
+/// # Errors
+/// [`Error::Key`]: there is none, or others may know it.
+pub fn key_file(path: impl AsRef<Path>) -> Result<[u8; 16]> {
+    let path = path.as_ref();
+    let found = openlapi::job::key_file::read(path).map_err(|error| Error::Key(error.detail))?;
+    found.ok_or_else(|| Error::Key(format!("there is no key file {}", path.display())))
+}
+
+fn over(channel: Channel, side: Side, trust: Trust, settings: &Settings) -> Result<Session> {
+    let own = Card::own(settings.routes);
+    let (line, peer) = Line::shake(channel, side, trust, &own, Instant::now() + settings.patience)?;
+    open(line, side, (&own, &peer), settings)
+}

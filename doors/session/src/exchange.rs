@@ -1,0 +1,65 @@
+//! What the cores of the two sides publish at start-up, carried by the channel.
+
+use crate::error::Error;
+use crate::line::Line;
+use crate::wire::{Kind, Side};
+use openlapi::abi::{LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_NO_CONNECTIVITY};
+use openlapi::error::{Error as CoreError, Result};
+use openlapi::job::exchange::Exchange;
+use openlapi::wire::exchange::{Values, decode_values, encode_values};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// The exchange of one side.
+pub struct ByChannel {
+    line: Arc<Mutex<Line>>,
+    side: Side,
+    /// Published since the last fence.
+    fresh: Values,
+    /// By task: what was published.
+    values: [Values; 2],
+}
+
+impl ByChannel {
+    /// The exchange of this side of a line.
+    pub fn new(line: Arc<Mutex<Line>>, side: Side) -> Self {
+        Self { line, side, fresh: Values::new(), values: [Values::new(), Values::new()] }
+    }
+}
+
+impl Exchange for ByChannel {
+    fn name(&self) -> &'static str {
+        "the channel"
+    }
+
+    fn publish(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        self.fresh.insert(key.to_owned(), value.to_vec());
+        Ok(())
+    }
+
+    fn fence(&mut self, deadline: Instant) -> Result<()> {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.send(Kind::Values, &encode_values(&self.fresh), deadline).map_err(core)?;
+        let theirs = line.expect(Kind::Values, deadline).map_err(core)?;
+        let theirs = decode_values(&theirs).ok_or_else(|| core(Error::Forged("values that are none")))?;
+        let [own, peer] = [self.side, self.side.peer()].map(|side| side.task() as usize);
+        self.values[own].append(&mut self.fresh);
+        self.values[peer].extend(theirs);
+        Ok(())
+    }
+
+    fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
+        let found = self.values.get(task as usize).and_then(|values| values.get(key)).cloned();
+        found.ok_or_else(|| {
+            CoreError::new(LAPI_ERR_CSS_LOAD_FAILED, format!("the other process has sent no \"{key}\""))
+        })
+    }
+}
+
+fn core(error: Error) -> CoreError {
+    let code = match error {
+        Error::Late(_) => LAPI_ERR_NO_CONNECTIVITY,
+        _ => LAPI_ERR_CSS_LOAD_FAILED,
+    };
+    CoreError::new(code, error.to_string())
+}

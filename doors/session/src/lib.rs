@@ -1,0 +1,29 @@
+//! Sessions: two processes that no launcher started put into, get from and send to each other.
+//!
+//! One process listens ([`Listener`], or [`accept`] on a pair of pipes), the other one connects
+//! ([`connect`], [`connect_tcp`], [`connect_unix`]). The channel that they find each other by
+//! carries start-up bytes alone; data takes the best way between them: shared memory on one host,
+//! libfabric or encrypted UDP between hosts. A session is a job of two tasks of OpenLAPI's core: it
+//! ends alone, needs none of LAPI's handles, and a process has as many as its limits allow.
+
+mod channel;
+mod connect;
+mod error;
+mod exchange;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
+mod handshake;
+mod line;
+mod listener;
+mod messages;
+mod session;
+mod watch;
+mod wire;
+
+pub use connect::{accept, connect, connect_tcp, connect_unix, key_file};
+pub use error::{Error, Result};
+pub use listener::{Listener, Seen};
+pub use messages::{LONGEST_HEADER, Landing, Message};
+pub use session::{Change, Session, Settings};
+pub use wire::{Routes, VERSION};

@@ -1,0 +1,161 @@
+//! Frames on a channel: sent, and waited for, while a session is opened.
+
+use crate::channel::{Channel, Read};
+use crate::error::{Error, Result};
+use crate::handshake::{Agreed, Handshake, Trust};
+use crate::wire::{Card, Frames, Kind, LONGEST_REASON, Side};
+use std::io;
+use std::time::Instant;
+
+/// A channel whose other side is known.
+pub struct Line {
+    channel: Channel,
+    frames: Frames,
+}
+
+/// What the other side has done on a line since the last look.
+#[derive(Debug)]
+pub enum News {
+    /// Nothing.
+    None,
+    /// The other side has closed the session.
+    Bye,
+    /// The other side is gone, or the channel has something that it has not sent.
+    Gone(String),
+}
+
+impl Line {
+    /// The line of a handshake that is over.
+    pub fn new(channel: Channel, frames: Frames) -> Self {
+        Self { channel, frames }
+    }
+
+    /// Makes the handshake on a channel, as the side that has nothing else to serve.
+    ///
+    /// # Errors
+    /// Those of [`Handshake::read`], [`Error::Lost`], [`Error::Late`], [`Error::System`].
+    pub fn shake(
+        channel: Channel,
+        side: Side,
+        trust: Trust,
+        own: &Card,
+        until: Instant,
+    ) -> Result<(Self, Card)> {
+        let mut handshake = Handshake::new(side, trust, own);
+        loop {
+            send(&channel, &handshake.output(), until)?;
+            let mut bytes = [0; 4096];
+            let wanted = handshake.wanted();
+            let read = match channel.read(&mut bytes[..wanted]).map_err(broken)? {
+                Read::Bytes(count) => handshake.read(&bytes[..count]),
+                Read::Ended => return Err(handshake.ended()),
+                Read::Nothing if Instant::now() >= until => {
+                    return Err(Error::Late("the other side has not answered"));
+                }
+                Read::Nothing => {
+                    channel.await_readable(until).map_err(broken)?;
+                    continue;
+                }
+            };
+            match read {
+                Ok(None) => {}
+                Ok(Some(Agreed { peer, frames })) => return Ok((Self { channel, frames }, peer)),
+                Err(error) => {
+                    // The other side learns of it.
+                    let _ = channel.write(&handshake.output());
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// The channel.
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// A secret of both sides, another one for each purpose.
+    pub fn secret(&self, purpose: &[u8]) -> [u8; 16] {
+        self.frames.secret(purpose)
+    }
+
+    /// Sends a frame.
+    ///
+    /// # Errors
+    /// [`Error::Lost`], [`Error::Late`].
+    pub fn send(&mut self, kind: Kind, body: &[u8], until: Instant) -> Result<()> {
+        let frame = self.frames.seal(kind, body);
+        send(&self.channel, &frame, until)
+    }
+
+    /// Tells the other side why there is no session, if it still listens.
+    pub fn refuse(&mut self, why: &Error) {
+        let text = why.to_string();
+        let end = (0..=text.len().min(LONGEST_REASON)).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let _ = self.channel.write(&self.frames.seal(Kind::Failed, &text.as_bytes()[..end]));
+    }
+
+    /// Tells the other side that this one closes the session, if it still listens.
+    pub fn part(&mut self) {
+        let _ = self.channel.write(&self.frames.seal(Kind::Bye, &[]));
+    }
+
+    /// Waits for a frame of this kind.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::Closed`], [`Error::Lost`], [`Error::Late`], [`Error::Forged`].
+    pub fn expect(&mut self, kind: Kind, until: Instant) -> Result<Vec<u8>> {
+        loop {
+            match self.frames.next()? {
+                Some((found, body)) if found == kind => return Ok(body),
+                Some((Kind::Failed, body)) => {
+                    return Err(Error::Refused(String::from_utf8_lossy(&body).into_owned()));
+                }
+                Some((Kind::Bye, _)) => return Err(Error::Closed),
+                Some(_) => return Err(Error::Forged("a frame out of its turn")),
+                None => {}
+            }
+            let mut bytes = [0; 4096];
+            match self.channel.read(&mut bytes).map_err(broken)? {
+                Read::Bytes(count) => self.frames.push(&bytes[..count]),
+                Read::Ended => return Err(Error::Lost("it has closed the channel".to_owned())),
+                Read::Nothing if Instant::now() >= until => {
+                    return Err(Error::Late("the other side does not open its session"));
+                }
+                Read::Nothing => {
+                    self.channel.await_readable(until).map_err(broken)?;
+                }
+            }
+        }
+    }
+
+    /// What the other side has done. Once a session is open it has nothing to say but its end.
+    pub fn news(&mut self) -> News {
+        let mut bytes = [0; 256];
+        loop {
+            match self.frames.next() {
+                Ok(Some((Kind::Bye, _))) => return News::Bye,
+                Ok(Some(_)) => return News::Gone("the channel has a frame out of its turn".to_owned()),
+                Err(error) => return News::Gone(error.to_string()),
+                Ok(None) => {}
+            }
+            match self.channel.read(&mut bytes) {
+                Ok(Read::Bytes(count)) => self.frames.push(&bytes[..count]),
+                Ok(Read::Nothing) => return News::None,
+                Ok(Read::Ended) => return News::Gone("its end of the channel has closed".to_owned()),
+                Err(error) => return News::Gone(error.to_string()),
+            }
+        }
+    }
+}
+
+fn send(channel: &Channel, bytes: &[u8], until: Instant) -> Result<()> {
+    channel.write_all(bytes, until).map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => Error::Late("the other side reads nothing"),
+        _ => broken(error),
+    })
+}
+
+fn broken(error: io::Error) -> Error {
+    Error::Lost(format!("the channel: {error}"))
+}

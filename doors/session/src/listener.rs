@@ -1,0 +1,323 @@
+//! A socket at which peers find this process. Anyone may connect: all connections are served
+//! together, none is waited for, and of one that has proved nothing little is kept, and not for
+//! long.
+
+use crate::channel::{Channel, Read};
+use crate::error::{Error, Result};
+use crate::handshake::{Agreed, Handshake, Trust};
+use crate::line::Line;
+use crate::session::{Session, Settings, open};
+use crate::watch::add;
+use crate::wire::{Card, Side};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a connection may take to prove itself.
+const PROOF: Duration = Duration::from_secs(5);
+/// How many connections that have not proved themselves are kept. Where there are more, the oldest
+/// one is closed, at first of those that have said nothing.
+const UNPROVED: usize = 128;
+/// How many bytes of one the kernel keeps that were not read.
+const KEPT: usize = 4096;
+/// How many connections are accepted before the others are served again.
+const AT_A_TIME: usize = 32;
+
+enum Socket {
+    /// With its file, which goes when the listener does.
+    Unix(UnixListener, PathBuf),
+    Tcp(TcpListener, [u8; 16]),
+}
+
+/// What has knocked at a listener and got no session: for messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Connections of something that is no session's.
+    pub strangers: u64,
+    /// Connections of processes with another key.
+    pub wrong_keys: u64,
+    /// Connections of other users.
+    pub other_users: u64,
+    /// Connections that have proved nothing in time, or were closed in favour of later ones.
+    pub silent: u64,
+}
+
+/// A listener. Its descriptor ([`AsFd`]) is readable when [`Self::accept`] has something to do.
+pub struct Listener {
+    socket: Socket,
+    settings: Settings,
+    own: Card,
+    unproved: VecDeque<Unproved>,
+    seen: Seen,
+    epoll: OwnedFd,
+    /// Rings when a connection has had its time.
+    timer: OwnedFd,
+}
+
+/// A connection whose handshake is not over.
+struct Unproved {
+    channel: Channel,
+    handshake: Handshake,
+    /// Bytes that had no room in the channel yet.
+    output: Vec<u8>,
+    until: Instant,
+}
+
+impl Listener {
+    /// Listens at a Unix socket, which this makes, for processes of this user.
+    ///
+    /// # Errors
+    /// [`Error::System`]: there is such a file, for example. [`Error::Limit`].
+    pub fn unix(path: impl AsRef<Path>, settings: &Settings) -> Result<Self> {
+        let failed = |error| Error::system("a Unix socket")(error);
+        let path = path.as_ref();
+        let socket = UnixListener::bind(path).map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        // The kernel says who connects; that others cannot is a second lock.
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        Self::open(Socket::Unix(socket, path.to_owned()), settings)
+    }
+
+    /// Listens at a TCP port, for processes that know the key ([`crate::key_file`]). Port 0 is any
+    /// free one, see [`Self::address`].
+    ///
+    /// # Errors
+    /// [`Error::System`], [`Error::Limit`].
+    pub fn tcp(at: SocketAddr, key: [u8; 16], settings: &Settings) -> Result<Self> {
+        let failed = |error| Error::system("a TCP port")(error);
+        let socket = TcpListener::bind(at).map_err(failed)?;
+        // What the kernel keeps of a connection that nobody reads yet; it doubles the number.
+        rustix::net::sockopt::set_socket_recv_buffer_size(&socket, KEPT / 2)
+            .map_err(|error| failed(error.into()))?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        Self::open(Socket::Tcp(socket, key), settings)
+    }
+
+    fn open(socket: Socket, settings: &Settings) -> Result<Self> {
+        let descriptors = || {
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            let timer =
+                timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+            add(&epoll, socket.descriptor())?;
+            add(&epoll, timer.as_fd())?;
+            Ok::<_, rustix::io::Errno>((epoll, timer))
+        };
+        let (epoll, timer) = descriptors().map_err(|error| Error::system("a listener")(error.into()))?;
+        let (own, unproved, seen) = (Card::own(settings.routes), VecDeque::new(), Seen::default());
+        Ok(Self { socket, settings: settings.clone(), own, unproved, seen, epoll, timer })
+    }
+
+    /// Where a TCP listener listens.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Socket::Unix(..) => None,
+            Socket::Tcp(socket, _) => socket.local_addr().ok(),
+        }
+    }
+
+    /// What has got no session so far.
+    pub fn seen(&self) -> Seen {
+        self.seen
+    }
+
+    /// Waits for the next peer, and opens a session with it. `None`: none has come by `deadline`;
+    /// one that is over is enough to serve what is there. While a peer that has proved itself opens
+    /// its side, others wait.
+    ///
+    /// # Errors
+    /// Why there is no session with a peer that has proved itself, as [`crate::connect`] has it;
+    /// the next call goes on with the others. [`Error::Limit`], [`Error::System`]: the listener
+    /// itself.
+    pub fn accept(&mut self, deadline: Option<Instant>) -> Result<Option<Session>> {
+        loop {
+            if let Some((line, peer)) = self.serve()? {
+                return open(line, Side::Accepting, (&self.own, &peer), &self.settings).map(Some);
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(None);
+            }
+            let limit = left.map(|left| Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            });
+            // An interrupted wait is a wait that ended early.
+            let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], limit.as_ref());
+        }
+    }
+
+    /// Serves what is there, until a peer has proved itself.
+    fn serve(&mut self) -> Result<Option<(Line, Card)>> {
+        let taken = self.take_connections();
+        let (mut agreed, now) = (None, Instant::now());
+        for mut one in std::mem::take(&mut self.unproved) {
+            if agreed.is_some() {
+                self.unproved.push_back(one);
+                continue;
+            }
+            match one.step() {
+                Ok(Some(Agreed { peer, frames })) => {
+                    let _ = epoll::delete(&self.epoll, one.channel.descriptor());
+                    agreed = Some(Ok((Line::new(one.channel, frames), peer)));
+                }
+                Ok(None) if now < one.until => self.unproved.push_back(one),
+                Ok(None) => self.seen.silent += 1,
+                Err(Error::Stranger) => self.seen.strangers += 1,
+                Err(Error::WrongKey) => self.seen.wrong_keys += 1,
+                // It had proved itself.
+                Err(error @ (Error::Version { .. } | Error::Refused(_))) => agreed = Some(Err(error)),
+                Err(_) => self.seen.silent += 1,
+            }
+        }
+        self.set_timer()?;
+        match agreed {
+            Some(agreed) => agreed.map(Some),
+            None => taken.map(|()| None),
+        }
+    }
+
+    /// Accepts connections that wait.
+    fn take_connections(&mut self) -> Result<()> {
+        for _ in 0..AT_A_TIME {
+            let trust = self.socket.trust();
+            let channel = match self.socket.accept() {
+                Ok(Some(channel)) => channel,
+                Ok(None) => return Ok(()),
+                Err(Error::OtherUser(_)) => {
+                    self.seen.other_users += 1;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if add(&self.epoll, channel.descriptor()).is_err() {
+                continue;
+            }
+            let handshake = Handshake::new(Side::Accepting, trust, &self.own);
+            let until = Instant::now() + PROOF;
+            self.unproved.push_back(Unproved { channel, handshake, output: Vec::new(), until });
+            if self.unproved.len() > UNPROVED {
+                let silent = self.unproved.iter().position(|one| !one.handshake.has_begun());
+                let unproved = || self.unproved.iter().position(|one| !one.handshake.is_proved());
+                self.unproved.remove(silent.or_else(unproved).unwrap_or(0));
+                self.seen.silent += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The timer rings when the first connection has had its time. The oldest one is the first.
+    fn set_timer(&self) -> Result<()> {
+        let left = self
+            .unproved
+            .front()
+            .map(|one| one.until.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1)));
+        let time = left.unwrap_or_default();
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let value = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let timer = Itimerspec { it_interval: zero, it_value: value };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &timer)
+            .map(drop)
+            .map_err(|error| Error::System("the timer of a listener", error.into()))
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listener").field("seen", &self.seen).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Socket::Unix(_, path) = &self.socket {
+            // Somebody may have removed it.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Socket {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(socket, _) => socket.as_fd(),
+            Self::Tcp(socket, _) => socket.as_fd(),
+        }
+    }
+
+    fn trust(&self) -> Trust {
+        match self {
+            Self::Unix(..) => Trust::Channel,
+            Self::Tcp(_, key) => Trust::Key(*key),
+        }
+    }
+
+    /// The next connection, if there is one now. It does not block.
+    fn accept(&self) -> Result<Option<Channel>> {
+        let accepted = match self {
+            Self::Unix(socket, _) => socket.accept().map(|(stream, _)| {
+                stream.set_nonblocking(true).map_err(Error::system("a connection"))?;
+                Channel::unix(stream)
+            }),
+            Self::Tcp(socket, _) => socket.accept().map(|(stream, _)| {
+                stream.set_nonblocking(true).map_err(Error::system("a connection"))?;
+                Channel::tcp(stream)
+            }),
+        };
+        match accepted {
+            Ok(channel) => channel.map(Some),
+            Err(error) if is_nobody(&error) => Ok(None),
+            Err(error) => Err(Error::system("a connection")(error)),
+        }
+    }
+}
+
+fn is_nobody(error: &io::Error) -> bool {
+    [ErrorKind::WouldBlock, ErrorKind::Interrupted, ErrorKind::ConnectionAborted].contains(&error.kind())
+}
+
+impl Unproved {
+    /// Goes on with the handshake as far as bytes are there.
+    fn step(&mut self) -> Result<Option<Agreed>> {
+        let broken = |error: io::Error| Error::Lost(error.to_string());
+        loop {
+            self.output.extend(self.handshake.output());
+            let written = self.channel.write(&self.output).map_err(broken)?;
+            self.output.drain(..written);
+            let mut bytes = [0; 4096];
+            let wanted = self.handshake.wanted().min(bytes.len());
+            let read = match self.channel.read(&mut bytes[..wanted]).map_err(broken)? {
+                Read::Bytes(count) => self.handshake.read(&bytes[..count]),
+                Read::Nothing => return Ok(None),
+                Read::Ended => return Err(self.handshake.ended()),
+            };
+            match read {
+                Ok(None) => {}
+                Ok(Some(agreed)) => {
+                    // The card is short, and the channel was empty.
+                    let rest = [std::mem::take(&mut self.output), self.handshake.output()].concat();
+                    let whole = self.channel.write(&rest).map_err(broken)? == rest.len();
+                    return if whole { Ok(Some(agreed)) } else { Err(Error::Late("it reads nothing")) };
+                }
+                Err(error) => {
+                    let _ = self.channel.write(&self.handshake.output());
+                    return Err(error);
+                }
+            }
+        }
+    }
+}

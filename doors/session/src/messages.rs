@@ -1,0 +1,224 @@
+//! Active messages of the peer: their data lands in memory that the program has given, and they
+//! wait in an inbox until it takes them.
+
+use libc::{c_uint, c_ulong, c_void};
+use openlapi::abi::{LAPI_BURY_MSG, LAPI_LOCAL_STATE, compl_hndlr_p, lapi_handle_t, lapi_return_info_t};
+use std::collections::{HashMap, VecDeque};
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// The index of the header handler in every session.
+pub const HANDLER: u64 = 1;
+/// The longest header of a message, in bytes: the core's header also carries its length.
+pub const LONGEST_HEADER: usize = openlapi::api::MAX_UHDR - 4;
+
+/// A message of the peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The header that it was sent with.
+    pub header: Vec<u8>,
+    /// The data.
+    pub data: Vec<u8>,
+}
+
+/// Gives the memory in which the data of a message lands, by its header and its length in bytes. It
+/// grows when it has no room for them; what it contains is replaced. Called while a call of the
+/// session runs: it must not call the session.
+pub type Landing = Arc<dyn Fn(&[u8], usize) -> Vec<u8> + Send + Sync>;
+
+/// The messages of one session.
+pub struct Inbox {
+    landing: Option<Landing>,
+    parts: Mutex<Parts>,
+}
+
+#[derive(Default)]
+struct Parts {
+    arrived: VecDeque<Message>,
+    /// Messages whose data is on the way, by number: the core writes into their memory.
+    receiving: HashMap<usize, Message>,
+    last: usize,
+    /// The length of a message for which there was no memory.
+    refused: Option<usize>,
+}
+
+/// The inboxes of the open sessions, by the numbers that the core passes to handlers.
+static INBOXES: RwLock<Option<HashMap<lapi_handle_t, Arc<Inbox>>>> = RwLock::new(None);
+
+impl Inbox {
+    /// An inbox under the number of its session.
+    pub fn open(handle: lapi_handle_t, landing: Option<Landing>) -> Arc<Self> {
+        let inbox = Arc::new(Self { landing, parts: Mutex::default() });
+        let mut all = INBOXES.write().unwrap_or_else(PoisonError::into_inner);
+        all.get_or_insert_default().insert(handle, inbox.clone());
+        inbox
+    }
+
+    /// No message arrives under this number any more.
+    pub fn close(handle: lapi_handle_t) {
+        let mut all = INBOXES.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(all) = all.as_mut() {
+            all.remove(&handle);
+        }
+    }
+
+    /// Takes the message that has arrived first.
+    pub fn take(&self) -> Option<Message> {
+        self.parts().arrived.pop_front()
+    }
+
+    /// The length of a message for which there was no memory.
+    pub fn refused(&self) -> Option<usize> {
+        self.parts().refused
+    }
+
+    fn of(handle: lapi_handle_t) -> Option<Arc<Self>> {
+        INBOXES.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&handle).cloned()
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory for the data of a message, which stays where it is until [`Self::complete`]; the
+    /// message's number beside it. `None`: there is none, and the session cannot go on.
+    fn land(&self, header: &[u8], length: usize) -> Option<(*mut u8, usize)> {
+        let mut data = self.landing.as_ref().map_or_else(Vec::new, |landing| landing(header, length));
+        data.clear();
+        let mut parts = self.parts();
+        if data.try_reserve_exact(length).is_err() {
+            parts.refused = Some(length);
+            return None;
+        }
+        // Any bytes will do: the data replaces them before the program sees it.
+        data.resize(length, 0);
+        parts.last += 1;
+        let number = parts.last;
+        let message = parts.receiving.entry(number).or_insert(Message { header: header.to_vec(), data });
+        Some((message.data.as_mut_ptr(), number))
+    }
+
+    fn complete(&self, number: usize) {
+        let mut parts = self.parts();
+        if let Some(message) = parts.receiving.remove(&number) {
+            parts.arrived.push_back(message);
+        }
+    }
+}
+
+/// A header as the core carries it: its length, and zeros up to a multiple of 4. `None`: it is too
+/// long.
+pub fn pack<'a>(header: &[u8], into: &'a mut [u8; openlapi::api::MAX_UHDR]) -> Option<&'a [u8]> {
+    let length = header.len();
+    if length > LONGEST_HEADER {
+        return None;
+    }
+    into[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    into[4..4 + length].copy_from_slice(header);
+    let end = (4 + length).next_multiple_of(4);
+    into[4 + length..end].fill(0);
+    Some(&into[..end])
+}
+
+/// The header that [`pack`] has packed; `None`: a peer has packed something else.
+pub fn unpack(packed: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = packed.split_first_chunk()?;
+    rest.get(..u32::from_le_bytes(*length) as usize)
+}
+
+/// The header handler of all sessions, for the core.
+///
+/// # Safety
+/// Called by the core, as a header handler of a session.
+pub unsafe extern "C" fn arrived(
+    handle: *mut lapi_handle_t,
+    header: *mut c_void,
+    header_len: *mut c_uint,
+    info: *mut c_ulong,
+    completion: *mut compl_hndlr_p,
+    parameter: *mut *mut c_void,
+) -> *mut c_void {
+    let info = info.cast::<lapi_return_info_t>();
+    // SAFETY: the core's pointers, valid during the call: `info` points to a whole
+    // lapi_return_info_t, and the header has the length that stands beside it.
+    let (handle, packed, length, here) = unsafe {
+        let packed = if header.is_null() {
+            &[]
+        } else {
+            std::slice::from_raw_parts(header.cast::<u8>(), header_len.read() as usize)
+        };
+        (handle.read(), packed, (*info).msg_len as usize, (*info).udata_one_pkt_ptr.cast::<u8>())
+    };
+    let inbox = Inbox::of(handle).zip(unpack(packed));
+    let landed = inbox.and_then(|(inbox, header)| Some((inbox.land(header, length)?, inbox)));
+    let Some(((at, number), inbox)) = landed else {
+        // SAFETY: the core's lapi_return_info_t, valid during the call.
+        unsafe { (*info).ctl_flags = LAPI_BURY_MSG };
+        return ptr::null_mut();
+    };
+    if length == 0 || !here.is_null() {
+        // SAFETY: all data is there, in one packet; the memory has room for it, and is kept until
+        // `complete`.
+        unsafe {
+            if length != 0 {
+                ptr::copy_nonoverlapping(here, at, length);
+            }
+            (*info).ctl_flags = LAPI_BURY_MSG;
+        }
+        inbox.complete(number);
+        return ptr::null_mut();
+    }
+    // SAFETY: the core's pointers. The completion handler runs where this one does, without a
+    // thread.
+    unsafe {
+        (*info).ret_flags = LAPI_LOCAL_STATE;
+        completion.write(Some(completed));
+        parameter.write(ptr::without_provenance_mut(number));
+    }
+    at.cast()
+}
+
+/// The completion handler, for the core.
+unsafe extern "C" fn completed(handle: *mut lapi_handle_t, number: *mut c_void) {
+    // SAFETY: the core's handle, valid during the call.
+    if let Some(inbox) = Inbox::of(unsafe { handle.read() }) {
+        inbox.complete(number.addr());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_every_length_come_back() {
+        let all: Vec<u8> = (0..LONGEST_HEADER + 1).map(|at| at as u8).collect();
+        for length in 0..=LONGEST_HEADER {
+            let mut room = [0xff; openlapi::api::MAX_UHDR];
+            let packed = pack(&all[..length], &mut room).expect("it fits");
+            assert!(packed.len().is_multiple_of(4) && packed.len() <= openlapi::api::MAX_UHDR);
+            assert_eq!(unpack(packed), Some(&all[..length]));
+        }
+        assert!(pack(&all, &mut [0; openlapi::api::MAX_UHDR]).is_none());
+        for wrong in [&[][..], &[1, 0, 0], &[1, 0, 0, 0], &[0xff; 8]] {
+            assert_eq!(unpack(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_without_memory_is_noted_and_the_others_arrive() {
+        let inbox = Inbox::open(77, Some(Arc::new(|_, _| Vec::with_capacity(16))));
+        assert!(inbox.land(b"long", usize::MAX).is_none());
+        assert_eq!((inbox.refused(), inbox.take()), (Some(usize::MAX), None));
+        let (at, number) = inbox.land(b"short", 3).expect("memory");
+        assert_eq!(inbox.take(), None);
+        // SAFETY: the three bytes that `land` has made.
+        unsafe { ptr::copy_nonoverlapping(b"abc".as_ptr(), at, 3) };
+        inbox.complete(number);
+        inbox.complete(number);
+        assert_eq!(inbox.take(), Some(Message { header: b"short".to_vec(), data: b"abc".to_vec() }));
+        assert_eq!(inbox.take(), None);
+        Inbox::close(77);
+        assert!(Inbox::of(77).is_none());
+    }
+}

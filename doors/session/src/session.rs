@@ -1,0 +1,382 @@
+//! An open session: what two processes do to each other's memory, and its end.
+
+mod opening;
+mod sleep;
+
+pub use opening::Settings;
+pub(crate) use opening::open;
+
+use crate::error::{Error, Result};
+use crate::messages::{HANDLER, Inbox, LONGEST_HEADER, Message, pack};
+use crate::watch::{End, Watch};
+use crate::wire::{Routes, Side};
+use openlapi::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, SWAP, lapi_handle_t};
+use openlapi::api::request::{Get, Hint, Message as Request, Places, PlainPut};
+use openlapi::api::session::Session as Core;
+use openlapi::api::{
+    Content, Held, MAX_UHDR, Piece, SendDone, active_message, progress, put_get, recovery, rmw,
+};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+/// A thread that waits looks this often whether the peer still runs.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A session with one peer: a job of two tasks, of which this process is one. Any thread may make
+/// calls.
+///
+/// Dropping it ends it at once, and the peer counts it as lost; [`Self::close`] ends it in order.
+pub struct Session {
+    core: Core,
+    watch: Arc<Watch>,
+    inbox: Arc<Inbox>,
+    handle: lapi_handle_t,
+    side: Side,
+    route: Routes,
+    patience: Duration,
+    /// How many operations were started, and how many of them are complete.
+    started: AtomicI32,
+    complete: Box<AtomicI32>,
+    sleep: sleep::Descriptors,
+}
+
+/// What an atomic operation does to a number of 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Adds this number, without regard to overflow.
+    Add(u64),
+    /// Sets these bits.
+    Or(u64),
+    /// Puts this number in its place.
+    Swap(u64),
+    /// Puts another number in its place if it is the expected one. Returns 1 if it was, and 0
+    /// otherwise.
+    CompareAndSwap {
+        /// The expected number.
+        expected: u64,
+        /// The other one.
+        new: u64,
+    },
+}
+
+impl Session {
+    /// The way that data takes: one of [`Routes`].
+    pub fn route(&self) -> Routes {
+        self.route
+    }
+
+    /// Starts to copy this process's memory to an address of the peer. [`Self::fence`] says when
+    /// the data is in place.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Lost`]: the session is over. [`Error::Core`].
+    ///
+    /// # Safety
+    /// Until a fence has returned, with an error or without, `length` bytes at `from` are readable
+    /// and do not change; and the peer has as much memory at `to`, which nothing else accesses.
+    pub unsafe fn put(&self, from: *const u8, length: usize, to: u64) -> Result<()> {
+        let put = PlainPut {
+            tgt: self.peer(),
+            local: from.expose_provenance(),
+            remote: to,
+            len: length,
+            tgt_cntr: 0,
+            org_cntr: 0,
+            cmpl_cntr: self.counter(),
+        };
+        // SAFETY: the caller's promise; the counter lives as long as the session.
+        self.start(|held| unsafe { put_get::plain_put(held, put) })
+    }
+
+    /// Starts to copy memory at an address of the peer to this process. [`Self::fence`] says when
+    /// the data is here.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Lost`]: the session is over. [`Error::Core`].
+    ///
+    /// # Safety
+    /// Until a fence has returned, with an error or without, `length` bytes at `into` are writable
+    /// and nothing else accesses them; and the peer has as much memory at `from`, which does not
+    /// change.
+    pub unsafe fn get(&self, into: *mut u8, length: usize, from: u64) -> Result<()> {
+        let get = Get {
+            tgt: self.peer(),
+            places: Places::Contiguous { local: into.expose_provenance(), remote: from, len: length },
+            tgt_cntr: 0,
+            org_cntr: self.counter(),
+            handler: None,
+            parameter: 0,
+            hint: Hint::None,
+        };
+        // SAFETY: the caller's promise; the counter lives as long as the session.
+        self.start(|held| unsafe { put_get::get(held, &get) })
+    }
+
+    /// Changes a number of the peer as one step, and returns what it was before; of
+    /// [`Change::CompareAndSwap`], whether it was changed.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Lost`]: the session is over. [`Error::Core`]: the address is no
+    /// multiple of 8, or null.
+    ///
+    /// # Safety
+    /// The peer has a number of 64 bits at `at`, which others change by such calls alone.
+    pub unsafe fn fetch(&self, at: u64, change: Change) -> Result<u64> {
+        let (op, values) = match change {
+            Change::Add(value) => (FETCH_AND_ADD, [value, 0]),
+            Change::Or(value) => (FETCH_AND_OR, [value, 0]),
+            Change::Swap(value) => (SWAP, [value, 0]),
+            Change::CompareAndSwap { expected, new } => (COMPARE_AND_SWAP, [expected, new]),
+        };
+        let mut previous = Box::new(0_u64);
+        let arrived = Box::new(AtomicI32::new(0));
+        let request = rmw::Request {
+            tgt: self.peer(),
+            op,
+            size: 64,
+            var: at,
+            in_val: values.as_ptr().expose_provenance(),
+            previous: (&raw mut *previous).expose_provenance(),
+            done: SendDone {
+                org_cntr: arrived.as_ptr().expose_provenance(),
+                ..SendDone::nothing(self.peer())
+            },
+        };
+        self.watch.check()?;
+        // SAFETY: the values are read before this returns; number and counter live until the
+        // operation is complete, or has ended with the session.
+        self.enter_and(|held| unsafe { rmw::rmw(held, &request) })?;
+        self.wait(None, || arrived.load(Ordering::Acquire) != 0)?;
+        // SAFETY: written by the core, which does not use the address any more.
+        Ok(unsafe { (&raw const *previous).read_volatile() })
+    }
+
+    /// Sends a message to the peer, who takes it by [`Self::receive`]. The header has at most 1020
+    /// bytes; header and data may be changed at once. [`Self::fence`] says when it has arrived.
+    ///
+    /// # Errors
+    /// [`Error::Limit`]: the header is too long. [`Error::Closed`], [`Error::Lost`]: the session is
+    /// over. [`Error::Core`].
+    pub fn send(&self, header: &[u8], data: &[u8]) -> Result<()> {
+        let mut room = [0; MAX_UHDR];
+        let packed = pack(header, &mut room).ok_or_else(|| {
+            Error::Limit(format!("a header of {} bytes; at most {LONGEST_HEADER}", header.len()))
+        })?;
+        let peer = self.peer();
+        let message = Request {
+            tgt: peer,
+            handler: HANDLER,
+            header: Piece { ptr: packed.as_ptr(), len: packed.len() },
+            data: Content::Piece(Piece { ptr: data.as_ptr(), len: data.len() }),
+            shape: None,
+            atom: 0,
+            tgt_cntr: 0,
+            cmpl_cntr: self.counter(),
+            done: SendDone { bytes: data.len() as u64, user: true, ..SendDone::nothing(peer) },
+            hint: Hint::None,
+            copied: true,
+        };
+        // SAFETY: header and data are copied before this returns.
+        self.start(|held| unsafe { active_message::amsend(held, &message) })
+    }
+
+    /// Takes the next message of the peer, if one has arrived. Makes no progress.
+    pub fn take(&self) -> Option<Message> {
+        self.inbox.take()
+    }
+
+    /// Waits for the next message of the peer; `None`: none has come by `deadline`.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Lost`]: the session is over, and all messages were taken.
+    pub fn receive(&self, deadline: Option<Instant>) -> Result<Option<Message>> {
+        let mut message = None;
+        let mut arrived = || {
+            message = message.take().or_else(|| self.inbox.take());
+            message.is_some()
+        };
+        if !arrived() {
+            self.wait(deadline, &mut arrived)?;
+        }
+        Ok(message)
+    }
+
+    /// Waits until all operations that were started before are complete: data in place here and at
+    /// the peer, messages in its inbox.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Lost`]: the session is over. No operation uses memory of the
+    /// program any more.
+    pub fn fence(&self) -> Result<()> {
+        self.fence_until(None).map(drop)
+    }
+
+    /// Waits until a condition holds, and makes progress meanwhile; `false`: `deadline` has passed
+    /// before. The condition must be short, and must not call the session. What changes it is a put
+    /// of the peer, or a thread that calls [`Self::wake`] after that.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Lost`]: the session is over, and the condition does not hold.
+    pub fn wait(&self, deadline: Option<Instant>, mut condition: impl FnMut() -> bool) -> Result<bool> {
+        loop {
+            let now = Instant::now();
+            let next = deadline.map_or(now + LOOK, |deadline| deadline.min(now + LOOK));
+            let mut held = false;
+            let waited = self.enter_and(|call| {
+                progress::wait_until(call, Some(next), || {
+                    held = held || condition();
+                    held || self.watch.end().is_some()
+                })
+            });
+            if held {
+                return Ok(true);
+            }
+            self.look()?;
+            waited?;
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Threads in [`Self::wait`] look at their conditions again, and a sleep of the program's event
+    /// loop ends.
+    pub fn wake(&self) {
+        self.core.wake();
+    }
+
+    /// Makes progress; returns whether anything moved. Ends the sleep of an event loop, see
+    /// [`Self::arm`].
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Lost`]: the session is over. Messages that have arrived before
+    /// can still be taken.
+    pub fn progress(&self) -> Result<bool> {
+        let moved = self.core.disarm();
+        self.look()?;
+        Ok(moved?)
+    }
+
+    /// Gets ready for a sleep of the program's event loop on the session's descriptor ([`AsFd`]).
+    /// Returns whether it may sleep; otherwise there may be something to do. In both cases
+    /// [`Self::progress`] follows, after the sleep or at once.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Lost`]: the session is over.
+    pub fn arm(&self) -> Result<bool> {
+        self.look()?;
+        let Some(due) = self.core.arm()? else { return Ok(false) };
+        self.sleep.until(due)?;
+        Ok(true)
+    }
+
+    /// Closes the session in order: waits until what this side has started is complete, and tells
+    /// the peer. The peer's calls then fail with [`Error::Closed`], and it can still take what has
+    /// arrived. A session that the peer has closed is closed by this, too.
+    ///
+    /// # Errors
+    /// [`Error::Late`]: the peer has not taken all in the time that the settings give.
+    /// [`Error::Closed`]: the peer has closed the session before it had all. [`Error::Lost`]. The
+    /// session is closed in any case.
+    pub fn close(self) -> Result<()> {
+        let fenced = match self.fence_until(Some(Instant::now() + self.patience)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::Late("the peer has not taken what was sent to it")),
+            Err(Error::Closed) if self.is_complete() => Ok(()),
+            Err(error) => Err(error),
+        };
+        if fenced.is_ok() {
+            self.watch.part();
+        }
+        self.finish(End::Closed);
+        fenced
+    }
+
+    fn fence_until(&self, deadline: Option<Instant>) -> Result<bool> {
+        self.watch.check()?;
+        self.wait(deadline, || self.is_complete())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.complete.load(Ordering::Acquire) == self.started.load(Ordering::Acquire)
+    }
+
+    fn peer(&self) -> u32 {
+        self.side.peer().task()
+    }
+
+    fn counter(&self) -> usize {
+        self.complete.as_ptr().expose_provenance()
+    }
+
+    /// Starts an operation that raises the counter when it is complete.
+    #[inline]
+    fn start(&self, operation: impl FnOnce(&mut Held<'_>) -> openlapi::error::Result<()>) -> Result<()> {
+        self.watch.check()?;
+        self.started.fetch_add(1, Ordering::AcqRel);
+        let started = self.enter_and(operation);
+        if started.is_err() {
+            self.started.fetch_sub(1, Ordering::AcqRel);
+        }
+        started
+    }
+
+    fn enter_and<T>(&self, call: impl FnOnce(&mut Held<'_>) -> openlapi::error::Result<T>) -> Result<T> {
+        let result = self.core.enter().and_then(|mut held| call(&mut held));
+        result.map_err(|error| self.watch.check().err().unwrap_or(Error::Core(error)))
+    }
+
+    /// Looks whether the session is over.
+    fn look(&self) -> Result<()> {
+        if self.watch.end().is_none() {
+            let refused = self.inbox.refused().map(End::NoMemory);
+            if let Some(end) = refused.or_else(|| self.watch.look()) {
+                // What the peer has sent before it closed is there.
+                while end == End::Closed && self.core.poll().unwrap_or(false) {}
+                self.finish(end);
+            }
+        }
+        self.watch.check()
+    }
+
+    /// The session is over: nothing of it uses memory of the program any more.
+    fn finish(&self, end: End) {
+        let mut held = self.core.enter();
+        if let Ok(held) = &mut held {
+            // It is another task of the job.
+            let _ = recovery::purge(held, self.peer());
+        }
+        // Whoever sees the end may free memory: so it follows the purge, beneath the same lock.
+        self.watch.set(end);
+        drop(held);
+        self.core.wake();
+    }
+}
+
+/// What an event loop sleeps on, see [`Session::arm`]: readable when the peer has done something,
+/// or a deadline of the session has come. An epoll descriptor; nothing reads from it.
+impl AsFd for Session {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.sleep.as_fd()
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("side", &self.side)
+            .field("route", &self.route)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.finish(End::Lost("this side has dropped the session".to_owned()));
+        // The core writes to no memory after that; it may be closed by a failure.
+        let _ = self.core.close();
+        Inbox::close(self.handle);
+    }
+}

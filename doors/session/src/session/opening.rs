@@ -1,0 +1,211 @@
+//! How a session is opened on a channel whose two sides know each other.
+
+use super::Session;
+use super::sleep::Descriptors;
+use crate::error::{Error, Result};
+use crate::exchange::ByChannel;
+use crate::line::Line;
+use crate::messages::{HANDLER, Inbox, Landing, arrived};
+use crate::watch::{End, Watch};
+use crate::wire::{Card, Kind, Routes, Side};
+use openlapi::abi::{L1_LIB, lapi_handle_t};
+use openlapi::api::session::{Interrupts, Session as Core, Settings as CoreSettings};
+use openlapi::api::{Context, Events, Failure, Link, address};
+use openlapi::config::{Config, Euilib, UseShm};
+use openlapi::error::Log;
+use openlapi::job::{Common, Identity, fabric_candidates, network_preferences};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How sessions are opened.
+#[derive(Clone)]
+pub struct Settings {
+    /// The ways that data may take. The two sides use the best one that both may and can: shared
+    /// memory, then libfabric, then UDP.
+    pub routes: Routes,
+    /// How long opening and closing may take.
+    pub patience: Duration,
+    /// What the environment of a program of LAPI would say: providers, interfaces, sizes. What a
+    /// session decides by itself is replaced: the transport, the secret and the time for the start.
+    pub config: Config,
+    /// Where messages go, as many as `config` asks for.
+    pub log: Log,
+    /// Gives the memory for messages of the peer; `None`: each has its own.
+    pub landing: Option<Landing>,
+}
+
+/// All ways, 10 seconds, and nothing from the environment.
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            routes: Routes::ALL,
+            patience: Duration::from_secs(10),
+            config: Config::default(),
+            log: Log::none(),
+            landing: None,
+        }
+    }
+}
+
+/// What the core reports beside the results of calls.
+struct Reports(Arc<Watch>);
+
+impl Events for Reports {
+    fn ends_by(&self, _: &Failure<'_>) -> bool {
+        false
+    }
+
+    fn failed(&self, _: &Context, failure: &Failure<'_>) {
+        // A peer that has closed the session has said so before it left.
+        self.0.set(self.0.look().unwrap_or_else(|| End::Lost(failure.error.to_string())));
+    }
+
+    fn fatal(&self) {
+        self.0.set(End::Lost("the session cannot go on: a failure of the network, or no memory".to_owned()));
+    }
+
+    fn stalled(&self) {}
+
+    fn closing(&self, _: &Context, _: bool) {}
+}
+
+/// A sleep that nothing ends.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// Sessions are numbered above the handles that LAPI gives.
+static LAST: AtomicU32 = AtomicU32::new(1 << 16);
+
+/// Opens this side's session. When that fails, the other side learns why.
+///
+/// # Errors
+/// [`Error::NoRoute`], [`Error::Refused`], [`Error::Lost`], [`Error::Late`], [`Error::Core`],
+/// [`Error::Limit`].
+pub(crate) fn open(
+    mut line: Line,
+    side: Side,
+    (own, peer): (&Card, &Card),
+    settings: &Settings,
+) -> Result<Session> {
+    let until = Instant::now() + settings.patience;
+    let route = match route(&mut line, (own, peer), settings, until) {
+        Ok(route) => route,
+        Err(error) => {
+            line.refuse(&error);
+            return Err(error);
+        }
+    };
+    let name = u128::from_le_bytes(line.secret(b"name"));
+    let secret = line.secret(b"job");
+    let line = Arc::new(Mutex::new(line));
+    let watch = Arc::new(Watch::new(line.clone(), peer, own));
+    let opened = begin(&line, side, (name, secret), (route, own.host == peer.host), settings, &watch);
+    let mut line = lock(&line);
+    match opened {
+        Ok(session) => {
+            line.send(Kind::Ready, &[], until)?;
+            line.expect(Kind::Ready, until)?;
+            Ok(session)
+        }
+        Err(error) => {
+            line.refuse(&error);
+            Err(error)
+        }
+    }
+}
+
+fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
+    line.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The best way that both sides may use and can.
+fn route(
+    line: &mut Line,
+    (own, peer): (&Card, &Card),
+    settings: &Settings,
+    until: Instant,
+) -> Result<Routes> {
+    if own.host == peer.host && own.routes.and(peer.routes).has(Routes::SHARED_MEMORY) {
+        return Ok(Routes::SHARED_MEMORY);
+    }
+    let networks = networks(settings, own.host == peer.host);
+    line.send(Kind::Networks, &[networks.0], until)?;
+    let theirs = match *line.expect(Kind::Networks, until)? {
+        [byte] => Routes(byte),
+        _ => return Err(Error::Forged("networks that are none")),
+    };
+    let common = networks.and(theirs);
+    let found = [Routes::FABRIC, Routes::UDP].into_iter().find(|route| common.has(*route));
+    found.ok_or_else(|| {
+        let place = if own.host == peer.host { "they share a host" } else { "they share no host" };
+        Error::NoRoute(format!("{place}; this side has {networks}, and the other one {theirs}"))
+    })
+}
+
+/// The networks that this side may use and can.
+fn networks(settings: &Settings, one_host: bool) -> Routes {
+    let Settings { routes, config, .. } = settings;
+    let has_fabric = routes.has(Routes::FABRIC)
+        && fabric_candidates(config, &network_preferences(config, one_host)).is_ok();
+    let fabric = if has_fabric { Routes::FABRIC.0 } else { 0 };
+    Routes(routes.and(Routes::UDP).0 | fabric)
+}
+
+/// Opens the core's session, with all that belongs to it.
+fn begin(
+    line: &Arc<Mutex<Line>>,
+    side: Side,
+    (name, secret): (u128, [u8; 16]),
+    (route, one_host): (Routes, bool),
+    settings: &Settings,
+    watch: &Arc<Watch>,
+) -> Result<Session> {
+    let is_near = route == Routes::SHARED_MEMORY;
+    let config = Config {
+        use_shm: if is_near { UseShm::Yes } else { UseShm::No },
+        euilib: (route == Routes::UDP).then_some(Euilib::Ip),
+        job_secret: Some(secret.into()),
+        init_timeout: settings.patience,
+        ..settings.config.clone()
+    };
+    let identity = Identity {
+        task: side.task(),
+        tasks: 2,
+        key: format!("session {name:032x}"),
+        common: if one_host { Common::All } else { Common::Counted(1) },
+        source: "a channel",
+    };
+    let link = match is_near {
+        true => Link::none(),
+        false => Link::by(Box::new(ByChannel::new(line.clone(), side))),
+    };
+    let handle: lapi_handle_t = LAST.fetch_add(1, Ordering::Relaxed).max(1 << 16);
+    let core_settings = CoreSettings {
+        config,
+        handle,
+        // The session's counters are plain numbers.
+        level: L1_LIB,
+        completion_threads: 0,
+        interrupts: Interrupts::Never,
+        // The channel shows the end of the peer.
+        look_around: LONG,
+        log: settings.log.clone(),
+        ..CoreSettings::default()
+    };
+    let core = Core::open(&identity, core_settings, &link, Arc::new(Reports(watch.clone())))?;
+    let sleep = Descriptors::open(core.as_fd(), watch)?;
+    address::set(&mut core.enter()?, HANDLER as i32, arrived as *const () as usize)?;
+    Ok(Session {
+        core,
+        watch: watch.clone(),
+        inbox: Inbox::open(handle, settings.landing.clone()),
+        handle,
+        side,
+        route,
+        patience: settings.patience,
+        started: AtomicI32::new(0),
+        complete: Box::new(AtomicI32::new(0)),
+        sleep,
+    })
+}

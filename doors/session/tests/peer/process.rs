@@ -1,0 +1,148 @@
+//! The other process of the tests.
+//!
+//! `session_peer SIDE CHANNEL ROUTES WHAT [NUMBER]`: SIDE is `serve` or `call`; CHANNEL is `pipes`
+//! (standard input and output), `unix:PATH`, or `tcp:ADDRESS@KEYFILE`; ROUTES are the numbers of
+//! the ways, added.
+
+mod talk;
+
+use openlapi_session::{
+    Error, Listener, Result, Routes, Session, Settings, accept, connect, connect_tcp, connect_unix, key_file,
+};
+use rustix::event::epoll;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [side, channel, routes, what, rest @ ..] = &words[..] else { panic!("{words:?}") };
+    let settings = Settings {
+        routes: Routes(routes.parse().expect("a number")),
+        patience: Duration::from_secs(100),
+        ..Settings::default()
+    };
+    let count = rest.first().map_or(1, |count| count.parse().expect("a number"));
+    match run(side, channel, &settings, what, count) {
+        Ok(()) => say(&format!("over: {what}")),
+        Err(error) => {
+            say(&format!("error: {error}"));
+            std::process::exit(1);
+        }
+    }
+}
+
+/// Standard output may be the channel.
+fn say(what: &str) {
+    let pipes = std::env::args().any(|word| word == "pipes");
+    let line = format!("{what}\n");
+    let _ = if pipes {
+        std::io::stderr().write_all(line.as_bytes())
+    } else {
+        std::io::stdout().write_all(line.as_bytes())
+    };
+}
+
+fn run(side: &str, channel: &str, settings: &Settings, what: &str, count: usize) -> Result<()> {
+    let mut sessions = Vec::new();
+    let mut listener = match (side, channel.split_once(':')) {
+        ("serve", Some(("unix", path))) => Some(Listener::unix(path, settings)?),
+        ("serve", Some((_, place))) => {
+            let (address, file) = place.split_once('@').expect("a key file");
+            Some(Listener::tcp(address.parse().expect("an address"), key_file(file)?, settings)?)
+        }
+        _ => None,
+    };
+    if let Some(listener) = &listener {
+        say(&format!("listens {}", listener.address().map_or_else(String::new, |at| at.to_string())));
+    }
+    for number in 0..count {
+        match open(side, channel, settings, &mut listener) {
+            Ok(session) => sessions.push(session),
+            Err(error) => {
+                say(&format!("after {number} sessions"));
+                return Err(error);
+            }
+        }
+    }
+    let routes: Vec<String> = sessions.iter().map(|session| session.route().to_string()).collect();
+    say(&format!("open: {}", routes.first().map_or("", |route| route)));
+    match (side, what) {
+        ("serve", "talk") => {
+            for session in sessions {
+                talk::serve(&session, None)?;
+                session.close()?;
+            }
+        }
+        ("call", "talk") => {
+            for session in sessions {
+                talk::call(&session, None)?;
+                session.close()?;
+            }
+        }
+        // Each says something, so that all that a connection takes is there.
+        (_, "idle") => {
+            for session in &sessions {
+                session.send(b"", b"idle")?;
+            }
+            sessions.iter().try_for_each(Session::fence)?;
+            say("idle");
+            sleep(sessions)?;
+        }
+        _ => panic!("{side} {what}"),
+    }
+    Ok(())
+}
+
+/// An event loop, until the other side has closed all sessions.
+fn sleep(sessions: Vec<Session>) -> Result<()> {
+    let all = epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll descriptor");
+    let mut open: BTreeMap<u64, Session> = (0..).zip(sessions).collect();
+    for (number, session) in &open {
+        epoll::add(&all, session, epoll::EventData::new_u64(*number), epoll::EventFlags::IN).expect("room");
+    }
+    let mut ready: Vec<u64> = open.keys().copied().collect();
+    loop {
+        for number in ready {
+            let Some(session) = open.get(&number) else { continue };
+            match until_it_sleeps(session) {
+                Ok(()) => {}
+                Err(Error::Closed) => open.remove(&number).expect("an open session").close()?,
+                Err(error) => return Err(error),
+            }
+        }
+        if open.is_empty() {
+            return Ok(());
+        }
+        let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
+        let (events, _) = epoll::wait(&all, &mut space, None).expect("events");
+        ready = events.iter().map(|event| event.data.u64()).collect();
+    }
+}
+
+fn until_it_sleeps(session: &Session) -> Result<()> {
+    while session.progress()? || !session.arm()? {}
+    while session.take().is_some() {}
+    Ok(())
+}
+
+fn open(side: &str, channel: &str, settings: &Settings, listener: &mut Option<Listener>) -> Result<Session> {
+    if let Some(listener) = listener {
+        return Ok(listener.accept(None)?.expect("no deadline"));
+    }
+    match (side, channel.split_once(':')) {
+        ("serve", None) => accept(duplicate(std::io::stdin())?, duplicate(std::io::stdout())?, settings),
+        (_, None) => connect(duplicate(std::io::stdin())?, duplicate(std::io::stdout())?, settings),
+        (_, Some(("unix", path))) => connect_unix(path, settings),
+        (_, Some((_, place))) => {
+            let (address, file) = place.split_once('@').expect("a key file");
+            connect_tcp(address.parse().expect("an address"), key_file(file)?, settings)
+        }
+    }
+}
+
+fn duplicate(of: impl AsFd) -> Result<std::os::fd::OwnedFd> {
+    Ok(of.as_fd().try_clone_to_owned().expect("a descriptor"))
+}

@@ -1,0 +1,368 @@
+//! Sessions between processes of this host.
+
+#[path = "peer/talk.rs"]
+mod talk;
+
+use openlapi_session::{
+    Error, Listener, Routes, Seen, Session, Settings, accept, connect, connect_tcp, connect_unix, key_file,
+};
+use openlapi_tests::{Deadline, skipped};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// A folder of one test, which goes with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("openlapi-session-{}-{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir(&folder).expect("a folder");
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn key(&self, name: &str, digit: char) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, digit.to_string().repeat(32)).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a mode");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A peer, which does not outlive the test.
+struct Peer(Child);
+
+impl Peer {
+    fn start(words: &[&str]) -> Self {
+        Self::spawn(Command::new(env!("CARGO_BIN_EXE_session_peer")).args(words).stdout(Stdio::piped()))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        Self(command.spawn().expect("the peer"))
+    }
+
+    /// All that it says until its end, which is in order.
+    fn ends(mut self) -> String {
+        let mut text = String::new();
+        if let Some(mut output) = self.0.stdout.take() {
+            output.read_to_string(&mut text).expect("text");
+        }
+        let status = self.0.wait().expect("its end");
+        assert!(status.success(), "{status}: {text}");
+        text
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn settings(routes: Routes) -> Settings {
+    Settings { routes, patience: Duration::from_secs(100), ..Settings::default() }
+}
+
+fn late() -> Option<Instant> {
+    Some(Instant::now() + Duration::from_secs(300))
+}
+
+fn accepted(listener: &mut Listener) -> Session {
+    listener.accept(late()).expect("a session").expect("in time")
+}
+
+/// The ways that this host has with itself.
+fn routes() -> Vec<Routes> {
+    let all = [Routes::SHARED_MEMORY, Routes::FABRIC, Routes::UDP];
+    all.into_iter().filter(|route| *route != Routes::FABRIC || openlapi_tests::has_fabric()).collect()
+}
+
+fn serve(session: Session, route: Routes) {
+    assert_eq!(session.route(), route);
+    assert_eq!(talk::serve(&session, late()).expect("an orderly end"), 7);
+    // The peer has closed it.
+    assert!(matches!(session.send(b"", b""), Err(Error::Closed)));
+    session.close().expect("nothing was under way");
+}
+
+#[test]
+fn by_a_unix_socket() {
+    for route in routes() {
+        let folder = Folder::new();
+        let path = folder.path("socket");
+        let mut listener = Listener::unix(&path, &settings(route)).expect("a listener");
+        assert_eq!(fs::metadata(&path).expect("a socket").permissions().mode() & 0o777, 0o600);
+        let channel = format!("unix:{}", path.display());
+        let peer = Peer::start(&["call", &channel, &route.0.to_string(), "talk"]);
+        serve(accepted(&mut listener), route);
+        assert!(peer.ends().contains(&format!("open: {route}\nover: talk")));
+        assert_eq!(listener.seen(), Seen::default());
+        drop(listener);
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn by_a_tcp_port_and_a_key() {
+    for route in routes() {
+        let folder = Folder::new();
+        let file = folder.key("key", '7');
+        let key = key_file(&file).expect("a key");
+        let mut listener = Listener::tcp("127.0.0.1:0".parse().expect("an address"), key, &settings(route))
+            .expect("a listener");
+        let channel = format!("tcp:{}@{}", listener.address().expect("an address"), file.display());
+        let peer = Peer::start(&["call", &channel, &route.0.to_string(), "talk"]);
+        serve(accepted(&mut listener), route);
+        peer.ends();
+    }
+}
+
+#[test]
+fn by_pipes_in_both_directions() {
+    for route in routes() {
+        for side in ["call", "serve"] {
+            let mut peer = Peer::spawn(
+                Command::new(env!("CARGO_BIN_EXE_session_peer"))
+                    .args([side, "pipes", &route.0.to_string(), "talk"])
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped()),
+            );
+            let read: OwnedFd = peer.0.stdout.take().expect("a pipe").into();
+            let write: OwnedFd = peer.0.stdin.take().expect("a pipe").into();
+            if side == "call" {
+                serve(accept(read, write, &settings(route)).expect("a session"), route);
+            } else {
+                let session = connect(read, write, &settings(route)).expect("a session");
+                talk::call(&session, late()).expect("all of it");
+                session.close().expect("an orderly end");
+            }
+            peer.ends();
+        }
+    }
+}
+
+#[test]
+fn the_best_way_of_both_is_taken_and_none_is_an_error_at_both() {
+    let folder = Folder::new();
+    for (own, peers, expected) in [(7, 7, 1), (7, 4, 4), (5, 6, 4)] {
+        let path = folder.path("socket");
+        let mut listener = Listener::unix(&path, &settings(Routes(own))).expect("a listener");
+        let channel = format!("unix:{}", path.display());
+        let peer = Peer::start(&["call", &channel, &peers.to_string(), "talk"]);
+        serve(accepted(&mut listener), Routes(expected));
+        peer.ends();
+    }
+    let path = folder.path("socket");
+    let mut listener = Listener::unix(&path, &settings(Routes::SHARED_MEMORY)).expect("a listener");
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(|| connect_unix(&path, &settings(Routes::UDP)));
+        let error = listener.accept(late()).expect_err("no way in common");
+        assert!(
+            matches!(error, Error::NoRoute(_)) && error.to_string().contains("the other one UDP"),
+            "{error}"
+        );
+        let error = caller.join().expect("a caller").expect_err("no way in common");
+        assert!(matches!(error, Error::NoRoute(_) | Error::Refused(_)), "{error}");
+    });
+}
+
+#[test]
+fn a_wrong_key_gets_nothing_and_the_next_caller_is_served() {
+    let folder = Folder::new();
+    let [right, wrong] = [folder.key("right", '7'), folder.key("wrong", '8')];
+    let key = key_file(&right).expect("a key");
+    let routes = Routes::SHARED_MEMORY;
+    let mut listener = Listener::tcp("127.0.0.1:0".parse().expect("an address"), key, &settings(routes))
+        .expect("a listener");
+    let at = listener.address().expect("an address");
+    std::thread::scope(|scope| {
+        let wrong = key_file(&wrong).expect("a key");
+        let caller = scope.spawn(move || {
+            let error = connect_tcp(at, wrong, &settings(routes)).expect_err("the wrong key");
+            assert!(matches!(error, Error::WrongKey), "{error}");
+            connect_tcp(at, key, &settings(routes)).expect("the right key")
+        });
+        let session = accepted(&mut listener);
+        let peer = caller.join().expect("a caller");
+        // Each side makes progress in its own calls.
+        scope.spawn(move || {
+            peer.send(b"", b"it works").expect("a message");
+            peer.close().expect("an orderly end");
+        });
+        assert_eq!(session.receive(late()).expect("a message").expect("in time").data, b"it works");
+        assert!(matches!(session.receive(late()), Err(Error::Closed)));
+    });
+    assert_eq!(listener.seen(), Seen { wrong_keys: 1, ..Seen::default() });
+    // A key that others may read is none.
+    fs::set_permissions(&right, fs::Permissions::from_mode(0o644)).expect("a mode");
+    assert!(matches!(key_file(&right), Err(Error::Key(why)) if why.contains("mode 0644")));
+    assert!(matches!(key_file(folder.path("none")), Err(Error::Key(_))));
+}
+
+#[test]
+fn another_user_gets_nothing() {
+    if !nix_is_root() {
+        return skipped("another user at a listener", "only root has another user's processes");
+    }
+    let folder = Folder::new();
+    let path = folder.path("socket");
+    let mut listener = Listener::unix(&path, &settings(Routes::ALL)).expect("a listener");
+    // Even where the file would let it in.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("a mode");
+    let program = folder.path("peer");
+    fs::copy(env!("CARGO_BIN_EXE_session_peer"), &program).expect("a copy that others can read");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let channel = format!("unix:{}", path.display());
+    let stranger = Peer::spawn(
+        Command::new(&program)
+            .args(["call", &channel, "7", "talk"])
+            .uid(65_534)
+            .gid(65_534)
+            .stdout(Stdio::piped()),
+    );
+    let text = refused(stranger);
+    assert!(text.contains("the other side is a process of user 0"), "{text}");
+    assert!(matches!(listener.accept(Some(Instant::now())), Ok(None)));
+    assert_eq!(listener.seen().other_users, 1);
+    // The next one of this user is served.
+    let peer = Peer::start(&["call", &channel, "1", "talk"]);
+    serve(accepted(&mut listener), Routes::SHARED_MEMORY);
+    peer.ends();
+}
+
+fn nix_is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
+}
+
+/// What a peer says that gets no session.
+fn refused(mut peer: Peer) -> String {
+    let mut text = String::new();
+    peer.0.stdout.take().expect("a pipe").read_to_string(&mut text).expect("text");
+    assert_eq!(peer.0.wait().expect("its end").code(), Some(1), "{text}");
+    text
+}
+
+#[test]
+fn a_killed_peer_is_reported_and_touches_no_other_session() {
+    for route in routes() {
+        let folder = Folder::new();
+        let path = folder.path("socket");
+        let mut listener = Listener::unix(&path, &settings(route)).expect("a listener");
+        let channel = format!("unix:{}", path.display());
+        let start = || Peer::start(&["call", &channel, &route.0.to_string(), "idle"]);
+        let (mut killed, other) = (start(), start());
+        let mut sessions: Vec<Session> = (0..2).map(|_| accepted(&mut listener)).collect();
+        for session in &sessions {
+            assert_eq!(session.receive(late()).expect("a message").expect("in time").data, b"idle");
+            session.send(b"", b"idle").expect("a message");
+            session.fence().expect("it has arrived");
+        }
+        // Which of the two is which is seen by which ends.
+        killed.0.kill().expect("a signal");
+        killed.0.wait().expect("its end");
+        let mut deadline = Deadline::after(Duration::from_secs(2));
+        let lost = loop {
+            let found = sessions.iter().position(|session| session.progress().is_err());
+            if let Some(found) = found {
+                break sessions.remove(found);
+            }
+            assert!(!deadline.has_passed(), "{route}: the death of a peer is not seen");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert!(matches!(lost.fence(), Err(Error::Lost(_))), "{route}");
+        assert!(matches!(lost.send(b"", b""), Err(Error::Lost(_))));
+        // SAFETY: the session is over, and the memory is this process's own.
+        assert!(matches!(unsafe { lost.get([0_u8; 8].as_mut_ptr(), 8, 8) }, Err(Error::Lost(_))));
+        assert!(matches!(lost.close(), Err(Error::Lost(_))));
+        let left = sessions.pop().expect("the other one");
+        left.send(b"", b"still here").expect("a message");
+        left.fence().expect("it has arrived");
+        left.close().expect("an orderly end");
+        other.ends();
+    }
+}
+
+#[test]
+fn a_thread_that_waits_learns_of_the_death() {
+    for route in routes() {
+        let folder = Folder::new();
+        let path = folder.path("socket");
+        let mut listener = Listener::unix(&path, &settings(route)).expect("a listener");
+        let channel = format!("unix:{}", path.display());
+        let mut peer = Peer::start(&["call", &channel, &route.0.to_string(), "idle"]);
+        let session = accepted(&mut listener);
+        session.receive(late()).expect("a message").expect("in time");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| session.receive(late()));
+            peer.0.kill().expect("a signal");
+            peer.0.wait().expect("its end");
+            let error = waiting.join().expect("a thread").expect_err("nothing comes any more");
+            assert!(matches!(error, Error::Lost(_)), "{route}: {error}");
+        });
+    }
+}
+
+#[test]
+fn a_channel_that_speaks_something_else_or_nothing() {
+    let quick = Settings { patience: Duration::from_millis(200), ..settings(Routes::ALL) };
+    let (own, mut other) = UnixStream::pair().expect("sockets");
+    let both = |stream: &UnixStream| -> [OwnedFd; 2] {
+        [stream.try_clone().expect("a socket").into(), stream.try_clone().expect("a socket").into()]
+    };
+    let [read, write] = both(&own);
+    assert!(matches!(connect(read, write, &quick), Err(Error::Late(_))));
+    other.write_all(b"220 another service\r\n").expect("bytes");
+    let [read, write] = both(&own);
+    assert!(matches!(connect(read, write, &quick), Err(Error::Stranger)));
+    drop(other);
+    let [read, write] = both(&own);
+    assert!(matches!(connect(read, write, &quick), Err(Error::Lost(_))));
+    let path: &Path = "/nonexistent/socket".as_ref();
+    assert!(matches!(connect_unix(path, &quick), Err(Error::System(..))));
+    assert!(matches!(Listener::unix(path, &quick), Err(Error::System(..))));
+}
+
+#[test]
+fn the_sample_serves_one_client_after_the_other() {
+    let folder = Folder::new();
+    let path = folder.path("socket");
+    let program = env!("CARGO_BIN_EXE_session_service");
+    let mut service = Peer::spawn(Command::new(program).arg("serve").arg(&path).stdout(Stdio::piped()));
+    let mut deadline = Deadline::after(Duration::from_secs(20));
+    while !path.exists() {
+        assert!(!deadline.has_passed(), "the service does not listen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut lines = BufReader::new(service.0.stdout.take().expect("a pipe")).lines();
+    for _ in 0..2 {
+        let client = Command::new(program).arg("call").arg(&path).spawn().expect("a client");
+        let pid = client.id();
+        assert!(Peer(client).ends().is_empty());
+        let line = lines.next().expect("a line").expect("text");
+        assert_eq!(line, format!("process {pid} was here, by shared memory"));
+    }
+    let nobody = Command::new(program).arg("call").arg(folder.path("nobody")).output().expect("a client");
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains("No such file"), "{nobody:?}");
+}
