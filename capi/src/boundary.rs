@@ -45,8 +45,9 @@ fn log(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
     let level = find(handle).map_or_else(|_| environment::info_level(), |context| context.info_level());
     // A thread that calls while another one ends the handle has made no mistake.
     let race = error.code == LAPI_ERR_HNDL_INVALID && handles::ended_a_moment_ago(handle);
-    // A program that asks what there is has a way without it.
-    let probe = matches!(error.code, LAPI_ERR_UTIL_CMD | LAPI_ERR_NO_RDMA_RESOURCE);
+    // A program that asks what there is has a way without it. One that transfers has not asked.
+    let none = matches!(error.code, LAPI_ERR_UTIL_CMD | LAPI_ERR_NO_RDMA_RESOURCE);
+    let probe = none && name == "LAPI_Util";
     if level >= if race || probe { 2 } else { 1 } {
         if console::task().is_none() {
             // Then the message does not name it.

@@ -41,6 +41,8 @@ fn without_a_count_there_is_no_resource() {
         let outcome = count.into_iter().fold(job, |job, count| job.env("MP_RDMA_COUNT", count)).run();
         passed(&outcome, 2);
         assert!(!outcome.stderr.contains("LAPI_Util"), "a program may ask without a message\n{outcome}");
+        // One that has not asked, or has not looked at the answer, cannot go on.
+        outcome.says("LAPI_Xfer: LAPI_ERR_NO_RDMA_RESOURCE (498)");
     }
     let outcome = job("rdma/rdma", 1, "absent").env("MP_INFOLEVEL", "2").run();
     passed(&outcome, 1);
