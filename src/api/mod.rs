@@ -8,6 +8,7 @@
 pub mod active_message;
 pub mod address;
 pub mod check;
+pub mod checkpoint;
 pub mod dgsp;
 pub mod env;
 pub mod fence;

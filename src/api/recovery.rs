@@ -15,7 +15,7 @@ use crate::transport::Task;
 /// As the man page of LAPI_Purge_totask says.
 pub fn purge(held: &mut Held<'_>, task: Task) -> Result<()> {
     other(held, task)?;
-    recovery::purge(held, task);
+    recovery::purge(held, &[task]);
     Ok(())
 }
 

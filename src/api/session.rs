@@ -266,7 +266,7 @@ pub fn open(
     if config.info_level >= 2 && identity.task == 0 {
         describe(&joined, identity, &log);
     }
-    let Joined { transport, device, hosts, networks, replaces, addresses, .. } = joined;
+    let Joined { transport, device, hosts, networks, replaces, opening, addresses, .. } = joined;
     let (here, processors) = (hosts.here().len() as u32, processors());
     let options = Options {
         me: identity.task,
@@ -279,6 +279,7 @@ pub fn open(
         bulk: bulk(&config, here > processors),
         wait_policy: WaitPolicy::new(here, processors, config.spin),
         replaces,
+        opening,
         addresses,
         networks: if identity.task == 0 { networks } else { Vec::new() },
         give_up: !config.no_timeout,

@@ -34,4 +34,4 @@ pub use hosts::Hosts;
 pub use identity::{Common, Identity};
 pub use join::{Joined, Listed, Listing, Way, fabric_candidates, join, network_preferences, udp_interfaces};
 pub use link::Link;
-pub use openings::Openings;
+pub use openings::{Opening, Openings};

@@ -81,8 +81,12 @@ impl Openings {
         self.count().fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Notes that this task has closed what was its opening with this number.
+    /// Notes that this task has closed what was its opening with this number, unless another
+    /// process is to join it.
     pub fn close(&self, me: Task, opening: u32) {
+        if self.read(Word::Rejoins(self.instance), me) == Some(opening) {
+            return;
+        }
         self.write(Word::Closed(self.instance), me, opening);
     }
 
@@ -115,6 +119,32 @@ impl Openings {
         if let Some(board) = self.board {
             board.write(word, task, value);
         }
+    }
+}
+
+/// One opening of an instance, of this task.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    openings: Openings,
+    me: Task,
+    number: u32,
+}
+
+impl Opening {
+    /// Task `me` has joined its job by opening `number`.
+    pub(in crate::job) fn new(openings: Openings, me: Task, number: u32) -> Self {
+        Self { openings, me, number }
+    }
+
+    /// The next process of the task that opens the instance joins this opening, where the launcher
+    /// counts.
+    pub fn leave_to_successor(&self) {
+        self.openings.write(Word::Rejoins(self.openings.instance), self.me, self.number);
+    }
+
+    /// This process stays, and no other one takes its place.
+    pub fn take_back(&self) {
+        self.openings.write(Word::Rejoins(self.openings.instance), self.me, 0);
     }
 }
 

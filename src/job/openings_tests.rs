@@ -37,6 +37,14 @@ fn the_launchers_file_counts_for_all_processes_of_a_task() {
     assert_eq!(again.rejoin(1), None);
     again.write(Word::Rejoins(0), 1, 2);
     assert_eq!((other.rejoin(1), again.rejoin(1), again.rejoin(1)), (None, Some(2), None));
+    // A process leaves its place to the next one, and stays after all.
+    let opening = Opening::new(again.clone(), 1, 3);
+    opening.leave_to_successor();
+    again.close(1, 3);
+    assert!(!one.has_closed(1, 3), "another process is to join it");
+    opening.take_back();
+    again.close(1, 3);
+    assert_eq!((one.has_closed(1, 3), again.rejoin(1)), (true, None));
     for (key, tasks) in [("MP_PARTITION 78", 3), ("MP_PARTITION 77", 4), ("77", 3)] {
         assert_eq!(of(&env, key, tasks, 0).opened(0), None, "{key}, {tasks} tasks");
     }

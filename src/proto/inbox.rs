@@ -199,6 +199,11 @@ impl<T> Inbox<T> {
         source.take_delivered()
     }
 
+    /// Up to which number all messages of a sender are delivered.
+    pub fn delivered(&self, src: Task) -> u32 {
+        self.sources[src as usize].as_deref().map_or(0, |source| source.delivered)
+    }
+
     /// Forgets what a peer that has left did not finish.
     pub fn abandon(&mut self, src: Task) -> Vec<(u32, Assembly<T>)> {
         match self.sources[src as usize].as_deref_mut() {

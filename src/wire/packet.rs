@@ -281,11 +281,33 @@ pub enum Head {
         /// What the call returns for it.
         code: u32,
     },
+    /// The sender wants to part from this task for a checkpoint, and has nothing under way to it:
+    /// see `engine::progress::parting`.
+    Parting {
+        /// How many messages of this task are delivered there.
+        count: u32,
+        /// The collective operation that comes next there.
+        position: u32,
+        /// [`PARTING_ASKED`], [`PARTING_DONE`] or [`PARTING_PUT_OFF`].
+        step: u16,
+    },
+    /// The reply to [`PARTING_ASKED`].
+    PartingReply {
+        /// Nothing is under way to the asker, and nothing more is sent to it.
+        granted: bool,
+    },
     /// Asks a task that has been silent whether it still looks for packets.
     Ping,
     /// Replies to a ping: the task does look for packets.
     Pong,
 }
+
+/// In [`Head::Parting`]'s `step`: nothing more is to be sent to the asker, if nothing is under way.
+pub const PARTING_ASKED: u16 = 0;
+/// In [`Head::Parting`]'s `step`: all have granted that, and the asker parts.
+pub const PARTING_DONE: u16 = 1;
+/// In [`Head::Parting`]'s `step`: one has not, and all goes on.
+pub const PARTING_PUT_OFF: u16 = 2;
 
 /// In [`Head::Rmw`]'s `op`: the variable has 64 bits, not 32.
 pub const RMW_WIDE: u16 = 0x100;

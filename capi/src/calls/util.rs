@@ -4,7 +4,7 @@ use super::lock_sharing;
 use crate::{boundary, handles};
 use libc::c_int;
 use openlapi::abi::*;
-use openlapi::api::dgsp;
+use openlapi::api::{checkpoint, dgsp};
 use openlapi::error::{Error, Result};
 use openlapi_runtime::environment::verifies_dgsp;
 use openlapi_runtime::{rdma, udp, unimplemented};
@@ -48,6 +48,8 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
             LAPI_REMOTE_RCXT => {
                 boundary::call(NAME, hndl, |held| rdma::context(held, &mut command.RemoteCxt))
             }
+            checkpoint::BEFORE => boundary::call(NAME, hndl, checkpoint::before),
+            checkpoint::AFTER => boundary::call(NAME, hndl, checkpoint::after),
             other => boundary::call(NAME, hndl, |_| Err(unimplemented::utility(other))),
         }
     }

@@ -140,6 +140,11 @@ impl Completions {
         (self.queue.len(), self.running.lock().len())
     }
 
+    /// Whether no handler is queued or running.
+    pub fn is_idle(&self) -> bool {
+        self.unfinished.load(Ordering::Acquire) as u32 == 0
+    }
+
     /// How many handlers have returned.
     pub fn returned(&self) -> u64 {
         self.returned.load(Ordering::Relaxed)

@@ -12,6 +12,7 @@ use crate::engine::context::holds::Holds;
 use crate::engine::context::incoming::{Kept, SelfMessage, Then};
 use crate::engine::context::membership::Membership;
 use crate::engine::context::one_sided::OneSided;
+use crate::engine::context::partings::Partings;
 use crate::engine::context::rdma::Rdma;
 use crate::engine::context::settings::Options;
 use crate::engine::context::statistics::{Path, Stats};
@@ -80,6 +81,8 @@ pub struct Core {
     pub(super) ddm: DdmSlot,
     /// What is known of each peer.
     pub(in crate::engine) membership: Membership,
+    /// The partings of tasks that prepare a checkpoint.
+    pub(in crate::engine) partings: Partings,
     /// Counters with a list of tasks, completions after which a handler is called, and the threads
     /// that wait for counters without polling.
     pub(in crate::engine) watched: Watched,
@@ -114,6 +117,9 @@ pub struct Wire<'a> {
 impl Link for Wire<'_> {
     #[inline(always)]
     unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
+        if self.membership.is_held(peer) {
+            return SendOutcome::NoRoom;
+        }
         // SAFETY: the caller's promise.
         let sent = unsafe { self.transport.try_send(peer, packet) };
         self.stats.path(self.hosts, peer).packets_sent += u64::from(sent.accepted().is_ok());
@@ -122,7 +128,9 @@ impl Link for Wire<'_> {
     }
 
     fn signal(&mut self, peer: Task, number: u32) -> bool {
-        !self.membership.is_down(peer) && self.transport.signal(peer, number)
+        !self.membership.is_down(peer)
+            && !self.membership.is_held(peer)
+            && self.transport.signal(peer, number)
     }
 
     /// Nothing counts of a peer that was given up.
@@ -173,6 +181,7 @@ impl Core {
             waiters: Waiters::default(),
             ddm: DdmSlot::new(),
             membership: Membership::new(tasks, options.replaces),
+            partings: Partings::default(),
             watched: Watched::default(),
             rdma: Rdma::default(),
             stats: Stats::default(),
@@ -345,7 +354,7 @@ impl Core {
 
     /// How the memory of `peer` can be read and written without its help.
     pub fn reach(&mut self, peer: Task) -> Reach {
-        self.transport.reach(peer)
+        if self.membership.is_held(peer) { Reach::None } else { self.transport.reach(peer) }
     }
 
     /// How often a peer was purged.
@@ -367,7 +376,7 @@ impl Core {
 
     /// Such work was done as far as it can be.
     pub fn note_deferred(&mut self) {
-        self.deferred = !self.kept.is_empty() || !self.holds.is_empty();
+        self.deferred = !self.kept.is_empty() || !self.holds.is_empty() || self.partings.is_any_wanted();
     }
 
     /// A failure of bulk transfer is to be reported, if it is the first one.

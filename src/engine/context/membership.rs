@@ -34,6 +34,10 @@ struct Peer {
     standing: Standing,
     /// The peer was given up though it may live: what it still sends is dropped.
     quarantined: bool,
+    /// Nothing is sent to it, because it is about to part: messages wait.
+    held: bool,
+    /// The peer has parted itself, for a checkpoint, and was let rejoin.
+    away: bool,
     /// The program has purged it once or more often.
     purged: bool,
     /// How often the connection with the peer was given up, by the program's purge or without it.
@@ -77,7 +81,7 @@ const BETWEEN_KICKS: u64 = 2_000_000;
 pub struct Membership {
     /// A page of this table takes no memory until an entry in it is written.
     table: Box<[Peer]>,
-    /// How many peers are not [`Standing::Up`] or are quarantined.
+    /// How many peers are not [`Standing::Up`], or are quarantined or held.
     unusual: u32,
     rejoining: TaskSet,
     /// The peers that have ended LAPI while something was under way to them, until
@@ -138,6 +142,32 @@ impl Membership {
     #[inline]
     pub fn is_quarantined(&self, peer: Task) -> bool {
         self.unusual != 0 && self.table[peer as usize].quarantined
+    }
+
+    /// Nothing is sent to the peer any more for now, or it is again.
+    pub fn hold(&mut self, peer: Task, held: bool) {
+        self.change(peer, |peer| peer.held = held);
+    }
+
+    /// Whether what is sent to the peer waits because it is about to part.
+    #[inline]
+    pub fn is_held(&self, peer: Task) -> bool {
+        self.unusual != 0 && self.table[peer as usize].held
+    }
+
+    /// The peer, which may rejoin, has left by itself and will come back.
+    pub fn note_away(&mut self, peer: Task) {
+        self.table[peer as usize].away = true;
+    }
+
+    /// Whether the peer is being connected: it may rejoin, and is not away.
+    pub fn is_joining(&self, peer: Task) -> bool {
+        self.standing(peer) == Standing::Rejoining && !self.table[peer as usize].away
+    }
+
+    /// Whether a peer is about to part.
+    pub fn is_any_held(&self) -> bool {
+        self.unusual != 0 && self.table.iter().any(|peer| peer.held)
     }
 
     /// How often the peer was purged: what belongs to an earlier incarnation is not sent
@@ -352,7 +382,7 @@ impl Membership {
 
     fn set(&mut self, peer: Task, standing: Standing) {
         self.forget_leaving(peer);
-        self.change(peer, |peer| peer.standing = standing);
+        self.change(peer, |peer| (peer.standing, peer.held, peer.away) = (standing, false, false));
         if standing == Standing::Rejoining {
             self.rejoining.insert(peer);
         } else {
@@ -362,7 +392,7 @@ impl Membership {
 
     fn change(&mut self, peer: Task, change: impl FnOnce(&mut Peer)) {
         let entry = &mut self.table[peer as usize];
-        let unusual = |peer: &Peer| u32::from(peer.standing != Standing::Up || peer.quarantined);
+        let unusual = |peer: &Peer| u32::from(peer.standing != Standing::Up || peer.quarantined || peer.held);
         self.unusual -= unusual(entry);
         change(entry);
         self.unusual += unusual(entry);

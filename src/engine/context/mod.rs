@@ -27,6 +27,7 @@ pub mod membership;
 pub mod notifier;
 pub mod one_sided;
 mod other_contexts;
+pub mod partings;
 pub mod queries;
 pub mod rdma;
 pub mod request;

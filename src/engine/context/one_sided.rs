@@ -91,6 +91,11 @@ impl OneSided {
         self.under_way != 0 || !self.list.is_empty()
     }
 
+    /// Whether no target is still to hear of a write.
+    pub fn announces_nothing(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// Puts to this task have ended now.
     #[inline]
     pub fn note(&mut self, access: Access, now: u64) {

@@ -6,9 +6,9 @@ use crate::engine::context::events::Events;
 use crate::engine::context::request::Policy;
 use crate::engine::context::wait_policy::WaitPolicy;
 use crate::error::Log;
-use crate::job::Hosts;
 use crate::job::addresses::Addresses;
 use crate::job::ended::Ends;
+use crate::job::{Hosts, Opening};
 use crate::transport::Task;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32};
@@ -73,6 +73,8 @@ pub struct Options {
     pub wait_policy: WaitPolicy,
     /// This process has taken the place of one that has died, as the launcher says.
     pub replaces: bool,
+    /// Which opening of the job this is, where that is counted: another process may take its place.
+    pub opening: Option<Opening>,
     /// Where the tasks receive, if the program has said that: LAPI_ADD_UDP_DEST_PORT changes it.
     pub addresses: Option<Addresses>,
     /// Lines about the addresses of all hosts, and what has become of each; in task 0 only.

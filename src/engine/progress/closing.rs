@@ -8,7 +8,7 @@ use crate::engine::context::snapshot::SETTLING;
 use crate::engine::context::waiters::{WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::wait::wait_until;
-use crate::engine::progress::{dispatcher, lost_peers};
+use crate::engine::progress::{dispatcher, parting};
 use crate::engine::transfer::{accessed, flow};
 use crate::error::{Error, Result};
 use crate::transport::PeerState;
@@ -146,7 +146,7 @@ fn awaits_a_late_task(core: &Core) -> bool {
 /// Data for tasks that have not connected is not waited for.
 fn give_up_the_awaited(core: &mut Core) {
     for task in core.membership.give_up_rejoining() {
-        lost_peers::abandon(core, task, LAPI_ERR_TGT_PURGED);
+        parting::abandon(core, task, LAPI_ERR_TGT_PURGED);
     }
 }
 

@@ -11,14 +11,14 @@ use crate::base::bytes::Piece;
 use crate::base::long_calls;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
-use crate::engine::progress::reports;
+use crate::engine::progress::{parting, reports};
 use crate::engine::transfer::send::{account, broken, call_send_handler, refuse, send_control};
 use crate::engine::transfer::{bulk, direct, flow, loopback, one_sided, parts, receive, reply};
 use crate::error::Error;
 use crate::proto::collective::{Failure, Part};
 use crate::proto::content::Content;
 use crate::transport::{Inbound, PeerState, Task};
-use crate::wire::packet::Head;
+use crate::wire::packet::{Head, PARTING_ASKED, PARTING_DONE, PARTING_PUT_OFF};
 use std::ptr;
 
 /// How many packets one round receives, so that sending has its turn.
@@ -267,6 +267,13 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
             }
             core.advance_collective();
         }
+        Some(Head::Parting { count, position, step }) => match step {
+            PARTING_ASKED => parting::asked(held, src, count, position),
+            PARTING_DONE => parting::done(held, src),
+            PARTING_PUT_OFF => parting::put_off(held, src),
+            _ => broken(held, src),
+        },
+        Some(Head::PartingReply { granted }) => held.core().partings.answer(src, granted),
         Some(Head::Ping) => {
             held.core().stats.liveness += 2;
             send_control(held.core(), src, &Head::Pong);

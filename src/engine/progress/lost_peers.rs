@@ -1,5 +1,5 @@
 //! Peers that have left or are silent: what waits for them ends, and the program gets one report.
-//! And peers that rejoin.
+//! And peers that have parted from this task, with which it is to connect again.
 //!
 //! The peers that this task waits for are counted where operations begin and end, so a check costs
 //! one system call for each such peer. A thread that was woken by a packet checks only when the
@@ -7,13 +7,14 @@
 
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
 use crate::base::clock::{moment, since};
-use crate::engine::context::counter_status::Handled;
+use crate::engine::context::partings::Stage;
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::dispatcher::turn;
+use crate::engine::progress::parting::{abandon, let_rejoin};
 use crate::engine::progress::reports;
 use crate::engine::transfer::flow;
 use crate::engine::transfer::send::send_control;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::proto::liveness::Verdict;
 use crate::proto::ops::Op;
 use crate::transport::{HAS_PURGED, NO_EPOCH, PeerState, Task, Want, Withdrawal};
@@ -55,7 +56,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     }
     let core = held.core();
     core.membership.begin_look();
-    if core.membership.joined_at().is_some() {
+    if core.membership.joined_at().is_some() && core.partings.stage() == Stage::None {
         reconnect_parted(held);
     }
     let core = held.core();
@@ -139,21 +140,6 @@ fn reconnect_parted(held: &mut Held<'_>) {
     }
 }
 
-/// The transport has parted from the task, and everything that was under way with it was abandoned:
-/// it may connect again. It is sent this epoch.
-///
-/// # Errors
-/// LAPI_ERR_SHM_SETUP: the system lacks what is needed; nothing has changed.
-pub fn let_rejoin(core: &mut Core, task: Task, epoch: u64) -> Result<()> {
-    core.transport.rejoin(task, epoch)?;
-    core.membership.resume(task);
-    core.outbox.renew(task);
-    core.inbox.forget(task);
-    core.collectives.allow_rejoin(task);
-    reports::take(core);
-    Ok(())
-}
-
 /// The peers that this task waits for, in ascending order.
 fn awaited(core: &Core) -> Vec<Task> {
     let mut peers: Vec<Task> =
@@ -163,6 +149,7 @@ fn awaited(core: &Core) -> Vec<Task> {
     // have done their part.
     peers.extend(core.collectives.awaited());
     peers.extend(core.membership.leaving());
+    peers.extend(core.partings.awaited());
     peers.sort_unstable();
     peers.dedup();
     peers.retain(|&peer| peer != core.options.me);
@@ -323,32 +310,4 @@ fn pending(core: &Core, peer: Task, collective: bool) -> String {
     let counts = counts.iter().filter(|(count, ..)| *count != 0);
     let words = counts.map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }));
     words.collect::<Vec<_>>().join(", ")
-}
-
-/// Ends everything that goes to `peer`, comes from it or waits for it; send operations among it
-/// report `code`. Returns how many operations waited for a reply.
-pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
-    core.transport.withdraw(peer, Withdrawal::Traffic);
-    flow::release(core, peer);
-    let mut finished = std::mem::take(&mut core.finished);
-    core.outbox.abandon(peer, code, &mut finished);
-    core.inbox.abandon(peer);
-    core.kept.forget(peer);
-    core.membership.unkeep_all(peer);
-    let copies = core.copies.abandon(peer);
-    let ended = core.ops.abandon(peer);
-    let without_reply = ended.iter().filter_map(|op| match op {
-        Op::Rendezvous { done, fetched: false, .. } | Op::Rmw { done, .. } => Some(*done),
-        Op::Write { done, .. } => *done,
-        _ => None,
-    });
-    let handled = core.watched.abandon(peer);
-    let from = finished.len();
-    finished.extend(copies.into_iter().chain(without_reply).chain(handled.iter().map(Handled::done)));
-    finished[from..].iter_mut().for_each(|done| done.error = code);
-    let writes = ended.iter().filter(|op| matches!(op, Op::Write { .. })).count();
-    core.one_sided.abandon(peer, writes);
-    core.finished = finished;
-    core.waiters.note_news();
-    ended.len()
 }

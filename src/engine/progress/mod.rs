@@ -3,7 +3,8 @@
 //! * [`completion_threads`]: the threads that run completion handlers.
 //! * [`dispatcher`]: takes packets in and advances what is under way; never entered twice.
 //! * [`lost_peers`]: ends what waits for a task that has left or does not respond. [`recovery`]:
-//!   tasks that the program purges and resumes.
+//!   tasks that the program purges and resumes. [`checkpoint`]: a task that parts from all others
+//!   and comes back. [`parting`]: what these have in common.
 //! * [`attention`]: wakes peers that compute. [`wait`]: how a thread waits; [`sleep`]: how it
 //!   sleeps. [`event_loop`]: the program's own loop, which sleeps outside of calls.
 //! * [`operations`]: starts what the program asks for; [`short`]: short messages. [`counters`]:
@@ -12,6 +13,7 @@
 //! * [`interrupt_thread`]: the thread of interrupt mode. [`closing`]: LAPI_Term.
 
 pub mod attention;
+pub mod checkpoint;
 pub mod closing;
 pub mod collective;
 pub mod completion_threads;
@@ -23,6 +25,7 @@ pub mod interrupt_thread;
 pub mod lost_peers;
 pub mod message_poll;
 pub mod operations;
+pub mod parting;
 pub mod recovery;
 pub mod reports;
 pub mod short;

@@ -1,11 +1,20 @@
 //! The operations of the program: each is started, and ends with one round of the dispatcher.
 
-use crate::engine::context::Held;
+use crate::base::clock::{self, elapsed};
+use crate::base::long_calls;
+use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::request::{Get, Message, Put, Rmw};
+use crate::engine::context::{Core, Held};
 use crate::engine::progress::{dispatcher, lost_peers, wait};
 use crate::engine::transfer::{origin, send};
 use crate::error::Result;
 use crate::transport::Task;
+use std::time::Duration;
+
+/// How long a call lets a task part before it sends something more to it.
+const MAKE_WAY: Duration = Duration::from_secs(1);
+/// How often it looks whether the task has parted.
+const NAP: Duration = Duration::from_micros(20);
 
 /// A put.
 ///
@@ -13,6 +22,7 @@ use crate::transport::Task;
 /// The addresses must be as LAPI_Put wants them, at both tasks.
 #[inline]
 pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
+    make_way(held, put.tgt);
     // SAFETY: the caller's promise.
     let started = unsafe { origin::put(held, put) };
     conclude(held, put.tgt, started)
@@ -24,6 +34,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
 /// The addresses must be as LAPI_Get wants them, at both tasks.
 #[inline]
 pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
+    make_way(held, get.tgt);
     // SAFETY: the caller's promise.
     let started = unsafe { origin::get(held, get) };
     conclude(held, get.tgt, started)
@@ -35,6 +46,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
 /// The addresses must be as LAPI_Amsend wants them, at both tasks.
 #[inline]
 pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<()> {
+    make_way(held, message.tgt);
     // SAFETY: the caller's promise.
     let started = unsafe { origin::active_message(held, message) };
     conclude(held, message.tgt, started)
@@ -45,9 +57,36 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
 /// # Safety
 /// The addresses must be as LAPI_Rmw wants them, at both tasks.
 pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
+    make_way(held, rmw.tgt);
     // SAFETY: the caller's promise.
     let started = unsafe { origin::rmw(held, rmw) };
     conclude(held, rmw.tgt, started)
+}
+
+/// The target wants to part from this task, which it can only when nothing is under way to it: a
+/// call of the program waits for that, for [`MAKE_WAY`] at most. What it sends then waits for the
+/// target's return. Calls of handlers do not wait.
+#[inline]
+fn make_way(held: &mut Held<'_>, tgt: Task) {
+    if held.core().has_deferred() && held.core().partings.is_wanted(tgt) {
+        let_part(held, tgt);
+    }
+}
+
+#[cold]
+fn let_part(held: &mut Held<'_>, tgt: Task) {
+    if held.nested() || runs_handler() {
+        return;
+    }
+    long_calls::begins();
+    let begun = clock::now();
+    let parts =
+        |core: &Core| core.partings.is_wanted(tgt) && core.transport.is_open(tgt) && !core.is_closing();
+    while parts(held.core()) && elapsed(begun) < MAKE_WAY {
+        if !dispatcher::turn(held) {
+            held.unlocked(|| clock::sleep(NAP));
+        }
+    }
 }
 
 /// For a call that prepares something before it sends to `tgt`.

@@ -8,30 +8,32 @@ use crate::abi::LAPI_ERR_TGT_PURGED;
 use crate::engine::context::Held;
 use crate::engine::context::membership::Standing;
 use crate::engine::progress::dispatcher;
-use crate::engine::progress::lost_peers::{abandon, let_rejoin};
+use crate::engine::progress::parting::{abandon, let_rejoin};
 use crate::engine::progress::reports::FIRST_POSITION;
 use crate::error::Result;
 use crate::transport::{Task, Withdrawal};
 
-/// Gives the task up: everything that goes to it, comes from it or waits for it ends. Has no effect
-/// on a task that is purged.
-pub fn purge(held: &mut Held<'_>, task: Task) {
-    give_up(held, task);
+/// Gives tasks up: everything that goes to them, comes from them or waits for them ends. Has no
+/// effect on a task that is purged.
+pub fn purge(held: &mut Held<'_>, tasks: &[Task]) {
+    give_up(held, tasks);
     held.wake_waiters();
 }
 
-fn give_up(held: &mut Held<'_>, task: Task) {
+fn give_up(held: &mut Held<'_>, tasks: &[Task]) {
     let core = held.core();
-    if core.membership.standing(task) == Standing::Purged {
-        return;
+    for &task in tasks {
+        if core.membership.standing(task) == Standing::Purged {
+            continue;
+        }
+        core.collectives.lose(task, LAPI_ERR_TGT_PURGED);
+        core.advance_collective();
+        abandon(core, task, LAPI_ERR_TGT_PURGED);
+        core.transport.withdraw(task, Withdrawal::Connection);
+        core.membership.purge(task);
+        core.watched.purged(task);
+        core.waiters.note_news();
     }
-    core.collectives.lose(task, LAPI_ERR_TGT_PURGED);
-    core.advance_collective();
-    abandon(core, task, LAPI_ERR_TGT_PURGED);
-    core.transport.withdraw(task, Withdrawal::Connection);
-    core.membership.purge(task);
-    core.watched.purged(task);
-    core.waiters.note_news();
     // Send completion handlers run now.
     dispatcher::turn(held);
 }
@@ -42,7 +44,7 @@ fn give_up(held: &mut Held<'_>, task: Task) {
 /// LAPI_ERR_SHM_SETUP: the system lacks what is needed; the task stays as it was.
 pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     if held.core().membership.standing(task) == Standing::Lost {
-        give_up(held, task);
+        give_up(held, &[task]);
     }
     let core = held.core();
     if core.membership.standing(task) != Standing::Purged {

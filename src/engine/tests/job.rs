@@ -165,6 +165,7 @@ fn open_one(
         wait_policy: habits.wait_policy,
         level: LAST_LIB,
         replaces: false,
+        opening: None,
         addresses: None,
         networks: Vec::new(),
         give_up: true,

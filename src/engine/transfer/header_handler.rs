@@ -45,6 +45,9 @@ const UNSET: Duration = Duration::from_secs(1);
 /// has just arrived.
 pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &Data, kept: u32) -> Verdict {
     let context = held.context();
+    if held.core().partings.keep_messages() {
+        return Verdict::Drop;
+    }
     let mut delivery = Delivery {
         src: message.src,
         id: message.id,

@@ -24,7 +24,7 @@ use crate::base::thread::ThreadConfig;
 use crate::config::{Config, Euilib, UseShm};
 use crate::error::{Log, Result};
 use crate::job::addresses::Addresses;
-use crate::job::{Hosts, Identity, Link, Openings};
+use crate::job::{Hosts, Identity, Link, Opening, Openings};
 use crate::transport::Transport;
 use crate::transport::shm::ShmTransport;
 
@@ -43,6 +43,8 @@ pub struct Joined {
     pub networks: Vec<String>,
     /// This process has taken the place of one that has died, as the launcher says.
     pub replaces: bool,
+    /// Which opening of the job this is, in a job of several tasks.
+    pub opening: Option<Opening>,
     /// The addresses of all tasks, where the program has given them.
     pub addresses: Option<Addresses>,
 }
@@ -88,6 +90,7 @@ pub fn join(
             notes: Vec::new(),
             networks: Vec::new(),
             replaces: false,
+            opening: None,
             addresses: None,
         });
     }
@@ -120,7 +123,7 @@ pub fn join(
     if joined.is_err() && !replaces {
         openings.take_back(me);
     }
-    joined
+    joined.map(|joined| Joined { opening: Some(Opening::new(openings.clone(), me, opening)), ..joined })
 }
 
 fn on_one_machine(place: &Joining<'_>) -> Result<Joined> {
@@ -140,6 +143,7 @@ fn on_one_host(place: &Joining<'_>, transport: Box<dyn Transport>, hosts: Hosts)
         notes: Vec::new(),
         networks: Vec::new(),
         replaces: place.replaces,
+        opening: None,
         addresses: None,
     }
 }

@@ -127,7 +127,16 @@ fn join_all(place: &Joining<'_>, agreement: Agreement) -> Result<Joined> {
         }
     };
     let hosts = if config.use_shm == UseShm::No { hosts.without_shared_memory() } else { hosts };
-    Ok(Joined { transport, device, hosts, notes, networks, replaces: place.replaces, addresses: None })
+    Ok(Joined {
+        transport,
+        device,
+        hosts,
+        notes,
+        networks,
+        replaces: place.replaces,
+        opening: None,
+        addresses: None,
+    })
 }
 
 /// What this task can use.

@@ -138,7 +138,16 @@ pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joi
     let hosts = if shares { hosts } else { hosts.without_shared_memory() };
     let replaces = place.replaces;
     let networks = Vec::new();
-    Ok(Joined { transport, device: UDP_DEV, hosts, notes, networks, replaces, addresses: Some(addresses) })
+    Ok(Joined {
+        transport,
+        device: UDP_DEV,
+        hosts,
+        notes,
+        networks,
+        replaces,
+        opening: None,
+        addresses: Some(addresses),
+    })
 }
 
 /// A socket whose address a handler may give to the other tasks.

@@ -49,6 +49,16 @@ impl Outbox {
         self.lanes[peer as usize].as_deref().is_none_or(|lane| lane.acknowledged >= count)
     }
 
+    /// Whether `peer` has confirmed everything that was sent to it.
+    pub fn is_confirmed(&self, peer: Task) -> bool {
+        self.lanes[peer as usize].as_deref().is_none_or(|lane| lane.acknowledged == lane.next)
+    }
+
+    /// How many messages were numbered for `peer`, modulo 2^32.
+    pub fn count(&self, peer: Task) -> u32 {
+        self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.next as u32)
+    }
+
     /// The peers that a fence has asked and that have not confirmed, in no order.
     pub fn unconfirmed(&self) -> &[Task] {
         self.asked.members()

@@ -34,6 +34,8 @@ mod kind {
     pub const NEXT_PARTS: u8 = 25;
     pub const MORE_PARTS: u8 = 26;
     pub const ACCESSED: u8 = 27;
+    pub const PARTING: u8 = 28;
+    pub const PARTING_REPLY: u8 = 29;
 }
 
 const TGT_CNTR: u8 = 1;
@@ -215,6 +217,10 @@ impl Head {
                 .word(first(kind::COLLECTIVE_FAILED, 0, 0, sequence))
                 .word(u64::from(task) | u64::from(code) << 32),
             Head::CollectiveAt { sequence } => to.word(first(kind::COLLECTIVE_AT, 0, 0, sequence)),
+            Head::Parting { count, position, step } => {
+                to.word(first(kind::PARTING, 0, step, count)).word(u64::from(position))
+            }
+            Head::PartingReply { granted } => to.word(first(kind::PARTING_REPLY, 0, u16::from(granted), 0)),
             Head::Ping => to.word(first(kind::PING, 0, 0, 0)),
             Head::Pong => to.word(first(kind::PONG, 0, 0, 0)),
         }
@@ -345,6 +351,11 @@ impl Head {
             kind::COLLECTIVE_AT => Head::CollectiveAt { sequence: id },
             kind::PING => Head::Ping,
             kind::PONG => Head::Pong,
+            kind::PARTING => {
+                let position = u32::try_from(words.next()?).ok()?;
+                Head::Parting { count: id, position, step: small }
+            }
+            kind::PARTING_REPLY => Head::PartingReply { granted: small != 0 },
             _ => return None,
         })
     }

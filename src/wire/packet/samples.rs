@@ -39,6 +39,8 @@ pub fn heads(on: u64) -> Vec<Head> {
         Head::Collective { round: 13, sequence: 14, offset: on as u32, other: 15 },
         Head::CollectiveFailed { sequence: 14, task: 15, code: on as u32 },
         Head::CollectiveAt { sequence: 16 },
+        Head::Parting { count: 79, position: on as u32, step: 2 },
+        Head::PartingReply { granted: on != 0 },
         Head::Ping,
         Head::Pong,
     ]

@@ -28,6 +28,7 @@ const PROMISED: &[&str] = &[
     "include/css_shared.h",
     "include/lapi.f90",
     "include/lapi.h",
+    "include/lapi_checkpoint.h",
     "include/lapif.h",
     "include/sys/atomic_op.h",
     "share/openlapi/xl-options",

@@ -102,6 +102,7 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
         wait_policy: SLEEPY,
         level: LAST_LIB,
         replaces: life > 1,
+        opening: None,
         give_up: true,
         stall: Duration::ZERO,
         look_around: LOOK_AROUND,

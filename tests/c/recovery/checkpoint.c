@@ -1,0 +1,331 @@
+/*
+ * Task 1 leaves the job for a checkpoint and comes back, several times, while the others send to
+ * each other and to it without a pause (lapi_checkpoint.h).
+ * checkpoint CASE [STATE END]
+ *
+ *   errors  one task: which calls are refused when
+ *   stays   the process lives on, as an outside checkpointer would leave it: it sleeps for a while
+ *   moves   the process saves its data in the file STATE, and ends with exit status 75, by LAPI_Term when END is "term":
+ *           the program is to be started again then with the same arguments, and goes on from STATE
+ *   all     every task does that, after a fence; the name of its file is STATE with the task's number. None comes back before
+ *           all have left
+ *
+ * Addresses are those of variables: the same in each process of this program.
+ */
+#include "../common/ltest.h"
+
+#include <lapi_checkpoint.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+enum { LARGE = 100000, MOST = 16, WINDOW = 8, ROUNDS = 4, GREETINGS = 20, AGAIN = 75, LEAVER = 1, RELAYED = 2 };
+
+/* What task 1 takes with it into its next process. */
+static struct {
+    int round;
+    volatile int handled[MOST], shared, small[MOST];
+    unsigned char large[MOST][LARGE];
+    lapi_cntr_t landed;
+} state;
+
+static unsigned char from[LARGE], back[LARGE];
+static volatile int replies, greetings, relayed, refused;
+static int operations;
+static char file[1024];
+
+static void on_error(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
+    (void)hndl, (void)type, (void)task;
+    T_FAIL("the error handler got %d about task %d", *code, *src);
+}
+
+static void *of_reply(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h, void **uinfo) {
+    (void)hndl, (void)uhdr_len, (void)msg_len;
+    __sync_add_and_fetch(*(int *)uhdr == RELAYED ? &relayed : *(int *)uhdr ? &greetings : &replies, 1);
+    *comp_h = NULL;
+    *uinfo = NULL;
+    return NULL;
+}
+
+/* A handler that answers by a message for whose fate nobody asks. */
+static void answer(lapi_handle_t *hndl, void *to) {
+    int greeting = 0;
+    usleep(50);
+    __sync_add_and_fetch(&state.handled[(uintptr_t)to], 1);
+    OK(LAPI_Amsend(*hndl, (uint)(uintptr_t)to, (void *)of_reply, &greeting, sizeof greeting, NULL, 0, NULL, NULL, NULL));
+}
+
+static void *of_request(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h, void **uinfo) {
+    int relayed_to = (*(int *)uhdr + 1) % t_tasks, note = RELAYED;
+    (void)uhdr_len, (void)msg_len;
+    /* To a third task, from the header handler: one of the two may be about to part. */
+    while (relayed_to == t_me || relayed_to == LEAVER) relayed_to = (relayed_to + 1) % t_tasks;
+    OK(LAPI_Amsend(*hndl, (uint)relayed_to, (void *)of_reply, &note, sizeof note, NULL, 0, NULL, NULL, NULL));
+    *comp_h = answer;
+    *uinfo = (void *)(uintptr_t) * (int *)uhdr;
+    return NULL;
+}
+
+/* One operation of each kind to a task, which completes in any case. */
+static void operate(uint tgt, int number, lapi_cntr_t *cmpl) {
+    static int previous[MOST], one = 1;
+    lapi_cntr_t got;
+    bzero(&got, sizeof got);
+    OK(LAPI_Put(t_hndl, tgt, sizeof number, (void *)&state.small[t_me], &number, &state.landed, NULL, cmpl));
+    OK(LAPI_Amsend(t_hndl, tgt, (void *)of_request, &t_me, sizeof t_me, NULL, 0, NULL, NULL, NULL));
+    OK(LAPI_Rmw(t_hndl, FETCH_AND_ADD, tgt, (int *)&state.shared, &one, &previous[tgt], cmpl));
+    t_wait_exact(cmpl, 2);
+    if (number % WINDOW == 0) {
+        t_fill(from, LARGE, (uint64_t)number);
+        OK(LAPI_Put(t_hndl, tgt, LARGE, state.large[t_me], from, &state.landed, NULL, cmpl));
+        t_wait_exact(cmpl, 1);
+        OK(LAPI_Get(t_hndl, tgt, LARGE, state.large[t_me], back, NULL, &got));
+        t_wait_exact(&got, 1);
+        CHECK_FILLED(back, LARGE, (uint64_t)number);
+    }
+}
+
+/* Operations whose counters are not waited for one by one. */
+static void stream(uint tgt, int number, lapi_cntr_t *cmpl) {
+    int i;
+    for (i = 0; i < WINDOW; i++)
+        OK(LAPI_Put(t_hndl, tgt, sizeof number, (void *)&state.small[t_me], &number, &state.landed, NULL, cmpl));
+    t_wait_exact(cmpl, WINDOW);
+}
+
+/* How often the counter of a task rises by one round of `work` of one other task. */
+static int landings(int rounds) {
+    return rounds * (1 + WINDOW) + rounds / WINDOW;
+}
+
+static void work(int begin, int end) {
+    lapi_cntr_t cmpl;
+    int number, tgt;
+    bzero(&cmpl, sizeof cmpl);
+    for (number = begin + 1; number <= end; number++)
+        for (tgt = 0; tgt < t_tasks; tgt++) {
+            if (tgt == t_me) continue;
+            operate((uint)tgt, number, &cmpl);
+            stream((uint)tgt, number, &cmpl);
+        }
+}
+
+static void save(void) {
+    char part[sizeof file + 8];
+    FILE *to;
+    snprintf(part, sizeof part, "%s.part", file);
+    to = fopen(part, "w");
+    CHECK(to != NULL);
+    CHECK_EQ(fwrite(&state, sizeof state, 1, to), 1);
+    CHECK_EQ(fclose(to), 0);
+    CHECK_EQ(rename(part, file), 0);
+}
+
+/* Before LAPI_Init: what others have sent meanwhile may arrive at once after it. */
+static void restore(void) {
+    FILE *saved = fopen(file, "r");
+    if (saved == NULL) return;
+    CHECK_EQ(fread(&state, sizeof state, 1, saved), 1);
+    fclose(saved);
+}
+
+/* Until every task has left as often as this one. */
+static void until_all_have_left(const char *name) {
+    int task, round;
+    for (task = 0; task < atoi(getenv("MP_PROCS")); task++)
+        for (round = -1; round < state.round; usleep(1000)) {
+            char other[sizeof file];
+            FILE *saved;
+            snprintf(other, sizeof other, "%s%d", name, task);
+            saved = fopen(other, "r");
+            if (saved == NULL) continue;
+            CHECK_EQ(fread(&round, sizeof round, 1, saved), 1);
+            fclose(saved);
+        }
+}
+
+static void leave(const char *end) {
+    save();
+    if (strcmp(end, "term") == 0) OK(LAPI_Term(t_hndl));
+    exit(AGAIN);
+}
+
+static int all_handled(void) {
+    int task, sum = 0;
+    for (task = 0; task < t_tasks; task++) sum += state.handled[task];
+    return sum;
+}
+
+/* Task 1: comes and goes while requests arrive. */
+static void come_and_go(int moves, const char *end) {
+    int tgt, i, greeting = 1, before;
+    while (state.round < ROUNDS) {
+        int until = (t_tasks - 1) * operations / 2 * (state.round + 1) / (ROUNDS + 2);
+        while (all_handled() < until) OK(LAPI_Probe(t_hndl));
+        for (tgt = 0; tgt < t_tasks; tgt++)
+            for (i = 0; i < GREETINGS && tgt != LEAVER; i++)
+                OK(LAPI_Amsend(t_hndl, (uint)tgt, (void *)of_reply, &greeting, sizeof greeting, NULL, 0, NULL, NULL, NULL));
+        OK(lapi_checkpoint_before(t_hndl));
+        RETURNS(lapi_checkpoint_before(t_hndl), LAPI_ERR_CKPT);
+        RETURNS(LAPI_Put(t_hndl, 0, 0, NULL, NULL, NULL, NULL, NULL), LAPI_ERR_TGT_PURGED);
+        OK(LAPI_Fence(t_hndl));
+        before = all_handled();
+        state.round++;
+        if (moves) leave(end);
+        usleep(150000);
+        OK(LAPI_Probe(t_hndl));
+        CHECK_EQ(all_handled(), before); /* nothing arrives meanwhile */
+        OK(lapi_checkpoint_after(t_hndl));
+        RETURNS(lapi_checkpoint_after(t_hndl), LAPI_ERR_CKPT);
+    }
+}
+
+/* How many messages others have relayed to this task. */
+static int relays(void) {
+    int from, by, to, sum = 0;
+    for (from = 0; from < t_tasks; from++)
+        for (by = 0; by < t_tasks; by++) {
+            if (from == LEAVER || by == from) continue;
+            for (to = (from + 1) % t_tasks; to == by || to == LEAVER; to = (to + 1) % t_tasks) continue;
+            if (to == t_me) sum += operations;
+        }
+    return sum;
+}
+
+/* All has come, and nothing twice. */
+static void examine(void) {
+    int task, others = t_tasks - 1, senders = t_me == LEAVER ? others : others - 1;
+    for (task = 0; task < t_tasks; task++) {
+        if (task == t_me || task == LEAVER) continue;
+        while (state.handled[task] < operations) OK(LAPI_Probe(t_hndl));
+        CHECK_EQ(state.handled[task], operations);
+        CHECK_EQ(state.small[task], operations);
+        CHECK_FILLED(state.large[task], LARGE, (uint64_t)(operations - operations % WINDOW));
+    }
+    CHECK_EQ(state.shared, senders * operations);
+    CHECK_EQ(t_value(&state.landed), senders * landings(operations));
+    if (t_me == LEAVER) return;
+    t_probe_until(&replies, others * operations);
+    t_probe_until(&greetings, ROUNDS * GREETINGS);
+    t_probe_until(&relayed, relays());
+    t_fence();
+    CHECK_EQ(replies, others * operations);
+    CHECK_EQ(greetings, ROUNDS * GREETINGS);
+    CHECK_EQ(relayed, relays());
+}
+
+static void one_leaves(int moves, const char *end) {
+    operations = t_rounds(200) / WINDOW * WINDOW;
+    if (t_me == LEAVER) {
+        come_and_go(moves, end);
+        /* Others may have waited in this for long. */
+        t_fence();
+        t_fence();
+        examine();
+        t_fence();
+        return;
+    }
+    work(0, operations / 2);
+    t_fence();
+    work(operations / 2, operations);
+    t_fence();
+    examine();
+}
+
+static void all_leave(const char *end) {
+    int next = (t_me + 1) % t_tasks, got = t_me;
+    lapi_handle_t second;
+    lapi_info_t info;
+    lapi_cntr_t cmpl;
+    bzero(&info, sizeof info);
+    if (end == NULL) OK(LAPI_Init(&second, &info));
+    for (; state.round < ROUNDS;) {
+        bzero(&cmpl, sizeof cmpl);
+        OK(LAPI_Put(t_hndl, (uint)next, sizeof got, (void *)&state.small[state.round], &got, NULL, NULL, &cmpl));
+        t_wait_exact(&cmpl, 1);
+        t_fence();
+        CHECK_EQ(state.small[state.round], (t_me + t_tasks - 1) % t_tasks);
+        state.round++;
+        OK(lapi_checkpoint_before(t_hndl));
+        if (end != NULL) leave(end);
+        OK(LAPI_Gfence(second));
+        OK(lapi_checkpoint_after(t_hndl));
+    }
+    if (end == NULL) OK(LAPI_Term(second));
+    t_fence();
+}
+
+static void refuses(lapi_handle_t *hndl, void *unused) {
+    (void)unused;
+    RETURNS(lapi_checkpoint_before(*hndl), LAPI_ERR_CKPT);
+    refused++;
+}
+
+static void *refuses_here(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
+                          void **uinfo) {
+    (void)uhdr, (void)uhdr_len, (void)msg_len;
+    RETURNS(lapi_checkpoint_before(*hndl), LAPI_ERR_CKPT);
+    RETURNS(lapi_checkpoint_after(*hndl), LAPI_ERR_CKPT);
+    *comp_h = refuses;
+    *uinfo = NULL;
+    return NULL;
+}
+
+/* Another handle of the task is not concerned. */
+static void errors(void) {
+    uint other = (uint)((t_me + 1) % t_tasks);
+    lapi_handle_t second;
+    lapi_info_t info;
+    lapi_cntr_t cmpl;
+    bzero(&cmpl, sizeof cmpl);
+    bzero(&info, sizeof info);
+    RETURNS(lapi_checkpoint_before(12345), LAPI_ERR_HNDL_INVALID);
+    RETURNS(lapi_checkpoint_after(12345), LAPI_ERR_HNDL_INVALID);
+    RETURNS(lapi_checkpoint_after(t_hndl), LAPI_ERR_CKPT);
+    OK(LAPI_Amsend(t_hndl, other, (void *)refuses_here, NULL, 0, NULL, 0, NULL, NULL, &cmpl));
+    t_wait_exact(&cmpl, 1);
+    t_fence();
+    t_probe_until(&refused, 1);
+    OK(LAPI_Init(&second, &info));
+    OK(LAPI_Gfence(second));
+    if (t_me == 0) {
+        OK(lapi_checkpoint_before(t_hndl));
+        if (t_tasks > 1) {
+            RETURNS(LAPI_Put(t_hndl, other, 0, NULL, NULL, NULL, NULL, NULL), LAPI_ERR_TGT_PURGED);
+            RETURNS(LAPI_Gfence(t_hndl), LAPI_ERR_TGT_PURGED);
+        }
+        OK(LAPI_Put(t_hndl, 0, 0, NULL, NULL, NULL, NULL, &cmpl));
+        t_wait_exact(&cmpl, 1);
+    }
+    OK(LAPI_Put(second, other, 0, NULL, NULL, NULL, NULL, &cmpl));
+    OK(LAPI_Waitcntr(second, &cmpl, 1, NULL));
+    OK(LAPI_Gfence(second));
+    if (t_me == 0) OK(lapi_checkpoint_after(t_hndl));
+    OK(LAPI_Term(second));
+}
+
+int main(int argc, char **argv) {
+    const char *which = argc >= 2 ? argv[1] : "", *end = argc == 4 ? argv[3] : NULL;
+    lapi_info_t info;
+    if (argc == 4) {
+        const char *child = strcmp(which, "all") == 0 ? getenv("MP_CHILD") : "";
+        CHECK(child != NULL);
+        snprintf(file, sizeof file, "%s%s", argv[2], child);
+        if (strcmp(which, "all") == 0 || atoi(getenv("MP_CHILD")) == LEAVER) restore();
+        if (strcmp(which, "all") == 0 && state.round > 0) until_all_have_left(argv[2]);
+    }
+    /* Handlers may run before LAPI_Init has returned. */
+    if (getenv("MP_CHILD") != NULL && getenv("MP_PROCS") != NULL)
+        (t_me = atoi(getenv("MP_CHILD"))), (t_tasks = atoi(getenv("MP_PROCS")));
+    bzero(&info, sizeof info);
+    info.err_hndlr = on_error;
+    t_init_with(&info);
+    CHECK(t_tasks <= MOST);
+    if (state.round == 0) t_fence();
+    if (strcmp(which, "errors") == 0) errors();
+    else if (strcmp(which, "stays") == 0) one_leaves(0, NULL);
+    else if (strcmp(which, "moves") == 0) one_leaves(1, end);
+    else if (strcmp(which, "all") == 0) all_leave(end);
+    else T_FAIL("there is no case \"%s\"", which);
+    t_done();
+    return 0;
+}

@@ -1,0 +1,126 @@
+//! A task that leaves its job for a checkpoint and comes back, as the same process or as another
+//! one (`lapi_checkpoint.h`).
+
+mod ltest;
+
+use ltest::{job, passed, program, run};
+use openlapi_tests::{Job, Running, build_dir, has_fabric, on_network, skipped};
+use std::fs;
+use std::path::PathBuf;
+
+/// Starts a program again as often as it ends for a checkpoint: what a user's script does.
+const AGAIN: &str = r#""$0" "$@"; code=$?; while [ $code -eq 75 ]; do "$0" "$@"; code=$?; done; exit $code"#;
+
+/// The networks alone: what a job needs to use them, and their names.
+fn networks() -> Vec<(&'static str, [(&'static str, &'static str); 2])> {
+    let mut networks = vec![("udp", [("LAPI_USE_SHM", "no"), ("MP_EUILIB", "ip")])];
+    if has_fabric() {
+        networks.push(("fabric", [("LAPI_USE_SHM", "no"), ("LAPI_FABRIC_PROVIDER", "tcp;ofi_rxm")]));
+    } else {
+        skipped("checkpoints over libfabric", "libfabric.so.1 is not installed");
+    }
+    networks
+}
+
+/// Runs the job over each network.
+fn by_each_network(make: impl Fn(&str) -> Job, procs: usize) {
+    if on_network("checkpoints by UDP and libfabric", "the test chooses the transport itself") {
+        return;
+    }
+    for (name, variables) in networks() {
+        let job = variables.into_iter().fold(make(name), |job, (name, value)| job.env(name, value));
+        passed(&job.env("TEST_TRANSPORT", "fabric").deadline(180).run(), procs);
+    }
+}
+
+/// Where the tasks of one job save their data: files that begin with this name.
+fn states(name: &str) -> PathBuf {
+    let folder = build_dir().join("tests/checkpoint");
+    let _ = fs::create_dir_all(&folder);
+    let file = folder.join(name);
+    for task in ["", "0", "1", "2", "3"] {
+        let _ = fs::remove_file(format!("{}{task}", file.display()));
+    }
+    file
+}
+
+/// A job whose tasks are started again when they end for a checkpoint.
+fn again(job: Job, case: &str, end: &str, name: &str) -> Job {
+    let state = states(name);
+    let job = job.arg("-c").arg(AGAIN).arg(program("recovery/checkpoint"));
+    job.arg(case).arg(state).arg(end).deadline(120)
+}
+
+fn poe_again(procs: usize, case: &str, end: &str, name: &str) -> Job {
+    again(Job::new("/bin/sh").procs(procs), case, end, name)
+}
+
+#[test]
+fn calls_at_the_wrong_time_are_refused() {
+    for procs in [1, 2, 3] {
+        run("recovery/checkpoint", procs, "errors");
+    }
+}
+
+#[test]
+fn a_process_that_stays_loses_nothing() {
+    for (procs, way) in [(2, "auto"), (3, "pipeline"), (4, "attach")] {
+        passed(
+            &job("recovery/checkpoint", procs, "stays").env("LAPI_SHM_BULK", way).deadline(120).run(),
+            procs,
+        );
+    }
+}
+
+#[test]
+fn a_process_that_stays_loses_nothing_by_a_network() {
+    by_each_network(|_| job("recovery/checkpoint", 3, "stays"), 3);
+}
+
+#[test]
+fn another_process_goes_on() {
+    if on_network("another process by shared memory", "the test chooses the transport itself") {
+        return;
+    }
+    for (procs, end) in [(2, "exit"), (3, "term")] {
+        passed(&poe_again(procs, "moves", end, &format!("moves-{end}")).run(), procs);
+    }
+}
+
+#[test]
+fn another_process_goes_on_by_a_network() {
+    for end in ["exit", "term"] {
+        by_each_network(|network| poe_again(3, "moves", end, &format!("moves-{end}-{network}")), 3);
+    }
+}
+
+#[test]
+fn another_process_goes_on_without_a_launcher() {
+    let name = format!("alone-{}", std::process::id());
+    let job = again(Job::direct("/bin/sh"), "moves", "exit", &name);
+    let start = |task: usize| {
+        let job = job.clone().env("MP_CHILD", task.to_string()).env("MP_PROCS", "3");
+        job.env("MP_PARTITION", std::process::id().to_string()).start()
+    };
+    let running: Vec<_> = (0..3).map(start).collect();
+    for outcome in running.into_iter().map(Running::wait) {
+        passed(&outcome, 1);
+    }
+}
+
+#[test]
+fn all_tasks_leave_at_once_and_stay() {
+    for procs in [2, 4] {
+        passed(&job("recovery/checkpoint", procs, "all").run(), procs);
+    }
+    by_each_network(|_| job("recovery/checkpoint", 3, "all"), 3);
+}
+
+#[test]
+fn all_tasks_leave_at_once_and_others_come_back() {
+    if on_network("all tasks by shared memory", "the test chooses the transport itself") {
+        return;
+    }
+    passed(&poe_again(3, "all", "exit", "all").run(), 3);
+    by_each_network(|network| poe_again(3, "all", "term", &format!("all-{network}")), 3);
+}
