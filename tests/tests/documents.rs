@@ -269,3 +269,40 @@ fn the_flags_and_variables_of_porting_exist() {
     }
     assert!(count > 20, "{count}");
 }
+
+/// The members of the enumerations of `lapi.h`, and its calls.
+fn names_of_the_header() -> BTreeSet<String> {
+    let header = read(&workspace().join("include/lapi.h"));
+    let parts = header.split("/*").enumerate();
+    let text: String = parts
+        .map(|(at, part)| if at == 0 { part } else { part.split_once("*/").map_or("", |(_, rest)| rest) })
+        .collect();
+    let bodies =
+        text.split("typedef enum ").skip(1).filter_map(|rest| rest.split_once('{')?.1.split_once('}'));
+    let members = bodies.flat_map(|(body, _)| body.split(','));
+    let members = members.map(|member| member.split('=').next().unwrap_or_default().trim().to_owned());
+    let calls = text.split("\nint LAPI_").skip(1).filter_map(|rest| rest.split_once('('));
+    let names = members.chain(calls.map(|(name, _)| format!("LAPI_{name}")));
+    let mut names: BTreeSet<String> = names.filter(|name| !name.is_empty()).collect();
+    names
+        .extend(["LAPI_RDMA_GET", "LAPI_RDMA_PUT", "LAPI_RCALLBACK", "LAPI_RCNTR_UPDATE"].map(str::to_owned));
+    names.extend(["LAPI_RDMA_ACQUIRE", "LAPI_RDMA_RELEASE"].map(str::to_owned));
+    names
+}
+
+#[test]
+fn every_name_of_the_header_stands_in_the_conformance_table() {
+    let page = read(&workspace().join("docs/conformance.md"));
+    let (_, section) = page.split_once("\n## Names of lapi.h\n").expect("the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" |"));
+    let mut listed = Vec::new();
+    for (names, becomes) in rows {
+        assert!(becomes.trim_end_matches('|').trim().len() > 3, "{names}: what becomes of it");
+        listed.extend(names.split('`').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned));
+    }
+    let names = names_of_the_header();
+    assert!(names.len() > 100, "{names:?}");
+    assert_eq!(listed.len(), listed.iter().collect::<BTreeSet<_>>().len(), "a name stands there once");
+    assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), names);
+}
