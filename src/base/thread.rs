@@ -234,8 +234,8 @@ extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
     ptr::null_mut()
 }
 
-/// The smallest stack that our threads run on, in bytes. The manual gives no least size, and the system's is
-/// too small for a dispatcher that calls the program's handlers.
+/// The smallest stack that our threads run on, in bytes. The manual gives no least size, and the
+/// system's is too small for a dispatcher that calls the program's handlers.
 pub const LEAST_STACK: usize = 128 << 10;
 /// The largest stack of a thread whose size the program has not given, in bytes.
 pub const MOST_STACK: usize = 64 << 20;

@@ -31,7 +31,7 @@ impl Rounds {
         longest
     }
 
-    /// Its number, from 1.
+    /// The number of the round that has begun last, from 1.
     pub(super) fn number(&self) -> u32 {
         self.begun
     }
