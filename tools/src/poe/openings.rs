@@ -10,10 +10,12 @@ use std::os::unix::net::UnixDatagram;
 
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::stat::fstat;
 use openlapi::wire::board;
 
-/// The lowest number of its descriptor: none that programs use for themselves.
+/// The lowest number of its descriptor: none that programs use for themselves. Where the limit of
+/// open files is no higher, half of that.
 const FIRST_PLACE: RawFd = 101;
 
 /// The file, and how tasks find it.
@@ -66,7 +68,9 @@ impl Openings {
 
 /// A copy of a descriptor with a number that programs do not use for themselves.
 fn place(made: &impl AsFd) -> io::Result<OwnedFd> {
-    let number = fcntl(made.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(FIRST_PLACE))?;
+    let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    let first = if limit > FIRST_PLACE as u64 { FIRST_PLACE } else { limit as RawFd / 2 };
+    let number = fcntl(made.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(first))?;
     // SAFETY: just made, and owned by nothing else.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
