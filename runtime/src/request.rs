@@ -4,7 +4,7 @@
 use libc::{c_int, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
 use openlapi::api::dgsp::DgspMessage;
-pub use openlapi::api::request::{Get, Message, PlainMessage, PlainPut, Put};
+pub use openlapi::api::request::{Get, Message, PlainGet, PlainMessage, PlainPut, Put};
 use openlapi::api::request::{Hint, Places};
 use openlapi::api::vector::{GetRequest, Pair, PutRequest, Vector};
 use openlapi::api::{Content, Piece, SendDone};

@@ -5,7 +5,7 @@ use crate::abi::*;
 use crate::engine::context::queries::Statistics;
 pub use crate::engine::context::statistics::Path;
 use crate::engine::context::{ADDRESS_TABLE, Context, Held};
-use crate::engine::progress::wait::make_progress;
+use crate::engine::progress::poll::make_progress;
 use crate::error::{Error, Result};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;

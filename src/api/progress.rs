@@ -2,7 +2,7 @@
 
 use crate::abi::lapi_msg_state_t;
 use crate::engine::context::{Context, Held};
-use crate::engine::progress::{counters, message_poll, wait};
+use crate::engine::progress::{counters, message_poll, poll, wait};
 use crate::error::Result;
 use std::time::Instant;
 
@@ -11,6 +11,7 @@ use std::time::Instant;
 ///
 /// # Safety
 /// `cntr` must be the address of a counter.
+#[inline(always)]
 pub unsafe fn getcntr(held: &mut Held<'_>, cntr: usize) -> i32 {
     // SAFETY: the caller's promise.
     unsafe { counters::read(held, cntr) }
@@ -34,6 +35,7 @@ pub unsafe fn setcntr(context: &Context, cntr: usize, value: i32) {
 ///
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.
+#[inline(always)]
 pub unsafe fn waitcntr(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
     // SAFETY: the caller's promise.
     unsafe { counters::wait(held, cntr, value) }
@@ -76,8 +78,9 @@ pub fn wait_until(
 }
 
 /// One round of the dispatcher (man page LAPI_Probe).
+#[inline(always)]
 pub fn probe(held: &mut Held<'_>) {
-    wait::poll_once(held);
+    poll::poll_once(held);
 }
 
 /// Rounds of the dispatcher until a message was sent or received, at most `count` of them (man page

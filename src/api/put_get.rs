@@ -2,7 +2,7 @@
 
 use super::check;
 use crate::engine::context::Held;
-use crate::engine::context::request::{Get, Places, PlainPut, Put};
+use crate::engine::context::request::{Get, Places, PlainGet, PlainPut, Put};
 use crate::engine::progress::{operations, short};
 use crate::error::Result;
 
@@ -58,6 +58,34 @@ unsafe fn any_put(held: &mut Held<'_>, put: &Put) -> Result<()> {
 /// The addresses must be as the man page wants them.
 #[inline]
 pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match PlainGet::of(get) {
+            Some(plain) if short::get(held, &plain) => Ok(()),
+            _ => any_get(held, get),
+        }
+    }
+}
+
+/// Starts the get of a LAPI_Get.
+///
+/// # Errors
+/// As the man page of LAPI_Get says.
+///
+/// # Safety
+/// The addresses must be as the man page wants them.
+#[inline(always)]
+pub unsafe fn plain_get(held: &mut Held<'_>, get: PlainGet) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { if short::get(held, &get) { Ok(()) } else { any_get(held, &get.into()) } }
+}
+
+/// A get that may be long, or wrong, or have to wait.
+///
+/// # Safety
+/// As for [`get`].
+#[inline(never)]
+unsafe fn any_get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     check::target(held, get.tgt)?;
     check_places(held, &get.places)?;
     // SAFETY: the caller's promise.

@@ -74,6 +74,10 @@ impl Geometry {
     pub const fn bytes(&self) -> usize {
         FIRST_SLOT + self.slots * SLOT + self.data
     }
+
+    fn eighth_of_slots(&self) -> u64 {
+        (self.slots / 8) as u64
+    }
 }
 
 /// The words of a ring that both sides read. Zeroed memory is an empty ring.
@@ -334,8 +338,8 @@ pub struct Consumer {
     ring: Layout,
     /// Index of the next packet.
     tail: u64,
-    /// The value of `consumed`.
-    published: u64,
+    /// The packet before which it is written next, at the latest: an eighth of the slots.
+    due: u64,
     /// Bytes of bodies given back since then.
     unpublished: usize,
     /// What is given back is not published any more.
@@ -362,7 +366,7 @@ impl Consumer {
     pub unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
         // SAFETY: the caller's promise.
         let ring = unsafe { Layout::new(at, geometry) };
-        Self { ring, tail: 0, published: 0, unpublished: 0, mute: false }
+        Self { ring, tail: 0, due: geometry.eighth_of_slots(), unpublished: 0, mute: false }
     }
 
     /// Whether a packet is there.
@@ -440,11 +444,11 @@ impl Consumer {
             return Room::Unasked;
         }
         let wanted = self.ring.shared().wants_room.load(Ordering::Relaxed) != 0;
-        let many = self.tail - self.published >= (self.ring.geometry.slots / 8) as u64;
+        let many = self.tail >= self.due;
         if !wanted && !many && !reported && self.unpublished < self.ring.geometry.data / 8 {
             return Room::Unasked;
         }
-        self.published = self.tail;
+        self.due = self.tail + self.ring.geometry.eighth_of_slots();
         self.unpublished = 0;
         if wanted {
             // Before the count: a producer that sees the count and still lacks room asks again, and

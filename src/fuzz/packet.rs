@@ -32,7 +32,10 @@ fn packet(bytes: &[u8]) -> bool {
     assert_eq!(Head::decode(encoded), Some(head));
     // The dispatcher reads a head in one of two ways: those that the first one takes, the second
     // one takes as the same.
-    let frequent = matches!(head, Head::Am { .. } | Head::Put { .. } | Head::Done { .. });
+    let frequent = matches!(
+        head,
+        Head::Am { .. } | Head::Put { .. } | Head::Done { .. } | Head::Get { .. } | Head::Reply { .. }
+    );
     assert_eq!(Head::decode_frequent(bytes), frequent.then_some(head));
     true
 }

@@ -175,7 +175,7 @@ impl<T> Inbox<T> {
 
     /// Notes that all data of a message is where it belongs. Returns the count that the sender's
     /// fence asked about, when this was the last that it waited for.
-    #[inline]
+    #[inline(always)]
     pub fn deliver(&mut self, src: Task, id: u32) -> Option<u32> {
         let source = self.sources[src as usize].get_or_insert_default();
         if id != source.delivered {

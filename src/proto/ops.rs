@@ -255,6 +255,27 @@ impl Ops {
         Some(pending.op)
     }
 
+    /// Ends a get to which `len` bytes are the whole reply, if nothing but an origin counter is to
+    /// be told of it: where they go, and the counter.
+    #[inline]
+    pub fn take_plain_get(&mut self, peer: Task, cookie: u64, len: usize) -> Option<(usize, usize)> {
+        match *self.get_mut(peer, cookie)? {
+            Op::Get {
+                sink: Sink::Buffer(at),
+                len: all,
+                arrived: 0,
+                org_cntr,
+                handler: 0,
+                registered: None,
+                ..
+            } if all == len as u64 => {
+                self.remove(peer, cookie);
+                Some((at, org_cntr))
+            }
+            _ => None,
+        }
+    }
+
     /// Ends all operations that wait for `peer`.
     pub fn abandon(&mut self, peer: Task) -> Vec<Op> {
         if !self.wait_for(peer) {

@@ -72,6 +72,11 @@ fn threads_sleep_while_another_one_is_in_the_error_handler() {
     }
 }
 
+#[test]
+fn a_handler_that_makes_calls_runs_once_for_each_message() {
+    run("progress/calls_in_handlers", 2, "");
+}
+
 /// How many processors the library sees.
 fn processors() -> usize {
     let output = Command::new("getconf").arg("_NPROCESSORS_ONLN").output().expect("getconf runs");

@@ -6,7 +6,7 @@ use openlapi::abi::*;
 use openlapi::api::active_message;
 use openlapi_runtime::request;
 
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn amsend(
     hndl: lapi_handle_t,
     tgt: c_uint,

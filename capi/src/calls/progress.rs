@@ -3,19 +3,30 @@
 use crate::{boundary, handles};
 use libc::{c_int, c_uint};
 use openlapi::abi::*;
-use openlapi::api::progress;
+use openlapi::api::{Held, progress};
 use openlapi::error::{Error, Result};
 
+#[inline(always)]
 pub(crate) unsafe fn getcntr(hndl: lapi_handle_t, cntr: *mut lapi_cntr_t, val: *mut c_int) -> c_int {
-    boundary::call("LAPI_Getcntr", hndl, |held| {
-        let cntr = counter(cntr)?;
-        if val.is_null() {
-            return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "a null pointer for the value"));
-        }
-        // SAFETY: not null, and the program's.
-        unsafe { val.write(progress::getcntr(held, cntr)) };
-        Ok(())
-    })
+    let outcome = match boundary::enter(hndl) {
+        // SAFETY: null, or the program's.
+        Ok(mut held) => unsafe { read(&mut held, cntr, val) },
+        Err(error) => Err(error),
+    };
+    boundary::code("LAPI_Getcntr", hndl, outcome)
+}
+
+/// # Safety
+/// Both must be null, or the program's.
+#[inline(always)]
+unsafe fn read(held: &mut Held<'_>, cntr: *mut lapi_cntr_t, val: *mut c_int) -> Result<()> {
+    let cntr = counter(cntr)?;
+    if val.is_null() {
+        return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "a null pointer for the value"));
+    }
+    // SAFETY: not null, and the program's.
+    unsafe { val.write(progress::getcntr(held, cntr)) };
+    Ok(())
 }
 
 pub(crate) unsafe fn setcntr(hndl: lapi_handle_t, cntr: *mut lapi_cntr_t, val: c_int) -> c_int {
@@ -28,30 +39,44 @@ pub(crate) unsafe fn setcntr(hndl: lapi_handle_t, cntr: *mut lapi_cntr_t, val: c
     boundary::code("LAPI_Setcntr", hndl, outcome)
 }
 
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn waitcntr(
     hndl: lapi_handle_t,
     cntr: *mut lapi_cntr_t,
     val: c_int,
     cur_cntr_val: *mut c_int,
 ) -> c_int {
-    boundary::call("LAPI_Waitcntr", hndl, |held| {
-        let cntr = counter(cntr)?;
-        // SAFETY: not null, and the program's while it waits.
-        let left = unsafe { progress::waitcntr(held, cntr, val) }?;
-        if !cur_cntr_val.is_null() {
-            // SAFETY: not null, and the program's.
-            unsafe { cur_cntr_val.write(left) };
-        }
-        Ok(())
-    })
+    let outcome = match boundary::enter(hndl) {
+        // SAFETY: null, or the program's.
+        Ok(mut held) => unsafe { wait(&mut held, cntr, val, cur_cntr_val) },
+        Err(error) => Err(error),
+    };
+    boundary::code("LAPI_Waitcntr", hndl, outcome)
 }
 
+/// # Safety
+/// Both pointers must be null, or the program's while it waits.
+#[inline(always)]
+unsafe fn wait(
+    held: &mut Held<'_>,
+    cntr: *mut lapi_cntr_t,
+    val: c_int,
+    cur_cntr_val: *mut c_int,
+) -> Result<()> {
+    let cntr = counter(cntr)?;
+    // SAFETY: not null, and the program's while it waits.
+    let left = unsafe { progress::waitcntr(held, cntr, val) }?;
+    if !cur_cntr_val.is_null() {
+        // SAFETY: not null, and the program's.
+        unsafe { cur_cntr_val.write(left) };
+    }
+    Ok(())
+}
+
+#[inline(always)]
 pub(crate) unsafe fn probe(hndl: lapi_handle_t) -> c_int {
-    boundary::call("LAPI_Probe", hndl, |held| {
-        progress::probe(held);
-        Ok(())
-    })
+    let outcome = boundary::enter(hndl).map(|mut held| progress::probe(&mut held));
+    boundary::code("LAPI_Probe", hndl, outcome)
 }
 
 pub(crate) unsafe fn msgpoll(hndl: lapi_handle_t, cnt: c_uint, info: *mut lapi_msg_info_t) -> c_int {

@@ -5,7 +5,6 @@ use libc::{c_int, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
 use openlapi::api::put_get;
 use openlapi_runtime::request;
-use std::ptr;
 
 #[inline]
 pub(crate) unsafe fn put(
@@ -52,7 +51,8 @@ pub(crate) unsafe fn put_in<const FRAME: u8>(
     boundary::code("LAPI_Put", hndl, outcome)
 }
 
-#[inline]
+/// LAPI_Get in the caller's own frame.
+#[inline(always)]
 pub(crate) unsafe fn get(
     hndl: lapi_handle_t,
     tgt: c_uint,
@@ -62,19 +62,18 @@ pub(crate) unsafe fn get(
     tgt_cntr: *mut lapi_cntr_t,
     org_cntr: *mut lapi_cntr_t,
 ) -> c_int {
-    let get = request::get(&lapi_get_t {
-        Xfer_type: LAPI_GET_XFER,
-        flags: 0,
+    let get = request::PlainGet {
         tgt,
-        pad: 0,
-        tgt_addr: tgt_addr as lapi_long_t,
-        org_addr,
-        len,
+        remote: tgt_addr as lapi_long_t,
+        local: org_addr as usize,
+        len: len as usize,
         tgt_cntr: tgt_cntr as lapi_long_t,
-        org_cntr,
-        chndlr: None,
-        cinfo: ptr::null_mut(),
-    });
-    // SAFETY: what the man page asks of the program is what the core asks.
-    boundary::call("LAPI_Get", hndl, |held| unsafe { put_get::get(held, &get) })
+        org_cntr: org_cntr as usize,
+    };
+    let outcome = match boundary::enter(hndl) {
+        // SAFETY: what the man page asks of the program is what the core asks.
+        Ok(mut held) => unsafe { put_get::plain_get(&mut held, get) },
+        Err(error) => Err(error),
+    };
+    boundary::code("LAPI_Get", hndl, outcome)
 }

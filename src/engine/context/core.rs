@@ -5,6 +5,7 @@ use crate::abi::lapi_msg_state_t;
 use crate::base::clock::{now, ticks};
 use crate::dgsp::DdmSlot;
 use crate::engine::context::addresses::Addresses;
+use crate::engine::context::clear::Clear;
 use crate::engine::context::counter;
 use crate::engine::context::counter_status::Watched;
 use crate::engine::context::direct_copies::DirectCopies;
@@ -75,6 +76,8 @@ pub struct Core {
     life: Life,
     /// A failure of bulk transfer was reported.
     bulk_failure_reported: bool,
+    /// What the last call has found that nothing hinders, if it has left it so.
+    pub(super) clear: Clear,
     /// Which threads wait, and how.
     pub(in crate::engine) waiters: Waiters,
     /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
@@ -178,6 +181,7 @@ impl Core {
             unreported: 0,
             life: Life::Open,
             bulk_failure_reported: false,
+            clear: Clear::default(),
             waiters: Waiters::default(),
             ddm: DdmSlot::new(),
             membership: Membership::new(tasks, options.replaces),
@@ -425,7 +429,8 @@ impl Core {
         !self.transport.may_receive(Look::All) && (self.reporting.is_empty() || !self.has_report())
     }
 
-    fn has_report(&mut self) -> bool {
+    /// Whether a report has come through a door.
+    pub fn has_report(&mut self) -> bool {
         let transport = &mut self.transport;
         let mut peers = self.reporting.members().iter();
         peers.any(|&peer| transport.door(peer).is_some_and(|door| door.has_report()))

@@ -1,5 +1,6 @@
 //! The way to the core, for as long as the lock is held.
 
+use super::clear::Clear;
 use super::event_loop::ArmedBy;
 use super::lock::Hold;
 use super::{Context, Core, other_contexts};
@@ -12,8 +13,12 @@ use std::marker::PhantomData;
 /// Proof that the calling thread holds the lock, and the way to the core. A thread has one at a
 /// time, but for the calls of its handlers.
 pub struct Held<'a> {
-    context: &'a Context,
+    pub(super) context: &'a Context,
     hold: Hold,
+    /// What the short way that is under way has found out.
+    pub(super) clear: Clear,
+    /// What still holds of that at its end, for as long as nothing else uses the core.
+    pub(super) kept: Clear,
     /// The call sends: see [`Held::has_sent`].
     sends: bool,
     /// The lock belongs to the thread.
@@ -22,7 +27,14 @@ pub struct Held<'a> {
 
 impl<'a> Held<'a> {
     pub(super) fn by(context: &'a Context, hold: Hold) -> Self {
-        Self { context, hold, sends: false, here: PhantomData }
+        Self {
+            context,
+            hold,
+            clear: Clear::default(),
+            kept: Clear::default(),
+            sends: false,
+            here: PhantomData,
+        }
     }
 
     /// The end of a call that sends, which others may follow at once: when it leaves the lock,
@@ -47,6 +59,8 @@ impl<'a> Held<'a> {
     /// The core. The reference must be gone before a handler of the program is called.
     #[inline]
     pub(in crate::engine) fn core(&mut self) -> &mut Core {
+        // What is done with it may change anything.
+        self.kept = Clear::default();
         self.try_core()
             .expect("the core stays while a call is inside, see Context::enter and progress::closing")
     }
@@ -80,7 +94,8 @@ impl<'a> Held<'a> {
     /// Begins a round of the dispatcher, which ends by [`Self::end_round`]. `false`: a round is
     /// under way already, or this thread is in a handler of another context; nothing has changed.
     #[inline]
-    pub(in crate::engine) fn begin_round(&self) -> bool {
+    pub(in crate::engine) fn begin_round(&mut self) -> bool {
+        self.forget_clear();
         // The lock knows the calling thread, which holds it.
         self.hold != Hold::Within && self.context.activity.begin(self.context.lock_owner())
     }
@@ -114,12 +129,14 @@ impl<'a> Held<'a> {
     /// Notes that this thread will need the core again, so that it is not taken out meanwhile.
     #[inline]
     pub(in crate::engine) fn step_out(&mut self) {
+        self.forget_clear();
         self.core().waiters.step_out(this_thread());
     }
 
     /// The end of what [`Self::step_out`] began.
     #[inline]
     pub(in crate::engine) fn step_in(&mut self) {
+        self.forget_clear();
         self.core().waiters.step_in(this_thread());
     }
 
@@ -227,6 +244,7 @@ impl Drop for Held<'_> {
             return self.give_back();
         }
         self.prepare_to_leave(self.sends);
+        self.put_back_clear();
         // SAFETY: this value took the lock.
         unsafe { self.context.lock.leave() }
     }

@@ -132,6 +132,12 @@ impl Membership {
         if self.unusual == 0 { Standing::Up } else { self.table[peer as usize].standing }
     }
 
+    /// Whether messages go to all peers, and what any of them sends is taken.
+    #[inline]
+    pub fn are_all_up(&self) -> bool {
+        self.unusual == 0
+    }
+
     /// Whether the peer is lost or purged.
     #[inline]
     pub fn is_down(&self, peer: Task) -> bool {

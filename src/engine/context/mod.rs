@@ -8,6 +8,7 @@
 
 pub mod active_handler;
 pub mod addresses;
+pub mod clear;
 pub mod completion_queue;
 pub mod conditions;
 pub mod core;
@@ -205,7 +206,7 @@ impl Context {
     #[inline(always)]
     pub fn enter(&self) -> Result<Held<'_>> {
         let mut held = Held::by(self, self.enter_lock());
-        match held.try_core() {
+        match held.begin() {
             Some(core) if !core.is_closing() => held.unless_second(),
             _ => Err(ended()),
         }
@@ -216,13 +217,13 @@ impl Context {
     #[inline]
     pub fn try_enter(&self) -> Option<Held<'_>> {
         let mut held = Held::by(self, self.try_enter_lock()?);
-        held.try_core().is_some_and(|core| !core.is_closing()).then_some(held)
+        held.begin().is_some_and(|core| !core.is_closing()).then_some(held)
     }
 
     /// Takes the lock of a context that may be closing: for its own threads and its end.
     pub fn enter_closing(&self) -> Option<Held<'_>> {
         let mut held = Held::by(self, self.lock.enter());
-        held.try_core().is_some().then_some(held)
+        held.begin().is_some().then_some(held)
     }
 
     /// Enters for a thread that may not wait: `Err` has the thread that holds the lock (see
@@ -230,7 +231,7 @@ impl Context {
     pub fn enter_within(&self, at_most: Duration) -> std::result::Result<Option<Held<'_>>, usize> {
         let hold = self.lock.enter_within(at_most).ok_or_else(|| self.lock.owner().unwrap_or(0))?;
         let mut held = Held::by(self, hold);
-        Ok(held.try_core().is_some().then_some(held))
+        Ok(held.begin().is_some().then_some(held))
     }
 
     /// Whether this thread is in a call, and not in a handler that the call has called.

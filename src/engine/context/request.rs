@@ -287,6 +287,51 @@ pub struct Get {
     pub hint: Hint,
 }
 
+/// A get as LAPI_Get makes it: of contiguous data, without a completion handler and a hint.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainGet {
+    /// The target.
+    pub tgt: Task,
+    /// The address of the data at the target.
+    pub remote: u64,
+    /// Where it goes at this task.
+    pub local: usize,
+    /// The memory's length in bytes.
+    pub len: usize,
+    /// The target's counter, or 0.
+    pub tgt_cntr: u64,
+    /// The origin counter, or 0.
+    pub org_cntr: usize,
+}
+
+impl PlainGet {
+    /// A get as a plain one, if nothing of it is lost.
+    #[inline]
+    pub fn of(get: &Get) -> Option<Self> {
+        let &Get { tgt, places: Places::Contiguous { local, remote, len }, tgt_cntr, org_cntr, .. } = get
+        else {
+            return None;
+        };
+        let is_plain = get.handler.is_none() && get.hint == Hint::None;
+        is_plain.then_some(Self { tgt, remote, local, len, tgt_cntr, org_cntr })
+    }
+}
+
+impl From<PlainGet> for Get {
+    fn from(get: PlainGet) -> Self {
+        let PlainGet { tgt, remote, local, len, tgt_cntr, org_cntr } = get;
+        Self {
+            tgt,
+            places: Places::Contiguous { local, remote, len },
+            tgt_cntr,
+            org_cntr,
+            handler: None,
+            parameter: 0,
+            hint: Hint::None,
+        }
+    }
+}
+
 /// A read-modify-write.
 #[derive(Clone, Copy, Debug)]
 pub struct Rmw {

@@ -19,6 +19,12 @@ impl From<&'static str> for WaitTarget {
     }
 }
 
+impl<F: FnOnce() -> Self> From<F> for WaitTarget {
+    fn from(make: F) -> Self {
+        make()
+    }
+}
+
 /// A thread that waits, and has begun to sleep. One that is served while it still polls
 /// is in no list.
 #[derive(Clone, Copy, Debug)]
@@ -176,6 +182,12 @@ impl Waiters {
     pub fn count_poll(&mut self, every: u64) -> bool {
         self.polls = self.polls.wrapping_add(1);
         self.polls.is_multiple_of(every)
+    }
+
+    /// Whether the next one will be one of `every`.
+    #[inline]
+    pub fn next_poll_is_one_of(&self, every: u64) -> bool {
+        self.polls.wrapping_add(1).is_multiple_of(every)
     }
 
     /// Whether such a poll has found something.

@@ -6,7 +6,8 @@ use crate::engine::context::membership::Standing;
 use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::context::waiters::WaitTarget;
 use crate::engine::context::{Context, Held, counter};
-use crate::engine::progress::wait::{self, counter_changed, make_progress, poll_once, wait_until, wait_with};
+use crate::engine::progress::poll::{make_progress, poll_once};
+use crate::engine::progress::wait::{self, counter_changed, wait_outside, wait_with};
 use crate::error::{Error, Result};
 use crate::transport::Task;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,6 +17,7 @@ use std::time::Instant;
 ///
 /// # Safety
 /// `cntr` must be the address of a counter.
+#[inline(always)]
 pub unsafe fn read(held: &mut Held<'_>, cntr: usize) -> i32 {
     poll_once(held);
     // SAFETY: the caller's promise.
@@ -72,15 +74,16 @@ pub unsafe fn set_with_statuses(held: &mut Held<'_>, cntr: usize, list: Option<(
 ///
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.
+#[inline(always)]
 pub unsafe fn wait(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
     // SAFETY: the caller's promise.
     if let Some(left) = unsafe { counter::take(cntr, value) } {
         make_progress(held);
         return Ok(left);
     }
-    let awaited = WaitTarget { call: "LAPI_Waitcntr", counter: Some((cntr, value)) };
+    let awaited = || WaitTarget { call: "LAPI_Waitcntr", counter: Some((cntr, value)) };
     // SAFETY: the caller's promise.
-    wait_until(held, awaited, |_| unsafe { counter::take(cntr, value) })
+    wait_outside(held, awaited, || unsafe { counter::take(cntr, value) })
 }
 
 /// [`wait`] with a deadline; `None` when it has passed before.

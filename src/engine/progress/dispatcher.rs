@@ -22,28 +22,31 @@ use crate::wire::packet::{Head, PARTING_ASKED, PARTING_DONE, PARTING_PUT_OFF};
 use std::ptr;
 
 /// How many packets one round receives, so that sending has its turn.
-const BATCH: usize = 16;
+pub(super) const BATCH: usize = 16;
 
 /// A packet with at least this many bytes takes long to copy.
-const LONG_BODY: usize = 4096;
+pub(super) const LONG_BODY: usize = 4096;
 
 /// One round. Returns whether anything moved. Does nothing when a round is under way already.
 #[inline]
 pub fn turn(held: &mut Held<'_>) -> bool {
-    turn_until(held, &mut |_| None::<()>).0
+    turn_until(held, None, &mut |_| None::<()>).0
 }
 
 /// One round, which takes no more packets once `ready` returns something: a call that waits does
-/// not handle what comes after that for which it has waited.
+/// not handle what comes after that for which it has waited. `first`: a packet that was received
+/// already, where no round is under way.
 #[inline]
 pub fn turn_until<T>(
     held: &mut Held<'_>,
+    first: Option<Inbound>,
     ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> (bool, Option<T>) {
     if !held.begin_round() {
+        debug_assert!(first.is_none(), "a packet that is to be handled");
         return (false, None);
     }
-    let (mut moved, value) = receive(held, ready);
+    let (mut moved, value) = receive(held, first, ready);
     let core = held.core();
     if core.one_sided.are_possible() {
         if core.one_sided.under_way() != 0 {
@@ -66,14 +69,20 @@ pub fn turn_until<T>(
 }
 
 #[inline]
-fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>) -> (bool, Option<T>) {
+fn receive<T>(
+    held: &mut Held<'_>,
+    mut first: Option<Inbound>,
+    ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
+) -> (bool, Option<T>) {
     for taken in 0..BATCH {
         let core = held.core();
         if core.is_closing() {
             // A handler has ended the context: no other one runs.
             return (taken != 0, None);
         }
-        let Some(packet) = core.transport.recv() else { return (taken != 0, None) };
+        let Some(packet) = first.take().or_else(|| core.transport.recv()) else {
+            return (taken != 0, None);
+        };
         core.path_to(packet.src).packets_received += 1;
         if packet.body_len >= LONG_BODY {
             long_calls::begins();

@@ -10,6 +10,7 @@ use crate::abi::LAPI_ERR_UNKNOWN;
 use crate::base::clock::now;
 use crate::engine::context::event_loop::{ArmedBy, EventLoop};
 use crate::engine::context::{Context, Held};
+use crate::engine::progress::poll::poll_once;
 use crate::engine::progress::sleep::{self, DEFERRED_RETRY};
 use crate::engine::progress::{lost_peers, reports, wait};
 use crate::error::{Error, Result};
@@ -85,7 +86,7 @@ pub fn poll(held: &mut Held<'_>) -> bool {
     if waiters.event_loop() == EventLoop::Due {
         waiters.set_event_loop(EventLoop::Awake);
     }
-    wait::poll_once(held)
+    poll_once(held)
 }
 
 /// Ends a sleep of the loop. Returns whether it has slept.

@@ -2,7 +2,8 @@
 //! together with all tasks.
 
 use crate::engine::context::{Core, Held};
-use crate::engine::progress::wait::{make_progress, wait_until};
+use crate::engine::progress::poll::make_progress;
+use crate::engine::progress::wait::wait_until;
 use crate::engine::progress::{collective, message_poll};
 use crate::engine::transfer::{accessed, one_sided};
 use crate::error::Result;

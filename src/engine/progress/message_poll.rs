@@ -2,7 +2,7 @@
 
 use crate::abi::{LAPI_DISP_CNTR, LAPI_ERR_HNDL_INVALID, LAPI_POLLING_NET, lapi_msg_state_t};
 use crate::engine::context::Held;
-use crate::engine::progress::wait::poll_once;
+use crate::engine::progress::poll::poll_once;
 use crate::error::{Error, Result};
 
 /// Rounds of the dispatcher until something was completed, at most `count` of them. What was

@@ -5,10 +5,12 @@
 //! * [`lost_peers`]: ends what waits for a task that has left or does not respond. [`recovery`]:
 //!   tasks that the program purges and resumes. [`checkpoint`]: a task that parts from all others
 //!   and comes back. [`parting`]: what these have in common.
-//! * [`attention`]: wakes peers that compute. [`wait`]: how a thread waits; [`sleep`]: how it
-//!   sleeps. [`event_loop`]: the program's own loop, which sleeps outside of calls.
-//! * [`operations`]: starts what the program asks for; [`short`]: short messages. [`counters`]:
-//!   calls on counters. [`message_poll`]: LAPI_Msgpoll.
+//! * [`attention`]: wakes peers that compute. [`wait`]: how a thread waits, [`sleep`] how it sleeps,
+//!   and [`poll`] how one makes progress that does not wait. [`event_loop`]: the program's own
+//!   loop, which sleeps outside of calls.
+//! * [`operations`]: starts what the program asks for; [`short`]: short messages, and
+//!   [`short_take`] where they arrive. [`counters`]: calls on counters. [`message_poll`]:
+//!   LAPI_Msgpoll.
 //! * [`collective`]: barrier and exchange of all tasks. [`fence`]: LAPI_Fence and LAPI_Gfence.
 //! * [`interrupt_thread`]: the thread of interrupt mode. [`closing`]: LAPI_Term.
 
@@ -26,8 +28,10 @@ pub mod lost_peers;
 pub mod message_poll;
 pub mod operations;
 pub mod parting;
+pub mod poll;
 pub mod recovery;
 pub mod reports;
 pub mod short;
+mod short_take;
 pub mod sleep;
 pub mod wait;

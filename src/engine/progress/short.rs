@@ -11,13 +11,16 @@
 
 use crate::abi::LAPI_SEND_COMPLETE;
 use crate::base::bytes::Piece;
-use crate::engine::context::request::{Hint, PlainMessage, PlainPut};
+use crate::base::clock::ticks;
+use crate::engine::context::clear::Clear;
+use crate::engine::context::request::{Hint, PlainGet, PlainMessage, PlainPut, Preference};
 use crate::engine::context::{Core, Held, counter};
 use crate::engine::plan::{Operation, OperationKind, Way, plan};
-use crate::engine::progress::operations;
+use crate::engine::progress::{operations, poll};
 use crate::engine::transfer::origin::means;
 use crate::engine::transfer::send::account;
 use crate::proto::Link;
+use crate::proto::content::Sink;
 use crate::proto::ops::Op;
 use crate::proto::outbox::SendDone;
 use crate::transport::{Look, MIN_BODY, Outgoing, SendOutcome, Task};
@@ -78,18 +81,64 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &PlainMessage) -> boo
     unsafe { send::<false>(held, tgt, head, (header, data), message.org_cntr, message.cmpl_cntr) }
 }
 
+/// A get, through a door, of a peer that looks for packets. `false`: nothing was done.
+///
+/// # Safety
+/// The addresses must be as LAPI_Get wants them, at both tasks.
+#[inline(always)]
+pub unsafe fn get(held: &mut Held<'_>, get: &PlainGet) -> bool {
+    let PlainGet { tgt, remote, local, len, tgt_cntr, org_cntr } = *get;
+    let Some(core) = unhindered(held, tgt) else { return false };
+    if local == 0 || remote == 0 || len == 0 || len > core.outbox.max_body() || core.outbox.is_gone(tgt) {
+        return false;
+    }
+    let Some(door) = core.transport.door(tgt) else { return false };
+    let now = ticks();
+    if core.options.bulk.preference == Preference::Auto && !door.peer_polls(now) {
+        return false;
+    }
+    door.note_asked(now);
+    let Ok(filling) = door.begin() else { return false };
+    let op = Op::Get {
+        sink: Sink::Buffer(local),
+        len: len as u64,
+        arrived: 0,
+        org_cntr,
+        handler: 0,
+        info: 0,
+        registered: None,
+    };
+    let cookie = core.ops.insert(tgt, op, true);
+    let head = Head::Get { addr: remote, len: len as u64, cookie, tgt_cntr };
+    // SAFETY: the body is empty.
+    let Ok(filled) = (unsafe { head.write(filling).body(Piece::EMPTY, Piece::EMPTY.into()) }) else {
+        core.ops.remove(tgt, cookie);
+        return false;
+    };
+    filled.publish();
+    door.published();
+    let path = &mut core.stats.peers;
+    path.packets_sent += 1;
+    let (round_is_due, has_packet) = (path.packets_sent.is_multiple_of(PACKETS_PER_ROUND), door.has_packet());
+    held.has_sent();
+    match () {
+        () if round_is_due => operations::finish(held, tgt),
+        // A reply to one before, mostly.
+        () if has_packet => poll::take_one(held),
+        () => held.stays_clear(),
+    }
+    true
+}
+
 /// The core, if the call has nothing to do but to send its message to `tgt`, another task, to
 /// which messages go.
 #[inline(always)]
 fn unhindered<'a>(held: &'a mut Held<'_>, tgt: Task) -> Option<&'a mut Core> {
-    if !held.is_alone() {
+    if !held.begins_clear(Clear::TO_SEND) {
         return None;
     }
     let core = held.core();
-    let goes = tgt < core.options.tasks && tgt != core.options.me && !core.membership.is_down(tgt);
-    let waits = core.outbox.waiting() || core.has_work() || core.has_deferred();
-    let hindered = !goes || waits || core.one_sided.are_possible() || !core.watched.is_empty();
-    if hindered { None } else { Some(core) }
+    if tgt < core.options.tasks && tgt != core.options.me { Some(core) } else { None }
 }
 
 /// Whether the usual way sends this in packets and in no other way, whatever the state of the peer.
@@ -157,6 +206,8 @@ unsafe fn send<const REPORTED: bool>(
     held.has_sent();
     if round_is_due {
         operations::finish(held, tgt);
+    } else {
+        held.stays_clear();
     }
     true
 }

@@ -10,15 +10,17 @@
 
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::base::call_stack::{self, DEPTH};
-use crate::base::clock::{self, elapsed, moment};
+use crate::base::clock::{self, elapsed, moment, ticks};
 use crate::base::known_threads::{note_thread, this_thread};
 use crate::base::long_calls;
 use crate::base::pause::pause;
+use crate::engine::context::clear::Clear;
 use crate::engine::context::completion_queue::runs_handler;
-use crate::engine::context::event_loop::ArmedBy;
 use crate::engine::context::wait_policy::{IdlePolls, Next, WaitPolicy};
 use crate::engine::context::waiters::{WaitTarget, Waiter};
 use crate::engine::context::{Context, Held};
+use crate::engine::progress::poll::make_progress;
+use crate::engine::progress::short_take::{self, Looked};
 use crate::engine::progress::sleep::{Woken, sleep, take_over};
 use crate::engine::progress::{attention, dispatcher, lost_peers};
 use crate::error::{Error, Result};
@@ -30,9 +32,6 @@ use std::time::{Duration, Instant};
 /// take a task that has polled as one that polls.
 const LOOKS: u32 = 64;
 
-/// A thread that polls by itself and never sleeps checks once in this many polls whether a check of
-/// its peers is due.
-const POLLS_BETWEEN_LOOKS: u64 = 1 << 6;
 /// A thread that waits and is kept awake by arriving packets checks its peers once in
 /// this many polls.
 const BUSY_POLLS: u32 = 1 << 12;
@@ -67,13 +66,23 @@ pub(in crate::engine) fn counter_changed(context: &Context) {
 
 /// Waits until `ready` returns something, and makes progress meanwhile. `what` is named in
 /// errors and reports.
+#[inline]
 pub(in crate::engine) fn wait_until<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
     ready: impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Result<T> {
-    let policy = held.core().options.wait_policy;
-    wait_with(held, what, (policy, None), ready)
+    look_and_wait::<T, true>(held, what, None, ready)
+}
+
+/// [`wait_until`], for something that is not in the core.
+#[inline(always)]
+pub(in crate::engine) fn wait_outside<T>(
+    held: &mut Held<'_>,
+    what: impl Into<WaitTarget>,
+    mut ready: impl FnMut() -> Option<T>,
+) -> Result<T> {
+    look_and_wait::<T, false>(held, what, None, |_| ready())
 }
 
 /// [`wait_until`] with a deadline; `None` when it has passed. Makes progress at least once.
@@ -87,8 +96,7 @@ pub(in crate::engine) fn wait_before<T>(
         return Ok(Some(value));
     }
     make_progress(held);
-    let policy = held.core().options.wait_policy;
-    wait_with(held, what, (policy, Some(deadline)), |held| match ready(held) {
+    look_and_wait::<Option<T>, true>(held, what, Some(deadline), |held| match ready(held) {
         Some(value) => Some(Some(value)),
         None => (clock::now() >= deadline).then_some(None),
     })
@@ -108,25 +116,40 @@ pub fn wait_for(
     }
 }
 
-/// [`wait_until`] with another policy than the context's, and without a sleep past a deadline if
-/// there is one.
-pub(in crate::engine) fn wait_with<T>(
+/// `CHANGES`: `ready` may change the core. There is no sleep past `until`.
+#[inline(always)]
+fn look_and_wait<T, const CHANGES: bool>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
+    until: Option<Instant>,
+    mut ready: impl FnMut(&mut Held<'_>) -> Option<T>,
+) -> Result<T> {
+    if let Some(value) = ready(held) {
+        return Ok(value);
+    }
+    if let Some(value) = look::<T, CHANGES>(held, &mut ready) {
+        return Ok(value);
+    }
+    let policy = held.core().options.wait_policy;
+    wait_with(held, what.into(), (policy, until), ready)
+}
+
+/// [`wait_until`] with another policy than the context's, and without the stage of looks; without a
+/// sleep past a deadline if there is one.
+#[inline(never)]
+pub(in crate::engine) fn wait_with<T>(
+    held: &mut Held<'_>,
+    what: WaitTarget,
     (policy, until): (WaitPolicy, Option<Instant>),
     mut ready: impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Result<T> {
     if let Some(value) = ready(held) {
         return Ok(value);
     }
-    let what = what.into();
     if held.in_handler() {
         let call = what.call;
         let detail = format!("{call} would wait in a handler that the dispatcher runs, and never return");
         return Err(Error::new(LAPI_ERR_UNKNOWN, detail));
-    }
-    if let Some(value) = look(held, &policy, &mut ready) {
-        return Ok(value);
     }
     begin(held);
     let mut listed = None;
@@ -138,43 +161,47 @@ pub(in crate::engine) fn wait_with<T>(
     value
 }
 
-/// The first stage of a wait: nothing but looks, and a round of the dispatcher where they find
-/// something. `None`: the wait goes on.
-#[inline]
-fn look<T>(
+/// The first stage of a wait: nothing but looks, while nothing else is to be done and there is a
+/// processor for each task. `None`: the wait goes on.
+#[inline(always)]
+fn look<T, const CHANGES: bool>(
     held: &mut Held<'_>,
-    policy: &WaitPolicy,
     ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Option<T> {
-    if !may_look(held, policy) {
+    if !held.begins_clear(Clear::TO_TAKE) {
         return None;
     }
     let core = held.core();
+    if core.keeps_time() || core.options.wait_policy.spin < LOOKS {
+        return None;
+    }
     core.waiters.count_activity();
-    core.set_polling(false);
+    let now = ticks();
+    core.waiters.note_poll(now);
+    let mut polled = Some(now);
     for _ in 0..LOOKS {
-        let idle = held.core().has_received_nothing();
-        let value = if idle { None } else { dispatcher::turn_until(held, ready).1 };
-        if let Some(value) = value.or_else(|| ready(held)) {
+        let (value, idle) = match short_take::look(held, polled.take()) {
+            Looked::Nothing => (None, true),
+            Looked::Taken => (None, false),
+            Looked::Packet(packet) => (dispatcher::turn_until(held, Some(packet), ready).1, false),
+            Looked::Something => (dispatcher::turn_until(held, None, ready).1, false),
+        };
+        let value = value.or_else(|| ready(held));
+        if CHANGES {
+            held.forget_clear();
+        }
+        if let Some(value) = value {
+            held.stays_clear();
             return Some(value);
         }
-        // All else stays as it is while this thread keeps the lock and runs no round.
-        if held.is_lock_wanted() || !idle && !may_look(held, policy) {
+        if held.is_lock_wanted() || !held.is_clear(Clear::TO_TAKE) {
             return None;
         }
-        pause();
+        if idle {
+            pause();
+        }
     }
     None
-}
-
-/// Whether a thread that waits may do no more than look, and keep the lock meanwhile: it is the
-/// only one, nothing else is to be done, and there is a processor for each task.
-#[inline]
-fn may_look(held: &mut Held<'_>, policy: &WaitPolicy) -> bool {
-    let alone = held.is_alone() && !held.dispatching() && policy.spin >= LOOKS;
-    let core = held.core();
-    let others = core.waiters.waiting() != 0 || core.waiters.armed() != ArmedBy::Nobody || core.is_closing();
-    alone && !others && !core.awaits_more_than_packets() && !core.keeps_time()
 }
 
 /// This thread is about to sleep: from now on a report shows that it waits, and for what. Threads
@@ -202,59 +229,6 @@ fn look_for_stall(held: &mut Held<'_>, since: u32) {
     if core.waiters.stall_detector().look(moved, moment(), since, core.options.stall) {
         core.options.events.stalled();
     }
-}
-
-/// One round of the dispatcher for a thread of the program that looks for messages by itself, again
-/// and again. Where there are more tasks than processors it yields the processor when it has found
-/// nothing for a while.
-pub fn poll_once(held: &mut Held<'_>) -> bool {
-    if held.in_handler() {
-        return false;
-    }
-    take_over(held);
-    let core = held.core();
-    core.waiters.count_activity();
-    if core.waiters.waiting() == 0 {
-        // A thread that polls now will most likely poll again.
-        core.set_polling(false);
-    }
-    // Not by `activity`, which waits change as well: between two polls by an even number, perhaps.
-    if core.waiters.count_poll(POLLS_BETWEEN_LOOKS) {
-        lost_peers::look_when_due(held);
-    }
-    let moved = !held.core().is_idle() && dispatcher::turn(held);
-    let core = held.core();
-    if moved {
-        core.waiters.note_found(true);
-    } else if core.options.wait_policy.crowded() {
-        core.waiters.note_found(false);
-        if core.waiters.idle_polls() > core.options.wait_policy.spin {
-            long_calls::begins();
-            held.unlocked(clock::yield_now);
-        }
-    }
-    moved
-}
-
-/// One round of the dispatcher in a call that neither sends nor waits. In polling mode messages are
-/// served by calls only, so every call does its part; it costs no more than a check of the rings
-/// when nothing has arrived.
-#[inline]
-pub fn make_progress(held: &mut Held<'_>) {
-    if held.context().activity.thread() != 0 {
-        return;
-    }
-    let idle = held.core().is_idle();
-    if !idle {
-        dispatcher::turn(held);
-    }
-    if held.core().membership.look_is_wanted() {
-        // A death is to be reported.
-        lost_peers::look_after_peers(held);
-    } else if idle {
-        return;
-    }
-    held.wake_waiters();
 }
 
 /// Too many bytes wait for room at `tgt`: gives it time to make room. The call always returns,
@@ -318,7 +292,8 @@ fn poll_until<T>(
     loop {
         let core = held.core();
         core.waiters.count_activity();
-        let (moved, value) = if core.is_idle() { (false, None) } else { dispatcher::turn_until(held, ready) };
+        let (moved, value) =
+            if core.is_idle() { (false, None) } else { dispatcher::turn_until(held, None, ready) };
         if let Some(value) = value.or_else(|| ready(held)) {
             return Ok(value);
         }

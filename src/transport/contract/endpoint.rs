@@ -59,6 +59,17 @@ pub enum Look {
     All,
 }
 
+/// What [`Endpoint::look`] has found.
+pub enum Seen<'a> {
+    /// [`Endpoint::recv`] would find nothing, and have nothing else to do.
+    Nothing,
+    /// [`Endpoint::recv`] would return the packet that [`Door::arrived`] shows. It may be taken
+    /// through the door instead.
+    Packet(Task, &'a mut Door),
+    /// [`Endpoint::recv`] may find something, or have something else to do.
+    Something,
+}
+
 /// What this task wants of the transport. None of it has a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
@@ -138,6 +149,18 @@ pub trait Endpoint: Send {
     /// Whether [`Self::recv`] may find something, as far as is known at once. A network that knows
     /// that only by receiving says that it may.
     fn may_receive(&mut self, look: Look) -> bool;
+
+    /// [`Self::may_receive`], of everything, with the way to a packet that has come through a door.
+    #[inline]
+    fn look(&mut self) -> Seen<'_> {
+        if self.may_receive(Look::All) { Seen::Something } else { Seen::Nothing }
+    }
+
+    /// [`Self::look`] for a task that has polled until now, in ticks, as by [`Want::Polling`].
+    fn poll(&mut self, now: u64) -> Seen<'_> {
+        self.want(Want::Polling(false, now));
+        self.look()
+    }
 
     /// Gives a packet back.
     fn release(&mut self, packet: Inbound);

@@ -9,7 +9,7 @@ mod wakeup;
 pub use access::{
     Access, AccessId, COPIED_MAX, Copy, EndedWrite, Exposure, Reach, RemoteAccess, Started, Transfer,
 };
-pub use endpoint::{Endpoint, Inbound, Limits, Look, MIN_BODY, Report, Tally, Want};
+pub use endpoint::{Endpoint, Inbound, Limits, Look, MIN_BODY, Report, Seen, Tally, Want};
 pub(crate) use peers::HAS_PURGED;
 pub use peers::{ConnectionView, NO_EPOCH, PeerStanding, PeerState, Peers, View, Withdrawal};
 pub use wakeup::Wakeup;

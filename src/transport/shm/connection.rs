@@ -179,6 +179,8 @@ impl Site {
                 event: accepted.event,
                 stuck_at: None,
                 awaited: VecDeque::new(),
+                heard: 0,
+                asked: 0,
                 light: Light::new(false),
                 me: self.me,
             },

@@ -7,11 +7,11 @@
 //!
 //! [`Endpoint::door`]: crate::transport::Endpoint::door
 
-use super::segment::Segment;
+use super::segment::{RECENT, Segment};
 use super::wakeup::ring_bell;
 use crate::base::asymmetric_barrier::Light;
-use crate::base::ring::{Consumer, Filling, Full, Producer, Shortage};
-use crate::transport::{Outgoing, SendOutcome, Task};
+use crate::base::ring::{Consumer, Filling, Full, Packet, Producer, Room, Shortage};
+use crate::transport::{Inbound, Outgoing, SendOutcome, Task};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
@@ -31,6 +31,10 @@ pub struct Door {
     pub(super) light: Light,
     /// This task, as the peer knows it.
     pub(super) me: Task,
+    /// When the peer has last been found to look for packets, in ticks.
+    pub(super) heard: u64,
+    /// When it was last asked for something, in ticks.
+    pub(super) asked: u64,
 }
 
 impl Door {
@@ -87,10 +91,51 @@ impl Door {
         self.inward.fall_silent();
     }
 
+    /// Whether the peer looks for packets, or did so a moment before `now`, in ticks. Its own word
+    /// of that is read only when nothing is known: the peer writes it again and again.
+    #[inline]
+    pub fn peer_polls(&self, now: u64) -> bool {
+        now.wrapping_sub(self.heard) < RECENT || self.segment.polls()
+    }
+
+    /// The peer is asked for something `now`, in ticks.
+    #[inline]
+    pub fn note_asked(&mut self, now: u64) {
+        self.asked = now;
+    }
+
+    /// The peer's reply is found `now`, in ticks. If it was asked a moment before, it has looked
+    /// for packets since; the reply may be old otherwise.
+    #[inline]
+    pub fn note_reply(&mut self, now: u64) {
+        if now.wrapping_sub(self.asked) < RECENT {
+            self.heard = now;
+        }
+    }
+
     /// Whether a packet of the peer has arrived, which may not be taken for now.
     #[inline(always)]
     pub fn has_packet(&self) -> bool {
         self.inward.ready()
+    }
+
+    /// The first packet that has arrived of the peer, which is `src`. `None` where there is none,
+    /// and where the ring holds what no peer writes.
+    #[inline(always)]
+    pub fn arrived(&self, src: Task) -> Option<Inbound> {
+        Some(inbound(src, &self.inward.peek().ok()??))
+    }
+
+    /// Gives the packet back that [`Self::arrived`] or [`crate::transport::Endpoint::recv`] has
+    /// returned.
+    #[inline(always)]
+    pub fn give_back(&mut self, packet: &Inbound) {
+        let light = self.light;
+        if self.inward.release(packet.body_len, packet.token != 0, light) == Room::Wanted
+            && self.segment.doorbell().needs_wake(light)
+        {
+            ring_bell(&self.event);
+        }
     }
 
     /// [`crate::transport::Endpoint::try_send`] to a peer of which nothing is known to be stuck.
@@ -123,5 +168,18 @@ impl Door {
         if bell.needs_wake(self.light) {
             ring_bell(&self.event);
         }
+    }
+}
+
+/// A packet of `src`, as the engine takes it.
+#[inline(always)]
+pub(super) fn inbound(src: Task, packet: &Packet) -> Inbound {
+    Inbound {
+        src,
+        head: packet.head.as_ptr(),
+        head_len: packet.head_len,
+        body: packet.body.as_ptr(),
+        body_len: packet.body_len,
+        token: u64::from(packet.reported),
     }
 }

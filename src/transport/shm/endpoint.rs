@@ -1,10 +1,12 @@
 //! Packets through the rings.
 
-use super::door::Door;
+use super::door::{Door, inbound};
 use super::wakeup::ring_bell;
 use super::{Absent, ShmTransport, segment};
-use crate::base::ring::{Corrupt, Packet, Room};
-use crate::transport::{Endpoint, Inbound, Limits, Look, Outgoing, Report, SendOutcome, Tally, Task, Want};
+use crate::base::ring::Corrupt;
+use crate::transport::{
+    Endpoint, Inbound, Limits, Look, Outgoing, Report, Seen, SendOutcome, Tally, Task, Want,
+};
 use std::time::Instant;
 
 /// Packets taken before this task looks at what it does not poll, and from one peer before the
@@ -49,9 +51,12 @@ impl Endpoint for ShmTransport {
 
     #[inline]
     fn recv(&mut self) -> Option<Inbound> {
+        if self.polled.streak >= STREAK {
+            self.end_streak();
+            self.polled.advance();
+        }
         // The same peer as before, mostly.
-        if self.polled.streak < STREAK
-            && let Some(src) = self.polled.current()
+        if let Some(src) = self.polled.current()
             && let Some(peer) = self.peers.get(src)
             && let Ok(Some(packet)) = peer.door.inward.peek()
         {
@@ -69,6 +74,27 @@ impl Endpoint for ShmTransport {
         }
     }
 
+    #[inline]
+    fn look(&mut self) -> Seen<'_> {
+        // The same peer as before, mostly.
+        if self.polled.streak < STREAK
+            && let Some(src) = self.polled.current()
+            && self.peers.get(src).is_some_and(|peer| peer.door.inward.ready())
+        {
+            self.polled.streak += 1;
+            return self.peers.get_mut(src).map_or(Seen::Nothing, |peer| Seen::Packet(src, &mut peer.door));
+        }
+        // The end of a streak says nothing about the peer.
+        let more = self.polled.tasks().len() > 1 || self.polled.streak >= STREAK;
+        if self.has_nothing_else() && !(more && self.has_packet()) {
+            self.polled.streak = 0;
+            Seen::Nothing
+        } else {
+            Seen::Something
+        }
+    }
+
+    #[inline(always)]
     fn want(&mut self, what: Want) {
         match what {
             Want::Polling(polling, now) => self.segment.set_polling(polling, now),
@@ -96,12 +122,8 @@ impl Endpoint for ShmTransport {
 
     #[inline]
     fn release(&mut self, packet: Inbound) {
-        let light = self.light;
-        let Some(peer) = self.peers.get_mut(packet.src) else { return };
-        if peer.door.inward.release(packet.body_len, packet.token != 0, light) == Room::Wanted
-            && peer.door.segment.doorbell().needs_wake(light)
-        {
-            ring_bell(&peer.door.event);
+        if let Some(peer) = self.peers.get_mut(packet.src) {
+            peer.door.give_back(&packet);
         }
     }
 
@@ -138,15 +160,24 @@ impl ShmTransport {
     /// Whether a call of [`Endpoint::recv`] would find nothing, and have nothing else to do.
     #[inline]
     fn is_idle(&mut self) -> bool {
-        let ready = |&task: &Task| self.peers.get(task).is_some_and(|peer| peer.door.inward.ready());
-        let idle = !self.polled.tasks().iter().any(ready)
-            && self.left.is_empty()
-            && !self.arrivals.has_first_contacts()
-            && !self.polled.selective();
+        let idle = self.has_nothing_else() && !self.has_packet();
         if idle {
             self.polled.streak = 0;
         }
         idle
+    }
+
+    /// Whether a packet is in one of the rings that are polled.
+    #[inline]
+    fn has_packet(&self) -> bool {
+        let ready = |&task: &Task| self.peers.get(task).is_some_and(|peer| peer.door.inward.ready());
+        self.polled.tasks().iter().any(ready)
+    }
+
+    /// Whether [`Endpoint::recv`] would have nothing else to do than to look into those rings.
+    #[inline]
+    fn has_nothing_else(&self) -> bool {
+        self.left.is_empty() && !self.arrivals.has_first_contacts() && !self.polled.selective()
     }
 
     /// Whether the peer whose turn it is has sent something, or one that is not polled.
@@ -262,17 +293,5 @@ impl ShmTransport {
         if peer.door.stuck_at.replace(peer.door.out.shortage()).is_none() {
             self.stuck.push(task);
         }
-    }
-}
-
-#[inline]
-fn inbound(src: Task, packet: &Packet) -> Inbound {
-    Inbound {
-        src,
-        head: packet.head.as_ptr(),
-        head_len: packet.head_len,
-        body: packet.body.as_ptr(),
-        body_len: packet.body_len,
-        token: u64::from(packet.reported),
     }
 }

@@ -29,7 +29,7 @@ pub const MAX_TASKS: u32 = 1024;
 
 const POLLING: u64 = u64::MAX;
 /// A task that has polled within this many ticks will poll again soon: 10 to 50 microseconds.
-const RECENT: u64 = 50_000;
+pub(super) const RECENT: u64 = 50_000;
 
 const RUNNING: u32 = 1;
 const CLOSED: u32 = 2;

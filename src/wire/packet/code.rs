@@ -227,8 +227,8 @@ impl Head {
     }
 
     /// Reads a head if it is one of those that small messages have: [`Head::Am`], [`Head::Put`],
-    /// [`Head::Done`]. `None` for all others, and when the bytes are no head. Inlined, so that no
-    /// head is built where its fields are used.
+    /// [`Head::Done`], [`Head::Get`], [`Head::Reply`]. `None` for all others, and when the bytes
+    /// are no head. Inlined, so that no head is built where its fields are used.
     #[inline(always)]
     pub fn decode_frequent(bytes: &[u8]) -> Option<Self> {
         let mut words = Cursor { bytes };
@@ -253,6 +253,13 @@ impl Head {
                 atoms: flags & ATOMS != 0,
             }),
             kind::DONE => Some(Head::Done { cookie: words.next()? }),
+            kind::GET => Some(Head::Get {
+                addr: words.next()?,
+                len: words.next()?,
+                cookie: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+            }),
+            kind::REPLY => Some(Head::Reply { cookie: words.next()?, offset: words.next()? }),
             _ => None,
         }
     }
@@ -265,7 +272,7 @@ impl Head {
         let (kind, flags) = (first as u8, (first >> 8) as u8);
         let (small, id) = ((first >> 16) as u16, (first >> 32) as u32);
         Some(match kind {
-            kind::AM | kind::PUT | kind::DONE => Head::decode_frequent(bytes)?,
+            kind::AM | kind::PUT | kind::DONE | kind::GET | kind::REPLY => Head::decode_frequent(bytes)?,
             kind::AMV => Head::Amv {
                 id,
                 uhdr_len: small,
@@ -298,13 +305,6 @@ impl Head {
             },
             kind::WRITTEN => Head::Written { cookie: words.next()? },
             kind::DATA => Head::Data { id, offset: words.next()? },
-            kind::GET => Head::Get {
-                addr: words.next()?,
-                len: words.next()?,
-                cookie: words.next()?,
-                tgt_cntr: words.optional(flags & TGT_CNTR)?,
-            },
-            kind::REPLY => Head::Reply { cookie: words.next()?, offset: words.next()? },
             kind::RMW => Head::Rmw {
                 op: small,
                 var: words.next()?,
