@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::proto::Link;
 use crate::proto::before;
 use crate::proto::ops::Op;
-use crate::transport::{Outgoing, Task, Withdrawal};
+use crate::transport::{Outgoing, SendOutcome, Task, Withdrawal};
 use crate::wire::packet::Head;
 
 /// The transport has parted from the task, and everything that was under way with it was abandoned:
@@ -89,13 +89,27 @@ pub fn asked(held: &mut Held<'_>, peer: Task, count: u32, position: u32) {
         && core.outbox.count(peer) == count
         && !core.outbox.asks(peer)
         && !behind;
-    send_control(core, peer, &Head::PartingReply { granted });
-    if granted {
+    // A reply that waited for room would be forgotten with what waits for the next connection.
+    if granted && reply_now(core, peer) {
         // What is sent from now on belongs to the next connection, or is sent as if it did.
         core.outbox.renew(peer);
         core.membership.end_incarnation(peer);
         core.membership.hold(peer, true);
+    } else {
+        send_control(core, peer, &Head::PartingReply { granted: false });
     }
+}
+
+/// Grants what the peer has asked, or confirms that it has parted. Returns whether the packet was
+/// accepted: it never waits for room.
+fn reply_now(core: &mut Core, peer: Task) -> bool {
+    let head = Head::PartingReply { granted: true }.encode();
+    let nothing = Piece::EMPTY;
+    let packet =
+        Outgoing { head: head.as_bytes(), first: nothing, second: nothing.into(), copy_limit: usize::MAX };
+    // SAFETY: the packet has no body.
+    let sent = unsafe { core.out().1.send(peer, &packet) };
+    !matches!(sent, SendOutcome::NoRoom | SendOutcome::Gone)
 }
 
 /// The other task goes on for now: what has waited is sent.
@@ -115,12 +129,8 @@ pub fn done(held: &mut Held<'_>, peer: Task) {
     let epoch = reports::FIRST_POSITION + u64::from(core.collectives.turn());
     // Before what waits, which is for the next connection.
     core.membership.hold(peer, false);
-    let head = Head::PartingReply { granted: true }.encode();
-    let nothing = Piece::EMPTY;
-    let packet =
-        Outgoing { head: head.as_bytes(), first: nothing, second: nothing.into(), copy_limit: usize::MAX };
-    // SAFETY: the packet has no body. If it finds no room, the peer sees that this task has parted.
-    let _ = unsafe { core.out().1.send(peer, &packet) };
+    // If it finds no room, the peer sees that this task has parted.
+    reply_now(core, peer);
     core.transport.withdraw(peer, Withdrawal::Connection);
     core.partings.forget(peer);
     flow::release(core, peer);
