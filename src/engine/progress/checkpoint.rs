@@ -165,9 +165,6 @@ pub fn rejoin_all(held: &mut Held<'_>) -> Result<()> {
     if held.core().partings.stage() != Stage::Parted {
         return Err(Error::new(LAPI_ERR_CKPT, "this task has not parted from the others"));
     }
-    if let Some(opening) = &held.core().options.opening {
-        opening.take_back();
-    }
     while let Some(peer) = held.core().partings.next_parted() {
         if held.core().membership.standing(peer) != Standing::Purged {
             continue;
@@ -176,6 +173,10 @@ pub fn rejoin_all(held: &mut Held<'_>) -> Result<()> {
             held.core().partings.part(peer);
             return Err(error);
         }
+    }
+    // Until then another process may still take the place of this one.
+    if let Some(opening) = &held.core().options.opening {
+        opening.take_back();
     }
     held.core().partings.enter(Stage::None);
     Ok(())
