@@ -35,8 +35,8 @@ enum Answer {
 /// See the module's documentation.
 #[derive(Debug, Default)]
 pub struct Partings {
-    /// The other tasks that want to part.
-    wanted: Vec<Task>,
+    /// The other tasks that want to part, and whether a call has paused for that since they asked.
+    wanted: BTreeMap<Task, bool>,
     stage: Stage,
     /// The tasks that were asked in this stage.
     answers: BTreeMap<Task, Answer>,
@@ -45,11 +45,14 @@ pub struct Partings {
 }
 
 impl Partings {
-    /// Another task wants to part.
+    /// Another task asks to part.
     pub fn want(&mut self, peer: Task) {
-        if !self.is_wanted(peer) {
-            self.wanted.push(peer);
-        }
+        self.wanted.insert(peer, false);
+    }
+
+    /// The tasks that want to part.
+    pub fn wanted(&self) -> Vec<Task> {
+        self.wanted.keys().copied().collect()
     }
 
     /// Whether another task wants to part.
@@ -59,12 +62,22 @@ impl Partings {
 
     /// Whether this task wants to part.
     pub fn is_wanted(&self, peer: Task) -> bool {
-        self.wanted.contains(&peer)
+        self.wanted.contains_key(&peer)
+    }
+
+    /// Whether a call is to pause before it sends to the peer: once for each time that it asks.
+    pub fn pauses_for(&self, peer: Task) -> bool {
+        self.wanted.get(&peer) == Some(&false)
+    }
+
+    /// A call has paused for the peer, which has not parted.
+    pub fn has_paused(&mut self, peer: Task) {
+        self.wanted.entry(peer).and_modify(|paused| *paused = true);
     }
 
     /// The task has parted, or is given up.
     pub fn forget(&mut self, peer: Task) {
-        self.wanted.retain(|wanted| *wanted != peer);
+        self.wanted.remove(&peer);
         self.answers.remove(&peer);
     }
 
@@ -183,7 +196,21 @@ mod tests {
         [3, 5, 3].into_iter().for_each(|peer| partings.want(peer));
         partings.forget(3);
         assert!(!partings.is_wanted(3) && partings.is_wanted(5) && partings.is_any_wanted());
+        assert_eq!(partings.wanted(), [5]);
         partings.part(5);
         assert_eq!((partings.next_parted(), partings.next_parted()), (Some(5), None));
+    }
+
+    #[test]
+    fn a_call_pauses_once_for_each_time_that_a_task_asks() {
+        let mut partings = Partings::default();
+        partings.has_paused(3);
+        assert!(!partings.is_wanted(3) && !partings.pauses_for(3), "it has not asked");
+        partings.want(3);
+        assert!(partings.pauses_for(3));
+        partings.has_paused(3);
+        assert!(!partings.pauses_for(3) && partings.is_wanted(3));
+        partings.want(3);
+        assert!(partings.pauses_for(3), "it asks again");
     }
 }

@@ -64,11 +64,11 @@ pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
 }
 
 /// The target wants to part from this task, which it can only when nothing is under way to it: a
-/// call of the program waits for that, for [`MAKE_WAY`] at most. What it sends then waits for the
-/// target's return. Calls of handlers do not wait.
+/// call of the program waits for that, for [`MAKE_WAY`] at most, once for each time that the target
+/// asks. What it sends then waits for the target's return. Calls of handlers do not wait.
 #[inline]
 fn make_way(held: &mut Held<'_>, tgt: Task) {
-    if held.core().has_deferred() && held.core().partings.is_wanted(tgt) {
+    if held.core().has_deferred() && held.core().partings.pauses_for(tgt) {
         let_part(held, tgt);
     }
 }
@@ -87,6 +87,7 @@ fn let_part(held: &mut Held<'_>, tgt: Task) {
             held.unlocked(|| clock::sleep(NAP));
         }
     }
+    held.core().partings.has_paused(tgt);
 }
 
 /// For a call that prepares something before it sends to `tgt`.
