@@ -22,15 +22,21 @@ fn networks() -> Vec<(&'static str, [(&'static str, &'static str); 2])> {
     networks
 }
 
+/// The job over each network.
+fn over_each_network(make: impl Fn(&str) -> Job) -> Vec<Job> {
+    if on_network("checkpoints by UDP and libfabric", "the test chooses the transport itself") {
+        return Vec::new();
+    }
+    let over = |(name, variables): (&str, [(&str, &str); 2])| {
+        let job = variables.into_iter().fold(make(name), |job, (name, value)| job.env(name, value));
+        job.env("TEST_TRANSPORT", "fabric").deadline(180)
+    };
+    networks().into_iter().map(over).collect()
+}
+
 /// Runs the job over each network.
 fn by_each_network(make: impl Fn(&str) -> Job, procs: usize) {
-    if on_network("checkpoints by UDP and libfabric", "the test chooses the transport itself") {
-        return;
-    }
-    for (name, variables) in networks() {
-        let job = variables.into_iter().fold(make(name), |job, (name, value)| job.env(name, value));
-        passed(&job.env("TEST_TRANSPORT", "fabric").deadline(180).run(), procs);
-    }
+    over_each_network(make).into_iter().for_each(|job| passed(&job.run(), procs));
 }
 
 /// Where the tasks of one job save their data: files that begin with this name.
@@ -123,4 +129,20 @@ fn all_tasks_leave_at_once_and_others_come_back() {
     }
     passed(&poe_again(3, "all", "exit", "all").run(), 3);
     by_each_network(|network| poe_again(3, "all", "term", &format!("all-{network}")), 3);
+}
+
+/// A task is killed while it waits for the others to let it part: they forget that it wanted to.
+#[test]
+fn a_task_dies_while_it_leaves() {
+    let survived = |job: Job| {
+        let job = ["-on_death", "continue", "-infolevel", "0"].into_iter().fold(job, Job::poe_arg);
+        let outcome = job.deadline(60).run();
+        let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
+        assert_eq!(said, 2, "every survivor prints one PASS\n{outcome}");
+    };
+    let dies = || job("recovery/checkpoint", 3, "dies");
+    survived(dies());
+    for job in over_each_network(|_| dies()) {
+        survived(job);
+    }
 }

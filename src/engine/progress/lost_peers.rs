@@ -10,7 +10,7 @@ use crate::base::clock::{moment, since};
 use crate::engine::context::partings::Stage;
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::dispatcher::turn;
-use crate::engine::progress::parting::{abandon, let_rejoin};
+use crate::engine::progress::parting::{abandon, let_rejoin, put_off};
 use crate::engine::progress::reports;
 use crate::engine::transfer::flow;
 use crate::engine::transfer::send::send_control;
@@ -59,6 +59,11 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     if core.membership.joined_at().is_some() && core.partings.stage() == Stage::None {
         reconnect_parted(held);
     }
+    let core = held.core();
+    if core.is_closing() {
+        return;
+    }
+    forget_leavers(held);
     let core = held.core();
     if core.is_closing() {
         return;
@@ -137,6 +142,22 @@ fn reconnect_parted(held: &mut Held<'_>) {
         let (collectives, outbox, mut wire) = core.collective();
         collectives.send_again(peer, outbox, &mut wire);
         held.wake_waiters();
+    }
+}
+
+/// Peers that have gone while they wanted to part: nothing is held back for them any more, and
+/// what has waited ends with an error.
+fn forget_leavers(held: &mut Held<'_>) {
+    for peer in held.core().partings.wanted() {
+        let has_gone = |core: &Core| {
+            let state = core.transport.standing(peer).state;
+            core.partings.is_wanted(peer) && !matches!(state, PeerState::Up | PeerState::Connecting)
+        };
+        // Its last packet may say that it has parted.
+        if has_gone(held.core()) && drain(held, peer) && has_gone(held.core()) {
+            held.core().partings.forget(peer);
+            put_off(held, peer);
+        }
     }
 }
 

@@ -9,6 +9,8 @@
  *           the program is to be started again then with the same arguments, and goes on from STATE
  *   all     every task does that, after a fence; the name of its file is STATE with the task's number. None comes back before
  *           all have left
+ *   dies    task 1 is killed while it waits for task 2, which does not answer, to let it part: the others go on, and leave
+ *           and come back themselves
  *
  * Addresses are those of variables: the same in each process of this program.
  */
@@ -16,6 +18,7 @@
 
 #include <lapi_checkpoint.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 enum { LARGE = 100000, MOST = 16, WINDOW = 8, ROUNDS = 4, GREETINGS = 20, AGAIN = 75, LEAVER = 1, RELAYED = 2 };
@@ -30,11 +33,12 @@ static struct {
 
 static unsigned char from[LARGE], back[LARGE];
 static volatile int replies, greetings, relayed, refused;
-static int operations;
+static int operations, dies;
 static char file[1024];
 
 static void on_error(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
     (void)hndl, (void)type, (void)task;
+    if (dies && *code == LAPI_ERR_NO_CONNECTIVITY && *src == LEAVER) return;
     T_FAIL("the error handler got %d about task %d", *code, *src);
 }
 
@@ -254,6 +258,61 @@ static void all_leave(const char *end) {
     t_fence();
 }
 
+static void *die_later(void *unused) {
+    usleep(300000);
+    kill(getpid(), SIGKILL);
+    return unused;
+}
+
+/* A survivor leaves and comes back, and tells the other one. */
+static void come_back(int other) {
+    int here = 1;
+    lapi_cntr_t cmpl;
+    bzero(&cmpl, sizeof cmpl);
+    OK(lapi_checkpoint_before(t_hndl));
+    OK(lapi_checkpoint_after(t_hndl));
+    OK(LAPI_Put(t_hndl, (uint)other, sizeof here, (void *)&state.small[t_me], &here, NULL, NULL, &cmpl));
+    t_wait_exact(&cmpl, 1);
+}
+
+static void one_dies(void) {
+    enum { MUTE = 2 };
+    void **processes = t_processes();
+    pthread_t killer;
+    lapi_cntr_t cmpl;
+    int tgt;
+    CHECK_EQ(t_tasks, 3);
+    bzero(&cmpl, sizeof cmpl);
+    /* All are connected, and owe each other nothing. */
+    for (tgt = 0; tgt < t_tasks; tgt++)
+        if (tgt != t_me) {
+            OK(LAPI_Put(t_hndl, (uint)tgt, 0, NULL, NULL, NULL, NULL, &cmpl));
+            t_wait_exact(&cmpl, 1);
+        }
+    OK(LAPI_Fence(t_hndl));
+    t_set(INTERRUPT_SET, 0);
+    t_fence();
+    if (t_me == LEAVER) {
+        t_until_outside(processes[MUTE]);
+        CHECK_EQ(pthread_create(&killer, NULL, die_later, NULL), 0);
+        OK(lapi_checkpoint_before(t_hndl));
+        T_FAIL("a task has left that another one did not let part");
+    }
+    if (t_me == MUTE) {
+        t_leaves();
+        t_until_ended(processes[LEAVER]);
+        t_probe_until(&state.small[0], 1);
+        come_back(0);
+    } else {
+        /* Grants what task 1 asks. */
+        while (t_state_of(processes[LEAVER]) != 'Z' && t_state_of(processes[LEAVER]) != 'X') OK(LAPI_Probe(t_hndl));
+        come_back(MUTE);
+        t_probe_until(&state.small[MUTE], 1);
+    }
+    OK(LAPI_Term(t_hndl));
+    t_pass();
+}
+
 static void refuses(lapi_handle_t *hndl, void *unused) {
     (void)unused;
     RETURNS(lapi_checkpoint_before(*hndl), LAPI_ERR_CKPT);
@@ -318,9 +377,14 @@ int main(int argc, char **argv) {
         (t_me = atoi(getenv("MP_CHILD"))), (t_tasks = atoi(getenv("MP_PROCS")));
     bzero(&info, sizeof info);
     info.err_hndlr = on_error;
+    dies = strcmp(which, "dies") == 0;
     t_init_with(&info);
     CHECK(t_tasks <= MOST);
     if (state.round == 0) t_fence();
+    if (dies) {
+        one_dies();
+        return 0;
+    }
     if (strcmp(which, "errors") == 0) errors();
     else if (strcmp(which, "stays") == 0) one_leaves(0, NULL);
     else if (strcmp(which, "moves") == 0) one_leaves(1, end);
