@@ -109,8 +109,8 @@ impl<'a> Held<'a> {
     #[inline]
     pub(super) fn try_core(&mut self) -> Option<&mut Core> {
         // SAFETY: the lock is held by this thread. Other `Held`s of this thread may exist further
-        // up the stack, but they have no reference out while a handler runs, and only handlers
-        // lead back here.
+        // up the stack, but they have no reference out while code of the program runs, and only
+        // that leads back here: a handler, or a call of `wake`.
         unsafe { (*self.context.core.get()).as_deref_mut() }
     }
 

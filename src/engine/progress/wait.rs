@@ -53,12 +53,12 @@ const HANDLERS_MORE: usize = 4 << 20;
 /// A call that has polled for [`PAUSE`] polls only so often.
 const NAP: Duration = Duration::from_micros(100);
 
-/// A call that does not take the lock has changed a counter: wakes the threads that
-/// may wait for it.
+/// A call that does not take the lock has changed a counter: wakes the threads that may wait for
+/// it. Where this thread has a [`Held`], they wake when that one leaves the lock.
 #[inline]
 pub(in crate::engine) fn counter_changed(context: &Context) {
     if context.parking.occupied()
-        && let Ok(mut held) = context.enter()
+        && let Some(mut held) = context.enter_closing()
     {
         held.core().waiters.note_news();
     }

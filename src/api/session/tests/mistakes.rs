@@ -90,6 +90,19 @@ fn a_thread_enters_a_session_once_at_a_time() {
     });
 }
 
+/// The thread cannot take the lock again, and yet nobody sleeps on.
+#[test]
+fn a_thread_inside_a_session_wakes_the_others() {
+    let task = Task::open_with(Interrupts::Never, "woken from within", 0, 1);
+    while task.session.poll().expect("an open session") || task.session.arm().expect("the same").is_none() {}
+    let held = task.session.enter().expect("an open session");
+    task.session.wake();
+    drop(held);
+    let ready = crate::base::poll::await_readable(&[task.session.as_fd()], Some(Duration::ZERO));
+    assert_eq!(ready, [true], "the event loop sleeps on");
+    task.session.disarm().expect("an open session");
+}
+
 static IN_HANDLER: OnceLock<Session> = OnceLock::new();
 static CODES: Mutex<Vec<Option<i32>>> = Mutex::new(Vec::new());
 
