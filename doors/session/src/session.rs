@@ -2,6 +2,8 @@
 
 mod opening;
 mod sleep;
+#[cfg(test)]
+mod tests;
 
 pub use opening::Settings;
 pub(crate) use opening::open;
@@ -17,12 +19,14 @@ use openlapi::api::{
     Content, Held, MAX_UHDR, Piece, SendDone, active_message, progress, put_get, recovery, rmw,
 };
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A thread that waits looks this often whether the peer still runs.
 const LOOK: Duration = Duration::from_millis(100);
+/// How many rounds of progress take what the peer has sent before it closed, at most.
+const LAST_ROUNDS: u32 = 10_000;
 
 /// A session with one peer: a job of two tasks, of which this process is one. Any thread may make
 /// calls.
@@ -40,6 +44,8 @@ pub struct Session {
     started: AtomicI32,
     complete: Box<AtomicI32>,
     sleep: sleep::Descriptors,
+    /// Locked while a thread looks whether the session is over, and ends it.
+    ending: Mutex<()>,
 }
 
 /// What an atomic operation does to a number of 64 bits.
@@ -144,7 +150,7 @@ impl Session {
                 ..SendDone::nothing(self.peer())
             },
         };
-        self.watch.check()?;
+        self.check()?;
         // SAFETY: the values are read before this returns; number and counter live until the
         // operation is complete, or has ended with the session.
         self.enter_and(|held| unsafe { rmw::rmw(held, &request) })?;
@@ -227,13 +233,16 @@ impl Session {
             let waited = self.enter_and(|call| {
                 progress::wait_until(call, Some(next), || {
                     held = held || condition();
-                    held || self.watch.end().is_some()
+                    held || self.watch.has_failed() || self.watch.end().is_some()
                 })
             });
             if held {
                 return Ok(true);
             }
-            self.look()?;
+            if let Err(error) = self.look() {
+                // What has arrived before the end counts.
+                return if condition() { Ok(true) } else { Err(error) };
+            }
             waited?;
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Ok(false);
@@ -295,7 +304,7 @@ impl Session {
     }
 
     fn fence_until(&self, deadline: Option<Instant>) -> Result<bool> {
-        self.watch.check()?;
+        self.check()?;
         self.wait(deadline, || self.is_complete())
     }
 
@@ -314,43 +323,69 @@ impl Session {
     /// Starts an operation that raises the counter when it is complete.
     #[inline]
     fn start(&self, operation: impl FnOnce(&mut Held<'_>) -> openlapi::error::Result<()>) -> Result<()> {
-        self.watch.check()?;
+        self.check()?;
         self.started.fetch_add(1, Ordering::AcqRel);
-        let started = self.enter_and(operation);
+        let started = self.core.enter().and_then(|mut held| operation(&mut held));
         if started.is_err() {
             self.started.fetch_sub(1, Ordering::AcqRel);
         }
-        started
+        self.outcome(started)
     }
 
     fn enter_and<T>(&self, call: impl FnOnce(&mut Held<'_>) -> openlapi::error::Result<T>) -> Result<T> {
         let result = self.core.enter().and_then(|mut held| call(&mut held));
-        result.map_err(|error| self.watch.check().err().unwrap_or(Error::Core(error)))
+        self.outcome(result)
+    }
+
+    /// The result of a call of the core, in which something may have ended the session.
+    #[inline]
+    fn outcome<T>(&self, result: openlapi::error::Result<T>) -> Result<T> {
+        if result.is_err() || self.watch.has_failed() {
+            self.check()?;
+        }
+        Ok(result?)
+    }
+
+    /// Fails once the session is over, and ends it where the core has reported a failure.
+    #[inline]
+    fn check(&self) -> Result<()> {
+        if self.watch.has_failed() { self.look() } else { self.watch.check() }
     }
 
     /// Looks whether the session is over.
     fn look(&self) -> Result<()> {
         if self.watch.end().is_none() {
+            let _one = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
             let refused = self.inbox.refused().map(End::NoMemory);
-            if let Some(end) = refused.or_else(|| self.watch.look()) {
-                // What the peer has sent before it closed is there.
-                while end == End::Closed && self.core.poll().unwrap_or(false) {}
+            if self.watch.end().is_none()
+                && let Some(end) = refused.or_else(|| self.watch.look())
+            {
+                if end == End::Closed {
+                    // What the peer has sent before it closed is there.
+                    (0..LAST_ROUNDS).take_while(|_| self.core.poll().unwrap_or(false)).for_each(drop);
+                }
                 self.finish(end);
             }
         }
         self.watch.check()
     }
 
-    /// The session is over: nothing of it uses memory of the program any more.
+    /// The session is over: nothing of it uses memory of the program any more. One thread at a time
+    /// does this.
     fn finish(&self, end: End) {
-        let mut held = self.core.enter();
-        if let Ok(held) = &mut held {
-            // It is another task of the job.
-            let _ = recovery::purge(held, self.peer());
+        // Whoever sees the end may free memory, so the end is set last.
+        match self.core.enter() {
+            Ok(mut held) => {
+                // It is another task of the job.
+                let _ = recovery::purge(&mut held, self.peer());
+                self.watch.set(end);
+            }
+            Err(_) => {
+                // The core has ended by a failure, with operations under way, or is closed.
+                let _ = self.core.close();
+                self.watch.set(end);
+            }
         }
-        // Whoever sees the end may free memory: so it follows the purge, beneath the same lock.
-        self.watch.set(end);
-        drop(held);
         self.core.wake();
     }
 }

@@ -7,6 +7,7 @@ use openlapi::base::process::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Why a session is over.
@@ -37,6 +38,9 @@ pub struct Watch {
     line: Arc<Mutex<Line>>,
     /// The peer's process, where this one sees it.
     process: Option<OwnedFd>,
+    /// What the core has reported first, and whether the core itself has ended by a failure.
+    failure: OnceLock<String>,
+    is_fatal: AtomicBool,
     end: OnceLock<End>,
 }
 
@@ -45,7 +49,8 @@ impl Watch {
     pub fn new(line: Arc<Mutex<Line>>, peer: &Card, own: &Card) -> Self {
         let is_visible = peer.host == own.host && peer.numbering == own.numbering && own.numbering != 0;
         let process = if is_visible { open(peer.process) } else { None };
-        Self { line, process, end: OnceLock::new() }
+        let (failure, end) = (OnceLock::new(), OnceLock::new());
+        Self { line, process, failure, is_fatal: AtomicBool::new(false), end }
     }
 
     /// Lets an epoll descriptor be readable when there is something to look at.
@@ -70,20 +75,49 @@ impl Watch {
         self.end().map_or(Ok(()), |end| Err(end.into()))
     }
 
-    /// The session is over, unless it already is.
+    /// The session is to end by this failure. Operations may still be under way.
+    pub fn note_failure(&self, why: String) {
+        let _ = self.failure.set(why);
+    }
+
+    /// The core has ended by a failure.
+    pub fn note_fatal(&self) {
+        self.is_fatal.store(true, Ordering::Release);
+        self.note_failure("the session cannot go on: a failure of the network, or no memory".to_owned());
+    }
+
+    /// Whether the session is to end by a failure, or has.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.failure.get().is_some()
+    }
+
+    /// The session is over, unless it already is. No operation may be under way any more.
     pub fn set(&self, end: End) {
         let _ = self.end.set(end);
     }
 
-    /// What the peer has done, as its channel and its process show it. Does not say so to anyone.
+    /// How the session is to end: what the peer has done, as its channel and its process show it,
+    /// or what the core has reported.
     pub fn look(&self) -> Option<End> {
-        match self.line().news() {
-            News::Bye => return Some(End::Closed),
-            News::Gone(why) => return Some(End::Lost(why)),
-            News::None => {}
+        let failed = || self.failure.get().map(|why| End::Lost(why.clone()));
+        if self.is_fatal.load(Ordering::Acquire) {
+            return failed();
         }
-        let ended = self.process.as_ref().is_some_and(|process| is_readable(process.as_fd()));
-        ended.then(|| End::Lost("its process has ended".to_owned()))
+        // First: a peer that closes the session has said so before it left.
+        self.news().or_else(failed).or_else(|| {
+            let ended = self.process.as_ref().is_some_and(|process| is_readable(process.as_fd()));
+            // It may have said so since.
+            ended.then(|| self.news().unwrap_or_else(|| End::Lost("its process has ended".to_owned())))
+        })
+    }
+
+    fn news(&self) -> Option<End> {
+        match self.line().news() {
+            News::Bye => Some(End::Closed),
+            News::Gone(why) => Some(End::Lost(why)),
+            News::None => None,
+        }
     }
 
     /// Tells the peer that this side closes the session.

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::exchange::ByChannel;
 use crate::line::Line;
 use crate::messages::{HANDLER, Inbox, Landing, arrived};
-use crate::watch::{End, Watch};
+use crate::watch::Watch;
 use crate::wire::{Card, Kind, Routes, Side};
 use openlapi::abi::{L1_LIB, lapi_handle_t};
 use openlapi::api::session::{Interrupts, Session as Core, Settings as CoreSettings};
@@ -49,7 +49,8 @@ impl Default for Settings {
     }
 }
 
-/// What the core reports beside the results of calls.
+/// What the core reports beside the results of calls. The session ends by it in the call that looks
+/// next: operations are under way until then.
 struct Reports(Arc<Watch>);
 
 impl Events for Reports {
@@ -58,12 +59,11 @@ impl Events for Reports {
     }
 
     fn failed(&self, _: &Context, failure: &Failure<'_>) {
-        // A peer that has closed the session has said so before it left.
-        self.0.set(self.0.look().unwrap_or_else(|| End::Lost(failure.error.to_string())));
+        self.0.note_failure(failure.error.to_string());
     }
 
     fn fatal(&self) {
-        self.0.set(End::Lost("the session cannot go on: a failure of the network, or no memory".to_owned()));
+        self.0.note_fatal();
     }
 
     fn stalled(&self) {}
@@ -207,5 +207,6 @@ fn begin(
         started: AtomicI32::new(0),
         complete: Box::new(AtomicI32::new(0)),
         sleep,
+        ending: Mutex::new(()),
     })
 }

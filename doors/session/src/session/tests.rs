@@ -1,0 +1,91 @@
+//! Failures that the core reports in the middle of a session.
+
+use super::*;
+use crate::{Routes, accept, connect};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+fn pair(route: Routes) -> [Session; 2] {
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let [here, there] =
+        [one, other].map(|end| -> [OwnedFd; 2] { [end.try_clone().expect("a socket").into(), end.into()] });
+    let settings = Settings { routes: route, patience: Duration::from_secs(100), ..Settings::default() };
+    std::thread::scope(|scope| {
+        let ([read, write], settings) = (there, &settings);
+        let connecting = scope.spawn(move || connect(read, write, settings).expect("a session"));
+        let [read, write] = here;
+        [accept(read, write, settings).expect("a session"), connecting.join().expect("a thread")]
+    })
+}
+
+/// A message that no session sends: no handler has its number.
+fn send_nonsense(session: &Session) {
+    let peer = session.peer();
+    let message = Request {
+        tgt: peer,
+        handler: HANDLER + 1,
+        header: Piece { ptr: std::ptr::null(), len: 0 },
+        data: Content::Piece(Piece { ptr: std::ptr::null(), len: 0 }),
+        shape: None,
+        atom: 0,
+        tgt_cntr: 0,
+        cmpl_cntr: 0,
+        done: SendDone::nothing(peer),
+        hint: Hint::None,
+        copied: true,
+    };
+    let mut held = session.core.enter().expect("an open session");
+    // SAFETY: it has neither header nor data.
+    unsafe { active_message::amsend(&mut held, &message) }.expect("a message");
+}
+
+/// The program may free its memory once a call says that the session is over.
+#[test]
+fn a_failure_that_the_core_reports_ends_all_operations_before_a_call_says_so() {
+    // By shared memory a get needs no help of the peer, and is complete at once.
+    {
+        let route = Routes::UDP;
+        let [own, peer] = pair(route);
+        // From now on they are connected, and what is sent arrives though the peer is idle.
+        std::thread::scope(|scope| {
+            scope.spawn(|| peer.send(b"", b"").and_then(|()| peer.fence()).expect("a message"));
+            own.receive(None).expect("an open session");
+            own.send(b"", b"").expect("an open session");
+            while peer.take().is_none() {
+                let _ = own.progress().expect("an open session");
+                let _ = peer.progress().expect("an open session");
+            }
+        });
+        send_nonsense(&peer);
+        let theirs = vec![7_u8; 1 << 16];
+        let mut ours = vec![1_u8; 1 << 16];
+        let at = theirs.as_ptr().expose_provenance() as u64;
+        // SAFETY: both live until the end of the turn, and are read after the end of the session.
+        unsafe { own.get(ours.as_mut_ptr(), ours.len(), at) }.expect("an open session");
+        // The peer makes no progress meanwhile.
+        let error = own.fence().expect_err("the peer has sent nonsense");
+        assert!(matches!(&error, Error::Lost(why) if why.contains("handler 2")), "{route}: {error}");
+        for _ in 0..1000 {
+            let _ = (peer.core.poll(), own.core.poll());
+        }
+        // SAFETY: nothing else uses it any more.
+        let found = unsafe { (&raw const ours[0]).read_volatile() };
+        assert!(found == 1 && ours.iter().all(|byte| *byte == 1), "{route}: the get goes on");
+        assert!(matches!(own.send(b"", b""), Err(Error::Lost(_))));
+        assert!(matches!(own.close(), Err(Error::Lost(_))));
+    }
+}
+
+/// The core of such a session takes no call any more, so nothing can be purged.
+#[test]
+fn the_core_is_closed_when_it_cannot_go_on() {
+    let [own, _peer] = pair(Routes::SHARED_MEMORY);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| own.receive(None));
+        own.watch.note_fatal();
+        own.core.close().expect("an open core");
+        assert!(matches!(own.fence(), Err(Error::Lost(_))));
+        assert!(matches!(waiting.join().expect("a thread"), Err(Error::Lost(_))));
+    });
+    assert!(matches!(own.close(), Err(Error::Lost(why)) if why.contains("cannot go on")));
+}
