@@ -304,6 +304,17 @@ fn a_killed_peer_is_reported_and_touches_no_other_session() {
 }
 
 #[test]
+fn a_program_may_close_the_descriptors_of_its_sessions() {
+    let folder = Folder::new();
+    let path = folder.path("socket");
+    let mut listener = Listener::unix(&path, &settings(Routes::SHARED_MEMORY)).expect("a listener");
+    let peer = Peer::start(&["call", &format!("unix:{}", path.display()), "1", "closed"]);
+    let session = accepted(&mut listener);
+    assert!(matches!(session.receive(late()), Err(Error::Lost(_))));
+    peer.ends();
+}
+
+#[test]
 fn a_thread_that_waits_learns_of_the_death() {
     for route in routes() {
         let folder = Folder::new();

@@ -3,6 +3,7 @@
 
 use super::{BLIND, LOOK_AROUND, Service, Shared};
 use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::base::poll::is_event;
 use crate::base::sync::Mutex;
 use crate::base::thread::{self, ThreadConfig};
 use crate::error::{Error, Result};
@@ -89,6 +90,9 @@ impl All {
     }
 
     fn wake(&self) {
+        if !is_event(self.descriptors.wake.as_fd()) {
+            return;
+        }
         let _ = rustix::io::write(&self.descriptors.wake, &1_u64.to_ne_bytes());
     }
 
@@ -125,7 +129,7 @@ fn run(descriptors: &Arc<Descriptors>) {
                 Vec::new()
             }
         };
-        if ready.contains(&WAKE) {
+        if ready.contains(&WAKE) && is_event(descriptors.wake.as_fd()) {
             let _ = rustix::io::read(&descriptors.wake, &mut [0; 8]);
         }
         let all = ALL.lock();

@@ -91,9 +91,29 @@ fn run(side: &str, channel: &str, settings: &Settings, what: &str, count: usize)
             say("idle");
             sleep(sessions)?;
         }
+        (_, "closed") => end_without_descriptors(sessions),
         _ => panic!("{side} {what}"),
     }
     Ok(())
+}
+
+/// The program closes all descriptors (closefrom(3)), and opens a file of its own under their
+/// numbers: the end of the last session writes nothing there.
+fn end_without_descriptors(sessions: Vec<Session>) {
+    let path = std::env::temp_dir().join(format!("openlapi-session-closed-{}", std::process::id()));
+    // SAFETY: closes what is open beyond the standard ones; the sessions are about to end.
+    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+    let file = std::fs::File::create_new(&path).expect("a file");
+    std::fs::remove_file(&path).expect("the same file");
+    // Beyond the numbers of the sessions, which close theirs.
+    let kept = rustix::io::fcntl_dupfd_cloexec(&file, 500).expect("a descriptor");
+    for _ in 0..256 {
+        std::mem::forget(file.try_clone().expect("a descriptor"));
+    }
+    std::mem::forget(file);
+    drop(sessions);
+    let found = rustix::fs::fstat(&kept).expect("an open file");
+    assert_eq!(found.st_size, 0, "the library has written into a file of the program");
 }
 
 /// An event loop, until the other side has closed all sessions.
