@@ -55,18 +55,21 @@ pub struct Seen {
 pub struct Listener {
     socket: Socket,
     settings: Settings,
-    own: Card,
     unproved: VecDeque<Unproved>,
     seen: Seen,
     epoll: OwnedFd,
     /// Rings when a connection has had its time.
     timer: OwnedFd,
+    /// The process that has opened it.
+    process: u32,
 }
 
 /// A connection whose handshake is not over.
 struct Unproved {
     channel: Channel,
     handshake: Handshake,
+    /// What this side says of itself.
+    own: Card,
     /// Bytes that had no room in the channel yet.
     output: Vec<u8>,
     until: Instant,
@@ -112,8 +115,8 @@ impl Listener {
             Ok::<_, rustix::io::Errno>((epoll, timer))
         };
         let (epoll, timer) = descriptors().map_err(|error| Error::system("a listener")(error.into()))?;
-        let (own, unproved, seen) = (Card::own(settings.routes), VecDeque::new(), Seen::default());
-        Ok(Self { socket, settings: settings.clone(), own, unproved, seen, epoll, timer })
+        let (unproved, seen, process) = (VecDeque::new(), Seen::default(), std::process::id());
+        Ok(Self { socket, settings: settings.clone(), unproved, seen, epoll, timer, process })
     }
 
     /// Where a TCP listener listens.
@@ -139,8 +142,8 @@ impl Listener {
     /// itself.
     pub fn accept(&mut self, deadline: Option<Instant>) -> Result<Option<Session>> {
         loop {
-            if let Some((line, peer)) = self.serve()? {
-                return open(line, Side::Accepting, (&self.own, &peer), &self.settings).map(Some);
+            if let Some((line, own, peer)) = self.serve()? {
+                return open(line, Side::Accepting, (&own, &peer), &self.settings).map(Some);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -155,8 +158,9 @@ impl Listener {
         }
     }
 
-    /// Serves what is there, until a peer has proved itself.
-    fn serve(&mut self) -> Result<Option<(Line, Card)>> {
+    /// Serves what is there, until a peer has proved itself. Returns its line, and the cards of this
+    /// side and of the peer.
+    fn serve(&mut self) -> Result<Option<(Line, Card, Card)>> {
         let taken = self.take_connections();
         let (mut agreed, now) = (None, Instant::now());
         for mut one in std::mem::take(&mut self.unproved) {
@@ -167,7 +171,7 @@ impl Listener {
             match one.step() {
                 Ok(Some(Agreed { peer, frames })) => {
                     let _ = epoll::delete(&self.epoll, one.channel.descriptor());
-                    agreed = Some(Ok((Line::new(one.channel, frames), peer)));
+                    agreed = Some(Ok((Line::new(one.channel, frames), one.own, peer)));
                 }
                 Ok(None) if now < one.until => self.unproved.push_back(one),
                 Ok(None) => self.seen.silent += 1,
@@ -201,9 +205,11 @@ impl Listener {
             if add(&self.epoll, channel.descriptor()).is_err() {
                 continue;
             }
-            let handshake = Handshake::new(Side::Accepting, trust, &self.own);
+            // This process may have another number, or another namespace, than when it began to listen.
+            let own = Card::own(self.settings.routes);
+            let handshake = Handshake::new(Side::Accepting, trust, &own);
             let until = Instant::now() + PROOF;
-            self.unproved.push_back(Unproved { channel, handshake, output: Vec::new(), until });
+            self.unproved.push_back(Unproved { channel, handshake, own, output: Vec::new(), until });
             if self.unproved.len() > UNPROVED {
                 let silent = self.unproved.iter().position(|one| !one.handshake.has_begun());
                 let unproved = || self.unproved.iter().position(|one| !one.handshake.is_proved());
@@ -244,7 +250,9 @@ impl std::fmt::Debug for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Socket::Unix(_, path) = &self.socket {
+        if let Socket::Unix(_, path) = &self.socket
+            && self.process == std::process::id()
+        {
             // Somebody may have removed it.
             let _ = std::fs::remove_file(path);
         }

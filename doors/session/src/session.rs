@@ -33,7 +33,10 @@ const LAST_ROUNDS: u32 = 10_000;
 ///
 /// Dropping it ends it at once, and the peer counts it as lost; [`Self::close`] ends it in order.
 pub struct Session {
-    core: Core,
+    /// In a child of fork one more reference keeps it as it is.
+    core: Arc<Core>,
+    /// The process that has opened it.
+    process: u32,
     watch: Arc<Watch>,
     inbox: Arc<Inbox>,
     handle: lapi_handle_t,
@@ -409,6 +412,10 @@ impl std::fmt::Debug for Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // A child of fork: the session is its parent's.
+            return std::mem::forget(self.core.clone());
+        }
         self.finish(End::Lost("this side has dropped the session".to_owned()));
         // The core writes to no memory after that; it may be closed by a failure.
         let _ = self.core.close();

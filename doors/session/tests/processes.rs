@@ -304,6 +304,28 @@ fn a_killed_peer_is_reported_and_touches_no_other_session() {
 }
 
 #[test]
+fn a_child_of_fork_ends_neither_session_nor_listener() {
+    for route in routes() {
+        let folder = Folder::new();
+        let path = folder.path("socket");
+        let channel = format!("unix:{}", path.display());
+        let routes = route.0.to_string();
+        let server = Peer::start(&["serve", &channel, &routes, "fork"]);
+        let mut deadline = Deadline::after(Duration::from_secs(20));
+        while !path.exists() {
+            assert!(!deadline.has_passed(), "the server does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let first = Peer::start(&["call", &channel, &routes, "talk"]);
+        let second = Peer::start(&["call", &channel, &routes, "talk"]);
+        first.ends();
+        second.ends();
+        server.ends();
+        assert!(!path.exists(), "{route}: the parent's listener has not removed its file");
+    }
+}
+
+#[test]
 fn a_program_may_close_the_descriptors_of_its_sessions() {
     let folder = Folder::new();
     let path = folder.path("socket");

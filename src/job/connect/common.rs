@@ -26,6 +26,8 @@ struct All {
     /// By number.
     services: BTreeMap<u64, Arc<Shared>>,
     last: u64,
+    /// The process that they listen for.
+    process: u32,
 }
 
 struct Descriptors {
@@ -62,7 +64,8 @@ fn failed(reason: rustix::io::Errno) -> Error {
 
 fn take_out(number: u64) {
     let mut all = ALL.lock();
-    let Some(all) = all.as_mut() else { return };
+    // In a child of fork they are the parent's.
+    let Some(all) = all.as_mut().filter(|all| all.process == std::process::id()) else { return };
     if let Some(shared) = all.services.remove(&number) {
         // The program may have closed it.
         let _ = epoll::delete(&all.descriptors.poll, shared.poll.as_fd());
@@ -78,7 +81,8 @@ impl All {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&poll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
         let descriptors = Arc::new(Descriptors { poll, wake });
-        Ok(Self { descriptors, services: BTreeMap::new(), last: WAKE })
+        let process = std::process::id();
+        Ok(Self { descriptors, services: BTreeMap::new(), last: WAKE, process })
     }
 
     fn add(&mut self, shared: Arc<Shared>) -> rustix::io::Result<u64> {

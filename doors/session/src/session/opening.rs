@@ -197,7 +197,8 @@ fn begin(
     let sleep = Descriptors::open(core.as_fd(), watch)?;
     address::set(&mut core.enter()?, HANDLER as i32, arrived as *const () as usize)?;
     Ok(Session {
-        core,
+        core: Arc::new(core),
+        process: std::process::id(),
         watch: watch.clone(),
         inbox: Inbox::open(handle, settings.landing.clone()),
         handle,

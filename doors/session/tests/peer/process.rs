@@ -91,6 +91,23 @@ fn run(side: &str, channel: &str, settings: &Settings, what: &str, count: usize)
             say("idle");
             sleep(sessions)?;
         }
+        ("serve", "fork") => {
+            // SAFETY: the process has this thread, and one that listens; the child drops and exits.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                drop((sessions, listener));
+                // SAFETY: it ends here.
+                unsafe { libc::_exit(0) };
+            }
+            // SAFETY: the child of this process.
+            assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+            assert!(std::fs::exists(channel.trim_start_matches("unix:")).is_ok_and(|there| there));
+            sessions.push(open(side, channel, settings, &mut listener)?);
+            for session in sessions {
+                talk::serve(&session, None)?;
+                session.close()?;
+            }
+        }
         (_, "closed") => end_without_descriptors(sessions),
         _ => panic!("{side} {what}"),
     }
