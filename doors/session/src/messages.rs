@@ -23,7 +23,7 @@ pub struct Message {
 
 /// Gives the memory in which the data of a message lands, by its header and its length in bytes. It
 /// grows when it has no room for them; what it contains is replaced. Called while a call of the
-/// session runs: it must not call the session.
+/// session runs: it must call no session.
 pub type Landing = Arc<dyn Fn(&[u8], usize) -> Vec<u8> + Send + Sync>;
 
 /// The messages of one session.
