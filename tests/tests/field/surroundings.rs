@@ -359,7 +359,9 @@ fn perf_names_the_calls_of_lapi() {
             let has = |function: &str, file: &str| {
                 text.lines().any(|line| line.contains(function) && line.contains(file))
             };
-            assert!(has(" LAPI_", "/liblapi_r.so") && has(" main ", "/field-exchange"), "{listed:?}");
+            // A call that does nothing but go on to what carries it out has no frame of its own.
+            let calls = [" LAPI_", " openlapi_capi::calls::"].iter().any(|name| has(name, "/liblapi_r.so"));
+            assert!(calls && has(" main ", "/field-exchange"), "{listed:?}");
         }
     });
 }
