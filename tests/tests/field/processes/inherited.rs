@@ -215,7 +215,9 @@ fn a_signal_handler_that_calls_lapi_ends_its_task() {
         let outcome = running.wait();
         assert!(!outcome.timed_out && !outcome.stderr.contains("killing"), "{way} {spin:?}\n{outcome}");
         let said = ["fence ok\n", "refused\n", "failed\n"].map(|said| outcome.stdout.matches(said).count());
-        assert_eq!(said.iter().sum::<usize>(), 2, "{way} {spin:?}\n{outcome}");
+        // One whose fence is carried out may find that the other one, refused, has left.
+        let ended = outcome.stderr.matches("no error handler is registered: this task ends").count();
+        assert_eq!(said.iter().sum::<usize>() + ended, 2, "{way} {spin:?}\n{outcome}");
         // Outside of a call it is a call like any other.
         assert!(way != "outside" || said[0] == 2, "{outcome}");
     });
