@@ -158,8 +158,8 @@ impl Listener {
         }
     }
 
-    /// Serves what is there, until a peer has proved itself. Returns its line, and the cards of this
-    /// side and of the peer.
+    /// Serves what is there, until a peer has proved itself. Returns its line, and the cards of
+    /// this side and of the peer.
     fn serve(&mut self) -> Result<Option<(Line, Card, Card)>> {
         let taken = self.take_connections();
         let (mut agreed, now) = (None, Instant::now());
@@ -205,7 +205,8 @@ impl Listener {
             if add(&self.epoll, channel.descriptor()).is_err() {
                 continue;
             }
-            // This process may have another number, or another namespace, than when it began to listen.
+            // This process may have another number, or another namespace, than when it began to
+            // listen.
             let own = Card::own(self.settings.routes);
             let handshake = Handshake::new(Side::Accepting, trust, &own);
             let until = Instant::now() + PROOF;

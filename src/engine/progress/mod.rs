@@ -5,9 +5,9 @@
 //! * [`lost_peers`]: ends what waits for a task that has left or does not respond. [`recovery`]:
 //!   tasks that the program purges and resumes. [`checkpoint`]: a task that parts from all others
 //!   and comes back. [`parting`]: what these have in common.
-//! * [`attention`]: wakes peers that compute. [`wait`]: how a thread waits, [`sleep`] how it sleeps,
-//!   and [`poll`] how one makes progress that does not wait. [`event_loop`]: the program's own
-//!   loop, which sleeps outside of calls.
+//! * [`attention`]: wakes peers that compute. [`wait`]: how a thread waits, [`sleep`] how it
+//!   sleeps, and [`poll`] how one makes progress that does not wait. [`event_loop`]: the program's
+//!   own loop, which sleeps outside of calls.
 //! * [`operations`]: starts what the program asks for; [`short`]: short messages, and
 //!   [`short_take`] where they arrive. [`counters`]: calls on counters. [`message_poll`]:
 //!   LAPI_Msgpoll.

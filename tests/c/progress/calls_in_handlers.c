@@ -1,7 +1,7 @@
 /*
- * A header handler that makes calls, in a task that polls with LAPI_Msgpoll: each message is handled once, and none
- * inside the handler of another one, whatever that calls and however many rounds the poll has had before. Puts and gets
- * of the same peer come between the messages.
+ * A header handler that makes calls, in a task that polls with LAPI_Msgpoll: each message is
+ * handled once, and none inside the handler of another one, whatever that calls and however many
+ * rounds the poll has had before. Puts and gets of the same peer come between the messages.
  */
 #include "../common/ltest.h"
 
