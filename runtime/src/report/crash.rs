@@ -33,8 +33,6 @@ const FAULTS: [c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIG
 const STACK: usize = 64 << 10;
 /// A fault so near to the stack pointer is one of the stack.
 const NEAR: usize = 1 << 16;
-/// How far above the stack pointer the packet is at most that a thread handles.
-const DEEP: usize = 1 << 20;
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 /// The thread that is in the handler, or 0: one description is enough.
@@ -188,11 +186,7 @@ fn describe(signal: c_int, address: Option<usize>, fault: bool, registers: &mut 
     }
     thread::with_contexts(|context| {
         if context.activity.here() {
-            // A packet of an earlier round may have lain on a stack that is gone.
-            let packet = context.activity.packet().filter(|packet| {
-                (*packet as usize).checked_sub(registers.stack).is_some_and(|above| above < DEEP)
-            });
-            let _ = activity(&mut line, &context.activity, packet);
+            let _ = activity(&mut line, &context.activity, context.activity.packet());
         }
     });
     line.end();

@@ -93,7 +93,8 @@ impl Activity {
         self.thread.store(0, Ordering::Relaxed);
     }
 
-    /// The round handles this packet now, and until it says otherwise.
+    /// The round handles this packet now, until it says that it handles none: a packet is there
+    /// for no longer, and a fault that comes later, in a network's library, is not about it.
     #[inline]
     pub(crate) fn handles(&self, packet: *const Inbound) {
         self.packet.store(packet.cast_mut(), Ordering::Relaxed);

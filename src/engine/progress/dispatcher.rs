@@ -95,6 +95,7 @@ fn receive<T>(
         } else {
             held.context().activity.handles(&packet);
             handle(held, &packet);
+            held.context().activity.handles(ptr::null());
         }
         let core = held.core();
         core.transport.release(packet);
@@ -111,7 +112,6 @@ fn receive<T>(
 /// All work that no packet announces. Each step ends early when a handler has ended the context.
 #[cold]
 fn keep_going(held: &mut Held<'_>) -> bool {
-    held.context().activity.handles(ptr::null());
     let core = held.core();
     if core.outbox.has_lent() || core.copies.waiting() != 0 {
         reports::take(core);

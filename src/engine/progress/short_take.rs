@@ -17,6 +17,7 @@ use crate::engine::progress::dispatcher::LONG_BODY;
 use crate::engine::transfer::send::send_control;
 use crate::transport::{Door, Inbound, Seen};
 use crate::wire::packet::Head;
+use std::ptr;
 
 /// What a look has found.
 pub(super) enum Looked {
@@ -101,6 +102,7 @@ pub(super) fn look(held: &mut Held<'_>, polled: Option<u64>) -> Looked {
         }
         _ => false,
     };
+    context.activity.handles(ptr::null());
     context.activity.end();
     if !taken {
         return Looked::Packet(packet);
