@@ -10,9 +10,11 @@ use crate::udp::Extension;
 use openlapi::abi::*;
 use openlapi::api::Context;
 use openlapi::api::session::{self, Interrupts, LOOK_AROUND, MOST_COMPLETION_THREADS, Settings};
+use openlapi::base::descriptor::take_standard;
+use openlapi::base::limits;
 use openlapi::base::thread::ThreadConfig;
 use openlapi::config::{self, Config};
-use openlapi::error::{Log, Result};
+use openlapi::error::{Error, Log, Result};
 use openlapi::job::{Identity, Listing};
 use std::sync::Arc;
 
@@ -66,6 +68,10 @@ impl Request {
 /// # Errors
 /// As the man page says; the detail names variable, task or limit.
 pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
+    take_standard().map_err(|reason| {
+        let detail = format!("no descriptor from 0 to 2 may stay closed: {}", limits::explained(reason));
+        Error::new(LAPI_ERR_MEMORY_EXHAUSTED, detail)
+    })?;
     let identity = identify();
     let config = environment::config()?;
     let identity = identity?;

@@ -1,8 +1,9 @@
 //! Descriptors by number: a program may have closed those of the library (closefrom(3)), and opened
 //! something of its own under their numbers, which the library must not close.
 
-use rustix::fs::{FileType, Stat, fstat};
-use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, open};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 /// What a descriptor is, on its file system.
 pub type Identity = [u64; 2];
@@ -10,6 +11,24 @@ pub type Identity = [u64; 2];
 /// What the descriptor is now; `None` when it is not open.
 pub fn identity(fd: impl AsFd) -> Option<Identity> {
     fstat(fd).ok().map(|found| [found.st_dev, found.st_ino])
+}
+
+/// Takes those of the numbers 0 to 2 that are not open, for as long as the process lives: sockets
+/// and files of the library, and of libraries that it loads, would get them, and the program prints
+/// there. Reads and writes of the program fail as before (`EBADF`), and a program that it executes
+/// finds them closed.
+///
+/// # Errors
+/// One of them is not open, and the process may open no more; the system's reason.
+pub fn take_standard() -> Result<(), Errno> {
+    while (0..=2).any(|number| opened(number).is_none()) {
+        // A name that exists in every process, also without /dev.
+        let taken = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        if taken.as_raw_fd() <= 2 {
+            let _ = taken.into_raw_fd();
+        }
+    }
+    Ok(())
 }
 
 /// A descriptor of the library. It is closed when this is dropped, unless its number is

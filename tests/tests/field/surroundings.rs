@@ -80,6 +80,20 @@ fn takes_free_signals_alone(outcome: &Outcome) {
 }
 
 #[test]
+fn a_program_may_have_closed_its_standard_descriptors() {
+    let job = Job::new(program("standard", &[])).procs(2).deadline(30);
+    over_each_transport("closed standard descriptors", &job, |transport, job| {
+        let said = scratch(&format!("standard-{transport}")).join("said");
+        let outcome = job.arg(&said).run();
+        for task in 0..2 {
+            let said = fs::read_to_string(said.with_extension(task.to_string())).expect("a file of the task");
+            assert_eq!(said, "good\n", "{transport}: {outcome}");
+        }
+        assert!(outcome.ok().stdout.is_empty(), "{outcome}");
+    });
+}
+
+#[test]
 fn nothing_changes_in_a_program_that_opens_the_library() {
     let job = Job::new(opens()).arg(library("unchanged")).arg("unchanged").procs(2);
     over_each_transport("what LAPI leaves alone in a library", &job, |_, job| {
