@@ -15,7 +15,8 @@
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
 # make bench      measure, beside today's peers, which are fetched; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
 # make fuzz       feed everything that reads bytes from outside with anything, SECONDS=60 for each target
-# make doors      the libraries of other interfaces on LAPI's core (doors/): sessions between two processes without a launcher
+# make doors      the libraries of other interfaces on LAPI's core (doors/): DOORS="NAME..." some of them; install-doors, uninstall-doors: with
+#                 PREFIX= and DESTDIR=, files of other packages are named and not replaced; demo-doors: the demonstration of each
 # make crates     the crate lapi and those it needs, as packages for a registry, each built from what is in its package
 # make wheel      the Python package openlapi, into the build folder's wheel
 # make dist       the source tarball, into the build folder's dist; VENDOR=yes: with the crates of others, for builds without a network; dist-test: that
@@ -79,8 +80,10 @@ LOSS ?= 0
 VENDOR ?=
 SEED ?=
 SEEDS ?= 1000
+# Each is a folder, whose package is named openlapi-NAME; what it installs is in its packaging/manifest.
+DOORS ?= $(patsubst doors/%/Cargo.toml,%,$(wildcard doors/*/Cargo.toml))
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all cross test-cross loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz doors crates wheel dist dist-test sbom deny reproducible site site-test install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all cross test-cross loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz doors install-doors uninstall-doors demo-doors crates wheel dist dist-test sbom deny reproducible site site-test install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -214,7 +217,22 @@ fuzz:
 
 doors:
 	ci/deps.sh build
-	$(CARGO) build --release -p openlapi-session
+	@packaging/install/paths.sh "$(BUILD)"
+	$(CARGO) build --config "$(BUILD)/paths.toml" --release $(if $(TARGET),--target $(TARGET)) $(DOORS:%=-p openlapi-%)
+
+# They install what `make doors` has built.
+install-doors:
+	@echo "== install-doors: $(DESTDIR)$(PREFIX)"
+	@$(INSTALLER) install $(DOORS)
+
+uninstall-doors:
+	@echo "== uninstall-doors: $(DESTDIR)$(PREFIX)"
+	@$(INSTALLER) uninstall $(DOORS)
+
+demo-doors: doors
+	@$(MAKE) install-doors PREFIX="$(BUILD_FOR)/doors" DESTDIR=
+	@for door in $(DOORS); do ! [ -x doors/$$door/demo.sh ] || { echo "== demo: $$door" && \
+		RELEASE="$(RELEASE)" doors/$$door/demo.sh "$(BUILD_FOR)/doors" || exit 1; }; done
 
 crates:
 	ci/deps.sh build
@@ -266,9 +284,9 @@ uninstall:
 	@$(INSTALLER) uninstall
 
 # The packages, from what was built; they are the same for the same sources.
-deb: all
+deb: all doors
 	@echo "== deb: $(BUILD_FOR)/deb"
-	@VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" CATALOGS="$(CATALOGS)" DEB_ARCH="$(DEB_ARCH)" \
+	@VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" CATALOGS="$(CATALOGS)" DEB_ARCH="$(DEB_ARCH)" DOORS="$(DOORS)" \
 		CROSS_COMPILE="$(CROSS_COMPILE)" packaging/install/deb.sh "$(BUILD_FOR)/deb"
 
 # Needs root, and a Debian mirror for the fresh system.

@@ -5,7 +5,12 @@
 #   liblapi-r-dev    headers, archives, compile wrappers, pkg-config and CMake files, man pages of the calls, the samples
 #   openlapi         poe, lapi_info, lapi_perf, lapi_prof, lapi_top and their man pages
 #
-# The first column of packaging/install/manifest names the package of each file. The variables are
+# and those of each door of DOORS that has a packaging/control, where its packages are described as
+# below, with @ARCH@ and @VERSION@. Beside it may lie PACKAGE.shlibs, .symbols, .triggers and
+# .overrides, for DEBIAN/ and lintian; @VERSION@ is filled in.
+#
+# The first column of packaging/install/manifest names the package of each file, and that of a
+# door's manifest is the package. The variables are
 # those of install.sh. Times in the packages are that of the last commit (or SOURCE_DATE_EPOCH), so
 # that the same sources make the same packages.
 # DEBFULLNAME and DEBEMAIL name the maintainer.
@@ -37,14 +42,23 @@ rm -rf "$out"
 mkdir -p "$out/all" "$out/debian"
 out=$(cd "$out" && pwd)
 
-DESTDIR=$out/all packaging/install/install.sh install
-
+packages=(liblapi-r1 liblapi-r-dev openlapi) controls=()
 declare -A names=([lib]=liblapi-r1 [dev]=liblapi-r-dev [bin]=openlapi)
-packaging/install/install.sh list | while read -r package file; do
-    [ "$package" != no ] || continue
-    to=$out/${names[$package]}/usr/$file
-    mkdir -p "${to%/*}"
-    cp -a "$out/all/usr/$file" "$to"
+stage() { # stage [DOOR]: its files, each into the folder of its package
+    DESTDIR=$out/all packaging/install/install.sh install "$@"
+    packaging/install/install.sh list "$@" | while read -r package file; do
+        [ "$package" != no ] || continue
+        to=$out/${names[$package]-$package}/usr/$file
+        mkdir -p "${to%/*}"
+        cp -a "$out/all/usr/$file" "$to"
+    done
+}
+stage
+for door in ${DOORS-}; do
+    [ -f "doors/$door/packaging/control" ] || continue
+    stage "$door"
+    controls+=("doors/$door/packaging/control")
+    mapfile -t -O ${#packages[@]} packages < <(sed -n 's/^Package: //p' "doors/$door/packaging/control")
 done
 rm -rf "$out/all"
 
@@ -114,6 +128,18 @@ override liblapi-r1 initial-upload-closes-no-bugs "package-name-doesnt-match-son
 # Old link lines name the two empty libraries; mpcc_r needs all files below one prefix.
 override liblapi-r-dev initial-upload-closes-no-bugs "no-code-sections *" "pkg-config-unavailable-for-cross-compilation *"
 
+for control in "${controls[@]}"; do
+    for package in $(sed -n 's/^Package: //p' "$control"); do
+        mkdir -p "$out/$package/DEBIAN"
+        for kind in shlibs symbols triggers; do
+            [ ! -f "${control%/*}/$package.$kind" ] ||
+                sed "s/@VERSION@/$VERSION/g" "${control%/*}/$package.$kind" >"$out/$package/DEBIAN/$kind"
+        done
+        mapfile -t tags < <(cat "${control%/*}/$package.overrides" 2>/dev/null || :)
+        override "$package" initial-upload-closes-no-bugs "${tags[@]}"
+    done
+done
+
 # --- control files --------------------------------------------------------------------------------
 cat >"$out/debian/control" <<END
 Source: openlapi
@@ -161,6 +187,10 @@ Description: one-sided communication with LAPI's interface - launcher and tools
  input and output and leaves nothing behind, lapi_info, which shows what a
  program would find on this machine, and lapi_prof, which merges profiles.
 END
+for control in "${controls[@]}"; do
+    echo
+    sed -e "s/@ARCH@/$arch/g" -e "s/@VERSION@/$version/g" "$control"
+done >>"$out/debian/control"
 cat >"$out/debian/changelog" <<END
 openlapi ($version) unstable; urgency=medium
 
@@ -171,7 +201,7 @@ END
 
 cross=()
 [ -z "${CROSS_COMPILE-}" ] || cross=("-l/usr/$multiarch/lib")
-for package in liblapi-r1 liblapi-r-dev openlapi; do
+for package in "${packages[@]}"; do
     documents "$package"
     root=$out/$package
     mkdir -p "$root/DEBIAN"

@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
 # Installs the files that packaging/install/manifest lists, removes them, or lists them:
-#   install.sh install|uninstall|list
+#   install.sh install|uninstall|list [DOOR...]
+# With names of doors, those that doors/DOOR/packaging/manifest lists. Some replace libraries of
+# other packages: what is there and was not installed by the same door is named, and stays. A door's
+# files are recorded in share/openlapi/doors/DOOR.
 # PREFIX, DESTDIR, VERSION, RELEASE, RELEASE32, COMPAT and CATALOGS come from the environment, as
 # the Makefile sets them. LIBDIR is the folder of the libraries below PREFIX; lib unless given.
+# DOORS_FOLDER is doors unless given.
 set -eu
 cd "$(dirname "$0")/../.."
 to=${DESTDIR-}$PREFIX
 RELEASE32=${RELEASE32-}
 LIBDIR=${LIBDIR:-lib}
+manifest=packaging/install/manifest
 # The names of the compile wrapper, but those that the system has itself.
 drivers=$(sed -n 's/^driver | \([^|]*\) |.*/\1/p' packaging/compat/xl-options | grep -v '^-' | tr ' ' '\n' | grep -vx mpcc_r)
 
@@ -39,7 +44,7 @@ each() {
             ;;
         *) "$1" "$package" "$how" "$source" "$target" ;;
         esac
-    done <packaging/install/manifest
+    done <"$manifest"
 }
 
 is_there() { # is_there HOW SOURCE TARGET: whether it is to be installed
@@ -117,6 +122,52 @@ clear() {
     rmdir "$to" 2>/dev/null || :
 }
 
+# --- a door --------------------------------------------------------------------------------------
+choose() { # choose DOOR: whether it has something to install; its manifest and its record
+    local folder=${DOORS_FOLDER:-doors}/$1
+    manifest=$folder/packaging/manifest record=share/openlapi/doors/$1
+    [ -d "$folder" ] || { echo "make: there is no door $1" >&2; exit 2; }
+    [ -f "$manifest" ]
+}
+
+is_own() { # is_own FILE: whether the door has installed it
+    [ -f "$to/$record" ] && grep -qxF -- "$1" "$to/$record"
+}
+
+check() { # check PACKAGE HOW SOURCE TARGET: names what must not be replaced
+    is_there "$2" "$3" "$to/$4" || return 0
+    case $2 in
+    *link) ;;
+    *) [ -e "$3" ] || { echo "make: $3 was not built: make doors" >&2; exit 2; } ;;
+    esac
+    { [ ! -e "$to/$4" ] && [ ! -h "$to/$4" ]; } || is_own "$4" || echo "$to/$4"
+}
+
+install_door() { # install_door DOOR
+    local foreign file
+    choose "$1" || { echo "   $1: a Rust crate, with nothing to install"; return 0; }
+    foreign=$(each check)
+    if [ -n "$foreign" ]; then
+        { echo "make: these files belong to something else, so nothing of $1 is installed:" && echo "$foreign"; } >&2
+        exit 1
+    fi
+    mkdir -p "$to/${record%/*}"
+    each list | cut -d' ' -f2- >"$to/$record.new"
+    # Files of an earlier installation would be out of date.
+    [ ! -f "$to/$record" ] || grep -vxFf "$to/$record.new" "$to/$record" | while read -r file; do take - - - "$file"; done
+    mv "$to/$record.new" "$to/$record"
+    each put
+    echo "   $1: $(wc -l <"$to/$record") files"
+}
+
+uninstall_door() { # uninstall_door DOOR
+    choose "$1" || return 0
+    [ -f "$to/$record" ] || return 0
+    local file
+    while read -r file; do take - - - "$file"; done <"$to/$record"
+    take - - - "$record"
+}
+
 # What a user does next, as far as the environment does not have it yet.
 advise() {
     [ -z "${DESTDIR-}" ] && [ "${ADVICE-}" != no ] || return 0
@@ -135,7 +186,27 @@ case $PREFIX in
     ;;
 esac
 
-case ${1-} in
+what=${1-}
+[ $# -eq 0 ] || shift
+case $what in
+install | uninstall | list) ;;
+*)
+    echo "usage: $0 install|uninstall|list [DOOR...]" >&2
+    exit 2
+    ;;
+esac
+if [ $# -gt 0 ]; then
+    for door; do
+        case $what in
+        install) install_door "$door" ;;
+        uninstall) uninstall_door "$door" ;;
+        list) ! choose "$door" || each list ;;
+        esac
+    done
+    [ "$what" != uninstall ] || clear
+    exit 0
+fi
+case $what in
 install)
     each put
     advise
@@ -145,8 +216,4 @@ uninstall)
     clear
     ;;
 list) each list ;;
-*)
-    echo "usage: $0 install|uninstall|list" >&2
-    exit 2
-    ;;
 esac

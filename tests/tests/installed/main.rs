@@ -2,6 +2,7 @@
 //! `make uninstall` removes them.
 
 mod build;
+mod doors;
 mod headers;
 mod sites;
 mod symbols;
