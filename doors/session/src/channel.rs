@@ -2,6 +2,7 @@
 //! connection. Only start-up bytes and the end of the session travel on it.
 
 use crate::error::{Error, Result};
+use crate::silence;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,6 +23,8 @@ pub struct Channel {
     read: OwnedFd,
     /// `None`: a socket, which `read` is, too.
     write: Option<OwnedFd>,
+    /// A TCP connection, whose other end may be on a host that vanishes.
+    has_host: bool,
 }
 
 /// What a read has found.
@@ -39,7 +42,7 @@ impl Channel {
     /// A channel of two pipes, or of whatever else these are: ssh's standard input and output, for
     /// example.
     pub fn pipes(read: OwnedFd, write: OwnedFd) -> Self {
-        Self { read, write: Some(write) }
+        Self { read, write: Some(write), has_host: false }
     }
 
     /// A Unix socket, whose other side must be a process of this user.
@@ -55,7 +58,7 @@ impl Channel {
             return Err(Error::OtherUser(peer.uid()));
         }
         let socket = OwnedFd::from(stream);
-        Ok(Self { read: socket, write: None })
+        Ok(Self { read: socket, write: None, has_host: false })
     }
 
     /// A TCP connection. The system finds out that the other host is gone.
@@ -63,14 +66,20 @@ impl Channel {
     /// # Errors
     /// The system's.
     pub fn tcp(stream: TcpStream) -> Result<Self> {
-        let failed = |error: Errno| Error::System("a TCP connection", error.into());
         stream.set_nodelay(true).map_err(Error::system("a TCP connection"))?;
-        rustix::net::sockopt::set_socket_keepalive(&stream, true).map_err(failed)?;
-        rustix::net::sockopt::set_tcp_keepidle(&stream, Duration::from_secs(1)).map_err(failed)?;
-        rustix::net::sockopt::set_tcp_keepintvl(&stream, Duration::from_secs(1)).map_err(failed)?;
-        rustix::net::sockopt::set_tcp_keepcnt(&stream, 2).map_err(failed)?;
-        rustix::net::sockopt::set_tcp_user_timeout(&stream, 2000).map_err(failed)?;
-        Ok(Self { read: stream.into(), write: None })
+        silence::ask(&stream).map_err(|error| Error::System("a TCP connection", error.into()))?;
+        Ok(Self { read: stream.into(), write: None, has_host: true })
+    }
+
+    /// How long the other host is silent, where there may be another one.
+    pub fn silence(&self) -> Option<Duration> {
+        if self.has_host { silence::of(&self.read).ok() } else { None }
+    }
+
+    /// Whether a short frame can be written as a whole.
+    pub fn has_room(&self) -> bool {
+        let to = self.write.as_ref().unwrap_or(&self.read).as_fd();
+        ready(to, PollFlags::OUT, Some(Duration::ZERO)).unwrap_or(false)
     }
 
     /// What is readable when the other side has sent something, or is gone.
@@ -105,6 +114,20 @@ impl Channel {
     /// The system's.
     pub fn await_readable(&self, until: Instant) -> io::Result<bool> {
         ready(self.read.as_fd(), PollFlags::IN, Some(until.saturating_duration_since(Instant::now())))
+    }
+
+    /// Waits until there is something to read, or room to write where this is wanted.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn await_either(&self, writes: bool, until: Instant) -> io::Result<()> {
+        let limit = timespec(until.saturating_duration_since(Instant::now()));
+        let to = self.write.as_ref().unwrap_or(&self.read);
+        let mut polled = [PollFd::new(&self.read, PollFlags::IN), PollFd::new(to, PollFlags::OUT)];
+        match poll(&mut polled[..1 + usize::from(writes)], Some(&limit)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Writes as many of the bytes as there is room for now; returns how many.
@@ -151,8 +174,7 @@ impl Channel {
 /// Whether a descriptor is ready, or at its end.
 fn ready(descriptor: BorrowedFd<'_>, what: PollFlags, at_most: Option<Duration>) -> io::Result<bool> {
     let mut polled = [PollFd::from_borrowed_fd(descriptor, what)];
-    let limit = at_most
-        .map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) });
+    let limit = at_most.map(timespec);
     match poll(&mut polled, limit.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),
@@ -163,4 +185,8 @@ fn ready(descriptor: BorrowedFd<'_>, what: PollFlags, at_most: Option<Duration>)
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     Ok(!found.is_empty())
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }

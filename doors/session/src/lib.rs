@@ -18,6 +18,7 @@ mod line;
 mod listener;
 mod messages;
 mod session;
+mod silence;
 mod watch;
 mod wire;
 

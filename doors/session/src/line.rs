@@ -3,7 +3,8 @@
 use crate::channel::{Channel, Read};
 use crate::error::{Error, Result};
 use crate::handshake::{Agreed, Handshake, Trust};
-use crate::wire::{Card, Frames, Kind, LONGEST_REASON, Side};
+use crate::silence::{self, Meaning};
+use crate::wire::{Card, Frames, Kind, LONGEST, LONGEST_REASON, Side};
 use std::io;
 use std::time::Instant;
 
@@ -11,6 +12,8 @@ use std::time::Instant;
 pub struct Line {
     channel: Channel,
     frames: Frames,
+    /// When this side has asked last whether the other host still answers.
+    asked: Option<Instant>,
 }
 
 /// What the other side has done on a line since the last look.
@@ -27,7 +30,7 @@ pub enum News {
 impl Line {
     /// The line of a handshake that is over.
     pub fn new(channel: Channel, frames: Frames) -> Self {
-        Self { channel, frames }
+        Self { channel, frames, asked: None }
     }
 
     /// Makes the handshake on a channel, as the side that has nothing else to serve.
@@ -59,7 +62,9 @@ impl Line {
             };
             match read {
                 Ok(None) => {}
-                Ok(Some(Agreed { peer, frames })) => return Ok((Self { channel, frames }, peer)),
+                Ok(Some(Agreed { peer, frames })) => {
+                    return Ok((Self::new(channel, frames), peer));
+                }
                 Err(error) => {
                     // The other side learns of it.
                     let _ = channel.write(&handshake.output());
@@ -79,13 +84,59 @@ impl Line {
         self.frames.secret(purpose)
     }
 
-    /// Sends a frame.
+    /// Sends a frame of this kind, and waits for that of the other side, which may do the same.
+    /// Each reads while it writes, so that neither needs room in the channel for a whole frame.
     ///
     /// # Errors
-    /// [`Error::Lost`], [`Error::Late`].
-    pub fn send(&mut self, kind: Kind, body: &[u8], until: Instant) -> Result<()> {
+    /// [`Error::Limit`]: a frame has at most [`LONGEST`] bytes. [`Error::Refused`],
+    /// [`Error::Closed`], [`Error::Lost`], [`Error::Late`], [`Error::Forged`].
+    pub fn exchange(&mut self, kind: Kind, body: &[u8], until: Instant) -> Result<Vec<u8>> {
         let frame = self.frames.seal(kind, body);
-        send(&self.channel, &frame, until)
+        if frame.len() > LONGEST {
+            return Err(Error::Limit(format!(
+                "{} bytes for the other side at the start; at most {LONGEST}",
+                frame.len()
+            )));
+        }
+        let (mut unsent, mut answer, mut failed) = (&frame[..], None, None);
+        loop {
+            if answer.is_none() {
+                answer = self.frame(kind)?;
+            }
+            if let Some(answer) = answer.take_if(|_| unsent.is_empty()) {
+                return Ok(answer);
+            }
+            match self.channel.write(unsent) {
+                Ok(written) => unsent = &unsent[written..],
+                // It may have said why before it left.
+                Err(error) => (unsent, failed) = (&[], Some(error)),
+            }
+            let mut bytes = [0; 4096];
+            match self.channel.read(&mut bytes).map_err(broken)? {
+                Read::Bytes(count) => self.frames.push(&bytes[..count]),
+                Read::Ended => {
+                    let why = failed
+                        .map_or_else(|| "it has closed the channel".to_owned(), |error| error.to_string());
+                    return Err(Error::Lost(why));
+                }
+                Read::Nothing if Instant::now() >= until => {
+                    return Err(Error::Late("the other side does not open its session"));
+                }
+                Read::Nothing if unsent.is_empty() && answer.is_some() => {}
+                Read::Nothing => self.channel.await_either(!unsent.is_empty(), until).map_err(broken)?,
+            }
+        }
+    }
+
+    /// The next frame, if it is there, which is of this kind.
+    fn frame(&mut self, kind: Kind) -> Result<Option<Vec<u8>>> {
+        match self.frames.next()? {
+            Some((found, body)) if found == kind => Ok(Some(body)),
+            Some((Kind::Failed, body)) => Err(Error::Refused(String::from_utf8_lossy(&body).into_owned())),
+            Some((Kind::Bye, _)) => Err(Error::Closed),
+            Some(_) => Err(Error::Forged("a frame out of its turn")),
+            None => Ok(None),
+        }
     }
 
     /// Tells the other side why there is no session, if it still listens.
@@ -100,33 +151,24 @@ impl Line {
         let _ = self.channel.write(&self.frames.seal(Kind::Bye, &[]));
     }
 
-    /// Waits for a frame of this kind.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], [`Error::Closed`], [`Error::Lost`], [`Error::Late`], [`Error::Forged`].
-    pub fn expect(&mut self, kind: Kind, until: Instant) -> Result<Vec<u8>> {
-        loop {
-            match self.frames.next()? {
-                Some((found, body)) if found == kind => return Ok(body),
-                Some((Kind::Failed, body)) => {
-                    return Err(Error::Refused(String::from_utf8_lossy(&body).into_owned()));
-                }
-                Some((Kind::Bye, _)) => return Err(Error::Closed),
-                Some(_) => return Err(Error::Forged("a frame out of its turn")),
-                None => {}
+    /// What the silence of the other host means; asks whether it still answers.
+    fn listen(&mut self) -> News {
+        let Some(silence) = self.channel.silence() else { return News::None };
+        match silence::meaning(silence, self.asked.map(|at| at.elapsed())) {
+            Meaning::Gone => return News::Gone("its host does not answer".to_owned()),
+            Meaning::Ask if self.channel.has_room() => {
+                let _ = self.channel.write(&self.frames.seal(Kind::Ask, &[]));
+                self.asked = Some(Instant::now());
             }
-            let mut bytes = [0; 4096];
-            match self.channel.read(&mut bytes).map_err(broken)? {
-                Read::Bytes(count) => self.frames.push(&bytes[..count]),
-                Read::Ended => return Err(Error::Lost("it has closed the channel".to_owned())),
-                Read::Nothing if Instant::now() >= until => {
-                    return Err(Error::Late("the other side does not open its session"));
-                }
-                Read::Nothing => {
-                    self.channel.await_readable(until).map_err(broken)?;
-                }
-            }
+            Meaning::Alive | Meaning::Ask | Meaning::Asked => {}
         }
+        News::None
+    }
+
+    /// When to look next at the latest, where nothing wakes.
+    pub fn next_look(&self) -> Option<Instant> {
+        let silence = self.channel.silence()?;
+        Some(Instant::now() + silence::next(silence, self.asked.map(|at| at.elapsed())))
     }
 
     /// What the other side has done. Once a session is open it has nothing to say but its end.
@@ -135,13 +177,14 @@ impl Line {
         loop {
             match self.frames.next() {
                 Ok(Some((Kind::Bye, _))) => return News::Bye,
+                Ok(Some((Kind::Ask, _))) => continue,
                 Ok(Some(_)) => return News::Gone("the channel has a frame out of its turn".to_owned()),
                 Err(error) => return News::Gone(error.to_string()),
                 Ok(None) => {}
             }
             match self.channel.read(&mut bytes) {
                 Ok(Read::Bytes(count)) => self.frames.push(&bytes[..count]),
-                Ok(Read::Nothing) => return News::None,
+                Ok(Read::Nothing) => return self.listen(),
                 Ok(Read::Ended) => return News::Gone("its end of the channel has closed".to_owned()),
                 Err(error) => return News::Gone(error.to_string()),
             }

@@ -9,6 +9,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 /// Why a session is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +18,8 @@ pub enum End {
     Closed,
     /// The peer is gone.
     Lost(String),
-    /// There was no memory for a message of this many bytes.
-    NoMemory(usize),
+    /// A message of this many bytes is too long, or there was no memory for it.
+    Refused(usize),
 }
 
 impl From<&End> for Error {
@@ -26,9 +27,9 @@ impl From<&End> for Error {
         match end {
             End::Closed => Self::Closed,
             End::Lost(why) => Self::Lost(why.clone()),
-            End::NoMemory(length) => {
-                Self::Limit(format!("there is no memory for a message of {length} bytes of the peer"))
-            }
+            End::Refused(length) => Self::Limit(format!(
+                "a message of {length} bytes of the peer is longer than the settings allow, or has no memory"
+            )),
         }
     }
 }
@@ -110,6 +111,11 @@ impl Watch {
             // It may have said so since.
             ended.then(|| self.news().unwrap_or_else(|| End::Lost("its process has ended".to_owned())))
         })
+    }
+
+    /// When to look next at the latest, where nothing wakes.
+    pub fn next_look(&self) -> Option<Instant> {
+        self.line().next_look()
     }
 
     fn news(&self) -> Option<End> {

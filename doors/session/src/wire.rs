@@ -68,11 +68,13 @@ pub enum Kind {
     Failed = 5,
     /// The sender closes the session.
     Bye = 6,
+    /// Nothing: the sender wants to see it acknowledged.
+    Ask = 7,
 }
 
 impl Kind {
     fn of(byte: u8) -> Option<Self> {
-        [Self::Card, Self::Networks, Self::Values, Self::Ready, Self::Failed, Self::Bye]
+        [Self::Card, Self::Networks, Self::Values, Self::Ready, Self::Failed, Self::Bye, Self::Ask]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }

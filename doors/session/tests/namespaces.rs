@@ -3,6 +3,7 @@
 use openlapi_tests::{Hosts, Job, Layout, Marked, has_fabric, skipped};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
 
 const PORT: u16 = 4711;
 
@@ -66,9 +67,11 @@ fn a_host_that_vanishes_is_lost() {
     let mut caller = Marked::start(hosts.inside(1, peer(&["call", &channel, "4", "idle"])));
     assert!(caller.running().lines(2)[1].starts_with("idle"));
     hosts.set_link(1, 0, false);
+    let vanished = Instant::now();
     // Each finds the other one gone.
     for mut side in [server, caller] {
         let over = side.over();
+        println!("found after {:?}", vanished.elapsed());
         assert!(over.stdout.contains("error: the peer is lost"), "{}", over.stdout);
     }
 }
