@@ -7,11 +7,16 @@ use crate::handshake::Trust;
 use crate::line::Line;
 use crate::session::{Session, Settings, open};
 use crate::wire::{Card, Side};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_to, socket_with,
+};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Opens a session as the connecting side, by two pipes whose other ends the peer has: those of a
 /// child process, for example, which may be ssh. Whoever has given them vouches for the peer. They
@@ -21,7 +26,13 @@ use std::time::Instant;
 /// [`Error::Stranger`], [`Error::Version`], [`Error::Refused`], [`Error::NoRoute`],
 /// [`Error::Lost`], [`Error::Late`], [`Error::Limit`], [`Error::Core`].
 pub fn connect(read: OwnedFd, write: OwnedFd, settings: &Settings) -> Result<Session> {
-    over(Channel::pipes(read, write), Side::Connecting, Trust::Channel, settings)
+    over(
+        Channel::pipes(read, write),
+        Side::Connecting,
+        Trust::Channel,
+        settings,
+        Instant::now() + settings.patience,
+    )
 }
 
 /// Opens a session as the accepting side, by two pipes whose other ends the peer has: standard
@@ -31,16 +42,24 @@ pub fn connect(read: OwnedFd, write: OwnedFd, settings: &Settings) -> Result<Ses
 /// # Errors
 /// The errors of [`connect`].
 pub fn accept(read: OwnedFd, write: OwnedFd, settings: &Settings) -> Result<Session> {
-    over(Channel::pipes(read, write), Side::Accepting, Trust::Channel, settings)
+    over(
+        Channel::pipes(read, write),
+        Side::Accepting,
+        Trust::Channel,
+        settings,
+        Instant::now() + settings.patience,
+    )
 }
 
 /// Opens a session with the process of this user that listens at a Unix socket.
 ///
 /// # Errors
-/// Those of [`connect`], [`Error::OtherUser`], [`Error::System`].
+/// Those of [`connect`], [`Error::OtherUser`], [`Error::System`]. [`Error::Late`] also where the
+/// listener accepts nobody, and as many wait as its queue has room for.
 pub fn connect_unix(path: impl AsRef<Path>, settings: &Settings) -> Result<Session> {
-    let stream = UnixStream::connect(path).map_err(Error::system("a Unix socket"))?;
-    over(Channel::unix(stream)?, Side::Connecting, Trust::Channel, settings)
+    let until = Instant::now() + settings.patience;
+    let stream = knock(path.as_ref(), until)?;
+    over(Channel::unix(stream)?, Side::Connecting, Trust::Channel, settings, until)
 }
 
 /// Opens a session with a process that listens at a TCP port and knows the key ([`key_file`]).
@@ -48,8 +67,9 @@ pub fn connect_unix(path: impl AsRef<Path>, settings: &Settings) -> Result<Sessi
 /// # Errors
 /// Those of [`connect`], [`Error::WrongKey`], [`Error::System`].
 pub fn connect_tcp(to: SocketAddr, key: [u8; 16], settings: &Settings) -> Result<Session> {
+    let until = Instant::now() + settings.patience;
     let stream = TcpStream::connect_timeout(&to, settings.patience).map_err(Error::system("a TCP port"))?;
-    over(Channel::tcp(stream)?, Side::Connecting, Trust::Key(key), settings)
+    over(Channel::tcp(stream)?, Side::Connecting, Trust::Key(key), settings, until)
 }
 
 /// The key in a file: 32 hexadecimal digits, which this user alone can read (mode 0600).
@@ -63,8 +83,30 @@ pub fn key_file(path: impl AsRef<Path>) -> Result<[u8; 16]> {
     found.ok_or_else(|| Error::Key(format!("there is no key file {}", path.display())))
 }
 
-fn over(channel: Channel, side: Side, trust: Trust, settings: &Settings) -> Result<Session> {
+/// A connection to a Unix socket. The system lets one wait that comes to a listener with a full
+/// queue, as long as a write to the socket may take.
+fn knock(path: &Path, until: Instant) -> Result<UnixStream> {
+    let failed = |error: Errno| Error::system("a Unix socket")(error.into());
+    let at = SocketAddrUnix::new(path).map_err(failed)?;
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(failed)?;
+    loop {
+        // 0 would be for ever.
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        set_socket_timeout(&socket, Timeout::Send, Some(left)).map_err(failed)?;
+        match connect_to(&socket, &at) {
+            Ok(()) => break,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Err(Error::Late("the listener's queue is full")),
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    set_socket_timeout(&socket, Timeout::Send, None).map_err(failed)?;
+    Ok(socket.into())
+}
+
+fn over(channel: Channel, side: Side, trust: Trust, settings: &Settings, until: Instant) -> Result<Session> {
     let own = Card::own(settings.routes);
-    let (line, peer) = Line::shake(channel, side, trust, &own, Instant::now() + settings.patience)?;
-    open(line, side, (&own, &peer), settings)
+    let (line, peer) = Line::shake(channel, side, trust, &own, until)?;
+    open(line, side, (&own, &peer), settings, until)
 }

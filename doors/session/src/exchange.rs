@@ -39,8 +39,7 @@ impl Exchange for ByChannel {
 
     fn fence(&mut self, deadline: Instant) -> Result<()> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        line.send(Kind::Values, &encode_values(&self.fresh), deadline).map_err(core)?;
-        let theirs = line.expect(Kind::Values, deadline).map_err(core)?;
+        let theirs = line.exchange(Kind::Values, &encode_values(&self.fresh), deadline).map_err(core)?;
         let theirs = decode_values(&theirs).ok_or_else(|| core(Error::Forged("values that are none")))?;
         let [own, peer] = [self.side, self.side.peer()].map(|side| side.task() as usize);
         self.values[own].append(&mut self.fresh);
@@ -62,4 +61,52 @@ fn core(error: Error) -> CoreError {
         _ => LAPI_ERR_CSS_LOAD_FAILED,
     };
     CoreError::new(code, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::Channel;
+    use crate::handshake::Trust;
+    use crate::wire::{Card, LONGEST, Routes};
+    use std::time::Duration;
+
+    fn late() -> Instant {
+        Instant::now() + Duration::from_secs(30)
+    }
+
+    /// The exchanges of two sides that know each other, by pipes.
+    fn both() -> [ByChannel; 2] {
+        let [(read, write), (other_read, other_write)] = [(), ()].map(|()| std::io::pipe().expect("a pipe"));
+        let begin = |side, channel| {
+            let own = Card::own(Routes::ALL);
+            let (line, _) = Line::shake(channel, side, Trust::Channel, &own, late()).expect("a peer");
+            ByChannel::new(Arc::new(Mutex::new(line)), side)
+        };
+        std::thread::scope(|scope| {
+            let channel = Channel::pipes(read.into(), other_write.into());
+            let other = scope.spawn(move || begin(Side::Connecting, channel));
+            let own = begin(Side::Accepting, Channel::pipes(other_read.into(), write.into()));
+            [own, other.join().expect("a side")]
+        })
+    }
+
+    /// More than a pipe has room for, in both directions at once.
+    #[test]
+    fn values_of_any_length_up_to_that_of_a_frame_are_exchanged() {
+        let [mut own, mut peer] = both();
+        let longest = LONGEST - 100;
+        own.publish("key", &vec![1; longest]).expect("room");
+        peer.publish("key", &vec![2; longest]).expect("room");
+        std::thread::scope(|scope| {
+            let peer = scope.spawn(|| peer.fence(late()).map(|()| peer.lookup(0, "key")));
+            own.fence(late()).expect("an exchange");
+            assert!(own.lookup(1, "key").expect("a value") == vec![2; longest]);
+            let theirs = peer.join().expect("a side").expect("an exchange");
+            assert!(theirs.expect("a value") == vec![1; longest]);
+        });
+        own.publish("key", &vec![1; LONGEST]).expect("room");
+        let error = own.fence(late()).expect_err("it is too long");
+        assert!(error.detail.contains("at most 262144"), "{}", error.detail);
+    }
 }

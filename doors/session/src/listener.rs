@@ -143,7 +143,8 @@ impl Listener {
     pub fn accept(&mut self, deadline: Option<Instant>) -> Result<Option<Session>> {
         loop {
             if let Some((line, own, peer)) = self.serve()? {
-                return open(line, Side::Accepting, (&own, &peer), &self.settings).map(Some);
+                let until = Instant::now() + self.settings.patience;
+                return open(line, Side::Accepting, (&own, &peer), &self.settings, until).map(Some);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {

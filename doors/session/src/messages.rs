@@ -29,6 +29,8 @@ pub type Landing = Arc<dyn Fn(&[u8], usize) -> Vec<u8> + Send + Sync>;
 /// The messages of one session.
 pub struct Inbox {
     landing: Option<Landing>,
+    /// Bytes of data of the longest message that is taken.
+    longest: usize,
     parts: Mutex<Parts>,
 }
 
@@ -38,7 +40,7 @@ struct Parts {
     /// Messages whose data is on the way, by number: the core writes into their memory.
     receiving: HashMap<usize, Message>,
     last: usize,
-    /// The length of a message for which there was no memory.
+    /// The length of a message that is too long, or for which there was no memory.
     refused: Option<usize>,
 }
 
@@ -47,8 +49,8 @@ static INBOXES: RwLock<Option<HashMap<lapi_handle_t, Arc<Inbox>>>> = RwLock::new
 
 impl Inbox {
     /// An inbox under the number of its session.
-    pub fn open(handle: lapi_handle_t, landing: Option<Landing>) -> Arc<Self> {
-        let inbox = Arc::new(Self { landing, parts: Mutex::default() });
+    pub fn open(handle: lapi_handle_t, landing: Option<Landing>, longest: usize) -> Arc<Self> {
+        let inbox = Arc::new(Self { landing, longest, parts: Mutex::default() });
         let mut all = INBOXES.write().unwrap_or_else(PoisonError::into_inner);
         all.get_or_insert_default().insert(handle, inbox.clone());
         inbox
@@ -67,7 +69,7 @@ impl Inbox {
         self.parts().arrived.pop_front()
     }
 
-    /// The length of a message for which there was no memory.
+    /// The length of a message that is too long, or for which there was no memory.
     pub fn refused(&self) -> Option<usize> {
         self.parts().refused
     }
@@ -83,6 +85,10 @@ impl Inbox {
     /// Memory for the data of a message, which stays where it is until [`Self::complete`]; the
     /// message's number beside it. `None`: there is none, and the session cannot go on.
     fn land(&self, header: &[u8], length: usize) -> Option<(*mut u8, usize)> {
+        if length > self.longest {
+            self.parts().refused = Some(length);
+            return None;
+        }
         let mut data = self.landing.as_ref().map_or_else(Vec::new, |landing| landing(header, length));
         data.clear();
         let mut parts = self.parts();
@@ -207,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_message_without_memory_is_noted_and_the_others_arrive() {
-        let inbox = Inbox::open(77, Some(Arc::new(|_, _| Vec::with_capacity(16))));
+        let inbox = Inbox::open(77, Some(Arc::new(|_, _| Vec::with_capacity(16))), usize::MAX);
         assert!(inbox.land(b"long", usize::MAX).is_none());
         assert_eq!((inbox.refused(), inbox.take()), (Some(usize::MAX), None));
         let (at, number) = inbox.land(b"short", 3).expect("memory");
@@ -220,5 +226,9 @@ mod tests {
         assert_eq!(inbox.take(), None);
         Inbox::close(77);
         assert!(Inbox::of(77).is_none());
+        let inbox = Inbox::open(78, Some(Arc::new(|_, _| panic!("no memory is asked for"))), 99);
+        assert!(inbox.land(b"", 100).is_none());
+        assert_eq!((inbox.refused(), inbox.take()), (Some(100), None));
+        Inbox::close(78);
     }
 }

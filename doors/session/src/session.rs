@@ -18,13 +18,14 @@ use openlapi::api::session::Session as Core;
 use openlapi::api::{
     Content, Held, MAX_UHDR, Piece, SendDone, active_message, progress, put_get, recovery, rmw,
 };
+use openlapi::dgsp::Layout;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A thread that waits looks this often whether the peer still runs.
-const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 /// How many rounds of progress take what the peer has sent before it closed, at most.
 const LAST_ROUNDS: u32 = 10_000;
 
@@ -170,25 +171,41 @@ impl Session {
     /// over. [`Error::Core`].
     pub fn send(&self, header: &[u8], data: &[u8]) -> Result<()> {
         let mut room = [0; MAX_UHDR];
-        let packed = pack(header, &mut room).ok_or_else(|| {
-            Error::Limit(format!("a header of {} bytes; at most {LONGEST_HEADER}", header.len()))
-        })?;
-        let peer = self.peer();
-        let message = Request {
-            tgt: peer,
-            handler: HANDLER,
-            header: Piece { ptr: packed.as_ptr(), len: packed.len() },
-            data: Content::Piece(Piece { ptr: data.as_ptr(), len: data.len() }),
-            shape: None,
-            atom: 0,
-            tgt_cntr: 0,
-            cmpl_cntr: self.counter(),
-            done: SendDone { bytes: data.len() as u64, user: true, ..SendDone::nothing(peer) },
-            hint: Hint::None,
-            copied: true,
-        };
+        let packed = packed(header, &mut room)?;
+        let data = Content::Piece(Piece { ptr: data.as_ptr(), len: data.len() });
+        let message = self.message(packed, data, self.counter(), SendDone::nothing(self.peer()), true);
         // SAFETY: header and data are copied before this returns.
         self.start(|held| unsafe { active_message::amsend(held, &message) })
+    }
+
+    /// Starts to send a message whose data is gathered from several pieces of memory, one behind
+    /// the other, without a copy of long ones. The header has at most 1020 bytes and is copied.
+    /// `ended` rises by 2 in all, and has risen so far when the message is in the peer's inbox and
+    /// the pieces may be changed. [`Self::fence`] and [`Self::close`] do not wait for it.
+    ///
+    /// # Errors
+    /// [`Error::Limit`]: the header is too long. [`Error::Closed`], [`Error::Lost`]: the session is
+    /// over. [`Error::Core`]. Then `ended` does not rise any more.
+    ///
+    /// # Safety
+    /// Until `ended` has risen by 2, or a call has said that the session is over, it lives, and the
+    /// bytes of the pieces are readable and do not change.
+    pub unsafe fn send_pieces(
+        &self,
+        header: &[u8],
+        pieces: &[(*const u8, usize)],
+        ended: *const AtomicI32,
+    ) -> Result<()> {
+        let mut room = [0; MAX_UHDR];
+        let packed = packed(header, &mut room)?;
+        let layout = Layout::pieces(pieces.iter().map(|(at, length)| (at.cast_mut(), *length as u64)));
+        let counter = ended.expose_provenance();
+        let done = SendDone { org_cntr: counter, ..SendDone::nothing(self.peer()) };
+        let message = self.message(packed, Content::from(layout), counter, done, false);
+        self.check()?;
+        // SAFETY: the caller's promise; the header is copied with the first packet, which leaves
+        // or is kept before this returns.
+        self.enter_and(|held| unsafe { active_message::amsend(held, &message) })
     }
 
     /// Takes the next message of the peer, if one has arrived. Makes no progress.
@@ -280,7 +297,7 @@ impl Session {
     pub fn arm(&self) -> Result<bool> {
         self.look()?;
         let Some(due) = self.core.arm()? else { return Ok(false) };
-        self.sleep.until(due)?;
+        self.sleep.until(self.watch.next_look().map_or(due, |look| look.min(due)))?;
         Ok(true)
     }
 
@@ -317,6 +334,31 @@ impl Session {
 
     fn peer(&self) -> u32 {
         self.side.peer().task()
+    }
+
+    /// A message to the inbox of the peer.
+    fn message(
+        &self,
+        header: &[u8],
+        data: Content,
+        cmpl_cntr: usize,
+        done: SendDone,
+        copied: bool,
+    ) -> Request {
+        let done = SendDone { bytes: data.len() as u64, user: true, ..done };
+        Request {
+            tgt: self.peer(),
+            handler: HANDLER,
+            header: Piece { ptr: header.as_ptr(), len: header.len() },
+            data,
+            shape: None,
+            atom: 0,
+            tgt_cntr: 0,
+            cmpl_cntr,
+            done,
+            hint: Hint::None,
+            copied,
+        }
     }
 
     fn counter(&self) -> usize {
@@ -359,7 +401,7 @@ impl Session {
     fn look(&self) -> Result<()> {
         if self.watch.end().is_none() {
             let _one = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-            let refused = self.inbox.refused().map(End::NoMemory);
+            let refused = self.inbox.refused().map(End::Refused);
             if self.watch.end().is_none()
                 && let Some(end) = refused.or_else(|| self.watch.look())
             {
@@ -391,6 +433,12 @@ impl Session {
         }
         self.core.wake();
     }
+}
+
+/// A header as the core carries it.
+fn packed<'a>(header: &[u8], room: &'a mut [u8; MAX_UHDR]) -> Result<&'a [u8]> {
+    pack(header, room)
+        .ok_or_else(|| Error::Limit(format!("a header of {} bytes; at most {LONGEST_HEADER}", header.len())))
 }
 
 /// What an event loop sleeps on, see [`Session::arm`]: readable when the peer has done something,

@@ -50,8 +50,16 @@ fn serve(session: &Session) -> bool {
     }
 }
 
+/// One way after the other: what is counted is that of the whole process.
 #[test]
 fn a_thousand_idle_sessions_sleep_on_one_descriptor() {
+    let fabric = openlapi_tests::has_fabric().then_some(Routes::FABRIC);
+    for route in [Routes::SHARED_MEMORY, Routes::UDP].into_iter().chain(fabric) {
+        many(route);
+    }
+}
+
+fn many(route: Routes) {
     let needed = SESSIONS * MOST_DESCRIPTORS + 100;
     let limit = getrlimit(Resource::Nofile);
     if limit.maximum.is_some_and(|most| most < needed as u64) {
@@ -61,11 +69,11 @@ fn a_thousand_idle_sessions_sleep_on_one_descriptor() {
     setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit })
         .expect("a limit");
     let path = std::env::temp_dir().join(format!("openlapi-many-{}", std::process::id()));
-    let settings =
-        Settings { routes: Routes::SHARED_MEMORY, patience: Duration::from_secs(600), ..Settings::default() };
+    let settings = Settings { routes: route, patience: Duration::from_secs(600), ..Settings::default() };
     let mut listener = Listener::unix(&path, &settings).expect("a listener");
     let mut peer = Command::new(env!("CARGO_BIN_EXE_session_peer"))
-        .args(["call", &format!("unix:{}", path.display()), "1", "idle", &SESSIONS.to_string()])
+        .args(["call", &format!("unix:{}", path.display()), &route.0.to_string(), "idle"])
+        .arg(SESSIONS.to_string())
         .stdout(Stdio::null())
         .spawn()
         .expect("the peer");
@@ -83,7 +91,7 @@ fn a_thousand_idle_sessions_sleep_on_one_descriptor() {
     }
     let each = |now: usize, before: usize| now.saturating_sub(before) / (SESSIONS - 1);
     let (memory, count) = (each(memory(), before.0), each(descriptors(), before.1));
-    println!("an idle session: {memory} bytes, {count} descriptors; {} threads in all", threads());
+    println!("{route}, an idle session: {memory} bytes, {count} descriptors; {} threads in all", threads());
     assert!(memory <= MOST_MEMORY, "{memory} bytes for a session");
     assert!(count <= MOST_DESCRIPTORS, "{count} descriptors for a session");
     assert_eq!(threads(), before.2, "a session has a thread");

@@ -377,6 +377,21 @@ fn a_channel_that_speaks_something_else_or_nothing() {
 }
 
 #[test]
+fn a_listener_whose_queue_is_full_is_not_waited_for_without_limit() {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+    let folder = Folder::new();
+    let path = folder.path("socket");
+    // It has room for one, and accepts nobody.
+    let listener = socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
+    bind(&listener, &SocketAddrUnix::new(&path).expect("a path")).expect("a name");
+    listen(&listener, 0).expect("a queue");
+    let _first = UnixStream::connect(&path).expect("there is room");
+    let quick = Settings { patience: Duration::from_millis(300), ..settings(Routes::ALL) };
+    let error = connect_unix(&path, &quick).expect_err("nobody accepts");
+    assert!(matches!(error, Error::Late(_)), "{error}");
+}
+
+#[test]
 fn the_sample_serves_one_client_after_the_other() {
     let folder = Folder::new();
     let path = folder.path("socket");

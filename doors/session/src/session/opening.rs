@@ -34,9 +34,12 @@ pub struct Settings {
     pub log: Log,
     /// Gives the memory for messages of the peer; `None`: each has its own.
     pub landing: Option<Landing>,
+    /// Bytes of data of the longest message that is taken from the peer. A longer one ends the
+    /// session with [`Error::Limit`], and no memory is asked for.
+    pub longest: usize,
 }
 
-/// All ways, 10 seconds, and nothing from the environment.
+/// All ways, 10 seconds, messages of any length, and nothing from the environment.
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -45,6 +48,7 @@ impl Default for Settings {
             config: Config::default(),
             log: Log::none(),
             landing: None,
+            longest: usize::MAX,
         }
     }
 }
@@ -87,8 +91,8 @@ pub(crate) fn open(
     side: Side,
     (own, peer): (&Card, &Card),
     settings: &Settings,
+    until: Instant,
 ) -> Result<Session> {
-    let until = Instant::now() + settings.patience;
     let route = match route(&mut line, (own, peer), settings, until) {
         Ok(route) => route,
         Err(error) => {
@@ -100,14 +104,11 @@ pub(crate) fn open(
     let secret = line.secret(b"job");
     let line = Arc::new(Mutex::new(line));
     let watch = Arc::new(Watch::new(line.clone(), peer, own));
-    let opened = begin(&line, side, (name, secret), (route, own.host == peer.host), settings, &watch);
+    let opened =
+        begin(&line, side, (name, secret), (route, own.host == peer.host), (settings, until), &watch);
     let mut line = lock(&line);
     match opened {
-        Ok(session) => {
-            line.send(Kind::Ready, &[], until)?;
-            line.expect(Kind::Ready, until)?;
-            Ok(session)
-        }
+        Ok(session) => line.exchange(Kind::Ready, &[], until).map(|_| session),
         Err(error) => {
             line.refuse(&error);
             Err(error)
@@ -130,8 +131,7 @@ fn route(
         return Ok(Routes::SHARED_MEMORY);
     }
     let networks = networks(settings, own.host == peer.host);
-    line.send(Kind::Networks, &[networks.0], until)?;
-    let theirs = match *line.expect(Kind::Networks, until)? {
+    let theirs = match *line.exchange(Kind::Networks, &[networks.0], until)? {
         [byte] => Routes(byte),
         _ => return Err(Error::Forged("networks that are none")),
     };
@@ -158,7 +158,7 @@ fn begin(
     side: Side,
     (name, secret): (u128, [u8; 16]),
     (route, one_host): (Routes, bool),
-    settings: &Settings,
+    (settings, until): (&Settings, Instant),
     watch: &Arc<Watch>,
 ) -> Result<Session> {
     let is_near = route == Routes::SHARED_MEMORY;
@@ -166,7 +166,7 @@ fn begin(
         use_shm: if is_near { UseShm::Yes } else { UseShm::No },
         euilib: (route == Routes::UDP).then_some(Euilib::Ip),
         job_secret: Some(secret.into()),
-        init_timeout: settings.patience,
+        init_timeout: until.saturating_duration_since(Instant::now()),
         ..settings.config.clone()
     };
     let identity = Identity {
@@ -200,7 +200,7 @@ fn begin(
         core: Arc::new(core),
         process: std::process::id(),
         watch: watch.clone(),
-        inbox: Inbox::open(handle, settings.landing.clone()),
+        inbox: Inbox::open(handle, settings.landing.clone(), settings.longest),
         handle,
         side,
         route,
