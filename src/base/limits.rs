@@ -18,19 +18,41 @@ pub fn met(reason: Errno) -> Option<String> {
         Errno::NFILE => "the system's open-file limit is reached (sysctl fs.file-max)".to_owned(),
         Errno::AGAIN => {
             let (user, group) = (number(limit(Resource::Nproc)), number(control_group::processes()));
-            format!("process limit reached (ulimit -u{user}, pids.max{group})")
+            // The stack of a thread that finds no room is reported by this, too.
+            let space = limit(Resource::As).map(|limit| format!(", or {}", of_address_space(limit)));
+            format!("process limit reached (ulimit -u{user}, pids.max{group}){}", space.unwrap_or_default())
         }
         Errno::NOMEM => match limit(Resource::As) {
-            Some(limit) => format!("the limit of the address space is {limit} bytes (ulimit -v)"),
+            Some(limit) => of_address_space(limit),
             None => "not enough memory (memory.max, vm.overcommit_memory)".to_owned(),
         },
         _ => return None,
     })
 }
 
+fn of_address_space(limit: u64) -> String {
+    format!("the limit of the address space is {limit} bytes (ulimit -v)")
+}
+
+/// The limit of the address space in words, when this process may have fewer bytes than `needed`
+/// beside what it has.
+pub fn scarce_address_space(needed: u64) -> Option<String> {
+    let limit = getrlimit(Resource::As).current?;
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"))?;
+    let taken: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    let left = limit.saturating_sub(taken * 1024);
+    (left < needed).then(|| format!("{}, {left} of them are left", of_address_space(limit)))
+}
+
 /// The reason with the limit that it has met.
 pub fn explained(reason: Errno) -> String {
     met(reason).map_or_else(|| reason.to_string(), |limit| format!("{reason}: {limit}"))
+}
+
+/// The limit of file sizes, in words, when it is below this many bytes.
+pub fn of_files_below(bytes: u64) -> Option<String> {
+    getrlimit(Resource::Fsize).current.filter(|limit| bytes > *limit).and_then(|_| met(Errno::FBIG))
 }
 
 /// Gives a memory file its size.
@@ -39,7 +61,7 @@ pub fn explained(reason: Errno) -> String {
 /// The system's; `FBIG` when the limit of file sizes is lower: the system would end the
 /// process by SIGXFSZ.
 pub fn set_size(file: impl AsFd, bytes: u64) -> Result<(), Errno> {
-    if getrlimit(Resource::Fsize).current.is_some_and(|limit| bytes > limit) {
+    if of_files_below(bytes).is_some() {
         return Err(Errno::FBIG);
     }
     rustix::fs::ftruncate(file, bytes)

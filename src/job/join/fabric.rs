@@ -4,6 +4,7 @@ use super::Joining;
 use super::agreed::{Agreed, groups, join};
 use super::networks::device;
 use super::rails::{self, process};
+use crate::base::limits;
 use crate::base::process::Process;
 use crate::config::{Config, NetSecurity};
 use crate::error::Result;
@@ -59,6 +60,19 @@ fn notes(own: &[Own], exchange: &str) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Bytes of address space that libfabric may take for itself, its threads and the first
+/// connections.
+const ADDRESS_SPACE: u64 = 256 << 20;
+
+/// Names a limit of the address space that libfabric may meet: it tells nobody when a connection
+/// fails for want of memory, and tries again for ever.
+pub(super) fn warn_of_little_memory(place: &Joining<'_>) {
+    let scarce = limits::scarce_address_space(ADDRESS_SPACE).filter(|_| place.config.info_level > 0);
+    if let Some(limit) = scarce {
+        place.log.line(format_args!("attention: libfabric may need more memory: {limit}"));
+    }
 }
 
 /// Who wants encryption learns that there is none here.

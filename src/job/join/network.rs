@@ -7,6 +7,7 @@ use super::networks::{self, Carrier, Chosen, Listed, Meeting, Sockets, Wish, fab
 use super::rails::{CARD, process};
 use super::{Joined, Joining, fabric, shared_memory, udp};
 use crate::abi::{LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, UDP_DEV};
+use crate::base::limits;
 use crate::base::process::Process;
 use crate::config::{Env, Euilib, UseShm};
 use crate::error::{Error, Result};
@@ -16,6 +17,7 @@ use crate::job::host::{self, Host};
 use crate::job::secret::{Offer, Secret};
 use crate::transport;
 use crate::transport::fabric::Choice;
+use crate::wire::board;
 use crate::wire::card::{Candidate, Card};
 use crate::wire::frame::Task;
 use std::time::Instant;
@@ -38,6 +40,9 @@ pub(super) fn open(place: &Joining<'_>) -> Result<Joined> {
     let mut exchange = link.exchange(identity, turn, deadline)?.ok_or_else(|| no_exchange(place))?;
     let before = if place.replaces { card_before(&mut *exchange, identity.task) } else { None };
     let configured = config.job_secret.as_ref().and_then(|secret| secret.as_bytes().try_into().ok());
+    if config.euilib != Some(Euilib::Ip) {
+        fabric::warn_of_little_memory(place);
+    }
     let (offered, sockets) = with_sockets(Offered::of(place), link.env());
     let ports = sockets.ports();
     let (own, card) = match &before {
@@ -225,7 +230,7 @@ fn open_again(place: &Joining<'_>, offered: &Result<Offered>, before: &Card) -> 
 
 fn no_exchange(place: &Joining<'_>) -> Error {
     let Joining { config, identity, .. } = *place;
-    let detail = match (config.use_shm, identity.is_on_one_machine()) {
+    let mut detail = match (config.use_shm, identity.is_on_one_machine()) {
         (UseShm::No, true) => "LAPI_USE_SHM=no needs a launcher: poe, PMI, PMIx or Slurm".to_owned(),
         (UseShm::Only, _) => {
             let detail =
@@ -238,6 +243,10 @@ fn no_exchange(place: &Joining<'_>) -> Error {
             identity.tasks
         ),
     };
+    let needed = board::size(identity.tasks);
+    if let Some(limit) = limits::of_files_below(needed) {
+        detail = format!("{detail}; poe's file for it has {needed} bytes, and {limit}");
+    }
     if config.euilib == Some(Euilib::Ip) {
         let detail = format!(
             "{detail}; add_info of lapi_info_t, for the addresses of tasks without a launcher, is NULL"

@@ -34,20 +34,45 @@ fn a_job_works_or_names_the_limit_that_it_has_met() {
     crate::side_by_side(LIMITS, |(flag, values)| works_or_names(flag, values, &[]));
 }
 
-/// Over libfabric and over UDP, which need the file by which poe carries addresses.
+/// The same over libfabric and over UDP. Below these values of -v libfabric cannot be loaded, or
+/// waits for memory until TIMEOUT; below these of -f poe has no file for the addresses.
+const OVER_NETWORKS: [(&str, &[&str]); 5] = [
+    ("-f", &["0", "64", "1000"]),
+    ("-n", &["20", "30", "64", "100", "200"]),
+    ("-v", &["20000", "60000", "80000", "4000000"]),
+    ("-l", &["0", "64"]),
+    ("-s", &["64", "8192", "33554432", "unlimited"]),
+];
+
+/// Over libfabric and over UDP, which have files, sockets, threads and memory of their own.
 #[test]
-fn a_job_over_a_network_works_or_names_the_limit_of_open_files() {
-    if on_network("the limit of open files over each network", "it chooses the transport itself") {
+fn a_job_over_a_network_works_or_names_the_limit_that_it_has_met() {
+    if on_network("limits over each network", "it chooses the transport itself") {
         return;
     }
     for network in ["us", "ip"] {
         if network == "us" && !has_fabric() {
-            skipped("the limit of open files over libfabric", "libfabric is not installed");
+            skipped("limits over libfabric", "libfabric is not installed");
             continue;
         }
         let variables = [("MP_EUILIB", network), ("LAPI_USE_SHM", "no")];
-        works_or_names("-n", &["30", "64", "100", "200"], &variables);
+        crate::side_by_side(OVER_NETWORKS, |(flag, values)| works_or_names(flag, values, &variables));
     }
+}
+
+/// libfabric says nothing of connections that fail for want of memory: LAPI_Init does.
+#[test]
+fn little_address_space_for_libfabric_is_named_at_the_start() {
+    if on_network("a limit of the address space", "it chooses the transport itself") || !has_fabric() {
+        return skipped("a limit of the address space over libfabric", "libfabric is not installed");
+    }
+    let job = limited("ulimit -v 110000", &[], &[]).env("MP_EUILIB", "us").env("LAPI_USE_SHM", "no");
+    let mut job = job.start();
+    job.until_it_says(
+        "attention: libfabric may need more memory: the limit of the address space is 112640000 ",
+    );
+    job.signal(nix::sys::signal::Signal::SIGTERM);
+    assert!(!job.wait().timed_out);
 }
 
 fn works_or_names(flag: &str, values: &[&str], variables: &[(&str, &str)]) {
