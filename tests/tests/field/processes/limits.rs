@@ -34,7 +34,7 @@ fn a_job_works_or_names_the_limit_that_it_has_met() {
     crate::side_by_side(LIMITS, |(flag, values)| works_or_names(flag, values, &[]));
 }
 
-/// The same over libfabric and over UDP. Below these values of -v libfabric cannot be loaded, or
+/// Limits over libfabric and over UDP. Below these values of -v libfabric cannot be loaded, or
 /// waits for memory until TIMEOUT; below these of -f poe has no file for the addresses.
 const OVER_NETWORKS: [(&str, &[&str]); 5] = [
     ("-f", &["0", "64", "1000"]),
