@@ -38,7 +38,9 @@ int main(int argc, char **argv) {
         fflush(stdout);
         await_file(argv[2]);
     }
+    if (!strcmp(what, "invalid") && it) setenv("MP_INFOLEVEL", "much", 1);
     code = LAPI_Init(&handle, &info);
+    if (!strcmp(what, "invalid") && code != LAPI_SUCCESS) return it ? atoi(argv[2]) : 5;
     if (!strcmp(what, "refused")) return code == LAPI_SUCCESS;
     if (code != LAPI_SUCCESS) {
         printf("task %d: LAPI_Init returns %d\n", me, code);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use nix::sys::signal::Signal;
-use openlapi_tests::{Job, compile, eventually};
+use openlapi_tests::{Job, compile, eventually, has_fabric, on_network, skipped};
 
 use crate::file;
 
@@ -48,6 +48,28 @@ fn a_task_whose_lapi_init_fails_fails_the_calls_that_wait_for_it() {
     outcome.exited(1).says("after its LAPI_Init had failed: LAPI_Init: LAPI_ERR_SHM_SETUP (439)");
     assert_eq!(outcome.stdout.matches("LAPI_Init returns").count(), 1, "{outcome}");
     assert!(!outcome.stdout.contains("returns 0"), "{outcome}");
+}
+
+/// A status below 128 ends no other task, and none that needs this one waits for it: over a network
+/// it fails in LAPI_Init, over shared memory in LAPI_Gfence. The job has the status of the cause.
+#[test]
+fn a_job_ends_when_the_lapi_init_of_one_task_has_failed() {
+    if on_network("LAPI_Init that fails in one task", "it chooses the transports itself") {
+        return;
+    }
+    for (network, shares) in [("us", "only"), ("us", "no"), ("ip", "no")] {
+        if (network, shares) == ("us", "no") && !has_fabric() {
+            skipped("LAPI_Init that fails in one task, over us", "libfabric is not installed");
+            continue;
+        }
+        for (status, task) in [(1, "0"), (2, "1"), (2, "2")] {
+            let job = early(3, &["invalid", &status.to_string(), task]).deadline(60);
+            let outcome = job.env("MP_EUILIB", network).env("LAPI_USE_SHM", shares).run();
+            outcome.exited(status).says("LAPI_Init: LAPI_ERR_UNKNOWN (400): MP_INFOLEVEL is \"much\"");
+            let last = outcome.stderr.trim_end().lines().last().unwrap_or_default();
+            assert!(last.starts_with(&format!("poe: first cause: task {task} (")), "{network} {outcome}");
+        }
+    }
 }
 
 #[test]
