@@ -135,6 +135,51 @@ fn a_host_is_not_this_one_because_its_address_can_be_bound() {
     assert!(outcome.ok().stdout.contains("node1"), "{outcome}");
 }
 
+/// No host has an address of IPv4: poe, the launchers that can do without, and tasks of Slurm,
+/// which has none to give either.
+#[test]
+fn hosts_may_have_addresses_of_ipv6_alone() {
+    let what = "hosts with IPv6 alone";
+    let Some(hosts) = two_hosts(what) else { return };
+    for host in 0..2 {
+        let script = format!(
+            "ip address flush dev rail0; \
+             ip address add fd00:77::{}/64 dev rail0 nodad",
+            host + 1
+        );
+        if let Err(why) = hosts.set_up(host, &script) {
+            return skipped(what, &why);
+        }
+    }
+    hosts.rename(&["fd00:77::1", "fd00:77::2"]);
+    let program = compile("field-first_put", &["tests/field/first_put.c"], &[]);
+    let passed = |outcome: &Outcome| {
+        assert_eq!(outcome.ok().stdout.matches("PASS").count(), 2, "{outcome}");
+    };
+    for network in ["us", "ip"] {
+        for launcher in Launcher::installed(what) {
+            let job = Job::new(&program).procs(2).poe_arg("-launcher").poe_arg(launcher.name());
+            passed(&hosts.place(2, job.env("MP_EUILIB", network)).run());
+        }
+        let mut tasks = ["0", "1"].map(|task| {
+            let variables = "SLURM_JOB_ID=77 SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_STEP_NUM_TASKS=2 \
+                SLURM_STEP_TASKS_PER_NODE=1(x2) SLURM_STEP_NODELIST=node[0-1] \
+                LAPI_JOB_SECRET=000102030405060708090a0b0c0d0e0f";
+            let job = Job::direct(&program).without_launchers().env("MP_EUILIB", network);
+            let job = job.env("SLURM_PROCID", task).env("SLURM_NODEID", task);
+            let each = variables.split_whitespace().filter_map(|variable| variable.split_once('='));
+            let job = each.fold(job, |job, (name, value)| job.env(name, value));
+            hosts.inside(usize::from(task == "1"), job).start()
+        });
+        for task in &mut tasks {
+            assert_eq!(task.lines(1), ["PASS"]);
+        }
+        for task in tasks {
+            task.wait().ok();
+        }
+    }
+}
+
 /// Runs a job with each transport, on one host and on two.
 fn everywhere(what: &str, mode: &str, test: impl Fn(&Outcome)) {
     let program = compile("field-first_cause", &["tests/field/first_cause.c"], &[]);

@@ -51,6 +51,20 @@ fn launchers_inside(cluster: &Cluster) {
     numbered(&outcome, 1, "alone");
 }
 
+/// Task 0 has a connection of every task: it raises the soft limit of open files, and names a hard
+/// one.
+fn a_low_limit_of_open_files(cluster: &Cluster) {
+    let limited = |limits: &str| {
+        let script = format!(r#"ulimit {limits} && exec "$0" "$@""#);
+        let job = cluster.srun("none", 24, "sh").arg("-c").arg(script);
+        let job = job.arg(program("launchers/apart")).arg("1").arg("crowd");
+        job.env("LAPI_USE_SHM", "no").env("MP_EUILIB", "ip")
+    };
+    numbered(&Marked::start(limited("-S -n 24")).over(), 24, "crowd");
+    let outcome = Marked::start(limited("-n 24").env("LAPI_INIT_TIMEOUT", "10")).over();
+    outcome.says("task 0 needs about 216 open files, its limit is 24 (ulimit -Hn)");
+}
+
 /// The node of this machine.
 pub(super) fn this_machine() -> Node<'static> {
     let name = gethostname().expect("this machine has a name");
@@ -65,6 +79,7 @@ fn slurm() {
         Err(why) => return skipped("jobs under Slurm", &why),
     };
     srun(&cluster, "none").serves();
+    a_low_limit_of_open_files(&cluster);
     for (way, mpicc) in [("pmi2", mpicc_of_mpich as fn() -> Option<String>), ("pmix", mpicc_of_open_mpi)] {
         if cluster.knows(way) {
             let srun = srun(&cluster, way);
