@@ -1,22 +1,35 @@
 //! Who watches whose process, and to which tasks a death is reported: for a transport between
-//! hosts. [`ring`] decides it; the transport carries the notices, and looks at the process of the
-//! task that is watched ([`Watch::look`]) when it is served, which a thread that waits, polls or
-//! serves does several times in a second.
+//! hosts. [`ring`] decides it, and [`Watch`] drives the ring: it looks at the process of the task
+//! that is watched and at the cards of others, and says step by step what the transport is to do.
+//! The transport carries the notices, and serves the watch as often as a thread waits, polls or
+//! serves, which is several times in a second.
 
 mod group_notices;
 pub(in crate::transport) mod ring;
 #[cfg(test)]
 mod simulation;
 
+use crate::base::clock;
 use crate::base::process::{Handle, Process};
 use crate::transport::Task;
+use crate::transport::directory::Directory;
 use crate::wire::network::{Content, Notice};
 use ring::{Action, Ring};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a death is not reported here when other hosts have not confirmed yet that they know of
 /// it: the program may end at the report.
 const REPORT_LATEST: Duration = Duration::from_millis(300);
+
+/// The time between two looks at the watched process.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+/// With how many cards a look compares what is known of the processes of peers.
+const COMPARED: usize = 4;
+
+/// Among how many tasks a look searches for peers whose cards it compares: the time of a look does
+/// not grow with the job.
+const SEARCHED: Task = 64;
 
 /// The process of the task that this one watches.
 #[derive(Default)]
@@ -24,7 +37,7 @@ struct Watched(Option<(Task, Handle)>);
 
 /// What a look at the watched process has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport) enum Look {
+enum Look {
     Runs,
     /// The process runs, and was not watched before.
     Begun,
@@ -58,17 +71,39 @@ impl Watched {
     }
 }
 
-/// What a task has to watch another one and to report deaths, whatever carries its notices. Moments
-/// are times since any beginning.
+/// What the transport is to do next.
+pub(in crate::transport) enum Step {
+    /// Take what has arrived, perhaps the departure of the watched task, whose process has ended;
+    /// then call [`Watch::taken`].
+    Take,
+    Send(Task, Notice),
+    /// The task has died: refuse what is begun with it from now on.
+    Report(Task),
+    /// The task is this process now: pass it to [`Watch::replaced`].
+    Replaced(Task, Process),
+}
+
+/// What a task has to watch another one and to report deaths, whatever carries its notices.
 pub(in crate::transport) struct Watch {
     me: Task,
-    pub(in crate::transport) ring: Ring,
+    ring: Ring,
     processes: Vec<Process>,
     watched: Watched,
     /// Tasks that watch this one, or have.
     watchers: Vec<Task>,
     /// Deaths that are not reported here yet, and when they are at the latest.
-    unreported: Vec<(Task, Duration)>,
+    unreported: Vec<(Task, Instant)>,
+    /// Processes that have taken the places of others, as their cards show.
+    successors: Vec<(Task, Process)>,
+    /// The watched task, and its life, when its process has ended and what it has sent was not taken
+    /// yet.
+    ended: Option<(Task, u32)>,
+    /// What the ring knows has changed, and was not acted upon yet.
+    changed: bool,
+    start: Instant,
+    next_look: Instant,
+    /// The task from which on the next look searches for cards to compare.
+    next_compared: Task,
 }
 
 impl Watch {
@@ -76,9 +111,26 @@ impl Watch {
     /// `processes` are those of all tasks.
     pub(in crate::transport) fn new(me: Task, group_of: Vec<u32>, processes: Vec<Process>) -> Self {
         let lives: Vec<u32> = processes.iter().map(|process| process.life()).collect();
-        let ring = Ring::new(me, group_of, &lives);
-        let (watched, watchers, unreported) = (Watched::default(), Vec::new(), Vec::new());
-        Self { me, ring, processes, watched, watchers, unreported }
+        let start = clock::now();
+        Self {
+            me,
+            ring: Ring::new(me, group_of, &lives),
+            processes,
+            watched: Watched::default(),
+            watchers: Vec::new(),
+            unreported: Vec::new(),
+            successors: Vec::new(),
+            ended: None,
+            changed: true,
+            start,
+            next_look: start,
+            next_compared: 0,
+        }
+    }
+
+    /// What is known of the deaths.
+    pub(in crate::transport) fn ring(&self) -> &Ring {
+        &self.ring
     }
 
     /// The process of a task, as far as it is known.
@@ -86,17 +138,115 @@ impl Watch {
         self.processes[task as usize]
     }
 
-    /// Looks at the process of the task that is to be watched, if there is one.
-    pub(in crate::transport) fn look(&mut self) -> Option<(Task, Look)> {
-        let task = self.ring.watched()?;
-        Some((task, self.watched.look(task, self.processes[task as usize])))
+    /// Whether there may be a [`Self::step`] at once.
+    #[inline]
+    pub(in crate::transport) fn has_changed(&self) -> bool {
+        self.changed
     }
 
-    /// The next notice that is to be sent, and to whom.
-    pub(in crate::transport) fn next_notice(&mut self, now: Duration) -> Option<(Task, Notice)> {
-        loop {
-            match self.ring.next_action()? {
-                Action::Send(to, notice) => return Some((to, notice)),
+    /// The next [`Self::look`] is due.
+    pub(in crate::transport) fn look_now(&mut self) {
+        self.next_look = clock::now();
+    }
+
+    /// Asks, but seldom, whether the probed task has died, as the launcher knows it, and whether
+    /// other processes have taken the places of those that have died: tasks of one host reach each
+    /// other otherwise. And of those that were `met`, a few at a time: when two processes follow
+    /// each other quickly, or a whole host dies, no task may have seen the death. Returns whether
+    /// it was time.
+    pub(in crate::transport) fn look<A>(
+        &mut self,
+        directory: &mut dyn Directory<A>,
+        met: impl Fn(Task) -> bool,
+    ) -> bool {
+        let now = clock::now();
+        if now < self.next_look {
+            self.changed |= self.due().is_some_and(|due| due <= now);
+            return false;
+        }
+        (self.next_look, self.changed) = (now + BETWEEN_LOOKS, true);
+        if let Some(task) = self.ring.probed().filter(|&task| directory.has_died(task)) {
+            self.found_dead(task);
+        }
+        let mut compared = self.ring.some_dead(COMPARED);
+        compared.extend(self.next_met(met));
+        compared.into_iter().for_each(|task| _ = self.compare(task, task, directory));
+        true
+    }
+
+    /// The next [`COMPARED`] tasks that were met, in turn, among the next [`SEARCHED`].
+    fn next_met(&mut self, met: impl Fn(Task) -> bool) -> Vec<Task> {
+        let tasks = self.processes.len() as Task;
+        let mut found = Vec::with_capacity(COMPARED);
+        for _ in 0..SEARCHED.min(tasks) {
+            if found.len() == COMPARED {
+                break;
+            }
+            found.extend(Some(self.next_compared).filter(|&task| met(task)));
+            self.next_compared = (self.next_compared + 1) % tasks;
+        }
+        found
+    }
+
+    /// When the task's card shows another process than the one that is known, that one has died,
+    /// and was replaced.
+    fn compare<A>(&mut self, from: Task, task: Task, directory: &mut dyn Directory<A>) -> bool {
+        let known = self.ring.life(task);
+        let present = directory.process_of(task).filter(|present| present.life() != known);
+        let Some(present) = present.filter(|_| task != self.me) else { return false };
+        if !self.ring.has_died(task) {
+            self.ring.note(from, Notice { content: Content::Died, task, life: known }, self.now());
+        }
+        self.successors.retain(|(other, _)| *other != task);
+        self.successors.push((task, present));
+        self.changed = true;
+        true
+    }
+
+    /// When something names another process of the task than the one that is known, either that was
+    /// long ago, or this task has missed a death: the card shows it. Returns whether there are steps
+    /// to do before anything else follows.
+    pub(in crate::transport) fn names<A>(
+        &mut self,
+        task: Task,
+        life: u32,
+        directory: &mut dyn Directory<A>,
+    ) -> bool {
+        self.ring.life(task) != life && self.compare(task, task, directory)
+    }
+
+    /// [`Self::names`], for a notice before it is noted.
+    pub(in crate::transport) fn names_other<A>(
+        &mut self,
+        from: Task,
+        Notice { content, task, life }: Notice,
+        directory: &mut dyn Directory<A>,
+    ) -> bool {
+        let names = match content {
+            Content::Died | Content::DiedConfirm => true,
+            Content::Watched | Content::Closed => from == task,
+            Content::Confirmed | Content::Watches => false,
+        };
+        names && self.ring.life(task) != life && self.compare(from, task, directory)
+    }
+
+    /// The next thing to do. Without `looks` the watched process is not looked at.
+    pub(in crate::transport) fn step(&mut self, looks: bool) -> Option<Step> {
+        if looks && self.ended.is_none() && std::mem::take(&mut self.changed) {
+            match self.look_at_watched() {
+                Some((_, Look::Runs)) | None => {}
+                Some((task, Look::Begun)) => return Some(Step::Send(task, self.watches(task))),
+                Some((task, Look::Ended)) => {
+                    self.ended = Some((task, self.ring.life(task)));
+                    return Some(Step::Take);
+                }
+            }
+        }
+        let now = clock::now();
+        self.ring.serve(now - self.start);
+        while let Some(action) = self.ring.next_action() {
+            match action {
+                Action::Send(to, notice) => return Some(Step::Send(to, notice)),
                 // Another process of the task may have been accepted since: that one lives.
                 Action::Report(task) if self.ring.has_died(task) => {
                     self.unreported.push((task, now + REPORT_LATEST));
@@ -104,28 +254,35 @@ impl Watch {
                 Action::Report(_) => {}
             }
         }
+        let (ring, successors) = (&self.ring, &self.successors);
+        let replaced = |task| successors.iter().any(|(other, _)| *other == task);
+        let is_due =
+            |&(task, latest): &(Task, Instant)| now >= latest || !ring.spreads(task) || replaced(task);
+        if let Some(at) = self.unreported.iter().position(is_due) {
+            return Some(Step::Report(self.unreported.remove(at).0));
+        }
+        self.successors.pop().map(|(task, process)| Step::Replaced(task, process))
     }
 
-    /// The deaths that are to be reported now: those of which the other hosts know, or have had the
-    /// time to learn.
-    pub(in crate::transport) fn reports(&mut self, now: Duration) -> Vec<Task> {
-        let ring = &self.ring;
-        let waits = |&(task, latest): &(Task, Duration)| now < latest && ring.spreads(task);
-        let (later, due): (Vec<_>, Vec<_>) = self.unreported.drain(..).partition(waits);
-        self.unreported = later;
-        due.into_iter().map(|(task, _)| task).collect()
+    /// What the watched task had sent before its process ended was taken.
+    pub(in crate::transport) fn taken(&mut self) {
+        let Some((task, life)) = self.ended.take() else { return };
+        if self.ring.watched() == Some(task) && self.ring.life(task) == life {
+            self.ring.ended(self.now());
+        }
+        // The next one is looked at, too.
+        self.changed = true;
     }
 
-    /// The death of a task is not to be reported any more; whether it was.
-    pub(in crate::transport) fn forget_report(&mut self, task: Task) -> bool {
-        let before = self.unreported.len();
-        self.unreported.retain(|(dead, _)| *dead != task);
-        self.unreported.len() != before
+    fn look_at_watched(&mut self) -> Option<(Task, Look)> {
+        let task = self.ring.watched()?;
+        Some((task, self.watched.look(task, self.processes[task as usize])))
     }
 
     /// When notices or reports are due.
-    pub(in crate::transport) fn due(&self) -> Option<Duration> {
-        self.unreported.iter().map(|(_, latest)| *latest).chain(self.ring.due()).min()
+    pub(in crate::transport) fn due(&self) -> Option<Instant> {
+        let ring = self.ring.due().map(|due| self.start + due);
+        self.unreported.iter().map(|(_, latest)| *latest).chain(ring).min()
     }
 
     /// Whether the task's process has this life as far as is known here, and no other one's death
@@ -134,23 +291,47 @@ impl Watch {
         self.ring.life(task) == life && self.unreported.iter().all(|(dead, _)| *dead != task)
     }
 
-    /// The task is this process now; whether that is news.
-    pub(in crate::transport) fn replaced(&mut self, task: Task, process: Process, now: Duration) -> bool {
+    /// A task has died: this task has found that otherwise than by watching its process.
+    pub(in crate::transport) fn found_dead(&mut self, task: Task) {
+        self.ring.found_dead(task, self.now());
+        self.changed = true;
+    }
+
+    /// Another process has the peer's number: the one before has died, which may not be known here
+    /// yet.
+    pub(in crate::transport) fn has_successor(&mut self, task: Task, process: Process) {
+        if self.ring.life(task) != process.life() {
+            self.found_dead(task);
+        }
+    }
+
+    /// The task has ended LAPI.
+    pub(in crate::transport) fn closed(&mut self, task: Task) {
+        self.ring.closed(task, self.now());
+        self.changed = true;
+    }
+
+    /// The task is this process now; whether that is news. The death of the one before is not
+    /// reported any more.
+    pub(in crate::transport) fn replaced(&mut self, task: Task, process: Process) -> bool {
         let is_news = self.ring.life(task) != process.life();
         if is_news {
             self.processes[task as usize] = process;
             self.watched.forget(task);
             self.watchers.retain(|watcher| *watcher != task);
-            self.ring.replaced(task, process.life(), now);
+            self.unreported.retain(|(dead, _)| *dead != task);
+            self.ring.replaced(task, process.life(), self.now());
+            self.changed = true;
         }
         is_news
     }
 
     /// A notice has arrived; whether its sender watches this task, and wants to hear that this is
     /// known.
-    pub(in crate::transport) fn note(&mut self, from: Task, notice: Notice, now: Duration) -> bool {
-        self.ring.note(from, notice, now);
-        let own = Notice { content: Content::Watches, task: self.me, life: self.ring.life(self.me) };
+    pub(in crate::transport) fn note(&mut self, from: Task, notice: Notice) -> bool {
+        self.ring.note(from, notice, self.now());
+        self.changed = true;
+        let own = self.watches(self.me);
         if notice == own && !self.watchers.contains(&from) {
             self.watchers.push(from);
         }
@@ -166,5 +347,10 @@ impl Watch {
     pub(in crate::transport) fn neighbours(&self) -> Vec<Task> {
         let ring = [self.ring.watcher(), self.ring.watched()];
         self.watchers.iter().copied().chain(ring.into_iter().flatten()).collect()
+    }
+
+    /// The ring's moments are times since the watch began.
+    fn now(&self) -> Duration {
+        clock::elapsed(self.start)
     }
 }

@@ -139,7 +139,7 @@ impl Endpoint for FabricTransport {
             return None;
         }
         let retry = (waits || unwatched).then(|| Instant::now() + RETRY);
-        retry.or_else(|| self.watch.as_ref()?.due())
+        retry.or_else(|| self.watch.as_ref()?.shared.due())
     }
 
     fn tally(&self) -> Tally {

@@ -215,8 +215,6 @@ pub struct FabricTransport {
     process: Process,
     /// The watch of the tasks for each other.
     watch: Option<Box<Watch>>,
-    /// What it knows has changed, and was not acted upon yet.
-    watch_changed: bool,
     /// Where this is one of several rails.
     rail: Option<Box<rail::RailSide>>,
     sleeper: Sleeper,
@@ -275,7 +273,6 @@ impl FabricTransport {
             next_rejoin: Instant::now(),
             process: Process::own(),
             watch: None,
-            watch_changed: false,
             rail: None,
             sleeper,
         })

@@ -268,7 +268,7 @@ impl FabricTransport {
 
     fn leave(&mut self, task: Task, how: Presence) {
         if how == Presence::Closed {
-            self.note_closed(task);
+            self.tell_watch(|watch| watch.closed(task));
         }
         let Some(peer) = self.peer_mut(task) else { return };
         if !peer.is_up() {
@@ -349,8 +349,8 @@ impl FabricTransport {
         let (pid, started) = hello.process;
         if peer.is_up() && peer.is_known() {
             let process = Process { pid, started };
-            self.note_successor(task, process);
-            if self.has_parted(task, &hello) && self.is_known_process(task, process) {
+            self.tell_watch(|watch| watch.has_successor(task, process));
+            if self.has_parted(task, &hello) && self.knows_process(task, process) {
                 self.note_parted(task, hello.epoch);
             }
         }
@@ -386,7 +386,7 @@ impl FabricTransport {
     /// connection, it had sent an earlier tag.
     fn has_parted(&self, task: Task, hello: &Rejoin) -> bool {
         self.peer(task).is_some_and(|peer| {
-            let later = peer.theirs == self.first_tag || must_signalr(hello.tag, peer.theirs);
+            let later = peer.theirs == self.first_tag || is_later(hello.tag, peer.theirs);
             peer.is_up() && later && hello.epoch != NO_EPOCH && !self.is_rail_epoch(hello.epoch)
         })
     }
@@ -398,7 +398,7 @@ impl FabricTransport {
         self.rail.is_none()
             && hello.epoch != NO_EPOCH
             && self.peer(task).is_some_and(|peer| peer.broken && matches!(peer.standing, Presence::Dead(_)))
-            && self.is_known_process(task, Process { pid, started })
+            && self.knows_process(task, Process { pid, started })
     }
 
     /// The peer has parted from this task, and lets it rejoin: they connect when this task has
@@ -433,7 +433,6 @@ impl FabricTransport {
             }
             self.sleeper.note(true);
             let (pid, started) = hello.process;
-            self.forget_report(task);
             self.note_process(task, Process { pid, started });
         }
         // The peer waits for the proof that this task has its tag.
@@ -452,11 +451,11 @@ fn tag_now() -> u32 {
 /// this task has used for it, the one after that: tags begin again after three days, and
 /// clocks are set back.
 fn tag_after(former: Option<u32>, now: u32) -> u32 {
-    former.filter(|former| !must_signalr(now, *former)).map_or(now, |former| former.wrapping_add(2))
+    former.filter(|former| !is_later(now, *former)).map_or(now, |former| former.wrapping_add(2))
 }
 
 /// Whether the one tag was chosen after the other, by one task for one peer.
-fn must_signalr(one: u32, other: u32) -> bool {
+fn is_later(one: u32, other: u32) -> bool {
     one != other && one.wrapping_sub(other) < 1 << 31
 }
 
@@ -468,15 +467,15 @@ mod tests {
 
     /// Half of all tags count as earlier ones: those of 39 hours.
     #[test]
-    fn the_next_tag_for_a_peer_must_signalr_whenever_it_is_chosen() {
+    fn the_next_tag_for_a_peer_is_later_whenever_it_is_chosen() {
         let hour = 3_600_000_000_000_u64 >> 16;
         let first = 0xffff_0001_u32;
         for hours in [0, 1, 30, 40, 60, 77, 79, 200, 10_000] {
             let now = first.wrapping_add((hours * hour) as u32) | 1;
             let next = tag_after(Some(first), now);
-            assert!(must_signalr(next, first) && next % 2 == 1, "after {hours} hours");
+            assert!(is_later(next, first) && next % 2 == 1, "after {hours} hours");
         }
-        assert!(must_signalr(tag_after(Some(first), first - 50_000), first), "the clock was set back");
+        assert!(is_later(tag_after(Some(first), first - 50_000), first), "the clock was set back");
         assert_eq!(tag_after(None, 7), 7);
     }
 }

@@ -57,7 +57,7 @@ impl FabricTransport {
             self.provide_buffers();
         }
         self.settle();
-        if self.watch_changed {
+        if self.has_news_of_others() {
             self.follow_ring();
         }
         self.notify();
@@ -117,7 +117,7 @@ impl FabricTransport {
         let early = peer.standing == Presence::Rejoining;
         if frame.tag != peer.mine || !(peer.is_up() || early) {
             if frame.kind == FrameKind::Departure {
-                self.note_closed(src);
+                self.tell_watch(|watch| watch.closed(src));
                 self.owe(src, super::own::Wants::SEEN);
                 self.send_own(src);
             }

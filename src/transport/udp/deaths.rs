@@ -9,15 +9,15 @@ use super::notices::Notices;
 use super::seal::Announcement;
 use super::{Nanos, UdpTransport};
 use crate::base::process::Process;
-use crate::transport::deaths::{self, Look};
+use crate::transport::deaths::{self, Step};
 use crate::transport::presence::Presence;
 use crate::transport::{NO_EPOCH, Task};
 use crate::wire::network::{Content, Notice};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The time between two looks at the watched process, and between two questions for peers that have
-/// died; about how many of them is asked at a time.
+/// The time between two questions for peers that have died, and about how many of them is asked at
+/// a time.
 const BETWEEN_LOOKS: Nanos = 100_000_000;
 const LOOKED_AT: usize = 64;
 
@@ -31,9 +31,6 @@ const FIRST_AT_END: Nanos = 5_000_000;
 /// A task that does not reply to this number of notices, within about ten seconds, is silent.
 const ATTEMPTS: u32 = 15;
 
-/// With how many cards a look compares what is known of the processes of peers.
-const COMPARED: usize = 4;
-
 /// What a task has to watch another one, and to send notices.
 pub(super) struct Watch {
     pub(super) shared: deaths::Watch,
@@ -41,19 +38,6 @@ pub(super) struct Watch {
     informed: Vec<Task>,
     /// Notices without a receipt.
     pub(super) outgoing: Notices,
-    next_look: Nanos,
-    /// Which of the peers that were met was compared with its card last.
-    compared: usize,
-    /// What the ring knows has changed, and was not acted upon yet.
-    changed: bool,
-}
-
-impl Watch {
-    /// When it must be served.
-    pub(super) fn due(&self) -> Option<Nanos> {
-        let shared = self.shared.due().map(|due| due.as_nanos() as Nanos);
-        shared.into_iter().chain(self.outgoing.due()).chain(self.changed.then_some(0)).min()
-    }
 }
 
 /// What this task knows of the deaths of others.
@@ -77,8 +61,11 @@ impl Deaths {
     }
 
     /// When something is to be done about them.
-    pub(super) fn due(&self) -> Option<Nanos> {
-        self.watch.as_ref().and_then(|watch| watch.due())
+    pub(super) fn due(&self, start: Instant) -> Option<Instant> {
+        let watch = self.watch.as_ref()?;
+        let at = |nanos| start + Duration::from_nanos(nanos);
+        let changed = watch.shared.has_changed().then_some(start);
+        watch.shared.due().into_iter().chain(watch.outgoing.due().map(at)).chain(changed).min()
     }
 
     /// How long this task's end waits for the receipts of those that watch it.
@@ -111,9 +98,6 @@ impl UdpTransport {
             shared: deaths::Watch::new(self.credentials.me(), group_of, processes),
             informed: Vec::new(),
             outgoing: Notices::default(),
-            next_look: 0,
-            compared: 0,
-            changed: true,
         }));
     }
 
@@ -129,70 +113,47 @@ impl UdpTransport {
 
     /// [`Self::look_at_others`] at once.
     pub(super) fn look_at_others_now(&mut self) {
-        if let Some(watch) = &mut self.deaths.watch {
-            watch.next_look = 0;
-        }
+        self.tell_watch(|watch| watch.look_now());
         self.look_at_others(self.now());
+    }
+
+    /// Passes news to the watch, if there is one.
+    pub(super) fn tell_watch(&mut self, news: impl FnOnce(&mut deaths::Watch)) {
+        if let Some(watch) = &mut self.deaths.watch {
+            news(&mut watch.shared);
+        }
     }
 
     /// Looks whether the watched process still runs, and whether others have taken the places of
     /// dead ones, but seldom; does what is to be done, and sends the notices that are due.
     pub(super) fn look_at_others(&mut self, now: Nanos) {
-        let Some(watch) = &mut self.deaths.watch else { return };
-        if watch.next_look <= now && !self.closed {
-            watch.next_look = now + BETWEEN_LOOKS;
-            watch.changed = true;
-            if let Some(task) = watch.shared.ring.probed().filter(|&task| self.directory.has_died(task)) {
-                watch.shared.ring.found_dead(task, Duration::from_nanos(now));
-            }
-            for task in watch.shared.ring.some_dead(COMPARED) {
-                if let Some(process) = self.directory.process_of(task) {
-                    self.note_card(task, process, now);
-                }
-            }
-            self.compare_cards(now);
+        let Self { deaths: Deaths { watch: Some(watch), .. }, table, directory, closed, .. } = self else {
+            return;
+        };
+        if !*closed {
+            let met = |task| table.get(task).is_some_and(|peer| peer.standing == Presence::Up);
+            watch.shared.look(&mut **directory, met);
         }
-        self.follow_ring(now);
+        self.follow_ring();
         self.send_notices(now);
     }
 
-    /// Watches the task that the ring says, and does what the ring wants done.
-    fn follow_ring(&mut self, now: Nanos) {
-        while let Some((task, life)) = self.has_ended() {
-            // What it has sent before, and perhaps that it has ended LAPI.
-            self.take_all();
-            let Some(ring) = self.deaths.watch.as_mut().map(|watch| &mut watch.shared.ring) else { return };
-            if ring.watched() == Some(task) && ring.life(task) == life {
-                ring.ended(Duration::from_nanos(now));
+    /// Does what the watch wants done.
+    fn follow_ring(&mut self) {
+        let looks = !self.closed && self.outlet.is_open();
+        while let Some(watch) = &mut self.deaths.watch
+            && let Some(step) = watch.shared.step(looks)
+        {
+            match step {
+                Step::Take => {
+                    self.take_all();
+                    self.tell_watch(|watch| watch.taken());
+                }
+                Step::Send(to, notice) => watch.outgoing.send(to, notice),
+                Step::Report(task) => self.note_death(task),
+                Step::Replaced(task, process) => self.note_process(task, process),
             }
         }
-        let Some(watch) = &mut self.deaths.watch else { return };
-        let time = Duration::from_nanos(now);
-        watch.shared.ring.serve(time);
-        while let Some((to, notice)) = watch.shared.next_notice(time) {
-            watch.outgoing.send(to, notice);
-        }
-        watch.shared.reports(time).into_iter().for_each(|task| self.note_death(task));
-    }
-
-    /// The task that this one watches, and its life, when its process has ended. Not while
-    /// datagrams are taken: what it has sent may be among them.
-    fn has_ended(&mut self) -> Option<(Task, u32)> {
-        let watch = self.deaths.watch.as_mut().filter(|_| !self.closed && self.outlet.is_open())?;
-        if !std::mem::take(&mut watch.changed) {
-            return None;
-        }
-        let (task, look) = watch.shared.look()?;
-        match look {
-            Look::Runs => {}
-            Look::Begun => watch.outgoing.send(task, watch.shared.watches(task)),
-            Look::Ended => {
-                // The next one is looked at, too.
-                watch.changed = true;
-                return Some((task, watch.shared.ring.life(task)));
-            }
-        }
-        None
     }
 
     /// Sends the notices that are due.
@@ -208,7 +169,7 @@ impl UdpTransport {
             let first = if closing { FIRST_AT_END } else { FIRST_INTERVAL };
             let next = now + (first << attempts.min(10)).min(LONGEST_INTERVAL);
             let shared = &watch.shared;
-            let gone = |task| shared.ring.is_in_own_group(task) && shared.process(task).is_gone();
+            let gone = |task| shared.ring().is_in_own_group(task) && shared.process(task).is_gone();
             if attempts + 1 < ATTEMPTS && !(closing && attempts > 0 && gone(to)) {
                 watch.outgoing.again(to, notice, attempts + 1, next);
             }
@@ -218,13 +179,7 @@ impl UdpTransport {
     /// A datagram has arrived that claims to be an announcement. Whether a task of the
     /// job has made it.
     #[cold]
-    pub(super) fn note_announcement(
-        &mut self,
-        now: Nanos,
-        from: Task,
-        datagram: &[u8],
-        at: SocketAddr,
-    ) -> bool {
+    pub(super) fn note_announcement(&mut self, from: Task, datagram: &[u8], at: SocketAddr) -> bool {
         let Some(Announcement { notice, is_receipt, life: sender }) = self.credentials.announcement(datagram)
         else {
             return false;
@@ -236,34 +191,27 @@ impl UdpTransport {
         if is_receipt {
             // That of another process than the one that has the number now says
             // nothing of this one.
-            if watch.shared.ring.life(from) == sender {
+            if watch.shared.ring().life(from) == sender {
                 watch.outgoing.forget(from, notice);
             }
             return true;
         }
         let receipt = Announcement { notice, is_receipt: true, life: self.credentials.process().life() };
         self.outlet.queue_receipt(at, self.credentials.announce(from, &receipt));
-        watch.changed = true;
         let Notice { content, task, life } = notice;
-        let names = match content {
-            Content::Died | Content::DiedConfirm => true,
-            // This task may have missed that another process has taken the place of the one
-            // that it knows.
-            Content::Watched | Content::Closed => from == task,
-            Content::Confirmed | Content::Watches => false,
-        };
-        if names {
-            self.note_unknown_life(from, task, life, now);
+        let Self { deaths: Deaths { watch: Some(watch), .. }, directory, .. } = self else { return true };
+        if watch.shared.names_other(from, notice, &mut **directory) {
+            self.follow_ring();
         }
         let Some(watch) = &mut self.deaths.watch else { return true };
-        if watch.shared.note(from, notice, Duration::from_nanos(now)) {
+        if watch.shared.note(from, notice) {
             let content = if closed { Content::Closed } else { Content::Watched };
             watch.outgoing.send(from, Notice { content, ..notice });
         }
-        if content == Content::Closed && from == task && watch.shared.ring.life(task) == life {
+        if content == Content::Closed && from == task && watch.shared.ring().life(task) == life {
             // It needs no notice of this task's end any more, and is not there to receive one.
             watch.outgoing.retain(|to, _| to != task);
-            self.note_closed(task, now);
+            watch.shared.closed(task);
             if closed {
                 // Others are the neighbours now.
                 self.announce_end();
@@ -272,87 +220,26 @@ impl UdpTransport {
         true
     }
 
-    /// A notice names another process of the task than the one that is known here. When the task's
-    /// card shows another one, too, this task has missed a death.
-    fn note_unknown_life(&mut self, from: Task, task: Task, life: u32, now: Nanos) {
-        let known = self.deaths.watch.as_ref().map_or(life, |watch| watch.shared.ring.life(task));
-        if known != life && task != self.credentials.me() {
-            self.compare_card(from, task, known, now);
-        }
-    }
-
-    /// Compares what is known of the processes of peers with their cards, a few at a time: all
-    /// tasks of a host may have died, so that no notice of their deaths was sent, and others have
-    /// taken their places.
-    fn compare_cards(&mut self, now: Nanos) {
-        for _ in 0..self.table.met().len().min(COMPARED) {
-            let Some(watch) = &mut self.deaths.watch else { return };
-            watch.compared = (watch.compared + 1) % self.table.met().len();
-            let task = self.table.met()[watch.compared];
-            let known = watch.shared.ring.life(task);
-            if self.peer(task).is_some_and(|peer| peer.standing == Presence::Up) {
-                self.compare_card(task, task, known, now);
-            }
-        }
-    }
-
-    /// When the task's card shows another process than the one that is known, that one has died.
-    fn compare_card(&mut self, from: Task, task: Task, known: u32, now: Nanos) {
-        let Some(present) = self.directory.process_of(task).filter(|present| present.life() != known) else {
-            return;
-        };
-        if let Some(watch) = &mut self.deaths.watch {
-            let died = Notice { content: Content::Died, task, life: known };
-            watch.shared.note(from, died, Duration::from_nanos(now));
-        }
-        self.note_card(task, present, now);
-    }
-
-    /// The task's card shows this process. The death of the one before is reported first, if this
-    /// task knows of it.
-    fn note_card(&mut self, task: Task, process: Process, now: Nanos) {
-        if self.deaths.watch.as_ref().is_none_or(|watch| watch.shared.ring.life(task) == process.life()) {
-            return;
-        }
-        self.follow_ring(now);
-        if self.deaths.watch.as_mut().is_some_and(|watch| watch.shared.forget_report(task)) {
-            self.note_death(task);
-        }
-        self.note_process(task, process, now);
-    }
-
     /// Whether the task's process is known ([`deaths::Watch::knows`]).
-    pub(super) fn knows_process(&mut self, task: Task, process: (u32, u64), now: Nanos) -> bool {
+    pub(super) fn knows_process(&mut self, task: Task, process: (u32, u64)) -> bool {
         let life = Process { pid: process.0, started: process.1 }.life();
         if self.is_elsewhere(task) {
             return true;
         }
-        self.note_unknown_life(task, task, life, now);
+        let Self { deaths: Deaths { watch: Some(watch), .. }, directory, .. } = self else { return true };
+        if watch.shared.names(task, life, &mut **directory) {
+            self.follow_ring();
+        }
         self.deaths.watch.as_ref().is_none_or(|watch| watch.shared.knows(task, life))
     }
 
     /// The task is this process now.
-    pub(super) fn note_process(&mut self, task: Task, process: Process, now: Nanos) {
+    pub(super) fn note_process(&mut self, task: Task, process: Process) {
         let Some(watch) = &mut self.deaths.watch else { return };
-        if !watch.shared.replaced(task, process, Duration::from_nanos(now)) {
-            return;
-        }
-        // It does not know of deaths that were reported to the process before.
-        let stays = |content| matches!(content, Content::Died | Content::DiedConfirm);
-        watch.outgoing.retain(|to, notice| to != task || stays(notice.content));
-        watch.shared.forget_report(task);
-        watch.changed = true;
-    }
-
-    /// Another process has the peer's number: the one before has died, which may not be known to
-    /// the others yet.
-    pub(super) fn note_successor(&mut self, task: Task, process: (u32, u64), now: Nanos) {
-        let process = Process { pid: process.0, started: process.1 };
-        if let Some(watch) =
-            self.deaths.watch.as_mut().filter(|watch| watch.shared.ring.life(task) != process.life())
-        {
-            watch.shared.ring.found_dead(task, Duration::from_nanos(now));
-            watch.changed = true;
+        if watch.shared.replaced(task, process) {
+            // It does not know of deaths that were reported to the process before.
+            let stays = |content| matches!(content, Content::Died | Content::DiedConfirm);
+            watch.outgoing.retain(|to, notice| to != task || stays(notice.content));
         }
     }
 
@@ -371,14 +258,6 @@ impl UdpTransport {
         }
     }
 
-    /// The task has ended LAPI.
-    pub(super) fn note_closed(&mut self, task: Task, now: Nanos) {
-        if let Some(watch) = &mut self.deaths.watch {
-            watch.shared.ring.closed(task, Duration::from_nanos(now));
-            watch.changed = true;
-        }
-    }
-
     /// This task ends LAPI: tells those that watch it, and the one that it watches, which may
     /// watch it next.
     pub(super) fn announce_end(&mut self) {
@@ -387,7 +266,7 @@ impl UdpTransport {
         watch.outgoing.retain(|_, notice| notice.content != Content::Watches);
         let own = Notice { content: Content::Closed, ..watch.shared.watches(me) };
         for task in watch.shared.neighbours() {
-            if watch.shared.ring.is_living(task) && !watch.informed.contains(&task) {
+            if watch.shared.ring().is_living(task) && !watch.informed.contains(&task) {
                 watch.informed.push(task);
                 watch.outgoing.send(task, own);
             }

@@ -173,8 +173,7 @@ impl Endpoint for UdpTransport {
         }
         let retry = self.outlet.is_blocked().then(|| now() + RETRY);
         let alarm = self.schedule.next().map(|at| self.start + Duration::from_nanos(at));
-        let news = self.deaths.due();
-        let news = news.map(|at| self.start + Duration::from_nanos(at));
+        let news = self.deaths.due(self.start);
         retry.into_iter().chain(alarm).chain(news).min()
     }
 

@@ -89,7 +89,7 @@ impl UdpTransport {
         let opening = self.peer(task).and_then(|peer| peer.session.as_ref()).is_some_and(Session::is_opening);
         if opening
             && ![CHALLENGE, VALIDATION].contains(&hello.epoch)
-            && !self.knows_process(task, hello.process, now)
+            && !self.knows_process(task, hello.process)
         {
             // It greets again, when the death of the one before was reported here.
             return;
@@ -262,7 +262,8 @@ impl UdpTransport {
         if same && ![FIRST_CONTACT, NO_EPOCH].contains(&hello.epoch) {
             self.leave(task, Presence::HasParted);
         } else {
-            self.note_successor(task, hello.process, self.now());
+            let (pid, started) = hello.process;
+            self.tell_watch(|watch| watch.has_successor(task, Process { pid, started }));
             let why = "has ended without calling LAPI_Term, and another process has taken its place";
             self.leave(task, Presence::Dead(why.to_owned()));
         }
@@ -274,7 +275,7 @@ impl UdpTransport {
         let hello = self.peer(task).and_then(|peer| peer.session.as_ref()?.connection.peer());
         if let Some((pid, started)) = hello.map(|hello| hello.process) {
             let process = Process { pid, started };
-            self.note_process(task, process, self.now());
+            self.note_process(task, process);
             self.directory.note_process(task, process);
         }
         let listed = self.directory.address_of(task).ok();

@@ -130,7 +130,7 @@ impl UdpTransport {
         };
         let task = claim.from;
         if claim.number == 0 && bytes.len() == ANNOUNCEMENT {
-            if !self.note_announcement(now, task, bytes, from) {
+            if !self.note_announcement(task, bytes, from) {
                 self.outlet.refusals().forged += 1;
             }
             return;
@@ -187,7 +187,7 @@ impl UdpTransport {
         }
         if state == Some(State::Closed) {
             self.leave(task, Presence::Closed);
-            self.note_closed(task, self.now());
+            self.tell_watch(|watch| watch.closed(task));
         }
         if happened.kick {
             self.sleeper.signal();

@@ -165,13 +165,11 @@ fn a_death_is_reported_before_another_process_takes_the_place() {
     });
     former.end();
     // The successor may greet before its card is seen.
-    let now = ends[0].now();
-    assert!(!ends[0].knows_process(1, of(&successor), now));
+    assert!(!ends[0].knows_process(1, of(&successor)));
     *one.lock() = successor.process();
     serve_until(&mut ends[..1], "the report", |ends| knows(&ends[0], 1));
-    let now = ends[0].now();
-    assert!(ends[0].knows_process(1, of(&successor), now));
-    assert!(!ends[0].knows_process(1, of(&former), now), "a process that is no more");
+    assert!(ends[0].knows_process(1, of(&successor)));
+    assert!(!ends[0].knows_process(1, of(&former)), "a process that is no more");
 }
 
 /// What a process says that this task does not know yet is not lost: its card shows that it has
@@ -201,7 +199,7 @@ fn a_process_that_is_not_known_yet_ends_lapi() {
         );
         let now = end.now();
         end.note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &mut datagram);
-        let ring = &end.deaths.watch().shared.ring;
+        let ring = &end.deaths.watch().shared.ring();
         assert_eq!((ring.life(1), ring.is_living(1)), (present.life(), !closed));
     }
 }
@@ -244,7 +242,7 @@ fn the_receipt_of_a_former_process_is_not_that_of_its_successor() {
     serve_until(&mut ends[..1], "a notice", |ends| news(&ends[0]).is_some());
     let (to, notice) = news(&ends[0]).expect("it was there");
     let (now, successor) = (ends[0].now(), Living::new());
-    ends[0].note_process(to, successor.process(), now);
+    ends[0].note_process(to, successor.process());
     for (process, still) in [(Process::own(), true), (successor.process(), false)] {
         let receipt = Announcement { notice, is_receipt: true, life: process.life() };
         let mut receipt = JobKey::new(&[7; 16], Security::Auth).announce(to, 0, &receipt);

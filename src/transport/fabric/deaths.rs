@@ -1,22 +1,17 @@
 //! The deaths of tasks: found by the tasks of the same host, which watch each other's processes,
 //! and made known to all by notices ([`crate::transport::deaths`]).
 
-mod successors;
-
 use super::FabricTransport;
 use super::contact::Peer;
 use super::own::Wants;
 use crate::base::process::{Handle, Process};
-use crate::transport::deaths::{self, Look};
+use crate::transport::deaths::{self, Step};
 use crate::transport::presence::Presence;
 use crate::transport::rails::RailEvent;
 use crate::transport::{Peers, Task};
 use crate::wire::network::{Content, Frame, FrameKind, NOTICE, Notice};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-
-/// The time between two looks at the watched process.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// The time between two probes of a task of the next host.
 const BETWEEN_PROBES: Duration = Duration::from_millis(300);
@@ -36,47 +31,23 @@ struct Probes {
 
 /// What a task has to watch another one and to send notices.
 pub(super) struct Watch {
-    shared: deaths::Watch,
+    pub(super) shared: deaths::Watch,
     probes: Option<Probes>,
     /// Tasks of other hosts from which notices have come: a connection with them was made.
     contacts: Vec<Task>,
     /// Notices that had no room yet.
     outgoing: BTreeMap<Task, Vec<Notice>>,
-    start: Instant,
-    next_look: Instant,
-    /// The task from which on the next look searches for cards to compare.
-    next_compared: Task,
-}
-
-impl Watch {
-    fn now(&self) -> Duration {
-        self.start.elapsed()
-    }
-
-    #[cfg(test)]
-    pub(super) fn dead(&mut self) -> Vec<Task> {
-        self.shared.ring.some_dead(usize::MAX)
-    }
-
-    /// When it must be served, if a notice was not confirmed yet.
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.shared.ring.due().map(|due| self.start + due)
-    }
 }
 
 impl FabricTransport {
     /// Takes part in the watch of the tasks for each other. `group_of` numbers, for each task, the
     /// group of tasks that see each other's processes; `processes` are those of all tasks.
     pub fn watch_others(&mut self, group_of: Vec<u32>, processes: Vec<Process>) {
-        let start = Instant::now();
         self.watch = Some(Box::new(Watch {
             shared: deaths::Watch::new(self.me, group_of, processes),
             probes: None,
             contacts: Vec::new(),
             outgoing: BTreeMap::new(),
-            start,
-            next_look: start,
-            next_compared: 0,
         }));
         self.look_at_others();
     }
@@ -84,7 +55,7 @@ impl FabricTransport {
     /// [`Self::look_at_others`] at once.
     pub(super) fn look_at_others_now(&mut self) {
         if let Some(watch) = &mut self.watch {
-            watch.next_look = Instant::now();
+            watch.shared.look_now();
         }
         self.look_at_others();
     }
@@ -92,67 +63,53 @@ impl FabricTransport {
     /// Looks whether the watched process still runs, and whether notices are to be sent
     /// again; but seldom.
     pub(super) fn look_at_others(&mut self) {
-        let Some(watch) = &mut self.watch else { return };
-        let now = Instant::now();
-        if now < watch.next_look || self.closed {
+        let Self { watch: Some(watch), directory, peers, closed: false, .. } = self else { return };
+        let met =
+            |task: Task| peers[task as usize].as_ref().is_some_and(|peer| peer.is_up() && peer.has_met());
+        if !watch.shared.look(&mut **directory, met) {
             return;
         }
-        watch.next_look = now + BETWEEN_LOOKS;
-        watch.shared.ring.serve(watch.now());
-        self.watch_changed = true;
         self.follow_ring();
-        self.report_deaths();
-        self.probe(now);
+        self.probe();
         self.look_for_awaited();
-        self.look_for_successors();
         let waiting: Vec<Task> = self.watch.iter().flat_map(|watch| watch.outgoing.keys().copied()).collect();
         waiting.into_iter().for_each(|task| self.send_notices(task));
     }
 
-    /// Watches the task that the ring says, and does what the ring wants done.
-    pub(super) fn follow_ring(&mut self) {
-        while std::mem::take(&mut self.watch_changed) && !self.closed {
-            self.watch_living();
-            self.act();
-        }
-        self.report_deaths();
+    /// Whether [`Self::follow_ring`] may have something to do.
+    #[inline]
+    pub(super) fn has_news_of_others(&self) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.shared.has_changed())
     }
 
-    fn watch_living(&mut self) {
-        loop {
-            let Some(watch) = &mut self.watch else { return };
-            let Some((task, look)) = watch.shared.look() else { return };
-            match look {
-                Look::Runs => return,
-                Look::Begun => {
-                    let notice = watch.shared.watches(task);
-                    return self.send_notice(task, notice);
+    /// Does what the watch wants done.
+    pub(super) fn follow_ring(&mut self) {
+        while let Some(watch) = self.watch.as_mut().filter(|_| !self.closed)
+            && let Some(step) = watch.shared.step(true)
+        {
+            match step {
+                Step::Take => {
+                    self.advance();
+                    self.tell_watch(|watch| watch.taken());
                 }
-                Look::Ended => {}
+                Step::Send(to, notice) => self.send_notice(to, notice),
+                Step::Report(task) => self.note_death(task),
+                Step::Replaced(task, process) => self.note_process(task, process),
             }
-            // What it has sent before, and perhaps its departure.
-            self.advance();
-            let Some(watch) = &mut self.watch else { return };
-            if watch.shared.ring.watched() == Some(task) {
-                let now = watch.now();
-                watch.shared.ring.ended(now);
-            }
+        }
+    }
+
+    /// Passes news to the watch, if there is one.
+    pub(super) fn tell_watch(&mut self, news: impl FnOnce(&mut deaths::Watch)) {
+        if let Some(watch) = &mut self.watch {
+            news(&mut watch.shared);
         }
     }
 
     /// Probes a task of the next host.
-    fn probe(&mut self, now: Instant) {
-        let probed = self.watch.as_ref().and_then(|watch| watch.shared.ring.probed());
-        if let Some(task) = probed.filter(|&task| self.directory.has_died(task)) {
-            // The launcher knows it, whether the peer can be reached or not.
-            if let Some(watch) = &mut self.watch {
-                let time = watch.now();
-                watch.shared.ring.found_dead(task, time);
-                self.watch_changed = true;
-                self.follow_ring();
-            }
-            return;
-        }
+    fn probe(&mut self) {
+        let now = Instant::now();
+        let probed = self.watch.as_ref().and_then(|watch| watch.shared.ring().probed());
         // What the endpoint has for it and cannot send yet shows that a connection exists: the task
         // may be stopped.
         let blocked = probed.is_some_and(|task| self.posting.has_posted(task));
@@ -177,6 +134,7 @@ impl FabricTransport {
         let disconnected = unreachable && probes.replied && !blocked;
         if disconnected {
             self.disconnected(task);
+            self.follow_ring();
         } else if !unsent && probes.next <= now {
             probes.next = now + BETWEEN_PROBES;
             let notice = watch.shared.watches(task);
@@ -186,27 +144,11 @@ impl FabricTransport {
 
     /// The connection with a task has ended.
     fn disconnected(&mut self, task: Task) {
-        let Some(watch) = &mut self.watch else { return };
-        if watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.replied) {
-            let now = watch.now();
-            watch.shared.ring.found_dead(task, now);
-            self.watch_changed = true;
-            self.follow_ring();
+        if let Some(watch) = &mut self.watch
+            && watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.replied)
+        {
+            watch.shared.found_dead(task);
         }
-    }
-
-    fn act(&mut self) {
-        let next = |watch: &mut Watch| watch.shared.next_notice(watch.now());
-        while let Some((to, notice)) = self.watch.as_deref_mut().and_then(next) {
-            self.send_notice(to, notice);
-        }
-    }
-
-    /// Reports the deaths that are to be reported now.
-    fn report_deaths(&mut self) {
-        let due = |watch: &mut Watch| watch.shared.reports(watch.now());
-        let due = self.watch.as_deref_mut().map(due).unwrap_or_default();
-        due.into_iter().for_each(|task| self.note_death(task));
     }
 
     fn send_notice(&mut self, to: Task, notice: Notice) {
@@ -252,12 +194,8 @@ impl FabricTransport {
                 if !self.is_elsewhere(task) {
                     self.lose_by(task, errno, &errno.text());
                 }
-                if let Some(watch) = self.watch.as_mut().filter(|_| ended)
-                    && watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.replied)
-                {
-                    let now = watch.now();
-                    watch.shared.ring.found_dead(task, now);
-                    self.watch_changed = true;
+                if ended {
+                    self.disconnected(task);
                 }
             }
             failed => {
@@ -280,16 +218,16 @@ impl FabricTransport {
         if task as usize >= self.peers.len() {
             return;
         }
-        if matches!(content, Content::Died | Content::DiedConfirm) {
-            self.note_unknown_life(from, task, life);
+        let Self { watch: Some(watch), directory, .. } = self else { return };
+        if watch.shared.names_other(from, notice, &mut **directory) {
+            self.follow_ring();
         }
         let Some(watch) = &mut self.watch else { return };
-        let now = watch.now();
         if !watch.contacts.contains(&from) {
             watch.contacts.push(from);
         }
-        let is_watched = watch.shared.note(from, notice, now);
-        let knows = content == Content::Watched && from == task && life == watch.shared.ring.life(task);
+        let is_watched = watch.shared.note(from, notice);
+        let knows = content == Content::Watched && from == task && life == watch.shared.ring().life(task);
         if let Some(probes) = watch.probes.as_mut().filter(|probes| knows && probes.task == task) {
             probes.replied = true;
         }
@@ -299,23 +237,24 @@ impl FabricTransport {
             self.owe(from, Wants::DEPARTURE);
             self.send_own(from);
         }
-        self.watch_changed = true;
     }
 
-    /// The peer has ended LAPI.
-    pub(super) fn note_closed(&mut self, task: Task) {
-        if let Some(watch) = &mut self.watch {
-            let now = watch.now();
-            watch.shared.ring.closed(task, now);
-            self.watch_changed = true;
+    /// The peer may be another process now.
+    pub(super) fn note_process(&mut self, task: Task, process: Process) {
+        if let Some(watch) = &mut self.watch
+            && watch.shared.replaced(task, process)
+        {
+            watch.probes.take_if(|probes| probes.task == task);
+            watch.contacts.retain(|contact| *contact != task);
+            if self.is_elsewhere(task) && self.peer(task).is_some() {
+                let _ = self.look_up(task);
+            }
         }
     }
 
-    /// The death of the process before is not to be reported any more.
-    pub(super) fn forget_report(&mut self, task: Task) {
-        if let Some(watch) = &mut self.watch {
-            watch.shared.forget_report(task);
-        }
+    /// Whether the peer's process is known ([`deaths::Watch::knows`]).
+    pub(super) fn knows_process(&self, task: Task, process: Process) -> bool {
+        self.watch.as_ref().is_none_or(|watch| watch.shared.knows(task, process.life()))
     }
 
     /// The tasks that watch this one, or that it watches: they must know when it ends LAPI.
@@ -326,12 +265,12 @@ impl FabricTransport {
     /// Whether the peer's process can be seen by this task, and runs.
     pub(super) fn sees_running(&self, task: Task) -> bool {
         let Some(watch) = &self.watch else { return false };
-        watch.shared.ring.is_in_own_group(task) && Handle::open(watch.shared.process(task)).is_some()
+        watch.shared.ring().is_in_own_group(task) && Handle::open(watch.shared.process(task)).is_some()
     }
 
     /// Another task has found that `peer` has died: it is dead here, too. Has no effect on a peer
     /// that has left, or that is awaited: it was another process that has died.
-    pub fn note_death(&mut self, peer: Task) {
+    fn note_death(&mut self, peer: Task) {
         if self.is_elsewhere(peer) {
             // That transport finds it itself.
             return;
