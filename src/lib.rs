@@ -9,11 +9,12 @@
 //! * [`proto`]: what a message is. [`transport`]: how bytes travel. [`job`]: the tasks of this job
 //!   and their places.
 //! * [`wire`]: byte layouts. [`dgsp`]: the gather/scatter machine.
-//! * [`base`]: rings, barriers, bytes.
+//! * [`base`]: rings, barriers, clocks. [`memory`]: the bytes of the program.
 //!
 //! [`abi`] (the types and constants of C), [`error`] and [`config`] may be used from anywhere.
 //!
-//! Under `--cfg loom` there is [`base`] alone, whose lock-free parts are then model-checked.
+//! Under `--cfg loom` there are [`base`] and [`memory`] alone: the lock-free parts are then
+//! model-checked.
 
 #[cfg(not(loom))]
 pub mod abi;
@@ -33,6 +34,7 @@ pub mod error;
 pub mod fuzz;
 #[cfg(not(loom))]
 pub mod job;
+pub mod memory;
 #[cfg(not(loom))]
 pub mod proto;
 #[cfg(not(loom))]

@@ -21,13 +21,13 @@ pub mod rmw;
 pub mod session;
 pub mod vector;
 
-pub use crate::base::bytes::Piece;
 pub use crate::base::callers::{HOOK as CALLER_HOOK, Hook as CallerHook};
 pub use crate::base::handler_runs::{HOOK as HANDLER_HOOK, Hook as HandlerHook};
 pub use crate::base::long_calls::{HOOK as LONG_CALL_HOOK, Hook as LongCallHook};
 pub use crate::engine::context::events::{Events, Failure, NoEvents};
 pub use crate::engine::context::{Context, Held, request};
 pub use crate::job::Link;
+pub use crate::memory::bytes::Piece;
 pub use crate::proto::content::Content;
 pub use crate::proto::outbox::SendDone;
 

@@ -9,6 +9,7 @@ use crate::engine::context::Held;
 use crate::engine::context::request::Rmw;
 use crate::engine::progress::operations;
 use crate::error::{Error, Result};
+use crate::memory::word;
 use crate::proto::outbox::SendDone;
 
 /// What the program gives for a read-modify-write.
@@ -62,16 +63,10 @@ pub unsafe fn rmw(held: &mut Held<'_>, request: &Request) -> Result<()> {
     }
     let wide = request.size == 64;
     let swap = request.op == COMPARE_AND_SWAP;
-    // SAFETY: the program's values; it may have placed them at any address.
-    let (value, swap) = unsafe {
-        if wide {
-            let values = request.in_val as *const u64;
-            (values.read_unaligned(), if swap { values.add(1).read_unaligned() } else { 0 })
-        } else {
-            let values = request.in_val as *const u32;
-            (values.read_unaligned().into(), if swap { values.add(1).read_unaligned().into() } else { 0 })
-        }
-    };
+    // SAFETY: the program's value.
+    let value = unsafe { word::load(request.in_val, wide) };
+    // SAFETY: the second value follows the first one, for this operation.
+    let swap = if swap { unsafe { word::load(request.in_val + width as usize, wide) } } else { 0 };
     let operation = Rmw {
         tgt: request.tgt,
         op: request.op as u16,

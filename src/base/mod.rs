@@ -3,7 +3,6 @@
 pub mod announcements;
 pub mod asymmetric_barrier;
 pub mod biased_lock;
-pub mod bytes;
 pub mod call_stack;
 #[cfg(not(loom))]
 pub mod callers;

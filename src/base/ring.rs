@@ -30,9 +30,9 @@
 //! `models/ring.rs` checks this file with loom.
 
 use super::asymmetric_barrier::Light;
-use super::bytes::{Piece, Source};
 use super::line::{Line, prefetch};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::memory::bytes::{Piece, Source};
 pub use filling::{Filled, Filling};
 use std::ptr::NonNull;
 

@@ -5,10 +5,10 @@
 //! read and written unaligned. What is copied may overlap what is written: then its content is
 //! undefined, and nothing worse happens.
 
-use super::mover::{Any, Fixed, Mover, Two};
 use super::records;
 use super::shape::Block;
 use super::walk::{Plane, Sink};
+use crate::memory::blocks::{Any, Fixed, Mover, Two};
 
 /// Copies between memory and a packed buffer: to the buffer if `GATHER`, else from it.
 pub(super) struct Copier<const GATHER: bool> {

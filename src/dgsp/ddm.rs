@@ -4,6 +4,7 @@
 use super::shape::Control;
 use super::walk::Sink;
 use crate::abi::{ddm_func_p, ddm_func_t};
+use crate::memory::bytes::{self, Piece};
 use libc::{c_int, c_long};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -72,7 +73,7 @@ impl Sink for Distributor {
         match self.control {
             Some(control) => self.distribute(control, memory, len),
             // SAFETY: the maker of the sink vouches for the run and for the data.
-            None => unsafe { std::ptr::copy(self.data, memory, len) },
+            None => unsafe { bytes::copy(Piece { ptr: self.data, len }, memory) },
         }
         self.data = self.data.wrapping_add(len);
     }

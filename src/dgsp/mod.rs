@@ -3,8 +3,8 @@
 //!
 //! * [`Program`]: a DGSP, compiled at registration into a tree of runs and loops, that packs and
 //!   unpacks any range of its bytes. `decode`, `compile`, `sequence` and `shape` make the tree,
-//!   `walk` goes through it, and three sinks take what it finds: `copy` (with `records` and
-//!   `mover`) moves bytes, `ddm` calls the program's function, `merge` lists runs.
+//!   `walk` goes through it, and three sinks take what it finds: `copy` (with `records`)
+//!   moves bytes, `ddm` calls the program's function, `merge` lists runs.
 //! * [`registry`]: handles of programs.
 //! * [`pack`]: LAPI_DGSP_PACK and LAPI_DGSP_UNPACK.
 //! * [`vector`]: vectors as C describes them, and their checks. [`Layout`]: any layout, vectors and
@@ -21,7 +21,6 @@ mod decode;
 pub mod description;
 mod layout;
 mod merge;
-mod mover;
 mod overlaps;
 pub mod pack;
 mod program;

@@ -11,6 +11,7 @@ use crate::abi::{
 };
 use crate::dgsp::registry::Registry;
 use crate::error::{Error, Result};
+use crate::memory::bytes::{self, Piece};
 use libc::{c_int, c_ulong, c_void};
 
 /// Gathers `bytes` bytes into the buffer at `position`, and moves `position` behind them.
@@ -38,7 +39,7 @@ pub unsafe fn pack(registry: &Registry, request: &mut lapi_pack_dgsp_t) -> Resul
         // SAFETY: the caller vouches for both buffers, and the bytes end within out_size.
         unsafe {
             match program.contiguous(request.bytes as u64) {
-                Some(at) => std::ptr::copy(from.wrapping_offset(at), out, len),
+                Some(at) => bytes::copy(Piece { ptr: from.wrapping_offset(at), len }, out),
                 None => program.gather(from, 0, len, out),
             }
         }
@@ -78,7 +79,7 @@ pub unsafe fn unpack(
         // SAFETY: the caller vouches for both buffers, and the bytes end within in_size.
         unsafe {
             match program.contiguous(request.bytes as u64) {
-                Some(at) => std::ptr::copy(data, to.wrapping_offset(at), len),
+                Some(at) => bytes::copy(Piece { ptr: data, len }, to.wrapping_offset(at)),
                 None => program.scatter(to, 0, data, len),
             }
         }

@@ -5,8 +5,8 @@
 //! would move it; more pieces take several passes over a part of the array that stays in the
 //! nearest cache.
 
-use super::mover::{Fixed, Mover};
 use super::shape::Block;
+use crate::memory::blocks::{Fixed, Mover};
 
 const WIDTHS: [usize; 6] = [0, 1, 2, 4, 8, 16];
 const MAX_PIECES: usize = 9;

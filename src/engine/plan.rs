@@ -7,8 +7,8 @@
 //! ([`crate::engine::transfer::bulk`], and of its long pieces [`crate::engine::transfer::parts`]).
 //! What executes a plan chooses nothing: it tries the ways in turn.
 
-use crate::base::bytes::pad8;
 use crate::engine::context::request::{Hint, Policy, Preference};
+use crate::memory::bytes::pad8;
 use crate::transport::{COPIED_MAX, Key, Reach};
 
 /// Bytes from which on the kernel copies a piece sooner than a peer is woken to take it.

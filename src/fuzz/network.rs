@@ -1,7 +1,7 @@
 //! What tasks send each other over a network and over sockets of one host, beside packets.
 
 use super::{Seed, Target, seed};
-use crate::base::bytes::pad8;
+use crate::memory::bytes::pad8;
 use crate::wire::frame::HEAD_MAX;
 use crate::wire::hello;
 use crate::wire::key::Key;

@@ -32,7 +32,7 @@ use super::placement::Placement;
 use super::rounds::{Rounds, SENDERS};
 use super::{Link, before};
 use crate::abi::LAPI_ERR_UNKNOWN;
-use crate::base::bytes::Piece;
+use crate::memory::bytes::{self, Piece};
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
 use std::collections::HashMap;
@@ -231,9 +231,7 @@ impl Collectives {
                 entry.values.resize(from + values, 0);
             }
             // SAFETY: the values were just made long enough; the caller vouches for the body.
-            unsafe {
-                std::ptr::copy_nonoverlapping(body, entry.values.as_mut_ptr().add(from).cast::<u8>(), len)
-            };
+            unsafe { bytes::copy(Piece { ptr: body, len }, entry.values.as_mut_ptr().add(from).cast()) };
             entry.counts[at] += values as u32;
         }
         true

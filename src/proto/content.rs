@@ -1,7 +1,7 @@
 //! Where the data of a message lies: at its origin, and at its target.
 
-use crate::base::bytes::{self, Gather, Piece, Source};
 use crate::dgsp::Layout;
+use crate::memory::bytes::{self, Gather, Piece, Source};
 use std::sync::Arc;
 
 /// Where the data of a message is, at the task that sends it.
@@ -46,6 +46,11 @@ impl Content {
             Self::Piece(piece) => Source::Piece(piece.part(from, len)),
             Self::Scattered(layout) => Source::Gathered { by: &**layout, from: from as u64, len },
         }
+    }
+
+    /// All of the bytes.
+    pub fn all(&self) -> Source<'_> {
+        self.part(0, self.len())
     }
 
     /// The bytes, if they are contiguous.

@@ -7,7 +7,7 @@
 
 use super::before;
 use super::content::Sink;
-use crate::base::bytes::{self, Piece};
+use crate::memory::bytes::{self, Piece};
 use crate::wire::frame::Task;
 use bytemuck::allocation::zeroed_slice_box;
 use std::collections::{HashMap, VecDeque};
@@ -139,7 +139,7 @@ impl<T> Inbox<T> {
             return source.early_bytes;
         }
         // SAFETY: the caller's promise.
-        let words = unsafe { bytes::copy_aligned(body) };
+        let words = unsafe { bytes::aligned(body) };
         let early = Early { offset, words, len: body.len };
         source.early_bytes += early.size();
         source.early.entry(id).or_default().push(early);

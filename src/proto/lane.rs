@@ -4,7 +4,7 @@ use super::Link;
 use super::content::{Content, whole_atoms};
 use super::lent::{Key, Lent};
 use super::send::{Continuation, SendDone, Traffic};
-use crate::base::bytes::{Piece, Source, pad8};
+use crate::memory::bytes::{Piece, Source, pad8};
 use crate::wire::frame::{Outgoing, SendError, Task, Ticket};
 use crate::wire::packet::{Encoded, Head};
 use std::collections::VecDeque;

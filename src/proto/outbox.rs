@@ -26,7 +26,7 @@ use super::lent::Lent;
 pub use super::send::{Body, Continuation, SendDone, Sent, Streaming, Traffic};
 use super::tasks::TaskSet;
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
-use crate::base::bytes::Piece;
+use crate::memory::bytes::Piece;
 use crate::wire::frame::{Outgoing, SendError, SendOutcome, Task, Ticket};
 use crate::wire::packet::{Encoded, Head};
 use bytemuck::allocation::zeroed_slice_box;

@@ -5,8 +5,8 @@
 //! places: each is one copy of the access. Both tasks know the parts, so both know the rest. Parts
 //! are registered in batches, of which each is withdrawn before the next one is registered.
 
-use crate::base::bytes::Piece;
 use crate::dgsp::{Layout, overlaps};
+use crate::memory::bytes::Piece;
 use crate::proto::content::{Content, Sink};
 use crate::wire::key::Part;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! becomes of it, and what follows when the memory it was sent from is free.
 
 use super::content::Content;
-use crate::base::bytes::Piece;
+use crate::memory::bytes::Piece;
 use crate::wire::frame::Task;
 
 /// What follows when the memory that a message was sent from is free again. The protocol

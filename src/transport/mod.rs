@@ -82,7 +82,7 @@ mod sleeper;
 pub(crate) mod testing;
 pub mod udp;
 
-pub use crate::base::bytes::{Piece, pad8};
+pub use crate::memory::bytes::{Piece, pad8};
 pub use crate::wire::frame::{HEAD_MAX, Outgoing, SendError, SendOutcome, Task, Ticket};
 pub use crate::wire::key::Key;
 pub use contract::*;

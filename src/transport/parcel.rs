@@ -1,7 +1,7 @@
 //! Packets in ordinary memory.
 
 use super::{HEAD_MAX, Inbound, Outgoing, Task, pad8};
-use crate::base::bytes;
+use crate::memory::bytes;
 
 /// A packet that is stored apart from its sender's memory, 8-byte aligned.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! A packet as transports see it: a short head and a body, whatever they mean.
 
-use crate::base::bytes::{Piece, Source, pad8};
+use crate::memory::bytes::{Piece, Source, pad8};
 
 /// A task of the job: 0 up to the number of tasks.
 pub type Task = u32;

@@ -2,8 +2,8 @@
 
 use super::check;
 use crate::base::asymmetric_barrier::{Heavy, Light};
-use crate::base::bytes::{Piece, Source};
 use crate::base::ring::{Consumer, Full, Geometry, Producer, Region, Room};
+use crate::memory::bytes::{Piece, Source};
 use loom::thread;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use super::{
     BODY_SHIFT, Full, HEAD_SHIFT, INLINE, LINE, PLACE_SHIFT, Producer, REPORT, ROOM, SLOT, sequence,
 };
-use crate::base::bytes::{self, Piece, Source, pad8};
+use crate::memory::bytes::{self, Piece, Source, pad8};
 use std::ptr::NonNull;
 
 /// The words of a slot, its own word included.

@@ -1,6 +1,6 @@
 use super::*;
-use crate::base::bytes::pad8;
 use crate::base::rng::Rng;
+use crate::memory::bytes::pad8;
 
 /// Zeroed memory for a ring, aligned as shared memory is.
 struct Memory {

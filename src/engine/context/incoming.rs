@@ -2,9 +2,9 @@
 //! while they are.
 
 use crate::abi::{LAPI_NORMAL, compl_hndlr_p, lapi_ret_flags_t};
-use crate::base::bytes::{self, Piece, pad8};
 use crate::base::clock::has_come;
 use crate::engine::context::request::Message;
+use crate::memory::bytes::{self, Piece, pad8};
 use crate::proto::content::Content;
 use crate::transport::{Key, Task};
 use crate::wire::key::Part;
@@ -82,7 +82,7 @@ impl Parts {
     /// are malformed.
     pub fn read(body: Piece, more: bool, end: u64, total: u64) -> Option<Self> {
         // SAFETY: a part of the body of a packet that is not released.
-        let words = unsafe { bytes::copy_aligned(body) };
+        let words = unsafe { bytes::aligned(body) };
         Some(Self { list: Part::list_from(&words[..body.len / 8], end, total)?, more })
     }
 }

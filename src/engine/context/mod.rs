@@ -12,7 +12,6 @@ pub mod clear;
 pub mod completion_queue;
 pub mod conditions;
 pub mod core;
-pub mod counter;
 pub mod counter_status;
 pub mod direct_copies;
 pub mod direct_copy;

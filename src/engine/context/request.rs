@@ -1,8 +1,8 @@
 //! What the program asks for: its operations, checked, and its hints.
 
 use crate::abi::compl_hndlr_p;
-use crate::base::bytes::Piece;
 use crate::dgsp::Layout;
+use crate::memory::bytes::Piece;
 use crate::proto::content::{Content, Sink};
 use crate::proto::outbox::SendDone;
 use crate::transport::Task;

@@ -4,7 +4,8 @@
 use crate::base::clock::moment;
 use crate::engine::context::incoming::Then;
 use crate::engine::context::waiters::Waiter;
-use crate::engine::context::{Core, Held, counter};
+use crate::engine::context::{Core, Held};
+use crate::memory::counter;
 use crate::proto::ops::{Op, Pending};
 use crate::proto::outbox::Traffic;
 use crate::transport::{self, ConnectionView, PeerStanding, PeerState, Task, View};

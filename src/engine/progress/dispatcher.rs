@@ -7,7 +7,6 @@
 //! stack does not grow with the number of messages.
 
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
-use crate::base::bytes::Piece;
 use crate::base::long_calls;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
@@ -15,10 +14,12 @@ use crate::engine::progress::{parting, reports};
 use crate::engine::transfer::send::{account, broken, call_send_handler, refuse, send_control};
 use crate::engine::transfer::{bulk, direct, flow, loopback, one_sided, parts, receive, reply};
 use crate::error::Error;
+use crate::memory::bytes::Piece;
+use crate::memory::word;
 use crate::proto::collective::{Failure, Part};
 use crate::proto::content::Content;
 use crate::transport::{Inbound, PeerState, Task};
-use crate::wire::packet::{Head, PARTING_ASKED, PARTING_DONE, PARTING_PUT_OFF};
+use crate::wire::packet::{Head, PARTING_ASKED, PARTING_DONE, PARTING_PUT_OFF, RMW_WIDE};
 use std::ptr;
 
 /// How many packets one round receives, so that sending has its turn.
@@ -246,7 +247,9 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
         Some(Head::Written { cookie }) => bulk::written(held, src, cookie),
         Some(Head::Rmw { op, var, value, swap, cookie }) => {
             // SAFETY: the variable's address comes from the origin's program, as LAPI_Rmw wants it.
-            let outcome = unsafe { loopback::read_modify_write(op, var, value, swap) };
+            let outcome = unsafe {
+                word::read_modify_write((op & !RMW_WIDE).into(), op & RMW_WIDE != 0, var, value, swap)
+            };
             if outcome.is_none() {
                 let detail = format!("refused a read-modify-write from task {src} at {var:#x}");
                 if held.context().info_level() >= 1 {

@@ -10,7 +10,6 @@
 //! its peers let it rejoin; or it puts it off, and what has waited is sent.
 
 use crate::abi::INT_ERR;
-use crate::base::bytes::Piece;
 use crate::engine::context::counter_status::Handled;
 use crate::engine::context::membership::Standing;
 use crate::engine::context::{Core, Held};
@@ -18,6 +17,7 @@ use crate::engine::progress::reports;
 use crate::engine::transfer::send::send_control;
 use crate::engine::transfer::{accessed, flow};
 use crate::error::Result;
+use crate::memory::bytes::Piece;
 use crate::proto::Link;
 use crate::proto::before;
 use crate::proto::ops::Op;

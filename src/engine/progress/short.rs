@@ -10,15 +10,16 @@
 //! [`PACKETS_PER_ROUND`] packets.
 
 use crate::abi::LAPI_SEND_COMPLETE;
-use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::engine::context::clear::Clear;
 use crate::engine::context::request::{Hint, PlainGet, PlainMessage, PlainPut, Preference};
-use crate::engine::context::{Core, Held, counter};
+use crate::engine::context::{Core, Held};
 use crate::engine::plan::{Operation, OperationKind, Way, plan};
 use crate::engine::progress::{operations, poll};
 use crate::engine::transfer::origin::means;
 use crate::engine::transfer::send::account;
+use crate::memory::bytes::Piece;
+use crate::memory::counter;
 use crate::proto::Link;
 use crate::proto::content::Sink;
 use crate::proto::ops::Op;

@@ -7,14 +7,15 @@
 //! others are for a round of the dispatcher.
 
 use crate::abi::LAPI_RECV_COMPLETE;
-use crate::base::bytes::{self, Piece};
 #[cfg(doc)]
 use crate::engine::context::clear::Clear;
-use crate::engine::context::{Core, Held, counter};
+use crate::engine::context::{Core, Held};
 #[cfg(doc)]
 use crate::engine::progress::dispatcher;
 use crate::engine::progress::dispatcher::LONG_BODY;
 use crate::engine::transfer::send::send_control;
+use crate::memory::bytes::{self, Piece};
+use crate::memory::counter;
 use crate::transport::{Door, Inbound, Seen};
 use crate::wire::packet::Head;
 use std::ptr;

@@ -3,10 +3,10 @@
 use super::job::{self, Task};
 use crate::abi::*;
 use crate::api::{active_message, fence, progress, put_get, rmw};
-use crate::base::bytes::Piece;
 use crate::engine::context::Held;
 use crate::engine::context::request::{Get, Hint, Message, Places, Put};
 use crate::error::Result;
+use crate::memory::bytes::Piece;
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use libc::{c_uint, c_ulong, c_void};

@@ -3,11 +3,11 @@
 use super::calls::{self, Extras, as_the_header_says, counter, enter, forever};
 use super::job::{self, Ends, Habits, Task};
 use super::recovery::settle;
-use crate::base::bytes::Piece;
 use crate::base::rng::Rng;
 use crate::engine::context::request::{PlainMessage, PlainPut};
 use crate::engine::context::statistics::Path;
 use crate::engine::progress::short;
+use crate::memory::bytes::Piece;
 use crate::proto::tests::seeds;
 use crate::transport::Task as Number;
 use std::sync::Arc;

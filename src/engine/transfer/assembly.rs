@@ -1,11 +1,11 @@
 //! Messages of several packets, put together.
 
-use crate::base::bytes::Piece;
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{Delivery, Then};
 use crate::engine::transfer::deliver::{delivered, take};
 use crate::engine::transfer::flow;
 use crate::engine::transfer::send::broken;
+use crate::memory::bytes::Piece;
 use crate::proto::content::Sink;
 use crate::proto::inbox::{Assembly, Misplaced};
 use crate::transport::Task;

@@ -2,13 +2,13 @@
 //! to the sender.
 
 use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, LAPI_SEND_REPLY, compl_hndlr_t};
-use crate::base::bytes::Piece;
 use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::engine::context::completion_queue::Completion;
 use crate::engine::context::incoming::Delivery;
 use crate::engine::context::{Context, Held};
 use crate::engine::transfer::flow;
 use crate::engine::transfer::send::send_control;
+use crate::memory::bytes::Piece;
 use crate::proto::content::Sink;
 use crate::transport::Task;
 use crate::wire::packet::Head;

@@ -5,7 +5,6 @@ use crate::abi::{
     LAPI_ERR_HDR_HNDLR_NULL, LAPI_NORMAL, compl_hndlr_p, ddm_func_p, hdr_hndlr_t, lapi_dg_handle_t,
     lapi_return_info_t, lapi_vec_t, wide,
 };
-use crate::base::bytes::Piece;
 use crate::base::clock::since;
 use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::dgsp::Layout;
@@ -15,6 +14,7 @@ use crate::engine::context::Held;
 use crate::engine::context::addresses::is_index;
 use crate::engine::context::incoming::{ActiveMessage, Data, Delivery};
 use crate::error::{Error, Result};
+use crate::memory::bytes::Piece;
 use crate::proto::content::Sink;
 use libc::{c_int, c_ulong, c_void};
 use std::ptr;

@@ -1,16 +1,14 @@
 //! Operations of a task on itself: no packets, the same rules.
 
-use crate::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, LAPI_RECV_COMPLETE, SWAP};
-use crate::base::bytes::{self, Piece};
+use crate::abi::LAPI_RECV_COMPLETE;
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{ActiveMessage, Data, SelfMessage};
 use crate::engine::context::request::{Get, Message, Put};
 use crate::engine::transfer::send::finish;
 use crate::engine::transfer::{receive, reply};
 use crate::error::Result;
+use crate::memory::bytes::{self, Piece};
 use crate::proto::content::{self, Content};
-use crate::wire::packet::RMW_WIDE;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A put to oneself.
 ///
@@ -73,7 +71,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
         return Ok(());
     }
     // SAFETY: the header must be 8-byte aligned for the handler.
-    let aligned = unsafe { bytes::copy_aligned(message.header) };
+    let aligned = unsafe { bytes::aligned(message.header) };
     deliver(held, message, Piece { ptr: aligned.as_ptr().cast(), len: message.header.len }, &message.data);
     held.end_round();
     held.core().waiters.note_news();
@@ -87,22 +85,12 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
 unsafe fn queue(held: &mut Held<'_>, message: &Message) {
     let short = message.copied || message.header.len + message.data.len() <= held.core().options.copy_limit;
     // SAFETY: the caller's promise.
-    let (header, copy) = unsafe { (bytes::copy_aligned(message.header), short.then(|| pack(&message.data))) };
+    let (header, copy) =
+        unsafe { (bytes::aligned(message.header), short.then(|| bytes::aligned(message.data.all()))) };
     held.core().queue_to_self(SelfMessage { message: message.clone(), header, copy });
     if short {
         finish(held, &message.done);
     }
-}
-
-/// The contiguous data of a message, 8-byte aligned.
-///
-/// # Safety
-/// The data must be readable.
-unsafe fn pack(data: &Content) -> Box<[u64]> {
-    let mut words = vec![0u64; data.len().div_ceil(8)].into_boxed_slice();
-    // SAFETY: the words have room for the data, for which the caller vouches.
-    unsafe { data.part(0, data.len()).copy_to(words.as_mut_ptr().cast()) };
-    words
 }
 
 /// Delivers what handlers have sent to their own task.
@@ -148,68 +136,9 @@ fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: &Content
         _ => {
             // The handler gets contiguous data, and may rely on its alignment.
             // SAFETY: the data is readable, by the promise of the call that sent it.
-            let packed = unsafe { pack(data) };
+            let packed = unsafe { bytes::aligned(data.all()) };
             let piece = Piece { ptr: packed.as_ptr().cast(), len: data.len() };
             receive::active_message(held, &arrived, header, Data::Here(piece));
         }
-    }
-}
-
-/// Carries out a read-modify-write on a variable of this task, atomically also with regard to the
-/// program's own atomic instructions. Returns the previous value, or whether the swap was done;
-/// `None` for an unknown operation, and for an address that is not a multiple of the variable's
-/// width: atomic instructions need that.
-///
-/// # Safety
-/// `var` must be the address of a variable of that width.
-pub unsafe fn read_modify_write(op: u16, var: u64, value: u64, swap: u64) -> Option<u64> {
-    let order = Ordering::SeqCst;
-    let code = u32::from(op & !RMW_WIDE);
-    if !var.is_multiple_of(if op & RMW_WIDE != 0 { 8 } else { 4 }) {
-        return None;
-    }
-    if op & RMW_WIDE != 0 {
-        // SAFETY: the caller's promise.
-        let variable = unsafe { AtomicU64::from_ptr(var as *mut u64) };
-        return Some(match code {
-            FETCH_AND_ADD => variable.fetch_add(value, order),
-            FETCH_AND_OR => variable.fetch_or(value, order),
-            SWAP => variable.swap(value, order),
-            COMPARE_AND_SWAP => variable.compare_exchange(value, swap, order, order).is_ok().into(),
-            _ => return None,
-        });
-    }
-    // SAFETY: the caller's promise.
-    let variable = unsafe { AtomicU32::from_ptr(var as *mut u32) };
-    let (value, swap) = (value as u32, swap as u32);
-    Some(u64::from(match code {
-        FETCH_AND_ADD => variable.fetch_add(value, order),
-        FETCH_AND_OR => variable.fetch_or(value, order),
-        SWAP => variable.swap(value, order),
-        COMPARE_AND_SWAP => variable.compare_exchange(value, swap, order, order).is_ok().into(),
-        _ => return None,
-    }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_variable_that_is_not_aligned_is_refused() {
-        let mut words = [7u64; 2];
-        let at = words.as_mut_ptr() as u64;
-        for offset in 1..8 {
-            // SAFETY: the variables lie within the words.
-            let (wide, narrow) = unsafe {
-                let wide = read_modify_write(FETCH_AND_ADD as u16 | RMW_WIDE, at + offset, 1, 0);
-                (wide, read_modify_write(FETCH_AND_ADD as u16, at + offset, 1, 0))
-            };
-            assert_eq!((wide, narrow.is_some()), (None, offset == 4));
-        }
-        // SAFETY: the first word.
-        let before = unsafe { read_modify_write(FETCH_AND_ADD as u16 | RMW_WIDE, at, 1, 0) };
-        assert_eq!(before, Some(7 + (1 << 32)));
-        assert_eq!(words, [8 + (1 << 32), 7]);
     }
 }

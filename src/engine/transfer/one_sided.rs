@@ -10,13 +10,13 @@
 //! memory back. And where the target cannot send it, because the program has named an address
 //! without memory, libfabric's provider for TCP gives the data of the next read to this one.
 
-use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::engine::context::direct_copy::{CopyKind, DirectCopy};
 use crate::engine::context::request::{Marks, Places, Put};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, completion};
 use crate::engine::transfer::{accessed, direct};
+use crate::memory::bytes::Piece;
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, SendDone, Sent};

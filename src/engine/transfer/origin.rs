@@ -1,6 +1,5 @@
 //! The program's operations at their origin: how they start.
 
-use crate::base::bytes::Piece;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::request::{Get, Marks, Message, Places, Put, Rmw};
 use crate::engine::context::{Core, Held};
@@ -8,8 +7,10 @@ use crate::engine::plan::{Means, Operation, OperationKind, Peer, Way, plan};
 use crate::engine::transfer::send::{
     completion, finish, not_sent, reachable, send, send_request, started, stream,
 };
-use crate::engine::transfer::{bulk, direct, loopback, one_sided, packets, parts, registration, reply};
+use crate::engine::transfer::{bulk, direct, loopback, one_sided, packets, parts, registration};
 use crate::error::Result;
+use crate::memory::bytes::Piece;
+use crate::memory::word;
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
@@ -278,18 +279,20 @@ fn requested(held: &mut Held<'_>, tgt: Task, cookie: u64, sent: Sent) -> Result<
 /// The addresses must be as LAPI_Rmw wants them, at both tasks.
 #[inline]
 pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
-    let op = rmw.op | if rmw.wide { RMW_WIDE } else { 0 };
     let core = held.core();
     if rmw.tgt == core.options.me {
         // SAFETY: the caller's promise.
-        if let Some(value) = unsafe { loopback::read_modify_write(op, rmw.var, rmw.value, rmw.swap) } {
+        let outcome =
+            unsafe { word::read_modify_write(rmw.op.into(), rmw.wide, rmw.var, rmw.value, rmw.swap) };
+        if let Some(value) = outcome {
             // SAFETY: the caller's promise.
-            unsafe { reply::store_previous(rmw.previous, rmw.wide, value) };
+            unsafe { word::store(rmw.previous, rmw.wide, value) };
         }
         finish(held, &rmw.done);
         return Ok(());
     }
     reachable(held, rmw.tgt)?;
+    let op = rmw.op | if rmw.wide { RMW_WIDE } else { 0 };
     let core = held.core();
     let pending = Op::Rmw { previous: rmw.previous, wide: rmw.wide, done: rmw.done };
     let cookie = core.ops.insert(rmw.tgt, pending, true);

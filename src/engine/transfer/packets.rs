@@ -1,10 +1,10 @@
 //! Puts and gets in packets, whatever their layouts.
 
-use crate::base::bytes::Piece;
 use crate::engine::context::Held;
 use crate::engine::context::request::{Marks, Places};
 use crate::engine::transfer::send::{self, send_request};
 use crate::engine::transfer::vector_wire;
+use crate::memory::bytes::Piece;
 use crate::proto::content::Content;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
 use crate::transport::Task;

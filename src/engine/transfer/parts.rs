@@ -22,7 +22,6 @@
 //! access fails, all data goes in packets, from its beginning; when one of a later batch is
 //! refused, what is in no part before it.
 
-use crate::base::bytes::{Piece, pad8};
 use crate::dgsp::Layout;
 use crate::dgsp::description::layout_of;
 use crate::engine::context::direct_copy::{DirectCopy, Keyed};
@@ -32,6 +31,7 @@ use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, broken, not_sent, refuse, send_control};
 use crate::engine::transfer::{assembly, bulk, deliver, direct, registration, vector_wire};
 use crate::error::Result;
+use crate::memory::bytes::{Piece, pad8};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::ops::{Divided, Op, Registered};

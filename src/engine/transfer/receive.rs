@@ -1,7 +1,6 @@
 //! Arriving messages: puts and active messages, and where their data goes.
 
 use crate::abi::LAPI_RECV_COMPLETE;
-use crate::base::bytes::{self, Piece};
 use crate::base::clock::{moment, ticks};
 use crate::engine::context::Held;
 use crate::engine::context::direct_copy::DirectCopy;
@@ -12,6 +11,7 @@ use crate::engine::transfer::deliver::{confirm, delivered, scatter, take};
 use crate::engine::transfer::header_handler::{self, Verdict};
 use crate::engine::transfer::send::send_control;
 use crate::engine::transfer::{assembly, direct, flow, parts};
+use crate::memory::bytes::{self, Piece};
 use crate::proto::content::{self, Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::transport::Task;
@@ -141,11 +141,10 @@ unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data
         Data::Local(..) | Data::Remote { .. } | Data::Parts { .. } => Piece::EMPTY,
     };
     // SAFETY: the caller's promise.
-    let (kept_header, mut here) = unsafe { (bytes::copy_aligned(header), bytes::copy_aligned(piece)) };
+    let (kept_header, mut here) = unsafe { (bytes::aligned(header), bytes::aligned(piece)) };
     if let Data::Local(content, _) = &data {
-        here = vec![0; content.len().div_ceil(8)].into_boxed_slice();
-        // SAFETY: the caller's promise; the copy has room for the data.
-        unsafe { content.part(0, content.len()).copy_to(here.as_mut_ptr().cast()) };
+        // SAFETY: the caller's promise.
+        here = unsafe { bytes::aligned(content.all()) };
     }
     let since = if kept == 0 { moment() } else { kept };
     let dropped =

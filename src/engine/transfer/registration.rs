@@ -1,9 +1,9 @@
 //! Memory of this task that peers reach by keys: its registration, and the report of a failure.
 
-use crate::base::bytes::Piece;
 use crate::engine::context::Core;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::request::Hint;
+use crate::memory::bytes::Piece;
 use crate::proto::ops::{Op, Registered};
 use crate::transport::{Access, Exposure, Key, PeerState, Task, Withdrawal};
 use crate::wire::key::{Exposed, Part};

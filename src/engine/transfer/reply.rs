@@ -2,11 +2,12 @@
 //! own operation arrives.
 
 use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, LAPI_RECV_COMPLETE, compl_hndlr_p};
-use crate::base::bytes::Piece;
 use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::engine::context::completion_queue::Completion;
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::{deliver, registration, send};
+use crate::memory::bytes::Piece;
+use crate::memory::word;
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
@@ -108,7 +109,7 @@ pub fn take_rmw_reply(held: &mut Held<'_>, src: Task, cookie: u64, value: u64) {
         return send::broken(held, src);
     };
     // SAFETY: where the program wants the previous value.
-    unsafe { store_previous(previous, wide, value) };
+    unsafe { word::store(previous, wide, value) };
     send::finish(held, &done);
 }
 
@@ -200,22 +201,5 @@ pub fn fetched_by_target(held: &mut Held<'_>, src: Task, cookie: u64, refused: u
         // has replied to.
         Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
         Sent::Free | Sent::Queued => {}
-    }
-}
-
-/// Gives the program the previous value of a variable.
-///
-/// # Safety
-/// `previous` must be 0 or writable for 8 bytes (`wide`) or 4.
-#[inline]
-pub(in crate::engine) unsafe fn store_previous(previous: usize, wide: bool, value: u64) {
-    if previous != 0 {
-        // SAFETY: the caller's promise; the program may have placed it at any address.
-        unsafe {
-            match wide {
-                true => (previous as *mut u64).write_unaligned(value),
-                false => (previous as *mut u32).write_unaligned(value as u32),
-            }
-        }
     }
 }

@@ -4,11 +4,11 @@ use crate::abi::{
     INT_ERR, LAPI_ERR_MEMORY_EXHAUSTED, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN,
     LAPI_SEND_COMPLETE, lapi_sh_info_t, scompl_hndlr_t,
 };
-use crate::base::bytes::Piece;
 use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::engine::context::membership::Standing;
 use crate::engine::context::{Core, Held};
 use crate::error::{Error, Result};
+use crate::memory::bytes::Piece;
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};

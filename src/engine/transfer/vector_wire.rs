@@ -4,13 +4,13 @@
 //! packet takes description and data in one; otherwise the data is a message of its own, whose
 //! number the description contains.
 
-use crate::base::bytes::{self, Piece};
 use crate::dgsp::description::layout_of;
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{Delivery, Incoming, Then};
 use crate::engine::context::request::{Layouts, Marks};
 use crate::engine::transfer::send::{self, broken, refuse};
 use crate::engine::transfer::{assembly, deliver, reply};
+use crate::memory::bytes::{self, Piece};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
@@ -120,7 +120,7 @@ pub fn arrived(held: &mut Held<'_>, src: Task, head: &Head, body: Piece) -> Opti
     let mut incoming = Incoming { words: Box::default(), op, data, total, cookie, tgt_cntr };
     if described <= body.len {
         // SAFETY: the body is in the packet.
-        incoming.words = unsafe { bytes::copy_aligned(body.part(0, described)) };
+        incoming.words = unsafe { bytes::aligned(body.part(0, described)) };
         return Some((incoming, body.part(described, body.len - described)));
     }
     // As many as the packet gives; memory for them is used only as they arrive.

@@ -1,7 +1,7 @@
 //! A network in which packets and signals overtake each other and links have no room.
 
-use crate::base::bytes::{self, Piece, pad8};
 use crate::base::rng::Rng;
+use crate::memory::bytes::{self, Piece, pad8};
 use crate::proto::Link;
 use crate::proto::outbox::{Outbox, SendDone};
 use crate::wire::frame::{Outgoing, SendOutcome, Task, Ticket};

@@ -3,8 +3,8 @@
 
 use super::network::{Network, Packet};
 use super::seeds;
-use crate::base::bytes::{Piece, pad8};
 use crate::base::rng::Rng;
+use crate::memory::bytes::{Piece, pad8};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::{Assembly, Inbox, Misplaced};
 use crate::proto::ops::{Op, Ops};

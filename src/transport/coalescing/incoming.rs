@@ -1,5 +1,6 @@
 //! Bundles that have arrived, and are handed out packet by packet.
 
+use crate::memory::bytes::{self, Piece};
 use crate::transport::{Inbound, Task};
 use crate::wire::coalesced;
 use std::collections::VecDeque;
@@ -47,7 +48,7 @@ impl Incoming {
         // SAFETY: the body is readable until the packet is released, and begins at a multiple of 8;
         // there is room for all of its words.
         unsafe {
-            words.as_mut_ptr().copy_from_nonoverlapping(packet.body.cast(), packet.body_len / 8);
+            bytes::copy(Piece { ptr: packet.body, len: packet.body_len }, words.as_mut_ptr().cast());
             words.set_len(packet.body_len / 8);
         }
         self.keep_or_recycle(Bundle { src: packet.src, words, at: 0 }, false);

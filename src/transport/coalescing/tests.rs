@@ -1,6 +1,6 @@
 use super::*;
-use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
+use crate::memory::bytes::Piece;
 use crate::transport::conformance::Calls;
 use crate::transport::conformance::{self, Served, served};
 use crate::transport::testing::faults::{FaultPlan, Faulty};

@@ -95,8 +95,8 @@ pub(in crate::transport) struct Watch {
     unreported: Vec<(Task, Instant)>,
     /// Processes that have taken the places of others, as their cards show.
     successors: Vec<(Task, Process)>,
-    /// The watched task, and its life, when its process has ended and what it has sent was not taken
-    /// yet.
+    /// The watched task, and its life, when its process has ended and what it has sent was not
+    /// taken yet.
     ended: Option<(Task, u32)>,
     /// What the ring knows has changed, and was not acted upon yet.
     changed: bool,
@@ -203,9 +203,9 @@ impl Watch {
         true
     }
 
-    /// When something names another process of the task than the one that is known, either that was
-    /// long ago, or this task has missed a death: the card shows it. Returns whether there are steps
-    /// to do before anything else follows.
+    /// When something names another process of the task than the one that is known, either that
+    /// was long ago, or this task has missed a death: the card shows it. Returns whether there are
+    /// steps to do before anything else follows.
     pub(in crate::transport) fn names<A>(
         &mut self,
         task: Task,

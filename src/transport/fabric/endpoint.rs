@@ -6,7 +6,7 @@ use super::own::Wants;
 use super::posting::{Posted, SENDS};
 use super::remote::Accesses;
 use super::{FabricTransport, PUBLISHED_BEFORE, WINDOW};
-use crate::base::bytes::pad8;
+use crate::memory::bytes::pad8;
 use crate::transport::presence::Presence;
 use crate::transport::{
     Door, Endpoint, Inbound, Limits, Look, Outgoing, Report, SendOutcome, Tally, Task, Want,

@@ -3,7 +3,7 @@
 
 use super::ofi::{Address, Device, Errno, PIECES, Region, Slot};
 use super::{BUFFERS, COPY, INJECT};
-use crate::base::bytes::{self, Piece, pad8, zeroed};
+use crate::memory::bytes::{self, Piece, pad8, zeroed};
 use crate::transport::parcel::{self, bytes_of};
 use crate::transport::{Outgoing, Task, Ticket};
 use crate::wire::network::{FRAME, Frame};

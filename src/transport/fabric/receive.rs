@@ -3,7 +3,7 @@
 
 use super::filled::Filled;
 use super::ofi::{Device, Errno, Region, Slot};
-use crate::base::bytes::zeroed;
+use crate::memory::bytes::{self, Piece, zeroed};
 use crate::transport::{HEAD_MAX, Inbound, Task};
 use crate::wire::network::{FRAME, Frame};
 use std::collections::VecDeque;
@@ -67,10 +67,8 @@ impl Arrived {
     fn copy(&self) -> Box<[u64]> {
         let len = usize::from(self.head_len) + self.body_len as usize;
         debug_assert!(usize::from(self.head_len) <= HEAD_MAX);
-        let mut words = vec![0_u64; len.div_ceil(8)].into_boxed_slice();
         // SAFETY: head and body are one after the other, readable until the packet is released.
-        unsafe { words.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(self.head(), len) };
-        words
+        unsafe { bytes::aligned(Piece { ptr: self.head(), len }) }
     }
 }
 

@@ -5,6 +5,7 @@ use super::FabricTransport;
 use super::contact::Peer;
 use super::ofi::{Device, Errno, Region, Slot};
 use super::single::{self, Singles};
+use crate::memory::bytes;
 use crate::transport::{
     Access, AccessId, COPIED_MAX, Copy, Exposure, Key, Piece, Reach, RemoteAccess, Report, Started, Task,
     Transfer,
@@ -391,7 +392,7 @@ impl FabricTransport {
         let Some((slot, local)) = begun else { return false };
         if copied {
             // SAFETY: the caller's promise; the slot has room for the data.
-            unsafe { local.copy_from_nonoverlapping(copy.local, copy.len) };
+            unsafe { bytes::copy(Piece { ptr: copy.local, len: copy.len }, local) };
         } else {
             // SAFETY: the caller's promise.
             unsafe { Piece { ptr: copy.local, len: copy.len }.touch() };

@@ -20,6 +20,7 @@ fn module_of(file: &str) -> Vec<String> {
 fn a_line_that_runs_up_is_found() {
     let broken = [
         ("src/base/ring.rs", "use crate::wire::packet::Head;"),
+        ("src/memory/bytes.rs", "use crate::base::ring;"),
         ("src/wire/frame.rs", "use crate::proto::Link;"),
         ("src/dgsp/run.rs", "use crate::transport::Task;"),
         ("src/proto/ops.rs", "use crate::{base::rng, engine::stats};"),
@@ -126,6 +127,22 @@ fn calls_of_a_method_are_found() {
     assert_eq!(calls("fn f() { held.core().ending = true;\n g(held\n.core()); }"), [1, 3]);
     let others = "fn core() { core(); a.core; a.cores(); /* a.core() */ \"a.core()\"; } #[cfg(test)] fn g() { a.core() }";
     assert!(calls(others).is_empty());
+}
+
+#[test]
+fn a_copy_of_bytes_is_found() {
+    let count = |text: &str| copies(&Source::new("src/engine/a.rs", &[], text)).len();
+    let broken = [
+        "use std::ptr; fn f() { unsafe { ptr::copy(a, b, 1) } }",
+        "fn f() { unsafe { std::ptr::copy_nonoverlapping(a, b, 1) } }",
+        "fn f() { unsafe { at.write_unaligned(1) } }",
+        "fn f() { unsafe { AtomicU64::from_ptr(at) } }",
+    ];
+    for text in broken {
+        assert_eq!(count(text), 1, "{text}");
+    }
+    let fine = "fn f() { bytes::copy(a, b); CStr::from_ptr(a); a.copy_to(b) } #[cfg(test)] fn g() { a.read_unaligned() }";
+    assert_eq!(count(fine), 0);
 }
 
 #[test]

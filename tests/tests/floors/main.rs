@@ -29,8 +29,16 @@ const CRATES: &[&str] = &[
 ];
 
 /// The floors of the core, from the ground up. A module uses its own floor and those below.
-const FLOORS: &[&[&str]] =
-    &[&["base"], &["wire", "dgsp"], &["proto", "transport"], &["job"], &["engine"], &["api"], &["fuzz"]];
+const FLOORS: &[&[&str]] = &[
+    &["memory"],
+    &["base"],
+    &["wire", "dgsp"],
+    &["proto", "transport"],
+    &["job"],
+    &["engine"],
+    &["api"],
+    &["fuzz"],
+];
 /// The rooms of the engine, from the ground up. A room uses itself and those below.
 const ROOMS: &[&str] = &["context", "plan", "transfer", "progress"];
 /// These share a floor and do not see each other.
@@ -39,6 +47,36 @@ const APART: &[&str] = &["proto", "transport"];
 const ANYWHERE: &[&str] = &["abi", "error", "config"];
 /// and use nothing but each other and this.
 const GROUND: &str = "base";
+
+/// Here alone the program's bytes are copied and changed,
+const MEMORY: &str = "src/memory/";
+/// by functions whose paths end so, and by these methods.
+const COPIES: &[&[&str]] = &[&["ptr", "copy"], &["copy_nonoverlapping"]];
+const COPYING: &[&str] = &[
+    "copy_from_nonoverlapping",
+    "copy_to_nonoverlapping",
+    "read_unaligned",
+    "read_volatile",
+    "write_unaligned",
+    "write_volatile",
+];
+/// What copies other bytes. Across address spaces the system copies the program's: see
+/// [`CROSS_MEMORY`].
+const OTHER_BYTES: &[&str] = &[
+    // What the loader has mapped.
+    "src/base/call_stack.rs",
+    "src/base/undisturbed.rs",
+    // Descriptions of places, aligned in any way.
+    "src/dgsp/program.rs",
+    "src/dgsp/vector.rs",
+    // What tests and fuzzing alone have.
+    "src/base/biased_lock/tests.rs",
+    "src/dgsp/testing/",
+    // Heads, addresses and control messages.
+    "src/transport/parcel.rs",
+    "src/transport/fabric/ofi/",
+    "src/transport/udp/socket/",
+];
 
 /// Here alone the core of a context is used; the other floors use operations and plain values.
 const ENGINE: &str = "src/engine/";
@@ -157,6 +195,33 @@ fn the_core_of_a_context_is_private_to_the_engine() {
         .map(|(source, line)| format!("{}:{line}: .core() is private to {ENGINE}", source.file))
         .collect();
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+/// Memory of another kind than this process's own needs other copies: they have one place.
+#[test]
+fn the_bytes_of_the_program_are_touched_in_one_place() {
+    let sources = sources("src");
+    let touches = |source: &Source| !copies(source).is_empty();
+    for exempt in OTHER_BYTES {
+        assert!(sources.iter().any(|source| source.stands_in(&[exempt]) && touches(source)), "{exempt}");
+    }
+    let (own, others): (Vec<_>, Vec<_>) = sources.iter().partition(|source| source.stands_in(&[MEMORY]));
+    assert!(own.iter().filter(|source| touches(source)).count() > 2, "hardly a copy was found");
+    let found = others.iter().filter(|source| !source.stands_in(OTHER_BYTES));
+    let found: Vec<String> = found.flat_map(|source| copies(source)).collect();
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+/// What copies bytes, or takes the program's memory for an atomic variable.
+fn copies(source: &Source) -> Vec<String> {
+    let paths = source.paths().into_iter().filter(|path| {
+        let names: Vec<&str> = path.names.iter().map(String::as_str).collect();
+        let atomic = matches!(names[..], [.., name, "from_ptr"] if name.starts_with("Atomic"));
+        atomic || COPIES.iter().any(|copy| names.ends_with(copy))
+    });
+    let methods = COPYING.iter().flat_map(|name| source.calls_of_method(name));
+    let lines: BTreeSet<usize> = paths.map(|path| path.line).chain(methods).collect();
+    lines.iter().map(|line| format!("{}:{line}: copies of bytes stand in {MEMORY}", source.file)).collect()
 }
 
 /// Simulations have a virtual clock, and threads that wait there.

@@ -1,8 +1,8 @@
 //! Packets that are written through a door, among others.
 
 use super::*;
-use crate::base::bytes::pad8;
 use crate::base::rng::Rng;
+use crate::memory::bytes::pad8;
 use crate::wire::packet::Head;
 use std::collections::VecDeque;
 

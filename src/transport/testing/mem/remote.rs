@@ -1,13 +1,14 @@
 //! Copies between the tasks of a network, all of which are in one address space.
 
 use super::MemTransport;
+use crate::memory::bytes;
 use crate::transport::{
     Access, AccessId, COPIED_MAX, Copy, EndedWrite, Exposure, Key, PeerState, Peers, Piece, Reach,
     RemoteAccess, Report, Started, Task, Transfer,
 };
 use rustix::io::Errno;
 use std::io;
-use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+use std::ptr::with_exposed_provenance_mut;
 
 /// The number of each task's key of all memory of a peer.
 const ALL: u64 = u64::MAX;
@@ -255,19 +256,12 @@ impl MemTransport {
 /// # Safety
 /// Both places must be readable, and the one that is written writable.
 unsafe fn make_one(access: Access, remote: u64, copy: &Copy) {
-    if copy.len == 0 {
-        return;
-    }
+    let remote = with_exposed_provenance_mut(remote as usize);
     // SAFETY: the caller's promise.
     unsafe {
         match access {
-            Access::Read => {
-                std::ptr::copy(with_exposed_provenance(remote as usize), copy.local, copy.len);
-            }
-            Access::Write => {
-                let remote = with_exposed_provenance_mut(remote as usize);
-                std::ptr::copy(copy.local.cast_const(), remote, copy.len);
-            }
+            Access::Read => bytes::copy(Piece { ptr: remote, len: copy.len }, copy.local),
+            Access::Write => bytes::copy(Piece { ptr: copy.local, len: copy.len }, remote),
         }
     }
 }

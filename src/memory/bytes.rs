@@ -201,13 +201,14 @@ pub fn zeroed(words: usize) -> Option<Box<[u64]>> {
     Some(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(first, words)) })
 }
 
-/// A copy of a piece that starts at a multiple of 8.
+/// A contiguous copy of bytes that starts at a multiple of 8.
 ///
 /// # Safety
-/// The piece must be readable.
-pub unsafe fn copy_aligned(piece: Piece) -> Box<[u64]> {
-    let mut words = vec![0u64; piece.len.div_ceil(8)].into_boxed_slice();
-    // SAFETY: the words have room for the piece, for which the caller vouches.
-    unsafe { copy(piece, words.as_mut_ptr().cast()) };
+/// The bytes must be readable.
+pub unsafe fn aligned<'a>(bytes: impl Into<Source<'a>>) -> Box<[u64]> {
+    let bytes = bytes.into();
+    let mut words = vec![0u64; bytes.len().div_ceil(8)].into_boxed_slice();
+    // SAFETY: the words have room for the bytes, for which the caller vouches.
+    unsafe { bytes.copy_to(words.as_mut_ptr().cast()) };
     words
 }

@@ -2,7 +2,7 @@
 //! known to the type.
 
 /// Copies blocks of one length. The length is known to the type or kept in it.
-pub(super) trait Mover: Copy {
+pub(crate) trait Mover: Copy {
     /// The length, if the type knows it; usize::MAX if there is no limit to it.
     const LEN: usize = 0;
     /// Whether several blocks that are two lengths apart can be moved at once.
@@ -25,15 +25,15 @@ pub(super) trait Mover: Copy {
 
 /// Exactly `N` bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Fixed<const N: usize>;
+pub(crate) struct Fixed<const N: usize>;
 
 /// From `N` to 2 `N` bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Two<const N: usize>(pub(super) usize);
+pub(crate) struct Two<const N: usize>(pub(crate) usize);
 
 /// Any number of bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Any(pub(super) usize);
+pub(crate) struct Any(pub(crate) usize);
 
 impl<const N: usize> Mover for Fixed<N> {
     const LEN: usize = N;

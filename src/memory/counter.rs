@@ -1,6 +1,5 @@
 //! Counters: values in the program's memory that the library adds to and the program reads.
 
-use crate::abi::lapi_cntr_t;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The value of the counter at this address.
@@ -11,7 +10,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 unsafe fn value<'a>(cntr: usize) -> &'a AtomicI32 {
     // SAFETY: a counter starts with its value, 4-byte aligned; the program reads it while we change
     // it, so it is only ever touched as an atomic.
-    unsafe { AtomicI32::from_ptr((cntr as *mut lapi_cntr_t).cast()) }
+    unsafe { AtomicI32::from_ptr(cntr as *mut i32) }
 }
 
 /// Adds one to the counter at `cntr`; 0 is no counter. Everything written before is visible to a
