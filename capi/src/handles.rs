@@ -24,12 +24,12 @@ static TAKEN: [AtomicBool; INSTANCES] = [const { AtomicBool::new(false) }; INSTA
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// A place that is taken, until it is dropped without having been kept.
-pub struct Place {
+pub struct Instance {
     index: usize,
     kept: bool,
 }
 
-impl Place {
+impl Instance {
     /// Takes the place of instance `number`, 1 and up; 0 is the lowest free one.
     pub fn take(number: u32) -> Result<Self> {
         prepare_for_forks();
@@ -77,7 +77,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Instance {
     fn drop(&mut self) {
         if !self.kept {
             release(self.index);
@@ -118,7 +118,7 @@ pub fn prepare_for_forks() {
 /// The process exits.
 extern "C" fn leave() {
     for context in &CONTEXTS {
-        // SAFETY: null, or made from a box by `Place::context` and never freed.
+        // SAFETY: null, or made from a box by `Instance::context` and never freed.
         if let Some(context) = unsafe { context.load(Ordering::Acquire).as_ref() } {
             exit::leave(context);
         }
@@ -128,7 +128,7 @@ extern "C" fn leave() {
 /// The open context of a handle.
 #[inline]
 pub fn find(handle: lapi_handle_t) -> Result<&'static Arc<Context>> {
-    // SAFETY: null, or made from a box by `Place::context` and never freed.
+    // SAFETY: null, or made from a box by `Instance::context` and never freed.
     match unsafe { CONTEXTS[place(handle)].load(Ordering::Acquire).as_ref() } {
         Some(context) if context.handle() == handle => Ok(context),
         _ => Err(invalid(handle)),

@@ -1,6 +1,6 @@
 //! Opening and ending a context.
 
-use crate::places::{self, Place};
+use crate::places::{self, Instance};
 use crate::port::Port;
 use libc::c_int;
 use openlapi::abi::*;
@@ -64,7 +64,7 @@ impl Builder {
     /// # Errors
     /// As the man page of LAPI_Init has them; the text names variable, task or limit.
     pub fn open(self) -> Result<Context> {
-        let place = Place::take(self.instance)?;
+        let place = Instance::take(self.instance)?;
         let index = place.index();
         let core = Arc::new(openlapi::api::Context::new());
         let identity = init::identify()?;

@@ -22,12 +22,12 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// An instance that is taken, until this is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct Instance {
     index: usize,
     forks: u32,
 }
 
-impl Place {
+impl Instance {
     /// Takes the instance `number`, 1 and up; 0 is the lowest free one.
     pub fn take(number: u32) -> Result<Self> {
         prepare_for_forks();
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Instance {
     fn drop(&mut self) {
         if self.is_own() {
             TAKEN[self.index].store(false, Ordering::Release);

@@ -3,7 +3,7 @@
 
 mod collective;
 
-use crate::places::Place;
+use crate::places::Instance;
 use openlapi::abi::*;
 use openlapi::api::env::{self, Value};
 use openlapi::api::{self, Held, address, fence, progress, recovery};
@@ -29,7 +29,7 @@ const LOST: i32 = 1 << 30;
 /// call returns `LAPI_ERR_HNDL_INVALID`.
 pub struct Port {
     context: Arc<api::Context>,
-    place: Place,
+    place: Instance,
     handle: lapi_handle_t,
     ended: AtomicBool,
     task: u32,
@@ -76,7 +76,7 @@ impl Port {
     /// continues when a task is lost.
     pub(crate) fn new(
         context: Arc<api::Context>,
-        place: Place,
+        place: Instance,
         (task, tasks): (u32, u32),
         continues: bool,
     ) -> Self {

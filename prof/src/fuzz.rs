@@ -1,6 +1,6 @@
 //! What reads the parts of tasks, and what must hold of whatever it reads ([`openlapi::fuzz`]).
 
-use crate::part::{self, Event, Link, Moved, Part, SiteRow, SizeCount};
+use crate::part::{self, Event, Moved, Part, SiteRow, SizeCount, TaskPair};
 use crate::report;
 use openlapi::fuzz::{Seed, Target, seed};
 
@@ -38,7 +38,7 @@ fn seeds() -> Vec<Seed> {
         sizes: sizes.clone(),
         ..SiteRow::default()
     };
-    let link = Link {
+    let link = TaskPair {
         origin: 0,
         target: 1,
         network: true,

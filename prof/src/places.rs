@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A line of a program.
 #[derive(Debug)]
-pub struct Place {
-    next: *const Place,
+pub struct SourceLine {
+    next: *const SourceLine,
     /// The function.
     pub function: String,
     /// The file, as the interpreter names it.
@@ -27,7 +27,7 @@ pub struct Place {
 
 /// All places. They are added without a lock, which a child of fork might find taken, and are
 /// never freed.
-static ALL: AtomicPtr<Place> = AtomicPtr::new(null_mut());
+static ALL: AtomicPtr<SourceLine> = AtomicPtr::new(null_mut());
 
 /// The number of a line of a file, in a function. For interpreters, which keep the number.
 ///
@@ -48,7 +48,8 @@ pub unsafe extern "C" fn lapiprof_place(file: *const c_char, line: c_int, functi
         }
         place = known.next;
     }
-    let new = Place { next: ptr::null(), function: function.into_owned(), file: file.into_owned(), line };
+    let new =
+        SourceLine { next: ptr::null(), function: function.into_owned(), file: file.into_owned(), line };
     let new = Box::into_raw(Box::new(new));
     loop {
         // SAFETY: nobody else knows it yet. Of two threads that add the same place at once, each
@@ -71,7 +72,7 @@ pub extern "C" fn lapiprof_enter(place: usize) -> usize {
 }
 
 /// The place with this number; `None` for an address of code.
-pub fn named(number: usize) -> Option<&'static Place> {
+pub fn named(number: usize) -> Option<&'static SourceLine> {
     let mut place = ALL.load(Ordering::Acquire).cast_const();
     // SAFETY: null, or a place, which is never freed.
     while let Some(known) = unsafe { place.as_ref() } {

@@ -12,6 +12,7 @@ use crate::port::{Entry, Port, Refusal, hash, in_header_handler, lock};
 use crate::threads;
 use crate::transfer::{self, Given};
 use openlapi::abi::*;
+use openlapi::wire::user_header;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 pub const INDEX: usize = 1;
 /// In front of the program's header: the number of the handler, and the length of the
 /// program's header.
-const PREFIX: usize = 8;
+const PREFIX: usize = 4 + user_header::PREFIX;
 /// What a task that ends because of a handler returns: as one that LAPI ends. poe ends the job.
 const STATUS: i32 = 134;
 
@@ -140,12 +141,11 @@ pub fn send(
     // LAPI's headers are whole words.
     let mut whole = vec![0u8; (PREFIX + len).next_multiple_of(8)].into_boxed_slice();
     whole[..4].copy_from_slice(&handler.number.to_le_bytes());
-    whole[4..PREFIX].copy_from_slice(&(len as u32).to_le_bytes());
-    if let Some(header) = header.filter(|_| len > 0) {
+    let bytes = header.as_ref().filter(|_| len > 0).map_or(&[][..], |header| {
         // SAFETY: the buffer has this many bytes, and Python's lock is held.
-        let bytes = unsafe { slice::from_raw_parts(header.address() as *const u8, len) };
-        whole[PREFIX..PREFIX + len].copy_from_slice(bytes);
-    }
+        unsafe { slice::from_raw_parts(header.address() as *const u8, len) }
+    });
+    user_header::pack(bytes, &mut whole[4..]).expect("there is room for this length");
     transfer::send(py, port, target, INDEX, whole, data, &counters)
 }
 
@@ -212,12 +212,9 @@ pub unsafe extern "C" fn arrived(
 
 /// Decides where the data of a message goes; None: it is discarded.
 fn receive(port: &Port, header: &[u8], source: i32, len: usize) -> Option<Box<Receiving>> {
-    let (number, rest) = header.split_at_checked(4)?;
-    let (header_len, rest) = rest.split_at_checked(4)?;
-    let number = u32::from_le_bytes(number.try_into().ok()?);
-    let header_len = u32::from_le_bytes(header_len.try_into().ok()?);
-    let header = rest.get(..header_len as usize)?;
-    let entry = lock(&port.handlers).get(number as usize)?.clone();
+    let (number, packed) = header.split_first_chunk()?;
+    let header = user_header::unpack(packed)?;
+    let entry = lock(&port.handlers).get(u32::from_le_bytes(*number) as usize)?.clone();
     let data = match &entry.into {
         None => {
             let mut bytes = Vec::new();

@@ -7,7 +7,7 @@ use crate::abi::{
 };
 use crate::engine::context::Held;
 use crate::engine::context::counter_status::Handled;
-pub use crate::engine::context::rdma::Place;
+pub use crate::engine::context::rdma::RdmaAddress;
 use crate::engine::context::request::{Get, Hint, Put};
 use crate::engine::progress::operations;
 use crate::error::{Error, Result};
@@ -23,9 +23,9 @@ pub struct Request {
     /// The number of a context of that task.
     pub context: u32,
     /// The data at this task.
-    pub source: Place,
+    pub source: RdmaAddress,
     /// The data at the other task.
-    pub target: Place,
+    pub target: RdmaAddress,
     /// The data's length in bytes.
     pub len: u64,
     /// The origin counter, or 0.

@@ -6,10 +6,10 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 /// What a descriptor is, on its file system.
-pub type Identity = [u64; 2];
+pub type FileId = [u64; 2];
 
 /// What the descriptor is now; `None` when it is not open.
-pub fn identity(fd: impl AsFd) -> Option<Identity> {
+pub fn identity(fd: impl AsFd) -> Option<FileId> {
     fstat(fd).ok().map(|found| [found.st_dev, found.st_ino])
 }
 
@@ -37,7 +37,7 @@ pub fn take_standard() -> Result<(), Errno> {
 pub struct Descriptor {
     /// `None` while this is dropped alone.
     fd: Option<OwnedFd>,
-    identity: Option<Identity>,
+    identity: Option<FileId>,
 }
 
 impl Descriptor {
@@ -48,7 +48,7 @@ impl Descriptor {
     }
 
     /// What it was when it was opened.
-    pub fn identity(&self) -> Option<Identity> {
+    pub fn identity(&self) -> Option<FileId> {
         self.identity
     }
 

@@ -22,13 +22,13 @@ const PLACES: usize = 128;
 ///
 /// Relaxed is enough: a reader that finds its thread beside an old number names a thread that no
 /// longer exists, which is what a report of a moment ago may do, and 0 is not named.
-struct Place {
+struct ThreadSlot {
     thread: AtomicUsize,
     number: AtomicI32,
 }
 
-static PLACE: [Place; PLACES] =
-    [const { Place { thread: AtomicUsize::new(0), number: AtomicI32::new(0) } }; PLACES];
+static PLACE: [ThreadSlot; PLACES] =
+    [const { ThreadSlot { thread: AtomicUsize::new(0), number: AtomicI32::new(0) } }; PLACES];
 
 /// A number of the calling thread that no other living thread has; never 0.
 #[inline]

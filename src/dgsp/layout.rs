@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Where the bytes of one message lie. A position is the number of a byte in the message.
 #[derive(Debug)]
-pub struct Layout(Kind);
+pub struct Layout(LayoutKind);
 
 #[derive(Debug)]
-enum Kind {
+enum LayoutKind {
     Contiguous { at: *mut u8, len: u64 },
     Pieces(Pieces),
     Strided { base: *mut u8, block: usize, dim: Dim, len: u64 },
@@ -67,7 +67,7 @@ struct Piece {
 impl Layout {
     /// `len` contiguous bytes.
     pub fn contiguous(at: *mut u8, len: u64) -> Self {
-        Self(Kind::Contiguous { at, len })
+        Self(LayoutKind::Contiguous { at, len })
     }
 
     /// `count` blocks of `block` bytes, `stride` apart.
@@ -76,7 +76,7 @@ impl Layout {
         match usize::try_from(block) {
             Ok(size) if block != stride && count > 1 && block != 0 => {
                 let dim = Dim { count, stride: stride as i64, size: block };
-                Self(Kind::Strided { base, block: size, dim, len })
+                Self(LayoutKind::Strided { base, block: size, dim, len })
             }
             _ => Self::contiguous(base, len),
         }
@@ -102,7 +102,7 @@ impl Layout {
             [Piece { at, .. }] => Self::contiguous(at, total),
             _ => {
                 list.push(Piece { at: std::ptr::null_mut(), start: total });
-                Self(Kind::Pieces(Pieces { list: list.into(), hint: AtomicUsize::new(0) }))
+                Self(LayoutKind::Pieces(Pieces { list: list.into(), hint: AtomicUsize::new(0) }))
             }
         }
     }
@@ -114,7 +114,7 @@ impl Layout {
         match (ranges.only(), whole.as_contiguous()) {
             _ if ranges.len() == 0 => Self::contiguous(std::ptr::null_mut(), 0),
             (Some(from), Some((at, _))) => Self::contiguous(at.wrapping_add(from as usize), ranges.len()),
-            _ => Self(Kind::Selected { whole, ranges }),
+            _ => Self(LayoutKind::Selected { whole, ranges }),
         }
     }
 
@@ -158,15 +158,17 @@ impl Layout {
             return Ok(Self::contiguous(base.wrapping_offset(at), bytes));
         }
         let function = function.filter(|_| program.distributes());
-        Ok(Self(Kind::Program { program, base, len: bytes, function }))
+        Ok(Self(LayoutKind::Program { program, base, len: bytes, function }))
     }
 
     /// How many bytes.
     pub fn len(&self) -> u64 {
         match &self.0 {
-            Kind::Contiguous { len, .. } | Kind::Strided { len, .. } | Kind::Program { len, .. } => *len,
-            Kind::Pieces(pieces) => pieces.list[pieces.list.len() - 1].start,
-            Kind::Selected { ranges, .. } => ranges.len(),
+            LayoutKind::Contiguous { len, .. }
+            | LayoutKind::Strided { len, .. }
+            | LayoutKind::Program { len, .. } => *len,
+            LayoutKind::Pieces(pieces) => pieces.list[pieces.list.len() - 1].start,
+            LayoutKind::Selected { ranges, .. } => ranges.len(),
         }
     }
 
@@ -178,7 +180,7 @@ impl Layout {
     /// Address and length, if all bytes are contiguous.
     pub fn as_contiguous(&self) -> Option<(*mut u8, u64)> {
         match self.0 {
-            Kind::Contiguous { at, len } => Some((at, len)),
+            LayoutKind::Contiguous { at, len } => Some((at, len)),
             _ => None,
         }
     }
@@ -187,11 +189,11 @@ impl Layout {
     /// [`Layout::runs`].
     pub fn run_count(&self) -> u64 {
         match &self.0 {
-            Kind::Contiguous { len, .. } => u64::from(*len != 0),
-            Kind::Strided { dim, .. } => dim.count,
-            Kind::Pieces(pieces) => pieces.list.len() as u64 - 1,
-            Kind::Program { program, len, .. } => program.pieces(*len),
-            Kind::Selected { whole, ranges } => {
+            LayoutKind::Contiguous { len, .. } => u64::from(*len != 0),
+            LayoutKind::Strided { dim, .. } => dim.count,
+            LayoutKind::Pieces(pieces) => pieces.list.len() as u64 - 1,
+            LayoutKind::Program { program, len, .. } => program.pieces(*len),
+            LayoutKind::Selected { whole, ranges } => {
                 whole.run_count().saturating_add(ranges.count()).min(ranges.len())
             }
         }
@@ -206,8 +208,8 @@ impl Layout {
     /// then they cannot be written directly.
     pub fn function(&self) -> Option<usize> {
         match self.0 {
-            Kind::Program { function: Some(function), .. } => Some(function as usize),
-            Kind::Selected { ref whole, .. } => whole.function(),
+            LayoutKind::Program { function: Some(function), .. } => Some(function as usize),
+            LayoutKind::Selected { ref whole, .. } => whole.function(),
             _ => None,
         }
     }
@@ -222,15 +224,15 @@ impl Layout {
         // SAFETY: the caller vouches for these bytes on both sides.
         unsafe {
             match &self.0 {
-                Kind::Contiguous { at, .. } => {
+                LayoutKind::Contiguous { at, .. } => {
                     copy::bytes::<true>(at.wrapping_add(from as usize), out, len as usize)
                 }
-                Kind::Pieces(pieces) => pieces.copy::<true>(from, len, out),
-                Kind::Strided { base, block, dim, .. } => {
+                LayoutKind::Pieces(pieces) => pieces.copy::<true>(from, len, out),
+                LayoutKind::Strided { base, block, dim, .. } => {
                     strided(*dim, *block, from, len, &mut Copier::gather(*base, out));
                 }
-                Kind::Program { program, base, .. } => program.gather(*base, from, len as usize, out),
-                Kind::Selected { whole, ranges } => {
+                LayoutKind::Program { program, base, .. } => program.gather(*base, from, len as usize, out),
+                LayoutKind::Selected { whole, ranges } => {
                     ranges.visit(from, len, |at, len, done| whole.gather(at, len, out.wrapping_add(done)));
                 }
             }
@@ -247,20 +249,20 @@ impl Layout {
         // SAFETY: the caller vouches for these bytes on both sides, and for the function.
         unsafe {
             match &self.0 {
-                Kind::Contiguous { at, .. } => {
+                LayoutKind::Contiguous { at, .. } => {
                     copy::bytes::<false>(at.wrapping_add(from as usize), data.cast_mut(), len as usize);
                 }
-                Kind::Pieces(pieces) => pieces.copy::<false>(from, len, data.cast_mut()),
-                Kind::Strided { base, block, dim, .. } => {
+                LayoutKind::Pieces(pieces) => pieces.copy::<false>(from, len, data.cast_mut()),
+                LayoutKind::Strided { base, block, dim, .. } => {
                     strided(*dim, *block, from, len, &mut Copier::scatter(*base, data));
                 }
-                Kind::Program { program, base, function: None, .. } => {
+                LayoutKind::Program { program, base, function: None, .. } => {
                     program.scatter(*base, from, data, len as usize);
                 }
-                Kind::Program { program, base, function: Some(function), .. } => {
+                LayoutKind::Program { program, base, function: Some(function), .. } => {
                     program.scatter_ddm(*base, from, data, len as usize, *function);
                 }
-                Kind::Selected { whole, ranges } => {
+                LayoutKind::Selected { whole, ranges } => {
                     ranges.visit(from, len, |at, len, done| whole.scatter(at, data.wrapping_add(done), len));
                 }
             }
@@ -272,21 +274,21 @@ impl Layout {
     pub fn runs(&self, from: u64, len: u64, mut each: impl FnMut(*mut u8, usize)) {
         let len = self.within(from, len);
         match &self.0 {
-            Kind::Contiguous { at, .. } => {
+            LayoutKind::Contiguous { at, .. } => {
                 if len != 0 {
                     each(at.wrapping_add(from as usize), len as usize);
                 }
             }
-            Kind::Pieces(pieces) => pieces.visit(from, len, each),
-            Kind::Strided { base, block, dim, .. } => {
+            LayoutKind::Pieces(pieces) => pieces.visit(from, len, each),
+            LayoutKind::Strided { base, block, dim, .. } => {
                 let mut merger = Merger::new(|at, len| each(base.wrapping_offset(at), len));
                 strided(*dim, *block, from, len, &mut merger);
                 merger.finish();
             }
-            Kind::Program { program, base, .. } => {
+            LayoutKind::Program { program, base, .. } => {
                 program.runs(from, len, |at, len| each(base.wrapping_offset(at), len));
             }
-            Kind::Selected { whole, ranges } => {
+            LayoutKind::Selected { whole, ranges } => {
                 let (mut last, mut run) = (std::ptr::null_mut::<u8>(), 0);
                 // Of one type, however deep layouts are nested.
                 let merge: &mut dyn FnMut(*mut u8, usize) = &mut |at, len| {

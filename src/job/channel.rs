@@ -1,6 +1,6 @@
 //! Sockets with an abstract name that carry whole messages with file descriptors, and never block.
 
-use crate::base::descriptor::{Descriptor, Identity, identity};
+use crate::base::descriptor::{Descriptor, FileId, identity};
 use crate::base::sync::{Mutex, MutexGuard};
 use crate::wire::hello::LONGEST;
 use std::cell::RefCell;
@@ -153,7 +153,7 @@ pub(in crate::job) struct Listener(Socket);
 static SOCKETS: Mutex<Numbers> = Mutex::new(Numbers::new());
 
 /// What each number was when the socket was made.
-type Numbers = BTreeMap<RawFd, Option<Identity>>;
+type Numbers = BTreeMap<RawFd, Option<FileId>>;
 
 type Sockets = MutexGuard<'static, Numbers>;
 

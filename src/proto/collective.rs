@@ -30,7 +30,7 @@ use super::content::Content;
 use super::outbox::{Body, Outbox, SendDone};
 use super::placement::Placement;
 use super::rounds::{Rounds, SENDERS};
-use super::{Link, before};
+use super::{Transmit, before};
 use crate::abi::LAPI_ERR_UNKNOWN;
 use crate::memory::bytes::{self, Piece};
 use crate::wire::frame::Task;
@@ -153,7 +153,7 @@ impl Collectives {
     }
 
     /// Enters the next collective operation: a barrier, or an exchange of one value of each task.
-    pub fn enter(&mut self, value: Option<u64>, outbox: &mut Outbox, link: &mut impl Link) {
+    pub fn enter(&mut self, value: Option<u64>, outbox: &mut Outbox, link: &mut impl Transmit) {
         assert!(self.current.is_none(), "one collective operation at a time");
         let current = Current {
             sequence: self.next,
@@ -178,7 +178,7 @@ impl Collectives {
 
     /// Another task has entered `position` operations: a task that has rejoined continues from
     /// there, also when it has entered one that is behind. Returns whether it was behind.
-    pub fn catch_up(&mut self, position: u32, outbox: &mut Outbox, link: &mut impl Link) -> bool {
+    pub fn catch_up(&mut self, position: u32, outbox: &mut Outbox, link: &mut impl Transmit) -> bool {
         if !before(self.turn(), position) {
             return false;
         }
@@ -258,7 +258,7 @@ impl Collectives {
     pub fn advance(
         &mut self,
         outbox: &mut Outbox,
-        link: &mut impl Link,
+        link: &mut impl Transmit,
     ) -> Option<Result<Vec<u64>, Failure>> {
         loop {
             let current = self.current.as_mut()?;
@@ -301,7 +301,7 @@ impl Collectives {
     /// Looks for the signals of the present round that were not seen yet. Returns whether
     /// there are any.
     #[inline]
-    pub fn look(&mut self, link: &mut impl Link) -> bool {
+    pub fn look(&mut self, link: &mut impl Transmit) -> bool {
         let Some(current) = self.current.as_mut().filter(|_| self.failed.is_none()) else { return false };
         let before = current.signalled;
         for (at, &sender) in self.rounds.senders(current.round).iter().enumerate() {
@@ -387,7 +387,7 @@ impl Collectives {
     /// This task takes part in no operation from `sequence` on: notifies the tasks that would
     /// await its packets.
     #[cold]
-    fn fail(&mut self, sequence: u32, failure: Failure, outbox: &mut Outbox, link: &mut impl Link) {
+    fn fail(&mut self, sequence: u32, failure: Failure, outbox: &mut Outbox, link: &mut impl Transmit) {
         self.failed = Some(failure);
         let head = Head::CollectiveFailed { sequence, task: failure.task, code: failure.code as u32 };
         for peer in (0..self.rounds.count()).flat_map(|round| self.rounds.receivers(round)) {
@@ -422,7 +422,7 @@ impl Collectives {
         (self.next, self.current.as_ref().map(|current| current.round))
     }
 
-    fn send_round(&mut self, outbox: &mut Outbox, link: &mut impl Link) {
+    fn send_round(&mut self, outbox: &mut Outbox, link: &mut impl Transmit) {
         let Some(current) = &self.current else { return };
         let round = current.round;
         for (at, &peer) in self.rounds.receivers(round).iter().enumerate() {
@@ -438,7 +438,7 @@ impl Collectives {
     /// The connection with `peer` was made again: sends it what it was sent before in the operation
     /// that is under way.
     #[cold]
-    pub fn send_again(&mut self, peer: Task, outbox: &mut Outbox, link: &mut impl Link) {
+    pub fn send_again(&mut self, peer: Task, outbox: &mut Outbox, link: &mut impl Transmit) {
         let Some(current) = self.current.as_ref().filter(|_| self.failed.is_none()) else { return };
         for round in (0..self.rounds.count()).take_while(|&round| round <= current.round) {
             // A round begins with the values that are known then, which later ones follow.
@@ -457,7 +457,7 @@ impl Collectives {
 
 impl Current {
     /// Tells one task that this one is in a round, by a signal or by packets with these values.
-    fn send(&self, round: u16, values: &[u64], peer: Task, outbox: &mut Outbox, link: &mut impl Link) {
+    fn send(&self, round: u16, values: &[u64], peer: Task, outbox: &mut Outbox, link: &mut impl Transmit) {
         let sequence = self.sequence;
         if !self.exchange && self.other.is_none() && link.signal(peer, sequence) {
             return;

@@ -1,6 +1,6 @@
 //! What is on its way to one peer: packets that wait for room, and streams.
 
-use super::Link;
+use super::Transmit;
 use super::content::{Content, whole_atoms};
 use super::lent::{Key, Lent};
 use super::send::{Continuation, SendDone, Traffic};
@@ -149,7 +149,7 @@ pub(super) const PUMP_BUDGET: usize = 32;
 impl Lane {
     pub(super) fn pump(
         &mut self,
-        link: &mut impl Link,
+        link: &mut impl Transmit,
         peer: Task,
         max_body: usize,
         lent: &mut Lent,
@@ -191,7 +191,7 @@ impl Lane {
 
     fn pump_stream(
         &mut self,
-        link: &mut impl Link,
+        link: &mut impl Transmit,
         peer: Task,
         max_body: usize,
         lent: &mut Lent,
@@ -265,7 +265,7 @@ impl Stream {
     /// The stream's data must be readable, and until it is reported when it is taken.
     unsafe fn send_one(
         &mut self,
-        link: &mut impl Link,
+        link: &mut impl Transmit,
         peer: Task,
         max_body: usize,
     ) -> Result<Option<Ticket>, SendError> {

@@ -1,7 +1,7 @@
 //! What a message is: how it is cut into packets, put together again, acknowledged and fenced.
 //!
 //! Everything here is sans-IO. It holds no socket, clock, lock or thread: packets leave through a
-//! [`Link`] that the caller brings, arrive as calls, and what must happen because of them is
+//! [`Transmit`] that the caller brings, arrive as calls, and what must happen because of them is
 //! returned as a value. So a whole job can be simulated in one thread, from a seed.
 //!
 //! * [`outbox`]: messages on their way out; [`send`]: how they are asked for; `lane`: what waits
@@ -31,7 +31,7 @@ pub mod tasks;
 use crate::wire::frame::{Outgoing, SendOutcome, Task};
 
 /// The way out for packets.
-pub trait Link {
+pub trait Transmit {
     /// Offers one packet to `peer`.
     ///
     /// # Safety

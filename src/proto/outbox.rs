@@ -19,7 +19,7 @@
 mod fences;
 mod waiting;
 
-use super::Link;
+use super::Transmit;
 use super::content::Content;
 use super::lane::{Kept, Lane, Parked, Stream, Taken, append};
 use super::lent::Lent;
@@ -160,7 +160,7 @@ impl Outbox {
     #[inline]
     pub unsafe fn send(
         &mut self,
-        link: &mut impl Link,
+        link: &mut impl Transmit,
         peer: Task,
         head: &Head,
         body: Body<'_>,
@@ -328,7 +328,7 @@ impl Outbox {
 
     /// Sends what waits, as far as there is room. Pushes onto `finished` what is done with the
     /// program's memory. Returns whether anything moved.
-    pub fn pump(&mut self, link: &mut impl Link, finished: &mut Vec<SendDone>) -> bool {
+    pub fn pump(&mut self, link: &mut impl Transmit, finished: &mut Vec<SendDone>) -> bool {
         let mut moved = false;
         let mut at = 0;
         while let Some(&peer) = self.busy.members().get(at) {

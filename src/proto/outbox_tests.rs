@@ -26,7 +26,7 @@ struct Room {
     taken: Vec<(Task, Head, Vec<u8>)>,
 }
 
-impl Link for Room {
+impl Transmit for Room {
     unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         if self.gone {
             return SendOutcome::Gone;

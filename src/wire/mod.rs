@@ -12,3 +12,4 @@ pub mod launcher;
 pub mod network;
 pub mod packet;
 pub mod rails;
+pub mod user_header;

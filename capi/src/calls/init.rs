@@ -1,7 +1,7 @@
 //! LAPI_Init and LAPI_Term.
 
 use crate::boundary;
-use crate::handles::{self, Place};
+use crate::handles::{self, Instance};
 use libc::c_int;
 use openlapi::abi::*;
 use openlapi::error::{Error, Result};
@@ -25,7 +25,7 @@ unsafe fn open(hndl: *mut lapi_handle_t, lapi_info: *mut lapi_info_t) -> Result<
         let detail = format!("info6 is {}; clear the structure before its fields are set", info.info6);
         return Err(Error::new(LAPI_ERR_INFO_NONZERO, detail));
     }
-    let place = Place::take(info.instance_no)?;
+    let place = Instance::take(info.instance_no)?;
     // SAFETY: the caller's promise.
     let request = unsafe { Request::new(place.handle(), place.index(), info) };
     // Before the threads run: a handler may use the program's own variable, on another

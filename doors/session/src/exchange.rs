@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::line::Line;
-use crate::wire::{Kind, Side};
+use crate::wire::{MessageKind, Side};
 use openlapi::abi::{LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_NO_CONNECTIVITY};
 use openlapi::error::{Error as CoreError, Result};
 use openlapi::job::exchange::Exchange;
@@ -39,7 +39,8 @@ impl Exchange for ByChannel {
 
     fn fence(&mut self, deadline: Instant) -> Result<()> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        let theirs = line.exchange(Kind::Values, &encode_values(&self.fresh), deadline).map_err(core)?;
+        let theirs =
+            line.exchange(MessageKind::Values, &encode_values(&self.fresh), deadline).map_err(core)?;
         let theirs = decode_values(&theirs).ok_or_else(|| core(Error::Forged("values that are none")))?;
         let [own, peer] = [self.side, self.side.peer()].map(|side| side.task() as usize);
         self.values[own].append(&mut self.fresh);

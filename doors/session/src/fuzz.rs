@@ -1,10 +1,10 @@
 //! What reads bytes of a peer, known or not, and what must hold of whatever it reads.
 
 use crate::handshake::{Handshake, Trust};
-use crate::messages::{pack, unpack};
-use crate::wire::{Card, Frames, Kind, LONGEST, Routes, Side};
+use crate::wire::{Card, Frames, LONGEST, MessageKind, Routes, Side};
 use openlapi::base::process::Process;
 use openlapi::fuzz::{Seed, Target, seed};
+use openlapi::wire::user_header::{pack, unpack};
 
 /// The targets of this crate.
 pub const TARGETS: &[Target] = &[Target { name: "session", feed, seeds }];
@@ -114,7 +114,7 @@ fn seeds() -> Vec<Seed> {
     hello.extend(TRUST.subject());
     hello.extend([3; 16]);
     // The card was the first one.
-    let ready = [&1_u32.to_le_bytes()[..], &[Kind::Ready as u8]].concat();
+    let ready = [&1_u32.to_le_bytes()[..], &[MessageKind::Ready as u8]].concat();
     vec![
         seed("card", with(CARD, &own().encode())),
         seed("greeting", with(GREETING, &hello)),

@@ -9,7 +9,7 @@
 //! [`greeting`]: openlapi::job::start_up::greeting
 
 use crate::error::{Error, Result};
-use crate::wire::{Card, Frames, Kind, Side};
+use crate::wire::{Card, Frames, MessageKind, Side};
 use openlapi::job::start_up::greeting::{Answer, Called, Caller, Heard, SUBJECT, Subject};
 
 /// Why a side believes that the other one may have a session.
@@ -156,10 +156,10 @@ impl Handshake {
                 frames.push(bytes);
                 match frames.next()? {
                     None => self.state = State::Card(frames),
-                    Some((Kind::Card, body)) => {
+                    Some((MessageKind::Card, body)) => {
                         return Ok(Some(Agreed { peer: Card::decode(&body)?, frames }));
                     }
-                    Some((Kind::Failed, body)) => {
+                    Some((MessageKind::Failed, body)) => {
                         return Err(Error::Refused(String::from_utf8_lossy(&body).into_owned()));
                     }
                     Some(_) => return Err(Error::Forged("another frame than the card")),
@@ -181,7 +181,7 @@ impl Handshake {
     }
 
     fn send_card(&mut self, mut frames: Frames) {
-        self.output.extend(frames.seal(Kind::Card, &self.card));
+        self.output.extend(frames.seal(MessageKind::Card, &self.card));
         self.state = State::Card(frames);
     }
 }

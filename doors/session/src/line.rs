@@ -4,7 +4,7 @@ use crate::channel::{Channel, Read};
 use crate::error::{Error, Result};
 use crate::handshake::{Agreed, Handshake, Trust};
 use crate::silence::{self, Meaning};
-use crate::wire::{Card, Frames, Kind, LONGEST, LONGEST_REASON, Side};
+use crate::wire::{Card, Frames, LONGEST, LONGEST_REASON, MessageKind, Side};
 use std::io;
 use std::time::Instant;
 
@@ -90,7 +90,7 @@ impl Line {
     /// # Errors
     /// [`Error::Limit`]: a frame has at most [`LONGEST`] bytes. [`Error::Refused`],
     /// [`Error::Closed`], [`Error::Lost`], [`Error::Late`], [`Error::Forged`].
-    pub fn exchange(&mut self, kind: Kind, body: &[u8], until: Instant) -> Result<Vec<u8>> {
+    pub fn exchange(&mut self, kind: MessageKind, body: &[u8], until: Instant) -> Result<Vec<u8>> {
         let frame = self.frames.seal(kind, body);
         if frame.len() > LONGEST {
             return Err(Error::Limit(format!(
@@ -129,11 +129,13 @@ impl Line {
     }
 
     /// The next frame, if it is there, which is of this kind.
-    fn frame(&mut self, kind: Kind) -> Result<Option<Vec<u8>>> {
+    fn frame(&mut self, kind: MessageKind) -> Result<Option<Vec<u8>>> {
         match self.frames.next()? {
             Some((found, body)) if found == kind => Ok(Some(body)),
-            Some((Kind::Failed, body)) => Err(Error::Refused(String::from_utf8_lossy(&body).into_owned())),
-            Some((Kind::Bye, _)) => Err(Error::Closed),
+            Some((MessageKind::Failed, body)) => {
+                Err(Error::Refused(String::from_utf8_lossy(&body).into_owned()))
+            }
+            Some((MessageKind::Bye, _)) => Err(Error::Closed),
             Some(_) => Err(Error::Forged("a frame out of its turn")),
             None => Ok(None),
         }
@@ -143,12 +145,12 @@ impl Line {
     pub fn refuse(&mut self, why: &Error) {
         let text = why.to_string();
         let end = (0..=text.len().min(LONGEST_REASON)).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        let _ = self.channel.write(&self.frames.seal(Kind::Failed, &text.as_bytes()[..end]));
+        let _ = self.channel.write(&self.frames.seal(MessageKind::Failed, &text.as_bytes()[..end]));
     }
 
     /// Tells the other side that this one closes the session, if it still listens.
     pub fn part(&mut self) {
-        let _ = self.channel.write(&self.frames.seal(Kind::Bye, &[]));
+        let _ = self.channel.write(&self.frames.seal(MessageKind::Bye, &[]));
     }
 
     /// What the silence of the other host means; asks whether it still answers.
@@ -157,7 +159,7 @@ impl Line {
         match silence::meaning(silence, self.asked.map(|at| at.elapsed())) {
             Meaning::Gone => return News::Gone("its host does not answer".to_owned()),
             Meaning::Ask if self.channel.has_room() => {
-                let _ = self.channel.write(&self.frames.seal(Kind::Ask, &[]));
+                let _ = self.channel.write(&self.frames.seal(MessageKind::Ask, &[]));
                 self.asked = Some(Instant::now());
             }
             Meaning::Alive | Meaning::Ask | Meaning::Asked => {}
@@ -176,8 +178,8 @@ impl Line {
         let mut bytes = [0; 256];
         loop {
             match self.frames.next() {
-                Ok(Some((Kind::Bye, _))) => return News::Bye,
-                Ok(Some((Kind::Ask, _))) => continue,
+                Ok(Some((MessageKind::Bye, _))) => return News::Bye,
+                Ok(Some((MessageKind::Ask, _))) => continue,
                 Ok(Some(_)) => return News::Gone("the channel has a frame out of its turn".to_owned()),
                 Err(error) => return News::Gone(error.to_string()),
                 Ok(None) => {}

@@ -3,6 +3,7 @@
 
 use libc::{c_uint, c_ulong, c_void};
 use openlapi::abi::{LAPI_BURY_MSG, LAPI_LOCAL_STATE, compl_hndlr_p, lapi_handle_t, lapi_return_info_t};
+use openlapi::wire::user_header::{self, PREFIX};
 use std::collections::{HashMap, VecDeque};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 /// The index of the header handler in every session.
 pub const HANDLER: u64 = 1;
 /// The longest header of a message, in bytes: the core's header also carries its length.
-pub const LONGEST_HEADER: usize = openlapi::api::MAX_UHDR - 4;
+pub const LONGEST_HEADER: usize = openlapi::api::MAX_UHDR - PREFIX;
 
 /// A message of the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,26 +113,6 @@ impl Inbox {
     }
 }
 
-/// A header as the core carries it: its length, and zeros up to a multiple of 4. `None`: it is too
-/// long.
-pub fn pack<'a>(header: &[u8], into: &'a mut [u8; openlapi::api::MAX_UHDR]) -> Option<&'a [u8]> {
-    let length = header.len();
-    if length > LONGEST_HEADER {
-        return None;
-    }
-    into[..4].copy_from_slice(&(length as u32).to_le_bytes());
-    into[4..4 + length].copy_from_slice(header);
-    let end = (4 + length).next_multiple_of(4);
-    into[4 + length..end].fill(0);
-    Some(&into[..end])
-}
-
-/// The header that [`pack`] has packed; `None`: a peer has packed something else.
-pub fn unpack(packed: &[u8]) -> Option<&[u8]> {
-    let (length, rest) = packed.split_first_chunk()?;
-    rest.get(..u32::from_le_bytes(*length) as usize)
-}
-
 /// The header handler of all sessions, for the core.
 ///
 /// # Safety
@@ -155,7 +136,7 @@ pub unsafe extern "C" fn arrived(
         };
         (handle.read(), packed, (*info).msg_len as usize, (*info).udata_one_pkt_ptr.cast::<u8>())
     };
-    let inbox = Inbox::of(handle).zip(unpack(packed));
+    let inbox = Inbox::of(handle).zip(user_header::unpack(packed));
     let landed = inbox.and_then(|(inbox, header)| Some((inbox.land(header, length)?, inbox)));
     let Some(((at, number), inbox)) = landed else {
         // SAFETY: the core's lapi_return_info_t, valid during the call.
@@ -195,21 +176,6 @@ unsafe extern "C" fn completed(handle: *mut lapi_handle_t, number: *mut c_void) 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn headers_of_every_length_come_back() {
-        let all: Vec<u8> = (0..LONGEST_HEADER + 1).map(|at| at as u8).collect();
-        for length in 0..=LONGEST_HEADER {
-            let mut room = [0xff; openlapi::api::MAX_UHDR];
-            let packed = pack(&all[..length], &mut room).expect("it fits");
-            assert!(packed.len().is_multiple_of(4) && packed.len() <= openlapi::api::MAX_UHDR);
-            assert_eq!(unpack(packed), Some(&all[..length]));
-        }
-        assert!(pack(&all, &mut [0; openlapi::api::MAX_UHDR]).is_none());
-        for wrong in [&[][..], &[1, 0, 0], &[1, 0, 0, 0], &[0xff; 8]] {
-            assert_eq!(unpack(wrong), None, "{wrong:?}");
-        }
-    }
 
     #[test]
     fn a_message_without_memory_is_noted_and_the_others_arrive() {

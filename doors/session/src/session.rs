@@ -9,7 +9,7 @@ pub use opening::Settings;
 pub(crate) use opening::open;
 
 use crate::error::{Error, Result};
-use crate::messages::{HANDLER, Inbox, LONGEST_HEADER, Message, pack};
+use crate::messages::{HANDLER, Inbox, LONGEST_HEADER, Message};
 use crate::watch::{End, Watch};
 use crate::wire::{Routes, Side};
 use openlapi::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, SWAP, lapi_handle_t};
@@ -19,6 +19,7 @@ use openlapi::api::{
     Content, Held, MAX_UHDR, Piece, SendDone, active_message, progress, put_get, recovery, rmw,
 };
 use openlapi::dgsp::Layout;
+use openlapi::wire::user_header;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -437,7 +438,7 @@ impl Session {
 
 /// A header as the core carries it.
 fn packed<'a>(header: &[u8], room: &'a mut [u8; MAX_UHDR]) -> Result<&'a [u8]> {
-    pack(header, room)
+    user_header::pack(header, room)
         .ok_or_else(|| Error::Limit(format!("a header of {} bytes; at most {LONGEST_HEADER}", header.len())))
 }
 

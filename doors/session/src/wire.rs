@@ -55,7 +55,7 @@ impl Side {
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum MessageKind {
     /// The sender's [`Card`].
     Card = 1,
     /// Which networks the sender can use: one byte of [`Routes`].
@@ -72,7 +72,7 @@ pub enum Kind {
     Ask = 7,
 }
 
-impl Kind {
+impl MessageKind {
     fn of(byte: u8) -> Option<Self> {
         [Self::Card, Self::Networks, Self::Values, Self::Ready, Self::Failed, Self::Bye, Self::Ask]
             .into_iter()
@@ -201,7 +201,7 @@ impl Frames {
     }
 
     /// The next frame of this side.
-    pub fn seal(&mut self, kind: Kind, body: &[u8]) -> Vec<u8> {
+    pub fn seal(&mut self, kind: MessageKind, body: &[u8]) -> Vec<u8> {
         let contents = [&self.sent.to_le_bytes()[..], &[kind as u8], body].concat();
         self.sent = self.sent.wrapping_add(1);
         self.sealed(&contents)
@@ -221,7 +221,7 @@ impl Frames {
     ///
     /// # Errors
     /// [`Error::Forged`]: the other side has not sent this, or not now.
-    pub fn next(&mut self) -> Result<Option<(Kind, Vec<u8>)>> {
+    pub fn next(&mut self) -> Result<Option<(MessageKind, Vec<u8>)>> {
         let frame =
             take_frame(&mut self.input, LONGEST).map_err(|_| Error::Forged("a frame that is too long"))?;
         let Some(frame) = frame else { return Ok(None) };
@@ -234,7 +234,7 @@ impl Frames {
             return Err(Error::Forged("a frame out of its turn"));
         }
         self.received = self.received.wrapping_add(1);
-        let kind = Kind::of(*kind).ok_or(Error::Forged("a frame of an unknown kind"))?;
+        let kind = MessageKind::of(*kind).ok_or(Error::Forged("a frame of an unknown kind"))?;
         Ok(Some((kind, body.to_vec())))
     }
 }

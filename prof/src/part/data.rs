@@ -39,7 +39,7 @@ pub struct Part {
     /// Calls and handlers by the place they were called from.
     pub sites: Vec<SiteRow>,
     /// What was moved, by peer.
-    pub links: Vec<Link>,
+    pub links: Vec<TaskPair>,
     /// The length of a stretch of the timeline, in ns.
     pub stretch: u64,
     /// How many calls of each class began in which stretch.
@@ -103,7 +103,7 @@ pub struct SizeCount {
 
 /// What was moved between this task, the origin, and another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Link {
+pub struct TaskPair {
     /// The task that has called.
     pub origin: u32,
     /// The task that it has named.
@@ -122,7 +122,7 @@ pub struct Link {
     pub sizes: Vec<SizeCount>,
 }
 
-impl Link {
+impl TaskPair {
     /// Each kind.
     pub fn moved(&self) -> [&Moved; 4] {
         [&self.put, &self.get, &self.am, &self.rmw]

@@ -1,6 +1,6 @@
 //! Makes a part of what the threads' buffers hold.
 
-use super::data::{Event, FORMAT, Link, Moved, Part, SiteRow, SizeCount};
+use super::data::{Event, FORMAT, Moved, Part, SiteRow, SizeCount, TaskPair};
 use crate::calls::{Call, Class};
 use crate::identity::{self, Span};
 use crate::record::{self, Alike, BINS, Count, EVENTS, NO_PEER, SIZES, Stay, Timeline, Traffic};
@@ -186,8 +186,8 @@ fn thread_names() -> Vec<String> {
     names
 }
 
-fn links(span: &Span) -> Vec<Link> {
-    let mut links: Vec<Link> = Vec::new();
+fn links(span: &Span) -> Vec<TaskPair> {
+    let mut links: Vec<TaskPair> = Vec::new();
     let alike: Vec<(Class, u64, Traffic)> = record::all()
         .flat_map(record::Buffer::sites)
         .filter_map(|(call, site)| {
@@ -196,8 +196,8 @@ fn links(span: &Span) -> Vec<Link> {
         })
         .collect();
     for target in 0..identity::tasks() {
-        let mut link: Option<Link> = None;
-        let fresh = || Link {
+        let mut link: Option<TaskPair> = None;
+        let fresh = || TaskPair {
             origin: identity::task(),
             target,
             network: !identity::shares_memory(target),

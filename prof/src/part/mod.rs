@@ -8,7 +8,7 @@ mod table;
 
 #[cfg(feature = "fuzz")]
 pub use data::FORMAT;
-pub use data::{Event, Link, Moved, Part, SiteRow, SizeCount};
+pub use data::{Event, Moved, Part, SiteRow, SizeCount, TaskPair};
 pub use files::{all_written, parts, write, write_whole};
 #[cfg(feature = "fuzz")]
 pub use files::{of_last_job, parse};

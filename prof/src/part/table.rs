@@ -1,6 +1,6 @@
 //! The table that a task prints.
 
-use super::data::{Link, Moved, Part, SiteRow, SizeCount};
+use super::data::{Moved, Part, SiteRow, SizeCount, TaskPair};
 use std::fmt::Write;
 
 /// How many places, peers and handlers are shown; the rest is counted.
@@ -61,7 +61,7 @@ fn rows(text: &mut String, what: &str, place: &str, rows: &[&SiteRow]) {
     }
 }
 
-fn links(text: &mut String, links: &[Link]) {
+fn links(text: &mut String, links: &[TaskPair]) {
     for link in links.iter().take(SHOWN) {
         let way = if link.network { " (network)" } else { "" };
         let _ = write!(text, "  with task {}{way}:", link.target);
@@ -78,20 +78,20 @@ fn links(text: &mut String, links: &[Link]) {
 }
 
 /// Local and remote traffic apart, where there is remote traffic.
-fn ways(text: &mut String, links: &[Link]) {
+fn ways(text: &mut String, links: &[TaskPair]) {
     if !links.iter().any(|link| link.network) {
         return;
     }
     for (way, network) in [("shared memory", false), ("the network", true)] {
         let of_way = links.iter().filter(|link| link.network == network);
         let (count, bytes) = of_way
-            .flat_map(Link::moved)
+            .flat_map(TaskPair::moved)
             .fold((0, 0), |sum, moved| (sum.0 + moved.count, sum.1 + moved.bytes));
         let _ = writeln!(text, "  by {way}: {count} transfers of {bytes} bytes");
     }
 }
 
-fn sizes(text: &mut String, links: &[Link]) {
+fn sizes(text: &mut String, links: &[TaskPair]) {
     let mut sum = std::collections::BTreeMap::new();
     for SizeCount { from, count } in links.iter().flat_map(|link| &link.sizes) {
         *sum.entry(*from).or_insert(0) += *count;

@@ -2,7 +2,7 @@
 
 use super::lanes::Lanes;
 use crate::calls::Class;
-use crate::part::{Link, Moved, Part, SiteRow, SizeCount};
+use crate::part::{Moved, Part, SiteRow, SizeCount, TaskPair};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct Report {
     pub handlers: Vec<SiteRow>,
     /// The communication matrix: every pair of an origin and a target between which
     /// something was moved.
-    pub links: Vec<Link>,
+    pub links: Vec<TaskPair>,
     /// What was moved within hosts, by shared memory or within a task.
     pub local: Moved,
     /// What was moved between hosts, by the network.
@@ -236,7 +236,7 @@ fn total(numbers: impl Iterator<Item = u64>) -> u64 {
 /// Everything that was moved by the network, or otherwise.
 fn moved(parts: &[Part], network: bool) -> Moved {
     let links = parts.iter().flat_map(|part| &part.links).filter(|link| link.network == network);
-    links.flat_map(Link::moved).fold(Moved::default(), |sum, moved| Moved {
+    links.flat_map(TaskPair::moved).fold(Moved::default(), |sum, moved| Moved {
         count: sum.count.saturating_add(moved.count),
         bytes: sum.bytes.saturating_add(moved.bytes),
         time: sum.time.saturating_add(moved.time),

@@ -19,7 +19,7 @@ use crate::engine::context::statistics::{Path, Stats};
 use crate::engine::context::waiters::Waiters;
 use crate::job::Hosts;
 use crate::memory::counter;
-use crate::proto::Link;
+use crate::proto::Transmit;
 use crate::proto::collective::{Collectives, Failure};
 use crate::proto::inbox::Inbox;
 use crate::proto::ops::Ops;
@@ -117,7 +117,7 @@ pub struct Wire<'a> {
     membership: &'a Membership,
 }
 
-impl Link for Wire<'_> {
+impl Transmit for Wire<'_> {
     #[inline(always)]
     unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         if self.membership.is_held(peer) {

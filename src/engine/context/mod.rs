@@ -49,7 +49,7 @@ pub use crate::engine::context::core::Core;
 pub use crate::engine::context::held::Held;
 use crate::engine::context::lock::OwnedLock;
 use crate::engine::context::notifier::Notifier;
-use crate::engine::context::settings::{Options, Settings};
+use crate::engine::context::settings::{Options, Tunables};
 use crate::error::{Error, Result};
 use crate::transport::Transport;
 use std::cell::UnsafeCell;
@@ -70,8 +70,8 @@ pub struct Context {
     core: UnsafeCell<Option<Box<Core>>>,
     /// Whether the dispatcher runs, and in which handler it is.
     pub activity: Activity,
-    /// See [`Settings`].
-    pub settings: Settings,
+    /// See [`Tunables`].
+    pub settings: Tunables,
     /// The completion handlers' threads and queue.
     pub completions: Completions,
     /// The thread of interrupt mode.
@@ -100,7 +100,7 @@ impl Context {
             lock: OwnedLock::new(),
             core: UnsafeCell::new(None),
             activity: Activity::new(),
-            settings: Settings::default(),
+            settings: Tunables::default(),
             completions: Completions::new(),
             notifier: Notifier::new(),
             watching: AtomicBool::new(false),

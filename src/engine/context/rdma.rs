@@ -35,7 +35,7 @@ struct Registered {
 
 /// A place in registered memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct RdmaAddress {
     /// The registration: usr_pvo.
     pub memory: u64,
     /// Bytes into it.
@@ -67,8 +67,8 @@ impl Rdma {
     }
 
     /// The address of `len` bytes, all of which are registered.
-    fn local(&self, place: Place, len: u64) -> Result<u64> {
-        let Place { memory, offset } = place;
+    fn local(&self, place: RdmaAddress, len: u64) -> Result<u64> {
+        let RdmaAddress { memory, offset } = place;
         let piece = self.pieces.get(&memory).ok_or_else(|| unregistered(memory))?;
         if u64::from(offset).checked_add(len).is_some_and(|end| end <= piece.len) {
             return Ok(memory + u64::from(offset));
@@ -154,14 +154,14 @@ impl Held<'_> {
         &mut self,
         task: Task,
         context: u32,
-        source: Place,
-        target: Place,
+        source: RdmaAddress,
+        target: RdmaAddress,
         len: u64,
     ) -> Result<Places> {
         let rdma = self.rdma()?;
         rdma.check_context(task, context)?;
         let local = rdma.local(source, len)? as usize;
-        let Place { memory, offset } = target;
+        let RdmaAddress { memory, offset } = target;
         if memory == 0 {
             return Err(Error::new(LAPI_ERR_TGT_BUFHNDL, "tgt_pvo is 0"));
         }
@@ -214,7 +214,7 @@ mod tests {
         let mut rdma = Rdma::default();
         assert_eq!(rdma.register(0x1000, 64).unwrap(), 0x1000);
         assert_eq!(rdma.register(0x1000, 16).unwrap(), 0x1000);
-        let at = |rdma: &Rdma, offset, len| rdma.local(Place { memory: 0x1000, offset }, len);
+        let at = |rdma: &Rdma, offset, len| rdma.local(RdmaAddress { memory: 0x1000, offset }, len);
         assert_eq!(at(&rdma, 32, 32).unwrap(), 0x1020);
         assert_eq!(at(&rdma, 64, 0).unwrap(), 0x1040);
         for (offset, len) in [(32, 33), (65, 0), (0, 65), (u32::MAX, 1), (1, u64::MAX)] {

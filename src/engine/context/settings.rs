@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32};
 use std::time::Duration;
 
 /// What the program may change while the context lives; read without the lock.
-pub struct Settings {
+pub struct Tunables {
     /// ERROR_CHK
     pub error_check: AtomicBool,
     /// INTERRUPT_SET
@@ -31,7 +31,7 @@ pub struct Settings {
 /// TIMEOUT of a context that is opened, in seconds.
 pub const TIMEOUT: i32 = 900;
 
-impl Default for Settings {
+impl Default for Tunables {
     fn default() -> Self {
         Self {
             error_check: AtomicBool::new(false),

@@ -18,7 +18,7 @@ use crate::engine::transfer::send::send_control;
 use crate::engine::transfer::{accessed, flow};
 use crate::error::Result;
 use crate::memory::bytes::Piece;
-use crate::proto::Link;
+use crate::proto::Transmit;
 use crate::proto::before;
 use crate::proto::ops::Op;
 use crate::transport::{Outgoing, SendOutcome, Task, Withdrawal};

@@ -20,7 +20,7 @@ use crate::engine::transfer::origin::means;
 use crate::engine::transfer::send::account;
 use crate::memory::bytes::Piece;
 use crate::memory::counter;
-use crate::proto::Link;
+use crate::proto::Transmit;
 use crate::proto::content::Sink;
 use crate::proto::ops::Op;
 use crate::proto::outbox::SendDone;

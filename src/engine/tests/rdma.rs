@@ -5,7 +5,7 @@ use super::calls::{counter, enter, fence, forever, note_sent};
 use super::failure::{LONG, lost};
 use super::job::{self, Habits, MAX_BODY, Task, in_threads};
 use crate::abi::*;
-use crate::api::rdma::{Place, Request, transfer};
+use crate::api::rdma::{RdmaAddress, Request, transfer};
 use crate::api::recovery;
 use crate::engine::context::request::Preference;
 use crate::engine::progress::dispatcher;
@@ -26,8 +26,11 @@ fn start(task: &Task) -> Vec<&'static AtomicI32> {
                 tgt: 1,
                 op,
                 context: number,
-                source: Place { memory: held.register_memory(here, LONG as u64).expect("memory"), offset: 0 },
-                target: Place { memory: there, offset: 0 },
+                source: RdmaAddress {
+                    memory: held.register_memory(here, LONG as u64).expect("memory"),
+                    offset: 0,
+                },
+                target: RdmaAddress { memory: there, offset: 0 },
                 len: len as u64,
                 org_cntr: counter.as_ptr().expose_provenance(),
                 handler: note_sent as *const () as usize,
@@ -92,7 +95,7 @@ fn a_transfer_that_is_refused_leaves_nothing() {
     in_threads(&tasks[..1], 1, |task, _| {
         let mut held = enter(task);
         let here = forever(8).as_mut_ptr().expose_provenance() as u64;
-        let place = Place { memory: held.register_memory(here, 8).expect("memory"), offset: 0 };
+        let place = RdmaAddress { memory: held.register_memory(here, 8).expect("memory"), offset: 0 };
         let number = held.acquire_context(1).expect("a context");
         for op in [LAPI_RDMA_PUT, LAPI_RDMA_GET] {
             let request = Request {

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What connecting needs to know of this task.
-pub struct Settings<'a> {
+pub struct ConnectSettings<'a> {
     /// The task's place in the job.
     pub identity: &'a Identity,
     /// The LAPI instance, from 0.
@@ -101,7 +101,7 @@ impl Connections {
     /// `LAPI_ERR_SHM_SETUP`: another user has this task's name, or the system lacks something. What
     /// `start` returns.
     pub fn open(
-        settings: Settings<'_>,
+        settings: ConnectSettings<'_>,
         site: Site,
         start: impl FnOnce(Service) -> Result<Box<dyn FnOnce() + Send>>,
     ) -> Result<Self> {
@@ -112,7 +112,7 @@ impl Connections {
         Ok(Self { shared, join: Some(join), openings, me, opening })
     }
 
-    fn listen(settings: Settings<'_>, site: Site, opening: u32) -> Result<Arc<Shared>> {
+    fn listen(settings: ConnectSettings<'_>, site: Site, opening: u32) -> Result<Arc<Shared>> {
         let failed = |reason: std::io::Error| {
             Error::new(LAPI_ERR_SHM_SETUP, format!("the listener of task {}: {reason}", site.me()))
         };

@@ -13,11 +13,11 @@ pub(super) struct Launcher {
     /// What may hold the number of tasks. Without any, Slurm's variables do.
     sizes: &'static [&'static str],
     /// What else depends on the launcher.
-    kind: Kind,
+    kind: LauncherKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LauncherKind {
     ByHand,
     OpenMpi,
     Hydra,
@@ -38,22 +38,27 @@ const PMI: &str = "PMI_RANK and PMI_SIZE";
 
 /// The launchers in their order of precedence.
 pub(super) const LAUNCHERS: [Launcher; 6] = [
-    Launcher { rank: "MP_CHILD", source: "MP_CHILD and MP_PROCS", sizes: &["MP_PROCS"], kind: Kind::ByHand },
+    Launcher {
+        rank: "MP_CHILD",
+        source: "MP_CHILD and MP_PROCS",
+        sizes: &["MP_PROCS"],
+        kind: LauncherKind::ByHand,
+    },
     Launcher {
         rank: "OMPI_COMM_WORLD_RANK",
         source: "OMPI_COMM_WORLD_RANK and _SIZE",
         sizes: &["OMPI_COMM_WORLD_SIZE"],
-        kind: Kind::OpenMpi,
+        kind: LauncherKind::OpenMpi,
     },
-    Launcher { rank: "PMI_RANK", source: PMI, sizes: &["PMI_SIZE"], kind: Kind::Hydra },
-    Launcher { rank: "PMI_RANK", source: PMI, sizes: &["PMI_SIZE"], kind: Kind::Pmi },
+    Launcher { rank: "PMI_RANK", source: PMI, sizes: &["PMI_SIZE"], kind: LauncherKind::Hydra },
+    Launcher { rank: "PMI_RANK", source: PMI, sizes: &["PMI_SIZE"], kind: LauncherKind::Pmi },
     Launcher {
         rank: "PMIX_RANK",
         source: "PMIX_RANK",
         sizes: &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"],
-        kind: Kind::Pmix,
+        kind: LauncherKind::Pmix,
     },
-    Launcher { rank: "SLURM_PROCID", source: "SLURM_PROCID", sizes: &[], kind: Kind::Slurm },
+    Launcher { rank: "SLURM_PROCID", source: "SLURM_PROCID", sizes: &[], kind: LauncherKind::Slurm },
 ];
 
 impl Launcher {
@@ -63,8 +68,8 @@ impl Launcher {
     /// `LAPI_ERR_NO_ENV_VAR`: what should be a number is not one.
     pub(super) fn says(&self, env: &Env<'_>) -> Result<Option<Said>> {
         let may_be = match self.kind {
-            Kind::Hydra => given(env, "MPI_LOCALNRANKS").is_some(),
-            Kind::Slurm => slurm_step(env).is_some(),
+            LauncherKind::Hydra => given(env, "MPI_LOCALNRANKS").is_some(),
+            LauncherKind::Slurm => slurm_step(env).is_some(),
             _ => true,
         };
         if !may_be {
@@ -77,7 +82,7 @@ impl Launcher {
             }
         }
         let tasks = match self.kind {
-            Kind::Pmix | Kind::Slurm => slurm_tasks(env)?,
+            LauncherKind::Pmix | LauncherKind::Slurm => slurm_tasks(env)?,
             _ => None,
         };
         Ok(Some(Said { task, tasks }))
@@ -97,12 +102,14 @@ impl Launcher {
     /// The job's key, where this launcher makes one.
     pub(super) fn key(&self, env: &Env<'_>) -> Option<String> {
         let name = match self.kind {
-            Kind::ByHand => return given(env, "MP_PARTITION").map(|value| super::key_of_partition(&value)),
-            Kind::OpenMpi | Kind::Pmix => "PMIX_NAMESPACE",
+            LauncherKind::ByHand => {
+                return given(env, "MP_PARTITION").map(|value| super::key_of_partition(&value));
+            }
+            LauncherKind::OpenMpi | LauncherKind::Pmix => "PMIX_NAMESPACE",
             // It makes none; a PMI_JOBID in its tasks is that of a Slurm step around it.
-            Kind::Hydra => return None,
-            Kind::Pmi => "PMI_JOBID",
-            Kind::Slurm => {
+            LauncherKind::Hydra => return None,
+            LauncherKind::Pmi => "PMI_JOBID",
+            LauncherKind::Slurm => {
                 let (job, step) = (given(env, "SLURM_JOB_ID")?, slurm_step(env)?);
                 return Some(format!("SLURM_JOB_ID {job}, SLURM_STEP_ID {step}"));
             }
@@ -113,10 +120,10 @@ impl Launcher {
     /// How many of the job's `tasks` are on this machine, where the launcher gives that number.
     pub(super) fn local(&self, env: &Env<'_>, tasks: u32) -> Result<Option<u32>> {
         match self.kind {
-            Kind::ByHand => Ok(None),
-            Kind::OpenMpi => read(env, "OMPI_COMM_WORLD_LOCAL_SIZE"),
-            Kind::Hydra => read(env, "MPI_LOCALNRANKS"),
-            Kind::Pmi | Kind::Pmix | Kind::Slurm => {
+            LauncherKind::ByHand => Ok(None),
+            LauncherKind::OpenMpi => read(env, "OMPI_COMM_WORLD_LOCAL_SIZE"),
+            LauncherKind::Hydra => read(env, "MPI_LOCALNRANKS"),
+            LauncherKind::Pmi | LauncherKind::Pmix | LauncherKind::Slurm => {
                 // A step of another number of tasks is not this job.
                 let is_ours = slurm_tasks(env)? == Some(tasks);
                 Ok(if is_ours { tasks_on_node(env) } else { None })

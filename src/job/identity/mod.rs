@@ -156,7 +156,7 @@ impl Identity {
     /// [`Self::from_env`] with `ancestor`, which gives the key of a launcher's job of that number
     /// of tasks when no variable has one.
     fn from_env_and(env: &Env<'_>, ancestor: impl FnOnce(&Launcher, u32) -> String) -> Result<Self> {
-        let Some(Place { launcher, task, tasks }) = place(env)? else {
+        let Some(Rank { launcher, task, tasks }) = place(env)? else {
             return Ok(Self::alone());
         };
         let source = launcher.source;
@@ -183,17 +183,17 @@ impl Identity {
 }
 
 /// Which launcher gives this task's place, and that place.
-struct Place {
+struct Rank {
     launcher: &'static Launcher,
     task: u32,
     tasks: u32,
 }
 
-fn place(env: &Env<'_>) -> Result<Option<Place>> {
+fn place(env: &Env<'_>) -> Result<Option<Rank>> {
     let [by_hand, others @ ..] = &LAUNCHERS;
     match (by_hand.says(env)?, number(env, "MP_PROCS")?) {
         (Some(Said { task, .. }), Some(tasks)) => {
-            return Ok(Some(Place { launcher: by_hand, task, tasks: tasks as u32 }));
+            return Ok(Some(Rank { launcher: by_hand, task, tasks: tasks as u32 }));
         }
         (Some(Said { task, .. }), None) => {
             return Err(missing(format!("MP_CHILD is {task}, but MP_PROCS is not set")));
@@ -204,7 +204,7 @@ fn place(env: &Env<'_>) -> Result<Option<Place>> {
     let mut sizeless = None;
     for launcher in others {
         match launcher.says(env)? {
-            Some(Said { task, tasks: Some(tasks) }) => return Ok(Some(Place { launcher, task, tasks })),
+            Some(Said { task, tasks: Some(tasks) }) => return Ok(Some(Rank { launcher, task, tasks })),
             Some(_) => sizeless = sizeless.or(Some(launcher.rank)),
             None => {}
         }

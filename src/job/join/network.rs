@@ -304,9 +304,9 @@ fn publish(exchange: &mut dyn Exchange, key: &str, card: &Card) -> Result<()> {
 }
 
 /// The processes of the tasks that no launcher watches and this task sees, by task; see
-/// [`connect::Settings`].
+/// [`connect::ConnectSettings`].
 ///
-/// [`connect::Settings`]: crate::job::connect::Settings
+/// [`connect::ConnectSettings`]: crate::job::connect::ConnectSettings
 fn visible(place: &Joining<'_>, cards: &[Card]) -> Box<[Process]> {
     if place.openings.has_launcher() {
         return Box::default();

@@ -18,7 +18,7 @@ use crate::wire::hello::Hello;
 use std::sync::Arc;
 
 /// Begins to listen for the other tasks of this host, of which there may be `here`. `secret` is the
-/// job's, `processes` as [`connect::Settings`] has them.
+/// job's, `processes` as [`connect::ConnectSettings`] has them.
 ///
 /// # Errors
 /// `LAPI_ERR_SHM_SETUP`: the system lacks something, or another user has this task's name.
@@ -39,7 +39,7 @@ pub(super) fn open(
     let memory = wanted
         .then(|| CrossMemory::new(identity.tasks, denied, (config.info_level >= 2).then(|| log.clone())));
     let (own, site) = Own::create(identity.task, identity.tasks)?;
-    let settings = connect::Settings {
+    let settings = connect::ConnectSettings {
         identity,
         instance,
         secret,

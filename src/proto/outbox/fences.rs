@@ -1,7 +1,7 @@
 //! Which messages the peers have confirmed.
 
 use super::Outbox;
-use crate::proto::Link;
+use crate::proto::Transmit;
 use crate::proto::send::{Body, SendDone};
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
@@ -9,7 +9,7 @@ use crate::wire::packet::Head;
 impl Outbox {
     /// Asks every peer that was sent something since the last fence to confirm it, and calls `note`
     /// with each peer and the number of messages that it must confirm.
-    pub fn ask(&mut self, link: &mut impl Link, mut note: impl FnMut(Task, u64)) {
+    pub fn ask(&mut self, link: &mut impl Transmit, mut note: impl FnMut(Task, u64)) {
         for at in 0..self.unfenced.members().len() {
             let peer = self.unfenced.members()[at];
             let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { continue };

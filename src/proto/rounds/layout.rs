@@ -33,7 +33,7 @@ pub(super) enum Groups {
 
 /// What a round is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum RoundKind {
     /// The subtrees of the senders have this number of tasks, or fewer at the end of the group.
     Gather(u64),
     /// With leaders multiples of this number of groups away.
@@ -68,15 +68,15 @@ impl Layout {
         2 * self.levels + self.exchanges
     }
 
-    fn kind(&self, round: u16) -> Option<Kind> {
+    fn kind(&self, round: u16) -> Option<RoundKind> {
         let width = |level: u16| u64::from(RADIX).pow(level.into());
         let exchanged = self.levels + self.exchanges;
         Some(match round {
-            _ if round < self.levels => Kind::Gather(width(round)),
+            _ if round < self.levels => RoundKind::Gather(width(round)),
             _ if round < exchanged => {
-                Kind::Exchange(u64::from(EXCHANGE_RADIX).pow((round - self.levels).into()) as u32)
+                RoundKind::Exchange(u64::from(EXCHANGE_RADIX).pow((round - self.levels).into()) as u32)
             }
-            _ if round < self.count() => Kind::Release(width(self.count() - 1 - round)),
+            _ if round < self.count() => RoundKind::Release(width(self.count() - 1 - round)),
             _ => return None,
         })
     }
@@ -134,22 +134,22 @@ impl Layout {
     /// to [`SENDERS`].
     fn sender(&self, round: u16, at: usize) -> Option<u32> {
         match self.kind(round)? {
-            Kind::Gather(width) => self.child(width, at),
-            Kind::Exchange(reach) => Some(self.leader_of(self.above(self.distance(reach, at)?))),
-            Kind::Release(width) if at == 0 => self.parent(width),
-            Kind::Release(_) => None,
+            RoundKind::Gather(width) => self.child(width, at),
+            RoundKind::Exchange(reach) => Some(self.leader_of(self.above(self.distance(reach, at)?))),
+            RoundKind::Release(width) if at == 0 => self.parent(width),
+            RoundKind::Release(_) => None,
         }
     }
 
     /// The position number `at` of those that need a packet of this task in a round.
     fn receiver(&self, round: u16, at: usize) -> Option<u32> {
         match self.kind(round)? {
-            Kind::Gather(width) if at == 0 => self.parent(width),
-            Kind::Gather(_) => None,
-            Kind::Exchange(reach) => {
+            RoundKind::Gather(width) if at == 0 => self.parent(width),
+            RoundKind::Gather(_) => None,
+            RoundKind::Exchange(reach) => {
                 Some(self.leader_of(self.above(self.group_count() - self.distance(reach, at)?)))
             }
-            Kind::Release(width) => self.child(width, at),
+            RoundKind::Release(width) => self.child(width, at),
         }
     }
 
@@ -166,17 +166,17 @@ impl Layout {
     /// Where the values of a sender begin among those that a round brings, and how many they are.
     pub(super) fn values(&self, round: u16, at: usize) -> (usize, usize) {
         match self.kind(round) {
-            Some(Kind::Gather(width)) => {
+            Some(RoundKind::Gather(width)) => {
                 let from = width * at as u64;
                 let rest = u64::from(self.rest()).saturating_sub(from + width);
                 (from as usize, width.min(rest) as usize)
             }
-            Some(Kind::Exchange(reach)) => {
+            Some(RoundKind::Exchange(reach)) => {
                 let far = reach * (at as u32 + 1);
                 let count = self.tasks_of(self.above(far), reach.min(self.group_count() - far));
                 (self.tasks_of(self.above(reach), far - reach), count)
             }
-            Some(Kind::Release(_)) => (0, self.tasks as usize),
+            Some(RoundKind::Release(_)) => (0, self.tasks as usize),
             None => (0, 0),
         }
     }
@@ -184,12 +184,12 @@ impl Layout {
     /// How many values this task's packet to the receiver number `at` has.
     pub(super) fn sent(&self, round: u16, at: usize) -> usize {
         match self.kind(round) {
-            Some(Kind::Gather(width)) => width.min(self.rest().into()) as usize,
-            Some(Kind::Exchange(reach)) => {
+            Some(RoundKind::Gather(width)) => width.min(self.rest().into()) as usize,
+            Some(RoundKind::Exchange(reach)) => {
                 let far = reach * (at as u32 + 1);
                 self.tasks_of(self.group, reach.min(self.group_count() - far))
             }
-            Some(Kind::Release(_)) => self.tasks as usize,
+            Some(RoundKind::Release(_)) => self.tasks as usize,
             None => 0,
         }
     }
@@ -197,7 +197,7 @@ impl Layout {
     /// Whether the values that a round brings replace those that this task has; otherwise
     /// they follow them.
     pub(super) fn replaces(&self, round: u16) -> bool {
-        matches!(self.kind(round), Some(Kind::Release(width)) if self.parent(width).is_some())
+        matches!(self.kind(round), Some(RoundKind::Release(width)) if self.parent(width).is_some())
     }
 
     /// How many tasks this number of groups has, from group `first` upwards; group 0

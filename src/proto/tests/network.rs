@@ -2,7 +2,7 @@
 
 use crate::base::rng::Rng;
 use crate::memory::bytes::{self, Piece, pad8};
-use crate::proto::Link;
+use crate::proto::Transmit;
 use crate::proto::outbox::{Outbox, SendDone};
 use crate::wire::frame::{Outgoing, SendOutcome, Task, Ticket};
 use crate::wire::packet::Head;
@@ -167,7 +167,7 @@ pub struct NetworkLink<'a> {
     src: Task,
 }
 
-impl Link for NetworkLink<'_> {
+impl Transmit for NetworkLink<'_> {
     unsafe fn send(&mut self, dst: Task, packet: &Outgoing<'_>) -> SendOutcome {
         let network = &mut *self.network;
         if network.rng.chance(network.refuse) || network.apart.contains(&(self.src, dst)) {

@@ -28,10 +28,10 @@ pub(super) struct Arrived {
     pub(super) tag: u32,
     head_len: u16,
     body_len: u32,
-    place: Place,
+    place: Storage,
 }
 
-enum Place {
+enum Storage {
     /// The packet's head, in a buffer.
     Buffer(Slot, *const u8),
     /// The packet's head and body, apart.
@@ -58,8 +58,8 @@ impl Arrived {
 
     fn head(&self) -> *const u8 {
         match &self.place {
-            Place::Buffer(_, head) => *head,
-            Place::Own(words) => words.as_ptr().cast(),
+            Storage::Buffer(_, head) => *head,
+            Storage::Own(words) => words.as_ptr().cast(),
         }
     }
 
@@ -212,12 +212,12 @@ impl Receiving {
             tag: frame.tag,
             head_len: frame.head_len as u16,
             body_len: frame.body_len,
-            place: Place::Buffer(slot, at.wrapping_add(FRAME)),
+            place: Storage::Buffer(slot, at.wrapping_add(FRAME)),
         };
         if at.addr().is_multiple_of(8) && self.list[slot].offset(at, FRAME).is_some() {
             self.list[slot].users += 1;
         } else {
-            arrived.place = Place::Own(arrived.copy());
+            arrived.place = Storage::Own(arrived.copy());
         }
         arrived
     }
@@ -280,7 +280,7 @@ impl Receiving {
     /// have put messages there that had waited for one.
     #[inline]
     fn release(&mut self, device: &Device, arrived: Arrived) -> bool {
-        let Place::Buffer(slot, _) = arrived.place else { return false };
+        let Storage::Buffer(slot, _) = arrived.place else { return false };
         self.list[slot].users -= 1;
         let is_free = self.list[slot].is_free();
         if is_free {
@@ -377,8 +377,8 @@ impl Receiving {
             return;
         }
         let used = |arrived: &Arrived| match arrived.place {
-            Place::Buffer(slot, _) => Some(slot),
-            Place::Own(_) => None,
+            Storage::Buffer(slot, _) => Some(slot),
+            Storage::Own(_) => None,
         };
         let in_hand = self.out.as_ref().and_then(used);
         let candidates =
@@ -388,7 +388,7 @@ impl Receiving {
         let mut moved = 0;
         let mut take = |packet: &mut Arrived| {
             if used(packet) == Some(least) {
-                packet.place = Place::Own(packet.copy());
+                packet.place = Storage::Own(packet.copy());
                 moved += 1;
             }
         };

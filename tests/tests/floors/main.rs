@@ -118,6 +118,7 @@ const DOOR: &[&str] = &[
     "openlapi::fuzz",
     "openlapi::job",
     "openlapi::wire::exchange",
+    "openlapi::wire::user_header",
 ];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &[&str] = &["abi", "for_each_call"];
@@ -134,9 +135,10 @@ const PROF: &[&str] = &[
     "openlapi::base::ranges",
     "openlapi::fuzz",
 ];
-/// What `python` may use of all our crates: the core's types and table of calls, and sessions. The
-/// calls it finds by their names.
-const PYTHON: &[&str] = &["openlapi::abi", "openlapi::for_each_call", SESSIONS];
+/// What `python` may use of all our crates: the core's types and table of calls, user headers of any
+/// length, and sessions. The calls it finds by their names.
+const PYTHON: &[&str] =
+    &["openlapi::abi", "openlapi::for_each_call", "openlapi::wire::user_header", SESSIONS];
 /// What `cdylib` may use of all our crates.
 const CDYLIB: &[&str] = &["openlapi_capi", "openlapi_fortran"];
 

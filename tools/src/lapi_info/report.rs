@@ -17,7 +17,7 @@ pub(super) struct Report {
     pub(super) variables: Vec<Variable>,
     pub(super) unknown: Vec<Unknown>,
     /// This process's place in a job; none when the environment contradicts itself.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<Rank>,
     /// Why LAPI_Init would fail, or what would not work afterwards: a sentence each.
     pub(super) problems: Vec<String>,
 }
@@ -146,7 +146,7 @@ pub(super) struct Unknown {
 
 /// This process in a job.
 #[derive(Serialize)]
-pub(super) struct Place {
+pub(super) struct Rank {
     pub(super) launcher: &'static str,
     pub(super) task: u32,
     pub(super) tasks: u32,

@@ -16,10 +16,10 @@ use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 use super::probe::{self, Outcome};
 use super::refusal::explain;
-use super::report::{Check, PassedOver, Place, Transport};
+use super::report::{Check, PassedOver, Rank, Transport};
 
 /// All of them. A job of one task needs none.
-pub(super) fn all(place: Option<&Place>, problems: &mut Vec<String>) -> Vec<Transport> {
+pub(super) fn all(place: Option<&Rank>, problems: &mut Vec<String>) -> Vec<Transport> {
     let config = openlapi_runtime::environment::config().ok();
     let shared = shared_memory(config.as_ref());
     let one_machine =

@@ -13,7 +13,7 @@ use super::causes::Errors;
 use super::error::{Error, reason, say};
 use super::fold::Fold;
 use super::lanes::Lanes;
-use super::output::{Lost, Output, Prefix, Source, Stream};
+use super::output::{Lost, Output, OutputStream, Prefix, Source};
 use super::streams;
 
 /// How output is shown.
@@ -101,8 +101,8 @@ fn carry(
     let several = sources.iter().any(|source| source.task != sources[0].task);
     let mut outputs = [("standard output", stdout), ("standard error", stderr)]
         .map(|(name, to)| Output::new(name, to, style.prefix));
-    outputs[Stream::Stderr as usize].fold = (style.fold && several).then(Fold::default);
-    outputs[Stream::Stderr as usize].errors = Some(Errors::new());
+    outputs[OutputStream::Stderr as usize].fold = (style.fold && several).then(Fold::default);
+    outputs[OutputStream::Stderr as usize].errors = Some(Errors::new());
     let mut failed = |error: io::Error| {
         say(&format!("output of the tasks was lost: {}", reason(&error)));
         Lost
@@ -131,7 +131,7 @@ fn carry(
             summary_at = None;
         }
     }
-    let errors = outputs[Stream::Stderr as usize].errors.take().unwrap_or_default();
+    let errors = outputs[OutputStream::Stderr as usize].errors.take().unwrap_or_default();
     let [stdout, stderr] = outputs.map(Output::finish);
     stdout.and(stderr).map(|()| errors)
 }
@@ -144,7 +144,7 @@ mod tests {
     use std::io::Seek;
 
     /// A source that has all of this and ends after it.
-    fn source(task: usize, stream: Stream, bytes: &[u8]) -> Source {
+    fn source(task: usize, stream: OutputStream, bytes: &[u8]) -> Source {
         let (read, write) = pipe().expect("a pipe can be made");
         let (pipe, mut write) = (File::from(read), File::from(write));
         // What a pipe has room for is there from the start.
@@ -174,32 +174,36 @@ mod tests {
     #[test]
     fn bytes_pass_unchanged_without_labels() {
         let long = "x".repeat(3 * LONGEST_LINE) + "\nand no end";
-        let sources = vec![source(0, Stream::Stdout, long.as_bytes()), source(0, Stream::Stderr, b"error")];
+        let sources =
+            vec![source(0, OutputStream::Stdout, long.as_bytes()), source(0, OutputStream::Stderr, b"error")];
         assert_eq!(carried(sources, false, false), (long, "error".into()));
     }
 
     #[test]
     fn every_line_has_a_label() {
-        let sources = vec![source(12, Stream::Stdout, b"one\n\ntwo"), source(3, Stream::Stderr, b"error\n")];
+        let sources = vec![
+            source(12, OutputStream::Stdout, b"one\n\ntwo"),
+            source(3, OutputStream::Stderr, b"error\n"),
+        ];
         assert_eq!(carried(sources, true, false), (" 12:one\n 12:\n 12:two\n".into(), "  3:error\n".into()));
     }
 
     #[test]
     fn a_long_line_has_one_label() {
         let long = "x".repeat(5 * LONGEST_LINE);
-        let sources = vec![source(0, Stream::Stdout, format!("{long}\n").as_bytes())];
+        let sources = vec![source(0, OutputStream::Stdout, format!("{long}\n").as_bytes())];
         assert_eq!(carried(sources, true, false).0, format!("  0:{long}\n"));
     }
 
     #[test]
     fn equal_messages_of_the_library_are_shown_once() {
         let text = b"LAPI: wrong\nLAPI: why\nmine\n";
-        let sources = (0..3).map(|task| source(task, Stream::Stderr, text)).collect();
+        let sources = (0..3).map(|task| source(task, OutputStream::Stderr, text)).collect();
         let (_, stderr) = carried(sources, true, false);
         let expected = "  0:LAPI: wrong\n  0:LAPI: why\n  0:mine\n  1:mine\n  2:mine\n\
                         poe: the same from tasks 1, 2 (2 lines, LAPI: wrong)\n";
         assert_eq!(stderr, expected);
-        let sources = (0..2).map(|task| source(task, Stream::Stdout, text)).collect();
+        let sources = (0..2).map(|task| source(task, OutputStream::Stdout, text)).collect();
         assert_eq!(
             carried(sources, false, false).0.matches("LAPI: why").count(),
             2,
@@ -210,7 +214,7 @@ mod tests {
     #[test]
     fn in_ordered_mode_task_follows_task() {
         let text = |task: usize| format!("task {task}\n").repeat(SPOOL_IN_MEMORY / 4);
-        let sources = (0..3).map(|task| source(task, Stream::Stdout, text(task).as_bytes())).collect();
+        let sources = (0..3).map(|task| source(task, OutputStream::Stdout, text(task).as_bytes())).collect();
         let (stdout, _) = carried(sources, false, true);
         assert!(stdout == text(0) + &text(1) + &text(2));
     }

@@ -14,7 +14,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use tempfile::SpooledTempFile;
 
 use super::error::{reason, say};
-use super::output::{Output, Source, Stream};
+use super::output::{Output, OutputStream, Source};
 use super::record;
 
 /// An unfinished line is shown when it is longer than this.
@@ -67,7 +67,7 @@ impl Lanes {
     /// In ordered mode the output of the first task that has not ended is shown; that of later
     /// ones is held back.
     pub(super) fn release_first(&mut self, outputs: &mut [Output; 2]) {
-        for (number, lane) in self.lanes.iter_mut().filter(|(_, lane)| lane.stream == Stream::Stdout) {
+        for (number, lane) in self.lanes.iter_mut().filter(|(_, lane)| lane.stream == OutputStream::Stdout) {
             let output = &mut outputs[lane.stream as usize];
             if let Some(held) = lane.held.take() {
                 lane.replay(held, output);
@@ -183,7 +183,7 @@ impl Spool {
 /// What comes from one source.
 struct Lane {
     task: usize,
-    stream: Stream,
+    stream: OutputStream,
     pipe: Arc<File>,
     terminal: bool,
     open: bool,
@@ -206,7 +206,7 @@ impl Lane {
         spool: &Spool,
         record: Option<File>,
     ) -> Self {
-        let held = (ordered && stream == Stream::Stdout).then(|| spool.open());
+        let held = (ordered && stream == OutputStream::Stdout).then(|| spool.open());
         let (open, line, continues, parting) = (true, Vec::new(), false, None);
         Self { task, stream, pipe, terminal, open, parting, line, continues, held, record }
     }

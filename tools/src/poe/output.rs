@@ -38,7 +38,7 @@ impl FromStr for StdoutMode {
 /// The reading end of one task's output or error.
 pub(super) struct Source {
     pub task: usize,
-    pub stream: Stream,
+    pub stream: OutputStream,
     /// Closed when nobody wants what comes from it: then the task gets SIGPIPE.
     pub pipe: Arc<File>,
     /// The pipe is a pseudoterminal: its end is an error, and a task that writes to a closed one
@@ -48,7 +48,7 @@ pub(super) struct Source {
 
 /// Which output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stream {
+pub(super) enum OutputStream {
     Stdout,
     Stderr,
 }

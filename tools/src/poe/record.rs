@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
-use super::output::Stream;
+use super::output::OutputStream;
 use super::settings::Settings;
 
 /// Makes the folder that is asked for, and an empty file for each stream of each task; the jobs of
@@ -14,7 +14,7 @@ pub(super) fn prepare(settings: &Settings, tasks: usize) -> Result<(), Error> {
     let failed = |path: &Path, error| Error::system(format!("-output_dir: {}", path.display()), error);
     fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
     for task in 0..tasks {
-        for stream in [Stream::Stdout, Stream::Stderr] {
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             let path = path(&folder, task, stream);
             File::create(&path).map_err(|error| failed(&path, error))?;
         }
@@ -27,14 +27,14 @@ pub(super) fn folder(settings: &Settings) -> Result<Option<PathBuf>, Error> {
 }
 
 /// The file of one stream, to append to.
-pub(super) fn open(folder: &Path, task: usize, stream: Stream) -> std::io::Result<File> {
+pub(super) fn open(folder: &Path, task: usize, stream: OutputStream) -> std::io::Result<File> {
     File::options().append(true).open(path(folder, task, stream))
 }
 
-fn path(folder: &Path, task: usize, stream: Stream) -> PathBuf {
+fn path(folder: &Path, task: usize, stream: OutputStream) -> PathBuf {
     let kind = match stream {
-        Stream::Stdout => "out",
-        Stream::Stderr => "err",
+        OutputStream::Stdout => "out",
+        OutputStream::Stderr => "err",
     };
     folder.join(format!("task{task}.{kind}"))
 }

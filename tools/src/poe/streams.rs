@@ -8,7 +8,7 @@ use nix::unistd::pipe2;
 
 use super::error::Error;
 use super::input::{self, StdinMode};
-use super::output::{Source, StdoutMode, Stream};
+use super::output::{OutputStream, Source, StdoutMode};
 use super::pty;
 use super::settings::Settings;
 
@@ -57,7 +57,7 @@ pub(super) fn open(
         } else {
             Some(ours.stdout(task, &mut terminals)?)
         };
-        let stderr = ours.output(task, Stream::Stderr)?;
+        let stderr = ours.output(task, OutputStream::Stderr)?;
         let stdin = match stdin_mode {
             StdinMode::All => Stdin::Pipe(ours.input()?),
             // The tasks are in another session, where the terminal of this one would give them what
@@ -90,7 +90,7 @@ pub(super) fn of_one(settings: &Settings, discards_stdout: bool) -> Result<(Ours
     let mut terminals = settings.yes("MP_TTY")?;
     let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
     let stdout = if discards_stdout { None } else { Some(ours.stdout(0, &mut terminals)?) };
-    let stderr = ours.output(0, Stream::Stderr)?;
+    let stderr = ours.output(0, OutputStream::Stderr)?;
     let stdin = Stdin::Pipe(ours.input()?);
     Ok((ours, Theirs { stdin, stdout, stderr }))
 }
@@ -101,15 +101,20 @@ impl Ours {
     fn stdout(&mut self, task: usize, terminals: &mut bool) -> Result<OwnedFd, Error> {
         if *terminals {
             if let Ok((pipe, write)) = pty::open() {
-                self.sources.push(Source { task, stream: Stream::Stdout, pipe: pipe.into(), terminal: true });
+                self.sources.push(Source {
+                    task,
+                    stream: OutputStream::Stdout,
+                    pipe: pipe.into(),
+                    terminal: true,
+                });
                 return Ok(write);
             }
             *terminals = false;
         }
-        self.output(task, Stream::Stdout)
+        self.output(task, OutputStream::Stdout)
     }
 
-    fn output(&mut self, task: usize, stream: Stream) -> Result<OwnedFd, Error> {
+    fn output(&mut self, task: usize, stream: OutputStream) -> Result<OwnedFd, Error> {
         let (read, write) = pipe()?;
         self.sources.push(Source { task, stream, pipe: File::from(read).into(), terminal: false });
         Ok(write)

@@ -216,20 +216,21 @@ fn frames_count_once_and_in_their_order() {
         panic!("both have agreed")
     };
     let (mut from, mut to) = (one.frames, other.frames);
-    let [first, second] = [Kind::Values, Kind::Ready].map(|kind| from.seal(kind, b"some bytes"));
+    let [first, second] =
+        [MessageKind::Values, MessageKind::Ready].map(|kind| from.seal(kind, b"some bytes"));
     for byte in &first {
         assert_eq!(to.next().expect("nothing wrong"), None);
         to.push(&[*byte]);
     }
-    assert_eq!(to.next().expect("a frame"), Some((Kind::Values, b"some bytes".to_vec())));
+    assert_eq!(to.next().expect("a frame"), Some((MessageKind::Values, b"some bytes".to_vec())));
     to.push(&first);
     assert!(matches!(to.next(), Err(Error::Forged("a frame out of its turn"))));
     // What it has sent itself does not come from the other side.
-    let own = to.seal(Kind::Bye, b"");
+    let own = to.seal(MessageKind::Bye, b"");
     to.push(&own);
     assert!(matches!(to.next(), Err(Error::Forged("a frame without its proof"))));
     to.push(&second);
-    assert_eq!(to.next().expect("a frame"), Some((Kind::Ready, b"some bytes".to_vec())));
+    assert_eq!(to.next().expect("a frame"), Some((MessageKind::Ready, b"some bytes".to_vec())));
     to.push(&u32::MAX.to_le_bytes());
     assert!(matches!(to.next(), Err(Error::Forged("a frame that is too long"))));
 }

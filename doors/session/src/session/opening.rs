@@ -7,7 +7,7 @@ use crate::exchange::ByChannel;
 use crate::line::Line;
 use crate::messages::{HANDLER, Inbox, Landing, arrived};
 use crate::watch::Watch;
-use crate::wire::{Card, Kind, Routes, Side};
+use crate::wire::{Card, MessageKind, Routes, Side};
 use openlapi::abi::{L1_LIB, lapi_handle_t};
 use openlapi::api::session::{Interrupts, Session as Core, Settings as CoreSettings};
 use openlapi::api::{Context, Events, Failure, Link, address};
@@ -108,7 +108,7 @@ pub(crate) fn open(
         begin(&line, side, (name, secret), (route, own.host == peer.host), (settings, until), &watch);
     let mut line = lock(&line);
     match opened {
-        Ok(session) => line.exchange(Kind::Ready, &[], until).map(|_| session),
+        Ok(session) => line.exchange(MessageKind::Ready, &[], until).map(|_| session),
         Err(error) => {
             line.refuse(&error);
             Err(error)
@@ -131,7 +131,7 @@ fn route(
         return Ok(Routes::SHARED_MEMORY);
     }
     let networks = networks(settings, own.host == peer.host);
-    let theirs = match *line.exchange(Kind::Networks, &[networks.0], until)? {
+    let theirs = match *line.exchange(MessageKind::Networks, &[networks.0], until)? {
         [byte] => Routes(byte),
         _ => return Err(Error::Forged("networks that are none")),
     };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::clock::test_deadline;
 use crate::base::process::Process;
-use crate::job::connect::{Connections, Service, Settings};
+use crate::job::connect::{ConnectSettings, Connections, Service};
 use crate::job::{Common, Identity, Link};
 use crate::transport::conformance::Calls;
 use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome, Want};
@@ -33,7 +33,7 @@ fn begin_among(task: Task, key: &str, processes: &[Process], init_timeout: Durat
     let hello = Hello { incarnation, landmark, mark, asymmetric, ..Hello::default() };
     let link = Link::none();
     let openings = link.openings(&key, tasks, 0);
-    let settings = Settings {
+    let settings = ConnectSettings {
         identity: &identity,
         instance: 0,
         secret: None,

@@ -9,7 +9,7 @@ use openlapi::wire::board::{CARD, INSTANCES, RECORD, Word, card_at, size};
 
 use super::super::openings::Openings;
 use super::super::supervisor::Note;
-use super::link::{ConnectionKind, KINDS, Link, claimed, read_list, subject, write_list};
+use super::link::{ConnectionKind, HubContact, KINDS, claimed, read_list, subject, write_list};
 use super::mirror::{Mirror, put_end};
 use super::task::Order;
 
@@ -22,7 +22,7 @@ pub const MIRROR: Target = Target { name: "poe_mirror", feed: mirror, seeds: cha
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 fn link(bytes: &[u8]) -> bool {
-    let variable = std::str::from_utf8(bytes).ok().and_then(|text| text.parse::<Link>().ok());
+    let variable = std::str::from_utf8(bytes).ok().and_then(|text| text.parse::<HubContact>().ok());
     if let Some(link) = &variable {
         assert_eq!(link.to_string().parse().as_ref(), Ok(link));
     }

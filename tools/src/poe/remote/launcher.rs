@@ -13,22 +13,22 @@ use super::super::settings::Settings;
 
 /// A launcher that is installed.
 pub(super) struct Launcher {
-    kind: Kind,
+    kind: LauncherKind,
     program: PathBuf,
     /// The hosts, one a line, for those that want a file. It is removed at the end.
     file: NamedTempFile,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LauncherKind {
     Srun,
     Hydra,
     OpenMpi,
 }
 
-use Kind::{Hydra, OpenMpi, Srun};
+use LauncherKind::{Hydra, OpenMpi, Srun};
 
-impl Kind {
+impl LauncherKind {
     /// As MP_LAUNCHER has it, and its commands.
     fn names(self) -> (&'static str, &'static [&'static str]) {
         match self {

@@ -18,7 +18,7 @@ use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::super::error::Error;
 
-/// What the launcher passes to each `poe --task`: a [`Link`].
+/// What the launcher passes to each `poe --task`: a [`HubContact`].
 pub(super) const VARIABLE: &str = "POE_LINK";
 
 /// One of a task's connections.
@@ -57,7 +57,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where `poe` listens, and what admits to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct HubContact {
     pub addresses: Vec<IpAddr>,
     pub port: u16,
     /// What both sides know; it does not travel on the connections.
@@ -66,7 +66,7 @@ pub(super) struct Link {
     pub rank_variable: String,
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for HubContact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let addresses: Vec<String> = self.addresses.iter().map(IpAddr::to_string).collect();
         write!(f, "{};{};", addresses.join(","), self.port)?;
@@ -75,7 +75,7 @@ impl fmt::Display for Link {
     }
 }
 
-impl FromStr for Link {
+impl FromStr for HubContact {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -89,7 +89,7 @@ impl FromStr for Link {
     }
 }
 
-impl Link {
+impl HubContact {
     /// Connects a task to `poe`: the connections of all kinds. The first one finds the address, and
     /// the others begin with it.
     ///
@@ -137,9 +137,14 @@ impl Listener {
         Ok(Self { socket, token: random() })
     }
 
-    pub(super) fn link(&self, rank_variable: &str) -> Link {
+    pub(super) fn link(&self, rank_variable: &str) -> HubContact {
         let port = self.socket.local_addr().map_or(0, |address| address.port());
-        Link { addresses: addresses(), port, token: self.token, rank_variable: rank_variable.to_owned() }
+        HubContact {
+            addresses: addresses(),
+            port,
+            token: self.token,
+            rank_variable: rank_variable.to_owned(),
+        }
     }
 }
 
@@ -200,7 +205,7 @@ mod tests {
         let link = listener.link("PMI_RANK");
         assert_eq!(link.to_string().parse(), Ok(link));
         for wrong in ["", "10.0.0.1;77;short;PMI_RANK", "10.0.0.1;x;0123;PMI_RANK", "here;1"] {
-            assert_eq!(wrong.parse::<Link>(), Err(()), "{wrong}");
+            assert_eq!(wrong.parse::<HubContact>(), Err(()), "{wrong}");
         }
     }
 

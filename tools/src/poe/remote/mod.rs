@@ -50,7 +50,7 @@ use super::commands::Command;
 use super::environment::Environment;
 use super::error::{Error, say};
 use super::input::{StdinMode, is_in_background};
-use super::output::{Source, StdoutMode, Stream};
+use super::output::{OutputStream, Source, StdoutMode};
 use super::settings::Settings;
 use super::signals::Signals;
 use super::streams::Ours;
@@ -58,7 +58,7 @@ use super::supervisor::Supervisor;
 use super::time_limit::TimeLimit;
 use admission::Admitted;
 use launcher::Launcher;
-use link::{Connection, Link, Listener};
+use link::{Connection, HubContact, Listener};
 
 /// How often the start looks for signals and for the end of the launcher.
 const LOOK: Duration = Duration::from_millis(100);
@@ -113,9 +113,9 @@ pub(super) fn start(
             StdinMode::Only(_) | StdinMode::None => {}
         }
         if !matches!(stdout, StdoutMode::Only(only) if only != task) {
-            ours.sources.push(Source { task, stream: Stream::Stdout, pipe: output, terminal: false });
+            ours.sources.push(Source { task, stream: OutputStream::Stdout, pipe: output, terminal: false });
         }
-        ours.sources.push(Source { task, stream: Stream::Stderr, pipe: error, terminal: false });
+        ours.sources.push(Source { task, stream: OutputStream::Stderr, pipe: error, terminal: false });
     }
     let orders =
         commands.iter().enumerate().map(|(task, command)| order(&folder, command, environment, task));
@@ -164,7 +164,12 @@ fn is_forwarded(name: &std::ffi::OsStr) -> bool {
 
 /// Starts the launcher. It gets no signals from the terminal, and ends the job if this
 /// process is killed.
-fn spawn(launcher: &Launcher, hosts: &[String], link: &Link, signals: &Signals) -> Result<Child, Error> {
+fn spawn(
+    launcher: &Launcher,
+    hosts: &[String],
+    link: &HubContact,
+    signals: &Signals,
+) -> Result<Child, Error> {
     let mut program: Program = launcher.command(hosts)?;
     program.env(link::VARIABLE, link.to_string());
     let inherited = signals.inherited().for_launcher();

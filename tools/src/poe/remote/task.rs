@@ -34,7 +34,7 @@ use super::super::signals::Signals;
 use super::super::streams;
 use super::super::supervisor::{LEFT_OPEN, Note, Supervisor, Work};
 use super::super::waiting::await_any;
-use super::link::{self, Connection, Link};
+use super::link::{self, Connection, HubContact};
 use super::mirror::{LONGEST, Mirror};
 
 /// Runs one task. The status is 0 whatever the task's is: `poe` learns that over the connection,
@@ -48,7 +48,7 @@ pub(in super::super) fn run(inherited: Inherited) -> Result<u8, Error> {
 }
 
 fn serve(inherited: Inherited) -> Result<(), Error> {
-    let link: Link = std::env::var(link::VARIABLE)
+    let link: HubContact = std::env::var(link::VARIABLE)
         .ok()
         .and_then(|text| text.parse().ok())
         .ok_or_else(|| Error::failed("--task is for the launcher that poe starts"))?;
@@ -64,7 +64,7 @@ fn serve(inherited: Inherited) -> Result<(), Error> {
     order.apply()?;
 
     let settings = Settings::new(Flags::default(), std::env::vars_os()).with_files(files());
-    let place = Place::of(&settings)?;
+    let place = LocalRank::of(&settings)?;
     let signals = Signals::take(inherited)?;
     prctl::set_child_subreaper(true)
         .map_err(|errno| Error::system("cannot become the subreaper of the task", errno))?;
@@ -190,7 +190,7 @@ impl Order {
 }
 
 /// A task's place on its machine.
-struct Place {
+struct LocalRank {
     tasks: usize,
     /// Which of the machine's tasks it is.
     index: usize,
@@ -198,7 +198,7 @@ struct Place {
     count: usize,
 }
 
-impl Place {
+impl LocalRank {
     /// From the variables that `poe` has set.
     fn of(settings: &Settings) -> Result<Self, Error> {
         let tasks = settings.parsed("MP_PROCS")?.unwrap_or(1);
