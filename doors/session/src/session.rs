@@ -324,7 +324,12 @@ impl Session {
         fenced
     }
 
-    fn fence_until(&self, deadline: Option<Instant>) -> Result<bool> {
+    /// Waits as [`Self::fence`] does; `false`: `deadline` has passed before, and the operations go
+    /// on.
+    ///
+    /// # Errors
+    /// Those of [`Self::fence`].
+    pub fn fence_until(&self, deadline: Option<Instant>) -> Result<bool> {
         self.check()?;
         self.wait(deadline, || self.is_complete())
     }

@@ -1,0 +1,77 @@
+// The types of both sides. All of this file but fi_addr_t and the names that the page of
+// SendEndpointZeroCopy has is ours.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "openlapi_netio3.h"
+
+namespace netio3 {
+
+/// libfabric's address of a peer.
+using fi_addr_t = std::uint64_t;
+
+/// Slots of a header buffer: sends that can happen in parallel.
+inline constexpr std::size_t NUM_HEADER_SLOTS = OLNETIO3_SLOTS;
+/// Bytes of a slot: the longest header.
+inline constexpr std::size_t HEADER_SLOT_SIZE = OLNETIO3_SLOT_LENGTH;
+
+/// What has become of a send.
+enum class NetioStatus {
+    OK,            ///< It is under way; its key comes back when it is complete.
+    NO_RESOURCES,  ///< All header slots are in use: try again after a completion.
+    FAILED,        ///< It cannot be sent, and nothing of it was.
+};
+
+/// There is no connection. The text says why.
+class FailedOpenActiveEndpoint : public std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// There is no listener. The text says why.
+class FailedOpenPassiveEndpoint : public std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// The ways that data may take, added.
+enum Way : unsigned { ANY_WAY = 0, SHARED_MEMORY = 1, LIBFABRIC = 2, UDP = 4 };
+
+/// Where the two sides meet.
+struct ConnectionParameters {
+    /// "unix:PATH" for processes of one user on one host, or "tcp:HOST:PORT" with a key file.
+    std::string address;
+    /// A file of mode 0600 with 32 hexadecimal digits; `lapi_info --make-key` makes one.
+    std::string key_file{};
+    /// How long opening and closing may take.
+    std::chrono::milliseconds patience{10'000};
+};
+
+namespace detail {
+
+/// Calls the function that frees an object of the C interface.
+template <auto Free>
+struct Freed {
+    template <class T>
+    void operator()(T *object) const noexcept {
+        Free(object);
+    }
+};
+
+template <class T, auto Free>
+using Owned = std::unique_ptr<T, Freed<Free>>;
+
+using Slots = Owned<const olnetio3_slots, olnetio3_slots_free>;
+using Connection = Owned<olnetio3_connection, olnetio3_connection_free>;
+using Listener = Owned<olnetio3_listener, olnetio3_listener_free>;
+using Receiver = Owned<olnetio3_receiver, olnetio3_receiver_free>;
+
+inline const char *or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
+
+}  // namespace detail
+
+}  // namespace netio3

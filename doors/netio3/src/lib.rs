@@ -1,0 +1,11 @@
+//! Zero-copy send endpoints as netio3 has them, on sessions: the C interface that the C++ headers
+//! of `include/netio3` are made of. Nothing is thrown here.
+
+mod abi;
+mod frame;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
+mod receiver;
+mod sender;
+mod slots;

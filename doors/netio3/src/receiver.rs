@@ -1,0 +1,84 @@
+//! The side that receives: a listener, and its connections.
+
+use crate::frame::{self, Order, Whole};
+use openlapi_session::{Error, Listener, Session, Settings, key_file};
+use std::net::ToSocketAddrs;
+use std::time::Instant;
+
+/// A listener at an address: `unix:PATH`, or `tcp:HOST:PORT` with a key file.
+///
+/// # Errors
+/// Why there is none.
+pub fn listen(address: &str, key: Option<&str>, settings: &Settings) -> Result<Listener, String> {
+    let failed = |error: Error| error.to_string();
+    match address.split_once(':') {
+        Some(("unix", path)) => Listener::unix(path, settings).map_err(failed),
+        Some(("tcp", place)) => {
+            let key = key_file(key.ok_or("tcp: wants a key file")?).map_err(failed)?;
+            let mut found = place.to_socket_addrs().map_err(|error| format!("{place}: {error}"))?;
+            let at = found.next().ok_or_else(|| format!("{place}: no address"))?;
+            Listener::tcp(at, key, settings).map_err(failed)
+        }
+        _ => Err(format!("{address:?} is neither unix:PATH nor tcp:HOST:PORT")),
+    }
+}
+
+/// A connection of a side that sends.
+pub struct Receiver {
+    session: Session,
+    order: Order,
+    /// The message that was handed out last.
+    out: Option<Whole>,
+}
+
+/// What a wait for a message has found.
+#[derive(Debug)]
+pub enum Received<'a> {
+    /// A message.
+    Message(&'a Whole),
+    /// None by the deadline.
+    None,
+    /// The other side has closed the connection, and all was taken.
+    Closed,
+}
+
+impl Receiver {
+    /// Begins with the hello, which the other side waits for.
+    ///
+    /// # Errors
+    /// Why there is no connection.
+    pub fn new(session: Session, longest: usize, until: Instant) -> Result<Self, Error> {
+        session.send(b"", &frame::hello(longest as u64))?;
+        if !session.fence_until(Some(until))? {
+            return Err(Error::Late("the other side does not take the first message"));
+        }
+        Ok(Self { session, order: Order::default(), out: None })
+    }
+
+    /// Waits for the next message, which is the program's until the next call.
+    ///
+    /// # Errors
+    /// How the connection has ended.
+    pub fn receive(&mut self, deadline: Option<Instant>) -> Result<Received<'_>, Error> {
+        // Ends the sleep of an event loop; how the session has ended is said below.
+        let _ = self.session.progress();
+        loop {
+            if let Some(whole) = self.order.pop() {
+                return Ok(Received::Message(self.out.insert(whole)));
+            }
+            match self.session.receive(deadline) {
+                Ok(Some(message)) => {
+                    self.order.push(&message.header, message.data).map_err(Error::Forged)?;
+                }
+                Ok(None) => return Ok(Received::None),
+                Err(Error::Closed) => return Ok(Received::Closed),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The session, for an event loop.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+}

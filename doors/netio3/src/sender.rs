@@ -1,0 +1,237 @@
+//! A connection, and the messages that are under way on it.
+
+use crate::frame::{self, BEFORE};
+use crate::slots::{LENGTH, Slots};
+use openlapi_session::{Error, Session, Settings, connect_tcp, connect_unix, key_file};
+use std::collections::VecDeque;
+use std::net::ToSocketAddrs;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What has become of a message that was to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Status {
+    /// It is under way.
+    Ok = 0,
+    /// All slots are in use.
+    NoResources = 1,
+    /// It cannot be sent: [`Connection::send`].
+    Failed = 2,
+}
+
+/// A connection to a side that receives.
+pub struct Connection {
+    /// `None`: it is over.
+    session: Option<Session>,
+    /// Why.
+    why: String,
+    /// Slots of the messages that have not ended, in the order in which they were sent.
+    under_way: VecDeque<(Arc<Slots>, usize)>,
+    /// Keys of messages that do not end any more.
+    lost: Vec<(Arc<Slots>, u64)>,
+    number: u64,
+    longest: u64,
+    patience: Duration,
+}
+
+/// Opens the channel of an address: `unix:PATH`, or `tcp:HOST:PORT` with a key file.
+fn open(address: &str, key: Option<&str>, settings: &Settings) -> Result<Session, String> {
+    let failed = |error: Error| error.to_string();
+    match address.split_once(':') {
+        Some(("unix", path)) => connect_unix(path, settings).map_err(failed),
+        Some(("tcp", place)) => {
+            let key = key_file(key.ok_or("tcp: wants a key file")?).map_err(failed)?;
+            let found = place.to_socket_addrs().map_err(|error| format!("{place}: {error}"))?;
+            let mut last = format!("{place}: no address");
+            for at in found {
+                match connect_tcp(at, key, settings) {
+                    Ok(session) => return Ok(session),
+                    Err(error) => last = error.to_string(),
+                }
+            }
+            Err(last)
+        }
+        _ => Err(format!("{address:?} is neither unix:PATH nor tcp:HOST:PORT")),
+    }
+}
+
+impl Connection {
+    /// Connects, and learns how long messages may be.
+    ///
+    /// # Errors
+    /// Why there is no connection.
+    pub fn open(address: &str, key: Option<&str>, settings: &Settings) -> Result<Self, String> {
+        let until = Instant::now() + settings.patience;
+        let session = open(address, key, settings)?;
+        let hello = session.receive(Some(until)).map_err(|error| error.to_string())?;
+        let longest = frame::read_hello(&hello.ok_or("the other side says nothing")?.data)?;
+        let (under_way, lost, patience) = (VecDeque::new(), Vec::new(), settings.patience);
+        let (session, why) = (Some(session), "this side has closed the connection".to_owned());
+        Ok(Self { session, why, under_way, lost, number: 0, longest, patience })
+    }
+
+    /// Starts to send a header and pieces of data behind it.
+    ///
+    /// # Errors
+    /// Why it failed: the header is longer than a slot, the message than the other side takes, or
+    /// the connection is over.
+    ///
+    /// # Safety
+    /// The pieces are readable, and do not change until the message has ended or the connection is
+    /// over.
+    pub unsafe fn send(
+        &mut self,
+        slots: &Arc<Slots>,
+        pieces: &[(*const u8, usize)],
+        header: &[u8],
+        key: u64,
+    ) -> Result<Status, String> {
+        let Some(session) = &self.session else { return Err(self.why.clone()) };
+        if header.len() > LENGTH {
+            return Err(format!("a header of {} bytes; a slot has {LENGTH}", header.len()));
+        }
+        let length = pieces.iter().try_fold(header.len(), |sum, piece| sum.checked_add(piece.1));
+        if length.is_none_or(|length| length as u64 > self.longest) {
+            return Err(format!("the message is longer than the other side takes: {} bytes", self.longest));
+        }
+        let Some((slot, at, ended)) = slots.take(key, header) else { return Ok(Status::NoResources) };
+        let all: Vec<(*const u8, usize)> = [(at, header.len())].iter().chain(pieces).copied().collect();
+        let before: [u8; BEFORE] = frame::before(self.number, header.len());
+        // SAFETY: the caller's promise for the data; the slots live until the operation has ended:
+        // `under_way` has a reference, and is dropped after the session.
+        match unsafe { session.send_pieces(&before, &all, ended) } {
+            Ok(()) => {
+                self.under_way.push_back((slots.clone(), slot));
+                self.number += 1;
+                Ok(Status::Ok)
+            }
+            Err(error) => {
+                slots.end(slot);
+                slots.release(slot as u64);
+                self.note(&error);
+                Err(error.to_string())
+            }
+        }
+    }
+
+    /// Takes the slot of a message that has ended: the other side has all of it.
+    pub fn completed(&mut self) -> Option<usize> {
+        let at = self.under_way.iter().position(|(slots, slot)| slots.has_ended(*slot))?;
+        let (slots, slot) = self.under_way.remove(at)?;
+        slots.end(slot);
+        Some(slot)
+    }
+
+    /// The keys of the messages that have not ended, in the order in which they were sent.
+    pub fn pending(&self, of: &Arc<Slots>) -> Vec<u64> {
+        let lost = self.lost.iter().filter(|(slots, _)| Arc::ptr_eq(slots, of)).map(|(_, key)| *key);
+        let own =
+            self.under_way.iter().filter(|(slots, slot)| Arc::ptr_eq(slots, of) && !slots.has_ended(*slot));
+        lost.chain(own.filter_map(|(slots, slot)| slots.key(*slot))).collect()
+    }
+
+    /// Makes progress.
+    ///
+    /// # Errors
+    /// How the connection has ended.
+    pub fn progress(&mut self) -> Result<(), String> {
+        let session = self.session.as_ref().ok_or_else(|| self.why.clone())?;
+        let mut moved = session.progress();
+        while let Ok(true) = moved {
+            moved = session.progress();
+        }
+        let foreign = session.take().map(|_| Error::Forged("the other side has sent a message"));
+        match moved.err().or(foreign) {
+            None => Ok(()),
+            Some(error) => {
+                self.note(&error);
+                Err(error.to_string())
+            }
+        }
+    }
+
+    /// Whether the event loop may sleep on the descriptor.
+    ///
+    /// # Errors
+    /// How the connection has ended.
+    pub fn arm(&mut self) -> Result<bool, String> {
+        let session = self.session.as_ref().ok_or_else(|| self.why.clone())?;
+        session.arm().map_err(|error| {
+            self.note(&error);
+            error.to_string()
+        })
+    }
+
+    /// The descriptor of an event loop, while the connection is open.
+    pub fn descriptor(&self) -> Option<i32> {
+        self.session.as_ref().map(|session| session.as_fd().as_raw_fd())
+    }
+
+    /// Waits until all messages have ended, and closes the connection in order.
+    ///
+    /// # Errors
+    /// Why some have not.
+    pub fn close(&mut self) -> Result<(), String> {
+        let Some(session) = self.session.take() else { return Ok(()) };
+        let ended = || self.under_way.iter().all(|(slots, slot)| slots.has_ended(*slot));
+        let waited = session.wait(Some(Instant::now() + self.patience), ended);
+        let closed = match waited {
+            Ok(true) => session.close().map_err(|error| error.to_string()),
+            Ok(false) => Err("the other side has not taken all messages in time".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        self.over();
+        closed
+    }
+
+    /// The memory of these slots' messages is not used any more: where some are under way, that
+    /// ends the connection.
+    pub fn abandon(&mut self, of: &Arc<Slots>) {
+        if self.under_way.iter().any(|(slots, slot)| Arc::ptr_eq(slots, of) && !slots.has_ended(*slot)) {
+            self.session = None;
+            self.over();
+        }
+        self.under_way.retain(|(slots, slot)| {
+            let stays = !Arc::ptr_eq(slots, of);
+            if !stays {
+                slots.end(*slot);
+                slots.release(*slot as u64);
+            }
+            stays
+        });
+    }
+
+    /// A session that has ended is over, and uses no memory any more.
+    fn note(&mut self, error: &Error) {
+        if !matches!(error, Error::Core(_)) {
+            self.session = None;
+            self.why = error.to_string();
+            self.over();
+        }
+    }
+
+    /// Messages that have not ended do not end any more: their slots are free.
+    fn over(&mut self) {
+        let (ended, lost): (VecDeque<_>, VecDeque<_>) =
+            self.under_way.drain(..).partition(|(slots, slot)| slots.has_ended(*slot));
+        self.under_way = ended;
+        for (slots, slot) in lost {
+            slots.end(slot);
+            if let Some(key) = slots.release(slot as u64) {
+                self.lost.push((slots, key));
+            }
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.session = None;
+        for (slots, slot) in self.under_way.drain(..) {
+            slots.end(slot);
+            slots.release(slot as u64);
+        }
+    }
+}
