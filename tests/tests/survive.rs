@@ -3,7 +3,7 @@
 mod ltest;
 
 use ltest::{job, passed, run};
-use openlapi_tests::{Job, Outcome};
+use openlapi_tests::{Job, Outcome, on_hosts};
 
 /// A job in which task `victim` dies, and all others must print PASS.
 fn survive(case: &str, procs: usize, victim: usize, delay: u32, bulk: &str) {
@@ -81,6 +81,19 @@ fn a_death_around_lapi_term() {
     for delay in [0, 2_000, 10_000, 20_000, 40_000] {
         survive("term", 3, 1, delay, "auto");
     }
+}
+
+#[test]
+fn fences_that_a_death_ends_return_after_the_error_handler() {
+    if on_hosts("deaths by a signal of task 0", "it reaches no process of another host") {
+        return;
+    }
+    let job = ["-on_death", "continue", "-infolevel", "0"]
+        .into_iter()
+        .fold(job("failure/handled", 7, ""), Job::poe_arg);
+    let outcome = job.deadline(60).run();
+    let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
+    assert_eq!(said, 1, "the survivor prints PASS\n{outcome}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::engine::context::addresses::Addresses;
 use crate::engine::context::clear::Clear;
 use crate::engine::context::counter_status::Watched;
 use crate::engine::context::direct_copies::DirectCopies;
+use crate::engine::context::failure::LossReports;
 use crate::engine::context::holds::Holds;
 use crate::engine::context::incoming::{Kept, SelfMessage, Then};
 use crate::engine::context::membership::Membership;
@@ -84,6 +85,8 @@ pub struct Core {
     pub(super) ddm: DdmSlot,
     /// What is known of each peer.
     pub(in crate::engine) membership: Membership,
+    /// Reports of lost peers that are under way.
+    pub(in crate::engine) loss_reports: LossReports,
     /// The partings of tasks that prepare a checkpoint.
     pub(in crate::engine) partings: Partings,
     /// Counters with a list of tasks, completions after which a handler is called, and the threads
@@ -185,6 +188,7 @@ impl Core {
             waiters: Waiters::default(),
             ddm: DdmSlot::new(),
             membership: Membership::new(tasks, options.replaces),
+            loss_reports: LossReports::default(),
             partings: Partings::default(),
             watched: Watched::default(),
             rdma: Rdma::default(),

@@ -57,7 +57,11 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     // Whoever comes last has waited for nothing, and what others send it besides is to be taken
     // also where the program makes no other calls.
     make_progress(held);
-    outcome?.map_err(|failure| {
+    let outcome = outcome?;
+    if outcome.is_err() {
+        wait_until(held, call, |held| (!held.core().loss_reports.are_awaited()).then_some(()))?;
+    }
+    outcome.map_err(|failure| {
         let Failure { task, code } = failure;
         if failure.is_mismatch() {
             let other = if value.is_some() { GFENCE } else { ADDRESS_INIT };

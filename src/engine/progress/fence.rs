@@ -38,6 +38,8 @@ struct Asked {
 /// Waits until the data of all operations of this task is in place. Returns `true` when nothing was
 /// under way, so that the call has not waited.
 fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
+    // A handler that the dispatcher runs cannot wait for the error handler.
+    let nested = held.in_handler();
     let core = held.core();
     let epoch = core.ops.epochs().close();
     if one_sided::is_active(core) {
@@ -59,8 +61,11 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
         while asked.last().is_some_and(|asked| is_confirmed(core, asked)) {
             asked.pop();
         }
-        let complete =
-            asked.is_empty() && core.ops.epochs().over(epoch) && core.to_self() == 0 && !core.kept.has_own();
+        let complete = asked.is_empty()
+            && core.ops.epochs().over(epoch)
+            && core.to_self() == 0
+            && !core.kept.has_own()
+            && (nested || !core.loss_reports.are_awaited());
         complete.then_some(())
     })?;
     Ok(looks == 1)

@@ -123,7 +123,7 @@ fn reconnect_parted(held: &mut Held<'_>) {
             abandon(core, peer, LAPI_ERR_NO_CONNECTIVITY);
             if core.membership.lose(peer) {
                 let error = Error::new(LAPI_ERR_NO_CONNECTIVITY, detail);
-                held.context().report(held, INT_ERR, peer, &error);
+                held.context().report_loss(held, INT_ERR, peer, &error);
             }
             // The error handler may have purged it.
             if purged(held) {
@@ -136,7 +136,7 @@ fn reconnect_parted(held: &mut Held<'_>) {
         core.membership.end_incarnation(peer);
         if let Err(error) = let_rejoin(core, peer, NO_EPOCH) {
             core.membership.lose(peer);
-            held.context().report(held, INT_ERR, peer, &error);
+            held.context().report_loss(held, INT_ERR, peer, &error);
             continue;
         }
         let (collectives, outbox, mut wire) = core.collective();
@@ -293,7 +293,7 @@ fn end(held: &mut Held<'_>, peer: Task, code: i32, kind: lapi_err_t, how: Option
     core.advance_collective();
     abandon(core, peer, code);
     let (true, Some(detail)) = (core.membership.lose(peer), detail) else { return };
-    held.context().report(held, kind, peer, &Error::new(code, detail));
+    held.context().report_loss(held, kind, peer, &Error::new(code, detail));
 }
 
 /// What has happened to the peer, and what cannot complete therefore.

@@ -9,7 +9,8 @@
 //! * [`bulk`]: long messages by keys; [`parts`]: those in many places; [`batches`]: those of many
 //!   parts; [`standing`]: puts by a key of all memory; [`keyed`]: the tasks of these. [`calls`]:
 //!   single operations; [`short`]: short ones. [`handlers`]: what header handlers can return.
-//!   [`failure`]: tasks that die, tasks that leave; [`gone`]: what is not done then. [`ending`]:
+//!   [`failure`]: tasks that die, tasks that leave; [`gone`]: what is not done then;
+//!   [`error_handlers`]: the order of error handlers and returns of calls. [`ending`]:
 //!   LAPI_Term. [`silence`]: tasks that do not reply, and collective calls without them.
 //!   [`rdma`]: RDMA transfers with tasks that are given up.
 //!   [`refusal`]: copies that the kernel refuses. [`waiting`]: threads that sleep; [`event_loop`]:
@@ -24,6 +25,7 @@ mod batches;
 mod bulk;
 mod calls;
 mod ending;
+mod error_handlers;
 mod event_loop;
 mod failure;
 mod gone;
