@@ -4,7 +4,7 @@
 mod ltest;
 
 use ltest::{job, passed, program, run};
-use openlapi_tests::{Job, Running, build_dir, has_fabric, on_network, skipped};
+use openlapi_tests::{Job, Running, build_dir, has_fabric, on_hosts, on_network, skipped};
 use std::fs;
 use std::path::PathBuf;
 
@@ -131,18 +131,33 @@ fn all_tasks_leave_at_once_and_others_come_back() {
     by_each_network(|network| poe_again(3, "all", "term", &format!("all-{network}")), 3);
 }
 
-/// A task is killed while it waits for the others to let it part: they forget that it wanted to.
-#[test]
-fn a_task_dies_while_it_leaves() {
+/// The job in which task 1 dies, by shared memory and by each network: all others pass.
+fn others_survive(case: &str) {
     let survived = |job: Job| {
         let job = ["-on_death", "continue", "-infolevel", "0"].into_iter().fold(job, Job::poe_arg);
         let outcome = job.deadline(60).run();
         let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
         assert_eq!(said, 2, "every survivor prints one PASS\n{outcome}");
     };
-    let dies = || job("recovery/checkpoint", 3, "dies");
-    survived(dies());
-    for job in over_each_network(|_| dies()) {
+    let make = || job("recovery/checkpoint", 3, case);
+    survived(make());
+    for job in over_each_network(|_| make()) {
         survived(job);
     }
+}
+
+/// A task is killed while it waits for the others to let it part: they forget that it wanted to,
+/// and leave more than once without it.
+#[test]
+fn a_task_dies_while_it_leaves() {
+    others_survive("dies");
+}
+
+/// A task is killed while another one is away, and is not waited for when that one leaves again.
+#[test]
+fn a_task_dies_while_another_one_is_away() {
+    if on_hosts("the death of a task during a checkpoint", "task 0 reaches no process of another host") {
+        return;
+    }
+    others_survive("left");
 }

@@ -103,7 +103,7 @@ fn next_step(context: &Context, core: &mut Core) -> Option<Vec<Task>> {
         Stage::Parting => {
             forget_the_gone(core);
             core.partings.all_granted()?;
-            Some(others(core).filter(|&peer| !core.membership.is_down(peer)).collect())
+            Some(others(core).filter(|&peer| may_return(core, peer)).collect())
         }
         Stage::None | Stage::Waiting | Stage::Parted => None,
     }
@@ -122,9 +122,22 @@ fn is_at_rest(context: &Context, core: &mut Core) -> bool {
     }
     let (outbox, mut wire) = core.out();
     outbox.ask(&mut wire, |_, _| ());
-    let at_rest =
-        |peer| is_quiet(core, peer) && core.outbox.is_confirmed(peer) && !core.membership.is_joining(peer);
+    let at_rest = |peer| is_quiet(core, peer) && core.outbox.is_confirmed(peer) && !is_joining(core, peer);
     others(core).all(|peer| core.membership.is_down(peer) || at_rest(peer))
+}
+
+/// Whether the peer is being connected. One that has ended is not: if another process takes its
+/// place, that one is awaited as long as this task is away.
+fn is_joining(core: &Core, peer: Task) -> bool {
+    core.membership.is_joining(peer) && core.options.ends.of(peer).is_none()
+}
+
+/// Whether the peer, which this task parts from, is to rejoin when this task comes back. One that
+/// has left without that stays as it is: the program is told when it wants something from it.
+fn may_return(core: &Core, peer: Task) -> bool {
+    let standing = core.transport.standing(peer);
+    let is_there = matches!(standing.state, PeerState::Up | PeerState::Connecting);
+    !core.membership.is_down(peer) && (is_there || standing.has_parted)
 }
 
 fn others(core: &Core) -> impl Iterator<Item = Task> + use<> {

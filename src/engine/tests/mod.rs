@@ -15,8 +15,9 @@
 //!   [`rdma`]: RDMA transfers with tasks that are given up.
 //!   [`refusal`]: copies that the kernel refuses. [`waiting`]: threads that sleep; [`event_loop`]:
 //!   a loop of the program that sleeps outside of calls. [`recovery`]:
-//!   tasks that are given up and rejoin; [`parted`]: by one side alone. [`report`]: the report of a
-//!   context that hangs. [`malformed`]: what no correct task sends.
+//!   tasks that are given up and rejoin; [`parted`]: by one side alone.
+//!   [`leaving`]: for a checkpoint. [`report`]: the report of a context that hangs.
+//!   [`malformed`]: what no correct task sends.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n
 //! times as many.
@@ -32,6 +33,7 @@ mod gone;
 mod handlers;
 mod job;
 mod keyed;
+mod leaving;
 mod malformed;
 mod memory;
 mod mix;

@@ -10,7 +10,8 @@
  *   all     every task does that, after a fence; the name of its file is STATE with the task's number. None comes back before
  *           all have left
  *   dies    task 1 is killed while it waits for task 2, which does not answer, to let it part: the others go on, and leave
- *           and come back themselves
+ *           and come back themselves, more than once
+ *   left    task 0 kills task 1 when it has parted from it: it comes back, and leaves again
  *
  * Addresses are those of variables: the same in each process of this program.
  */
@@ -33,12 +34,16 @@ static struct {
 
 static unsigned char from[LARGE], back[LARGE];
 static volatile int replies, greetings, relayed, refused;
+static volatile int lost;
 static int operations, dies;
 static char file[1024];
 
 static void on_error(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
     (void)hndl, (void)type, (void)task;
-    if (dies && *code == LAPI_ERR_NO_CONNECTIVITY && *src == LEAVER) return;
+    if (dies && *code == LAPI_ERR_NO_CONNECTIVITY && *src == LEAVER) {
+        lost++;
+        return;
+    }
     T_FAIL("the error handler got %d about task %d", *code, *src);
 }
 
@@ -266,11 +271,19 @@ static void *die_later(void *unused) {
 
 /* A survivor leaves and comes back, and tells the other one. */
 static void come_back(int other) {
-    int here = 1;
-    lapi_cntr_t cmpl;
-    bzero(&cmpl, sizeof cmpl);
-    OK(lapi_checkpoint_before(t_hndl));
-    OK(lapi_checkpoint_after(t_hndl));
+    int i, here = 1, code;
+    static lapi_cntr_t cmpl, never;
+    for (i = 0; i < 3; i++) {
+        OK(lapi_checkpoint_before(t_hndl));
+        OK(lapi_checkpoint_after(t_hndl));
+    }
+    /* Nobody waits for task 1. */
+    code = LAPI_Put(t_hndl, LEAVER, 0, NULL, NULL, NULL, NULL, &never);
+    if (code != LAPI_ERR_NO_CONNECTIVITY) {
+        CHECK_EQ(code, LAPI_SUCCESS);
+        OK(LAPI_Fence(t_hndl));
+        CHECK_EQ(lost, 1);
+    }
     OK(LAPI_Put(t_hndl, (uint)other, sizeof here, (void *)&state.small[t_me], &here, NULL, NULL, &cmpl));
     t_wait_exact(&cmpl, 1);
 }
@@ -308,6 +321,34 @@ static void one_dies(void) {
         while (t_state_of(processes[LEAVER]) != 'Z' && t_state_of(processes[LEAVER]) != 'X') OK(LAPI_Probe(t_hndl));
         come_back(MUTE);
         t_probe_until(&state.small[MUTE], 1);
+    }
+    OK(LAPI_Term(t_hndl));
+    t_pass();
+}
+
+/* A task that has died after another one has parted from it is not waited for when that one leaves
+ * again. */
+static void one_is_left(void) {
+    void **processes = t_processes();
+    int here = 1;
+    lapi_cntr_t cmpl;
+    CHECK_EQ(t_tasks, 3);
+    bzero(&cmpl, sizeof cmpl);
+    t_fence();
+    if (t_me == LEAVER) t_wait(&cmpl, 1);
+    if (t_me == 0) {
+        OK(lapi_checkpoint_before(t_hndl));
+        CHECK_EQ(kill((pid_t)(intptr_t)processes[LEAVER], SIGKILL), 0);
+        t_until_ended(processes[LEAVER]);
+        OK(lapi_checkpoint_after(t_hndl));
+        OK(lapi_checkpoint_before(t_hndl));
+        OK(lapi_checkpoint_after(t_hndl));
+        OK(LAPI_Put(t_hndl, 2, sizeof here, (void *)&state.small[0], &here, NULL, NULL, &cmpl));
+        t_wait_exact(&cmpl, 1);
+        /* Another process may still come: the program decides. */
+        OK(LAPI_Purge_totask(t_hndl, LEAVER));
+    } else {
+        t_probe_until(&state.small[0], 1);
     }
     OK(LAPI_Term(t_hndl));
     t_pass();
@@ -377,12 +418,13 @@ int main(int argc, char **argv) {
         (t_me = atoi(getenv("MP_CHILD"))), (t_tasks = atoi(getenv("MP_PROCS")));
     bzero(&info, sizeof info);
     info.err_hndlr = on_error;
-    dies = strcmp(which, "dies") == 0;
+    dies = strcmp(which, "dies") == 0 || strcmp(which, "left") == 0;
     t_init_with(&info);
     CHECK(t_tasks <= MOST);
     if (state.round == 0) t_fence();
     if (dies) {
-        one_dies();
+        if (strcmp(which, "left") == 0) one_is_left();
+        else one_dies();
         return 0;
     }
     if (strcmp(which, "errors") == 0) errors();
