@@ -1,6 +1,7 @@
 //! What may be done with a context, by any thread and in handlers: queries, fences, progress, and
 //! the waits of all operations.
 
+mod checkpoint;
 mod collective;
 
 use crate::places::Instance;

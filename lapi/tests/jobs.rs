@@ -171,6 +171,46 @@ fn messages() {
     });
 }
 
+/// The others add to a number of task 0 all the time, and see nothing of its absences.
+#[test]
+fn a_task_leaves_and_comes_back() {
+    const ROUNDS: u64 = 200;
+    job("a_task_leaves_and_comes_back", &[1, 3], |context| {
+        let tasks = context.tasks();
+        let window = Window::<u64>::new(&context, 1).unwrap();
+        let counter = TargetCounter::new(&context).unwrap();
+        assert_eq!(code(context.checkpoint_after()), codes::LAPI_ERR_CKPT);
+        if context.task() != 0 {
+            for _ in 0..ROUNDS {
+                window.fetch_add(0, 0, 1).unwrap();
+                window.put_notify(0, 0, &[], &counter).unwrap();
+            }
+        } else {
+            for _ in 0..5 {
+                // SAFETY: this process comes back.
+                unsafe { context.checkpoint_before() }.unwrap();
+                let before = window.read(0);
+                if tasks > 1 {
+                    assert_eq!(code(window.get_one(1, 0)), codes::LAPI_ERR_TGT_PURGED);
+                    assert_eq!(code(context.gfence()), codes::LAPI_ERR_TGT_PURGED);
+                }
+                // SAFETY: as above.
+                assert_eq!(code(unsafe { context.checkpoint_before() }), codes::LAPI_ERR_CKPT);
+                std::thread::sleep(Duration::from_millis(20));
+                context.probe().unwrap();
+                assert_eq!(window.read(0), before);
+                context.checkpoint_after().unwrap();
+            }
+            if tasks > 1 {
+                counter.wait(ROUNDS as u32 * (tasks - 1)).unwrap();
+            }
+        }
+        context.gfence().unwrap();
+        assert_eq!(window.get_one(0, 0).unwrap(), ROUNDS * u64::from(tasks - 1));
+        window.free().unwrap();
+    });
+}
+
 #[test]
 fn mistakes_are_errors() {
     job("mistakes_are_errors", &[2], |context| {

@@ -129,6 +129,20 @@ impl Context {
         // SAFETY: any handle may be passed.
         check(detached(py, || unsafe { call(handle) }), what)
     }
+
+    /// A request of LAPI_Util without parameters.
+    fn util(&self, py: Python<'_>, request: lapi_util_type_t, what: &str) -> PyResult<()> {
+        self.port.may_call(what)?;
+        let (handle, util) = (self.port.handle, self.port.library.LAPI_Util);
+        let code = detached(py, || {
+            // SAFETY: all of it may be zero.
+            let mut command: lapi_util_t = unsafe { std::mem::zeroed() };
+            command.Util_type = request;
+            // SAFETY: the structure lives during the call.
+            unsafe { util(handle, &raw mut command) }
+        });
+        check(code, what)
+    }
 }
 
 #[pymethods]
@@ -165,6 +179,22 @@ impl Context {
     /// Takes in what has arrived (LAPI_Probe).
     fn probe(&self, py: Python<'_>) -> PyResult<()> {
         self.simple(py, self.port.library.LAPI_Probe, "probe")
+    }
+
+    /// Leaves the job for a checkpoint: waits until all that this task has sent and all that others
+    /// have sent to it is complete, handlers included, and parts from all other tasks
+    /// (lapi_checkpoint.h). What they send from then on waits for checkpoint_after; they get no
+    /// error. Until then this task's operations with other tasks fail with LAPI_ERR_TGT_PURGED.
+    ///
+    /// Other threads must not send meanwhile. It is this process that must come back, or a copy of
+    /// it that a checkpointer has restored: other tasks go on with the addresses of its windows.
+    fn checkpoint_before(&self, py: Python<'_>) -> PyResult<()> {
+        self.util(py, LAPI_CHECKPOINT_BEFORE, "checkpoint_before")
+    }
+
+    /// Comes back after checkpoint_before: what others have sent meanwhile arrives.
+    fn checkpoint_after(&self, py: Python<'_>) -> PyResult<()> {
+        self.util(py, LAPI_CHECKPOINT_AFTER, "checkpoint_after")
     }
 
     /// Ends this task's part in the job (LAPI_Term). Other tasks' operations with this one fail

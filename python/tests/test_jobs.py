@@ -28,6 +28,11 @@ def test_threads(job, procs):
     assert job("threads.py", procs).ok().out.count("took turns") == procs
 
 
+@pytest.mark.parametrize("procs", [1, 3])
+def test_a_task_leaves_and_comes_back(job, procs):
+    assert job("leaves.py", procs).ok().out.count("nothing is lost") == procs
+
+
 def test_refused_collective_calls_leave_nothing_behind(job):
     # Long enough in flight to come after a fence that did not wait for it.
     assert job("recovers.py", 2, env={"LAPI_SHM_ATTACH": "no"}).ok().out.count("all is well") == 2

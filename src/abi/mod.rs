@@ -13,6 +13,7 @@
 #![allow(non_camel_case_types, non_snake_case)]
 
 mod calls;
+mod checkpoint;
 mod constants;
 mod counter;
 mod dgsp;
@@ -27,6 +28,7 @@ mod util;
 mod vector;
 mod xfer;
 
+pub use checkpoint::*;
 pub use constants::*;
 pub use counter::*;
 pub use dgsp::*;

@@ -1,15 +1,9 @@
 //! The two hooks of a checkpoint, of `lapi_checkpoint.h`: requests of LAPI_Util that the manual
 //! does not have.
 
-use crate::abi::lapi_util_type_t;
 use crate::engine::context::Held;
 use crate::engine::progress::checkpoint;
 use crate::error::Result;
-
-/// The request `LAPI_CHECKPOINT_BEFORE`.
-pub const BEFORE: lapi_util_type_t = 32;
-/// The request `LAPI_CHECKPOINT_AFTER`.
-pub const AFTER: lapi_util_type_t = 33;
 
 /// Waits until nothing is under way between this task and any other, and parts from all of them:
 /// what others send to it from then on waits for its return.

@@ -48,8 +48,8 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
             LAPI_REMOTE_RCXT => {
                 boundary::call(NAME, hndl, |held| rdma::context(held, &mut command.RemoteCxt))
             }
-            checkpoint::BEFORE => boundary::call(NAME, hndl, checkpoint::before),
-            checkpoint::AFTER => boundary::call(NAME, hndl, checkpoint::after),
+            LAPI_CHECKPOINT_BEFORE => boundary::call(NAME, hndl, checkpoint::before),
+            LAPI_CHECKPOINT_AFTER => boundary::call(NAME, hndl, checkpoint::after),
             other => boundary::call(NAME, hndl, |_| Err(unimplemented::utility(other))),
         }
     }
