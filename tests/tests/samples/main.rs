@@ -3,6 +3,7 @@
 //! output in their README.
 
 mod attributes;
+mod checkpoint;
 mod folder;
 
 use attributes::{check_attributes, set_and_refused};
