@@ -125,6 +125,62 @@ impl Session {
         self.start(|held| unsafe { put_get::get(held, &get) })
     }
 
+    /// Copies this process's memory to an address of the peer, and returns when the data is in
+    /// place. Other threads' operations do not delay it, as they do [`Self::fence`].
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Lost`]: the session is over, and nothing uses the memory any
+    /// more. [`Error::Core`].
+    ///
+    /// # Safety
+    /// During the call, `length` bytes at `from` are readable and do not change; and the peer has
+    /// as much memory at `to`, which nothing else accesses.
+    pub unsafe fn write(&self, from: *const u8, length: usize, to: u64) -> Result<()> {
+        let complete = Box::new(AtomicI32::new(0));
+        let put = PlainPut {
+            tgt: self.peer(),
+            local: from.expose_provenance(),
+            remote: to,
+            len: length,
+            tgt_cntr: 0,
+            org_cntr: 0,
+            cmpl_cntr: complete.as_ptr().expose_provenance(),
+        };
+        self.check()?;
+        // SAFETY: the caller's promise; the counter lives until the operation is complete, or has
+        // ended with the session.
+        self.enter_and(|held| unsafe { put_get::plain_put(held, put) })?;
+        self.wait(None, || complete.load(Ordering::Acquire) != 0).map(drop)
+    }
+
+    /// Copies memory at an address of the peer to this process, and returns when the data is here.
+    /// Other threads' operations do not delay it, as they do [`Self::fence`].
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Lost`]: the session is over, and nothing uses the memory any
+    /// more. [`Error::Core`].
+    ///
+    /// # Safety
+    /// During the call, `length` bytes at `into` are writable and nothing else accesses them; and
+    /// the peer has as much memory at `from`, which does not change.
+    pub unsafe fn read(&self, into: *mut u8, length: usize, from: u64) -> Result<()> {
+        let complete = Box::new(AtomicI32::new(0));
+        let get = Get {
+            tgt: self.peer(),
+            places: Places::Contiguous { local: into.expose_provenance(), remote: from, len: length },
+            tgt_cntr: 0,
+            org_cntr: complete.as_ptr().expose_provenance(),
+            handler: None,
+            parameter: 0,
+            hint: Hint::None,
+        };
+        self.check()?;
+        // SAFETY: the caller's promise; the counter lives until the operation is complete, or has
+        // ended with the session.
+        self.enter_and(|held| unsafe { put_get::get(held, &get) })?;
+        self.wait(None, || complete.load(Ordering::Acquire) != 0).map(drop)
+    }
+
     /// Changes a number of the peer as one step, and returns what it was before; of
     /// [`Change::CompareAndSwap`], whether it was changed.
     ///
@@ -241,8 +297,9 @@ impl Session {
     }
 
     /// Waits until a condition holds, and makes progress meanwhile; `false`: `deadline` has passed
-    /// before. The condition must be short, and must not call the session. What changes it is a put
-    /// of the peer, or a thread that calls [`Self::wake`] after that.
+    /// before. The condition must be short, and calls nothing of the session but [`Self::take`].
+    /// What changes it is a put or a message of the peer, or a thread that calls [`Self::wake`]
+    /// after that.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Lost`]: the session is over, and the condition does not hold.

@@ -57,6 +57,14 @@ pub fn call(session: &Session, deadline: Option<Instant>) -> Result<()> {
         }
         session.fence()?;
         assert!(back == data, "{length} bytes that were put and got");
+        let other = pattern(turn + 1, length);
+        // SAFETY: the same.
+        unsafe {
+            session.write(other.as_ptr(), length, memory)?;
+            session.read(back.as_mut_ptr(), length, memory)?;
+            assert!(back == other, "{length} bytes that were written and read");
+            session.write(data.as_ptr(), length, memory)?;
+        }
         session.send(b"sum", &(length as u64).to_le_bytes())?;
         let seen = message(session, deadline)?;
         assert!(seen.header == b"sum" && seen.data == data, "{length} bytes that the peer sees");
