@@ -1,0 +1,188 @@
+//! The parts of a pool, mapped one behind the other.
+
+use rpmem::{Failure, Result};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
+use std::fs::File;
+use std::ptr;
+
+use crate::flush;
+
+/// A file's bytes in the mapping.
+struct Piece {
+    /// From the beginning of the mapping, in bytes.
+    offset: usize,
+    /// In bytes.
+    length: usize,
+    /// Stores are durable when they have left the caches.
+    is_direct: bool,
+}
+
+/// A mapping of files. It is used by this process and by the client, whose data lands here.
+pub struct Mapping {
+    base: *mut u8,
+    length: usize,
+    page: usize,
+    pieces: Vec<Piece>,
+}
+
+// SAFETY: the memory belongs to the process, and all accesses go through raw pointers.
+unsafe impl Send for Mapping {}
+// SAFETY: the same; which bytes are used by one thread alone is the client's affair, as it is with
+// any memory that two processes share.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps files: of each, where it begins and how many bytes, both multiples of the page size.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new(files: &[(&File, u64, u64)]) -> Result<Self> {
+        let failed = |error: Errno| Failure::system("mapping the pool")(error.into());
+        let length = files.iter().map(|(_, _, length)| *length as usize).sum();
+        // SAFETY: new memory, which no other mapping has.
+        let base = unsafe { mmap_anonymous(ptr::null_mut(), length, ProtFlags::empty(), MapFlags::PRIVATE) };
+        let base = base.map_err(failed)?.cast::<u8>();
+        let page = rustix::param::page_size();
+        // From here on dropping it unmaps.
+        let mut mapping = Self { base, length, page, pieces: Vec::new() };
+        let mut offset = 0;
+        for (file, start, length) in files {
+            let length = *length as usize;
+            let map = |flags: MapFlags| {
+                // SAFETY: within the memory that was reserved for it.
+                unsafe {
+                    let at = base.add(offset).cast();
+                    mmap(
+                        at,
+                        length,
+                        ProtFlags::READ | ProtFlags::WRITE,
+                        flags | MapFlags::FIXED,
+                        file,
+                        *start,
+                    )
+                }
+            };
+            let is_direct = map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC).is_ok();
+            if !is_direct {
+                map(MapFlags::SHARED).map_err(failed)?;
+            }
+            mapping.pieces.push(Piece { offset, length, is_direct: is_direct || flush::is_forced() });
+            offset += length;
+        }
+        Ok(mapping)
+    }
+
+    /// The address.
+    pub fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// Copies data to an offset.
+    ///
+    /// # Panics
+    /// It does not fit.
+    pub fn write(&self, offset: usize, data: &[u8]) {
+        assert!(offset.checked_add(data.len()).is_some_and(|end| end <= self.length));
+        // SAFETY: within the mapping; the data is a message's, and lies elsewhere.
+        unsafe { ptr::copy_nonoverlapping(data.as_ptr(), self.base.add(offset), data.len()) };
+    }
+
+    /// Makes ranges durable: offset and length. `deep`: by msync in any case.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn sync(&self, ranges: &[(usize, usize)], deep: bool) -> Result<()> {
+        let mut flushed = false;
+        let mut pages: Vec<(usize, usize)> = Vec::new();
+        for (offset, length) in ranges {
+            let end = (offset + length).min(self.length);
+            for piece in &self.pieces {
+                let (from, to) = ((*offset).max(piece.offset), end.min(piece.offset + piece.length));
+                if from >= to {
+                    continue;
+                }
+                if piece.is_direct {
+                    // SAFETY: within the mapping.
+                    unsafe { flush::lines(self.base.add(from), to - from) };
+                    flushed = true;
+                }
+                if deep || !piece.is_direct {
+                    pages.push((from / self.page * self.page, to.next_multiple_of(self.page)));
+                }
+            }
+        }
+        if flushed {
+            flush::fence();
+        }
+        for (from, to) in merged(pages) {
+            // SAFETY: pages of the mapping, whose files stay as they are.
+            unsafe { msync(self.base.add(from).cast(), to - from, MsyncFlags::SYNC) }
+                .map_err(|error| Failure::system("msync")(error.into()))?;
+        }
+        Ok(())
+    }
+
+    /// Makes all of it durable.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn sync_all(&self) -> Result<()> {
+        self.sync(&[(0, self.length)], true)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the whole mapping, which nothing uses any more.
+        let _ = unsafe { munmap(self.base.cast(), self.length) };
+    }
+}
+
+/// Ranges that touch become one.
+fn merged(mut ranges: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    ranges.sort_unstable();
+    let mut merged: Vec<(usize, usize)> = Vec::with_capacity(ranges.len());
+    for (from, to) in ranges {
+        match merged.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn ranges_that_touch_are_one() {
+        assert_eq!(merged(vec![(8, 12), (0, 4), (4, 8), (20, 24), (21, 22)]), [(0, 12), (20, 24)]);
+        assert!(merged(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn pieces_of_files_stand_one_behind_the_other() {
+        let page = rustix::param::page_size();
+        let files = [0, 1].map(|_| {
+            let fd = rustix::fs::memfd_create("part", rustix::fs::MemfdFlags::CLOEXEC).expect("a file");
+            let file = File::from(fd);
+            file.set_len(4 * page as u64).expect("its size");
+            file
+        });
+        let length = 4 * page as u64;
+        let mapping = Mapping::new(&[(&files[0], 0, length), (&files[1], page as u64, length - page as u64)])
+            .expect("a mapping");
+        let data: Vec<u8> = (0..=255).collect();
+        mapping.write(4 * page - 128, &data);
+        mapping.sync(&[(4 * page - 128, 256)], false).expect("synced");
+        mapping.sync_all().expect("synced");
+        let mut found = [0; 128];
+        files[0].read_exact_at(&mut found, length - 128).expect("read");
+        assert_eq!(found[..], data[..128]);
+        files[1].read_exact_at(&mut found, page as u64).expect("read");
+        assert_eq!(found[..], data[128..]);
+    }
+}

@@ -1,0 +1,151 @@
+//! One client, by standard input and output.
+
+use crate::log;
+use crate::pool::Pool;
+use openlapi_session::{Error, Message, Session, Settings, accept};
+use rpmem::wire::{Answer, MOST_LANES, NO_LANE, Request, VERSION};
+use rpmem::{Attributes, Failure, Result};
+use std::fs::OpenOptions;
+use std::num::NonZero;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+/// How long opening the session may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Opens a session by standard input and output, and the pool that the client asks for; serves
+/// until the client closes it or is lost.
+///
+/// # Errors
+/// ECONNABORTED: there is no session. EPROTO: the client asks for something else. What fails at the
+/// end of the pool.
+pub fn serve(folder: &Path, threads: Option<usize>) -> Result<()> {
+    let (read, write) = channel()?;
+    let settings = Settings { patience: PATIENCE, ..Settings::default() };
+    let session = accept(read, write, &settings)
+        .map_err(|error| Failure::new(libc::ECONNABORTED, format!("no session: {error}")))?;
+    let request = match session.receive(None) {
+        Ok(Some(message)) => message,
+        Ok(None) | Err(_) => {
+            return Err(Failure::new(libc::ECONNABORTED, "the client has asked for nothing"));
+        }
+    };
+    let Some(Request::Start { version, size, lanes, create }) = Request::decode(&request.header) else {
+        return Err(Failure::new(libc::EPROTO, "the client does not start as one of librpmem"));
+    };
+    let opened = match version == VERSION {
+        true => open(folder, &request.data, size, lanes, create),
+        false => {
+            let text = format!("the client has version {version} of the protocol, and the daemon {VERSION}");
+            Err(Failure::new(libc::EPROTONOSUPPORT, text))
+        }
+    };
+    let (pool, answer, text) = match opened {
+        Ok(pool) => {
+            let (base, has_header, attributes) = (pool.base(), pool.has_header(), pool.attributes());
+            (
+                Some(pool),
+                Answer::Started { version: VERSION, errno: 0, base, has_header, attributes },
+                String::new(),
+            )
+        }
+        Err(Failure { errno, text }) => {
+            log::error(&text);
+            let attributes = Attributes::default();
+            (None, Answer::Started { version: VERSION, errno, base: 0, has_header: false, attributes }, text)
+        }
+    };
+    let pool = RwLock::new(pool);
+    if session.send(&answer.encode(), text.as_bytes()).is_ok() {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let threads = threads.unwrap_or(processors).min(lanes.max(1) as usize);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| work(&session, &pool));
+            }
+        });
+    }
+    let _ = session.close();
+    // A client that is lost leaves a pool that is whole: all that it was answered is durable.
+    match pool.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(pool) => {
+            log::notice("the client is lost; its pool is closed");
+            pool.close()
+        }
+        None => Ok(()),
+    }
+}
+
+fn open(folder: &Path, name: &[u8], size: u64, lanes: u32, create: Option<Attributes>) -> Result<Pool> {
+    let name = str::from_utf8(name).map_err(|_| Failure::invalid("the name of the set is not UTF-8"))?;
+    if lanes == 0 || lanes > MOST_LANES {
+        return Err(Failure::invalid(format!("{lanes} lanes")));
+    }
+    match create {
+        Some(attributes) => Pool::create(folder, name, size, lanes, attributes),
+        None => Pool::open(folder, name, size, lanes),
+    }
+}
+
+/// Serves until the session is over.
+fn work(session: &Session, pool: &RwLock<Option<Pool>>) {
+    loop {
+        let message = match session.receive(None) {
+            Ok(Some(message)) => message,
+            Ok(None) => continue,
+            Err(Error::Closed) => return,
+            Err(error) => return log::notice(&error.to_string()),
+        };
+        if let Some((lane, done)) = handle(&message, pool) {
+            let (errno, text) = match done {
+                Ok(()) => (0, String::new()),
+                Err(failure) => (failure.errno, failure.text),
+            };
+            if errno != 0 {
+                log::error(&text);
+            }
+            // A client that is gone is seen by the next receive.
+            let _ = session.send(&Answer::Done { lane, errno }.encode(), text.as_bytes());
+        }
+    }
+}
+
+/// Does what a message asks for. Returns what is to be answered, and to which lane.
+fn handle(message: &Message, pool: &RwLock<Option<Pool>>) -> Option<(u32, Result<()>)> {
+    let request = Request::decode(&message.header);
+    if request == Some(Request::Close) {
+        let pool = pool.write().unwrap_or_else(PoisonError::into_inner).take();
+        return Some((NO_LANE, pool.map_or_else(|| Err(no_pool()), Pool::close)));
+    }
+    let pool = pool.read().unwrap_or_else(PoisonError::into_inner);
+    let Some(pool) = pool.as_ref() else { return Some((NO_LANE, Err(no_pool()))) };
+    match request {
+        Some(Request::Persist { lane, range, depth }) => {
+            Some((lane, pool.persist(range, &message.data, depth)))
+        }
+        Some(Request::Flush { lane, range }) => {
+            pool.flush(lane, range, &message.data).map(|done| (lane, done))
+        }
+        Some(Request::Drain { lane, flushes }) => pool.drain(lane, flushes).map(|done| (lane, done)),
+        Some(Request::SetAttributes(attributes)) => Some((NO_LANE, pool.set_attributes(attributes))),
+        _ => Some((NO_LANE, Err(Failure::new(libc::EPROTO, "a message that is none of librpmem's")))),
+    }
+}
+
+fn no_pool() -> Failure {
+    Failure::new(libc::EBADF, "the pool is closed")
+}
+
+/// Standard input and output, for the session alone: what else writes there writes to nothing.
+fn channel() -> Result<(OwnedFd, OwnedFd)> {
+    let failed = |what: &'static str| move |error: std::io::Error| Failure::system(what)(error);
+    let read = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed("standard input"))?;
+    let write = std::io::stdout().as_fd().try_clone_to_owned().map_err(failed("standard output"))?;
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null").map_err(failed("/dev/null"))?;
+    rustix::stdio::dup2_stdin(&null)
+        .and_then(|()| rustix::stdio::dup2_stdout(&null))
+        .map_err(|error| Failure::system("/dev/null")(error.into()))?;
+    Ok((read, write))
+}

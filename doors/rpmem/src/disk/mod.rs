@@ -1,0 +1,7 @@
+//! Pools in files: the set file, and the headers of the parts. Nothing here touches a file.
+
+mod header;
+mod set;
+
+pub use header::{HEADER, Header, Place, checksum_of, machine_flags};
+pub use set::{MIN_PART, Part, Set, parse};

@@ -1,0 +1,226 @@
+//! The calls of librpmem, through its C interface, with the daemon as a process of its own.
+
+mod support;
+
+use openlapi_tests::{Job, eventually, workspace};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::process::Command;
+use support::{Host, PART, built};
+
+/// The pool of two parts.
+const TWO: u64 = 2 * PART - 4096;
+
+/// The program says that it has come to its end.
+fn all_of_it(job: Job) {
+    let outcome = job.run();
+    assert!(outcome.ok().stdout.ends_with(": all of it\n"), "{}", outcome.stdout);
+}
+
+#[test]
+fn exactly_the_twelve_functions_are_exported() {
+    let listed =
+        Command::new("nm").args(["-D", "--defined-only"]).arg(built().join("librpmem.so.1")).output();
+    let listed = String::from_utf8(listed.expect("nm runs").stdout).expect("text");
+    let mut found: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.split(' ').next_back())
+        .filter(|name| !name.starts_with("LIBRPMEM"))
+        .collect();
+    found.sort_unstable();
+    let frozen = fs::read_to_string(workspace().join("doors/rpmem/tests/symbols.txt")).expect("the list");
+    assert_eq!(found, frozen.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn what_the_library_refuses_by_itself() {
+    let host = Host::new("arguments");
+    all_of_it(host.calls(&["arguments", "host", "none.set"]));
+    assert_eq!(host.log(), "", "a daemon was started");
+}
+
+#[test]
+fn a_pool_from_its_creation_to_its_removal() {
+    for options in ["", "OPTION SINGLEHDR"] {
+        let host = Host::new("whole");
+        host.set("two", options, 2);
+        let size = if options.is_empty() { TWO } else { 2 * PART };
+        all_of_it(host.calls(&["whole", "host", "two", &size.to_string()]));
+        assert!(!host.part("two", 0).exists() && host.path("sets/two").exists());
+    }
+}
+
+#[test]
+fn a_pool_without_headers() {
+    let host = Host::new("plain");
+    host.set("plain", "OPTION NOHDRS", 2);
+    all_of_it(host.calls(&["plain", "host", "plain", &(2 * PART).to_string()]));
+    assert!(!host.part("plain", 0).exists() && !host.path("sets/plain").exists());
+}
+
+#[test]
+fn by_instructions_of_the_processor() {
+    let host = Host::new("direct");
+    host.set("two", "", 2);
+    let job = host.calls(&["whole", "host", "two", &TWO.to_string()]);
+    all_of_it(job.env("PMEM_IS_PMEM_FORCE", "1"));
+}
+
+#[test]
+fn threads_with_lanes_of_their_own() {
+    for threads in ["1", "3"] {
+        let host = Host::new("lanes");
+        host.set("two", "", 2);
+        let command = format!("{} --nthreads {threads}", host.command());
+        let job = host.calls(&["lanes", "host", "two", &TWO.to_string()]).env("RPMEM_CMD", command);
+        all_of_it(job);
+    }
+}
+
+#[test]
+fn sizes_of_pools_and_sets() {
+    let host = Host::new("sizes");
+    host.set("two", "", 2);
+    assert_eq!(host.try_call("create", "two", TWO + 4096).0, "EFBIG");
+    assert!(!host.part("two", 0).exists(), "a pool that is not created leaves nothing");
+    let (errno, rest) = host.try_call("create", "two", TWO);
+    assert_eq!((&*errno, &*rest), ("OK", "7"));
+    assert_eq!(host.try_call("open", "two", TWO + 4096).0, "EFBIG");
+    assert_eq!(host.try_call("open", "two", 8192).0, "OK");
+    assert_eq!(host.part("two", 1).metadata().expect("a part").permissions().mode() & 0o600, 0o600);
+    let (errno, rest) = host.try_by("open", "two", 8192, |job| job.env("RPMEM_MAX_NLANES", "3"));
+    assert_eq!((&*errno, &*rest), ("OK", "3"));
+}
+
+#[test]
+fn sets_that_are_missing_or_wrong() {
+    let host = Host::new("sets");
+    assert_eq!(host.try_call("open", "none", PART).0, "ENOENT");
+    host.set("two", "", 2);
+    assert_eq!(host.try_call("open", "two", PART).0, "ENOENT");
+    assert_eq!(host.try_call("remove", "two", PART).0, "ENOENT");
+    for (set, errno) in [
+        ("not a set", "EINVAL"),
+        ("PMEMPOOLSET\n8M /tmp/x\nREPLICA other set\n", "EINVAL"),
+        ("PMEMPOOLSET\nOPTION SINGLEHDR\nOPTION NOHDRS\n8M /tmp/x\n", "EINVAL"),
+        ("PMEMPOOLSET\n1M /tmp/x\n", "EINVAL"),
+        ("PMEMPOOLSET\nAUTO /dev/dax0.0\n", "EOPNOTSUPP"),
+        ("PMEMPOOLSET\n8M /tmp\n", "EOPNOTSUPP"),
+    ] {
+        host.write("sets/wrong", set);
+        for call in ["create", "open"] {
+            let (found, text) = host.try_call(call, "wrong", PART);
+            assert_eq!(found, errno, "{call} {set:?}: {text}");
+        }
+    }
+    // Attributes and headers go together.
+    assert_eq!(host.try_call("none", "two", PART).0, "EINVAL");
+    host.set("plain", "OPTION NOHDRS", 1);
+    assert_eq!(host.try_call("create", "plain", PART).0, "EINVAL");
+    assert!(!host.part("two", 0).exists() && !host.part("plain", 0).exists());
+}
+
+#[test]
+fn parts_that_are_in_use_or_damaged() {
+    let host = Host::new("parts");
+    host.set("two", "", 2);
+    // An empty file is taken, one with something in it is not.
+    File::create(host.part("two", 0)).expect("a file");
+    fs::write(host.part("two", 1), vec![1; PART as usize]).expect("a file");
+    assert_eq!(host.try_call("create", "two", TWO).0, "EEXIST");
+    fs::write(host.part("two", 1), vec![0; PART as usize]).expect("a file");
+    assert_eq!(host.try_call("create", "two", TWO).0, "OK");
+    assert_eq!(host.try_call("create", "two", TWO).0, "EEXIST");
+
+    let part = OpenOptions::new().read(true).write(true).open(host.part("two", 1)).expect("a part");
+    let mut byte = [0];
+    for at in [9, 30, 60, 4090] {
+        part.read_exact_at(&mut byte, at).expect("a byte");
+        part.write_all_at(&[!byte[0]], at).expect("a byte");
+        assert_eq!(host.try_call("open", "two", TWO).0, "EINVAL", "byte {at}");
+        assert_eq!(host.try_call("remove", "two", TWO).0, "EINVAL", "byte {at}");
+        part.write_all_at(&byte, at).expect("a byte");
+    }
+    assert_eq!(host.try_call("open", "two", TWO).0, "OK");
+    // The part of another pool.
+    let other = fs::read(host.part("two", 1)).expect("a part");
+    assert_eq!(host.try_call("remove", "two", TWO).0, "OK");
+    assert_eq!(host.try_call("create", "two", TWO).0, "OK");
+    fs::write(host.part("two", 1), &other).expect("a part");
+    assert_eq!(host.try_call("open", "two", TWO).0, "EINVAL");
+    fs::remove_file(host.part("two", 0)).expect("a part");
+    assert_eq!(host.try_call("remove", "two", TWO).0, "ENOENT");
+    assert_eq!(host.try_call("force", "two", TWO).0, "OK");
+    assert!(!host.part("two", 1).exists());
+}
+
+#[test]
+fn one_client_at_a_time() {
+    let host = Host::new("busy");
+    host.set("two", "", 2);
+    assert_eq!(host.try_call("create", "two", TWO).0, "OK");
+    // A set of one of the same parts.
+    let text = format!("PMEMPOOLSET\n{PART} {}\n", host.part("two", 1).display());
+    host.write("sets/one", &text);
+    let mut holder = host.calls(&["hold", "host", "two", &TWO.to_string()]).stdin_stays_open().start();
+    assert_eq!(holder.lines(1), ["open OK"]);
+    for set in ["two", "one"] {
+        for call in ["create", "open", "remove", "force"] {
+            assert_eq!(host.try_call(call, set, PART).0, "EBUSY", "{call} {set}");
+        }
+    }
+    drop(holder);
+    assert!(eventually(|| host.try_call("open", "two", TWO).0 == "OK"));
+}
+
+#[test]
+fn ssh_and_daemons_that_fail() {
+    let host = Host::new("ssh");
+    host.set("two", "", 2);
+    let ssh = |script: &str| {
+        let ssh = host.script("other", script);
+        let (errno, text) = host.try_by("open", "two", TWO, |job| job.env("RPMEM_SSH", &ssh));
+        let removed = host.try_by("remove", "two", TWO, |job| job.env("RPMEM_SSH", &ssh));
+        (errno, text, removed.0)
+    };
+    let (errno, text, removed) = ssh("echo Hello >&2; echo 'no route to host' >&2; exit 255\n");
+    assert_eq!((&*errno, &*removed), ("ECONNREFUSED", "ECONNREFUSED"));
+    assert!(text.contains("no route to host") && !text.contains("Hello"), "{text}");
+    let (errno, text, removed) = ssh("echo 'sh: rpmemd: not found' >&2; exit 127\n");
+    assert_eq!((&*errno, &*removed), ("EREMOTEIO", "EREMOTEIO"));
+    assert!(text.contains("rpmemd: not found"), "{text}");
+    assert_eq!(ssh("kill -9 $$\n").0, "ECONNABORTED");
+    assert_eq!(ssh("exit 0\n").0, "ECONNABORTED");
+    assert_eq!(ssh("echo a greeting that is none; sleep 1\n").0, "EREMOTEIO");
+    let nothing = host.path("nothing");
+    assert_eq!(host.try_by("open", "two", TWO, |job| job.env("RPMEM_SSH", nothing)).0, "ECONNREFUSED");
+    // The daemon's configuration.
+    host.write("rpmemd.conf", "unknown-key = yes\n");
+    let (errno, text) = host.try_call("open", "two", TWO);
+    assert!(errno == "EINVAL" && text.contains("unknown-key"), "{errno} {text}");
+    assert_eq!(host.try_call("remove", "two", TWO).0, "EINVAL");
+}
+
+/// Wrappers parse the command line.
+#[test]
+fn how_ssh_is_called() {
+    let host = Host::new("line");
+    let ssh = host.script("other", &format!("echo \"$@\" >>{}\nexit 255\n", host.path("said").display()));
+    let run = |target: &str, call: &str| {
+        let job = host.calls(&["try", call, target, "a set", "8192"]);
+        job.env("RPMEM_SSH", &ssh).env("RPMEM_CMD", "one -c x | two").run().ok();
+    };
+    for (target, call) in [("host", "open"), ("me@host:2222", "remove"), ("[::1]:22", "force")] {
+        run(target, call);
+    }
+    let said = fs::read_to_string(host.path("said")).expect("ssh was called");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "-T -4 -oBatchMode=yes host one -c x",
+            "-p 2222 -T -4 -oBatchMode=yes me@host one -c x --remove 'a set'",
+            "-p 22 -T -oBatchMode=yes ::1 one -c x --remove 'a set' --force",
+        ]
+    );
+}
