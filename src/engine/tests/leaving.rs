@@ -4,11 +4,11 @@ use super::calls::enter;
 use super::job::{self, Habits};
 use super::recovery::{all_is_well, look, settle};
 use crate::api::checkpoint;
-use crate::base::bytes::Piece;
 use crate::engine::context::Core;
 use crate::engine::context::partings::Stage;
 use crate::engine::progress::dispatcher;
-use crate::proto::Link;
+use crate::memory::bytes::Piece;
+use crate::proto::Transmit;
 use crate::transport::{Outgoing, Task};
 use crate::wire::packet::Head;
 
