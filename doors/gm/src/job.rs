@@ -1,0 +1,297 @@
+//! The session of the core that carries all ports of this process, as a task of a job.
+
+use crate::nodes::Nodes;
+use crate::protocol::{Data, Output};
+use crate::wire::{Header, LENGTH};
+use openlapi::abi::lapi_handle_t;
+use openlapi::api::request::{Get, Hint, Places, PlainMessage};
+use openlapi::api::session::{Interrupts, LOOK_AROUND, Session, Settings};
+use openlapi::api::{
+    Context, Events, Failure, Held, Link, Piece, active_message, address, env, fence, progress, put_get,
+    recovery,
+};
+use openlapi::error::{Log, Result};
+use openlapi::job::Identity;
+use openlapi_runtime::{console, environment};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::hash::Hasher;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
+
+/// The index of the header handler.
+const HANDLER: u64 = 1;
+/// The handle that the core gives to handlers: no door looks at it, and LAPI's are lower.
+const HANDLE: lapi_handle_t = 0x676d;
+/// The instance of the job in which the ports meet: the last one, so that a program can have LAPI's
+/// beside it.
+const INSTANCE: usize = 15;
+/// The bytes of a host's name, with the 0 at its end.
+const NAME: usize = 128;
+
+/// The session, and who is where.
+pub struct Job {
+    session: Session,
+    task: u32,
+    /// Where each task has the name of its host, which others read.
+    names: Vec<u64>,
+    _own_name: Box<[u8; NAME]>,
+    /// What the core counts that nobody looks at.
+    ignored: Box<AtomicI32>,
+    /// Locked by the thread that sleeps on the session's descriptor.
+    sleeper: Mutex<()>,
+}
+
+/// What a task of a job must know before ports can be opened.
+pub struct Joined {
+    /// The session.
+    pub job: Job,
+    /// The nodes.
+    pub nodes: Nodes,
+    /// The job's name: another one in other jobs of the host.
+    pub name: String,
+}
+
+/// What the core reports.
+struct Reports {
+    /// Called with each task that is gone.
+    lost: fn(u32),
+}
+
+impl Events for Reports {
+    fn ends_by(&self, _: &Failure<'_>) -> bool {
+        false
+    }
+
+    fn failed(&self, context: &Context, failure: &Failure<'_>) {
+        let source = failure.source;
+        if source == failure.task {
+            return;
+        }
+        let is_lost = context.enter().and_then(|mut held| recovery::is_lost(&mut held, source));
+        if is_lost.unwrap_or(true) {
+            (self.lost)(source);
+        }
+    }
+
+    fn fatal(&self) {}
+
+    fn stalled(&self) {}
+
+    fn closing(&self, _: &Context, _: bool) {}
+}
+
+/// The link of this process with its launcher, from the first gm_init on.
+fn link() -> &'static Link {
+    static LINK: OnceLock<Link> = OnceLock::new();
+    LINK.get_or_init(|| {
+        extern "C" fn leave() {
+            if LINK.get().is_some() {
+                link().leave();
+            }
+        }
+        // SAFETY: a function that may run at exit.
+        unsafe { libc::atexit(leave) };
+        Link::new(environment::process_env)
+    })
+}
+
+impl Job {
+    /// Joins the job that the environment describes. Over a network, and in any job for the
+    /// exchange of who is where, this is collective.
+    ///
+    /// # Errors
+    /// The errors of LAPI_Init.
+    pub fn join(by_task: bool, handler: usize, lost: fn(u32)) -> Result<Joined> {
+        let identity = Identity::from_env(&environment::process_env)?;
+        console::set_task((identity.tasks > 1).then_some(identity.task));
+        let settings = Settings {
+            config: environment::config()?,
+            instance: INSTANCE,
+            handle: HANDLE,
+            completion_threads: 0,
+            interrupts: Interrupts::On,
+            look_around: LOOK_AROUND,
+            log: Log::new(console::log),
+            ..Settings::default()
+        };
+        let session = Session::open(&identity, settings, link(), Arc::new(Reports { lost }))?;
+        let own_name = Box::new(own_name());
+        let (lowest, names) = {
+            let mut held = session.enter()?;
+            address::set(&mut held, HANDLER as i32, handler)?;
+            let own = if by_task { identity.task } else { lowest_here(&mut held, identity.task)? };
+            let lowest = address::exchange(&mut held, own.into())?;
+            let at = own_name.as_ptr().expose_provenance() as u64;
+            (lowest, address::exchange(&mut held, at)?)
+        };
+        let lowest: Vec<u32> = lowest.into_iter().map(|task| task as u32).collect();
+        let nodes = Nodes::by_lowest(&lowest);
+        let (ignored, sleeper) = (Box::default(), Mutex::new(()));
+        let name = format!("{} {}", rustix::process::getuid().as_raw(), identity.key);
+        let job = Self { session, task: identity.task, names, _own_name: own_name, ignored, sleeper };
+        Ok(Joined { job, nodes, name: digest(&name) })
+    }
+
+    /// This task.
+    pub fn task(&self) -> u32 {
+        self.task
+    }
+
+    /// The name of a task's host; `None`: the task is gone, or the deadline has passed.
+    pub fn host_name(&self, task: u32, deadline: Option<Instant>) -> Option<String> {
+        let name = Box::new([0_u8; NAME]);
+        let arrived = Box::new(AtomicI32::new(0));
+        let get = Get {
+            tgt: task,
+            places: Places::Contiguous {
+                local: name.as_ptr().expose_provenance(),
+                remote: *self.names.get(task as usize)?,
+                len: NAME,
+            },
+            tgt_cntr: 0,
+            org_cntr: arrived.as_ptr().expose_provenance(),
+            handler: None,
+            parameter: 0,
+            hint: Hint::None,
+        };
+        let is_there = || arrived.load(Ordering::Acquire) != 0;
+        let waited = self.session.enter().and_then(|mut held| {
+            // SAFETY: name and counter live until the data is there, or for ever.
+            unsafe { put_get::get(&mut held, &get)? };
+            progress::wait_until(&mut held, deadline, is_there)
+        });
+        if !waited.is_ok_and(|arrived| arrived) {
+            // The data may still come.
+            let _ = (Box::leak(name), Box::leak(arrived));
+            return None;
+        }
+        // SAFETY: written by the core, which does not use it any more.
+        let name = unsafe { name.as_ptr().cast::<[u8; NAME]>().read_volatile() };
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
+        Some(String::from_utf8_lossy(&name[..end]).into_owned())
+    }
+
+    /// Takes the session's lock for what follows.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_HNDL_INVALID`: the session has ended by a failure.
+    pub fn enter(&self) -> Result<Held<'_>> {
+        self.session.enter()
+    }
+
+    /// Gives a message to the network. `watched`: the target's death is to be noticed though no
+    /// reply is awaited.
+    ///
+    /// # Errors
+    /// The task is gone, or the session.
+    #[inline]
+    pub fn post(&self, held: &mut Held<'_>, output: &Output, watched: bool) -> Result<()> {
+        let header = output.header.encode();
+        let (data, counter) = match output.data {
+            Data::None => (Piece::EMPTY, 0),
+            Data::Memory { address, length, counter } => {
+                let ptr = std::ptr::with_exposed_provenance(address);
+                (Piece { ptr, len: length as usize }, counter)
+            }
+        };
+        let message = PlainMessage {
+            tgt: output.task,
+            handler: HANDLER,
+            header: Piece { ptr: header.as_ptr(), len: LENGTH },
+            data,
+            tgt_cntr: 0,
+            org_cntr: counter,
+            cmpl_cntr: if watched { self.ignored.as_ptr().expose_provenance() } else { 0 },
+        };
+        // SAFETY: the header is copied before this returns, since it is short; the program leaves
+        // the data as it is until its send has ended, which is after the counter has changed.
+        unsafe { active_message::plain_amsend(held, message) }
+    }
+
+    /// One round of progress.
+    #[inline]
+    pub fn poll(&self) {
+        if let Ok(mut held) = self.session.enter() {
+            progress::probe(&mut held);
+        }
+    }
+
+    /// Waits until the condition holds, or the deadline has passed, and makes progress meanwhile.
+    pub fn wait(&self, deadline: Option<Instant>, condition: impl FnMut() -> bool) {
+        if let Ok(mut held) = self.session.enter() {
+            let _ = progress::wait_until(&mut held, deadline, condition);
+        }
+    }
+
+    /// As [`Self::wait`], but sleeps at once.
+    pub fn sleep(&self, deadline: Option<Instant>, mut condition: impl FnMut() -> bool) {
+        let Ok(_one) = self.sleeper.try_lock() else { return self.wait(deadline, condition) };
+        loop {
+            let moved = self.session.poll();
+            if condition() || moved.is_err() || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return;
+            }
+            let Ok(armed) = self.session.arm() else { return };
+            if let Some(until) = armed
+                && !condition()
+            {
+                let until = deadline.map_or(until, |deadline| deadline.min(until));
+                let left = until.saturating_duration_since(Instant::now());
+                let left = Timespec {
+                    tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+                    tv_nsec: left.subsec_nanos().into(),
+                };
+                // A signal ends it, too.
+                let _ = poll(&mut [PollFd::new(&self.session, PollFlags::IN)], Some(&left));
+            }
+            if self.session.disarm().is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Threads that wait look again.
+    pub fn wake(&self) {
+        self.session.wake();
+    }
+
+    /// Leaves the job.
+    pub fn close(&self) {
+        if let Ok(mut held) = self.session.enter() {
+            let _ = fence::fence(&mut held);
+        }
+        let _ = self.session.close();
+    }
+}
+
+/// The lowest of the tasks that share memory with this one.
+fn lowest_here(held: &mut Held<'_>, task: u32) -> Result<u32> {
+    match env::query(held, openlapi::abi::QUERY_SHM_TASKS)? {
+        env::Value::List(tasks) => Ok(tasks.into_iter().map(|task| task as u32).min().unwrap_or(task)),
+        _ => Ok(task),
+    }
+}
+
+/// A short name for a long one: those of sockets have 107 bytes.
+fn digest(name: &str) -> String {
+    let mut hash = std::hash::DefaultHasher::new();
+    hash.write(name.as_bytes());
+    format!("{:016x}", hash.finish())
+}
+
+/// The host's name, with a 0 at its end.
+fn own_name() -> [u8; NAME] {
+    let mut name = [0; NAME];
+    let known = rustix::system::uname();
+    let bytes = known.nodename().to_bytes();
+    let length = bytes.len().min(NAME - 1);
+    name[..length].copy_from_slice(&bytes[..length]);
+    name
+}
+
+/// Whether an arriving message is a reply, and not one for a buffer.
+pub fn is_reply(header: &Header) -> bool {
+    use crate::wire::Kind::{Data, Datagram, Get, Put, Send};
+    !matches!(header.kind, Send | Put | Get | Data | Datagram)
+}

@@ -1,0 +1,10 @@
+//! GM 2.0 at source level on OpenLAPI's core: `gm.h`, `libgm.so` and `libgm.a`.
+
+pub mod abi;
+mod calls;
+mod job;
+pub mod nodes;
+pub mod protocol;
+mod settings;
+pub mod wire;
+mod world;

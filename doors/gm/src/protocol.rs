@@ -1,0 +1,14 @@
+//! What two ports do to each other, without a clock, a socket or a lock: docs/design/0029-gm.md.
+
+mod classes;
+mod incoming;
+mod messages;
+mod outgoing;
+mod port;
+mod registered;
+#[cfg(test)]
+mod simulation;
+mod types;
+
+pub use port::{Port, Settings};
+pub use types::{Data, Event, Output, Request, Target, Then, Verdict};

@@ -1,0 +1,526 @@
+//! A connection at its sender: what goes to one port of one node with one priority, in order.
+
+use super::messages::{Message, Messages, NONE};
+use super::types::{Data, Event, Output, Request, Target};
+use crate::abi::Status;
+use crate::nodes::Nodes;
+use crate::wire::{Header, Kind};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The target of what is under way is asked for a sign of life after this time, in microseconds.
+const SIGN_OF_LIFE: u64 = 1_000_000;
+
+/// Which of the node's tasks has the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Unknown,
+    /// The tasks of the node were asked, and this many have not answered.
+    Asked {
+        left: u32,
+        closed: bool,
+    },
+    At(u32),
+}
+
+/// What the connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    /// Sends what there is.
+    Sends,
+    /// The message that comes next was not taken. `not_open`: for lack of a port.
+    Waits { not_open: bool },
+    /// A message has failed, and those before it have not yet ended.
+    Fails,
+    /// A message has failed, and the program has not yet said what follows.
+    Stands,
+}
+
+/// What a connection works with.
+pub struct Around<'a> {
+    pub messages: &'a mut Messages,
+    pub events: &'a mut VecDeque<Event>,
+    pub outputs: &'a mut VecDeque<Output>,
+    pub nodes: &'a Nodes,
+    /// The number of the port.
+    pub port: u8,
+    /// Now, in microseconds.
+    pub now: u64,
+    /// How long a message waits at most.
+    pub patience: u64,
+    /// When the next deadline is.
+    pub timer: &'a mut Option<u64>,
+    /// The last epoch that a connection of the process has had.
+    pub epochs: &'a AtomicU32,
+    /// The port is being closed: nothing is sent any more.
+    pub closing: bool,
+    /// Something has ended whose memory the network still uses.
+    pub lags: &'a mut bool,
+}
+
+impl Around<'_> {
+    fn wake_at(&mut self, at: u64) {
+        *self.timer = Some(self.timer.map_or(at, |timer| timer.min(at)));
+    }
+}
+
+#[derive(Debug)]
+pub struct Outgoing {
+    target: Target,
+    /// [`Kind::Send`] for messages and puts, [`Kind::Get`], or [`Kind::Datagram`].
+    kind: Kind,
+    index: u32,
+    place: Place,
+    /// The task that something was last sent to.
+    posted_to: Option<u32>,
+    flow: Flow,
+    epoch: u32,
+    round: u32,
+    /// The number of the first message that is not delivered.
+    base: u32,
+    head: u32,
+    tail: u32,
+    count: u32,
+    /// How many, from the head on, are delivered and have not yet ended.
+    delivered: u32,
+    /// How many, from the head on, were sent in this round or taken before.
+    sent: u32,
+    /// One at a time, until one is delivered.
+    careful: bool,
+    alive_at: u64,
+}
+
+impl Outgoing {
+    pub fn new(target: Target, kind: Kind, index: u32, epoch: u32) -> Self {
+        Self {
+            target,
+            kind,
+            index,
+            place: Place::Unknown,
+            posted_to: None,
+            flow: Flow::Sends,
+            epoch,
+            round: 0,
+            base: 0,
+            head: NONE,
+            tail: NONE,
+            count: 0,
+            delivered: 0,
+            sent: 0,
+            careful: false,
+            alive_at: 0,
+        }
+    }
+
+    /// One message more.
+    pub fn add(&mut self, around: &mut Around<'_>, message: u32) {
+        match self.tail {
+            NONE => self.head = message,
+            tail => around.messages.at(tail).next = message,
+        }
+        self.tail = message;
+        self.count += 1;
+        self.advance(around);
+    }
+
+    /// The failed message is forgotten, and the rest goes.
+    pub fn resume(&mut self, around: &mut Around<'_>) {
+        if self.flow == Flow::Stands {
+            self.restart();
+        }
+        self.advance(around);
+    }
+
+    /// After a failure: all that has not been delivered ends without being sent.
+    pub fn drop_all(&mut self, around: &mut Around<'_>) {
+        if self.flow == Flow::Stands {
+            let mut at = self.head;
+            while at != NONE {
+                let message = around.messages.at(at);
+                if !message.delivered {
+                    message.status.get_or_insert(Status::SendDropped);
+                }
+                at = message.next;
+            }
+            self.restart();
+        }
+        self.advance(around);
+    }
+
+    /// A reply of the target, or an answer of a task of its node.
+    pub fn replied(&mut self, around: &mut Around<'_>, from: u32, header: &Header) {
+        if header.epoch != self.epoch {
+            if header.kind == Kind::Go {
+                self.decline(around, from, header);
+            }
+            return;
+        }
+        self.alive_at = around.now;
+        match header.kind {
+            Kind::Delivered => self.deliver(around, header.seq),
+            Kind::Wait => self.wait(around, header),
+            Kind::Go => self.go(around, from, header),
+            Kind::Again => self.again(around, header),
+            Kind::Refused => self.refused(around, header),
+            Kind::Answer => self.answered(around, from, header),
+            _ => {}
+        }
+        self.advance(around);
+    }
+
+    /// A task is gone.
+    pub fn lost(&mut self, around: &mut Around<'_>, task: u32) {
+        if self.posted_to == Some(task) {
+            self.posted_to = None;
+            let mut at = self.head;
+            for _ in 0..self.count {
+                around.messages.release(at);
+                at = around.messages.at(at).next;
+            }
+        }
+        match self.place {
+            Place::At(at) if at == task => {
+                self.place = Place::Unknown;
+                if self.sent > self.delivered || matches!(self.flow, Flow::Waits { .. }) {
+                    self.fail_first(around, Status::SendTargetNodeUnreachable);
+                }
+                self.begin_anew(around);
+            }
+            Place::Asked { .. } if around.nodes.tasks(self.target.node).contains(&task) => {
+                self.place = Place::Unknown;
+            }
+            _ => {}
+        }
+        self.advance(around);
+    }
+
+    /// A deadline may have passed.
+    pub fn tick(&mut self, around: &mut Around<'_>) {
+        if let Flow::Waits { not_open } = self.flow {
+            let next = self.nth(around, self.sent);
+            debug_assert_ne!(next, NONE, "a message waits");
+            let since = around.messages.at(next).waits_since.unwrap_or(around.now);
+            if around.now >= since + around.patience {
+                let status = if not_open { Status::SendTargetPortClosed } else { Status::SendTimedOut };
+                self.fail(around, next, status);
+            } else {
+                around.wake_at(since + around.patience);
+            }
+        }
+        if self.is_under_way() {
+            if around.now >= self.alive_at + SIGN_OF_LIFE {
+                self.alive_at = around.now;
+                match self.place {
+                    Place::At(task) => {
+                        let header = self.header(around, Kind::Ping);
+                        around.outputs.push_back(Output { task, header, data: Data::None });
+                    }
+                    _ => self.place = Place::Unknown,
+                }
+            }
+            around.wake_at(self.alive_at + SIGN_OF_LIFE);
+        }
+        self.advance(around);
+    }
+
+    /// Whether something depends on the target.
+    fn is_under_way(&self) -> bool {
+        self.sent > self.delivered
+            || matches!(self.flow, Flow::Waits { .. })
+            || matches!(self.place, Place::Asked { .. })
+    }
+
+    fn deliver(&mut self, around: &mut Around<'_>, seq: u32) {
+        let more = seq.wrapping_sub(self.base).wrapping_add(1);
+        if more > self.count - self.delivered {
+            // Of before.
+            return;
+        }
+        let mut at = self.nth(around, self.delivered);
+        for _ in 0..more {
+            let message = around.messages.at(at);
+            message.delivered = true;
+            at = message.next;
+        }
+        self.delivered += more;
+        self.base = self.base.wrapping_add(more);
+        self.sent = self.sent.max(self.delivered);
+        self.careful &= more == 0;
+    }
+
+    /// The position of a message that is sent and not delivered.
+    fn position(&self, seq: u32) -> Option<u32> {
+        let place = self.delivered.checked_add(seq.wrapping_sub(self.base))?;
+        (place < self.sent).then_some(place)
+    }
+
+    fn wait(&mut self, around: &mut Around<'_>, header: &Header) {
+        let Some(place) = self.position(header.seq) else { return };
+        if header.round != self.round || self.flow != Flow::Sends {
+            return;
+        }
+        self.sent = place;
+        self.stall(around, header.code == crate::wire::NOT_OPEN);
+    }
+
+    /// The message that comes next waits.
+    fn stall(&mut self, around: &mut Around<'_>, not_open: bool) {
+        self.flow = Flow::Waits { not_open };
+        let next = self.nth(around, self.sent);
+        let now = around.now;
+        let since = *around.messages.at(next).waits_since.get_or_insert(now);
+        around.wake_at(since + around.patience);
+    }
+
+    fn go(&mut self, around: &mut Around<'_>, from: u32, header: &Header) {
+        let waits = matches!(self.flow, Flow::Waits { .. });
+        if !waits || header.round != self.round || self.place != Place::At(from) {
+            return self.decline(around, from, header);
+        }
+        self.flow = Flow::Sends;
+        self.round = self.round.wrapping_add(1);
+        self.careful = true;
+    }
+
+    fn decline(&self, around: &mut Around<'_>, task: u32, header: &Header) {
+        let header = header.reply(Kind::Decline, 0);
+        around.outputs.push_back(Output { task, header, data: Data::None });
+    }
+
+    fn again(&mut self, around: &mut Around<'_>, header: &Header) {
+        if header.round != self.round || self.flow != Flow::Sends {
+            return;
+        }
+        match self.position(header.seq) {
+            Some(place) => {
+                self.sent = place;
+                self.round = self.round.wrapping_add(1);
+                self.careful = true;
+            }
+            // The port was closed, and is another one now.
+            None => self.closed(around),
+        }
+    }
+
+    fn refused(&mut self, around: &mut Around<'_>, header: &Header) {
+        let status = Status::of_peer(header.code);
+        let is_closed = status == Status::SendTargetPortClosed;
+        if header.round != self.round {
+            return;
+        }
+        if matches!(self.flow, Flow::Waits { .. }) && is_closed {
+            return self.closed(around);
+        }
+        let place = self.position(header.seq).filter(|_| self.flow == Flow::Sends);
+        let Some(place) = place else { return };
+        if is_closed {
+            return self.closed(around);
+        }
+        self.sent = place;
+        let message = self.nth(around, place);
+        self.fail(around, message, status);
+    }
+
+    fn closed(&mut self, around: &mut Around<'_>) {
+        self.fail_first(around, Status::SendTargetPortClosed);
+        self.begin_anew(around);
+    }
+
+    /// The first message that is not delivered has failed.
+    fn fail_first(&mut self, around: &mut Around<'_>, status: Status) {
+        if self.kind == Kind::Send {
+            let first = self.nth(around, self.delivered);
+            if first != NONE {
+                self.sent = self.delivered;
+                self.fail(around, first, status);
+            }
+            return;
+        }
+        let mut at = self.head;
+        while at != NONE {
+            let message = around.messages.at(at);
+            if !message.delivered {
+                message.status.get_or_insert(status);
+            }
+            at = message.next;
+        }
+    }
+
+    fn fail(&mut self, around: &mut Around<'_>, message: u32, status: Status) {
+        let message = around.messages.at(message);
+        if message.status.is_none() {
+            message.status = Some(status);
+            self.flow = Flow::Fails;
+        }
+    }
+
+    /// The target has forgotten the connection.
+    fn begin_anew(&mut self, around: &mut Around<'_>) {
+        self.place = Place::Unknown;
+        self.epoch = around.epochs.fetch_add(1, Ordering::Relaxed) + 1;
+        (self.round, self.base, self.sent) = (0, 0, self.delivered);
+    }
+
+    fn restart(&mut self) {
+        self.flow = Flow::Sends;
+        self.round = self.round.wrapping_add(1);
+        self.sent = self.delivered;
+        self.careful = true;
+    }
+
+    fn answered(&mut self, around: &mut Around<'_>, from: u32, header: &Header) {
+        use crate::wire::answer::{CLOSED, HERE};
+        let waits = self.flow == Flow::Waits { not_open: true };
+        match (self.place, header.code) {
+            (Place::Asked { .. }, HERE) => self.place = Place::At(from),
+            (Place::Unknown, HERE) if waits => {
+                self.place = Place::At(from);
+                self.flow = Flow::Sends;
+            }
+            (Place::Asked { left, closed }, code) if header.seq == self.round => {
+                let (left, closed) = (left.saturating_sub(1), closed || code == CLOSED);
+                self.place = Place::Asked { left, closed };
+                if left == 0 {
+                    self.place = Place::Unknown;
+                    if closed || self.kind != Kind::Send {
+                        self.fail_first(around, Status::SendTargetPortClosed);
+                    } else if self.nth(around, self.sent) != NONE {
+                        self.stall(around, true);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends what can end, and sends what can be sent.
+    pub fn advance(&mut self, around: &mut Around<'_>) {
+        self.settle(around);
+        while self.flow == Flow::Sends && self.sent < self.count && !around.closing {
+            let next = self.nth(around, self.sent);
+            if around.messages.at(next).status.is_some() {
+                // It ends when its memory is free.
+                return;
+            }
+            match self.place {
+                Place::At(task) if around.nodes.is_lost(task) => self.place = Place::Unknown,
+                Place::At(task) => {
+                    if self.careful && self.sent > self.delivered {
+                        return;
+                    }
+                    self.post(around, task, next);
+                }
+                Place::Asked { .. } => return,
+                Place::Unknown => self.find(around),
+            }
+            self.settle(around);
+        }
+    }
+
+    /// Looks for the task that has the port.
+    fn find(&mut self, around: &mut Around<'_>) {
+        let tasks = around.nodes.tasks(self.target.node);
+        let alive = tasks.iter().filter(|task| !around.nodes.is_lost(**task)).count() as u32;
+        if alive == 0 {
+            return self.fail_first(around, Status::SendTargetNodeUnreachable);
+        }
+        if let [task] = *tasks {
+            self.place = Place::At(task);
+            return;
+        }
+        // A port of a task that is gone is closed.
+        self.place = Place::Asked { left: alive, closed: alive < tasks.len() as u32 };
+        self.round = self.round.wrapping_add(1);
+        let mut header = self.header(around, Kind::Where);
+        header.seq = self.round;
+        for &task in tasks.iter().filter(|task| !around.nodes.is_lost(**task)) {
+            around.outputs.push_back(Output { task, header, data: Data::None });
+        }
+        self.watch(around);
+    }
+
+    fn watch(&mut self, around: &mut Around<'_>) {
+        self.alive_at = around.now;
+        around.wake_at(around.now + SIGN_OF_LIFE);
+    }
+
+    fn post(&mut self, around: &mut Around<'_>, task: u32, at: u32) {
+        let Request { kind, size, address, length, remote, .. } = around.messages.at(at).request;
+        let mut header = self.header(around, kind);
+        header.seq = self.base.wrapping_add(self.sent - self.delivered);
+        (header.size, header.address, header.length) = (size, remote, length);
+        let mut data = Data::None;
+        match kind {
+            Kind::Get => (header.index, header.round) = (at, around.messages.at(at).life),
+            _ => data = Data::Memory { address, length, counter: around.messages.post(at) },
+        }
+        around.outputs.push_back(Output { task, header, data });
+        self.posted_to = Some(task);
+        self.sent += 1;
+        if self.sent == self.delivered + 1 {
+            self.watch(around);
+        }
+        if kind == Kind::Datagram {
+            around.messages.at(at).delivered = true;
+        }
+    }
+
+    fn header(&self, around: &Around<'_>, kind: Kind) -> Header {
+        Header {
+            priority: self.target.priority,
+            epoch: self.epoch,
+            round: self.round,
+            index: self.index,
+            ..Header::of(kind, around.port, self.target.port)
+        }
+    }
+
+    /// Ends messages from the first one on.
+    fn settle(&mut self, around: &mut Around<'_>) {
+        while self.head != NONE {
+            let at = self.head;
+            let is_in_use = around.messages.is_in_use(at);
+            let &mut Message { request, delivered, status, next, .. } = around.messages.at(at);
+            let Some(status) = (if delivered { Some(Status::Success) } else { status }) else { return };
+            if is_in_use {
+                *around.lags = true;
+                return;
+            }
+            self.head = next;
+            self.count -= 1;
+            if next == NONE {
+                self.tail = NONE;
+            }
+            if self.kind != Kind::Send {
+                self.sent = self.sent.saturating_sub(1);
+            } else if delivered {
+                self.delivered -= 1;
+                self.sent -= 1;
+            }
+            around.messages.remove(at);
+            let Request { then, address, .. } = request;
+            around.events.push_back(Event::Ended { then, status, address });
+            let failed = !matches!(status, Status::Success | Status::SendDropped);
+            if failed && self.kind == Kind::Send {
+                self.sent = self.delivered;
+                self.flow = Flow::Stands;
+                if then.callback == 0 {
+                    // The program cannot learn of it, and so cannot say what follows.
+                    self.restart();
+                }
+            }
+        }
+    }
+
+    /// The message at a position; [`NONE`] where there is none.
+    fn nth(&self, around: &mut Around<'_>, place: u32) -> u32 {
+        let mut at = self.head;
+        for _ in 0..place {
+            if at == NONE {
+                break;
+            }
+            at = around.messages.at(at).next;
+        }
+        at
+    }
+}

@@ -1,0 +1,354 @@
+//! The ports of this process, and what arrives for them.
+
+mod handlers;
+mod slot;
+
+use slot::State;
+pub use slot::{Next, Open, Pending, Slot};
+
+use crate::abi::{PORTS, Status};
+use crate::job::{Job, Joined};
+use crate::nodes::Nodes;
+use crate::protocol::{self, Data, Output, Port};
+use crate::settings::Variables;
+use crate::wire::{Header, Kind, NOT_OPEN, answer};
+use openlapi_runtime::console;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A look at what has ended while the network used its memory comes after this time.
+const LOOK: Duration = Duration::from_micros(200);
+
+/// What gm_init has opened. It stays where it is when gm_finalize has closed it: another thread may
+/// be in a call.
+pub struct World {
+    job: Job,
+    nodes: Arc<Nodes>,
+    settings: protocol::Settings,
+    slots: [Slot; PORTS],
+    started: Instant,
+    /// Tells the ports of this job apart from those of others, on one host.
+    name: String,
+}
+
+static CURRENT: AtomicPtr<World> = AtomicPtr::new(ptr::null_mut());
+/// How often gm_init was called more than gm_finalize.
+static COUNT: Mutex<usize> = Mutex::new(0);
+
+/// What gm_init has opened; `None` before it, and after gm_finalize.
+#[inline]
+pub fn current() -> Option<&'static World> {
+    // SAFETY: null, or made from a box that is never freed.
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+}
+
+/// gm_init.
+///
+/// # Errors
+/// [`Status::Failure`]: the job cannot be joined, or a variable is wrong; the reason is written.
+/// [`Status::UnsupportedDevice`]: LAPI_GM_MAP is set.
+pub fn init() -> Result<(), Status> {
+    let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
+    if *count == 0 {
+        let failed = |why: String| {
+            console::log(format_args!("gm_init: {why}"));
+            Status::Failure
+        };
+        let variables = Variables::read().map_err(failed)?;
+        if variables.has_map {
+            failed("LAPI_GM_MAP is set: programs that no launcher has started are not supported".to_owned());
+            return Err(Status::UnsupportedDevice);
+        }
+        let arrived = handlers::arrived as *const () as usize;
+        let joined =
+            Job::join(variables.by_task, arrived, gone).map_err(|error| failed(error.to_string()))?;
+        let world = Box::into_raw(Box::new(World::new(joined, variables)));
+        CURRENT.store(world, Ordering::Release);
+    }
+    *count += 1;
+    Ok(())
+}
+
+/// gm_finalize: the last one closes all ports, and leaves the job.
+pub fn finalize() {
+    let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
+    *count = count.saturating_sub(1);
+    if *count == 0
+        && let Some(world) = current()
+    {
+        world.slots.iter().for_each(|slot| world.close(slot));
+        world.job.close();
+        CURRENT.store(ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// A task is gone, as the core reports it.
+fn gone(task: u32) {
+    if let Some(world) = current() {
+        world.lose(task);
+    }
+}
+
+impl World {
+    fn new(joined: Joined, variables: Variables) -> Self {
+        let Joined { job, nodes, name } = joined;
+        let epochs = Arc::new(AtomicU32::new(0));
+        let settings = protocol::Settings { patience: variables.timeout, check: variables.check, epochs };
+        let slots = std::array::from_fn(|number| Slot::new(number as u8));
+        let started = Instant::now();
+        Self { job, nodes: Arc::new(nodes), settings, slots, started, name }
+    }
+
+    /// The place of a port.
+    pub fn slot(&self, number: usize) -> Option<&Slot> {
+        self.slots.get(number)
+    }
+
+    /// The carrier.
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// Who is where.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// Microseconds since gm_init.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.started.elapsed().as_micros() as u64
+    }
+
+    /// Such a time on the clock.
+    pub fn instant(&self, at: u64) -> Instant {
+        self.started + Duration::from_micros(at)
+    }
+
+    /// Opens a port of this node.
+    ///
+    /// # Errors
+    /// [`Status::Busy`]: a process of the node has it.
+    pub fn open(&self, slot: &Slot) -> Result<(), Status> {
+        let claim = self.claim(slot.number())?;
+        let early = {
+            let mut state = slot.lock();
+            let early = match &mut *state {
+                State::Open(_) => return Err(Status::Busy),
+                State::Never { early } => std::mem::take(early),
+                State::Closed => Vec::new(),
+            };
+            let port = Port::new(slot.number(), self.nodes.clone(), self.settings.clone());
+            *state = State::Open(Box::new(Open::new(port, claim)));
+            early
+        };
+        for (task, header) in early {
+            let header = match header.kind {
+                Kind::Where => header.reply(Kind::Answer, answer::HERE),
+                _ => header.reply(Kind::Go, 0),
+            };
+            self.post_alone(task, header);
+        }
+        Ok(())
+    }
+
+    /// A name that one process of the host has at a time, where several are on a node.
+    fn claim(&self, port: u8) -> Result<Option<UnixListener>, Status> {
+        let node = self.nodes.node(self.job.task());
+        if self.nodes.tasks(node.into()).len() == 1 {
+            return Ok(None);
+        }
+        let name = format!("openlapi gm {} {node} {port}", self.name);
+        let bound = SocketAddr::from_abstract_name(name).and_then(|name| UnixListener::bind_addr(&name));
+        match bound {
+            Ok(claim) => Ok(Some(claim)),
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(Status::Busy),
+            Err(error) => {
+                console::log(format_args!("gm_open: port {port}: {error}"));
+                Err(Status::Failure)
+            }
+        }
+    }
+
+    /// Closes a port: what arrives is waited for, so that no memory of the program is used any
+    /// more.
+    pub fn close(&self, slot: &Slot) {
+        match &mut *slot.lock() {
+            State::Open(open) => open.port.close(),
+            _ => return,
+        }
+        self.pump(slot);
+        let is_quiet = || match &*slot.lock() {
+            State::Open(open) => open.port.is_quiet(),
+            _ => true,
+        };
+        while !is_quiet() && self.job.enter().is_ok() {
+            self.job.wait(Some(Instant::now() + LOOK), is_quiet);
+        }
+        *slot.lock() = State::Closed;
+        slot.set_ready(false);
+    }
+
+    /// Changes a port, and sends what follows from that. `None`: it is not open.
+    #[inline]
+    pub fn with<T>(&self, slot: &Slot, change: impl FnOnce(&mut Open) -> T) -> Option<T> {
+        let (value, has_output) = {
+            let mut state = slot.lock();
+            let State::Open(open) = &mut *state else { return None };
+            let value = change(open);
+            slot.set_ready(open.port.peek().is_some());
+            (value, open.port.has_output())
+        };
+        if has_output {
+            self.pump(slot);
+        }
+        Some(value)
+    }
+
+    /// The next event of a port, after one round of progress at most; `None` when there is none.
+    pub fn next_event(&self, slot: &Slot) -> Option<Next> {
+        let mut polled = false;
+        loop {
+            let next = self.with(slot, |open| open.next(|| self.now()))?;
+            if next.is_some() || polled {
+                return next;
+            }
+            self.job.poll();
+            polled = true;
+        }
+    }
+
+    /// Waits for the next event of a port. `spins`: it polls first.
+    pub fn wait_for_event(&self, slot: &Slot, spins: bool) -> Option<Next> {
+        loop {
+            if let Some(next) = self.next_event(slot) {
+                return Some(next);
+            }
+            let (deadline, lags) = self.with(slot, |open| (open.deadline(), open.port.lags()))?;
+            let soon = lags.then(|| Instant::now() + LOOK);
+            let deadline = deadline.map(|at| self.instant(at)).into_iter().chain(soon).min();
+            match spins {
+                true => self.job.wait(deadline, || slot.is_ready()),
+                false => self.job.sleep(deadline, || slot.is_ready()),
+            }
+            // The session has ended by a failure: nothing arrives any more.
+            self.job.enter().ok()?;
+        }
+    }
+
+    /// Gives what a port has for the network to it. One thread at a time does this, so that a
+    /// connection's messages leave in their order.
+    fn pump(&self, slot: &Slot) {
+        let Ok(mut held) = self.job.enter() else { return };
+        let mut unreachable = Vec::new();
+        let mut is_first = true;
+        loop {
+            let output = {
+                let mut state = slot.lock();
+                let State::Open(open) = &mut *state else { break };
+                if is_first && open.port.posting {
+                    return;
+                }
+                is_first = false;
+                let output = open.port.next_output();
+                open.port.posting = output.is_some();
+                output
+            };
+            let Some(output) = output else { break };
+            let watched = matches!(output.header.kind, Kind::Ping | Kind::Where);
+            if !self.nodes.is_lost(output.task) && self.job.post(&mut held, &output, watched).is_err() {
+                unreachable.push(output.task);
+            }
+        }
+        drop(held);
+        unreachable.into_iter().for_each(|task| self.lose(task));
+    }
+
+    /// A message that belongs to no open port of this process.
+    fn post_alone(&self, task: u32, header: Header) {
+        if let Ok(mut held) = self.job.enter() {
+            // Whoever is gone needs no reply.
+            let _ = self.job.post(&mut held, &Output { task, header, data: Data::None }, false);
+        }
+    }
+
+    /// A task is gone: what waits for it ends.
+    fn lose(&self, task: u32) {
+        if !self.nodes.lose(task) {
+            return;
+        }
+        for slot in &self.slots {
+            if let State::Never { early } = &mut *slot.lock() {
+                early.retain(|(from, _)| *from != task);
+            }
+            self.with(slot, |open| open.port.lost(self.now(), task));
+        }
+        self.job.wake();
+    }
+
+    /// A message that is no data has come.
+    fn replied(&self, from: u32, header: &Header) {
+        let Some(slot) = self.slot(header.to_port.into()) else { return };
+        match header.kind {
+            Kind::Ping => {}
+            Kind::Where => self.asked(slot, from, header),
+            _ => {
+                let known = self.with(slot, |open| open.port.replied(self.now(), from, header));
+                if known.is_none() && header.kind == Kind::Go {
+                    self.post_alone(from, header.reply(Kind::Decline, 0));
+                }
+            }
+        }
+    }
+
+    fn asked(&self, slot: &Slot, from: u32, header: &Header) {
+        let code = match &mut *slot.lock() {
+            State::Open(_) => answer::HERE,
+            State::Closed => answer::CLOSED,
+            State::Never { early } => {
+                note(early, from, header);
+                answer::NOT_YET
+            }
+        };
+        self.post_alone(from, header.reply(Kind::Answer, code));
+    }
+
+    /// Data has come for a port that is not open.
+    fn not_open(&self, slot: &Slot, from: u32, header: &Header) {
+        let waits = match &mut *slot.lock() {
+            State::Never { early } if matches!(header.kind, Kind::Send | Kind::Put) => {
+                note(early, from, header);
+                true
+            }
+            _ => false,
+        };
+        let (kind, code) = match header.kind {
+            Kind::Get => (Kind::NoData, Status::SendTargetPortClosed as u8),
+            Kind::Send | Kind::Put if waits => (Kind::Wait, NOT_OPEN),
+            Kind::Send | Kind::Put => (Kind::Refused, Status::SendTargetPortClosed as u8),
+            _ => return,
+        };
+        self.post_alone(from, header.reply(kind, code));
+    }
+}
+
+/// Notes who is to be told when a port opens: one message for each connection, the first that was
+/// sent in its last round.
+fn note(early: &mut Vec<(u32, Header)>, from: u32, header: &Header) {
+    let connection = |header: &Header| (header.from_port, header.priority, header.kind == Kind::Where);
+    let known =
+        early.iter_mut().find(|(task, known)| *task == from && connection(known) == connection(header));
+    match known {
+        Some((_, known)) => {
+            let age = |header: &Header| (header.epoch, header.round);
+            if age(header) > age(known) || age(header) == age(known) && header.seq < known.seq {
+                *known = *header;
+            }
+        }
+        None => early.push((from, *header)),
+    }
+}

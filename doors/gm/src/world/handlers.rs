@@ -1,0 +1,103 @@
+//! What the core calls when a message arrives.
+
+use super::{State, World, current};
+use crate::job::is_reply;
+use crate::protocol::Verdict;
+use crate::wire::Header;
+use libc::{c_uint, c_ulong, c_void};
+use openlapi::abi::{
+    LAPI_BURY_MSG, LAPI_DROP_PKT, LAPI_LOCAL_STATE, compl_hndlr_p, lapi_handle_t, lapi_return_info_t,
+};
+use std::ptr;
+
+/// A port's number stands in a completion handler's parameter from this bit on.
+const PORT: u32 = 58;
+
+/// The header handler of all messages.
+///
+/// # Safety
+/// Called by the core, as a header handler of the session.
+pub unsafe extern "C" fn arrived(
+    _: *mut lapi_handle_t,
+    header: *mut c_void,
+    header_len: *mut c_uint,
+    info: *mut c_ulong,
+    completion: *mut compl_hndlr_p,
+    parameter: *mut *mut c_void,
+) -> *mut c_void {
+    let info = info.cast::<lapi_return_info_t>();
+    // SAFETY: the core's pointers, valid during the call: `info` points to a whole
+    // lapi_return_info_t, and the header has the length that stands beside it.
+    let (bytes, length, from, here) = unsafe {
+        let bytes = match header.is_null() {
+            true => &[],
+            false => std::slice::from_raw_parts(header.cast::<u8>(), header_len.read() as usize),
+        };
+        let info = &*info;
+        (bytes, info.msg_len, info.src as u32, info.udata_one_pkt_ptr.cast::<u8>())
+    };
+    let finish = |flags| {
+        // SAFETY: as above.
+        unsafe { (*info).ctl_flags = flags };
+        ptr::null_mut()
+    };
+    // A task that is still in gm_init takes messages later.
+    let Some(world) = current() else { return finish(LAPI_DROP_PKT) };
+    let Some(header) = Header::decode(bytes) else { return finish(LAPI_BURY_MSG) };
+    if is_reply(&header) {
+        world.replied(from, &header);
+        return finish(LAPI_BURY_MSG);
+    }
+    match world.arrived(from, &header, length, here) {
+        None => finish(LAPI_BURY_MSG),
+        Some((address, token)) => {
+            let token = u64::from(header.to_port) << PORT | token;
+            // SAFETY: as above. The completion handler runs where this one does.
+            unsafe {
+                (*info).ret_flags = LAPI_LOCAL_STATE;
+                completion.write(Some(completed));
+                parameter.write(ptr::without_provenance_mut(token as usize));
+            }
+            ptr::with_exposed_provenance_mut(address)
+        }
+    }
+}
+
+/// The completion handler of messages whose data did not come with their headers.
+unsafe extern "C" fn completed(_: *mut lapi_handle_t, token: *mut c_void) {
+    let token = token.addr() as u64;
+    let slot = current().and_then(|world| Some((world, world.slot((token >> PORT) as usize)?)));
+    if let Some((world, slot)) = slot {
+        world.with(slot, |open| open.port.complete(world.now(), token & ((1 << PORT) - 1)));
+    }
+}
+
+impl World {
+    /// A message with data has come, which begins `here` if that is all of it. `Some`: the data
+    /// goes there, and then the token comes back.
+    fn arrived(&self, from: u32, header: &Header, length: u64, here: *const u8) -> Option<(usize, u64)> {
+        let slot = self.slot(header.to_port.into())?;
+        let has_data = header.kind != crate::wire::Kind::Get;
+        if has_data && header.length != length {
+            // No port sends this.
+            return None;
+        }
+        if !matches!(&*slot.lock(), State::Open(_)) {
+            self.not_open(slot, from, header);
+            return None;
+        }
+        self.with(slot, |open| {
+            let Verdict::Into { address, token } = open.port.arrived(from, header) else { return None };
+            if length != 0 && here.is_null() {
+                return Some((address, token));
+            }
+            if length != 0 {
+                // SAFETY: all data is here, in one packet. The program has given the address, by a
+                // buffer of this size at least, for a get of this length, or for others to put.
+                unsafe { ptr::copy(here, ptr::with_exposed_provenance_mut(address), length as usize) };
+            }
+            open.port.complete(self.now(), token);
+            None
+        })?
+    }
+}

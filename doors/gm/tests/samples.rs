@@ -1,0 +1,34 @@
+//! The samples, and gm_board_info.
+
+mod program;
+
+use openlapi_tests::Job;
+use program::{compile, poe};
+
+#[test]
+fn a_ring() {
+    let program = compile("gm_ring", "cc", &["../../samples/ring.c"], &["-Werror"]);
+    for nodes in ["host", "task"] {
+        let outcome = poe(&program, 4).env("LAPI_GM_NODES", nodes).run();
+        assert_eq!(outcome.ok().stdout.trim(), "the message has passed 4 tasks", "{nodes}");
+    }
+}
+
+#[test]
+fn all_to_all() {
+    let program = compile("gm_alltoall", "cc", &["../../samples/alltoall.c"], &["-Werror"]);
+    let outcome = poe(&program, 3).run();
+    let said = outcome.ok().stdout.matches("has received 30 messages, whose sum is 60").count();
+    assert_eq!(said, 3, "{outcome}");
+}
+
+#[test]
+fn the_board_shows_ports_and_nodes() {
+    let outcome = Job::direct(env!("CARGO_BIN_EXE_gm_board_info")).run();
+    let said = &outcome.ok().stdout;
+    for line in ["board 0: node 1 of 1", "  port 1: GM's own", "  port 2: free", "(this node)"] {
+        assert!(said.contains(line), "{outcome}");
+    }
+    let outcome = Job::direct(env!("CARGO_BIN_EXE_gm_board_info")).arg("-x").run();
+    assert!(outcome.exited(2).stdout.starts_with("usage:"), "{outcome}");
+}
