@@ -125,7 +125,7 @@ $(CATALOGS)/%/liblapi.cat: packaging/catalogs/%.msg
 	@if command -v gencat >/dev/null; then gencat $@ $<; else echo "== no gencat here: no catalogue from $<"; fi
 
 deps:
-	ci/deps.sh build test python net slurm
+	ci/deps.sh build test python net slurm doors
 
 demo:
 	ci/deps.sh build
@@ -138,7 +138,7 @@ demo-net:
 	ci/demo-net.sh "$(STAGE)"
 
 test:
-	ci/deps.sh build test python net slurm
+	ci/deps.sh build test python net slurm doors
 	ci/fmt.sh
 	MAKE="$(MAKE)" ci/builds.sh
 	LAPI_STAGE="$(STAGE)" ci/test.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for the purposes named: build, test, python, site,
-# browser, net, slurm, bench, bench-net, sanitize, instructions, interop, aarch64, powerpc64le,
+# browser, net, slurm, doors, bench, bench-net, sanitize, instructions, interop, aarch64, powerpc64le,
 # cross-test, deb.
 set -eu
 
@@ -89,6 +89,12 @@ for purpose in "$@"; do
         need slurmd test -x /usr/sbin/slurmd
         need slurm-client command -v srun
         need munge test -x /usr/sbin/munged
+        ;;
+    doors)
+        # The programs that open librpmem by name. Without them doors/rpmem/tests/pmemobj.rs skips
+        # what it has of them, and says so.
+        need libpmemobj-dev compiles gcc libpmemobj.h
+        need pmdk-tools command -v pmempool
         ;;
     sanitize)
         # gcc itself has the list of a sanitizer's libraries and its start-up object. The

@@ -8,7 +8,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The daemon of a client that was killed may take so long to see that, and to close the pool.
+const LAST_DAEMON: Duration = Duration::from_secs(1);
+/// Between two looks at a lock.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A set, and its part files, each of which this process has locked.
 pub struct Files {
@@ -208,10 +214,15 @@ fn make(path: &str) -> Result<File> {
 }
 
 fn lock(file: &File, path: &str) -> Result<()> {
-    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-        Errno::WOULDBLOCK => busy(path),
-        _ => Failure::system(path)(error.into()),
-    })
+    let until = Instant::now() + LAST_DAEMON;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if Instant::now() < until => thread::sleep(PAUSE),
+            Err(Errno::WOULDBLOCK) => return Err(busy(path)),
+            Err(error) => return Err(Failure::system(path)(error.into())),
+        }
+    }
 }
 
 fn busy(path: &str) -> Failure {

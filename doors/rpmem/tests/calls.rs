@@ -4,6 +4,7 @@ mod support;
 
 use openlapi_tests::{Job, eventually, workspace};
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::process::Command;
 use support::{Host, PART, built};
@@ -171,6 +172,37 @@ fn one_client_at_a_time() {
     }
     drop(holder);
     assert!(eventually(|| host.try_call("open", "two", TWO).0 == "OK"));
+}
+
+/// The first call that finds the daemon gone fails by ECONNRESET, and so do all later ones, and the
+/// close.
+#[test]
+fn a_daemon_that_is_lost() {
+    let host = Host::new("lost");
+    host.set("two", "", 2);
+    assert_eq!(host.try_call("create", "two", TWO).0, "OK");
+    let number = host.path("daemon");
+    let script =
+        format!("echo $$ >{}\nfor command; do :; done\nexec sh -c \"exec $command\"\n", number.display());
+    host.script("ssh", &script);
+    let go = host.path("go");
+    assert!(Command::new("mkfifo").arg(&go).status().is_ok_and(|made| made.success()));
+    let words = ["hold", "host", "two", &TWO.to_string()];
+    let shell = format!("exec {} {} <{}", support::calls().display(), words.join(" "), go.display());
+    let mut holder = host.reached_by(Job::direct("/bin/sh").arg("-c").arg(shell)).start();
+    let mut line = OpenOptions::new().write(true).open(&go).expect("the program reads");
+    assert_eq!(holder.lines(1), ["open OK"]);
+    writeln!(line).expect("a line");
+    assert_eq!(holder.lines(4)[1..], ["persist OK", "drain OK", "read OK"]);
+    let daemon = fs::read_to_string(&number).expect("a number");
+    assert!(Command::new("kill").args(["-9", daemon.trim()]).status().is_ok_and(|killed| killed.success()));
+    writeln!(line).expect("a line");
+    drop(line);
+    let outcome = holder.wait();
+    let said: Vec<&str> = outcome.ok().stdout.lines().skip(4).collect();
+    assert_eq!(said, ["persist ECONNRESET", "drain ECONNRESET", "read ECONNRESET", "close ECONNRESET"]);
+    // Nothing is left open.
+    assert_eq!(host.try_call("open", "two", TWO).0, "OK");
 }
 
 #[test]

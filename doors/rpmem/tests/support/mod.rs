@@ -3,7 +3,7 @@
 #![allow(dead_code)]
 
 use openlapi_tests::{Job, build_dir, compile_with, workspace};
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,6 +97,11 @@ impl Host {
     /// The file of a part of [`Self::set`].
     pub fn part(&self, name: &str, part: usize) -> PathBuf {
         self.path(&format!("{name}{part}"))
+    }
+
+    /// Whether no daemon has the parts of [`Self::set`].
+    pub fn is_free(&self, name: &str) -> bool {
+        File::open(self.part(name, 0)).is_ok_and(|part| part.try_lock().is_ok())
     }
 
     /// What starts the daemon.
