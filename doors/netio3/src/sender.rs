@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Status {
-    /// It is under way.
+    /// The message is under way.
     Ok = 0,
     /// All slots are in use.
     NoResources = 1,
-    /// It cannot be sent: [`Connection::send`].
+    /// The message cannot be sent: [`Connection::send`].
     Failed = 2,
 }
 

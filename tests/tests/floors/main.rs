@@ -138,8 +138,8 @@ const PROF: &[&str] = &[
     "openlapi::base::ranges",
     "openlapi::fuzz",
 ];
-/// What `python` may use of all our crates: the core's types and table of calls, user headers of any
-/// length, and sessions. The calls it finds by their names.
+/// What `python` may use of all our crates: the core's types and table of calls, user headers of
+/// any length, and sessions. The calls it finds by their names.
 const PYTHON: &[&str] =
     &["openlapi::abi", "openlapi::for_each_call", "openlapi::wire::user_header", SESSIONS];
 /// What `cdylib` may use of all our crates.
