@@ -4,7 +4,7 @@
 # What cargo checks before it uploads is checked too; nothing is uploaded.
 set -eu
 cd "$(dirname "$0")/.."
-crates=(-p openlapi-libfabric-sys -p openlapi -p openlapi-runtime -p lapi)
+crates=(-p openlapi-libfabric-sys -p openlapi -p openlapi-runtime -p openlapi-session -p lapi)
 echo "== crates"
 # --allow-dirty: the packages hold the files as they are, committed or not.
 cargo package --locked --allow-dirty "${crates[@]}"

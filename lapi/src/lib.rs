@@ -20,6 +20,8 @@
 //! }
 //! ```
 //!
+//! Two processes that no launcher starts have [`session`]s.
+//!
 //! A program is started by `poe ./program -procs 4` or another launcher; without one it is a job of
 //! one task. Nothing in this interface depends on the addresses of functions or variables, so that
 //! it needs no `-no-pie`.
@@ -84,6 +86,7 @@ mod places;
 mod port;
 mod raw;
 mod scope;
+pub mod session;
 mod vector;
 mod window;
 

@@ -17,6 +17,7 @@ mod open;
 mod place;
 mod port;
 mod report;
+mod session;
 mod threads;
 mod transfer;
 mod window;
@@ -35,6 +36,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<window::Window>()?;
     module.add_class::<counter::Counter>()?;
     module.add_class::<message::Handler>()?;
+    module.add_class::<session::Session>()?;
+    module.add_class::<session::Listener>()?;
+    module.add_function(wrap_pyfunction!(session::connect, module)?)?;
+    module.add_function(wrap_pyfunction!(session::listen, module)?)?;
     module.add_function(wrap_pyfunction!(context::init, module)?)?;
     module.add_function(wrap_pyfunction!(context::close_all, module)?)?;
     module.add_function(wrap_pyfunction!(context::library_path, module)?)?;

@@ -8,7 +8,7 @@ import openlapi
 from openlapi import _core
 
 STUBS = pathlib.Path(openlapi.__file__).with_name("_core.pyi")
-CLASSES = ["Context", "Counter", "Handler", "Window"]
+CLASSES = ["Context", "Counter", "Handler", "Listener", "Session", "Window"]
 
 
 def hinted():
@@ -47,8 +47,8 @@ def built():
         kept = [p.replace(kind=p.POSITIONAL_OR_KEYWORD) if p.kind == p.POSITIONAL_ONLY else p for p in kept]
         return str(signature.replace(parameters=kept))[1:-1].replace(" ", "")
 
-    found = {"init": text(_core.init), "close_all": text(_core.close_all), "in_job": text(_core.in_job),
-             "library_path": text(_core.library_path)}
+    functions = "init", "connect", "listen", "close_all", "in_job", "library_path"
+    found = {name: text(getattr(_core, name)) for name in functions}
     for name in CLASSES:
         for member, value in vars(getattr(_core, name)).items():
             if inspect.isgetsetdescriptor(value):

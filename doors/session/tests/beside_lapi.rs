@@ -3,7 +3,7 @@
 #[path = "peer/talk.rs"]
 mod talk;
 
-use openlapi_session::{Error, Routes, Settings, accept, connect};
+use lapi::session::{Error, Routes, Settings, accept, connect};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};

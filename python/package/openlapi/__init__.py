@@ -18,12 +18,25 @@ Start it by ``poe python script.py -procs 4``.
 import atexit as _atexit
 import sys as _sys
 
-from ._core import Context, Counter, Error, Handler, Window, __version__, init
+from ._core import Context, Counter, Error, Handler, Listener, Session, Window, __version__, connect, init, listen
 from ._core import close_all as _close_all
 from ._core import in_job as _in_job
 from .collectives import Collectives
 
-__all__ = ["Collectives", "Context", "Counter", "Error", "Handler", "Window", "init", "__version__"]
+__all__ = [
+    "Collectives",
+    "Context",
+    "Counter",
+    "Error",
+    "Handler",
+    "Listener",
+    "Session",
+    "Window",
+    "connect",
+    "init",
+    "listen",
+    "__version__",
+]
 
 # Before the interpreter ends: afterwards the library's threads could not run handlers.
 _atexit.register(_close_all)

@@ -1,0 +1,377 @@
+//! Sessions: a service and its clients, which no launcher has started. They need no `liblapi_r`.
+
+use crate::buffer::Buffer;
+use openlapi_session::{
+    Change, Error, Listener as RawListener, Message, Routes, Session as RawSession, Settings, connect_tcp,
+    connect_unix, key_file,
+};
+use pyo3::exceptions::{
+    PyBrokenPipeError, PyConnectionError, PyConnectionResetError, PyEOFError, PyOSError, PyPermissionError,
+    PyRuntimeError, PyTimeoutError, PyValueError,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A call that waits looks for signals of Python this often.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Where the two sides meet, as in the module `socket`: a path, or host and port.
+#[derive(FromPyObject)]
+pub enum Address {
+    Unix(PathBuf),
+    Tcp((String, u16)),
+}
+
+/// The exception for an error.
+#[cold]
+fn raised(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Error::Closed => PyEOFError::new_err(text),
+        Error::Lost(_) => PyConnectionResetError::new_err(text),
+        Error::Late(_) => PyTimeoutError::new_err(text),
+        Error::WrongKey | Error::OtherUser(_) | Error::Key(_) => PyPermissionError::new_err(text),
+        Error::System(_, why) => match why.raw_os_error() {
+            Some(code) => PyOSError::new_err((code, text)),
+            None => PyOSError::new_err(text),
+        },
+        Error::Limit(_) | Error::Core(_) => PyRuntimeError::new_err(text),
+        _ => PyConnectionError::new_err(text),
+    }
+}
+
+fn duration(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| PyValueError::new_err(format!("{seconds} seconds")))
+}
+
+fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
+    let Some(time) = timeout.map(duration).transpose()? else { return Ok(None) };
+    Ok(Instant::now().checked_add(time))
+}
+
+fn settings(timeout: f64, routes: Option<Vec<String>>) -> PyResult<Settings> {
+    let mut all = Routes(0);
+    for name in routes.iter().flatten() {
+        all.0 |= match name.as_str() {
+            "shm" => Routes::SHARED_MEMORY.0,
+            "fabric" => Routes::FABRIC.0,
+            "udp" => Routes::UDP.0,
+            _ => {
+                return Err(PyValueError::new_err(format!("the route {name:?} is none of shm, fabric, udp")));
+            }
+        };
+    }
+    let routes = if routes.is_some() { all } else { Routes::ALL };
+    Ok(Settings { routes, patience: duration(timeout)?, ..Settings::default() })
+}
+
+fn places((host, port): &(String, u16)) -> PyResult<Vec<SocketAddr>> {
+    let found =
+        (host.as_str(), *port).to_socket_addrs().map_err(|error| PyOSError::new_err(error.to_string()))?;
+    Ok(found.collect())
+}
+
+fn key(file: Option<PathBuf>) -> PyResult<[u8; 16]> {
+    let file = file.ok_or_else(|| PyValueError::new_err("a TCP port wants a key file"))?;
+    key_file(file).map_err(raised)
+}
+
+/// Waits in steps, between which Python handles its signals. `None`: the deadline has passed.
+fn patiently<T: Send>(
+    py: Python<'_>,
+    deadline: Option<Instant>,
+    mut step: impl FnMut(Option<Instant>) -> Result<Option<T>, Error> + Send,
+) -> PyResult<Option<T>> {
+    loop {
+        let next = Instant::now() + LOOK;
+        let until = deadline.map_or(next, |deadline| deadline.min(next));
+        if let Some(found) = py.detach(|| step(Some(until))).map_err(raised)? {
+            return Ok(Some(found));
+        }
+        py.check_signals()?;
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Ok(None);
+        }
+    }
+}
+
+/// What a session uses of Python's memory. After the session in `Session`, so that it ends first.
+#[derive(Default)]
+struct Memory {
+    /// Until the session ends.
+    lent: Vec<Buffer>,
+    /// Until the next fence.
+    busy: Vec<Buffer>,
+}
+
+/// A session with one other process. Use it with `with`: the end of the block closes it in order,
+/// and an exception ends it at once.
+#[pyclass(frozen, module = "openlapi")]
+pub struct Session {
+    session: Mutex<Option<Arc<RawSession>>>,
+    memory: Mutex<Memory>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    fn new(session: RawSession) -> Self {
+        Self { session: Mutex::new(Some(Arc::new(session))), memory: Mutex::default() }
+    }
+
+    fn open(&self) -> PyResult<Arc<RawSession>> {
+        lock(&self.session).clone().ok_or_else(|| PyValueError::new_err("the session is closed"))
+    }
+
+    fn wait_for_all(&self, py: Python<'_>, session: &RawSession) -> PyResult<()> {
+        patiently(py, None, |until| Ok(session.fence_until(until)?.then_some(())))?;
+        lock(&self.memory).busy.clear();
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// The way that data takes: "shared memory", "libfabric" or "UDP".
+    #[getter]
+    fn route(&self) -> PyResult<String> {
+        Ok(self.open()?.route().to_string())
+    }
+
+    /// Whether this side has closed it.
+    #[getter]
+    fn closed(&self) -> bool {
+        lock(&self.session).is_none()
+    }
+
+    /// Lends memory to the peer until the session ends, and returns its address, which the peer is
+    /// to be told. What the peer does there is seen after a message of it.
+    fn lend(&self, memory: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let buffer = Buffer::writable(memory, "lend")?;
+        let address = buffer.address();
+        self.open()?;
+        lock(&self.memory).lent.push(buffer);
+        Ok(address)
+    }
+
+    /// Starts to copy memory to an address of the peer, which it has lent.
+    fn put(&self, data: &Bound<'_, PyAny>, address: u64) -> PyResult<()> {
+        let (session, buffer) = (self.open()?, Buffer::readable(data, "put")?);
+        // SAFETY: the buffer is kept until a fence has returned, or the session has ended; that
+        // the peer has memory there is the program's promise.
+        let started = unsafe { session.put(buffer.address() as *const u8, buffer.len(), address) };
+        lock(&self.memory).busy.push(buffer);
+        started.map_err(raised)
+    }
+
+    /// Starts to copy memory at an address of the peer, which it has lent, to memory of this
+    /// process.
+    fn get(&self, into: &Bound<'_, PyAny>, address: u64) -> PyResult<()> {
+        let (session, buffer) = (self.open()?, Buffer::writable(into, "get")?);
+        // SAFETY: as for `put`.
+        let started = unsafe { session.get(buffer.address() as *mut u8, buffer.len(), address) };
+        lock(&self.memory).busy.push(buffer);
+        started.map_err(raised)
+    }
+
+    /// Adds to a number of 64 bits of the peer as one step, and returns what it was before.
+    fn fetch_add(&self, py: Python<'_>, address: u64, value: u64) -> PyResult<u64> {
+        let session = self.open()?;
+        // SAFETY: the number is the program's promise.
+        py.detach(|| unsafe { session.fetch(address, Change::Add(value)) }).map_err(raised)
+    }
+
+    /// Waits until all that was started is complete, here and at the peer.
+    fn fence(&self, py: Python<'_>) -> PyResult<()> {
+        let session = self.open()?;
+        self.wait_for_all(py, &session)
+    }
+
+    /// Sends a message: a header of up to 1020 bytes, and data, which is copied.
+    #[pyo3(signature = (data, header = None))]
+    fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>, header: Option<&[u8]>) -> PyResult<()> {
+        let (session, buffer) = (self.open()?, Buffer::readable(data, "send")?);
+        let at = if buffer.len() == 0 {
+            std::ptr::NonNull::dangling().as_ptr()
+        } else {
+            buffer.address() as *mut u8
+        };
+        // SAFETY: the buffer keeps its memory during the call; a program that changes it meanwhile
+        // sends the one or the other.
+        let data = unsafe { std::slice::from_raw_parts(at, buffer.len()) };
+        py.detach(|| session.send(header.unwrap_or_default(), data)).map_err(raised)
+    }
+
+    /// Waits for the next message: header and data; `None` when none has come in so many seconds.
+    #[pyo3(signature = (timeout = None))]
+    fn receive<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>> {
+        let session = self.open()?;
+        let message = patiently(py, deadline(timeout)?, |until| session.receive(until))?;
+        Ok(message.map(|Message { header, data }| (PyBytes::new(py, &header), PyBytes::new(py, &data))))
+    }
+
+    /// The descriptor of an event loop: readable when there may be something to do.
+    fn fileno(&self) -> PyResult<i32> {
+        Ok(self.open()?.as_fd().as_raw_fd())
+    }
+
+    /// Gets ready for a sleep of an event loop, and returns whether it may sleep. `progress`
+    /// follows in any case.
+    fn arm(&self) -> PyResult<bool> {
+        self.open()?.arm().map_err(raised)
+    }
+
+    /// Makes progress, and returns whether anything moved; `receive(0)` has the messages.
+    fn progress(&self, py: Python<'_>) -> PyResult<bool> {
+        let session = self.open()?;
+        py.detach(|| session.progress()).map_err(raised)
+    }
+
+    /// Closes the session in order: waits until the peer has all that was sent. Once more is
+    /// nothing. No other thread may be in a call of the session.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(shared) = lock(&self.session).take() else { return Ok(()) };
+        let session = Arc::try_unwrap(shared).map_err(|shared| {
+            *lock(&self.session) = Some(shared);
+            PyBrokenPipeError::new_err("another thread is in a call of the session")
+        })?;
+        let closed = py.detach(|| session.close());
+        *lock(&self.memory) = Memory::default();
+        closed.map_err(raised)
+    }
+
+    fn __enter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    #[pyo3(signature = (kind = None, value = None, traceback = None))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Option<Bound<'_, PyAny>>,
+        value: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (value, traceback);
+        if kind.is_none() {
+            return self.close(py);
+        }
+        // The peer is to see that something went wrong.
+        drop(lock(&self.session).take());
+        Ok(())
+    }
+}
+
+/// Finds clients: an object of `listen`.
+#[pyclass(frozen, module = "openlapi")]
+pub struct Listener(Mutex<Option<RawListener>>);
+
+impl Listener {
+    fn with<T>(&self, use_it: impl FnOnce(&mut RawListener) -> T) -> PyResult<T> {
+        let mut listener = lock(&self.0);
+        listener.as_mut().map(use_it).ok_or_else(|| PyValueError::new_err("the listener is closed"))
+    }
+}
+
+#[pymethods]
+impl Listener {
+    /// Host and port of a TCP listener; `None` for a Unix socket.
+    #[getter]
+    fn address(&self) -> PyResult<Option<(String, u16)>> {
+        self.with(|listener| listener.address().map(|at| (at.ip().to_string(), at.port())))
+    }
+
+    /// Waits for the next client, and opens a session with it; `None` when none has come in so
+    /// many seconds. One thread at a time.
+    #[pyo3(signature = (timeout = None))]
+    fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Session>> {
+        let found = patiently(py, deadline(timeout)?, |until| match lock(&self.0).as_mut() {
+            Some(listener) => listener.accept(until),
+            None => Err(Error::Closed),
+        })?;
+        Ok(found.map(Session::new))
+    }
+
+    /// The descriptor of an event loop: readable when `accept(0)` has something to do.
+    fn fileno(&self) -> PyResult<i32> {
+        self.with(|listener| listener.as_fd().as_raw_fd())
+    }
+
+    /// Ends the listener, and removes the file of a Unix socket.
+    fn close(&self) {
+        drop(lock(&self.0).take());
+    }
+
+    fn __enter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    #[pyo3(signature = (kind = None, value = None, traceback = None))]
+    fn __exit__(
+        &self,
+        kind: Option<Bound<'_, PyAny>>,
+        value: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) {
+        let _ = (kind, value, traceback);
+        self.close();
+    }
+}
+
+/// Opens a session with a process that listens.
+#[pyfunction]
+#[pyo3(signature = (address, key_file = None, *, timeout = 10.0, routes = None))]
+pub fn connect(
+    py: Python<'_>,
+    address: Address,
+    key_file: Option<PathBuf>,
+    timeout: f64,
+    routes: Option<Vec<String>>,
+) -> PyResult<Session> {
+    let settings = settings(timeout, routes)?;
+    match address {
+        Address::Unix(path) => py.detach(|| connect_unix(path, &settings)).map(Session::new).map_err(raised),
+        Address::Tcp(place) => {
+            let (key, mut last) = (key(key_file)?, PyOSError::new_err(format!("{}: no address", place.0)));
+            for at in places(&place)? {
+                match py.detach(|| connect_tcp(at, key, &settings)) {
+                    Ok(session) => return Ok(Session::new(session)),
+                    Err(error) => last = raised(error),
+                }
+            }
+            Err(last)
+        }
+    }
+}
+
+/// Listens for clients: of this user at a Unix socket, or with the key at a TCP port.
+#[pyfunction]
+#[pyo3(signature = (address, key_file = None, *, timeout = 10.0, routes = None))]
+pub fn listen(
+    address: Address,
+    key_file: Option<PathBuf>,
+    timeout: f64,
+    routes: Option<Vec<String>>,
+) -> PyResult<Listener> {
+    let settings = settings(timeout, routes)?;
+    let listener = match address {
+        Address::Unix(path) => RawListener::unix(path, &settings),
+        Address::Tcp(place) => {
+            let at = places(&place)?.into_iter().next();
+            let at = at.ok_or_else(|| PyOSError::new_err(format!("{}: no address", place.0)))?;
+            RawListener::tcp(at, key(key_file)?, &settings)
+        }
+    };
+    listener.map(|listener| Listener(Mutex::new(Some(listener)))).map_err(raised)
+}

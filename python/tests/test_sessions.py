@@ -1,0 +1,159 @@
+"""A service and its clients, each a process of its own; no launcher has started them."""
+
+import array
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import openlapi
+import pytest
+from conftest import seconds
+
+HERE = pathlib.Path(__file__).parent
+ROUTES = {"shm": "shared memory", "udp": "UDP"}
+LATE = seconds(60)
+
+
+@pytest.fixture
+def client(tmp_path):
+    """Starts clients, which do not outlive the test."""
+    started = []
+
+    def start(*arguments):
+        command = [sys.executable, str(HERE / "jobs" / "session_client.py"), *map(str, arguments)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def over(process):
+    said, _ = process.communicate(timeout=LATE)
+    assert process.returncode == 0, said
+    return said
+
+
+def serve(listener):
+    """Lends memory, and returns what comes, until the client closes the session."""
+    memory = array.array("Q", [0]) * 1000
+    with listener.accept(LATE) as session:
+        session.send(session.lend(memory).to_bytes(8, "little"), b"memory")
+        while True:
+            try:
+                header, data = session.receive(LATE)
+            except EOFError:
+                return session.route, memory
+            session.send(data, header)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_at_a_unix_socket(client, tmp_path, route):
+    with openlapi.listen(tmp_path / "socket", routes=[route], timeout=LATE) as listener:
+        assert listener.address is None
+        peer = client("talk", tmp_path / "socket", route)
+        found, memory = serve(listener)
+    assert found == ROUTES[route]
+    assert list(memory[1:4]) == [7, 8, 9] and memory[0] == 5
+    assert over(peer) == "over\n"
+    assert not (tmp_path / "socket").exists()
+
+
+def test_at_a_tcp_port_with_a_key(client, tmp_path):
+    key = tmp_path / "key"
+    key.write_text("7" * 32)
+    with pytest.raises(PermissionError, match="mode"):
+        key.chmod(0o644)
+        openlapi.listen(("127.0.0.1", 0), key)
+    key.chmod(0o600)
+    with pytest.raises(ValueError, match="key file"):
+        openlapi.listen(("127.0.0.1", 0))
+    with openlapi.listen(("127.0.0.1", 0), str(key), timeout=LATE) as listener:
+        host, port = listener.address
+        peer = client("talk", f"{host}:{port}", "shm", key)
+        _, memory = serve(listener)
+    assert memory[0] == 5
+    over(peer)
+
+
+def test_a_killed_client_is_lost(client, tmp_path):
+    with openlapi.listen(tmp_path / "socket", timeout=LATE) as listener:
+        peer = client("wait", tmp_path / "socket", "shm")
+        session = listener.accept(LATE)
+        peer.kill()
+        with pytest.raises(ConnectionResetError, match="lost"):
+            session.receive(LATE)
+        with pytest.raises(ConnectionResetError):
+            session.send(b"")
+        with pytest.raises(ConnectionResetError):
+            session.close()
+        assert session.closed
+        session.close()
+        with pytest.raises(ValueError, match="closed"):
+            session.fence()
+
+
+def test_a_block_that_fails_ends_the_session_at_once(client, tmp_path):
+    with openlapi.listen(tmp_path / "socket", timeout=LATE) as listener:
+        peer = client("wait", tmp_path / "socket", "shm")
+        with pytest.raises(ZeroDivisionError):
+            with listener.accept(LATE) as session:
+                1 / 0
+        assert session.closed
+    assert "ConnectionResetError" in over(peer)
+
+
+def test_an_event_loop(client, tmp_path):
+    """The listener and the sessions sleep on one epoll descriptor."""
+    sessions, ended = {}, []
+    with openlapi.listen(tmp_path / "socket", timeout=LATE) as listener, select.epoll() as loop:
+        loop.register(listener, select.EPOLLIN)
+        peers = [client("echo", tmp_path / "socket", "shm") for _ in range(3)]
+        until = time.monotonic() + LATE
+        while len(ended) < 3:
+            assert time.monotonic() < until
+            if (session := listener.accept(0)) is not None:
+                sessions[session.fileno()] = session
+                loop.register(session, select.EPOLLIN)
+            for number, session in list(sessions.items()):
+                try:
+                    while session.progress() or not session.arm():
+                        while (message := session.receive(0)) is not None:
+                            session.send(message[1])
+                except EOFError:
+                    loop.unregister(number)
+                    sessions.pop(number).close()
+                    ended.append(number)
+            if len(ended) < 3:
+                loop.poll(LATE)
+    for peer in peers:
+        assert over(peer) == "over\n"
+
+
+def test_a_wait_ends_by_its_time_and_by_signals(tmp_path):
+    with openlapi.listen(tmp_path / "socket", timeout=LATE) as listener:
+        assert listener.accept(0.05) is None
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            listener.accept(LATE)
+    with pytest.raises(ValueError, match="closed"):
+        listener.fileno()
+
+
+def test_misuse(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        openlapi.connect(tmp_path / "nobody")
+    with pytest.raises(ValueError, match="route"):
+        openlapi.connect(tmp_path / "nobody", routes=["pigeon"])
+    with pytest.raises(ValueError):
+        openlapi.connect(tmp_path / "nobody", timeout=-1)
+    with pytest.raises(TypeError):
+        openlapi.connect(7)
