@@ -68,7 +68,7 @@ pub struct Core {
     /// There may be messages that are kept, or holds: see [`Core::has_deferred`].
     deferred: bool,
     /// Send operations that are done, to be reported.
-    pub(in crate::engine) finished: Vec<SendDone>,
+    pub(super) finished: Vec<SendDone>,
     /// Functions registered by LAPI_Addr_set.
     pub(super) addresses: Addresses,
     /// Completions that LAPI_Msgpoll has not reported yet.
@@ -430,14 +430,7 @@ impl Core {
     /// Whether neither a packet nor a report through a door has come.
     #[inline]
     pub fn has_received_nothing(&mut self) -> bool {
-        !self.transport.may_receive(Look::All) && (self.reporting.is_empty() || !self.has_report())
-    }
-
-    /// Whether a report has come through a door.
-    pub fn has_report(&mut self) -> bool {
-        let transport = &mut self.transport;
-        let mut peers = self.reporting.members().iter();
-        peers.any(|&peer| transport.door(peer).is_some_and(|door| door.has_report()))
+        !self.transport.may_receive(Look::All) && (!self.awaits_reports() || !self.has_report())
     }
 
     /// Whether a round of the dispatcher has something to do, or to look at, when no

@@ -31,6 +31,7 @@ pub mod partings;
 pub mod queries;
 pub mod rdma;
 pub mod request;
+mod results;
 pub mod settings;
 pub mod snapshot;
 pub mod snapshot_text;

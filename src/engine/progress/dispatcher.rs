@@ -57,7 +57,7 @@ pub fn turn_until<T>(
     }
     let core = held.core();
     if !core.is_closing() {
-        moved |= look_for_signals(core) | reply::take_completions(core);
+        moved |= look_for_signals(core) | core.take_reports();
         if core.outbox.waiting() || core.has_work() || core.has_deferred() {
             moved |= keep_going(held);
         }
@@ -117,7 +117,7 @@ fn keep_going(held: &mut Held<'_>) -> bool {
     if core.outbox.has_lent() || core.copies.waiting() != 0 {
         reports::take(core);
     }
-    let mut moved = pump(core);
+    let mut moved = core.outbox.waiting() && core.pump();
     moved |= direct::step(held);
     moved |= loopback::deliver_queued(held);
     moved |= receive::offer_again(held);
@@ -128,7 +128,7 @@ fn keep_going(held: &mut Held<'_>) -> bool {
 
 /// Counters and send completion handlers of the send operations that are done.
 fn report_finished(held: &mut Held<'_>) -> bool {
-    let mut batch = std::mem::take(&mut held.core().finished);
+    let mut batch = held.core().take_finished();
     let some = !batch.is_empty();
     for done in batch.drain(..) {
         if held.core().is_closing() {
@@ -154,22 +154,8 @@ fn report_finished(held: &mut Held<'_>) -> bool {
             gone => core.membership.note_gone(done.peer, gone),
         }
     }
-    // What handlers have added meanwhile is reported in the next round. The list keeps its memory.
-    let core = held.core();
-    batch.append(&mut core.finished);
-    core.finished = batch;
+    held.core().give_back_finished(batch);
     some
-}
-
-fn pump(core: &mut Core) -> bool {
-    if !core.outbox.waiting() {
-        return false;
-    }
-    let mut finished = std::mem::take(&mut core.finished);
-    let (outbox, mut wire) = core.out();
-    let moved = outbox.pump(&mut wire, &mut finished);
-    core.finished = finished;
-    moved
 }
 
 #[inline]

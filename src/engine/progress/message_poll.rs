@@ -21,7 +21,7 @@ pub fn poll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
 pub fn forget_completed(held: &mut Held<'_>) {
     let core = held.core();
     if !core.waiters.is_polling() {
-        core.unreported = 0;
+        core.take_completed();
     }
 }
 
@@ -30,7 +30,7 @@ fn poll_for_completion(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state
     let count = if held.in_handler() { 0 } else { count };
     let mut rounds = 0;
     loop {
-        let completed = std::mem::take(&mut held.core().unreported);
+        let completed = held.core().take_completed();
         if completed != 0 {
             return Ok(completed);
         }

@@ -49,7 +49,7 @@ fn may_rejoin(core: &mut Core, task: Task, epoch: u64) -> Result<()> {
 pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     core.transport.withdraw(peer, Withdrawal::Traffic);
     flow::release(core, peer);
-    let mut finished = std::mem::take(&mut core.finished);
+    let mut finished = Vec::new();
     core.outbox.abandon(peer, code, &mut finished);
     core.inbox.abandon(peer);
     core.partings.forget(peer);
@@ -68,7 +68,7 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     finished[from..].iter_mut().for_each(|done| done.error = code);
     let writes = ended.iter().filter(|op| matches!(op, Op::Write { .. })).count();
     core.one_sided.abandon(peer, writes);
-    core.finished = finished;
+    core.finish_later(finished);
     core.waiters.note_news();
     ended.len()
 }

@@ -17,7 +17,7 @@ pub const FIRST_POSITION: u64 = NO_EPOCH + 1;
 pub fn take(core: &mut Core) {
     while let Some(report) = core.transport.report() {
         match report {
-            Report::Free(ticket) => core.outbox.free(ticket, &mut core.finished),
+            Report::Free(ticket) => core.note_free(ticket),
             Report::Accessed(id, outcome) => core.copies.note_ended(id, outcome),
             Report::Written(ended) => core.one_sided.note_ended(ended),
             Report::Joined(task, epoch) => note_joined(core, task, epoch),

@@ -78,7 +78,7 @@ fn the_target_hears_of_each_reception() {
             settle(&tasks);
             assert!(to == data);
             assert_eq!(bytes_of(&tasks[1]).1, round * LEN as u64, "{pending}");
-            let unreported = std::mem::take(&mut enter(&tasks[1]).core().unreported);
+            let unreported = enter(&tasks[1]).core().take_completed();
             assert_ne!(unreported & LAPI_RECV_COMPLETE, 0, "round {round}, {pending}");
         }
         job::close(tasks);
@@ -198,7 +198,7 @@ fn a_short_put_is_a_write_when_only_its_completion_is_awaited() {
         assert_eq!(cmpl.load(Ordering::SeqCst), 20);
         assert!(there.iter().all(|(data, to)| data == to), "{len} bytes, {pending}");
         assert_eq!(bytes_of(&tasks[1]).1, 20 * len as u64);
-        assert_ne!(enter(&tasks[1]).core().unreported & LAPI_RECV_COMPLETE, 0);
+        assert_ne!(enter(&tasks[1]).core().take_completed() & LAPI_RECV_COMPLETE, 0);
         let only = Extras { cmpl_cntr: Some(cmpl), ..Extras::default() };
         let (data, to) = (&filled(3)[..8], forever(8));
         let others = [

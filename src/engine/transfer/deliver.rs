@@ -56,7 +56,7 @@ pub fn confirm(held: &mut Held<'_>, src: Task, id: u32) {
 #[inline(always)]
 pub fn delivered(held: &mut Held<'_>, delivery: Delivery) {
     let core = held.core();
-    core.unreported |= LAPI_RECV_COMPLETE;
+    core.note_completed(LAPI_RECV_COMPLETE);
     match delivery.id {
         Some(id) => {
             core.path_to(delivery.src).bytes_received += delivery.bytes;

@@ -253,6 +253,6 @@ pub fn put_in_packets(held: &mut Held<'_>, peer: Task, marks: Marks, places: &Pl
         Sent::Queued => {}
         // Reported with the other send operations that are done.
         Sent::NoMemory => send::out_of_memory(held.core(), peer),
-        Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
+        Sent::Gone => held.core().finish_later([SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }]),
     }
 }

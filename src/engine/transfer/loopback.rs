@@ -22,7 +22,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) {
     }
     let core = held.core();
     core.stats.local.bytes_received += put.places.len() as u64;
-    core.unreported |= LAPI_RECV_COMPLETE;
+    core.note_completed(LAPI_RECV_COMPLETE);
     finish(held, &put.done);
     // SAFETY: the program's counter, or 0.
     unsafe { raise(held, put.cmpl_cntr) };
@@ -54,7 +54,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) {
     let (core, bytes) = (held.core(), get.places.len() as u64);
     core.stats.local.bytes_received += bytes;
     core.stats.local.bytes_sent += bytes;
-    core.unreported |= LAPI_RECV_COMPLETE;
+    core.note_completed(LAPI_RECV_COMPLETE);
     core.waiters.note_news();
     reply::get_handler(held, get.handler.map_or(0, |handler| handler as usize), get.parameter);
 }

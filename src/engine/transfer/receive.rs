@@ -119,7 +119,7 @@ pub fn placed(held: &mut Held<'_>, src: Task, id: u32, bytes: u64, tgt_cntr: u64
 pub fn accessed(held: &mut Held<'_>, src: Task, id: u32, written: u64) {
     let core = held.core();
     core.path_to(src).bytes_received += written;
-    core.unreported |= LAPI_RECV_COMPLETE;
+    core.note_completed(LAPI_RECV_COMPLETE);
     confirm(held, src, id);
 }
 

@@ -3,8 +3,8 @@
 
 use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, LAPI_RECV_COMPLETE, compl_hndlr_p};
 use crate::base::handler_runs::{Handler, HandlerKind};
+use crate::engine::context::Held;
 use crate::engine::context::completion_queue::Completion;
-use crate::engine::context::{Core, Held};
 use crate::engine::transfer::{deliver, registration, send};
 use crate::memory::bytes::Piece;
 use crate::memory::word;
@@ -76,7 +76,7 @@ pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
     };
     registration::withdraw(core, src, registered);
     core.path_to(src).bytes_received += len;
-    core.unreported |= LAPI_RECV_COMPLETE;
+    core.note_completed(LAPI_RECV_COMPLETE);
     // SAFETY: the program's counter.
     unsafe { core.raise(org_cntr, src) };
     get_handler(held, handler, info);
@@ -111,39 +111,6 @@ pub fn take_rmw_reply(held: &mut Held<'_>, src: Task, cookie: u64, value: u64) {
     // SAFETY: where the program wants the previous value.
     unsafe { word::store(previous, wide, value) };
     send::finish(held, &done);
-}
-
-/// Messages are complete at their targets, which have reported them through their doors. Returns
-/// whether one is.
-#[inline]
-pub fn take_completions(core: &mut Core) -> bool {
-    !core.reporting.is_empty() && take_some_completions(core)
-}
-
-fn take_some_completions(core: &mut Core) -> bool {
-    let (mut any, mut at) = (false, 0);
-    while let Some(&peer) = core.reporting.members().get(at) {
-        let mut awaits = false;
-        while let Some(door) = core.transport.door(peer) {
-            let Some(cookie) = door.report() else {
-                awaits = door.awaits_reports();
-                break;
-            };
-            any = true;
-            // None: the operation ended when the peer was given up.
-            if let Some(Op::Completion { cmpl_cntr }) = core.ops.remove(peer, cookie) {
-                // SAFETY: the program's counter.
-                unsafe { core.raise(cmpl_cntr, peer) };
-            }
-        }
-        if awaits {
-            at += 1;
-        } else {
-            // All are reported, or the connection has ended, and their operations with it.
-            core.reporting.remove(peer);
-        }
-    }
-    any
 }
 
 /// A message is complete at its target.
@@ -199,7 +166,7 @@ pub fn fetched_by_target(held: &mut Held<'_>, src: Task, cookie: u64, refused: u
         Sent::NoMemory => send::out_of_memory(held.core(), src),
         // The target has left after it asked. Its end does not report an operation that it
         // has replied to.
-        Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
+        Sent::Gone => held.core().finish_later([SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }]),
         Sent::Free | Sent::Queued => {}
     }
 }

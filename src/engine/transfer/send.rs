@@ -156,12 +156,9 @@ pub unsafe fn stream(
 ) -> Sent {
     let core = held.core();
     core.note_copying();
-    let mut finished = std::mem::take(&mut core.finished);
-    let (outbox, mut wire) = core.out();
     // SAFETY: the caller's promise.
-    let sent = unsafe { outbox.send_stream(tgt, first, next, data, how, done) };
-    outbox.pump(&mut wire, &mut finished);
-    core.finished = finished;
+    let sent = unsafe { core.outbox.send_stream(tgt, first, next, data, how, done) };
+    core.pump();
     sent
 }
 
@@ -205,7 +202,7 @@ pub fn finish(held: &mut Held<'_>, done: &SendDone) {
 #[inline]
 pub fn account(core: &mut Core, done: &SendDone) {
     if done.user {
-        core.unreported |= LAPI_SEND_COMPLETE;
+        core.note_completed(LAPI_SEND_COMPLETE);
     }
     // A thread may sleep in a call that waits for the counter.
     core.waiters.note_news_if_waiting();
@@ -222,7 +219,7 @@ pub fn account(core: &mut Core, done: &SendDone) {
 #[cold]
 fn queue_send_handler(core: &mut Core, done: &SendDone) {
     let SendDone { handler, info, error, peer, .. } = *done;
-    core.finished.push(SendDone { handler, info, error, ..SendDone::nothing(peer) });
+    core.finish_later([SendDone { handler, info, error, ..SendDone::nothing(peer) }]);
 }
 
 /// Calls the send completion handler, if there is one, from a round of the dispatcher.

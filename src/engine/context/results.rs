@@ -1,0 +1,104 @@
+//! What has completed and was not reported to the program yet: send operations, completions for
+//! LAPI_Msgpoll, and messages whose targets report them through their doors.
+
+use crate::abi::lapi_msg_state_t;
+use crate::engine::context::Core;
+use crate::proto::ops::Op;
+use crate::proto::outbox::SendDone;
+use crate::transport::Ticket;
+
+impl Core {
+    /// Passes what waits in the outbox to the transport; returns whether something has moved.
+    pub fn pump(&mut self) -> bool {
+        let mut finished = std::mem::take(&mut self.finished);
+        let (outbox, mut wire) = self.out();
+        let moved = outbox.pump(&mut wire, &mut finished);
+        self.finished = finished;
+        moved
+    }
+
+    /// The transport no longer uses the memory of a packet that it had taken.
+    pub fn note_free(&mut self, ticket: Ticket) {
+        self.outbox.free(ticket, &mut self.finished);
+    }
+
+    /// Send operations are done: the next round of the dispatcher reports them.
+    pub fn finish_later(&mut self, done: impl IntoIterator<Item = SendDone>) {
+        self.finished.extend(done);
+    }
+
+    /// The send operations that are to be reported.
+    pub fn take_finished(&mut self) -> Vec<SendDone> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Takes back the emptied list of [`Self::take_finished`], which keeps its memory. What was
+    /// added meanwhile is reported in the next round.
+    pub fn give_back_finished(&mut self, mut list: Vec<SendDone>) {
+        list.append(&mut self.finished);
+        self.finished = list;
+    }
+
+    /// How many send operations are to be reported.
+    #[cfg(test)]
+    pub fn count_finished(&self) -> usize {
+        self.finished.len()
+    }
+
+    /// Something has completed that LAPI_Msgpoll reports (LAPI_SEND_COMPLETE, LAPI_RECV_COMPLETE).
+    #[inline]
+    pub fn note_completed(&mut self, what: lapi_msg_state_t) {
+        self.unreported |= what;
+    }
+
+    /// What has completed since the last call.
+    pub fn take_completed(&mut self) -> lapi_msg_state_t {
+        std::mem::take(&mut self.unreported)
+    }
+
+    /// Whether reports through doors are awaited.
+    #[inline]
+    pub fn awaits_reports(&self) -> bool {
+        !self.reporting.is_empty()
+    }
+
+    /// Whether a report has come through a door.
+    pub fn has_report(&mut self) -> bool {
+        let transport = &mut self.transport;
+        let mut peers = self.reporting.members().iter();
+        peers.any(|&peer| transport.door(peer).is_some_and(|door| door.has_report()))
+    }
+
+    /// Messages are complete at their targets, which have reported them through their doors.
+    /// Returns whether one is.
+    #[inline]
+    pub fn take_reports(&mut self) -> bool {
+        self.awaits_reports() && self.take_some_reports()
+    }
+
+    fn take_some_reports(&mut self) -> bool {
+        let (mut any, mut at) = (false, 0);
+        while let Some(&peer) = self.reporting.members().get(at) {
+            let mut awaits = false;
+            while let Some(door) = self.transport.door(peer) {
+                let Some(cookie) = door.report() else {
+                    awaits = door.awaits_reports();
+                    break;
+                };
+                any = true;
+                // None: the operation ended when the peer was given up.
+                if let Some(Op::Completion { cmpl_cntr }) = self.ops.remove(peer, cookie) {
+                    // SAFETY: the program's counter.
+                    unsafe { self.raise(cmpl_cntr, peer) };
+                }
+            }
+            if awaits {
+                at += 1;
+            } else {
+                // All are reported, or the connection has ended, and their operations with it.
+                self.reporting.remove(peer);
+            }
+        }
+        any
+    }
+}
