@@ -1,9 +1,10 @@
 //! Packets over the rails.
 
 use super::flow::{Arrival, WINDOW};
-use super::peer::{Peer, State};
+use super::peer::Peer;
 use super::{Kept, Out, Rail, Rails};
 use crate::transport::parcel::Parcel;
+use crate::transport::presence::Presence;
 use crate::transport::{
     Door, Endpoint, HEAD_MAX, Inbound, Limits, Look, Outgoing, Piece, Report, SendOutcome, Tally, Task, Want,
     Withdrawal,
@@ -236,15 +237,17 @@ impl<T: Rail> Rails<T> {
         self.advance();
         self.flush(task);
         let peer = self.peer_mut(task)?;
-        match peer.state {
-            State::Up if peer.flow.has_room() && !peer.flow.has_unsent() => None,
-            State::Up => {
+        match peer.standing {
+            Presence::Up if peer.flow.has_room() && !peer.flow.has_unsent() => None,
+            Presence::Up => {
                 peer.no_room = true;
                 self.look_after(task);
                 Some(SendOutcome::NoRoom)
             }
-            State::Rejoining(_) => Some(SendOutcome::NoRoom),
-            State::Closed | State::Dead(_) | State::HasParted | State::Parted => Some(SendOutcome::Gone),
+            Presence::Rejoining | Presence::Meeting => Some(SendOutcome::NoRoom),
+            Presence::Closed | Presence::Dead(_) | Presence::HasParted | Presence::Parted => {
+                Some(SendOutcome::Gone)
+            }
         }
     }
 
@@ -349,7 +352,7 @@ impl<T: Rail> Rails<T> {
         };
         let peer = self.meet(src);
         // What a peer has sent before it has closed or died arrives.
-        if matches!(peer.state, State::Parted | State::Rejoining(_)) {
+        if matches!(peer.standing, Presence::Parted | Presence::Rejoining) {
             self.rails[rail].release(inbound);
             return None;
         }

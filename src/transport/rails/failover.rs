@@ -3,8 +3,9 @@
 use super::agreement::{Action, Why};
 use super::endpoint::ACKNOWLEDGE;
 use super::flow::WINDOW;
-use super::peer::{Peer, State};
+use super::peer::Peer;
 use super::{BETWEEN_LOOKS, LinkMessages, OF_RAIL, Rail, RailEvent, Rails};
+use crate::transport::presence::Presence;
 use crate::transport::{PeerState, Task};
 use crate::wire::rails::{NOTE, Note};
 use std::time::{Duration, Instant};
@@ -81,7 +82,7 @@ impl<T: Rail> Rails<T> {
             RailEvent::Lost(task) => self.note_lost(rail, task),
             RailEvent::Ended(task) => {
                 let why = self.rails[rail].standing(task).absence.unwrap_or_else(|| "has ended".to_owned());
-                self.lose(task, State::Dead(why));
+                self.lose(task, Presence::Dead(why));
             }
             RailEvent::Rejoined(task, epoch) => self.note_rejoined(rail, task, epoch),
             RailEvent::Parted(task, epoch) => self.note_parted(rail, task, epoch),
@@ -94,7 +95,7 @@ impl<T: Rail> Rails<T> {
         self.meet(task);
         match self.rails[rail].standing(task).state {
             PeerState::Up | PeerState::Connecting => {}
-            PeerState::Closed => self.lose(task, State::Closed),
+            PeerState::Closed => self.lose(task, Presence::Closed),
             PeerState::Dead => self.fail(rail, task, Why::Failure),
         }
     }
@@ -103,16 +104,16 @@ impl<T: Rail> Rails<T> {
     #[cold]
     pub(super) fn note_refused(&mut self, rail: usize, task: Task) {
         match self.rails[rail].standing(task).state {
-            PeerState::Closed => self.lose(task, State::Closed),
+            PeerState::Closed => self.lose(task, Presence::Closed),
             _ => self.fail(rail, task, Why::Failure),
         }
     }
 
     /// The peer has left.
-    pub(super) fn lose(&mut self, task: Task, how: State) {
+    pub(super) fn lose(&mut self, task: Task, how: Presence) {
         let peer = self.meet(task);
         if peer.is_up() {
-            peer.state = how;
+            peer.standing = how;
             peer.no_room = false;
             self.noted = true;
             self.end_accesses(task);
@@ -134,7 +135,7 @@ impl<T: Rail> Rails<T> {
         if self.peer(task).is_some_and(|peer| peer.agreement.has_failed()) {
             let why = self.rails[rail].standing(task).absence;
             let why = why.unwrap_or_else(|| "cannot be reached by any rail".to_owned());
-            self.lose(task, State::Dead(why));
+            self.lose(task, Presence::Dead(why));
         }
         self.look_after(task);
     }

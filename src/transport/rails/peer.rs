@@ -6,8 +6,9 @@ use super::{Kept, OF_RAIL, Rail, Rails};
 use crate::base::random::random;
 use crate::error::Result;
 use crate::transport::parcel::Parcel;
+use crate::transport::presence::Presence;
 use crate::transport::{
-    ConnectionView, HAS_PURGED, Key, NO_EPOCH, PeerStanding, PeerState, Peers, Task, View, Want, Withdrawal,
+    ConnectionView, Key, NO_EPOCH, PeerStanding, PeerState, Peers, Task, View, Want, Withdrawal,
 };
 use crate::wire::rails::RAILS;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 /// What this task has of one peer.
 pub(super) struct Peer {
-    pub(super) state: State,
+    pub(super) standing: Presence,
     pub(super) flow: Flow<Kept>,
     pub(super) agreement: Agreement,
     /// Names this task's side of the connection, and the peer's as far as it is known
@@ -53,26 +54,10 @@ pub(super) struct Peer {
     pub(super) known_keys: u64,
 }
 
-/// The state of the connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Up,
-    /// The peer has ended LAPI.
-    Closed,
-    /// The peer has died or cannot be reached: why.
-    Dead(String),
-    /// The peer has parted from this task, and lets it rejoin.
-    HasParted,
-    /// This task has parted from it.
-    Parted,
-    /// The peer may rejoin; it is sent this epoch.
-    Rejoining(u64),
-}
-
 impl Peer {
     pub(super) fn new(rails: usize, live: bool, now: Duration) -> Self {
         Self {
-            state: State::Up,
+            standing: Presence::Up,
             flow: Flow::default(),
             agreement: Agreement::new(rails, live, now),
             session: u32::from_ne_bytes(random()) | 1,
@@ -97,7 +82,7 @@ impl Peer {
 
     #[inline]
     pub(super) fn is_up(&self) -> bool {
-        self.state == State::Up
+        self.standing == Presence::Up
     }
 
     /// Whether its packets are to be kept.
@@ -110,23 +95,15 @@ impl Peer {
 impl<T: Rail> Peers for Rails<T> {
     fn standing(&self, task: Task) -> PeerStanding {
         let Some(peer) = self.peer(task) else { return PeerStanding::UP };
-        let (state, absence) = match &peer.state {
-            State::Up if peer.agreement.live_from(0).is_none() => {
-                (PeerState::Up, Some("cannot be reached: no rail works"))
-            }
-            State::Up => (PeerState::Up, None),
-            State::Closed => (PeerState::Closed, Some("has ended LAPI")),
-            State::Dead(why) => (PeerState::Dead, Some(&**why)),
-            State::HasParted => (PeerState::Dead, Some(HAS_PURGED)),
-            State::Parted => (PeerState::Dead, Some("has left the job")),
-            State::Rejoining(_) => (PeerState::Up, Some("has not rejoined yet")),
-        };
-        let has_parted = peer.state == State::HasParted;
-        PeerStanding { state, absence: absence.map(str::to_owned), has_parted }
+        let mut seen = peer.standing.seen();
+        if peer.is_up() && peer.agreement.live_from(0).is_none() {
+            seen.absence = Some("cannot be reached: no rail works".to_owned());
+        }
+        seen
     }
 
     fn is_open(&self, task: Task) -> bool {
-        self.peer(task).is_none_or(|peer| matches!(peer.state, State::Up | State::Rejoining(_)))
+        self.peer(task).is_none_or(|peer| peer.standing.state() == PeerState::Up)
     }
 
     fn view(&self, task: Task) -> View {
@@ -169,7 +146,7 @@ impl<T: Rail> Peers for Rails<T> {
             rail.rejoin(task, epoch)?;
         }
         if let Some(peer) = self.peer_mut(task) {
-            peer.state = State::Rejoining(epoch);
+            (peer.standing, peer.epochs[0]) = (Presence::Rejoining, epoch);
         }
         Ok(())
     }
@@ -188,7 +165,7 @@ impl<T: Rail> Rails<T> {
         self.active.retain(|active| *active != task);
         let progress = self.view(task).progress;
         let peer = Peer::new(self.rails.len(), false, self.now());
-        let peer = Peer { state: State::Parted, progress, ..peer };
+        let peer = Peer { standing: Presence::Parted, progress, ..peer };
         self.peers[task as usize] = Some(Box::new(peer));
         // What the rails have to say of the connection before must not be taken for news
         // of the next one.
@@ -208,7 +185,7 @@ impl<T: Rail> Rails<T> {
         if self.peers[task as usize].is_none() {
             let mut peer = Peer::new(self.rails.len(), !self.replaces, self.now());
             if self.replaces {
-                peer.state = State::Rejoining(NO_EPOCH);
+                peer.standing = Presence::Rejoining;
             }
             self.peers[task as usize] = Some(Box::new(peer));
             if self.replaces {
@@ -235,16 +212,16 @@ impl<T: Rail> Rails<T> {
         let count = self.rails.len();
         let peer = self.meet(task);
         let of_rail = epoch & OF_RAIL != 0;
-        match peer.state.clone() {
-            State::Up if of_rail => {
+        let [own, theirs] = peer.epochs;
+        match peer.standing {
+            Presence::Up if of_rail => {
                 peer.agreement.joined(rail, (epoch & !OF_RAIL) as u32);
                 self.note_joined(task);
             }
             // A rail of before, whose other end does not know yet that this task has parted.
-            State::Rejoining(own) if of_rail => self.rejoin_rail(rail, task, own),
-            State::Rejoining(own) => self.note_connected(rail, task, [own, epoch]),
-            State::Up if peer.agreement.is_joining_first(rail) => {
-                let [own, theirs] = peer.epochs;
+            Presence::Rejoining if of_rail => self.rejoin_rail(rail, task, own),
+            Presence::Rejoining => self.note_connected(rail, task, [own, epoch]),
+            Presence::Up if peer.agreement.is_joining_first(rail) => {
                 if epoch == theirs {
                     peer.agreement.joined(rail, 0);
                     self.note_joined(task);
@@ -254,10 +231,10 @@ impl<T: Rail> Rails<T> {
                     self.rejoin_rail(rail, task, own);
                 } else {
                     // The peer has parted since, which the other rails do not know yet.
-                    self.lose(task, State::HasParted);
+                    self.lose(task, Presence::HasParted);
                 }
             }
-            State::Up if !peer.touched => {
+            Presence::Up if !peer.touched => {
                 // A task that rejoins the job, and this one has not had contact with it before.
                 let active = peer.active;
                 *peer = Peer { active, ..Peer::new(count, false, now) };
@@ -265,8 +242,8 @@ impl<T: Rail> Rails<T> {
                 others.for_each(|(_, other)| other.admit(task));
                 self.note_connected(rail, task, [NO_EPOCH, epoch]);
             }
-            State::Up => self.fail(rail, task, Why::Slow),
-            State::Closed | State::Dead(_) | State::HasParted | State::Parted => {}
+            Presence::Up => self.fail(rail, task, Why::Slow),
+            _ => {}
         }
     }
 
@@ -274,7 +251,7 @@ impl<T: Rail> Rails<T> {
     fn note_connected(&mut self, rail: usize, task: Task, epochs: [u64; 2]) {
         let now = self.now();
         let Some(peer) = self.peer_mut(task) else { return };
-        (peer.state, peer.epochs) = (State::Up, epochs);
+        (peer.standing, peer.epochs) = (Presence::Up, epochs);
         peer.agreement.joined(rail, 0);
         peer.agreement.met(now);
         // Without epochs, neither of the two has known the other before.
@@ -296,14 +273,14 @@ impl<T: Rail> Rails<T> {
     pub(super) fn note_parted(&mut self, rail: usize, task: Task, epoch: u64) {
         let peer = self.meet(task);
         let behind = peer.agreement.is_joining_first(rail);
-        match peer.state {
-            State::Rejoining(own) => self.rejoin_rail(rail, task, own),
+        let [own, theirs] = peer.epochs;
+        match peer.standing {
+            Presence::Rejoining => self.rejoin_rail(rail, task, own),
             // The other rails are in use since then.
-            State::Up if behind && epoch != NO_EPOCH && epoch == peer.epochs[1] => {
-                let [own, _] = peer.epochs;
+            Presence::Up if behind && epoch != NO_EPOCH && epoch == theirs => {
                 self.rejoin_rail(rail, task, own);
             }
-            _ => self.lose(task, State::HasParted),
+            _ => self.lose(task, Presence::HasParted),
         }
     }
 
