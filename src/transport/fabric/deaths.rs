@@ -9,7 +9,7 @@ use crate::transport::deaths::{self, Step};
 use crate::transport::presence::Presence;
 use crate::transport::rails::RailEvent;
 use crate::transport::{Peers, Task};
-use crate::wire::network::{Content, Frame, FrameKind, NOTICE, Notice};
+use crate::wire::network::{Content, FrameKind, NOTICE, Notice};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ impl FabricTransport {
     /// group of tasks that see each other's processes; `processes` are those of all tasks.
     pub fn watch_others(&mut self, group_of: Vec<u32>, processes: Vec<Process>) {
         self.watch = Some(Box::new(Watch {
-            shared: deaths::Watch::new(self.me, group_of, processes),
+            shared: deaths::Watch::new(self.credentials.me(), group_of, processes),
             probes: None,
             contacts: Vec::new(),
             outgoing: BTreeMap::new(),
@@ -172,14 +172,7 @@ impl FabricTransport {
             }
             let peer = self.peer(task).filter(|peer| !peer.has_left() && peer.address.is_some());
             let Some(peer) = peer else { return false };
-            let frame = Frame {
-                kind: FrameKind::Notice,
-                src: self.me,
-                tag: self.first_tag,
-                credits: 0,
-                head_len: 0,
-                body_len: NOTICE as u32,
-            };
+            let frame = self.credentials.frame(FrameKind::Notice, NOTICE);
             failed = self.inject_own(task, peer, &frame, &notice.encode()).err();
             failed.is_some()
         });
@@ -277,7 +270,7 @@ impl FabricTransport {
         }
         // A rail that is joined again does so with the same process.
         let awaits = |one: &Peer| one.standing == Presence::Rejoining && !self.is_rail_epoch(one.epoch);
-        if peer == self.me || self.peer(peer).is_some_and(awaits) {
+        if peer == self.credentials.me() || self.peer(peer).is_some_and(awaits) {
             return;
         }
         self.note_event(RailEvent::Ended(peer));

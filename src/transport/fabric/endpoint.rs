@@ -36,7 +36,7 @@ impl Endpoint for FabricTransport {
         let Some(address) = peer.address else { return SendOutcome::Gone };
         let frame = Frame {
             kind: FrameKind::Packet,
-            src: self.me,
+            src: self.credentials.me(),
             tag: peer.theirs,
             credits: peer.owed.get(),
             head_len: packet.head.len(),

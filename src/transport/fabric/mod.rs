@@ -13,6 +13,7 @@
 mod close;
 mod contact;
 mod control;
+mod credentials;
 mod deaths;
 mod endpoint;
 mod filled;
@@ -32,7 +33,6 @@ mod workarounds;
 
 use super::{Limits, Task};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
-use crate::base::process::Process;
 use crate::error::{Error, Result};
 use crate::transport::HEAD_MAX;
 use crate::transport::directory::Directory;
@@ -40,7 +40,7 @@ use crate::transport::poll_pause::PollPause;
 use crate::transport::sleeper::Sleeper;
 use crate::wire::network::FRAME;
 use contact::Peer;
-use control::ControlKey;
+use credentials::Credentials;
 use deaths::Watch;
 use ofi::{Device, Errno, Info};
 use posting::{Posting, SENDS};
@@ -182,13 +182,8 @@ pub struct FabricTransport {
     device: Device,
     posting: Posting,
     receiving: Receiving,
-    me: Task,
     limits: Limits,
-    /// What this task has published.
-    published: Vec<u8>,
-    /// The tag of frames at first contact.
-    first_tag: u32,
-    control: ControlKey,
+    credentials: Credentials,
     /// Messages that no task of the job has made.
     foreign: u64,
     directory: Box<dyn Directory<Vec<u8>>>,
@@ -212,7 +207,6 @@ pub struct FabricTransport {
     awaited: Vec<Task>,
     /// When these are sent again what a message that was lost with a connection had said.
     next_rejoin: Instant,
-    process: Process,
     /// The watch of the tasks for each other.
     watch: Option<Box<Watch>>,
     /// Where this is one of several rails.
@@ -252,11 +246,8 @@ impl FabricTransport {
             device,
             posting,
             receiving,
-            me,
             limits,
-            published,
-            first_tag: control::first_tag(secret),
-            control: ControlKey::new(secret),
+            credentials: Credentials::new(me, published, secret),
             foreign: 0,
             directory,
             accesses: Accesses::new(BUFFERS + SENDS),
@@ -271,7 +262,6 @@ impl FabricTransport {
             replaces: false,
             awaited: Vec::new(),
             next_rejoin: Instant::now(),
-            process: Process::own(),
             watch: None,
             rail: None,
             sleeper,

@@ -89,7 +89,6 @@ impl FabricTransport {
 
     /// Sends this task's tag, epoch and address to a peer that may rejoin.
     fn send_rejoin(&mut self, task: Task) {
-        let (me, tag) = (self.me, self.first_tag);
         let Some(peer) = self.peer(task).filter(|peer| peer.wants.get() & Wants::REJOIN != 0) else { return };
         if peer.address.is_some() && !self.posting.has_free() {
             return;
@@ -98,16 +97,16 @@ impl FabricTransport {
         if peer.address.is_none() {
             return;
         }
-        let process = (self.process.pid, self.process.started);
+        let process = self.credentials.process();
         let waits = peer.standing == Presence::Rejoining;
         let rejoin = Rejoin { tag: peer.mine, echo: peer.theirs, epoch: peer.epoch, process, waits };
-        let body_len = (REJOIN + self.published.len()) as u32;
-        let frame = Frame { kind: FrameKind::Rejoin, src: me, tag, credits: 0, head_len: 0, body_len };
+        let published = self.credentials.published();
+        let frame = self.credentials.frame(FrameKind::Rejoin, REJOIN + published.len());
         let mut message = frame.encode().to_vec();
         message.extend(rejoin.encode());
-        message.extend(&self.published);
+        message.extend(published);
         message.resize(message.len().next_multiple_of(8), 0);
-        message.extend(self.control.tag(task, &peer.published, &message));
+        message.extend(self.credentials.tag(task, &peer.published, &message));
         let words: Vec<u64> = message
             .chunks_exact(8)
             .map(|word| u64::from_ne_bytes(std::array::from_fn(|at| word[at])))
@@ -119,7 +118,14 @@ impl FabricTransport {
 
     fn send_frame(&self, task: Task, peer: &Peer, kind: FrameKind) -> Result<(), Errno> {
         let Some(address) = peer.address else { return Ok(()) };
-        let mut frame = Frame { kind, src: self.me, tag: peer.theirs, credits: 0, head_len: 0, body_len: 0 };
+        let mut frame = Frame {
+            kind,
+            src: self.credentials.me(),
+            tag: peer.theirs,
+            credits: 0,
+            head_len: 0,
+            body_len: 0,
+        };
         match kind {
             FrameKind::Credits => frame.credits = peer.owed.get(),
             FrameKind::Departure => frame.body_len = peer.sent,
@@ -147,7 +153,7 @@ impl FabricTransport {
         let (covered, len) = (FRAME + LEN, FRAME + LEN + TAG);
         message[..FRAME].copy_from_slice(&frame.encode());
         message[FRAME..covered].copy_from_slice(content);
-        let tag = self.control.tag(task, &peer.published, &message[..covered]);
+        let tag = self.credentials.tag(task, &peer.published, &message[..covered]);
         message[covered..len].copy_from_slice(&tag);
         self.device.inject(&message[..len], address)
     }

@@ -26,7 +26,7 @@ impl FabricTransport {
             return;
         }
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
-        let key = self.control.memory_key(self.me, &self.published, task, peer.mine);
+        let key = self.credentials.own_memory_key(task, peer.mine);
         // Without it the peer's first access fails, and it asks from then on.
         if let Ok(region) = self.device.register_all(key) {
             let key = Key { key, offset: 0 };
@@ -73,7 +73,7 @@ impl FabricTransport {
             return None;
         }
         let peer = self.peers[task as usize].as_deref_mut()?;
-        let key = self.control.memory_key(task, &peer.published, self.me, peer.theirs);
+        let key = self.credentials.memory_key_of(task, &peer.published, peer.theirs);
         let key = Key { key, offset: 0 };
         peer.its_key = Some((peer.theirs, key));
         Some(key)

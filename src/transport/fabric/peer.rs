@@ -63,7 +63,7 @@ impl Peers for FabricTransport {
     }
 
     fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
-        if task == self.me {
+        if task == self.credentials.me() {
             return Ok(());
         }
         self.part(task);
@@ -87,7 +87,7 @@ impl Peers for FabricTransport {
 impl FabricTransport {
     /// Cuts the connection with the peer, which may not rejoin.
     pub(super) fn part(&mut self, task: Task) {
-        if task == self.me {
+        if task == self.credentials.me() {
             return;
         }
         self.recall(task);
@@ -96,7 +96,7 @@ impl FabricTransport {
         let fresh = self.fresh_tag(task);
         self.back.retain(|(back, _)| *back != task);
         self.drop_events(task);
-        let first = self.first_tag;
+        let first = self.credentials.first_tag();
         let peer = self.peers[task as usize].get_or_insert_with(|| Box::new(Peer::new(first)));
         peer.reset();
         (peer.mine, peer.theirs) = (fresh, 0);
@@ -106,7 +106,7 @@ impl FabricTransport {
 
     /// A peer from which something is awaited must know of this task, so that it reports its end.
     pub(super) fn want_connection(&mut self, task: Task) {
-        if task != self.me
+        if task != self.credentials.me()
             && !self.closed
             && self.meet(task)
             && self.peer(task).is_some_and(|peer| !peer.has_met() && peer.is_up())
@@ -157,7 +157,7 @@ impl FabricTransport {
 
     /// A peer with which this task has had no contact yet.
     fn add(&mut self, task: Task) {
-        let mut peer = Box::new(Peer::new(self.first_tag));
+        let mut peer = Box::new(Peer::new(self.credentials.first_tag()));
         if self.replaces && !self.is_elsewhere(task) {
             (peer.mine, peer.theirs, peer.standing) = (self.fresh_tag(task), 0, Presence::Rejoining);
             self.awaited.push(task);
@@ -230,7 +230,7 @@ impl FabricTransport {
         let Some((numbers, address)) = published.split_at_checked(PUBLISHED_BEFORE) else {
             return Err("has published no address of libfabric".to_owned());
         };
-        if numbers != &self.published[..PUBLISHED_BEFORE] {
+        if numbers != &self.credentials.published()[..PUBLISHED_BEFORE] {
             return Err(
                 "uses another provider or version of libfabric, or another FI_OFI_RXM_BUFFER_SIZE".to_owned()
             );
@@ -302,7 +302,7 @@ impl FabricTransport {
     /// A tag that this task has not used for the peer, and that no former process with its number
     /// has used lately.
     fn fresh_tag(&self, task: Task) -> u32 {
-        let former = self.peer(task).map(|peer| peer.mine).filter(|tag| *tag != self.first_tag);
+        let former = self.peer(task).map(|peer| peer.mine).filter(|tag| *tag != self.credentials.first_tag());
         tag_after(former, tag_now())
     }
 
@@ -386,7 +386,7 @@ impl FabricTransport {
     /// connection, it had sent an earlier tag.
     fn has_parted(&self, task: Task, hello: &Rejoin) -> bool {
         self.peer(task).is_some_and(|peer| {
-            let later = peer.theirs == self.first_tag || is_later(hello.tag, peer.theirs);
+            let later = peer.theirs == self.credentials.first_tag() || is_later(hello.tag, peer.theirs);
             peer.is_up() && later && hello.epoch != NO_EPOCH && !self.is_rail_epoch(hello.epoch)
         })
     }

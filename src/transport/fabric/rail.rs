@@ -6,7 +6,7 @@ use super::workarounds::disconnect;
 use super::{FabricTransport, PUBLISHED_BEFORE};
 use crate::transport::Task;
 use crate::transport::rails::{OF_RAIL, Rail, RailEvent};
-use crate::wire::network::{Frame, FrameKind};
+use crate::wire::network::FrameKind;
 use crate::wire::rails::NOTE;
 use std::collections::VecDeque;
 
@@ -49,14 +49,7 @@ impl Rail for FabricTransport {
             return false;
         }
         let Some(peer) = self.peer(task).filter(|peer| peer.address.is_some()) else { return false };
-        let frame = Frame {
-            kind: FrameKind::RailNote,
-            src: self.me,
-            tag: self.first_tag,
-            credits: 0,
-            head_len: 0,
-            body_len: NOTE as u32,
-        };
+        let frame = self.credentials.frame(FrameKind::RailNote, NOTE);
         self.inject_own(task, peer, &frame, note).is_ok()
     }
 
@@ -81,7 +74,8 @@ impl FabricTransport {
     /// Ends the connections with the peer, where libfabric keeps them: its provider for TCP.
     fn disconnect(&mut self, task: Task) {
         let Some(peer) = self.peer(task) else { return };
-        let addresses = self.published.get(PUBLISHED_BEFORE..).zip(peer.published.get(PUBLISHED_BEFORE..));
+        let addresses =
+            self.credentials.published().get(PUBLISHED_BEFORE..).zip(peer.published.get(PUBLISHED_BEFORE..));
         if let Some((own, peer)) = addresses.filter(|_| self.device.info().provider().starts_with("tcp")) {
             disconnect(own, peer);
         }

@@ -222,7 +222,11 @@ impl Accesses {
 
 impl RemoteAccess for FabricTransport {
     fn reach(&mut self, peer: Task) -> Reach {
-        if peer == self.me || self.closed { Reach::None } else { Reach::Keyed(self.key_of_all(peer)) }
+        if peer == self.credentials.me() || self.closed {
+            Reach::None
+        } else {
+            Reach::Keyed(self.key_of_all(peer))
+        }
     }
 
     unsafe fn expose(&mut self, peer: Task, memory: Piece, exposure: Exposure) -> io::Result<Key> {
