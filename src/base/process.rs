@@ -46,7 +46,7 @@ pub struct Stat {
     pub parent: u32,
     /// When the process was started, as [`Process::started`] has it.
     pub started: u64,
-    /// All its threads have ended, but nobody has waited for it. While some go on after the first
+    /// All its threads have ended, but it was not waited for. While some go on after the first
     /// one has ended, the state is that of the dead one, too.
     ended: bool,
 }
@@ -94,7 +94,7 @@ impl Handle {
         }
         let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw)?;
         let descriptor = match pidfd_open(pid, PidfdFlags::empty()) {
-            // Nobody's number, or that of a thread of another process.
+            // No process's number, or that of a thread of another process.
             Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return None,
             Ok(fd) if is_readable(fd.as_fd()) => return None,
             Ok(fd) => Some(Descriptor::new(fd)),

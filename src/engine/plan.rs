@@ -81,7 +81,7 @@ pub enum OperationKind {
     },
 }
 
-/// What this task can do, whoever the peer is.
+/// What this task can do, whichever peer it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Means {
     /// The longest body of a packet to whatever peer.

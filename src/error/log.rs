@@ -3,7 +3,7 @@
 use std::fmt::{Arguments, Debug, Formatter, Result};
 use std::sync::Arc;
 
-/// Takes the messages of a session, one line each, without its end. Whoever opens the session
+/// Takes the messages of a session, one line each, without its end. The one that opens the session
 /// decides where they go, and what is written before them.
 #[derive(Clone)]
 pub struct Log(Arc<dyn Fn(Arguments<'_>) + Send + Sync>);
@@ -14,7 +14,7 @@ impl Log {
         Self(Arc::new(write))
     }
 
-    /// Nobody reads the messages.
+    /// The messages are not read.
     pub fn none() -> Self {
         Self::new(|_| {})
     }

@@ -35,7 +35,7 @@ impl Clear {
             return Self::default();
         }
         let waiters = &core.waiters;
-        if waiters.waiting() != 0 || waiters.armed() != ArmedBy::Nobody || waiters.awaits_news() {
+        if waiters.waiting() != 0 || waiters.armed() != ArmedBy::NoThread || waiters.awaits_news() {
             return Self::TO_SEND;
         }
         Self(Self::TO_SEND.0 | Self::TO_TAKE.0)

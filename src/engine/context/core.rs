@@ -198,7 +198,7 @@ impl Core {
         }
     }
 
-    /// The session ends by a failure: whoever has opened it decides what follows.
+    /// The session ends by a failure: its owner decides what follows.
     #[cold]
     pub fn end(&mut self) {
         self.life = self.life.max(Life::Failed);

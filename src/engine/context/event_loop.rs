@@ -7,9 +7,9 @@ use crate::transport::Want;
 /// Who has armed the transport and is in no call: the descriptor wakes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ArmedBy {
-    /// Nobody, or a thread that sleeps in a call.
+    /// No thread, or one that sleeps in a call.
     #[default]
-    Nobody,
+    NoThread,
     /// The notifier.
     Notifier,
     /// The program's event loop.
@@ -57,7 +57,7 @@ impl Core {
             EventLoop::Awake => self.waiters.set_event_loop(EventLoop::Due),
             EventLoop::Asleep => {
                 if self.waiters.armed() == ArmedBy::EventLoop {
-                    self.waiters.set_armed(ArmedBy::Nobody);
+                    self.waiters.set_armed(ArmedBy::NoThread);
                     self.transport.disarm();
                 }
                 self.waiters.set_event_loop(EventLoop::Called);

@@ -18,7 +18,7 @@ pub struct Failure<'a> {
     pub source: Task,
 }
 
-/// Whoever has opened a session: gets its events, and decides what the process does about them.
+/// The owner of a session: gets its events, and decides what the process does about them.
 pub trait Events: Send + Sync {
     /// Whether the session ends by this failure. Called with the session's lock held: it must not
     /// call the session.

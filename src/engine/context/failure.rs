@@ -40,7 +40,7 @@ impl Context {
         core.waiters.note_news();
     }
 
-    /// Reports a failure that no call can return to whoever has opened the session (the manual's
+    /// Reports a failure that no call can return to the session's owner (the manual's
     /// chapter 5, error handler). The lock is never held meanwhile, not even the program's or that
     /// of a handler which has made the call.
     pub fn report(&self, held: &mut Held<'_>, kind: lapi_err_t, src: Task, error: &Error) {

@@ -145,7 +145,7 @@ impl<'a> Held<'a> {
     #[inline]
     pub fn wake_waiters(&mut self) {
         let core = self.core();
-        let asleep = core.waiters.armed() != ArmedBy::Nobody || core.waiters.on_descriptor();
+        let asleep = core.waiters.armed() != ArmedBy::NoThread || core.waiters.on_descriptor();
         if asleep && (core.outbox.waiting() || core.has_work() || core.has_deferred()) {
             core.transport.want(Want::Wake);
         }

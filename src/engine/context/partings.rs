@@ -86,7 +86,7 @@ impl Partings {
         self.stage
     }
 
-    /// Begins a stage, in which nobody was asked yet.
+    /// Begins a stage, in which no task was asked yet.
     pub fn enter(&mut self, stage: Stage) {
         self.stage = stage;
         self.answers.clear();
@@ -161,7 +161,7 @@ mod tests {
     fn all_that_were_asked_must_answer() {
         let mut partings = Partings::default();
         partings.enter(Stage::Asking);
-        assert_eq!(partings.all_granted(), Some(true), "nobody was asked");
+        assert_eq!(partings.all_granted(), Some(true), "no task was asked");
         partings.ask(1);
         partings.ask(3);
         partings.answer(2, true);

@@ -54,7 +54,7 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     // Another thread may wait for its turn.
     core.waiters.note_news_if_waiting();
     let me = core.options.me;
-    // Whoever comes last has waited for nothing, and what others send it besides is to be taken
+    // The task that comes last has waited for nothing, and what others send it besides is to be taken
     // also where the program makes no other calls.
     make_progress(held);
     let outcome = outcome?;

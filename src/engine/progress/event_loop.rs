@@ -34,7 +34,7 @@ pub fn arm(held: &mut Held<'_>) -> Result<Option<Instant>> {
     if core.waiters.event_loop() == EventLoop::Absent {
         core.waiters.set_event_loop(EventLoop::Due);
     }
-    // Whoever calls looks at the sleepers after that: either it sees the loop there, or it is seen.
+    // The caller looks at the sleepers after that: either it sees the loop there, or it is seen.
     context.parking.prepare_sleep();
     let due = core.waiters.event_loop() == EventLoop::Due || context.called.swap(false, Ordering::Relaxed);
     let armed = if due || core.has_ready_work() { None } else { sleep_beside_others(held) };
@@ -100,7 +100,7 @@ fn get_up(held: &mut Held<'_>) -> bool {
     core.waiters.set_event_loop(EventLoop::Awake);
     context.parking.cancel();
     if core.waiters.armed() == ArmedBy::EventLoop {
-        core.waiters.set_armed(ArmedBy::Nobody);
+        core.waiters.set_armed(ArmedBy::NoThread);
         core.transport.disarm();
     } else if before == EventLoop::Called && !core.waiters.on_descriptor() {
         // Empties the descriptor.

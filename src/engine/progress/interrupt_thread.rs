@@ -199,7 +199,7 @@ fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
 
 fn disarm(held: &mut Held<'_>) {
     let core = held.core();
-    core.waiters.set_armed(ArmedBy::Nobody);
+    core.waiters.set_armed(ArmedBy::NoThread);
     core.disarm();
 }
 

@@ -86,10 +86,10 @@ fn before_deadline(at_most: Duration, until: Option<Instant>) -> Duration {
     until.map_or(at_most, |until| at_most.min(until.saturating_duration_since(now())))
 }
 
-/// This thread serves the transport now: whoever has armed it outside of calls steps back.
+/// This thread serves the transport now: what has armed it outside of calls steps back.
 #[inline]
 pub(super) fn take_over(held: &mut Held<'_>) {
-    if held.core().waiters.armed() != ArmedBy::Nobody {
+    if held.core().waiters.armed() != ArmedBy::NoThread {
         relieve(held);
     }
 }
@@ -102,7 +102,7 @@ fn relieve(held: &mut Held<'_>) {
         // It arms again, or sleeps without that while a thread waits.
         return core.call_event_loop();
     }
-    core.waiters.set_armed(ArmedBy::Nobody);
+    core.waiters.set_armed(ArmedBy::NoThread);
     core.disarm();
     context.notifier.watch();
 }
@@ -112,7 +112,7 @@ fn relieve(held: &mut Held<'_>) {
 pub(super) fn arm(held: &mut Held<'_>) -> Option<Duration> {
     let core = held.core();
     accessed::announce(core);
-    if core.waiters.armed() != ArmedBy::Nobody || !core.transport.arm() {
+    if core.waiters.armed() != ArmedBy::NoThread || !core.transport.arm() {
         take_over(held);
         return None;
     }

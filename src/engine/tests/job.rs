@@ -311,7 +311,7 @@ pub fn describe(core: &mut Core) -> String {
         core.waiters.parked(),
         if core.waiters.on_descriptor() { ", one on the descriptor" } else { "" },
         match core.waiters.armed() {
-            ArmedBy::Nobody => "",
+            ArmedBy::NoThread => "",
             ArmedBy::Notifier => ", the notifier is armed",
             ArmedBy::EventLoop => ", the event loop is armed",
         },

@@ -98,7 +98,7 @@ impl Outcomes {
         bytes
     }
 
-    /// Whether packets have gone both ways between these candidates, whoever began.
+    /// Whether packets have gone both ways between these candidates, whichever side began.
     pub(super) fn work(&self, p: usize, i: usize, q: usize, j: usize) -> bool {
         self.trusted || self.seen(p, i, q, j) == WORKS && self.seen(q, j, p, i) == WORKS
     }
