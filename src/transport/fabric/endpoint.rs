@@ -78,7 +78,7 @@ impl Endpoint for FabricTransport {
         }
         let accesses = self.accesses.next_report();
         accesses.or_else(|| {
-            let (task, epoch) = self.back.pop_front()?;
+            let (task, epoch) = self.rejoining.next_back()?;
             self.note_named(task);
             Some(Report::Joined(task, epoch))
         })

@@ -26,6 +26,7 @@ mod progress;
 mod provider;
 mod rail;
 mod receive;
+mod rejoin;
 mod remote;
 mod single;
 mod wakeup;
@@ -45,12 +46,11 @@ use deaths::Watch;
 use ofi::{Device, Errno, Info};
 use posting::{Posting, SENDS};
 use receive::{BUFFERS, Receiving};
+use rejoin::Rejoining;
 use remote::{Accesses, CHUNKS};
 
 use single::SINGLES;
 use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::time::Instant;
 
 pub use provider::{Carrier, Choice, Preferences, Reach, preview, reaches, version};
 
@@ -189,8 +189,7 @@ pub struct FabricTransport {
     directory: Box<dyn Directory<Vec<u8>>>,
     accesses: Accesses,
     peers: Vec<Option<Box<Peer>>>,
-    /// Peers that have rejoined and were not named yet.
-    back: VecDeque<(Task, u64)>,
+    rejoining: Rejoining,
     /// Peers to which messages of the transport's own are to be sent.
     pending: RefCell<Vec<Task>>,
     /// Peers that have left, for which nothing must be under way any more.
@@ -201,12 +200,6 @@ pub struct FabricTransport {
     /// By task: whether packets to it go by another transport. It gets notices only.
     /// Empty: none does.
     elsewhere: Box<[bool]>,
-    /// This process has taken the place of another one: the peers let it rejoin.
-    replaces: bool,
-    /// Peers that may rejoin and have not yet.
-    awaited: Vec<Task>,
-    /// When these are sent again what a message that was lost with a connection had said.
-    next_rejoin: Instant,
     /// The watch of the tasks for each other.
     watch: Option<Box<Watch>>,
     /// Where this is one of several rails.
@@ -252,16 +245,13 @@ impl FabricTransport {
             directory,
             accesses: Accesses::new(BUFFERS + SENDS),
             peers: std::iter::repeat_with(|| None).take(tasks as usize).collect(),
-            back: VecDeque::new(),
+            rejoining: Rejoining::new(),
             pending: RefCell::default(),
             left: Vec::new(),
             recalling: false,
             rest: PollPause::default(),
             closed: false,
             elsewhere: Box::default(),
-            replaces: false,
-            awaited: Vec::new(),
-            next_rejoin: Instant::now(),
             watch: None,
             rail: None,
             sleeper,

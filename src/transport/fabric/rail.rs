@@ -23,7 +23,7 @@ impl Rail for FabricTransport {
     }
 
     fn replaces(&self) -> bool {
-        self.replaces
+        self.rejoining.replaces()
     }
 
     fn note_contact(&mut self, task: Task) {
@@ -98,7 +98,7 @@ impl FabricTransport {
     pub(super) fn note_rejoined(&mut self, task: Task, epoch: u64) {
         match &mut self.rail {
             Some(rail) => rail.events.push_back(RailEvent::Rejoined(task, epoch)),
-            None => self.back.push_back((task, epoch)),
+            None => self.rejoining.note_back(task, epoch),
         }
     }
 
