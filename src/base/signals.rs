@@ -1,12 +1,12 @@
 //! Numbers that one task gives another one without a packet, in memory that two processes share.
 //!
 //! Algorithm: two flags, of which one holds the last even number and the other one the last odd
-//! number. A sender that gives ascending numbers, and is never more than one ahead of the one that asks
+//! number. A giver of ascending numbers, which is never more than one ahead of the one that asks
 //! for them, overwrites none that will be asked for: a sense-reversing flag (Mellor-Crummey and
 //! Scott, ACM TOCS 1991) that holds the number instead of one bit, so that what was never given is
 //! never found. Both words are on one line, which the giver alone writes.
 //!
-//! Orderings: a number is stored with Release and loaded with Acquire, so that a thread that finds it
+//! Orderings: a number is stored with Release and loaded with Acquire, so that one who finds it
 //! sees all that was written before it was given. One that may sleep is woken as for a packet (see
 //! [`super::doorbell`]): the giver stores the number and then reads the doorbell; the other one
 //! raises the doorbell and then looks for numbers.

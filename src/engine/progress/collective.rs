@@ -54,8 +54,8 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     // Another thread may wait for its turn.
     core.waiters.note_news_if_waiting();
     let me = core.options.me;
-    // The task that comes last has waited for nothing, and what others send it besides is to be taken
-    // also where the program makes no other calls.
+    // The task that comes last has waited for nothing, and what others send it besides is to be
+    // taken also where the program makes no other calls.
     make_progress(held);
     let outcome = outcome?;
     if outcome.is_err() {
