@@ -111,7 +111,7 @@ impl BiasedLock {
 
     /// Takes the lock, waiting for it.
     pub fn lock(&self, me: usize) {
-        if !self.enter(me) {
+        if self.enter(me).is_none() {
             self.raw.lock();
             self.end_bias(None);
         }
@@ -120,7 +120,7 @@ impl BiasedLock {
     /// Takes the lock, waiting no longer than that; `false` when others have kept it all the time.
     pub fn lock_within(&self, me: usize, at_most: Duration) -> bool {
         let until = Deadline::after(at_most);
-        if self.enter(me) {
+        if self.enter(me).is_some() {
             return true;
         }
         if !self.raw.lock_within(at_most) {
@@ -137,7 +137,7 @@ impl BiasedLock {
     /// Takes the lock if it is free.
     #[inline]
     pub fn try_lock(&self, me: usize) -> bool {
-        self.enter(me) || self.try_raw()
+        self.enter(me).is_some() || self.try_raw()
     }
 
     fn try_raw(&self) -> bool {
@@ -205,22 +205,22 @@ impl BiasedLock {
         self.end_bias(None);
     }
 
-    /// Takes the lock by the bias. `false`: this thread does not have that, and must take the lock
+    /// Takes the lock by the bias. `None`: this thread does not have that, and must take the lock
     /// in another way.
     #[inline(always)]
-    pub fn enter(&self, me: usize) -> bool {
+    pub fn enter(&self, me: usize) -> Option<Entry<'_>> {
         let place = self.bias.load(Ordering::Relaxed);
         let owner = &self.owners[place as usize % self.owners.len()];
         if owner.thread.load(Ordering::Relaxed) != me {
-            return false;
+            return None;
         }
         owner.inside.store(1, Ordering::Relaxed);
         LIGHT.fence();
-        let mine = self.bias.load(Ordering::Acquire) == place;
-        if !mine {
+        if self.bias.load(Ordering::Acquire) != place {
             owner.step_out();
+            return None;
         }
-        mine
+        Some(Entry { bias: &self.bias, owner, place })
     }
 
     /// The end of what [`Self::enter`] began.
@@ -228,11 +228,8 @@ impl BiasedLock {
     fn leave(&self) {
         let place = self.recent.load(Ordering::Relaxed);
         let owner = &self.owners[place as usize % self.owners.len()];
-        owner.inside.store(0, Ordering::Release);
-        LIGHT.fence();
-        if self.bias.load(Ordering::Relaxed) != place {
-            owner.wake();
-        }
+        // SAFETY: the caller is inside by the bias.
+        unsafe { Entry { bias: &self.bias, owner, place }.leave() }
     }
 
     /// The last thread that had the bias. For the holder of the raw lock.
@@ -295,9 +292,40 @@ impl BiasedLock {
     }
 }
 
+/// A lock that was taken by the bias.
+#[derive(Clone, Copy)]
+pub struct Entry<'a> {
+    bias: &'a AtomicU32,
+    owner: &'a Owner,
+    place: u32,
+}
+
+impl Entry<'_> {
+    /// Whether another thread has ended the bias, and waits for the lock. May be out of date when
+    /// it is read.
+    #[inline(always)]
+    pub fn is_ended(&self) -> bool {
+        self.bias.load(Ordering::Relaxed) != self.place
+    }
+
+    /// Releases the lock.
+    ///
+    /// # Safety
+    /// The calling thread must hold it, and must not have released it since it was entered so.
+    #[inline(always)]
+    pub unsafe fn leave(self) {
+        self.owner.inside.store(0, Ordering::Release);
+        LIGHT.fence();
+        if self.is_ended() {
+            self.owner.wake();
+        }
+    }
+}
+
 impl Owner {
     /// Another thread has ended the bias, and may wait until this one has left.
     #[cold]
+    #[inline(never)]
     fn step_out(&self) {
         self.inside.store(0, Ordering::Release);
         self.wake();
@@ -305,6 +333,7 @@ impl Owner {
 
     /// The thread that has ended the bias may sleep until this one has left.
     #[cold]
+    #[inline(never)]
     fn wake(&self) {
         self.inside.wake(1);
     }

@@ -9,6 +9,7 @@
 //! and leaves it alone.
 
 use crate::base::biased_lock::BiasedLock;
+pub use crate::base::biased_lock::Entry;
 use crate::base::known_threads::this_thread;
 use crate::base::long_calls;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -59,11 +60,35 @@ impl OwnedLock {
     pub fn enter(&self) -> Hold {
         let me = this_thread();
         let owner = self.owner.load(Ordering::Relaxed);
-        if owner == 0 && self.raw.enter(me) {
+        if owner == 0 && self.raw.enter(me).is_some() {
             self.owner.store(me, Ordering::Relaxed);
             return Hold::Taken;
         }
         self.enter_slowly(me, owner)
+    }
+
+    /// Takes the lock for a call if this thread, and no other one, is used to taking it, and no
+    /// call of it has the lock already. [`Self::leave_at_once`] follows, or [`Self::leave`].
+    #[inline(always)]
+    pub fn enter_at_once(&self) -> Option<Entry<'_>> {
+        let me = this_thread();
+        if self.owner.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        let entry = self.raw.enter(me)?;
+        self.owner.store(me, Ordering::Relaxed);
+        Some(entry)
+    }
+
+    /// Releases a lock that was taken so.
+    ///
+    /// # Safety
+    /// The calling thread must hold it, and must not have released it since.
+    #[inline(always)]
+    pub unsafe fn leave_at_once(&self, entry: Entry<'_>) {
+        self.owner.store(0, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { entry.leave() }
     }
 
     #[inline(never)]
