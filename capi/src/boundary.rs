@@ -6,12 +6,11 @@ use libc::c_int;
 use openlapi::abi::{
     LAPI_ERR_HNDL_INVALID, LAPI_ERR_NO_RDMA_RESOURCE, LAPI_ERR_UTIL_CMD, LAPI_SUCCESS, lapi_handle_t,
 };
-use openlapi::api::Held;
+use openlapi::api::{Clear, Held, ShortCall};
 use openlapi::error::{Error, Result};
 use openlapi_runtime::{console, environment, init};
 
 /// Makes a call: finds the context, takes its lock, and turns the outcome into a return code.
-#[inline]
 pub fn call(name: &str, handle: lapi_handle_t, run: impl FnOnce(&mut Held<'_>) -> Result<()>) -> c_int {
     let outcome = match enter(handle) {
         Ok(mut held) => run(&mut held),
@@ -20,14 +19,19 @@ pub fn call(name: &str, handle: lapi_handle_t, run: impl FnOnce(&mut Held<'_>) -
     code(name, handle, outcome)
 }
 
-/// Finds the context and takes its lock. A short call does so in its own frame: [`call`] passes its
-/// arguments on in memory.
-#[inline(always)]
-pub fn enter(handle: lapi_handle_t) -> Result<Held<'static>> {
+/// Finds the context and takes its lock.
+fn enter(handle: lapi_handle_t) -> Result<Held<'static>> {
     let context = find(handle)?;
     let held = context.enter()?;
     // The context may have been ended, and opened again, since it was found.
     if context.handle() == handle { Ok(held) } else { Err(handles::invalid(handle)) }
+}
+
+/// Begins a call by a short way, in the caller's own frame. `None`: it is to be made by [`call`].
+#[inline(always)]
+pub fn short(handle: lapi_handle_t, way: Clear) -> Option<ShortCall<'static>> {
+    let short = handles::at(handle)?.enter_short(way)?;
+    if short.context().handle() == handle { Some(short) } else { None }
 }
 
 /// The return code of an outcome. From MP_INFOLEVEL 1 on, an error is written to

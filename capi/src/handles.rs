@@ -125,8 +125,14 @@ extern "C" fn leave() {
     }
 }
 
+/// The context in the place of a handle, if there is one: perhaps closed, or under another handle.
+#[inline(always)]
+pub fn at(handle: lapi_handle_t) -> Option<&'static Context> {
+    // SAFETY: null, or made from a box by `Place::context` and never freed.
+    unsafe { CONTEXTS[place(handle)].load(Ordering::Acquire).as_ref() }.map(|context| &**context)
+}
+
 /// The open context of a handle.
-#[inline]
 pub fn find(handle: lapi_handle_t) -> Result<&'static Arc<Context>> {
     // SAFETY: null, or made from a box by `Instance::context` and never freed.
     match unsafe { CONTEXTS[place(handle)].load(Ordering::Acquire).as_ref() } {
@@ -168,6 +174,7 @@ fn second() -> u32 {
 }
 
 /// The place of a handle.
+#[inline(always)]
 fn place(handle: lapi_handle_t) -> usize {
     handle.wrapping_sub(1) as usize % INSTANCES
 }

@@ -3,6 +3,7 @@
 use super::check;
 use crate::abi::{LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_LW_DATA_LEN};
 use crate::engine::context::request::{Message, PlainMessage};
+use crate::engine::context::unhindered::ShortCall;
 use crate::engine::context::{ADDRESS_TABLE, Held};
 use crate::engine::progress::{operations, short};
 use crate::error::{Error, Result};
@@ -10,17 +11,15 @@ use crate::error::{Error, Result};
 /// User header and data of a light-weight active message stay below this, in bytes.
 pub const LIGHT_WEIGHT: usize = 128;
 
-/// Starts the active message of a LAPI_Amsend.
-///
-/// # Errors
-/// As the man page of LAPI_Amsend says.
+/// Starts the active message of a LAPI_Amsend by a short way. `false`: nothing was done, and
+/// [`amsend`] is to do it.
 ///
 /// # Safety
 /// The addresses must be as the man page wants them.
 #[inline(always)]
-pub unsafe fn plain_amsend(held: &mut Held<'_>, message: PlainMessage) -> Result<()> {
+pub unsafe fn amsend_shortly(call: ShortCall<'_>, message: &PlainMessage) -> bool {
     // SAFETY: the caller's promise.
-    unsafe { if short::active_message(held, &message) { Ok(()) } else { any_amsend(held, &message.into()) } }
+    unsafe { short::call_active_message(call, message) }
 }
 
 /// Starts an active message (man page LAPI_Amsend).
@@ -35,7 +34,7 @@ pub unsafe fn amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe {
         match PlainMessage::of(message) {
-            Some(plain) if short::active_message(held, &plain) => Ok(()),
+            Some(plain) if short::within(held, plain.tgt, |way| short::active_message(way, &plain)) => Ok(()),
             _ => any_amsend(held, message),
         }
     }

@@ -1,6 +1,7 @@
 //! LAPI_Getcntr, LAPI_Setcntr, LAPI_Waitcntr, LAPI_Probe, LAPI_Msgpoll.
 
 use crate::abi::lapi_msg_state_t;
+use crate::engine::context::unhindered::ShortCall;
 use crate::engine::context::{Context, Held};
 use crate::engine::progress::{counters, message_poll, poll, wait};
 use crate::error::Result;
@@ -11,10 +12,19 @@ use std::time::Instant;
 ///
 /// # Safety
 /// `cntr` must be the address of a counter.
-#[inline(always)]
 pub unsafe fn getcntr(held: &mut Held<'_>, cntr: usize) -> i32 {
     // SAFETY: the caller's promise.
     unsafe { counters::read(held, cntr) }
+}
+
+/// [`getcntr`] by a short way. `None`: nothing was done, and [`getcntr`] is to do it.
+///
+/// # Safety
+/// `cntr` must be the address of a counter.
+#[inline(always)]
+pub unsafe fn getcntr_shortly(call: ShortCall<'_>, cntr: usize) -> Option<i32> {
+    // SAFETY: the caller's promise.
+    unsafe { counters::read_shortly(call, cntr) }
 }
 
 /// Sets a counter (man page LAPI_Setcntr). It does not wait for the lock: a handler of another
@@ -35,10 +45,22 @@ pub unsafe fn setcntr(context: &Context, cntr: usize, value: i32) {
 ///
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.
-#[inline(always)]
 pub unsafe fn waitcntr(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
     // SAFETY: the caller's promise.
     unsafe { counters::wait(held, cntr, value) }
+}
+
+/// [`waitcntr`] by a short way.
+///
+/// # Errors
+/// As the man page of LAPI_Waitcntr says.
+///
+/// # Safety
+/// `cntr` must be the address of a counter, until this returns.
+#[inline(always)]
+pub unsafe fn waitcntr_shortly(call: ShortCall<'_>, cntr: usize, value: i32) -> Result<i32> {
+    // SAFETY: the caller's promise.
+    unsafe { counters::wait_shortly(call, cntr, value) }
 }
 
 /// [`waitcntr`] with a deadline; `None` when it has passed before, and the counter is as it was.
@@ -78,9 +100,14 @@ pub fn wait_until(
 }
 
 /// One round of the dispatcher (man page LAPI_Probe).
-#[inline(always)]
 pub fn probe(held: &mut Held<'_>) {
     poll::poll_once(held);
+}
+
+/// [`probe`] by a short way. `false`: nothing was done, and [`probe`] is to do it.
+#[inline(always)]
+pub fn probe_shortly(call: ShortCall<'_>) -> bool {
+    poll::poll_shortly(call)
 }
 
 /// Rounds of the dispatcher until a message was sent or received, at most `count` of them (man page

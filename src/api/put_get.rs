@@ -3,20 +3,18 @@
 use super::check;
 use crate::engine::context::Held;
 use crate::engine::context::request::{Get, Places, PlainGet, PlainPut, Put};
+use crate::engine::context::unhindered::ShortCall;
 use crate::engine::progress::{operations, short};
 use crate::error::Result;
 
-/// Starts the put of a LAPI_Put.
-///
-/// # Errors
-/// As the man page of LAPI_Put says.
+/// Makes the put of a LAPI_Put by a short way. `false`: nothing was done, and [`put`] is to do it.
 ///
 /// # Safety
 /// The addresses must be as the man page wants them.
 #[inline(always)]
-pub unsafe fn plain_put(held: &mut Held<'_>, put: PlainPut) -> Result<()> {
+pub unsafe fn put_shortly(call: ShortCall<'_>, put: &PlainPut) -> bool {
     // SAFETY: the caller's promise.
-    unsafe { if short::put(held, &put) { Ok(()) } else { any_put(held, &put.into()) } }
+    unsafe { short::call_put(call, put) }
 }
 
 /// Starts a put (man page LAPI_Put).
@@ -31,7 +29,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe {
         match PlainPut::of(put) {
-            Some(plain) if short::put(held, &plain) => Ok(()),
+            Some(plain) if short::within(held, put.tgt, |way| short::put(way, &plain)) => Ok(()),
             _ => any_put(held, put),
         }
     }
@@ -61,23 +59,20 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe {
         match PlainGet::of(get) {
-            Some(plain) if short::get(held, &plain) => Ok(()),
+            Some(plain) if short::within(held, get.tgt, |way| short::get(way, &plain)) => Ok(()),
             _ => any_get(held, get),
         }
     }
 }
 
-/// Starts the get of a LAPI_Get.
-///
-/// # Errors
-/// As the man page of LAPI_Get says.
+/// Starts the get of a LAPI_Get by a short way. `false`: nothing was done, and [`get`] is to do it.
 ///
 /// # Safety
 /// The addresses must be as the man page wants them.
 #[inline(always)]
-pub unsafe fn plain_get(held: &mut Held<'_>, get: PlainGet) -> Result<()> {
+pub unsafe fn get_shortly(call: ShortCall<'_>, get: &PlainGet) -> bool {
     // SAFETY: the caller's promise.
-    unsafe { if short::get(held, &get) { Ok(()) } else { any_get(held, &get.into()) } }
+    unsafe { short::call_get(call, get) }
 }
 
 /// A get that may be long, or wrong, or have to wait.

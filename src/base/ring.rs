@@ -338,6 +338,8 @@ pub struct Consumer {
     ring: Layout,
     /// Index of the next packet.
     tail: u64,
+    /// The slot of the next packet.
+    next: NonNull<u8>,
     /// The packet before which it is written next, at the latest: an eighth of the slots.
     due: u64,
     /// Bytes of bodies given back since then.
@@ -366,14 +368,20 @@ impl Consumer {
     pub unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
         // SAFETY: the caller's promise.
         let ring = unsafe { Layout::new(at, geometry) };
-        Self { ring, tail: 0, due: geometry.eighth_of_slots(), unpublished: 0, mute: false }
+        Self {
+            ring,
+            tail: 0,
+            next: ring.slot(0),
+            due: geometry.eighth_of_slots(),
+            unpublished: 0,
+            mute: false,
+        }
     }
 
     /// Whether a packet is there.
-    #[inline]
+    #[inline(always)]
     pub fn ready(&self) -> bool {
-        let slot = self.ring.slot(self.tail);
-        self.ring.word(slot).load(Ordering::Acquire) as u32 == sequence(self.tail)
+        self.ring.word(self.next).load(Ordering::Acquire) as u32 == sequence(self.tail)
     }
 
     /// The consumer will not poll this ring: the producer announces its next packet. A barrier, and
@@ -399,7 +407,7 @@ impl Consumer {
     /// ring was read.
     #[inline]
     pub fn peek(&self) -> Result<Option<Packet>, Corrupt> {
-        let slot = self.ring.slot(self.tail);
+        let slot = self.next;
         let word = self.ring.word(slot).load(Ordering::Acquire);
         if word as u32 != sequence(self.tail) {
             return Ok(None);
@@ -439,6 +447,7 @@ impl Consumer {
     #[inline]
     pub fn release(&mut self, body_len: usize, reported: bool, light: Light) -> Room {
         self.tail += 1;
+        self.next = self.ring.slot(self.tail);
         self.unpublished += body_len;
         if self.mute {
             return Room::Unasked;

@@ -62,6 +62,7 @@
 //!   itself puts into them (descriptions of vectors, values of collective operations) has the byte
 //!   order of the machine, so that the tasks of a job run on machines of one byte order.
 
+mod any;
 pub mod coalescing;
 #[cfg(test)]
 pub(crate) mod conformance;
@@ -85,5 +86,6 @@ pub mod udp;
 pub use crate::memory::bytes::{Piece, pad8};
 pub use crate::wire::frame::{HEAD_MAX, Outgoing, SendError, SendOutcome, Task, Ticket};
 pub use crate::wire::key::Key;
+pub use any::AnyTransport;
 pub use contract::*;
 pub use shm::Door;

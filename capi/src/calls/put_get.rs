@@ -3,7 +3,7 @@
 use crate::boundary;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
-use openlapi::api::put_get;
+use openlapi::api::{Clear, put_get};
 use openlapi_runtime::request;
 
 #[inline]
@@ -43,12 +43,38 @@ pub(crate) unsafe fn put_in<const FRAME: u8>(
         org_cntr: org_cntr as usize,
         cmpl_cntr: cmpl_cntr as usize,
     };
-    let outcome = match boundary::enter(hndl) {
-        // SAFETY: what the man page asks of the program is what the core asks.
-        Ok(mut held) => unsafe { put_get::plain_put(&mut held, put) },
-        Err(error) => Err(error),
+    // SAFETY: what the man page asks of the program is what the core asks.
+    if let Some(call) = boundary::short(hndl, Clear::TO_SEND)
+        && unsafe { put_get::put_shortly(call, &put) }
+    {
+        return LAPI_SUCCESS;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { any_put(hndl, tgt, len, tgt_addr, org_addr, tgt_cntr, org_cntr, cmpl_cntr) }
+}
+
+#[inline(never)]
+unsafe fn any_put(
+    hndl: lapi_handle_t,
+    tgt: c_uint,
+    len: c_ulong,
+    tgt_addr: *mut c_void,
+    org_addr: *mut c_void,
+    tgt_cntr: *mut lapi_cntr_t,
+    org_cntr: *mut lapi_cntr_t,
+    cmpl_cntr: *mut lapi_cntr_t,
+) -> c_int {
+    let put = request::PlainPut {
+        tgt,
+        local: org_addr as usize,
+        remote: tgt_addr as lapi_long_t,
+        len: len as usize,
+        tgt_cntr: tgt_cntr as lapi_long_t,
+        org_cntr: org_cntr as usize,
+        cmpl_cntr: cmpl_cntr as usize,
     };
-    boundary::code("LAPI_Put", hndl, outcome)
+    // SAFETY: what the man page asks of the program is what the core asks.
+    boundary::call("LAPI_Put", hndl, |held| unsafe { put_get::put(held, &put.into()) })
 }
 
 /// LAPI_Get in the caller's own frame.
@@ -70,10 +96,34 @@ pub(crate) unsafe fn get(
         tgt_cntr: tgt_cntr as lapi_long_t,
         org_cntr: org_cntr as usize,
     };
-    let outcome = match boundary::enter(hndl) {
-        // SAFETY: what the man page asks of the program is what the core asks.
-        Ok(mut held) => unsafe { put_get::plain_get(&mut held, get) },
-        Err(error) => Err(error),
+    // SAFETY: what the man page asks of the program is what the core asks.
+    if let Some(call) = boundary::short(hndl, Clear::TO_SEND)
+        && unsafe { put_get::get_shortly(call, &get) }
+    {
+        return LAPI_SUCCESS;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { any_get(hndl, tgt, len, tgt_addr, org_addr, tgt_cntr, org_cntr) }
+}
+
+#[inline(never)]
+unsafe fn any_get(
+    hndl: lapi_handle_t,
+    tgt: c_uint,
+    len: c_ulong,
+    tgt_addr: *mut c_void,
+    org_addr: *mut c_void,
+    tgt_cntr: *mut lapi_cntr_t,
+    org_cntr: *mut lapi_cntr_t,
+) -> c_int {
+    let get = request::PlainGet {
+        tgt,
+        remote: tgt_addr as lapi_long_t,
+        local: org_addr as usize,
+        len: len as usize,
+        tgt_cntr: tgt_cntr as lapi_long_t,
+        org_cntr: org_cntr as usize,
     };
-    boundary::code("LAPI_Get", hndl, outcome)
+    // SAFETY: what the man page asks of the program is what the core asks.
+    boundary::call("LAPI_Get", hndl, |held| unsafe { put_get::get(held, &get.into()) })
 }

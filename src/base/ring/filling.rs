@@ -141,6 +141,7 @@ impl Producer {
     ///
     /// # Safety
     /// As for [`Self::write_few`].
+    #[cold]
     #[inline(never)]
     unsafe fn write_many(&self, to: *mut u8, first: Piece, second: Source<'_>) {
         self.ring.writes(to, pad8(first.len) + second.len());

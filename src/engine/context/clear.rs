@@ -1,14 +1,19 @@
 //! Whether anything hinders the short ways of small messages: many conditions in one word.
 //!
-//! The calls that send and take small messages leave these conditions as they are. So what one of
-//! them has found out is kept for the next, until then in the core. No code that changes a
-//! condition has to know of that: whoever gets the lock takes the word out of the core, whoever
-//! uses the core afterwards drops it ([`Held::core`]), and only a call whose end was that of a
-//! short way ([`Held::stays_clear`]) puts it back.
+//! The short ways leave these conditions as they are, and use the core by [`Unhindered`] alone. So
+//! what one of them has found out stays in the word for the next one. No code that changes a
+//! condition has to know of that: [`Held::core`] empties the word, and without the core no
+//! condition changes.
+//!
+//! A word that is not empty says, too, that the context is open, and that no round of the
+//! dispatcher is under way, but for one whose header handler has used no core.
+//!
+//! [`Unhindered`]: super::unhindered::Unhindered
+//! [`Held::core`]: super::Held
 
+use super::Core;
 use super::event_loop::ArmedBy;
-use super::{Core, Held};
-use std::mem::take;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// What nothing hinders, as far as is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,13 +27,24 @@ impl Clear {
     /// relieved, and no event loop of the program is to be told. A collective operation may be
     /// under way, and is advanced by who waits for it.
     pub const TO_TAKE: Self = Self(2);
+    /// Taking what has come in place of a round of the dispatcher: besides, no collective operation
+    /// is under way, and no death is to be reported.
+    pub const FOR_A_ROUND: Self = Self(4);
+    /// [`Self::FOR_A_ROUND`] where there is a processor for each task.
+    pub const TO_POLL: Self = Self(8);
+    /// Looking again and again for what has come, instead of waiting: besides [`Self::TO_TAKE`],
+    /// the transport has no deadlines, and there is a processor for each task.
+    pub const TO_LOOK: Self = Self(16);
 
+    /// Whether that is one of the ways that nothing hinders.
     #[inline(always)]
-    fn includes(self, way: Self) -> bool {
+    pub(super) fn includes(self, way: Self) -> bool {
         self.0 & way.0 != 0
     }
 
-    fn find(core: &Core) -> Self {
+    /// Looks at all conditions. To be asked by the thread that has the lock for a call that is
+    /// the only one on its stack, while no round of the dispatcher is under way.
+    pub(super) fn find(core: &Core) -> Self {
         let waits = core.outbox.waiting() || core.has_work() || core.has_deferred();
         let unusual = core.is_closing() || core.one_sided.are_possible() || !core.membership.are_all_up();
         if waits || unusual || !core.watched.is_empty() {
@@ -38,76 +54,45 @@ impl Clear {
         if waiters.waiting() != 0 || waiters.armed() != ArmedBy::NoThread || waiters.awaits_news() {
             return Self::TO_SEND;
         }
-        Self(Self::TO_SEND.0 | Self::TO_TAKE.0)
+        let round = !core.collectives.busy() && !core.membership.look_is_wanted();
+        let policy = &core.options.wait_policy;
+        let looks = policy.looks_first() && !core.keeps_time();
+        Self::TO_SEND
+            .and(Self::TO_TAKE)
+            .and_if(round, Self::FOR_A_ROUND)
+            .and_if(round && !policy.crowded(), Self::TO_POLL)
+            .and_if(looks, Self::TO_LOOK)
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn and_if(self, holds: bool, other: Self) -> Self {
+        if holds { self.and(other) } else { self }
+    }
+
+    /// Whether all that this says is so in `other`, too.
+    #[cfg(debug_assertions)]
+    pub(super) fn holds_in(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
     }
 }
 
-impl Held<'_> {
-    /// The core, if there is one, from which this takes what is known: to be called when the lock
-    /// was taken. Where a call further up the stack has the lock, nothing is known.
+/// What is known of a context, guarded by its lock.
+#[derive(Default)]
+pub(super) struct Known(AtomicU8);
+
+impl Known {
+    /// What is known.
     #[inline(always)]
-    pub(super) fn begin(&mut self) -> Option<&mut Core> {
-        let alone = self.is_alone();
-        let kept = &mut self.kept;
-        // SAFETY: as in `try_core`: this thread has the lock, and no reference into the core.
-        let core = unsafe { (*self.context.core.get()).as_deref_mut() }?;
-        let known = take(&mut core.clear);
-        if alone {
-            *kept = known;
-        }
-        Some(core)
+    pub(super) fn get(&self) -> Clear {
+        Clear(self.0.load(Ordering::Relaxed))
     }
 
-    /// A short way begins, before it uses the core: whether nothing hinders it.
+    /// Nothing is known any more, or this is.
     #[inline(always)]
-    pub(in crate::engine) fn begins_clear(&mut self, way: Clear) -> bool {
-        self.clear = take(&mut self.kept);
-        self.is_clear(way)
-    }
-
-    /// Whether nothing hinders this way. Looks at the conditions if the short way that is under way
-    /// does not know.
-    #[inline(always)]
-    pub(in crate::engine) fn is_clear(&mut self, way: Clear) -> bool {
-        let known = self.clear.includes(way);
-        debug_assert!(!known || self.find_clear().includes(way), "no call puts back what it has changed");
-        known || self.is_found_clear(way)
-    }
-
-    #[inline(never)]
-    fn is_found_clear(&mut self, way: Clear) -> bool {
-        self.clear = self.find_clear();
-        self.clear.includes(way)
-    }
-
-    fn find_clear(&mut self) -> Clear {
-        let alone = self.is_alone() && !self.dispatching();
-        if alone { Clear::find(self.core()) } else { Clear::default() }
-    }
-
-    /// The end of a short way: what was found out holds for the next one, too, if this value does
-    /// nothing else.
-    #[inline(always)]
-    pub(in crate::engine) fn stays_clear(&mut self) {
-        debug_assert_eq!(self.find_clear().0 & self.clear.0, self.clear.0, "a short way changes none of it");
-        self.kept = take(&mut self.clear);
-    }
-
-    /// The lock is left: the next call may begin with what this one has kept.
-    #[inline(always)]
-    pub(super) fn put_back_clear(&mut self) {
-        let kept = self.kept;
-        if kept != Clear::default()
-            && let Some(core) = self.try_core()
-        {
-            core.clear = kept;
-        }
-    }
-
-    /// Nothing is known any more: others may have had the lock, or anything may be done now.
-    #[inline]
-    pub(in crate::engine) fn forget_clear(&mut self) {
-        self.clear = Clear::default();
-        self.core().clear = Clear::default();
+    pub(super) fn set(&self, clear: Clear) {
+        self.0.store(clear.0, Ordering::Relaxed);
     }
 }

@@ -5,7 +5,6 @@ use crate::abi::lapi_msg_state_t;
 use crate::base::clock::{now, ticks};
 use crate::dgsp::DdmSlot;
 use crate::engine::context::addresses::Addresses;
-use crate::engine::context::clear::Clear;
 use crate::engine::context::counter_status::Watched;
 use crate::engine::context::direct_copies::DirectCopies;
 use crate::engine::context::failure::LossReports;
@@ -26,7 +25,7 @@ use crate::proto::inbox::Inbox;
 use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
 use crate::proto::tasks::TaskSet;
-use crate::transport::{Look, Outgoing, PeerState, Reach, SendOutcome, Task, Transport, Want};
+use crate::transport::{AnyTransport, Look, Outgoing, PeerState, Reach, SendOutcome, Task, Transport, Want};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -35,11 +34,13 @@ pub struct Core {
     /// See [`Options`].
     pub(in crate::engine) options: Options,
     /// The transport to other tasks.
-    pub(in crate::engine) transport: Box<dyn Transport>,
+    pub(in crate::engine) transport: AnyTransport,
     /// Messages on their way out.
     pub(in crate::engine) outbox: Outbox,
     /// Messages on their way in.
     pub(in crate::engine) inbox: Inbox<Then>,
+    /// How many messages to this task have gone the short way.
+    pub(in crate::engine) short_to_self: u64,
     /// Operations that wait for a reply.
     pub(in crate::engine) ops: Ops,
     /// The peers that report packets through their doors, while such reports are awaited.
@@ -70,15 +71,13 @@ pub struct Core {
     /// Send operations that are done, to be reported.
     pub(super) finished: Vec<SendDone>,
     /// Functions registered by LAPI_Addr_set.
-    pub(super) addresses: Addresses,
+    pub(in crate::engine) addresses: Addresses,
     /// Completions that LAPI_Msgpoll has not reported yet.
     pub(in crate::engine) unreported: lapi_msg_state_t,
     /// See [`Life`].
     life: Life,
     /// A failure of bulk transfer was reported.
     bulk_failure_reported: bool,
-    /// What the last call has found that nothing hinders, if it has left it so.
-    pub(super) clear: Clear,
     /// Which threads wait, and how.
     pub(in crate::engine) waiters: Waiters,
     /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
@@ -147,7 +146,7 @@ impl Transmit for Wire<'_> {
 
 impl Core {
     /// A core that moves nothing yet.
-    pub fn new(options: Options, transport: Box<dyn Transport>) -> Self {
+    pub fn new(options: Options, transport: AnyTransport) -> Self {
         let (me, tasks) = (options.me, options.tasks);
         // A message that is one packet is one between any two tasks of the job, too; long ones are
         // cut for their peer. A job of one task sends none.
@@ -166,6 +165,7 @@ impl Core {
         Self {
             outbox,
             inbox: Inbox::new(tasks),
+            short_to_self: 0,
             ops: Ops::new(256),
             reporting: TaskSet::default(),
             collectives: Collectives::new(me, tasks, options.hosts.placement()),
@@ -184,7 +184,6 @@ impl Core {
             unreported: 0,
             life: Life::Open,
             bulk_failure_reported: false,
-            clear: Clear::default(),
             waiters: Waiters::default(),
             ddm: DdmSlot::new(),
             membership: Membership::new(tasks, options.replaces),

@@ -15,10 +15,6 @@ use std::marker::PhantomData;
 pub struct Held<'a> {
     pub(super) context: &'a Context,
     hold: Hold,
-    /// What the short way that is under way has found out.
-    pub(super) clear: Clear,
-    /// What still holds of that at its end, for as long as nothing else uses the core.
-    pub(super) kept: Clear,
     /// The call sends: see [`Held::has_sent`].
     sends: bool,
     /// The lock belongs to the thread.
@@ -27,14 +23,12 @@ pub struct Held<'a> {
 
 impl<'a> Held<'a> {
     pub(super) fn by(context: &'a Context, hold: Hold) -> Self {
-        Self {
-            context,
-            hold,
-            clear: Clear::default(),
-            kept: Clear::default(),
-            sends: false,
-            here: PhantomData,
-        }
+        Self { context, hold, sends: false, here: PhantomData }
+    }
+
+    /// The value of a short call that has taken the lock, and `sends`: see [`Held::has_sent`].
+    pub(super) fn of_short(context: &'a Context, sends: bool) -> Self {
+        Self { context, hold: Hold::Taken, sends, here: PhantomData }
     }
 
     /// The end of a call that sends, which others may follow at once: when it leaves the lock,
@@ -60,7 +54,7 @@ impl<'a> Held<'a> {
     #[inline]
     pub(in crate::engine) fn core(&mut self) -> &mut Core {
         // What is done with it may change anything.
-        self.kept = Clear::default();
+        self.context.clear.set(Clear::default());
         self.try_core()
             .expect("the core stays while a call is inside, see Context::enter and progress::closing")
     }
@@ -95,7 +89,7 @@ impl<'a> Held<'a> {
     /// under way already, or this thread is in a handler of another context; nothing has changed.
     #[inline]
     pub(in crate::engine) fn begin_round(&mut self) -> bool {
-        self.forget_clear();
+        self.context.clear.set(Clear::default());
         // The lock knows the calling thread, which holds it.
         self.hold != Hold::Within && self.context.activity.begin(self.context.lock_owner())
     }
@@ -129,14 +123,12 @@ impl<'a> Held<'a> {
     /// Notes that this thread will need the core again, so that it is not taken out meanwhile.
     #[inline]
     pub(in crate::engine) fn step_out(&mut self) {
-        self.forget_clear();
         self.core().waiters.step_out(this_thread());
     }
 
     /// The end of what [`Self::step_out`] began.
     #[inline]
     pub(in crate::engine) fn step_in(&mut self) {
-        self.forget_clear();
         self.core().waiters.step_in(this_thread());
     }
 
@@ -244,7 +236,6 @@ impl Drop for Held<'_> {
             return self.give_back();
         }
         self.prepare_to_leave(self.sends);
-        self.put_back_clear();
         // SAFETY: this value took the lock.
         unsafe { self.context.lock.leave() }
     }

@@ -30,6 +30,26 @@ pub struct ActiveMessage {
     pub cookie: u64,
 }
 
+impl ActiveMessage {
+    /// What follows when its data, of `bytes` bytes in all, is where it belongs, unless its header
+    /// handler wants more.
+    #[inline]
+    pub(crate) fn delivery(&self, bytes: u64) -> Delivery {
+        Delivery {
+            src: self.src,
+            id: self.id,
+            tgt_cntr: self.tgt_cntr,
+            // The origin of exposed data always has an operation; the completion is reported to
+            // it in any case.
+            cookie: self.cookie,
+            handler: None,
+            parameter: 0,
+            ret_flags: LAPI_NORMAL,
+            bytes,
+        }
+    }
+}
+
 /// Where the data of an active message is.
 #[derive(Clone, Debug)]
 pub enum Data {

@@ -36,6 +36,7 @@ pub mod settings;
 pub mod snapshot;
 pub mod snapshot_text;
 pub mod statistics;
+pub mod unhindered;
 pub mod wait_policy;
 pub mod waiters;
 
@@ -44,6 +45,7 @@ use crate::base::clock;
 use crate::base::parking::Parking;
 use crate::engine::context::active_handler::{Activity, State};
 pub use crate::engine::context::addresses::ADDRESS_TABLE;
+use crate::engine::context::clear::Clear;
 use crate::engine::context::completion_queue::Completions;
 use crate::engine::context::conditions::Conditions;
 pub use crate::engine::context::core::Core;
@@ -52,7 +54,7 @@ use crate::engine::context::lock::OwnedLock;
 use crate::engine::context::notifier::Notifier;
 use crate::engine::context::settings::{Options, Tunables};
 use crate::error::{Error, Result};
-use crate::transport::Transport;
+use crate::transport::AnyTransport;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -69,6 +71,8 @@ pub struct Context {
     handle: AtomicU32,
     pub(in crate::engine) lock: OwnedLock,
     core: UnsafeCell<Option<Box<Core>>>,
+    /// What is known to hinder no short way.
+    clear: clear::Known,
     /// Whether the dispatcher runs, and in which handler it is.
     pub activity: Activity,
     /// See [`Tunables`].
@@ -100,6 +104,7 @@ impl Context {
             handle: AtomicU32::new(LAPI_VOID_HANDLE),
             lock: OwnedLock::new(),
             core: UnsafeCell::new(None),
+            clear: clear::Known::default(),
             activity: Activity::new(),
             settings: Tunables::default(),
             completions: Completions::new(),
@@ -117,7 +122,7 @@ impl Context {
     ///
     /// # Errors
     /// LAPI_ERR_ALL_HNDL_IN_USE: a handler that has ended the former context has not returned yet.
-    pub fn open(&self, handle: lapi_handle_t, options: Options, transport: Box<dyn Transport>) -> Result<()> {
+    pub fn open(&self, handle: lapi_handle_t, options: Options, transport: AnyTransport) -> Result<()> {
         let until = clock::now() + RETURN;
         let mut held = Held::by(self, self.lock.enter());
         while held.try_core().is_some_and(|old| self.activity.busy() || !old.waiters.inside().is_empty()) {
@@ -132,6 +137,7 @@ impl Context {
         }
         // SAFETY: the lock is held, and no thread uses the former core, as was just checked.
         unsafe { *self.core.get() = Some(Box::new(Core::new(options, transport))) };
+        self.clear.set(Clear::default());
         self.conditions.begin();
         if self.handle.swap(handle, Ordering::Release) == LAPI_VOID_HANDLE {
             other_contexts::opened();
@@ -154,6 +160,7 @@ impl Context {
         // SAFETY: `held` proves that the lock is held; the caller promises that no thread
         // uses the core.
         let core = unsafe { (*self.core.get()).take() };
+        self.clear.set(Clear::default());
         drop(held);
         core
     }
@@ -206,7 +213,7 @@ impl Context {
     #[inline(always)]
     pub fn enter(&self) -> Result<Held<'_>> {
         let mut held = Held::by(self, self.enter_lock());
-        match held.begin() {
+        match held.try_core() {
             Some(core) if !core.is_closing() => held.unless_second(),
             _ => Err(ended()),
         }
@@ -217,13 +224,13 @@ impl Context {
     #[inline]
     pub fn try_enter(&self) -> Option<Held<'_>> {
         let mut held = Held::by(self, self.try_enter_lock()?);
-        held.begin().is_some_and(|core| !core.is_closing()).then_some(held)
+        held.try_core().is_some_and(|core| !core.is_closing()).then_some(held)
     }
 
     /// Takes the lock of a context that may be closing: for its own threads and its end.
     pub fn enter_closing(&self) -> Option<Held<'_>> {
         let mut held = Held::by(self, self.lock.enter());
-        held.begin().is_some().then_some(held)
+        held.try_core().is_some().then_some(held)
     }
 
     /// Enters for a thread that may not wait: `Err` has the thread that holds the lock (see
@@ -231,7 +238,7 @@ impl Context {
     pub fn enter_within(&self, at_most: Duration) -> std::result::Result<Option<Held<'_>>, usize> {
         let hold = self.lock.enter_within(at_most).ok_or_else(|| self.lock.owner().unwrap_or(0))?;
         let mut held = Held::by(self, hold);
-        Ok(held.begin().is_some().then_some(held))
+        Ok(held.try_core().is_some().then_some(held))
     }
 
     /// Whether this thread is in a call, and not in a handler that the call has called.

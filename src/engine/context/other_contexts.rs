@@ -38,14 +38,22 @@ pub(super) fn closed() {
 }
 
 /// Whether several contexts are open.
-#[inline]
-fn several() -> bool {
+#[inline(always)]
+pub(super) fn several() -> bool {
     #[cfg(all(test, not(loom)))]
     if crate::base::simulation::active() {
         // Whatever else the process does meanwhile: a seed gives the same run.
         return true;
     }
     OPEN.load(Ordering::Relaxed) > 1
+}
+
+/// Whether this thread is in a handler of another context than this one.
+#[cold]
+#[inline(never)]
+pub(super) fn is_within_another(context: &Context) -> bool {
+    let within = WITHIN.get();
+    !within.is_null() && !ptr::eq(within, context)
 }
 
 impl Held<'_> {
@@ -64,8 +72,10 @@ impl Held<'_> {
 }
 
 impl Context {
+    /// Calls a handler of the program that no profiler watches, from inside of a round of the
+    /// dispatcher.
     #[inline]
-    fn run_unwatched<R>(&self, handler: Handler, run: impl FnOnce() -> R) -> R {
+    pub(in crate::engine) fn run_unwatched<R>(&self, handler: Handler, run: impl FnOnce() -> R) -> R {
         if several() {
             let before = WITHIN.replace(self);
             let result = self.activity.run(handler.kind, handler.address, run);

@@ -21,6 +21,9 @@ pub struct WaitPolicy {
     pub crowd: u32,
 }
 
+/// How often a thread looks before it counts as one that waits: a few microseconds, for which peers
+/// take a task that has polled as one that polls.
+pub const LOOKS: u32 = 64;
 /// Polls in a tight loop where more threads of a task wait than there are processors for them.
 const LITTLE: u32 = 40;
 /// Polls where there are more tasks than processors: what a thread waits for rarely arrives before
@@ -60,6 +63,13 @@ impl WaitPolicy {
     #[inline]
     pub fn crowded(&self) -> bool {
         self.crowd > 1
+    }
+
+    /// Whether a thread that begins to wait does nothing but look, [`LOOKS`] times: where there is
+    /// a processor for each task.
+    #[inline]
+    pub fn looks_first(&self) -> bool {
+        self.spin >= LOOKS
     }
 
     /// A period after which every task of the job does something: longer in a large crowd, up to

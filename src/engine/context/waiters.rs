@@ -4,6 +4,10 @@ use crate::base::call_stack::Stack;
 use crate::engine::context::event_loop::{ArmedBy, EventLoop};
 use std::time::Duration;
 
+/// A thread that polls by itself and never sleeps checks once in this many polls whether a check of
+/// its peers is due.
+const POLLS_BETWEEN_LOOKS: u32 = 1 << 6;
+
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitTarget {
@@ -80,8 +84,8 @@ pub struct Waiters {
     handlers: u32,
     /// Threads in LAPI_Msgpoll.
     polling: u32,
-    /// How often threads of the program have polled by themselves.
-    polls: u64,
+    /// How often threads of the program poll by themselves before one looks after the peers.
+    polls_left: u32,
     /// How many consecutive times a thread of the program has polled by itself and found nothing.
     idle_polls: u32,
     /// One of them sleeps on the transport's descriptor.
@@ -178,16 +182,24 @@ impl Waiters {
         self.polling != 0
     }
 
-    /// A thread of the program has polled by itself. Returns whether that was one of `every`.
-    pub fn count_poll(&mut self, every: u64) -> bool {
-        self.polls = self.polls.wrapping_add(1);
-        self.polls.is_multiple_of(every)
+    /// A thread of the program polls by itself. Returns whether it is to look after the peers, as
+    /// one in [`POLLS_BETWEEN_LOOKS`] is.
+    pub fn count_poll(&mut self) -> bool {
+        let looks = !self.count_common_poll();
+        if looks {
+            self.polls_left = POLLS_BETWEEN_LOOKS - 1;
+        }
+        looks
     }
 
-    /// Whether the next one will be one of `every`.
-    #[inline]
-    pub fn next_poll_is_one_of(&self, every: u64) -> bool {
-        self.polls.wrapping_add(1).is_multiple_of(every)
+    /// A thread of the program polls by itself, unless it is to look after the peers.
+    #[inline(always)]
+    pub fn count_common_poll(&mut self) -> bool {
+        let (left, looks) = self.polls_left.overflowing_sub(1);
+        if !looks {
+            self.polls_left = left;
+        }
+        !looks
     }
 
     /// Whether such a poll has found something.
@@ -330,6 +342,12 @@ impl Waiters {
     #[inline]
     pub fn note_news_if_waiting(&mut self) {
         self.news |= self.waiting != 0;
+    }
+
+    /// Something has changed: threads may wait for it, and the program's event loop is to look.
+    #[inline]
+    pub fn note_news_if_awaited(&mut self) {
+        self.news |= self.waiting != 0 || self.parked != 0;
     }
 
     /// Something has moved in a round of one thread: others may wait for it.

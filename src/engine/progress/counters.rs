@@ -3,11 +3,12 @@
 
 use crate::abi::{LAPI_ERR_MULTIPLE_WAITERS, LAPI_ERR_TGT_PURGED};
 use crate::engine::context::membership::Standing;
+use crate::engine::context::unhindered::ShortCall;
 use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::context::waiters::WaitTarget;
 use crate::engine::context::{Context, Held};
-use crate::engine::progress::poll::{make_progress, poll_once};
-use crate::engine::progress::wait::{self, counter_changed, wait_outside, wait_with};
+use crate::engine::progress::poll::{make_progress, make_progress_shortly, poll_once, poll_shortly};
+use crate::engine::progress::wait::{self, counter_changed, wait_until, wait_with};
 use crate::error::{Error, Result};
 use crate::memory::counter;
 use crate::transport::Task;
@@ -18,11 +19,20 @@ use std::time::Instant;
 ///
 /// # Safety
 /// `cntr` must be the address of a counter.
-#[inline(always)]
 pub unsafe fn read(held: &mut Held<'_>, cntr: usize) -> i32 {
     poll_once(held);
     // SAFETY: the caller's promise.
     unsafe { counter::get(cntr) }
+}
+
+/// [`read`] by a short way. `None`: nothing was done, and [`read`] is to do it.
+///
+/// # Safety
+/// `cntr` must be the address of a counter.
+#[inline(always)]
+pub unsafe fn read_shortly(call: ShortCall<'_>, cntr: usize) -> Option<i32> {
+    // SAFETY: the caller's promise.
+    poll_shortly(call).then(|| unsafe { counter::get(cntr) })
 }
 
 /// Sets a counter, which has no list of tasks from then on. The call does not wait for the
@@ -75,16 +85,33 @@ pub unsafe fn set_with_statuses(held: &mut Held<'_>, cntr: usize, list: Option<(
 ///
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.
-#[inline(always)]
 pub unsafe fn wait(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
     // SAFETY: the caller's promise.
     if let Some(left) = unsafe { counter::take(cntr, value) } {
         make_progress(held);
         return Ok(left);
     }
-    let awaited = || WaitTarget { call: "LAPI_Waitcntr", counter: Some((cntr, value)) };
     // SAFETY: the caller's promise.
-    wait_outside(held, awaited, || unsafe { counter::take(cntr, value) })
+    wait_until(held, awaited(cntr, value), |_| unsafe { counter::take(cntr, value) })
+}
+
+/// [`wait`] by a short way.
+///
+/// # Safety
+/// `cntr` must be the address of a counter, until this returns.
+#[inline(always)]
+pub unsafe fn wait_shortly(call: ShortCall<'_>, cntr: usize, value: i32) -> Result<i32> {
+    // SAFETY: the caller's promise.
+    if let Some(left) = unsafe { counter::take(cntr, value) } {
+        make_progress_shortly(call);
+        return Ok(left);
+    }
+    // SAFETY: the caller's promise.
+    wait::wait_shortly(call, awaited(cntr, value), move || unsafe { counter::take(cntr, value) })
+}
+
+fn awaited(cntr: usize, value: i32) -> impl FnOnce() -> WaitTarget {
+    move || WaitTarget { call: "LAPI_Waitcntr", counter: Some((cntr, value)) }
 }
 
 /// [`wait`] with a deadline; `None` when it has passed before.
@@ -97,9 +124,8 @@ pub unsafe fn wait_before(
     value: i32,
     deadline: Instant,
 ) -> Result<Option<i32>> {
-    let awaited = WaitTarget { call: "LAPI_Waitcntr", counter: Some((cntr, value)) };
     // SAFETY: the caller's promise.
-    wait::wait_before(held, awaited, deadline, |_| unsafe { counter::take(cntr, value) })
+    wait::wait_before(held, awaited(cntr, value), deadline, |_| unsafe { counter::take(cntr, value) })
 }
 
 /// Waits for a counter asleep all the time (LAPI_Nopoll_wait).

@@ -31,23 +31,26 @@ pub(super) const LONG_BODY: usize = 4096;
 /// One round. Returns whether anything moved. Does nothing when a round is under way already.
 #[inline]
 pub fn turn(held: &mut Held<'_>) -> bool {
-    turn_until(held, None, &mut |_| None::<()>).0
+    turn_until(held, &mut |_| None::<()>).0
 }
 
 /// One round, which takes no more packets once `ready` returns something: a call that waits does
-/// not handle what comes after that for which it has waited. `first`: a packet that was received
-/// already, where no round is under way.
+/// not handle what comes after that for which it has waited.
 #[inline]
 pub fn turn_until<T>(
     held: &mut Held<'_>,
-    first: Option<Inbound>,
     ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> (bool, Option<T>) {
     if !held.begin_round() {
-        debug_assert!(first.is_none(), "a packet that is to be handled");
         return (false, None);
     }
-    let (mut moved, value) = receive(held, first, ready);
+    let (moved, value) = receive(held, ready);
+    (end_round(held, moved), value)
+}
+
+/// Ends a round in which packets were taken, or not: `moved`. Returns whether anything moved in it.
+#[inline]
+pub(super) fn end_round(held: &mut Held<'_>, mut moved: bool) -> bool {
     let core = held.core();
     if core.one_sided.are_possible() {
         if core.one_sided.under_way() != 0 {
@@ -66,22 +69,18 @@ pub fn turn_until<T>(
     if moved {
         held.core().waiters.note_moved();
     }
-    (moved, value)
+    moved
 }
 
 #[inline]
-fn receive<T>(
-    held: &mut Held<'_>,
-    mut first: Option<Inbound>,
-    ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
-) -> (bool, Option<T>) {
+fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>) -> (bool, Option<T>) {
     for taken in 0..BATCH {
         let core = held.core();
         if core.is_closing() {
             // A handler has ended the context: no other one runs.
             return (taken != 0, None);
         }
-        let Some(packet) = first.take().or_else(|| core.transport.recv()) else {
+        let Some(packet) = core.transport.recv() else {
             return (taken != 0, None);
         };
         core.path_to(packet.src).packets_received += 1;

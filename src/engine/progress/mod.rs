@@ -9,8 +9,8 @@
 //!   sleeps, and [`poll`] how one makes progress that does not wait. [`event_loop`]: the program's
 //!   own loop, which sleeps outside of calls.
 //! * [`operations`]: starts what the program asks for; [`short`]: short messages, and
-//!   [`short_take`] where they arrive. [`counters`]: calls on counters. [`message_poll`]:
-//!   LAPI_Msgpoll.
+//!   [`short_take`] and [`short_message`] where they arrive. [`counters`]: calls on counters.
+//!   [`message_poll`]: LAPI_Msgpoll.
 //! * [`collective`]: barrier and exchange of all tasks. [`fence`]: LAPI_Fence and LAPI_Gfence.
 //! * [`interrupt_thread`]: the thread of interrupt mode. [`closing`]: LAPI_Term.
 
@@ -32,6 +32,7 @@ pub mod poll;
 pub mod recovery;
 pub mod reports;
 pub mod short;
+mod short_message;
 mod short_take;
 pub mod sleep;
 pub mod wait;

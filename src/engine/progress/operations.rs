@@ -5,7 +5,7 @@ use crate::base::long_calls;
 use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::request::{Get, Message, Put, Rmw};
 use crate::engine::context::{Core, Held};
-use crate::engine::progress::{dispatcher, lost_peers, wait};
+use crate::engine::progress::{dispatcher, lost_peers, poll, wait};
 use crate::engine::transfer::{origin, send};
 use crate::error::Result;
 use crate::transport::Task;
@@ -122,11 +122,18 @@ fn refused(held: &mut Held<'_>) {
     }
 }
 
+/// The end of a short call that has sent to `tgt`.
+pub(super) fn look_around(held: &mut Held<'_>, tgt: Task) {
+    if !poll::take_what_has_come(held) {
+        finish(held, tgt);
+    }
+}
+
 /// The end of a call that sends to `tgt`: one round of the dispatcher, unless a handler made the
 /// call; and when what waits for room there takes too many bytes, a pause in which the target
 /// can make some.
 #[inline(never)]
-pub(super) fn finish(held: &mut Held<'_>, tgt: Task) {
+fn finish(held: &mut Held<'_>, tgt: Task) {
     dispatcher::turn(held);
     let core = held.core();
     if core.outbox.waiting() && core.outbox.bytes(tgt) > core.options.lane_bytes {

@@ -4,85 +4,72 @@ use crate::base::clock::{self, ticks};
 use crate::base::long_calls;
 use crate::engine::context::Held;
 use crate::engine::context::clear::Clear;
-use crate::engine::progress::short_take::{self, Looked};
+use crate::engine::context::unhindered::{ShortCall, Unhindered};
+use crate::engine::progress::short_take::{self, See};
 use crate::engine::progress::sleep::take_over;
 use crate::engine::progress::{dispatcher, lost_peers};
-use crate::transport::Inbound;
 
-/// A thread that polls by itself and never sleeps checks once in this many polls whether a check of
-/// its peers is due.
-const POLLS_BETWEEN_LOOKS: u64 = 1 << 6;
+/// [`poll_once`] by a short way. `false`: nothing was done, and [`poll_once`] is to do it.
+#[inline(always)]
+pub fn poll_shortly(mut call: ShortCall<'_>) -> bool {
+    let seen = begin_poll(call.way());
+    if let Some(seen @ (See::Packet(_) | See::Something)) = seen {
+        call.go_on(|held| take_more(held, seen));
+    }
+    seen.is_some()
+}
 
 /// One round of the dispatcher for a thread of the program that looks for messages by itself, again
 /// and again. Where there are more tasks than processors it yields the processor when it has found
 /// nothing for a while. Returns whether anything moved.
-#[inline(always)]
 pub fn poll_once(held: &mut Held<'_>) -> bool {
-    if held.begins_clear(Clear::TO_TAKE) {
-        let core = held.core();
-        let looks_after_peers = core.waiters.next_poll_is_one_of(POLLS_BETWEEN_LOOKS);
-        if !looks_after_peers && !core.options.wait_policy.crowded() && !core.collectives.busy() {
-            let now = ticks();
-            core.waiters.count_activity();
-            core.waiters.count_poll(POLLS_BETWEEN_LOOKS);
-            core.waiters.note_poll(now);
-            return match short_take::look(held, Some(now)) {
-                Looked::Nothing => {
-                    held.stays_clear();
-                    false
-                }
-                Looked::Taken => take_more(held),
-                Looked::Packet(packet) => turn(held, Some(packet)),
-                Looked::Something => turn(held, None),
-            };
-        }
-    }
-    poll_fully(held)
-}
-
-/// A packet has come from the peer to which the call has sent: takes it.
-#[inline(never)]
-pub(super) fn take_one(held: &mut Held<'_>) {
-    if !held.is_clear(Clear::TO_TAKE) {
-        turn(held, None);
-        return held.wake_waiters();
-    }
-    match short_take::look(held, None) {
-        Looked::Taken | Looked::Nothing => held.stays_clear(),
-        Looked::Packet(packet) => {
-            turn(held, Some(packet));
-        }
-        Looked::Something => {
-            turn(held, None);
-        }
+    match held.unhindered(Clear::TO_POLL).and_then(|mut way| begin_poll(&mut way)) {
+        Some(seen) => take_more(held, seen),
+        None => poll_fully(held),
     }
 }
 
-/// A short message has come and was taken: takes those that follow it, as many as a round does.
-#[inline(never)]
-fn take_more(held: &mut Held<'_>) -> bool {
-    for _ in 1..dispatcher::BATCH {
-        if !held.is_clear(Clear::TO_TAKE) {
-            return true;
-        }
-        match short_take::look(held, None) {
-            Looked::Taken => {}
-            Looked::Nothing => break,
-            Looked::Packet(packet) => return turn(held, Some(packet)),
-            Looked::Something => {
-                turn(held, None);
-                return true;
-            }
-        }
+/// What has come, for a thread that polls by itself. `None`: the thread is to look after its peers.
+#[inline(always)]
+fn begin_poll(way: &mut Unhindered<'_>) -> Option<See> {
+    let waiters = &mut way.core().waiters;
+    if !waiters.count_common_poll() {
+        return None;
     }
-    held.stays_clear();
+    let now = ticks();
+    waiters.count_activity();
+    waiters.note_poll(now);
+    Some(short_take::see(way, Some(now)))
+}
+
+/// Takes what has come in place of a round of the dispatcher. `false`: that is hindered.
+pub(super) fn take_what_has_come(held: &mut Held<'_>) -> bool {
+    let Some(mut way) = held.unhindered(Clear::TO_TAKE) else { return false };
+    let seen = short_take::see(&mut way, None);
+    take_more(held, seen);
     true
 }
 
-/// A round of the dispatcher, which begins with this packet.
-#[inline(never)]
-fn turn(held: &mut Held<'_>, first: Option<Inbound>) -> bool {
-    dispatcher::turn_until(held, first, &mut |_| None::<()>).0
+/// Takes what was seen, and what follows it, as much as a round takes. Returns whether anything
+/// moved.
+fn take_more(held: &mut Held<'_>, seen: See) -> bool {
+    let mut seen = seen;
+    for taken in 0..dispatcher::BATCH {
+        let Some(mut way) = held.unhindered(Clear::TO_TAKE) else { return true };
+        match seen {
+            See::Nothing => return taken != 0,
+            See::Packet(src) if short_take::take(&mut way, src) => seen = short_take::see(&mut way, None),
+            See::Packet(_) | See::Something => return turn(held) || taken != 0,
+        }
+    }
+    true
+}
+
+/// A round of the dispatcher.
+fn turn(held: &mut Held<'_>) -> bool {
+    let moved = dispatcher::turn(held);
+    held.wake_waiters();
+    moved
 }
 
 /// [`poll_once`] in all cases.
@@ -99,7 +86,7 @@ fn poll_fully(held: &mut Held<'_>) -> bool {
         core.set_polling(false);
     }
     // Not by `activity`, which waits change as well: between two polls by an even number, perhaps.
-    if core.waiters.count_poll(POLLS_BETWEEN_LOOKS) {
+    if core.waiters.count_poll() {
         lost_peers::look_when_due(held);
     }
     let moved = !held.core().is_idle() && dispatcher::turn(held);
@@ -116,24 +103,29 @@ fn poll_fully(held: &mut Held<'_>) -> bool {
     moved
 }
 
+/// [`make_progress`] by a short way.
+#[inline(always)]
+pub fn make_progress_shortly(mut call: ShortCall<'_>) {
+    if !call.way().includes(Clear::FOR_A_ROUND) {
+        return call.go_on(make_progress_fully);
+    }
+    let seen = short_take::see(call.way(), None);
+    if !matches!(seen, See::Nothing) {
+        call.go_on(|held| take_more(held, seen));
+    }
+}
+
 /// One round of the dispatcher in a call that neither sends nor waits. In polling mode messages are
 /// served by calls only, so every call does its part; it costs no more than a check of the rings
 /// when nothing has arrived.
-#[inline(always)]
 pub fn make_progress(held: &mut Held<'_>) {
-    if held.begins_clear(Clear::TO_TAKE)
-        && !held.core().membership.look_is_wanted()
-        && !held.core().collectives.busy()
-    {
-        match short_take::look(held, None) {
-            Looked::Nothing => return held.stays_clear(),
-            Looked::Packet(packet) => {
-                turn(held, Some(packet));
-            }
-            Looked::Taken | Looked::Something => {}
+    match held.unhindered(Clear::FOR_A_ROUND) {
+        Some(mut way) => {
+            let seen = short_take::see(&mut way, None);
+            take_more(held, seen);
         }
+        None => make_progress_fully(held),
     }
-    make_progress_fully(held);
 }
 
 /// [`make_progress`] in all cases.

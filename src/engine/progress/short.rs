@@ -1,45 +1,127 @@
-//! Short messages to a peer for which nothing waits: what [`operations`] does with them, without
-//! what only other messages and other states need.
+//! Short messages to this task, or to a peer for which nothing waits: what [`operations`] does
+//! with them, without what only other messages and other states need.
 //!
 //! A message leaves here only where the usual way would send it at once in one packet, and would
 //! then find nothing else to do; then counters, numbers and statistics are as that way leaves them.
 //! In all other cases, errors among them, nothing is done.
 //!
-//! The usual way ends with a round of the dispatcher. Here there is one only when the target, or
-//! where there is no door to it anybody, may have sent something, and after each
-//! [`PACKETS_PER_ROUND`] packets.
+//! The usual way ends with a round of the dispatcher. Here there is a look for what has come only
+//! when the target, or where there is no door to it anybody, may have sent something, and after
+//! each [`MESSAGES_PER_LOOK`] messages.
 
-use crate::abi::LAPI_SEND_COMPLETE;
+use crate::abi::{LAPI_RECV_COMPLETE, LAPI_SEND_COMPLETE};
 use crate::base::clock::ticks;
 use crate::engine::context::clear::Clear;
 use crate::engine::context::request::{Hint, PlainGet, PlainMessage, PlainPut, Preference};
+use crate::engine::context::unhindered::{ShortCall, Unhindered};
 use crate::engine::context::{Core, Held};
 use crate::engine::plan::{Operation, OperationKind, Way, plan};
-use crate::engine::progress::{operations, poll};
+use crate::engine::progress::operations;
 use crate::engine::transfer::origin::means;
 use crate::engine::transfer::send::account;
-use crate::memory::bytes::Piece;
+use crate::memory::bytes::{self, Piece};
 use crate::memory::counter;
 use crate::proto::Transmit;
 use crate::proto::content::Sink;
-use crate::proto::ops::Op;
+use crate::proto::ops::{Op, Ops};
 use crate::proto::outbox::SendDone;
 use crate::transport::{Look, MIN_BODY, Outgoing, SendOutcome, Task};
 use crate::wire::packet::Head;
 
-/// After one in this many packets there is a round of the dispatcher in any case.
-const PACKETS_PER_ROUND: u64 = 16;
+/// After one in this many messages there is a look for what has come in any case.
+const MESSAGES_PER_LOOK: u64 = 16;
 
-/// A put. `false`: nothing was done.
+/// What has become of a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// Nothing was done.
+    Not,
+    /// The message was sent, and nothing else is to be done.
+    Whole,
+    /// The message was sent, and a look for what has come is due.
+    LooksAround,
+}
+
+impl Sent {
+    #[inline(always)]
+    fn and(looks: bool) -> Self {
+        if looks { Self::LooksAround } else { Self::Whole }
+    }
+}
+
+/// Ends a short call in which a message was sent, or was not. Returns whether it was.
+#[inline(always)]
+fn conclude(mut call: ShortCall<'_>, tgt: Task, sent: Sent) -> bool {
+    if sent != Sent::Not {
+        call.has_sent();
+    }
+    if sent == Sent::LooksAround {
+        call.go_on(|held| operations::look_around(held, tgt));
+    }
+    sent != Sent::Not
+}
+
+/// Sends by the short way in this call, if nothing hinders it. `false`: nothing was done.
+#[inline(always)]
+pub fn within(held: &mut Held<'_>, tgt: Task, send: impl FnOnce(&mut Unhindered<'_>) -> Sent) -> bool {
+    let Some(mut way) = held.unhindered(Clear::TO_SEND) else { return false };
+    let sent = send(&mut way);
+    if sent != Sent::Not {
+        held.has_sent();
+    }
+    if sent == Sent::LooksAround {
+        operations::look_around(held, tgt);
+    }
+    sent != Sent::Not
+}
+
+/// A short call that makes this put. `false`: nothing was done.
 ///
 /// # Safety
 /// The addresses must be as LAPI_Put wants them, at both tasks.
 #[inline(always)]
-pub unsafe fn put(held: &mut Held<'_>, put: &PlainPut) -> bool {
+pub unsafe fn call_put(mut call: ShortCall<'_>, message: &PlainPut) -> bool {
+    // SAFETY: the caller's promise.
+    let sent = unsafe { put(call.way(), message) };
+    conclude(call, message.tgt, sent)
+}
+
+/// A short call that makes this get. `false`: nothing was done.
+///
+/// # Safety
+/// The addresses must be as LAPI_Get wants them, at both tasks.
+#[inline(always)]
+pub unsafe fn call_get(mut call: ShortCall<'_>, message: &PlainGet) -> bool {
+    // SAFETY: the caller's promise.
+    let sent = unsafe { get(call.way(), message) };
+    conclude(call, message.tgt, sent)
+}
+
+/// A short call that sends this active message. `false`: nothing was done.
+///
+/// # Safety
+/// The addresses must be as LAPI_Amsend wants them, at both tasks.
+#[inline(always)]
+pub unsafe fn call_active_message(mut call: ShortCall<'_>, message: &PlainMessage) -> bool {
+    // SAFETY: the caller's promise.
+    let sent = unsafe { active_message(call.way(), message) };
+    conclude(call, message.tgt, sent)
+}
+
+/// A put.
+///
+/// # Safety
+/// The addresses must be as LAPI_Put wants them, at both tasks.
+#[inline(always)]
+pub unsafe fn put(way: &mut Unhindered<'_>, put: &PlainPut) -> Sent {
     let PlainPut { tgt, local, remote, len, tgt_cntr, .. } = *put;
-    let Some(core) = unhindered(held, tgt) else { return false };
+    let core = way.core();
     if local == 0 || remote == 0 || len > core.outbox.max_body().min(core.options.copy_limit) {
-        return false;
+        return Sent::Not;
+    }
+    if !is_another(core, tgt) {
+        // SAFETY: the caller's promise.
+        return if tgt == core.options.me { unsafe { put_to_self(core, *put) } } else { Sent::Not };
     }
     debug_assert!(goes_in_packets(
         core,
@@ -53,23 +135,50 @@ pub unsafe fn put(held: &mut Held<'_>, put: &PlainPut) -> bool {
     let data = Piece { ptr: local as *const u8, len };
     let head = |id, cookie| Head::Put { id, addr: remote, tgt_cntr, cookie, total: 0 };
     // SAFETY: the caller's promise.
-    unsafe { send::<true>(held, tgt, head, (Piece::EMPTY, data), put.org_cntr, put.cmpl_cntr) }
+    unsafe { send::<true>(core, tgt, head, (Piece::EMPTY, data), put.org_cntr, put.cmpl_cntr) }
 }
 
-/// An active message. `false`: nothing was done.
+/// A put to this task.
+///
+/// # Safety
+/// As for [`put`].
+#[cold]
+#[inline(never)]
+unsafe fn put_to_self(core: &mut Core, put: PlainPut) -> Sent {
+    let data = Piece { ptr: put.local as *const u8, len: put.len };
+    // SAFETY: the caller's promise.
+    unsafe {
+        bytes::copy(data, put.remote as usize as *mut u8);
+        counter::bump(put.tgt_cntr as usize);
+        counter::bump(put.org_cntr);
+        counter::bump(put.cmpl_cntr);
+    }
+    core.unreported |= LAPI_SEND_COMPLETE | LAPI_RECV_COMPLETE;
+    core.waiters.note_news_if_awaited();
+    let path = &mut core.stats.local;
+    path.bytes_received += data.len as u64;
+    path.bytes_sent += data.len as u64;
+    core.short_to_self += 1;
+    Sent::and(core.short_to_self.is_multiple_of(MESSAGES_PER_LOOK))
+}
+
+/// An active message.
 ///
 /// # Safety
 /// The addresses must be as LAPI_Amsend wants them, at both tasks.
 #[inline(always)]
-pub unsafe fn active_message(held: &mut Held<'_>, message: &PlainMessage) -> bool {
+pub unsafe fn active_message(way: &mut Unhindered<'_>, message: &PlainMessage) -> Sent {
     let PlainMessage { tgt, handler, header, data, tgt_cntr, .. } = *message;
-    let Some(core) = unhindered(held, tgt) else { return false };
+    let core = way.core();
     let is_there = |piece: Piece| !piece.ptr.is_null() || piece.len == 0;
     let most = core.outbox.packet_size().min(core.options.copy_limit);
     let is_valid = handler != 0 && is_there(header) && is_there(data) && header.len.is_multiple_of(4);
     // Each of the lengths is compared: their sum may exceed all numbers.
     if !is_valid || header.len > MIN_BODY || data.len > most || header.len + data.len > most {
-        return false;
+        return Sent::Not;
+    }
+    if !is_another(core, tgt) {
+        return Sent::Not;
     }
     debug_assert!(goes_in_packets(
         core,
@@ -79,27 +188,30 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &PlainMessage) -> boo
     let uhdr_len = header.len as u16;
     let head = |id, cookie| Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0, atoms: false };
     // SAFETY: the caller's promise.
-    unsafe { send::<false>(held, tgt, head, (header, data), message.org_cntr, message.cmpl_cntr) }
+    unsafe { send::<false>(core, tgt, head, (header, data), message.org_cntr, message.cmpl_cntr) }
 }
 
-/// A get, through a door, of a peer that looks for packets. `false`: nothing was done.
+/// A get, through a door, of a peer that looks for packets.
 ///
 /// # Safety
 /// The addresses must be as LAPI_Get wants them, at both tasks.
 #[inline(always)]
-pub unsafe fn get(held: &mut Held<'_>, get: &PlainGet) -> bool {
+pub unsafe fn get(way: &mut Unhindered<'_>, get: &PlainGet) -> Sent {
     let PlainGet { tgt, remote, local, len, tgt_cntr, org_cntr } = *get;
-    let Some(core) = unhindered(held, tgt) else { return false };
-    if local == 0 || remote == 0 || len == 0 || len > core.outbox.max_body() || core.outbox.is_gone(tgt) {
-        return false;
+    let core = way.core();
+    if local == 0 || remote == 0 || len == 0 || len > core.outbox.max_body() {
+        return Sent::Not;
     }
-    let Some(door) = core.transport.door(tgt) else { return false };
+    if !is_another(core, tgt) || core.outbox.is_gone(tgt) {
+        return Sent::Not;
+    }
+    let Some(door) = core.transport.door(tgt) else { return Sent::Not };
     let now = ticks();
     if core.options.bulk.preference == Preference::Auto && !door.peer_polls(now) {
-        return false;
+        return Sent::Not;
     }
     door.note_asked(now);
-    let Ok(filling) = door.begin() else { return false };
+    let Ok(filling) = door.begin() else { return Sent::Not };
     let op = Op::Get {
         sink: Sink::Buffer(local),
         len: len as u64,
@@ -114,32 +226,20 @@ pub unsafe fn get(held: &mut Held<'_>, get: &PlainGet) -> bool {
     // SAFETY: the body is empty.
     let Ok(filled) = (unsafe { head.write(filling).body(Piece::EMPTY, Piece::EMPTY.into()) }) else {
         core.ops.remove(tgt, cookie);
-        return false;
+        return Sent::Not;
     };
     filled.publish();
     door.published();
     let path = &mut core.stats.peers;
     path.packets_sent += 1;
-    let (round_is_due, has_packet) = (path.packets_sent.is_multiple_of(PACKETS_PER_ROUND), door.has_packet());
-    held.has_sent();
-    match () {
-        () if round_is_due => operations::finish(held, tgt),
-        // A reply to one before, mostly.
-        () if has_packet => poll::take_one(held),
-        () => held.stays_clear(),
-    }
-    true
+    // A reply to one before, mostly.
+    Sent::and(path.packets_sent.is_multiple_of(MESSAGES_PER_LOOK) || door.has_packet())
 }
 
-/// The core, if the call has nothing to do but to send its message to `tgt`, another task, to
-/// which messages go.
+/// Whether messages to `tgt` go to another task of the job.
 #[inline(always)]
-fn unhindered<'a>(held: &'a mut Held<'_>, tgt: Task) -> Option<&'a mut Core> {
-    if !held.begins_clear(Clear::TO_SEND) {
-        return None;
-    }
-    let core = held.core();
-    if tgt < core.options.tasks && tgt != core.options.me { Some(core) } else { None }
+fn is_another(core: &Core, tgt: Task) -> bool {
+    tgt < core.options.tasks && tgt != core.options.me
 }
 
 /// Whether the usual way sends this in packets and in no other way, whatever the state of the peer.
@@ -157,27 +257,26 @@ fn goes_in_packets(core: &Core, kind: OperationKind, len: usize) -> bool {
 /// program.
 #[inline(always)]
 unsafe fn send<const REPORTED: bool>(
-    held: &mut Held<'_>,
+    core: &mut Core,
     tgt: Task,
     head: impl FnOnce(u32, u64) -> Head,
     (header, data): (Piece, Piece),
     org_cntr: usize,
     cmpl_cntr: usize,
-) -> bool {
-    let core = held.core();
-    let Some(number) = core.outbox.at_once(tgt) else { return false };
-    let round_is_due = if let Some(door) = core.transport.door(tgt) {
-        let Ok(filling) = door.begin() else { return false };
+) -> Sent {
+    let Some(number) = core.outbox.at_once(tgt) else { return Sent::Not };
+    let looks = if let Some(door) = core.transport.door(tgt) {
+        let Ok(filling) = door.begin() else { return Sent::Not };
         let cookie = match cmpl_cntr {
             0 => 0,
-            _ => core.ops.insert(tgt, Op::Completion { cmpl_cntr }, false),
+            _ => completion(&mut core.ops, tgt, cmpl_cntr),
         };
         let sent = if REPORTED { 0 } else { cookie };
         // SAFETY: the caller's promise.
         let filled = unsafe { head(*number as u32, sent).write(filling).body(header, data.into()) };
         let Ok(filled) = filled else {
             core.ops.remove(tgt, cookie);
-            return false;
+            return Sent::Not;
         };
         // Before the packet is there: a locked instruction after that would wait for its line.
         // SAFETY: the caller's promise.
@@ -197,33 +296,36 @@ unsafe fn send<const REPORTED: bool>(
         let path = &mut core.stats.peers;
         path.packets_sent += 1;
         path.bytes_sent += data.len as u64;
-        path.packets_sent.is_multiple_of(PACKETS_PER_ROUND) || door.has_packet()
+        path.packets_sent.is_multiple_of(MESSAGES_PER_LOOK) || door.has_packet()
     } else {
         // SAFETY: the caller's promise.
-        let sent = unsafe { send_by_table(core, tgt, head, (header, data), org_cntr, cmpl_cntr) };
-        let Some(round_is_due) = sent else { return false };
-        round_is_due
+        let sent = unsafe { send_by_table(core, tgt, head, header, data, org_cntr, cmpl_cntr) };
+        let Some(looks) = sent else { return Sent::Not };
+        looks
     };
-    held.has_sent();
-    if round_is_due {
-        operations::finish(held, tgt);
-    } else {
-        held.stays_clear();
-    }
-    true
+    Sent::and(looks)
+}
+
+/// An operation that ends with this counter.
+#[cold]
+#[inline(never)]
+fn completion(ops: &mut Ops, tgt: Task, cmpl_cntr: usize) -> u64 {
+    ops.insert(tgt, Op::Completion { cmpl_cntr }, false)
 }
 
 /// Sends the message to a task to which there is no door. `None`: nothing was done; otherwise,
-/// whether a round of the dispatcher is due.
+/// whether to look for what has come.
 ///
 /// # Safety
 /// The conditions of [`send`] hold.
+#[cold]
 #[inline(never)]
 unsafe fn send_by_table(
     core: &mut Core,
     tgt: Task,
     head: impl FnOnce(u32, u64) -> Head,
-    (first, data): (Piece, Piece),
+    first: Piece,
+    data: Piece,
     org_cntr: usize,
     cmpl_cntr: usize,
 ) -> Option<bool> {
@@ -247,6 +349,6 @@ unsafe fn send_by_table(
     *core.outbox.at_once(tgt)? += 1;
     let bytes = data.len as u64;
     account(core, &SendDone { org_cntr, bytes, user: true, ..SendDone::nothing(tgt) });
-    let round_is_due = core.path_to(tgt).packets_sent.is_multiple_of(PACKETS_PER_ROUND);
-    Some(round_is_due || core.transport.may_receive(Look::One))
+    let looks = core.path_to(tgt).packets_sent.is_multiple_of(MESSAGES_PER_LOOK);
+    Some(looks || core.transport.may_receive(Look::One))
 }

@@ -2,66 +2,79 @@
 //! them, without what only other messages and other states need.
 //!
 //! A packet is taken here only where nothing hinders that ([`Clear::TO_TAKE`]), in place, through
-//! the door to its sender, and only if it is one of three: a whole put of which nothing but the
-//! target counter is to be told, a get whose data fits a packet, and the whole reply to one. All
-//! others are for a round of the dispatcher.
+//! the door to its sender, and only if it is one of four: a whole put of which nothing but the
+//! target counter is to be told, an active message ([`short_message`]), a get whose data fits a
+//! packet, and the whole reply to one. All others are for a round of the dispatcher.
 
 use crate::abi::LAPI_RECV_COMPLETE;
+use crate::base::known_threads::this_thread;
+use crate::engine::context::Core;
 #[cfg(doc)]
 use crate::engine::context::clear::Clear;
-use crate::engine::context::{Core, Held};
+use crate::engine::context::incoming::ActiveMessage;
+use crate::engine::context::unhindered::Unhindered;
 #[cfg(doc)]
 use crate::engine::progress::dispatcher;
 use crate::engine::progress::dispatcher::LONG_BODY;
+use crate::engine::progress::short_message;
 use crate::engine::transfer::send::send_control;
 use crate::memory::bytes::{self, Piece};
 use crate::memory::counter;
-use crate::transport::{Door, Inbound, Seen};
+use crate::transport::{Door, Seen, Task};
 use crate::wire::packet::Head;
 use std::ptr;
 
 /// What a look has found.
-pub(super) enum Looked {
+#[derive(Clone, Copy)]
+pub(super) enum See {
     /// A round of the dispatcher would find nothing to do.
     Nothing,
-    /// A message, which was taken.
-    Taken,
-    /// A packet that is for the dispatcher. Nothing else may be received before it is given back.
-    Packet(Inbound),
+    /// A packet of this peer, which may be for [`take`].
+    Packet(Task),
     /// A round of the dispatcher may find something.
     Something,
 }
 
-/// Looks for what has come, and takes it if it is one short message. To be called where nothing
-/// hinders that. `polled`: peers learn that this task has polled until this moment, in ticks.
+/// Looks for what has come. To be called where nothing hinders that it is taken. `polled`: peers
+/// learn that this task has polled until this moment, in ticks.
 #[inline(always)]
-pub(super) fn look(held: &mut Held<'_>, polled: Option<u64>) -> Looked {
-    let context = held.context();
-    let Core { transport, inbox, outbox, ops, stats, unreported, waiters, .. } = held.core();
-    let seen = match polled {
-        Some(now) => transport.poll(now),
-        None => transport.look(),
-    };
-    let (src, door) = match seen {
-        Seen::Packet(src, door) => (src, door),
-        Seen::Nothing => return reports(held.core()),
-        Seen::Something => return Looked::Something,
-    };
-    let Some(packet) = door.arrived(src) else { return Looked::Something };
+pub(super) fn see(way: &mut Unhindered<'_>, polled: Option<u64>) -> See {
+    let core = way.core();
+    match core.transport.look(polled) {
+        Seen::Packet(src, _) => return See::Packet(src),
+        Seen::Something => return See::Something,
+        Seen::Nothing => {}
+    }
+    // A report may have come, through a door.
+    if core.reporting.is_empty() || !core.has_report() { See::Nothing } else { See::Something }
+}
+
+/// Takes the first packet of the peer, if it is one short message. `false`: nothing was done; it is
+/// for the dispatcher.
+#[inline(never)]
+pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
+    let context = way.context();
+    let Core { transport, inbox, outbox, ops, stats, unreported, waiters, .. } = way.core();
+    let Some(door) = transport.door(src) else { return false };
+    let Some(packet) = door.arrived(src) else { return false };
     if packet.body_len >= LONG_BODY {
-        return Looked::Packet(packet);
+        return false;
     }
     // SAFETY: the door vouches for the head until the packet is given back.
     let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
     let body = Piece { ptr: packet.body, len: packet.body_len };
+    let head = Head::decode_frequent(head);
+    if let Some(Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0, atoms: false }) = head {
+        let id = Some(id);
+        let message = ActiveMessage { src, id, handler, shape: None, atoms: false, tgt_cntr, cookie };
+        return short_message::take(way, packet, body, uhdr_len, &message);
+    }
     let mut asked = None;
     // A report of a fault names the packet.
-    if !context.activity.begin(context.lock_owner()) {
-        // A handler of another context runs in this thread, or a round.
-        return Looked::Something;
-    }
+    let free = context.activity.begin(this_thread());
+    debug_assert!(free, "a round would hinder this");
     context.activity.handles(&packet);
-    let taken = match Head::decode_frequent(head) {
+    let taken = match head {
         Some(Head::Put { id, addr, tgt_cntr, cookie: 0, total }) if total <= body.len as u64 => {
             // SAFETY: the origin's program says that it may write there.
             unsafe { bytes::copy(body, addr as usize as *mut u8) };
@@ -106,16 +119,16 @@ pub(super) fn look(held: &mut Held<'_>, polled: Option<u64>) -> Looked {
     context.activity.handles(ptr::null());
     context.activity.end();
     if !taken {
-        return Looked::Packet(packet);
+        return false;
     }
     stats.peers.packets_received += 1;
     door.give_back(&packet);
     if let Some(count) = asked {
         // The sender's fence has waited for this message.
-        held.forget_clear();
-        send_control(held.core(), src, &Head::FenceAck { count });
+        way.forget();
+        send_control(way.core(), src, &Head::FenceAck { count });
     }
-    Looked::Taken
+    true
 }
 
 /// Sends the data of a get. `false`: there is no room.
@@ -131,10 +144,4 @@ unsafe fn answer(door: &mut Door, cookie: u64, data: Piece) -> bool {
     filled.publish();
     door.published();
     true
-}
-
-/// No packet has come. A report may have, through a door.
-#[inline(always)]
-fn reports(core: &mut Core) -> Looked {
-    if core.reporting.is_empty() || !core.has_report() { Looked::Nothing } else { Looked::Something }
 }

@@ -16,21 +16,18 @@ use crate::base::long_calls;
 use crate::base::pause::pause;
 use crate::engine::context::clear::Clear;
 use crate::engine::context::completion_queue::runs_handler;
-use crate::engine::context::wait_policy::{IdlePolls, Next, WaitPolicy};
+use crate::engine::context::unhindered::{ShortCall, Unhindered};
+use crate::engine::context::wait_policy::{IdlePolls, LOOKS, Next, WaitPolicy};
 use crate::engine::context::waiters::{WaitTarget, Waiter};
 use crate::engine::context::{Context, Held};
 use crate::engine::progress::poll::make_progress;
-use crate::engine::progress::short_take::{self, Looked};
+use crate::engine::progress::short_take::{self, See};
 use crate::engine::progress::sleep::{Woken, sleep, take_over};
 use crate::engine::progress::{attention, dispatcher, lost_peers};
 use crate::error::{Error, Result};
 use crate::transport::Task;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-/// How often a thread looks before it counts as one that waits: a few microseconds, for which peers
-/// take a task that has polled as one that polls.
-const LOOKS: u32 = 64;
 
 /// A thread that waits and is kept awake by arriving packets checks its peers once in
 /// this many polls.
@@ -72,17 +69,47 @@ pub(in crate::engine) fn wait_until<T>(
     what: impl Into<WaitTarget>,
     ready: impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Result<T> {
-    look_and_wait::<T, true>(held, what, None, ready)
+    look_and_wait(held, what, None, ready)
 }
 
-/// [`wait_until`], for something that is not in the core.
+/// [`wait_until`] in a short call, which goes on as another one when the looks do not suffice.
 #[inline(always)]
-pub(in crate::engine) fn wait_outside<T>(
+pub(in crate::engine) fn wait_shortly<T>(
+    mut call: ShortCall<'_>,
+    what: impl Into<WaitTarget>,
+    mut ready: impl FnMut() -> Option<T>,
+) -> Result<T> {
+    if !call.way().includes(Clear::TO_LOOK) {
+        return call.go_on(|held| wait_on(held, what, ready));
+    }
+    let mut polled = Some(begin_looks(call.way()));
+    let mut left = LOOKS;
+    loop {
+        match short_take::see(call.way(), polled.take()) {
+            See::Nothing => pause(),
+            // What was taken has left everything as it was, or else the call goes on.
+            See::Packet(src) if short_take::take(call.way(), src) && call.way().includes(Clear::TO_LOOK) => {}
+            See::Packet(_) | See::Something => {
+                return call.go_on(|held| look_and_wait(held, what, None, |_| ready()));
+            }
+        }
+        if let Some(value) = ready() {
+            return Ok(value);
+        }
+        left -= 1;
+        if left == 0 || call.is_lock_wanted() {
+            return call.go_on(|held| wait_on(held, what, ready));
+        }
+    }
+}
+
+fn wait_on<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
     mut ready: impl FnMut() -> Option<T>,
 ) -> Result<T> {
-    look_and_wait::<T, false>(held, what, None, |_| ready())
+    let policy = held.core().options.wait_policy;
+    wait_with(held, what.into(), (policy, None), |_| ready())
 }
 
 /// [`wait_until`] with a deadline; `None` when it has passed. Makes progress at least once.
@@ -96,7 +123,7 @@ pub(in crate::engine) fn wait_before<T>(
         return Ok(Some(value));
     }
     make_progress(held);
-    look_and_wait::<Option<T>, true>(held, what, Some(deadline), |held| match ready(held) {
+    look_and_wait(held, what, Some(deadline), |held| match ready(held) {
         Some(value) => Some(Some(value)),
         None => (clock::now() >= deadline).then_some(None),
     })
@@ -116,9 +143,9 @@ pub fn wait_for(
     }
 }
 
-/// `CHANGES`: `ready` may change the core. There is no sleep past `until`.
-#[inline(always)]
-fn look_and_wait<T, const CHANGES: bool>(
+/// There is no sleep past `until`.
+#[inline]
+fn look_and_wait<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
     until: Option<Instant>,
@@ -127,7 +154,7 @@ fn look_and_wait<T, const CHANGES: bool>(
     if let Some(value) = ready(held) {
         return Ok(value);
     }
-    if let Some(value) = look::<T, CHANGES>(held, &mut ready) {
+    if let Some(value) = look(held, &mut ready) {
         return Ok(value);
     }
     let policy = held.core().options.wait_policy;
@@ -161,44 +188,35 @@ pub(in crate::engine) fn wait_with<T>(
     value
 }
 
+/// A thread looks from now on. Returns the time in ticks.
+#[inline(always)]
+fn begin_looks(way: &mut Unhindered<'_>) -> u64 {
+    let now = ticks();
+    let waiters = &mut way.core().waiters;
+    waiters.count_activity();
+    waiters.note_poll(now);
+    now
+}
+
 /// The first stage of a wait: nothing but looks, while nothing else is to be done and there is a
 /// processor for each task. `None`: the wait goes on.
-#[inline(always)]
-fn look<T, const CHANGES: bool>(
-    held: &mut Held<'_>,
-    ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
-) -> Option<T> {
-    if !held.begins_clear(Clear::TO_TAKE) {
-        return None;
-    }
-    let core = held.core();
-    if core.keeps_time() || core.options.wait_policy.spin < LOOKS {
-        return None;
-    }
-    core.waiters.count_activity();
-    let now = ticks();
-    core.waiters.note_poll(now);
-    let mut polled = Some(now);
+#[inline]
+fn look<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>) -> Option<T> {
+    let mut polled = Some(begin_looks(&mut held.unhindered(Clear::TO_LOOK)?));
     for _ in 0..LOOKS {
-        let (value, idle) = match short_take::look(held, polled.take()) {
-            Looked::Nothing => (None, true),
-            Looked::Taken => (None, false),
-            Looked::Packet(packet) => (dispatcher::turn_until(held, Some(packet), ready).1, false),
-            Looked::Something => (dispatcher::turn_until(held, None, ready).1, false),
-        };
+        let mut way = held.unhindered(Clear::TO_LOOK)?;
+        let mut value = None;
+        match short_take::see(&mut way, polled.take()) {
+            See::Nothing => pause(),
+            See::Packet(src) if short_take::take(&mut way, src) => {}
+            See::Packet(_) | See::Something => value = dispatcher::turn_until(held, ready).1,
+        }
         let value = value.or_else(|| ready(held));
-        if CHANGES {
-            held.forget_clear();
+        if value.is_some() {
+            return value;
         }
-        if let Some(value) = value {
-            held.stays_clear();
-            return Some(value);
-        }
-        if held.is_lock_wanted() || !held.is_clear(Clear::TO_TAKE) {
+        if held.is_lock_wanted() {
             return None;
-        }
-        if idle {
-            pause();
         }
     }
     None
@@ -292,8 +310,7 @@ fn poll_until<T>(
     loop {
         let core = held.core();
         core.waiters.count_activity();
-        let (moved, value) =
-            if core.is_idle() { (false, None) } else { dispatcher::turn_until(held, None, ready) };
+        let (moved, value) = if core.is_idle() { (false, None) } else { dispatcher::turn_until(held, ready) };
         if let Some(value) = value.or_else(|| ready(held)) {
             return Ok(value);
         }

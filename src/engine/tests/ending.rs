@@ -60,7 +60,7 @@ fn lapi_ends_although_a_completion_handler_does_not_return() {
         assert_eq!(code(task.context.enter().map(drop)), LAPI_ERR_HNDL_INVALID);
         // The thread finds the context closed, or opened again by another task.
         let transport = job::mem(1, 8, false).pop().expect("one end");
-        task.context.open(u32::MAX - 8, options.clone(), transport).expect("a context that has ended");
+        task.context.open(u32::MAX - 8, options.clone(), transport.into()).expect("a context that has ended");
         LINGERS.store(2, Ordering::Release);
         gfence(task).expect("a fence of one task");
         while LINGERS.load(Ordering::Acquire) != 3 {

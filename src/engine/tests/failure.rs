@@ -393,7 +393,7 @@ fn a_completion_handler_may_end_lapi_and_a_new_one_may_begin() {
     let options = Options { me: 0, tasks: 1, ..enter(&tasks[0]).core().options.clone() };
     let transport = job::mem(1, 8, false).pop().expect("one end");
     let again = &tasks[1].context;
-    again.open(u32::MAX - 7, options, transport).expect("a context that has ended");
+    again.open(u32::MAX - 7, options, transport.into()).expect("a context that has ended");
     gfence(&tasks[1]).expect("a fence of one task");
     job::close(tasks);
 }

@@ -187,7 +187,7 @@ fn open_one(
     });
     TASKS.lock().insert(context.handle_ptr().addr(), task.clone());
     let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
-    context.open(handle, options, transport).expect("a context that is not open");
+    context.open(handle, options, transport.into()).expect("a context that is not open");
     context.settings.interrupts.store(habits.notifier, Ordering::Relaxed);
     completion_threads::start(&context, habits.completion_threads, ThreadConfig::PLAIN).expect("threads");
     if habits.notifier {

@@ -10,12 +10,13 @@ use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::dgsp::Layout;
 use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::vector::{self, Vector};
-use crate::engine::context::Held;
 use crate::engine::context::addresses::is_index;
 use crate::engine::context::incoming::{ActiveMessage, Data, Delivery};
+use crate::engine::context::{Context, Held};
 use crate::error::{Error, Result};
 use crate::memory::bytes::Piece;
 use crate::proto::content::Sink;
+use crate::transport::Task;
 use libc::{c_int, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -48,18 +49,7 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     if held.core().partings.keep_messages() {
         return Verdict::Drop;
     }
-    let mut delivery = Delivery {
-        src: message.src,
-        id: message.id,
-        tgt_cntr: message.tgt_cntr,
-        // The origin of exposed data always has an operation; the completion is reported to
-        // it in any case.
-        cookie: message.cookie,
-        handler: None,
-        parameter: 0,
-        ret_flags: LAPI_NORMAL,
-        bytes: data.len(),
-    };
+    let delivery = message.delivery(data.len());
     let Some(handler) = header_handler(held, message.handler) else {
         // A message to oneself is a mistake of the call that has sent it.
         let may_be_early = message.id.is_some() && is_index(message.handler);
@@ -74,23 +64,9 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
         return Verdict::Deliver { sink: Sink::Nowhere, delivery };
     };
     let here = match *data {
-        Data::Here(piece) if piece.len != 0 => piece.ptr as *mut c_void,
-        _ => ptr::null_mut(),
+        Data::Here(piece) => piece.ptr,
+        _ => ptr::null(),
     };
-    let mut info = lapi_return_info_t {
-        msg_len: delivery.bytes as c_ulong,
-        MAGIC,
-        ret_flags: LAPI_NORMAL,
-        ctl_flags: LAPI_DELIVER_MSG,
-        dgsp_handle: ptr::null_mut(),
-        bytes: delivery.bytes as c_ulong,
-        src: message.src as c_int,
-        udata_one_pkt_ptr: here,
-        recv_offset_dgsp_bytes: 0,
-    };
-    let mut uhdr_len = header.len as libc::c_uint;
-    let uhdr = if header.len == 0 { ptr::null_mut() } else { header.ptr as *mut c_void };
-    let (mut completion, mut parameter): (compl_hndlr_p, *mut c_void) = (None, ptr::null_mut());
     // What it sends while nothing waits is not counted as forwarded: that concerns a
     // single handler.
     let counted = held.core().outbox.waiting();
@@ -99,45 +75,99 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     }
     let bytes = (header.len as u64).saturating_add(delivery.bytes);
     let run = Handler { kind: HandlerKind::Header, address: handler as usize, peer: message.src, bytes };
-    let returned = held.run_handler(run, || {
-        // SAFETY: the program's own header handler, with pointers that live during the call; no
-        // reference into the core is out. A vector header handler differs in the type that its
-        // result points to, and in nothing else.
-        unsafe {
-            handler(
-                context.handle_ptr(),
-                uhdr,
-                &mut uhdr_len,
-                ptr::from_mut(&mut info).cast(),
-                &mut completion,
-                &mut parameter,
-            )
-        }
+    // SAFETY: the program's own header handler; no reference into the core is out.
+    let answer = held.run_handler(run, || unsafe {
+        call(context, handler, message.src, header, Piece { ptr: here, len: data.len() as usize })
     });
     if counted {
         held.core().outbox.set_forwarding(false);
     }
+    judge(held, message, &answer, delivery)
+}
+
+/// What a header handler has answered.
+pub struct Answer {
+    /// Where the data goes.
+    buffer: *mut c_void,
+    info: lapi_return_info_t,
+    completion: compl_hndlr_p,
+    parameter: *mut c_void,
+}
+
+impl Answer {
+    /// Where the data goes, if it goes to contiguous memory and nothing follows.
+    #[inline(always)]
+    pub fn plain_buffer(&self) -> Option<*mut u8> {
+        let plain = self.info.ctl_flags == LAPI_DELIVER_MSG
+            && self.info.dgsp_handle.is_null()
+            && self.completion.is_none();
+        (plain && !self.buffer.is_null()).then_some(self.buffer.cast())
+    }
+}
+
+/// Calls a header handler. Of `data` the address is null where the data is not all there.
+///
+/// # Safety
+/// It must be a header handler of the program, in a round of the dispatcher, and no reference into
+/// the core may be out.
+#[inline(always)]
+pub unsafe fn call(context: &Context, handler: hdr_hndlr_t, src: Task, header: Piece, data: Piece) -> Answer {
+    let mut info = lapi_return_info_t {
+        msg_len: data.len as c_ulong,
+        MAGIC,
+        ret_flags: LAPI_NORMAL,
+        ctl_flags: LAPI_DELIVER_MSG,
+        dgsp_handle: ptr::null_mut(),
+        bytes: data.len as c_ulong,
+        src: src as c_int,
+        udata_one_pkt_ptr: if data.len == 0 { ptr::null_mut() } else { data.ptr as *mut c_void },
+        recv_offset_dgsp_bytes: 0,
+    };
+    let mut uhdr_len = header.len as libc::c_uint;
+    let uhdr = if header.len == 0 { ptr::null_mut() } else { header.ptr as *mut c_void };
+    let (mut completion, mut parameter): (compl_hndlr_p, *mut c_void) = (None, ptr::null_mut());
+    // SAFETY: the caller's promise, with pointers that live during the call. A vector header
+    // handler differs in the type that its result points to, and in nothing else.
+    let buffer = unsafe {
+        handler(
+            context.handle_ptr(),
+            uhdr,
+            &mut uhdr_len,
+            ptr::from_mut(&mut info).cast(),
+            &mut completion,
+            &mut parameter,
+        )
+    };
+    Answer { buffer, info, completion, parameter }
+}
+
+/// What follows from the answer.
+pub fn judge(held: &mut Held<'_>, message: &ActiveMessage, answer: &Answer, delivery: Delivery) -> Verdict {
+    let Answer { buffer, ref info, completion, parameter } = *answer;
     if info.ctl_flags == LAPI_DROP_PKT {
         return Verdict::Drop;
     }
-    delivery.handler = completion;
-    delivery.parameter = parameter as usize;
-    delivery.ret_flags = info.ret_flags;
+    let delivery = Delivery {
+        handler: completion,
+        parameter: parameter as usize,
+        ret_flags: info.ret_flags,
+        ..delivery
+    };
     // With a DGSP null is an address like any other: the program's offsets count from it.
-    let nowhere = returned.is_null() && (message.shape.is_some() || counts_from_a_buffer(info.dgsp_handle));
+    let nowhere = buffer.is_null() && (message.shape.is_some() || counts_from_a_buffer(info.dgsp_handle));
     if info.ctl_flags == LAPI_BURY_MSG || nowhere {
         return Verdict::Deliver { sink: Sink::Nowhere, delivery };
     }
     let sink = match message.shape {
-        Some(shape) => to_vector(returned.cast(), shape),
-        None if info.dgsp_handle.is_null() => Ok(Sink::Buffer(returned as usize)),
+        Some(shape) => to_vector(buffer.cast(), shape),
+        None if info.dgsp_handle.is_null() => Ok(Sink::Buffer(buffer as usize)),
         None => {
             let function = held.ddm_function();
-            to_program(message, returned, &info, function)
+            to_program(message, buffer, info, function)
         }
     };
     let sink = sink.unwrap_or_else(|error| {
-        context.report(held, AM_ERR, message.src, &error);
+        held.context().report(held, AM_ERR, message.src, &error);
         Sink::Nowhere
     });
     Verdict::Deliver { sink, delivery }
@@ -179,7 +209,16 @@ fn to_program(
 /// The function behind a header handler's address or index.
 fn header_handler(held: &mut Held<'_>, named: u64) -> Option<hdr_hndlr_t> {
     let address = held.resolve_function(named);
-    // SAFETY: the address of a header handler, by the contract of LAPI_Amsend and LAPI_Addr_set;
-    // 0 becomes none.
+    // SAFETY: the address of a header handler, by the contract of LAPI_Amsend and LAPI_Addr_set.
+    unsafe { at(address) }
+}
+
+/// The header handler at this address; 0: none.
+///
+/// # Safety
+/// It must be one.
+#[inline(always)]
+pub unsafe fn at(address: usize) -> Option<hdr_hndlr_t> {
+    // SAFETY: the caller's promise; 0 becomes none.
     unsafe { std::mem::transmute::<usize, Option<hdr_hndlr_t>>(address) }
 }

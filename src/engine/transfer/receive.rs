@@ -8,7 +8,7 @@ use crate::engine::context::incoming::{
     ActiveMessage, Data, Delivery, Dropped, IncomingPut, Kept, Parts, Then,
 };
 use crate::engine::transfer::deliver::{confirm, delivered, scatter, take};
-use crate::engine::transfer::header_handler::{self, Verdict};
+use crate::engine::transfer::header_handler::{self, Answer, Verdict};
 use crate::engine::transfer::send::send_control;
 use crate::engine::transfer::{assembly, direct, flow, parts};
 use crate::memory::bytes::{self, Piece};
@@ -28,6 +28,33 @@ pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piec
 fn offer(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data, kept: u32) {
     let incarnation = held.core().incarnation(message.src);
     let verdict = header_handler::ask(held, message, header, &data, kept);
+    follow(held, message, header, data, kept, (verdict, incarnation));
+}
+
+/// The header handler of a message in one packet has answered, which a short way has called when
+/// the sender had this incarnation.
+pub fn answered(
+    held: &mut Held<'_>,
+    message: &ActiveMessage,
+    (header, data): (Piece, Piece),
+    answer: &Answer,
+    incarnation: u32,
+) {
+    let verdict = header_handler::judge(held, message, answer, message.delivery(data.len as u64));
+    follow(held, message, header, Data::Here(data), 0, (verdict, incarnation));
+}
+
+/// What a header handler has decided is done, if the sender still has the incarnation that it had
+/// when the handler began.
+#[inline(always)]
+fn follow(
+    held: &mut Held<'_>,
+    message: &ActiveMessage,
+    header: Piece,
+    data: Data,
+    kept: u32,
+    (verdict, incarnation): (Verdict, u32),
+) {
     if held.core().incarnation(message.src) != incarnation || held.core().is_closing() {
         // The handler has given the sender up, and the message with it, or has ended the context.
         return;

@@ -25,13 +25,13 @@ use crate::config::{Config, Euilib, UseShm};
 use crate::error::{Log, Result};
 use crate::job::addresses::Addresses;
 use crate::job::{Hosts, Identity, Link, Opening, Openings};
-use crate::transport::Transport;
+use crate::transport::AnyTransport;
 use crate::transport::shm::ShmTransport;
 
 /// The way to the other tasks.
 pub struct Joined {
     /// Carries packets to all other tasks.
-    pub transport: Box<dyn Transport>,
+    pub transport: AnyTransport,
     /// The device in use, as LAPI_Init returns it.
     pub device: lapi_dev_t,
     /// Which tasks share a host.
@@ -84,7 +84,7 @@ pub fn join(
     let (me, tasks, instance) = (identity.task, identity.tasks, instance as u32);
     if tasks == 1 {
         return Ok(Joined {
-            transport: Box::new(ShmTransport::alone()?),
+            transport: ShmTransport::alone()?.into(),
             device: LAPI_SELF_DEV,
             hosts: Hosts::one(me, tasks),
             notes: Vec::new(),
@@ -129,15 +129,15 @@ pub fn join(
 fn on_one_machine(place: &Joining<'_>) -> Result<Joined> {
     let Identity { task, tasks, .. } = *place.identity;
     let secret = place.config.job_secret.as_ref().map(|secret| secret.as_bytes());
-    let transport = Box::new(shared_memory::open(place, tasks, secret, Box::default())?);
+    let transport = shared_memory::open(place, tasks, secret, Box::default())?;
     let hosts = Hosts::one(task, tasks);
     Ok(on_one_host(place, transport, hosts))
 }
 
 /// What a job has that uses no network.
-fn on_one_host(place: &Joining<'_>, transport: Box<dyn Transport>, hosts: Hosts) -> Joined {
+fn on_one_host(place: &Joining<'_>, transport: ShmTransport, hosts: Hosts) -> Joined {
     Joined {
-        transport,
+        transport: transport.into(),
         device: LAPI_SHM_DEV,
         hosts,
         notes: Vec::new(),

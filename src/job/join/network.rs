@@ -61,7 +61,7 @@ pub(super) fn open(place: &Joining<'_>) -> Result<Joined> {
     let hosts = Hosts::new(identity.task, cards.iter().map(|card| card.host));
     if hosts.count() == 1 && config.use_shm != UseShm::No {
         let here = hosts.here().len() as u32;
-        let transport = Box::new(shared_memory::open(place, here, Some(&secret), visible(place, &cards))?);
+        let transport = shared_memory::open(place, here, Some(&secret), visible(place, &cards))?;
         return Ok(super::on_one_host(place, transport, hosts));
     }
     if config.use_shm == UseShm::Only {
@@ -133,7 +133,7 @@ fn join_all(place: &Joining<'_>, agreement: Agreement) -> Result<Joined> {
     };
     let hosts = if config.use_shm == UseShm::No { hosts.without_shared_memory() } else { hosts };
     Ok(Joined {
-        transport,
+        transport: transport.into(),
         device,
         hosts,
         notes,

@@ -139,7 +139,7 @@ pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joi
     let replaces = place.replaces;
     let networks = Vec::new();
     Ok(Joined {
-        transport,
+        transport: transport.into(),
         device: UDP_DEV,
         hosts,
         notes,

@@ -46,7 +46,7 @@ impl Endpoint for ShmTransport {
 
     #[inline]
     fn door(&mut self, task: Task) -> Option<&mut Door> {
-        Some(&mut self.peers.get_mut(task)?.door)
+        self.door_to(task)
     }
 
     #[inline]
@@ -56,8 +56,8 @@ impl Endpoint for ShmTransport {
             self.polled.advance();
         }
         // The same peer as before, mostly.
-        if let Some(src) = self.polled.current()
-            && let Some(peer) = self.peers.get(src)
+        let src = self.polled.current();
+        if let Some(peer) = self.peers.get(src)
             && let Ok(Some(packet)) = peer.door.inward.peek()
         {
             self.polled.streak += 1;
@@ -76,22 +76,12 @@ impl Endpoint for ShmTransport {
 
     #[inline]
     fn look(&mut self) -> Seen<'_> {
-        // The same peer as before, mostly.
-        if self.polled.streak < STREAK
-            && let Some(src) = self.polled.current()
-            && self.peers.get(src).is_some_and(|peer| peer.door.inward.ready())
-        {
-            self.polled.streak += 1;
-            return self.peers.get_mut(src).map_or(Seen::Nothing, |peer| Seen::Packet(src, &mut peer.door));
-        }
-        // The end of a streak says nothing about the peer.
-        let more = self.polled.tasks().len() > 1 || self.polled.streak >= STREAK;
-        if self.has_nothing_else() && !(more && self.has_packet()) {
-            self.polled.streak = 0;
-            Seen::Nothing
-        } else {
-            Seen::Something
-        }
+        self.look_into_rings()
+    }
+
+    #[inline]
+    fn poll(&mut self, now: u64) -> Seen<'_> {
+        self.poll_rings(now)
     }
 
     #[inline(always)]
@@ -157,6 +147,56 @@ impl Endpoint for ShmTransport {
 }
 
 impl ShmTransport {
+    /// See [`Endpoint::door`].
+    #[inline(always)]
+    pub(in crate::transport) fn door_to(&mut self, task: Task) -> Option<&mut Door> {
+        Some(&mut self.peers.get_mut(task)?.door)
+    }
+
+    /// See [`Endpoint::poll`].
+    #[inline(always)]
+    pub(in crate::transport) fn poll_rings(&mut self, now: u64) -> Seen<'_> {
+        self.segment.set_polling(false, now);
+        self.look_into_rings()
+    }
+
+    /// See [`Endpoint::look`].
+    #[inline(always)]
+    pub(in crate::transport) fn look_into_rings(&mut self) -> Seen<'_> {
+        // The same peer as before, mostly.
+        let mut src = self.polled.current();
+        let ready = |this: &Self, src| this.peers.get(src).is_some_and(|peer| peer.door.inward.ready());
+        if !ready(self, src) {
+            // The end of a streak says nothing about the peer.
+            let others = !self.polled.alone() && (self.polled.selective() || self.has_packet());
+            if others || self.is_left_or_met() {
+                return Seen::Something;
+            }
+            self.polled.streak = 0;
+            return Seen::Nothing;
+        }
+        if self.polled.streak >= STREAK {
+            if self.polled.selective() || self.is_left_or_met() {
+                return Seen::Something;
+            }
+            // The next one's turn: the same one's if it is the only one.
+            self.polled.streak = 0;
+            self.polled.advance();
+            src = self.polled.current();
+            if !ready(self, src) {
+                return Seen::Something;
+            }
+        }
+        self.polled.streak += 1;
+        self.peers.get_mut(src).map_or(Seen::Nothing, |peer| Seen::Packet(src, &mut peer.door))
+    }
+
+    /// Whether the memory of a peer is to be unmapped, or a peer has connected.
+    #[inline(always)]
+    fn is_left_or_met(&self) -> bool {
+        !self.left.is_empty() || self.arrivals.has_first_contacts()
+    }
+
     /// Whether a call of [`Endpoint::recv`] would find nothing, and have nothing else to do.
     #[inline]
     fn is_idle(&mut self) -> bool {
@@ -177,15 +217,14 @@ impl ShmTransport {
     /// Whether [`Endpoint::recv`] would have nothing else to do than to look into those rings.
     #[inline]
     fn has_nothing_else(&self) -> bool {
-        self.left.is_empty() && !self.arrivals.has_first_contacts() && !self.polled.selective()
+        !self.is_left_or_met() && !self.polled.selective()
     }
 
     /// Whether the peer whose turn it is has sent something, or one that is not polled.
     #[inline]
     fn may_receive_from_one(&mut self) -> bool {
         self.polled.advance();
-        let current = self.polled.current().and_then(|src| self.peers.get(src));
-        current.is_some_and(|peer| peer.door.inward.ready())
+        self.peers.get(self.polled.current()).is_some_and(|peer| peer.door.inward.ready())
             || self.arrivals.has_first_contacts()
             || self.has_announcements()
     }
@@ -224,7 +263,7 @@ impl ShmTransport {
         let mut looks = self.polled.tasks().len();
         while looks != 0 {
             looks -= 1;
-            let src = self.polled.current()?;
+            let src = self.polled.current();
             if self.polled.streak < STREAK {
                 match self.peers.get(src).map_or(Ok(None), |peer| peer.door.inward.peek()) {
                     Ok(Some(packet)) => {

@@ -39,11 +39,18 @@ impl Bounds {
     }
 }
 
+/// Of no peer: a job has fewer tasks.
+const NOBODY: Task = Task::MAX;
+
 /// The peers whose rings are polled, and whose turn it is.
 pub(super) struct Polled {
     tasks: Vec<Task>,
     /// The peer whose turn it is, by its place in `tasks`, which is 0 when there are none.
     turn: usize,
+    /// The peer itself, or [`NOBODY`].
+    current: Task,
+    /// There is none but that peer, and all rings are polled.
+    alone: bool,
     /// Packets that were taken, one after the other, since this task has last looked at what it
     /// does not poll.
     pub(super) streak: u32,
@@ -59,7 +66,8 @@ pub(super) struct Polled {
 impl Default for Polled {
     fn default() -> Self {
         let (tasks, bounds) = (Vec::new(), Bounds::USUAL);
-        Self { tasks, turn: 0, streak: 0, quiet: 0, selective: false, rounds: 0, bounds }
+        let (current, alone) = (NOBODY, true);
+        Self { tasks, turn: 0, current, alone, streak: 0, quiet: 0, selective: false, rounds: 0, bounds }
     }
 }
 
@@ -75,16 +83,27 @@ impl Polled {
         self.selective
     }
 
-    /// The peer whose turn it is, if there is one.
-    #[inline]
-    pub(super) fn current(&self) -> Option<Task> {
-        self.tasks.get(self.turn).copied()
+    /// The peer whose turn it is, or a number that no peer has.
+    #[inline(always)]
+    pub(super) fn current(&self) -> Task {
+        self.current
+    }
+
+    /// Whether there is none but that peer, and all rings are polled.
+    #[inline(always)]
+    pub(super) fn alone(&self) -> bool {
+        self.alone
     }
 
     /// The next peer's turn.
     #[inline]
     pub(super) fn advance(&mut self) {
-        self.turn = if self.turn + 1 < self.tasks.len() { self.turn + 1 } else { 0 };
+        self.set_turn(if self.turn + 1 < self.tasks.len() { self.turn + 1 } else { 0 });
+    }
+
+    fn set_turn(&mut self, turn: usize) {
+        self.turn = turn;
+        self.current = self.tasks.get(turn).copied().unwrap_or(NOBODY);
     }
 
     /// Polls the ring of this peer too.
@@ -101,7 +120,8 @@ impl Polled {
             self.quiet -= 1;
         } else {
             self.tasks.retain(|&polled| polled != task);
-            (self.turn, self.streak) = (0, 0);
+            self.set_turn(0);
+            self.streak = 0;
         }
         self.update();
         quiet || self.tasks.len() < before
@@ -109,6 +129,9 @@ impl Polled {
 
     fn update(&mut self) {
         self.selective = self.quiet != 0 || self.tasks.len() > self.bounds.most;
+        self.alone = !self.selective && self.tasks.len() <= 1;
+        // The first one may be new.
+        self.set_turn(self.turn);
     }
 }
 
@@ -189,7 +212,8 @@ impl ShmTransport {
             polled.quiet += usize::from(peer.quiet);
             !peer.quiet
         });
-        (polled.turn, polled.streak) = (0, 0);
+        polled.set_turn(0);
+        polled.streak = 0;
         polled.update();
     }
 

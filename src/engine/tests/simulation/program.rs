@@ -20,9 +20,9 @@ use crate::engine::progress::{closing, completion_threads, interrupt_thread};
 use crate::error::Log;
 use crate::job::Hosts;
 use crate::job::ended::Ends;
-use crate::transport::Task;
 use crate::transport::coalescing::Coalescing;
 use crate::transport::udp::{UdpSettings, UdpTransport};
+use crate::transport::{AnyTransport, Task};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -115,7 +115,7 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
     };
     context.settings.timeout.store(model.scenario.timeout, Ordering::Relaxed);
     context.settings.interrupts.store(model.scenario.notifier, Ordering::Relaxed);
-    context.open(me + 1, options, Box::new(end)).expect("a context that is not open");
+    context.open(me + 1, options, AnyTransport::Other(Box::new(end))).expect("a context that is not open");
     let threads = model.scenario.completion_threads;
     completion_threads::start(context, threads, ThreadConfig::PLAIN).expect("threads");
     if model.scenario.service {
