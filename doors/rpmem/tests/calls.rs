@@ -3,6 +3,7 @@
 mod support;
 
 use openlapi_tests::{Job, eventually, workspace};
+use rpmem::disk::{HEADER, Header};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -172,6 +173,59 @@ fn one_client_at_a_time() {
     }
     drop(holder);
     assert!(eventually(|| host.try_call("open", "two", TWO).0 == "OK"));
+}
+
+#[test]
+fn the_header_is_one_of_cxx_too() {
+    let folder = workspace().join("doors/rpmem/include");
+    for (compiler, language) in [("cc", "c"), ("g++", "c++")] {
+        let header = folder.join("librpmem.h");
+        let compiled = Command::new(compiler)
+            .args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-x", language])
+            .arg(&header)
+            .output()
+            .expect("a compiler");
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    }
+}
+
+#[test]
+fn whether_a_pool_was_closed_in_order() {
+    let host = Host::new("state");
+    host.set("two", "", 2);
+    assert_eq!(host.try_call("create", "two", TWO).0, "OK");
+    let header = |part: usize| {
+        let bytes = fs::read(host.part("two", part)).expect("a part");
+        Header::decode(bytes.first_chunk::<HEADER>().expect("a header")).expect("a header")
+    };
+    assert!(header(0).has_state() && !header(0).is_dirty);
+    let mut holder = host.calls(&["hold", "host", "two", &TWO.to_string()]).stdin_stays_open().start();
+    assert_eq!(holder.lines(1), ["open OK"]);
+    assert!(header(0).is_dirty && header(1).is_dirty);
+    // A client that is killed leaves a daemon that closes its pool.
+    let client = holder.pid().to_string();
+    assert!(Command::new("kill").args(["-9", &client]).status().is_ok_and(|killed| killed.success()));
+    assert!(eventually(|| host.is_free("two")));
+    assert!(!header(0).is_dirty && !header(1).is_dirty);
+    drop(holder);
+    // Open when the machine stopped: taken, as the devices are what they were.
+    let write = |change: &dyn Fn(&mut Header)| {
+        for part in [0, 1] {
+            let mut header = header(part);
+            change(&mut header);
+            let file = OpenOptions::new().write(true).open(host.part("two", part)).expect("a part");
+            file.write_all_at(&header.encode(false), 0).expect("a header");
+        }
+    };
+    write(&|header| header.is_dirty = true);
+    assert_eq!(host.try_call("open", "two", TWO).0, "OK");
+    assert!(!header(0).is_dirty);
+    // And refused, as they are not.
+    write(&|header| (header.is_dirty, header.devices) = (true, [1, 2]));
+    let (errno, text) = host.try_call("open", "two", TWO);
+    assert!(errno == "EINVAL" && text.contains("not closed in order"), "{errno} {text}");
+    write(&|header| header.is_dirty = false);
+    assert_eq!(host.try_call("open", "two", TWO).0, "OK");
 }
 
 /// The first call that finds the daemon gone fails by ECONNRESET, and so do all later ones, and the
