@@ -180,7 +180,8 @@ fn basic() {
 
 #[test]
 fn profiling() {
-    let folder = Folder::with_libraries("profiling", &["test1", "Xfer_poll"], &["myprof_r", "proftime_r"]);
+    let programs = ["test1", "Xfer_poll", "halo"];
+    let folder = Folder::with_libraries("profiling", &programs, &["myprof_r", "proftime_r"]);
     folder.check("test1", ANY, |me, _| {
         vec![
             format!("task {me}: profiling layer: LAPI_Init has returned LAPI_SUCCESS"),
@@ -194,6 +195,10 @@ fn profiling() {
             format!("task {me}: profiling layer: 10 calls of LAPI_Xfer took T us"),
             format!("task {me}: profiling layer: LAPI_Msgpoll took T us"),
         ]
+    });
+    folder.check("halo", ANY, |me, tasks| {
+        let rows = if me == tasks - 1 { 256 } else { 128 };
+        vec![format!("task {me}: 0 points are wrong after 1000 steps of {rows} rows")]
     });
     folder.clean();
 }
