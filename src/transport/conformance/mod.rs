@@ -38,7 +38,15 @@ use crate::base::rng::Rng;
 /// Runs every check on the transport that `make` makes: element `i` of what it returns is the
 /// end of task `i`.
 pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
-    connected(&make);
+    suite_with(&make, &make);
+}
+
+/// The suite, with the ends that `patient` makes where a task leaves amid the accesses of another
+/// one, which must learn of it.
+pub(crate) fn suite_with<T: Transport>(make: impl Fn(u32) -> Vec<T>, patient: impl Fn(u32) -> Vec<T>) {
+    has_left_when_dropped(&make);
+    connected_until_closed(&make);
+    reports_what_is_under_way_when_the_peer_leaves(&patient);
     partings::suite(&make);
 }
 
@@ -46,6 +54,7 @@ pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
 /// [`has_left_when_dropped`] is left out.
 pub(crate) fn served_suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     connected_until_closed(&make);
+    reports_what_is_under_way_when_the_peer_leaves(&make);
     partings::suite(&make);
 }
 
@@ -53,6 +62,7 @@ pub(crate) fn served_suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
 pub(crate) fn connected<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     has_left_when_dropped(&make);
     connected_until_closed(&make);
+    reports_what_is_under_way_when_the_peer_leaves(&make);
 }
 
 fn connected_until_closed<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {

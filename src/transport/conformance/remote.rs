@@ -15,7 +15,6 @@ pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     copies_many_places_in_one_access(make);
     places_what_it_reports(make);
     reaches_memory_that_was_mapped_again(make);
-    reports_what_is_under_way_when_the_peer_leaves(make);
 }
 
 /// What a key does not reach: other directions, other memory, memory whose registration was

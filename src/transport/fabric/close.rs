@@ -9,8 +9,9 @@ use crate::transport::presence::Presence;
 use std::time::{Duration, Instant};
 
 /// How long the end waits for the peers, at most: one that is alive takes messages as soon as it
-/// gets a processor.
-const LINGER: Duration = Duration::from_secs(2);
+/// gets a processor. A peer that was not told by then learns of it by the watch of the tasks for
+/// each other when this process has ended.
+pub(super) const LINGER: Duration = Duration::from_secs(2);
 
 /// How long it waits for a task of this host with which it has had no contact, and whose process
 /// runs: that may have ended LAPI.
@@ -30,7 +31,7 @@ impl FabricTransport {
         self.linger(|end| {
             let passed = start.elapsed();
             let said = !end.has_pending() || passed > LINGER_FOR_WATCHER;
-            passed > LINGER || end.posting.under_way() == 0 && said
+            passed > end.linger || end.posting.under_way() == 0 && said
         });
         let known =
             |peer: &Option<Box<Peer>>| peer.as_ref().is_some_and(|peer| peer.is_up() && peer.has_met());
@@ -48,7 +49,7 @@ impl FabricTransport {
         self.linger(|end| {
             let passed = start.elapsed();
             let may_forget = |&task: &Task| end.may_forget(task, passed);
-            passed > LINGER || peers.iter().all(may_forget) && end.pending.borrow().iter().all(may_forget)
+            passed > end.linger || peers.iter().all(may_forget) && end.pending.borrow().iter().all(may_forget)
         });
         self.device.close_endpoint();
         self.accesses.withdraw_all(&mut self.device);

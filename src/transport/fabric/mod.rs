@@ -51,6 +51,7 @@ use remote::{Accesses, CHUNKS};
 
 use single::SINGLES;
 use std::cell::RefCell;
+use std::time::Duration;
 
 pub use provider::{Carrier, Choice, Preferences, Reach, preview, reaches, version};
 
@@ -197,6 +198,8 @@ pub struct FabricTransport {
     recalling: bool,
     rest: PollPause,
     closed: bool,
+    /// How long the end of this task waits for its peers.
+    linger: Duration,
     /// By task: whether packets to it go by another transport. It gets notices only.
     /// Empty: none does.
     elsewhere: Box<[bool]>,
@@ -251,6 +254,7 @@ impl FabricTransport {
             recalling: false,
             rest: PollPause::default(),
             closed: false,
+            linger: close::LINGER,
             elsewhere: Box::default(),
             watch: None,
             rail: None,

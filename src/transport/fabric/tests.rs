@@ -23,7 +23,7 @@ use crate::transport::{
     Started, Task, Wakeup, Want,
 };
 use crate::wire::network::{Content, Notice, Rejoin};
-use network::{Published, network, network_as, preferring};
+use network::{Published, network, network_as, patient, preferring};
 use std::ptr::with_exposed_provenance;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +45,7 @@ pub(crate) fn is_there(provider: &str) -> bool {
 
 fn conforms_on(provider: &str) {
     if is_there(provider) {
-        conformance::suite(|tasks| network(tasks, provider));
+        conformance::suite_with(|tasks| network(tasks, provider), |tasks| patient(tasks, provider));
     }
 }
 
@@ -101,7 +101,7 @@ fn accesses_that_are_under_way_when_the_peer_leaves_are_reported() {
     for provider in ["tcp;ofi_rxm", "udp;ofi_rxd", "shm"] {
         if is_there(provider) {
             println!("{provider}");
-            conformance::reports_what_is_under_way_when_the_peer_leaves(&|tasks| network(tasks, provider));
+            conformance::reports_what_is_under_way_when_the_peer_leaves(&|tasks| patient(tasks, provider));
         }
     }
 }

@@ -35,6 +35,14 @@ pub(super) fn network(tasks: u32, provider: &str) -> Vec<Served<FabricTransport>
     network_as(tasks, &preferring(provider))
 }
 
+/// Joined tasks whose end waits for the others as long as it must: nobody else tells them of it,
+/// and on a crowded machine a departure that follows some megabytes over udp;ofi_rxd comes late.
+pub(super) fn patient(tasks: u32, provider: &str) -> Vec<Served<FabricTransport>> {
+    let mut ends = unserved(tasks, &preferring(provider));
+    ends.iter_mut().for_each(|end| end.linger = test_deadline());
+    served(ends)
+}
+
 /// Joined tasks with other preferences.
 pub(super) fn network_as(tasks: u32, preferences: &Preferences) -> Vec<Served<FabricTransport>> {
     served(unserved(tasks, preferences))
