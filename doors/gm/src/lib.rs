@@ -2,6 +2,8 @@
 
 pub mod abi;
 mod calls;
+mod carrier;
+mod hand;
 mod job;
 pub mod nodes;
 pub mod protocol;

@@ -48,6 +48,13 @@ impl Nodes {
         self.lost.get(task as usize).is_some_and(|lost| !lost.swap(true, Ordering::AcqRel))
     }
 
+    /// Another process may have taken the place of a task that is gone.
+    pub fn find(&self, task: u32) {
+        if let Some(lost) = self.lost.get(task as usize) {
+            lost.store(false, Ordering::Release);
+        }
+    }
+
     /// Whether a task is gone.
     pub fn is_lost(&self, task: u32) -> bool {
         self.lost.get(task as usize).is_none_or(|lost| lost.load(Ordering::Acquire))
@@ -68,6 +75,8 @@ mod tests {
         );
         assert_eq!([0, 1, 2, 3, 4, 5].map(|task| nodes.node(task)), [1, 2, 1, 3, 2, 0]);
         assert!(nodes.lose(4) && !nodes.lose(4) && !nodes.lose(5));
-        assert!(nodes.is_lost(4) && nodes.is_lost(5) && !nodes.is_lost(3));
+        assert!(nodes.is_lost(4));
+        nodes.find(4);
+        assert!(!nodes.is_lost(4) && nodes.is_lost(5) && !nodes.is_lost(3));
     }
 }

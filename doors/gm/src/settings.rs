@@ -6,7 +6,7 @@ use openlapi_runtime::environment::process_env;
 const TIMEOUT: f64 = 30.0;
 
 /// What the variables say.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Variables {
     /// LAPI_GM_NODES: each task is a node of its own.
     pub by_task: bool,
@@ -14,8 +14,8 @@ pub struct Variables {
     pub timeout: u64,
     /// LAPI_GM_CHECK: only registered memory is used.
     pub check: bool,
-    /// LAPI_GM_MAP is set: the program was started by hand.
-    pub has_map: bool,
+    /// LAPI_GM_MAP: the file of the nodes, for a program that was started by hand.
+    pub map: Option<String>,
 }
 
 impl Variables {
@@ -47,7 +47,7 @@ impl Variables {
             by_task: word("LAPI_GM_NODES", "host", "task")?,
             timeout: (seconds * 1e6) as u64,
             check: word("LAPI_GM_CHECK", "no", "yes")?,
-            has_map: env("LAPI_GM_MAP").is_some_and(|map| !map.is_empty()),
+            map: env("LAPI_GM_MAP").filter(|map| !map.is_empty()),
         })
     }
 }
@@ -61,12 +61,15 @@ mod tests {
         let read = |name: &'static str, value: &'static str| {
             Variables::from(&move |asked| (asked == name).then(|| value.to_owned()))
         };
-        let plain = Variables { by_task: false, timeout: 30_000_000, check: false, has_map: false };
-        assert_eq!(read("LAPI_GM_NODES", "host"), Ok(plain));
-        assert_eq!(read("LAPI_GM_NODES", "Task"), Ok(Variables { by_task: true, ..plain }));
-        assert_eq!(read("LAPI_GM_TIMEOUT", "0.5"), Ok(Variables { timeout: 500_000, ..plain }));
-        assert_eq!(read("LAPI_GM_CHECK", "yes"), Ok(Variables { check: true, ..plain }));
-        assert_eq!(read("LAPI_GM_MAP", "file"), Ok(Variables { has_map: true, ..plain }));
+        let plain = Variables { by_task: false, timeout: 30_000_000, check: false, map: None };
+        assert_eq!(read("LAPI_GM_NODES", "host"), Ok(plain.clone()));
+        assert_eq!(read("LAPI_GM_NODES", "Task"), Ok(Variables { by_task: true, ..plain.clone() }));
+        assert_eq!(read("LAPI_GM_TIMEOUT", "0.5"), Ok(Variables { timeout: 500_000, ..plain.clone() }));
+        assert_eq!(read("LAPI_GM_CHECK", "yes"), Ok(Variables { check: true, ..plain.clone() }));
+        assert_eq!(
+            read("LAPI_GM_MAP", "file"),
+            Ok(Variables { map: Some("file".to_owned()), ..plain.clone() })
+        );
         let names = ["LAPI_GM_NODES", "LAPI_GM_TIMEOUT", "LAPI_GM_CHECK"];
         for (name, wrong) in names.into_iter().zip(["port", "-1", "2"]) {
             let said = read(name, wrong).expect_err("it is not valid");

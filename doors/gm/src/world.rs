@@ -7,7 +7,9 @@ use slot::State;
 pub use slot::{Next, Open, Pending, Slot};
 
 use crate::abi::{PORTS, Status};
-use crate::job::{Job, Joined};
+use crate::carrier::Carrier;
+use crate::hand::{Hand, Map, Receiving};
+use crate::job::Job;
 use crate::nodes::Nodes;
 use crate::protocol::{self, Data, Output, Port};
 use crate::settings::Variables;
@@ -26,7 +28,7 @@ const LOOK: Duration = Duration::from_micros(200);
 /// What gm_init has opened. It stays where it is when gm_finalize has closed it: another thread may
 /// be in a call.
 pub struct World {
-    job: Job,
+    carrier: Carrier,
     nodes: Arc<Nodes>,
     settings: protocol::Settings,
     slots: [Slot; PORTS],
@@ -50,7 +52,6 @@ pub fn current() -> Option<&'static World> {
 ///
 /// # Errors
 /// [`Status::Failure`]: the job cannot be joined, or a variable is wrong; the reason is written.
-/// [`Status::UnsupportedDevice`]: LAPI_GM_MAP is set.
 pub fn init() -> Result<(), Status> {
     let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
     if *count == 0 {
@@ -59,18 +60,36 @@ pub fn init() -> Result<(), Status> {
             Status::Failure
         };
         let variables = Variables::read().map_err(failed)?;
-        if variables.has_map {
-            failed("LAPI_GM_MAP is set: programs that no launcher has started are not supported".to_owned());
-            return Err(Status::UnsupportedDevice);
-        }
-        let arrived = handlers::arrived as *const () as usize;
-        let joined =
-            Job::join(variables.by_task, arrived, gone).map_err(|error| failed(error.to_string()))?;
-        let world = Box::into_raw(Box::new(World::new(joined, variables)));
+        let found = match &variables.map {
+            Some(path) => by_hand(path).map_err(failed)?,
+            None => by_launcher(variables.by_task).map_err(failed)?,
+        };
+        let world = Box::leak(Box::new(World::new(found, &variables)));
         CURRENT.store(world, Ordering::Release);
+        if let Carrier::Hand(hand) = &world.carrier {
+            hand.start();
+        }
     }
     *count += 1;
     Ok(())
+}
+
+/// What carries messages, between which nodes, and the name of the whole.
+type Found = (Carrier, Nodes, String);
+
+fn by_launcher(by_task: bool) -> Result<Found, String> {
+    let arrived = handlers::arrived as *const () as usize;
+    let joined = Job::join(by_task, arrived, gone).map_err(|error| error.to_string())?;
+    Ok((Carrier::Job(joined.job), joined.nodes, joined.name))
+}
+
+fn by_hand(path: &str) -> Result<Found, String> {
+    let host = rustix::system::uname();
+    let map = Map::read(path, &host.nodename().to_string_lossy())?;
+    // Each process is a node, and a node of the map.
+    let tasks: Vec<u32> = (0..map.nodes.len() as u32).collect();
+    let hand = Hand::open(map, Receiving { arrived: handlers::arrived_by_hand, lost: gone })?;
+    Ok((Carrier::Hand(hand), Nodes::by_lowest(&tasks), String::new()))
 }
 
 /// gm_finalize: the last one closes all ports, and leaves the job.
@@ -81,7 +100,7 @@ pub fn finalize() {
         && let Some(world) = current()
     {
         world.slots.iter().for_each(|slot| world.close(slot));
-        world.job.close();
+        world.carrier.close();
         CURRENT.store(ptr::null_mut(), Ordering::Release);
     }
 }
@@ -94,13 +113,12 @@ fn gone(task: u32) {
 }
 
 impl World {
-    fn new(joined: Joined, variables: Variables) -> Self {
-        let Joined { job, nodes, name } = joined;
+    fn new((carrier, nodes, name): Found, variables: &Variables) -> Self {
         let epochs = Arc::new(AtomicU32::new(0));
         let settings = protocol::Settings { patience: variables.timeout, check: variables.check, epochs };
         let slots = std::array::from_fn(|number| Slot::new(number as u8));
         let started = Instant::now();
-        Self { job, nodes: Arc::new(nodes), settings, slots, started, name }
+        Self { carrier, nodes: Arc::new(nodes), settings, slots, started, name }
     }
 
     /// The place of a port.
@@ -109,8 +127,8 @@ impl World {
     }
 
     /// The carrier.
-    pub fn job(&self) -> &Job {
-        &self.job
+    pub fn carrier(&self) -> &Carrier {
+        &self.carrier
     }
 
     /// Who is where.
@@ -158,7 +176,7 @@ impl World {
 
     /// A name that one process of the host has at a time, where several are on a node.
     fn claim(&self, port: u8) -> Result<Option<UnixListener>, Status> {
-        let node = self.nodes.node(self.job.task());
+        let node = self.nodes.node(self.carrier.task());
         if self.nodes.tasks(node.into()).len() == 1 {
             return Ok(None);
         }
@@ -186,8 +204,8 @@ impl World {
             State::Open(open) => open.port.is_quiet(),
             _ => true,
         };
-        while !is_quiet() && self.job.enter().is_ok() {
-            self.job.wait(Some(Instant::now() + LOOK), is_quiet);
+        while !is_quiet() && self.carrier.begin().is_some() {
+            self.carrier.wait(Some(Instant::now() + LOOK), true, is_quiet);
         }
         *slot.lock() = State::Closed;
         slot.set_ready(false);
@@ -217,7 +235,7 @@ impl World {
             if next.is_some() || polled {
                 return next;
             }
-            self.job.poll();
+            self.carrier.poll();
             polled = true;
         }
     }
@@ -231,19 +249,16 @@ impl World {
             let (deadline, lags) = self.with(slot, |open| (open.deadline(), open.port.lags()))?;
             let soon = lags.then(|| Instant::now() + LOOK);
             let deadline = deadline.map(|at| self.instant(at)).into_iter().chain(soon).min();
-            match spins {
-                true => self.job.wait(deadline, || slot.is_ready()),
-                false => self.job.sleep(deadline, || slot.is_ready()),
-            }
+            self.carrier.wait(deadline, spins, || slot.is_ready());
             // The session has ended by a failure: nothing arrives any more.
-            self.job.enter().ok()?;
+            self.carrier.begin()?;
         }
     }
 
     /// Gives what a port has for the network to it. One thread at a time does this, so that a
     /// connection's messages leave in their order.
     fn pump(&self, slot: &Slot) {
-        let Ok(mut held) = self.job.enter() else { return };
+        let Some(mut way) = self.carrier.begin() else { return };
         let mut unreachable = Vec::new();
         let mut is_first = true;
         loop {
@@ -260,19 +275,19 @@ impl World {
             };
             let Some(output) = output else { break };
             let watched = matches!(output.header.kind, Kind::Ping | Kind::Where);
-            if !self.nodes.is_lost(output.task) && self.job.post(&mut held, &output, watched).is_err() {
+            if !self.nodes.is_lost(output.task) && way.post(&output, watched).is_err() {
                 unreachable.push(output.task);
             }
         }
-        drop(held);
+        drop(way);
         unreachable.into_iter().for_each(|task| self.lose(task));
     }
 
     /// A message that belongs to no open port of this process.
     fn post_alone(&self, task: u32, header: Header) {
-        if let Ok(mut held) = self.job.enter() {
+        if let Some(mut way) = self.carrier.begin() {
             // Whoever is gone needs no reply.
-            let _ = self.job.post(&mut held, &Output { task, header, data: Data::None }, false);
+            let _ = way.post(&Output { task, header, data: Data::None }, false);
         }
     }
 
@@ -287,7 +302,10 @@ impl World {
             }
             self.with(slot, |open| open.port.lost(self.now(), task));
         }
-        self.job.wake();
+        if self.carrier.may_return() {
+            self.nodes.find(task);
+        }
+        self.carrier.wake();
     }
 
     /// A message that is no data has come.

@@ -119,14 +119,6 @@ fn a_wrong_variable_is_named() {
 }
 
 #[test]
-fn a_map_is_refused() {
-    let program = compile("gm_c", "cc", &["conformance.c", "desk.c"], &["-pthread"]);
-    let outcome = Job::direct(&program).arg("map").env("LAPI_GM_MAP", "map").run();
-    assert!(outcome.ok().stdout.contains("OK map"), "{outcome}");
-    assert!(outcome.stderr.contains("gm_init: LAPI_GM_MAP is set"), "{outcome}");
-}
-
-#[test]
 fn types_and_versions_are_the_programs_choice() {
     let last = ["-DEXPECTED=0x20010"];
     let others = [

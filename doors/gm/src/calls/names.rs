@@ -41,7 +41,7 @@ fn name_of(world: &World, node: c_uint, patience: Duration) -> Result<String, St
     }
     let alive = tasks.iter().find(|task| !world.nodes().is_lost(**task));
     let task = *alive.ok_or(Status::SendTargetNodeUnreachable)?;
-    world.job().host_name(task, Some(Instant::now() + patience)).ok_or(Status::TimedOut)
+    world.carrier().host_name(task, Instant::now() + patience).ok_or(Status::TimedOut)
 }
 
 fn node_of(world: &World, name: &CStr, patience: Duration) -> Result<c_uint, Status> {
@@ -65,7 +65,10 @@ fn node_of(world: &World, name: &CStr, patience: Duration) -> Result<c_uint, Sta
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gm_get_node_id(port: *mut GmPort, node: *mut c_uint) -> StatusCode {
     // SAFETY: the caller's promise.
-    answer(world(port).and_then(|world| unsafe { give(node, world.nodes().node(world.job().task()).into()) }))
+    answer(
+        world(port)
+            .and_then(|world| unsafe { give(node, world.nodes().node(world.carrier().task()).into()) }),
+    )
 }
 
 /// The name of this host.
@@ -75,7 +78,7 @@ pub unsafe extern "C" fn gm_get_node_id(port: *mut GmPort, node: *mut c_uint) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gm_get_host_name(port: *mut GmPort, name: *mut c_char) -> StatusCode {
     answer(world(port).and_then(|world| {
-        let node = world.nodes().node(world.job().task());
+        let node = world.nodes().node(world.carrier().task());
         // SAFETY: the caller's promise.
         unsafe { write(name, &name_of(world, node.into(), PATIENCE)?) }
     }))

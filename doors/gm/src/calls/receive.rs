@@ -157,7 +157,7 @@ fn peek(port: *mut GmPort) -> Option<(u8, Option<u16>)> {
     let (world, slot) = place(port)?;
     let look = || world.with(slot, |open| open.peek(world.now())).flatten();
     let next = look().or_else(|| {
-        world.job().poll();
+        world.carrier().poll();
         look()
     })?;
     Some(match next {

@@ -228,6 +228,8 @@ impl Incoming {
     /// The sender's task is gone. Returns the buffers that are free again, by class.
     pub fn lost(&mut self, around: &mut Around<'_>) -> Vec<(u8, Buffer)> {
         self.wait_no_more(around);
+        // Another process may take its place, whose epochs begin anew.
+        self.epoch = 0;
         let arrivals = std::mem::take(&mut self.arrivals);
         self.first = self.first.wrapping_add(arrivals.len() as u32);
         let back = arrivals.into_iter().filter_map(|arrival| {

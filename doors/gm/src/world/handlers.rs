@@ -63,6 +63,16 @@ pub unsafe extern "C" fn arrived(
     }
 }
 
+/// A message of a process that was started by hand: header and data.
+pub fn arrived_by_hand(from: u32, header: &[u8], data: &[u8]) {
+    let Some((world, header)) = current().zip(Header::decode(header)) else { return };
+    match is_reply(&header) {
+        true => world.replied(from, &header),
+        // All data is here.
+        false => drop(world.arrived(from, &header, data.len() as u64, data.as_ptr())),
+    }
+}
+
 /// The completion handler of messages whose data did not come with their headers.
 unsafe extern "C" fn completed(_: *mut lapi_handle_t, token: *mut c_void) {
     let token = token.addr() as u64;

@@ -44,6 +44,7 @@ struct desk {
     int told[8];
     int sent;
     int tells;
+    int failed;
     /* This task's number, as others are told it. */
     int who;
     int in_unknown;

@@ -5,10 +5,10 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// The folder of libgm.so as the tests have it: above that of their own programs.
+/// The folder of libgm.so as cargo builds it for the tests: that of their own programs.
 pub fn libraries() -> PathBuf {
     let own = std::env::current_exe().expect("a program");
-    own.ancestors().nth(2).expect("a folder of the build").to_owned()
+    own.ancestors().nth(1).expect("a folder of the build").to_owned()
 }
 
 /// Compiles a program of `tests/c` as C or, by `c++`, as C++ and links it with libgm.so.

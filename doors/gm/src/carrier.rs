@@ -1,0 +1,110 @@
+//! What carries messages between processes: the job's session, or sessions by hand.
+
+use crate::hand::Hand;
+use crate::job::Job;
+use crate::protocol::Output;
+use openlapi::api::Held;
+use std::time::Instant;
+
+/// The carrier of this process, of which there is one.
+#[expect(clippy::large_enum_variant, reason = "there is one")]
+pub enum Carrier {
+    /// A launcher has started the processes.
+    Job(Job),
+    /// The user has.
+    Hand(Hand),
+}
+
+/// The way to the carrier for several messages.
+pub enum Way<'a> {
+    /// The lock of the job's session is held.
+    Job(&'a Job, Held<'a>),
+    /// The threads of the sessions take the messages.
+    Hand(&'a Hand),
+}
+
+/// The target is gone.
+pub struct Gone;
+
+impl Carrier {
+    /// Begins to send; `None`: the session has ended by a failure.
+    #[inline]
+    pub fn begin(&self) -> Option<Way<'_>> {
+        match self {
+            Self::Job(job) => Some(Way::Job(job, job.enter().ok()?)),
+            Self::Hand(hand) => Some(Way::Hand(hand)),
+        }
+    }
+
+    /// This process's number, from 0.
+    pub fn task(&self) -> u32 {
+        match self {
+            Self::Job(job) => job.task(),
+            Self::Hand(hand) => hand.task(),
+        }
+    }
+
+    /// The name of a task's host; `None`: the task is gone, or the deadline has passed.
+    pub fn host_name(&self, task: u32, deadline: Instant) -> Option<String> {
+        match self {
+            Self::Job(job) => job.host_name(task, Some(deadline)),
+            Self::Hand(hand) => hand.host_name(task),
+        }
+    }
+
+    /// One round of progress, where no thread makes it.
+    #[inline]
+    pub fn poll(&self) {
+        if let Self::Job(job) = self {
+            job.poll();
+        }
+    }
+
+    /// Waits until the condition holds, or the deadline has passed. `spins`: it polls first.
+    pub fn wait(&self, deadline: Option<Instant>, spins: bool, condition: impl FnMut() -> bool) {
+        match self {
+            Self::Job(job) if spins => job.wait(deadline, condition),
+            Self::Job(job) => job.sleep(deadline, condition),
+            Self::Hand(hand) => hand.wait(deadline, condition),
+        }
+    }
+
+    /// Threads that wait look again.
+    pub fn wake(&self) {
+        match self {
+            Self::Job(job) => job.wake(),
+            Self::Hand(hand) => hand.wake(),
+        }
+    }
+
+    /// Leaves.
+    pub fn close(&self) {
+        match self {
+            Self::Job(job) => job.close(),
+            Self::Hand(hand) => hand.close(),
+        }
+    }
+
+    /// Whether another process may take the place of one that is gone.
+    pub fn may_return(&self) -> bool {
+        matches!(self, Self::Hand(_))
+    }
+}
+
+impl Way<'_> {
+    /// Gives a message to the network. `watched`: the target's death is to be noticed though no
+    /// reply is awaited.
+    ///
+    /// # Errors
+    /// The target is gone.
+    #[inline]
+    pub fn post(&mut self, output: &Output, watched: bool) -> Result<(), Gone> {
+        match self {
+            Self::Job(job, held) => job.post(held, output, watched).map_err(|_| Gone),
+            Self::Hand(hand) => {
+                hand.post(output);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Processes that no launcher has started, by a map: over Unix sockets, and on two hosts.
+
+mod program;
+
+use openlapi_tests::{Hosts, Job, Marked, Outcome, skipped};
+use program::compile;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The cases, and how many processes each has.
+const CASES: &[(&str, usize)] = &[
+    ("open", 2),
+    ("message", 2),
+    ("order", 2),
+    ("wait", 2),
+    ("turns", 3),
+    ("resume", 2),
+    ("drop", 2),
+    ("rejected", 2),
+    ("closed", 2),
+    ("put", 2),
+    ("sent", 2),
+    ("long", 2),
+    ("datagram", 2),
+    ("blocking", 2),
+    ("threads", 1),
+    ("busy", 2),
+    ("names", 2),
+];
+
+/// A folder for a map and its sockets, whose names must be short.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("gm-{}-{name}", std::process::id()));
+        fs::create_dir(&path).expect("a folder");
+        Self(path)
+    }
+
+    /// A map of that many nodes.
+    fn map(&self, nodes: usize) -> PathBuf {
+        let line = |node| format!("{node} host{node} unix:{}/{node}\n", self.0.display());
+        let map = self.0.join("map");
+        fs::write(&map, (1..=nodes).map(line).collect::<String>()).expect("a file");
+        map
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn conformance() -> PathBuf {
+    compile("gm_c", "cc", &["conformance.c", "desk.c"], &["-pthread"])
+}
+
+/// A process of a map.
+fn node(program: &Path, map: &Path, node: usize) -> Job {
+    let job = Job::direct(program).without_launchers();
+    job.env("LAPI_GM_MAP", map).env("LAPI_GM_NODE", node.to_string())
+}
+
+/// A process of the program of cases.
+fn case(program: &Path, map: &Path, (name, nodes): (&str, usize), at: usize) -> Job {
+    let timeout = match name {
+        "resume" | "drop" => "1",
+        "closed" => "8",
+        _ => "60",
+    };
+    let job = node(program, map, at + 1).arg(name).env("MP_CHILD", at.to_string());
+    job.env("MP_PROCS", nodes.to_string()).env("LAPI_GM_TIMEOUT", timeout)
+}
+
+/// Runs all of them at the same time.
+fn all(jobs: Vec<Job>) -> Vec<Outcome> {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = jobs.into_iter().map(|job| scope.spawn(move || job.run())).collect();
+        running.into_iter().map(|job| job.join().expect("an outcome")).collect()
+    })
+}
+
+#[test]
+fn the_statements_hold_over_unix_sockets() {
+    let program = conformance();
+    for &(name, nodes) in CASES {
+        let folder = Folder::new(name);
+        let map = folder.map(nodes);
+        let jobs = (0..nodes).map(|at| case(&program, &map, (name, nodes), at));
+        for outcome in all(jobs.collect()) {
+            assert!(outcome.ok().stdout.contains(&format!("OK {name} ")), "{outcome}");
+        }
+    }
+}
+
+#[test]
+fn the_statements_hold_on_two_hosts() {
+    let what = "gm by hand on two hosts";
+    let Ok(hosts) = Hosts::new(2).map_err(|why| skipped(what, &why)) else { return };
+    let program = conformance();
+    let (key, map) = (hosts.folder().join("key"), hosts.folder().join("map"));
+    fs::write(&key, "7".repeat(32)).expect("a file");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("a mode");
+    for name in ["message", "order", "put", "long"] {
+        let line = |at: usize| format!("{} host{at} tcp:{}:7400\n", at + 1, hosts.address(at, 0));
+        fs::write(&map, [0, 1].map(line).concat()).expect("a file");
+        let job = |at: usize| case(&program, &map, (name, 2), at).env("LAPI_GM_KEY", &key);
+        for outcome in all((0..2).map(|at| hosts.inside(at, job(at))).collect()) {
+            assert!(outcome.ok().stdout.contains(&format!("OK {name} ")), "{outcome}");
+        }
+    }
+}
+
+/// The sample: clients come and go, and a server that was killed is replaced by another one.
+#[test]
+fn an_echo_server_and_its_clients() {
+    let program = compile("gm_echo", "cc", &["../../samples/echo.c"], &["-Werror"]);
+    let folder = Folder::new("echo");
+    let map = folder.map(3);
+    let call = |at: usize, text: &str| node(&program, &map, at).arg(text).run();
+    for turn in 0..2 {
+        let mut server = Marked::start(node(&program, &map, 1));
+        assert_eq!(server.running().lines(1)[0].trim(), "serving");
+        for at in [2, 3, 2] {
+            let text = format!("client {at} of turn {turn}");
+            assert_eq!(call(at, &text).ok().stdout.trim(), format!("echo: {text}"));
+        }
+        // By SIGKILL.
+        drop(server);
+        let outcome = call(2, "nobody");
+        assert!(outcome.exited(1).stderr.contains("echo: the target's node cannot be reached"), "{outcome}");
+    }
+}
+
+#[test]
+fn a_wrong_map_is_named() {
+    let program = conformance();
+    let folder = Folder::new("wrong");
+    let map = folder.map(2);
+    let said = |map: &Path, at: usize| node(&program, map, at).arg("message").run().stderr;
+    assert!(said(&map, 3).contains("gm_init: LAPI_GM_NODE is \"3\"; the map has the nodes 1 to 2"));
+    let absent = folder.0.join("absent");
+    assert!(said(&absent, 1).contains(&format!("gm_init: LAPI_GM_MAP: {}: ", absent.display())));
+    fs::write(&map, "1 one unix\n").expect("a file");
+    assert!(said(&map, 1).contains("line 1: an address begins with unix: or tcp:"));
+    fs::write(&map, format!("1 one unix:{}/1\n", folder.0.display())).expect("a file");
+    let _taken = std::os::unix::net::UnixListener::bind(folder.0.join("1")).expect("a socket");
+    assert!(said(&map, 1).contains("gm_init: unix:"), "the place is taken");
+}
