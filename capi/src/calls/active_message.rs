@@ -20,8 +20,8 @@ pub(crate) unsafe fn amsend(
     cmpl_cntr: *mut lapi_cntr_t,
 ) -> c_int {
     let message = plain(tgt, hdr_hdl, (uhdr, uhdr_len), (udata, udata_len), tgt_cntr, org_cntr, cmpl_cntr);
-    // SAFETY: what the man page asks of the program is what the core asks.
     if let Some(call) = boundary::short(hndl, Clear::TO_SEND)
+        // SAFETY: what the man page asks of the program is what the core asks.
         && unsafe { active_message::amsend_shortly(call, &message) }
     {
         return LAPI_SUCCESS;

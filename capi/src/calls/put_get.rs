@@ -43,8 +43,8 @@ pub(crate) unsafe fn put_in<const FRAME: u8>(
         org_cntr: org_cntr as usize,
         cmpl_cntr: cmpl_cntr as usize,
     };
-    // SAFETY: what the man page asks of the program is what the core asks.
     if let Some(call) = boundary::short(hndl, Clear::TO_SEND)
+        // SAFETY: what the man page asks of the program is what the core asks.
         && unsafe { put_get::put_shortly(call, &put) }
     {
         return LAPI_SUCCESS;
@@ -96,8 +96,8 @@ pub(crate) unsafe fn get(
         tgt_cntr: tgt_cntr as lapi_long_t,
         org_cntr: org_cntr as usize,
     };
-    // SAFETY: what the man page asks of the program is what the core asks.
     if let Some(call) = boundary::short(hndl, Clear::TO_SEND)
+        // SAFETY: what the man page asks of the program is what the core asks.
         && unsafe { put_get::get_shortly(call, &get) }
     {
         return LAPI_SUCCESS;

@@ -153,7 +153,7 @@ unsafe fn put_to_self(core: &mut Core, put: PlainPut) -> Sent {
         counter::bump(put.org_cntr);
         counter::bump(put.cmpl_cntr);
     }
-    core.unreported |= LAPI_SEND_COMPLETE | LAPI_RECV_COMPLETE;
+    core.note_completed(LAPI_SEND_COMPLETE | LAPI_RECV_COMPLETE);
     core.waiters.note_news_if_awaited();
     let path = &mut core.stats.local;
     path.bytes_received += data.len as u64;

@@ -79,7 +79,7 @@ fn handler(core: &mut Core, named: u64) -> Option<hdr_hndlr_t> {
 #[inline(always)]
 fn deliver(way: &mut Unhindered<'_>, packet: &Inbound, message: &ActiveMessage, bytes: usize) {
     let core = way.core();
-    core.unreported |= LAPI_RECV_COMPLETE;
+    core.note_completed(LAPI_RECV_COMPLETE);
     core.stats.peers.bytes_received += bytes as u64;
     let asked = core.inbox.deliver(packet.src, message.id.unwrap_or_default());
     // SAFETY: a counter of this task, by the contract of the call that sent the message.

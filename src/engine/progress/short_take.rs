@@ -46,7 +46,7 @@ pub(super) fn see(way: &mut Unhindered<'_>, polled: Option<u64>) -> See {
         Seen::Nothing => {}
     }
     // A report may have come, through a door.
-    if core.reporting.is_empty() || !core.has_report() { See::Nothing } else { See::Something }
+    if !core.awaits_reports() || !core.has_report() { See::Nothing } else { See::Something }
 }
 
 /// Takes the first packet of the peer, if it is one short message. `false`: nothing was done; it is
