@@ -98,7 +98,7 @@ impl Session {
             cmpl_cntr: self.counter(),
         };
         // SAFETY: the caller's promise; the counter lives as long as the session.
-        self.start(|held| unsafe { put_get::plain_put(held, put) })
+        self.start(|held| unsafe { put_get::put(held, &put.into()) })
     }
 
     /// Starts to copy memory at an address of the peer to this process. [`Self::fence`] says when
@@ -149,7 +149,7 @@ impl Session {
         self.check()?;
         // SAFETY: the caller's promise; the counter lives until the operation is complete, or has
         // ended with the session.
-        self.enter_and(|held| unsafe { put_get::plain_put(held, put) })?;
+        self.enter_and(|held| unsafe { put_get::put(held, &put.into()) })?;
         self.wait(None, || complete.load(Ordering::Acquire) != 0).map(drop)
     }
 
