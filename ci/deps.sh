@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for the purposes named: build, test, python, site,
-# browser, net, slurm, doors, bench, bench-net, sanitize, instructions, interop, aarch64, powerpc64le,
-# cross-test, deb.
+# browser, net, slurm, doors, bench, bench-net, sanitize, instructions, interop, aarch64,
+# powerpc64le, cross-test, deb.
 set -eu
 
 missing=()

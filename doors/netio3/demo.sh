@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles the two samples with the installed headers, and sends from one to the other: demo.sh PREFIX
+# Compiles the two samples with the installed headers, and sends from one to the other:
+# demo.sh PREFIX
 set -eu
 prefix=$1
 here=$(cd "$(dirname "$0")" && pwd)
