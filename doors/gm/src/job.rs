@@ -206,7 +206,7 @@ impl Job {
         };
         // SAFETY: the header is copied before this returns, since it is short; the program leaves
         // the data as it is until its send has ended, which is after the counter has changed.
-        unsafe { active_message::plain_amsend(held, message) }
+        unsafe { active_message::amsend(held, &message.into()) }
     }
 
     /// One round of progress.
