@@ -1,14 +1,14 @@
 """Task 0 leaves for a checkpoint and comes back, while the others add to a number of it all the time."""
 
 import time
+from array import array
 
-import numpy
 import openlapi
 
 ROUNDS = 200
 
 with openlapi.init() as lapi:
-    memory = numpy.zeros(1, dtype=numpy.int64)
+    memory = array("q", [0])
     window = lapi.window(memory)
     arrived = lapi.counter(shared=True)
 
@@ -40,7 +40,7 @@ with openlapi.init() as lapi:
         if lapi.tasks > 1:
             arrived.wait(ROUNDS * (lapi.tasks - 1))
     lapi.gfence()
-    got = numpy.zeros(1, dtype=numpy.int64)
+    got = array("q", [0])
     lapi.get(got, 0, window)
     assert got[0] == ROUNDS * (lapi.tasks - 1), got
     lapi.gfence()
