@@ -19,8 +19,13 @@ const LONGEST: usize = 4096;
 
 fn targets() -> Vec<Target> {
     let [core, tools] = [openlapi::fuzz::TARGETS, openlapi_tools::poe::fuzz::TARGETS];
-    let doors =
-        [openlapi_session::fuzz::TARGETS, openlapi_netio3::fuzz::TARGETS, rpmem::fuzz::TARGETS].concat();
+    let doors = [
+        openlapi_session::fuzz::TARGETS,
+        openlapi_netio3::fuzz::TARGETS,
+        rpmem::fuzz::TARGETS,
+        gm::fuzz::TARGETS,
+    ]
+    .concat();
     [core, tools, lapiprof::fuzz::TARGETS, &doors[..]].concat()
 }
 

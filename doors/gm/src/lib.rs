@@ -3,6 +3,9 @@
 pub mod abi;
 mod calls;
 mod carrier;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 mod hand;
 mod job;
 pub mod nodes;

@@ -1,0 +1,94 @@
+//! What a port reads of its peers, and what must hold of whatever it reads.
+
+use crate::abi::Status;
+use crate::nodes::Nodes;
+use crate::protocol::{Data, Event, Port, Request, Settings, Target as To, Then, Verdict};
+use crate::wire::{Header, Kind, LENGTH};
+use openlapi::fuzz::{Seed, Target, seed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+/// The targets of this crate.
+pub const TARGETS: &[Target] = &[Target { name: "gm", feed, seeds }];
+
+const PORT: u8 = 2;
+/// How many buffers of each size are there.
+const BUFFERS: usize = 2;
+
+/// Headers one after the other, which two peers send in turns to a port that sends to both.
+fn feed(input: &[u8]) -> bool {
+    let settings = Settings { patience: 1000, check: false, epochs: Arc::new(AtomicU32::new(0)) };
+    let mut port = Port::new(PORT, Arc::new(Nodes::by_lowest(&[0, 1, 2])), settings);
+    port.allow_remote_access();
+    for size in 3..8 {
+        (0..BUFFERS).for_each(|at| drop(port.provide(usize::from(size) * 100 + at, size, 0, 9)));
+    }
+    for (at, kind) in [Kind::Send, Kind::Put, Kind::Get, Kind::Send].into_iter().enumerate() {
+        let target = To { node: 1 + at as u32 % 2, port: PORT, priority: 0 };
+        let then = Then { callback: 1, context: at };
+        port.start(0, Request { kind, target, size: 4, address: 8 * at, length: 8, remote: 0, then });
+    }
+    let mut is_accepted = false;
+    let (mut received, mut ended) = (0, 0);
+    for (at, bytes) in input.chunks(LENGTH).enumerate() {
+        let Some(header) = Header::decode(bytes) else { continue };
+        is_accepted = true;
+        let (from, now) = (at as u32 % 2, 100 * at as u64);
+        match header.kind {
+            Kind::Send | Kind::Put | Kind::Get | Kind::Data | Kind::Datagram => {
+                if let Verdict::Into { token, .. } = port.arrived(from, &header) {
+                    port.complete(now, token);
+                }
+            }
+            _ => port.replied(now, from, &header),
+        }
+        port.tick(now);
+        while let Some(output) = port.next_output() {
+            assert_eq!(Header::decode(&output.header.encode()), Some(output.header));
+            assert!(output.task < 3, "a task of the job");
+            if let Data::Memory { counter, .. } = output.data {
+                // SAFETY: a counter of the port, which lives on.
+                let counter = unsafe { &*std::ptr::with_exposed_provenance::<AtomicI32>(counter) };
+                counter.fetch_add(1, Ordering::Release);
+            }
+        }
+        while let Some(event) = port.next_event() {
+            match event {
+                Event::Received { size, length, .. } => {
+                    received += 1;
+                    assert!(u64::from(length) <= crate::abi::capacity(size));
+                }
+                Event::Ended { status, .. } => {
+                    ended += 1;
+                    assert_ne!(status, Status::InvalidCommand);
+                }
+            }
+        }
+    }
+    assert!(received <= 5 * BUFFERS && ended <= 4, "{received} messages and {ended} ends");
+    is_accepted
+}
+
+fn seeds() -> Vec<Seed> {
+    let of = |kind, change: fn(&mut Header)| {
+        let mut header = Header { epoch: 1, size: 4, length: 8, ..Header::of(kind, PORT, PORT) };
+        change(&mut header);
+        header.encode()
+    };
+    let send = |seq: u32| {
+        Header { epoch: 1, size: 4, length: 8, seq, ..Header::of(Kind::Send, PORT, PORT) }.encode()
+    };
+    let reply = |kind| of(kind, |_| {});
+    vec![
+        seed("messages", [send(0), send(1), send(2)].concat()),
+        seed("order", [send(1), send(0)].concat()),
+        seed("put", of(Kind::Put, |header| header.address = 5)),
+        seed("get", of(Kind::Get, |header| header.address = 5)),
+        seed("datagram", of(Kind::Datagram, |_| {})),
+        seed("delivered", reply(Kind::Delivered)),
+        seed("wait", [reply(Kind::Wait), reply(Kind::Go), reply(Kind::Wait)].concat()),
+        seed("again", reply(Kind::Again)),
+        seed("refused", of(Kind::Refused, |header| header.code = Status::SendTargetPortClosed as u8)),
+        seed("nothing", of(Kind::NoData, |header| (header.index, header.round) = (2, 1))),
+    ]
+}
