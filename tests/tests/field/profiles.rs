@@ -3,7 +3,8 @@
 use crate::job;
 use nix::sys::signal::Signal;
 use openlapi_tests::{
-    Deadline, Job, Running, build_dir, compile_with, is_installed, skipped, stage, workspace,
+    Deadline, Job, Running, build_dir, compile_with, has_fabric, is_installed, on_network, skipped, stage,
+    workspace,
 };
 use serde_json::Value;
 use std::fs;
@@ -113,6 +114,43 @@ fn a_job_at_its_time_limit_has_a_profile_and_tables_on_request() {
             return;
         }
         assert!(seconds != "48", "{report}");
+    }
+}
+
+/// A user asks once: the first report names the calls, their places and who is missing, over each
+/// transport. A job that has not come to its wait yet, on a busy machine, gets more time.
+#[test]
+fn one_look_says_why_a_job_hangs() {
+    if on_network("a hung job over each transport", "it chooses the transports itself") {
+        return;
+    }
+    let place = format!("called in main at dead.c:{}", line("tests/field/dead.c", "/* here */"));
+    let facts = [
+        "poe: job report (requested): 3 of 3 tasks have replied\n",
+        "  collective call number 2: entered by tasks 0, 1, not by task 2\n",
+        &format!("  task 0 waits in LAPI_Gfence for task 2, {place}\n"),
+        &format!("  task 1 waits in LAPI_Gfence for task 2, {place}\n"),
+        "  task 2 is not inside LAPI (asleep, process state S)\n",
+    ];
+    for (network, shares) in [("us", "only"), ("us", "no"), ("ip", "no")] {
+        if (network, shares) == ("us", "no") && !has_fabric() {
+            skipped("a hung job over us", "libfabric is not installed");
+            continue;
+        }
+        for seconds in [1, 6, 36] {
+            let job = job("dead", 3, "").env("MP_EUILIB", network).env("LAPI_USE_SHM", shares);
+            let mut running = job.deadline(120).start();
+            running.lines(3);
+            sleep(Duration::from_secs(seconds));
+            running.signal(Signal::SIGUSR2);
+            let report = running.until_it_says("poe: end of the report\n");
+            running.signal(Signal::SIGTERM);
+            running.wait();
+            if facts.iter().all(|fact| report.contains(fact)) {
+                break;
+            }
+            assert!(seconds != 36, "{network}, LAPI_USE_SHM={shares}: {facts:?} are expected\n{report}");
+        }
     }
 }
 
