@@ -85,12 +85,22 @@ fn a_death_around_lapi_term() {
 
 #[test]
 fn fences_that_a_death_ends_return_after_the_error_handler() {
+    task_0_survives("failure/handled", 7);
+}
+
+#[test]
+fn an_error_handler_that_waits_for_a_thread_in_a_fence_does_not_hold_it() {
+    task_0_survives("failure/mutex", 2);
+}
+
+/// A job in which task 0 kills the others.
+#[track_caller]
+fn task_0_survives(program: &str, procs: usize) {
     if on_hosts("deaths by a signal of task 0", "it reaches no process of another host") {
         return;
     }
-    let job = ["-on_death", "continue", "-infolevel", "0"]
-        .into_iter()
-        .fold(job("failure/handled", 7, ""), Job::poe_arg);
+    let arguments = ["-on_death", "continue", "-infolevel", "0"];
+    let job = arguments.into_iter().fold(job(program, procs, ""), Job::poe_arg);
     let outcome = job.deadline(60).run();
     let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
     assert_eq!(said, 1, "the survivor prints PASS\n{outcome}");

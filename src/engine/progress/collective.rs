@@ -5,7 +5,7 @@ use crate::base::clock::now;
 use crate::engine::context::Held;
 use crate::engine::progress::dispatcher;
 use crate::engine::progress::poll::make_progress;
-use crate::engine::progress::wait::wait_until;
+use crate::engine::progress::wait::{await_report, wait_until};
 use crate::error::{Error, Result};
 use crate::proto::collective::Failure;
 use std::time::Duration;
@@ -58,8 +58,8 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     // taken also where the program makes no other calls.
     make_progress(held);
     let outcome = outcome?;
-    if outcome.is_err() {
-        wait_until(held, call, |held| (!held.core().loss_reports.are_awaited()).then_some(()))?;
+    if let Err(Failure { task, .. }) = outcome {
+        await_report(held, call, |core| core.loss_reports.due_to_failure(task))?;
     }
     outcome.map_err(|failure| {
         let Failure { task, code } = failure;

@@ -148,7 +148,8 @@ fn report_finished(held: &mut Held<'_>) -> bool {
                     "task {} has left before everything that was sent to it had found room",
                     done.peer
                 );
-                held.context().report_loss(held, INT_ERR, done.peer, &Error::new(done.error, detail));
+                let error = Error::new(done.error, detail);
+                held.context().report_loss(held, (INT_ERR, done.peer), true, &error);
             }
             gone => core.membership.note_gone(done.peer, gone),
         }

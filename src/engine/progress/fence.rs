@@ -3,7 +3,7 @@
 
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::poll::make_progress;
-use crate::engine::progress::wait::wait_until;
+use crate::engine::progress::wait::{await_report, wait_until};
 use crate::engine::progress::{collective, message_poll};
 use crate::engine::transfer::{accessed, one_sided};
 use crate::error::Result;
@@ -61,13 +61,13 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
         while asked.last().is_some_and(|asked| is_confirmed(core, asked)) {
             asked.pop();
         }
-        let complete = asked.is_empty()
-            && core.ops.epochs().over(epoch)
-            && core.to_self() == 0
-            && !core.kept.has_own()
-            && (nested || !core.loss_reports.are_awaited());
+        let complete =
+            asked.is_empty() && core.ops.epochs().over(epoch) && core.to_self() == 0 && !core.kept.has_own();
         complete.then_some(())
     })?;
+    if !nested {
+        await_report(held, call, |core| core.loss_reports.due_to_fences())?;
+    }
     Ok(looks == 1)
 }
 

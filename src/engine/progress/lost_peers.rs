@@ -123,7 +123,7 @@ fn reconnect_parted(held: &mut Held<'_>) {
             abandon(core, peer, LAPI_ERR_NO_CONNECTIVITY);
             if core.membership.lose(peer) {
                 let error = Error::new(LAPI_ERR_NO_CONNECTIVITY, detail);
-                held.context().report_loss(held, INT_ERR, peer, &error);
+                held.context().report_loss(held, (INT_ERR, peer), true, &error);
             }
             // The error handler may have purged it.
             if purged(held) {
@@ -136,7 +136,7 @@ fn reconnect_parted(held: &mut Held<'_>) {
         core.membership.end_incarnation(peer);
         if let Err(error) = let_rejoin(core, peer, NO_EPOCH) {
             core.membership.lose(peer);
-            held.context().report_loss(held, INT_ERR, peer, &error);
+            held.context().report_loss(held, (INT_ERR, peer), false, &error);
             continue;
         }
         let (collectives, outbox, mut wire) = core.collective();
@@ -289,11 +289,12 @@ fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
 fn end(held: &mut Held<'_>, peer: Task, code: i32, kind: lapi_err_t, how: Option<&str>) {
     let core = held.core();
     let detail = how.map(|how| explain(core, peer, how, true));
+    let ends_operations = waits_for(core, peer) || core.outbox.owes(peer);
     core.collectives.lose(peer, code);
     core.advance_collective();
     abandon(core, peer, code);
     let (true, Some(detail)) = (core.membership.lose(peer), detail) else { return };
-    held.context().report_loss(held, kind, peer, &Error::new(code, detail));
+    held.context().report_loss(held, (kind, peer), ends_operations, &Error::new(code, detail));
 }
 
 /// What has happened to the peer, and what cannot complete therefore.

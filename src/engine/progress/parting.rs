@@ -135,9 +135,9 @@ pub fn done(held: &mut Held<'_>, peer: Task) {
     core.partings.forget(peer);
     flow::release(core, peer);
     if let Err(error) = may_rejoin(core, peer, epoch) {
-        abandon(core, peer, error.code);
+        let ended = abandon(core, peer, error.code);
         core.membership.lose(peer);
-        return held.context().report_loss(held, INT_ERR, peer, &error);
+        return held.context().report_loss(held, (INT_ERR, peer), ended != 0, &error);
     }
     core.membership.note_away(peer);
     // What it has got of the operation that is under way went with the connection.

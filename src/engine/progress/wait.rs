@@ -19,7 +19,7 @@ use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::unhindered::{ShortCall, Unhindered};
 use crate::engine::context::wait_policy::{IdlePolls, LOOKS, Next, WaitPolicy};
 use crate::engine::context::waiters::{WaitTarget, Waiter};
-use crate::engine::context::{Context, Held};
+use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::poll::make_progress;
 use crate::engine::progress::short_take::{self, See};
 use crate::engine::progress::sleep::{Woken, sleep, take_over};
@@ -127,6 +127,18 @@ pub(in crate::engine) fn wait_before<T>(
         Some(value) => Some(Some(value)),
         None => (clock::now() >= deadline).then_some(None),
     })
+}
+
+/// Waits for reports of lost peers, which other threads make, as long as one is due.
+pub(in crate::engine) fn await_report(
+    held: &mut Held<'_>,
+    what: &'static str,
+    due: impl Fn(&Core) -> Option<Instant>,
+) -> Result<()> {
+    while let Some(until) = due(held.core()) {
+        wait_before(held, what, until, |held| due(held.core()).is_none().then_some(()))?;
+    }
+    Ok(())
 }
 
 /// Waits until the program's condition holds; `false` when the deadline has passed before.
