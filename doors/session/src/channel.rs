@@ -2,7 +2,7 @@
 //! connection. Only start-up bytes and the end of the session travel on it.
 
 use crate::error::{Error, Result};
-use crate::silence;
+use crate::silence::{self, Signs};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 
 /// The most bytes of one write: a pipe that is ready takes so many without blocking (PIPE_BUF).
 const PIECE: usize = 4096;
+
+/// How many bytes the system keeps of a TCP connection that were not read, where the other side has
+/// proved itself.
+const WIDE: usize = 128 << 10;
 
 /// An open channel. Its descriptors keep the mode that they have: those of pipes may be shared with
 /// other processes. So each step asks the system first whether it would wait.
@@ -71,9 +75,17 @@ impl Channel {
         Ok(Self { read: stream.into(), write: None, has_host: true })
     }
 
-    /// How long the other host is silent, where there may be another one.
-    pub fn silence(&self) -> Option<Duration> {
+    /// The signs of the other host, where there may be another one.
+    pub fn signs(&self) -> Option<Signs> {
         if self.has_host { silence::of(&self.read).ok() } else { None }
+    }
+
+    /// The other side has proved itself: the system may keep more of what was not read.
+    pub fn widen(&self) {
+        if self.has_host {
+            // It keeps at least what it does now.
+            let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&self.read, WIDE);
+        }
     }
 
     /// Whether a short frame can be written as a whole.

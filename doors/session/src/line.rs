@@ -3,7 +3,7 @@
 use crate::channel::{Channel, Read};
 use crate::error::{Error, Result};
 use crate::handshake::{Agreed, Handshake, Trust};
-use crate::silence::{self, Meaning};
+use crate::silence::Meaning;
 use crate::wire::{Card, Frames, LONGEST, LONGEST_REASON, MessageKind, Side};
 use std::io;
 use std::time::Instant;
@@ -155,8 +155,8 @@ impl Line {
 
     /// What the silence of the other host means; asks whether it still answers.
     fn listen(&mut self) -> News {
-        let Some(silence) = self.channel.silence() else { return News::None };
-        match silence::meaning(silence, self.asked.map(|at| at.elapsed())) {
+        let Some(signs) = self.channel.signs() else { return News::None };
+        match signs.meaning(self.asked.map(|at| at.elapsed())) {
             Meaning::Gone => return News::Gone("its host does not answer".to_owned()),
             Meaning::Ask if self.channel.has_room() => {
                 let _ = self.channel.write(&self.frames.seal(MessageKind::Ask, &[]));
@@ -169,8 +169,8 @@ impl Line {
 
     /// When to look next at the latest, where nothing wakes.
     pub fn next_look(&self) -> Option<Instant> {
-        let silence = self.channel.silence()?;
-        Some(Instant::now() + silence::next(silence, self.asked.map(|at| at.elapsed())))
+        let signs = self.channel.signs()?;
+        Some(Instant::now() + signs.next(self.asked.map(|at| at.elapsed())))
     }
 
     /// What the other side has done. Once a session is open it has nothing to say but its end.

@@ -27,7 +27,7 @@ const PROOF: Duration = Duration::from_secs(5);
 /// How many connections that have not proved themselves are kept. Where there are more, the oldest
 /// one is closed, at first of those that have said nothing.
 const UNPROVED: usize = 128;
-/// How many bytes of one the kernel keeps that were not read.
+/// How many bytes of one the kernel keeps that were not read, until it has proved itself.
 const KEPT: usize = 4096;
 /// How many connections are accepted before the others are served again.
 const AT_A_TIME: usize = 32;
@@ -172,6 +172,7 @@ impl Listener {
             match one.step() {
                 Ok(Some(Agreed { peer, frames })) => {
                     let _ = epoll::delete(&self.epoll, one.channel.descriptor());
+                    one.channel.widen();
                     agreed = Some(Ok((Line::new(one.channel, frames), one.own, peer)));
                 }
                 Ok(None) if now < one.until => self.unproved.push_back(one),
