@@ -366,8 +366,12 @@ impl Session {
     /// # Errors
     /// [`Error::Late`]: the peer has not taken all in the time that the settings give.
     /// [`Error::Closed`]: the peer has closed the session before it had all. [`Error::Lost`]. The
-    /// session is closed in any case.
+    /// session is closed in any case. In a child of fork this does nothing: the session is its
+    /// parent's.
     pub fn close(self) -> Result<()> {
+        if self.is_of_parent() {
+            return Ok(());
+        }
         let fenced = match self.fence_until(Some(Instant::now() + self.patience)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::Late("the peer has not taken what was sent to it")),
@@ -460,8 +464,16 @@ impl Session {
         if self.watch.has_failed() { self.look() } else { self.watch.check() }
     }
 
+    /// Whether this process is a child of fork of the one that has opened the session.
+    fn is_of_parent(&self) -> bool {
+        self.process != std::process::id()
+    }
+
     /// Looks whether the session is over.
     fn look(&self) -> Result<()> {
+        if self.is_of_parent() {
+            return Err(Error::Lost("it is the parent's of this child of fork".to_owned()));
+        }
         if self.watch.end().is_none() {
             let _one = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
             let refused = self.inbox.refused().map(End::Refused);
@@ -523,7 +535,7 @@ impl std::fmt::Debug for Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if self.is_of_parent() {
             // A child of fork: the session is its parent's.
             return std::mem::forget(self.core.clone());
         }

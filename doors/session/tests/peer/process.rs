@@ -92,15 +92,21 @@ fn run(side: &str, channel: &str, settings: &Settings, what: &str, count: usize)
             sleep(sessions)?;
         }
         ("serve", "fork") => {
-            // SAFETY: the process has this thread, and one that listens; the child drops and exits.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                drop((sessions, listener));
-                // SAFETY: it ends here.
-                unsafe { libc::_exit(0) };
+            for closes in [false, true] {
+                // SAFETY: the process has this thread, and one that listens; the child ends the
+                // sessions and exits.
+                let child = unsafe { libc::fork() };
+                if child == 0 {
+                    let closed = sessions.into_iter().filter(|_| closes).all(|one| one.close().is_ok());
+                    drop(listener);
+                    // SAFETY: it ends here.
+                    unsafe { libc::_exit(i32::from(!closed)) };
+                }
+                let mut status = 0;
+                // SAFETY: the child of this process.
+                assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+                assert_eq!(status, 0);
             }
-            // SAFETY: the child of this process.
-            assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
             assert!(std::fs::exists(channel.trim_start_matches("unix:")).is_ok_and(|there| there));
             sessions.push(open(side, channel, settings, &mut listener)?);
             for session in sessions {
