@@ -5,7 +5,7 @@ use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::handshake::Trust;
 use crate::line::Line;
-use crate::session::{Session, Settings, open};
+use crate::session::{Session, Settings, after, open};
 use crate::wire::{Card, Side};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -26,13 +26,7 @@ use std::time::{Duration, Instant};
 /// [`Error::Stranger`], [`Error::Version`], [`Error::Refused`], [`Error::NoRoute`],
 /// [`Error::Lost`], [`Error::Late`], [`Error::Limit`], [`Error::Core`].
 pub fn connect(read: OwnedFd, write: OwnedFd, settings: &Settings) -> Result<Session> {
-    over(
-        Channel::pipes(read, write),
-        Side::Connecting,
-        Trust::Channel,
-        settings,
-        Instant::now() + settings.patience,
-    )
+    over(Channel::pipes(read, write), Side::Connecting, Trust::Channel, settings, after(settings.patience))
 }
 
 /// Opens a session as the accepting side, by two pipes whose other ends the peer has: standard
@@ -42,13 +36,7 @@ pub fn connect(read: OwnedFd, write: OwnedFd, settings: &Settings) -> Result<Ses
 /// # Errors
 /// The errors of [`connect`].
 pub fn accept(read: OwnedFd, write: OwnedFd, settings: &Settings) -> Result<Session> {
-    over(
-        Channel::pipes(read, write),
-        Side::Accepting,
-        Trust::Channel,
-        settings,
-        Instant::now() + settings.patience,
-    )
+    over(Channel::pipes(read, write), Side::Accepting, Trust::Channel, settings, after(settings.patience))
 }
 
 /// Opens a session with the process of this user that listens at a Unix socket.
@@ -57,7 +45,7 @@ pub fn accept(read: OwnedFd, write: OwnedFd, settings: &Settings) -> Result<Sess
 /// Those of [`connect`], [`Error::OtherUser`], [`Error::System`]. [`Error::Late`] also where the
 /// listener accepts nobody, and as many wait as its queue has room for.
 pub fn connect_unix(path: impl AsRef<Path>, settings: &Settings) -> Result<Session> {
-    let until = Instant::now() + settings.patience;
+    let until = after(settings.patience);
     let stream = knock(path.as_ref(), until)?;
     over(Channel::unix(stream)?, Side::Connecting, Trust::Channel, settings, until)
 }
@@ -67,8 +55,8 @@ pub fn connect_unix(path: impl AsRef<Path>, settings: &Settings) -> Result<Sessi
 /// # Errors
 /// Those of [`connect`], [`Error::WrongKey`], [`Error::System`].
 pub fn connect_tcp(to: SocketAddr, key: [u8; 16], settings: &Settings) -> Result<Session> {
-    let until = Instant::now() + settings.patience;
-    let stream = TcpStream::connect_timeout(&to, settings.patience).map_err(Error::system("a TCP port"))?;
+    let until = after(settings.patience);
+    let stream = TcpStream::connect_timeout(&to, left(until)).map_err(Error::system("a TCP port"))?;
     over(Channel::tcp(stream)?, Side::Connecting, Trust::Key(key), settings, until)
 }
 
@@ -91,9 +79,7 @@ fn knock(path: &Path, until: Instant) -> Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(failed)?;
     loop {
-        // 0 would be for ever.
-        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        set_socket_timeout(&socket, Timeout::Send, Some(left)).map_err(failed)?;
+        set_socket_timeout(&socket, Timeout::Send, Some(left(until))).map_err(failed)?;
         match connect_to(&socket, &at) {
             Ok(()) => break,
             Err(Errno::INTR) => {}
@@ -103,6 +89,11 @@ fn knock(path: &Path, until: Instant) -> Result<UnixStream> {
     }
     set_socket_timeout(&socket, Timeout::Send, None).map_err(failed)?;
     Ok(socket.into())
+}
+
+/// The time until then, which is never 0: that would be an error, or for ever.
+fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
 }
 
 fn over(channel: Channel, side: Side, trust: Trust, settings: &Settings, until: Instant) -> Result<Session> {

@@ -6,7 +6,7 @@ use crate::channel::{Channel, Read};
 use crate::error::{Error, Result};
 use crate::handshake::{Agreed, Handshake, Trust};
 use crate::line::Line;
-use crate::session::{Session, Settings, open};
+use crate::session::{Session, Settings, after, open};
 use crate::watch::add;
 use crate::wire::{Card, Side};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
@@ -143,7 +143,7 @@ impl Listener {
     pub fn accept(&mut self, deadline: Option<Instant>) -> Result<Option<Session>> {
         loop {
             if let Some((line, own, peer)) = self.serve()? {
-                let until = Instant::now() + self.settings.patience;
+                let until = after(self.settings.patience);
                 return open(line, Side::Accepting, (&own, &peer), &self.settings, until).map(Some);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

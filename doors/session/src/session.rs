@@ -6,7 +6,7 @@ mod sleep;
 mod tests;
 
 pub use opening::Settings;
-pub(crate) use opening::open;
+pub(crate) use opening::{after, open};
 
 use crate::error::{Error, Result};
 use crate::messages::{HANDLER, Inbox, LONGEST_HEADER, Message};
@@ -372,7 +372,7 @@ impl Session {
         if self.is_of_parent() {
             return Ok(());
         }
-        let fenced = match self.fence_until(Some(Instant::now() + self.patience)) {
+        let fenced = match self.fence_until(Some(after(self.patience))) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::Late("the peer has not taken what was sent to it")),
             Err(Error::Closed) if self.is_complete() => Ok(()),

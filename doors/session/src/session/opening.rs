@@ -53,6 +53,14 @@ impl Default for Settings {
     }
 }
 
+/// A time that is never waited for.
+const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The time at which this patience ends; one that has no end ends in a year.
+pub(crate) fn after(patience: Duration) -> Instant {
+    Instant::now() + patience.min(FAR)
+}
+
 /// What the core reports beside the results of calls. The session ends by it in the call that looks
 /// next: operations are under way until then.
 struct Reports(Arc<Watch>);
