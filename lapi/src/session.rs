@@ -30,6 +30,6 @@
 //! ```
 
 pub use openlapi_session::{
-    Change, Error, LONGEST_HEADER, Landing, Listener, Message, Result, Routes, Seen, Session, Settings,
-    VERSION, accept, connect, connect_tcp, connect_unix, key_file,
+    Change, Error, Fetch, LONGEST_HEADER, Landing, Listener, Message, Result, Routes, Seen, Session,
+    Settings, VERSION, accept, connect, connect_tcp, connect_unix, key_file,
 };

@@ -26,5 +26,5 @@ pub use connect::{accept, connect, connect_tcp, connect_unix, key_file};
 pub use error::{Error, Result};
 pub use listener::{Listener, Seen};
 pub use messages::{LONGEST_HEADER, Landing, Message};
-pub use session::{Change, Session, Settings};
+pub use session::{Change, Fetch, Session, Settings};
 pub use wire::{Routes, VERSION};

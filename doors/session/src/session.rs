@@ -1,10 +1,12 @@
 //! An open session: what two processes do to each other's memory, and its end.
 
+mod fetch;
 mod opening;
 mod sleep;
 #[cfg(test)]
 mod tests;
 
+pub use fetch::{Change, Fetch};
 pub use opening::Settings;
 pub(crate) use opening::{after, open};
 
@@ -12,12 +14,10 @@ use crate::error::{Error, Result};
 use crate::messages::{HANDLER, Inbox, LONGEST_HEADER, Message};
 use crate::watch::{End, Watch};
 use crate::wire::{Routes, Side};
-use openlapi::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, SWAP, lapi_handle_t};
+use openlapi::abi::lapi_handle_t;
 use openlapi::api::request::{Get, Hint, Message as Request, Places, PlainPut};
 use openlapi::api::session::Session as Core;
-use openlapi::api::{
-    Content, Held, MAX_UHDR, Piece, SendDone, active_message, progress, put_get, recovery, rmw,
-};
+use openlapi::api::{Content, Held, MAX_UHDR, Piece, SendDone, active_message, progress, put_get, recovery};
 use openlapi::dgsp::Layout;
 use openlapi::wire::user_header;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -51,25 +51,6 @@ pub struct Session {
     sleep: sleep::Descriptors,
     /// Locked while a thread looks whether the session is over, and ends it.
     ending: Mutex<()>,
-}
-
-/// What an atomic operation does to a number of 64 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Adds this number, without regard to overflow.
-    Add(u64),
-    /// Sets these bits.
-    Or(u64),
-    /// Puts this number in its place.
-    Swap(u64),
-    /// Puts another number in its place if it is the expected one. Returns 1 if it was, and 0
-    /// otherwise.
-    CompareAndSwap {
-        /// The expected number.
-        expected: u64,
-        /// The other one.
-        new: u64,
-    },
 }
 
 impl Session {
@@ -130,7 +111,8 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Lost`]: the session is over, and nothing uses the memory any
-    /// more. [`Error::Core`].
+    /// more. [`Error::Core`]: if the call is made in a [`crate::Landing`], the memory is in use
+    /// until the session is over.
     ///
     /// # Safety
     /// During the call, `length` bytes at `from` are readable and do not change; and the peer has
@@ -150,7 +132,7 @@ impl Session {
         // SAFETY: the caller's promise; the counter lives until the operation is complete, or has
         // ended with the session.
         self.enter_and(|held| unsafe { put_get::put(held, &put.into()) })?;
-        self.wait(None, || complete.load(Ordering::Acquire) != 0).map(drop)
+        self.wait_alone(complete)
     }
 
     /// Copies memory at an address of the peer to this process, and returns when the data is here.
@@ -158,7 +140,8 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Lost`]: the session is over, and nothing uses the memory any
-    /// more. [`Error::Core`].
+    /// more. [`Error::Core`]: if the call is made in a [`crate::Landing`], the memory is in use
+    /// until the session is over.
     ///
     /// # Safety
     /// During the call, `length` bytes at `into` are writable and nothing else accesses them; and
@@ -178,46 +161,7 @@ impl Session {
         // SAFETY: the caller's promise; the counter lives until the operation is complete, or has
         // ended with the session.
         self.enter_and(|held| unsafe { put_get::get(held, &get) })?;
-        self.wait(None, || complete.load(Ordering::Acquire) != 0).map(drop)
-    }
-
-    /// Changes a number of the peer as one step, and returns what it was before; of
-    /// [`Change::CompareAndSwap`], whether it was changed.
-    ///
-    /// # Errors
-    /// [`Error::Closed`], [`Error::Lost`]: the session is over. [`Error::Core`]: the address is no
-    /// multiple of 8, or null.
-    ///
-    /// # Safety
-    /// The peer has a number of 64 bits at `at`, which others change by such calls alone.
-    pub unsafe fn fetch(&self, at: u64, change: Change) -> Result<u64> {
-        let (op, values) = match change {
-            Change::Add(value) => (FETCH_AND_ADD, [value, 0]),
-            Change::Or(value) => (FETCH_AND_OR, [value, 0]),
-            Change::Swap(value) => (SWAP, [value, 0]),
-            Change::CompareAndSwap { expected, new } => (COMPARE_AND_SWAP, [expected, new]),
-        };
-        let mut previous = Box::new(0_u64);
-        let arrived = Box::new(AtomicI32::new(0));
-        let request = rmw::Request {
-            tgt: self.peer(),
-            op,
-            size: 64,
-            var: at,
-            in_val: values.as_ptr().expose_provenance(),
-            previous: (&raw mut *previous).expose_provenance(),
-            done: SendDone {
-                org_cntr: arrived.as_ptr().expose_provenance(),
-                ..SendDone::nothing(self.peer())
-            },
-        };
-        self.check()?;
-        // SAFETY: the values are read before this returns; number and counter live until the
-        // operation is complete, or has ended with the session.
-        self.enter_and(|held| unsafe { rmw::rmw(held, &request) })?;
-        self.wait(None, || arrived.load(Ordering::Acquire) != 0)?;
-        // SAFETY: written by the core, which does not use the address any more.
-        Ok(unsafe { (&raw const *previous).read_volatile() })
+        self.wait_alone(complete)
     }
 
     /// Sends a message to the peer, who takes it by [`Self::receive`]. The header has at most 1020
@@ -328,6 +272,16 @@ impl Session {
         }
     }
 
+    /// Waits for an operation with a counter of its own, which stays allocated when the operation
+    /// goes on.
+    fn wait_alone(&self, complete: Box<AtomicI32>) -> Result<()> {
+        let waited = self.wait(None, || complete.load(Ordering::Acquire) != 0);
+        if matches!(waited, Err(Error::Core(_))) {
+            std::mem::forget(complete);
+        }
+        waited.map(drop)
+    }
+
     /// Threads in [`Self::wait`] look at their conditions again, and a sleep of the program's event
     /// loop ends.
     pub fn wake(&self) {
@@ -395,7 +349,9 @@ impl Session {
         self.wait(deadline, || self.is_complete())
     }
 
-    fn is_complete(&self) -> bool {
+    /// Whether all operations that were started before are complete, as [`Self::fence`] has it.
+    /// Makes no progress.
+    pub fn is_complete(&self) -> bool {
         self.complete.load(Ordering::Acquire) == self.started.load(Ordering::Acquire)
     }
 
