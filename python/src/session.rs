@@ -11,9 +11,11 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::mem;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -70,10 +72,9 @@ fn settings(timeout: f64, routes: Option<Vec<String>>) -> PyResult<Settings> {
     Ok(Settings { routes, patience: duration(timeout)?, ..Settings::default() })
 }
 
-fn places((host, port): &(String, u16)) -> PyResult<Vec<SocketAddr>> {
-    let found =
-        (host.as_str(), *port).to_socket_addrs().map_err(|error| PyOSError::new_err(error.to_string()))?;
-    Ok(found.collect())
+fn places(py: Python<'_>, (host, port): &(String, u16)) -> PyResult<Vec<SocketAddr>> {
+    let found = py.detach(|| (host.as_str(), *port).to_socket_addrs());
+    Ok(found.map_err(|error| PyOSError::new_err(error.to_string()))?.collect())
 }
 
 fn key(file: Option<PathBuf>) -> PyResult<[u8; 16]> {
@@ -105,7 +106,7 @@ fn patiently<T: Send>(
 struct Memory {
     /// Until the session ends.
     lent: Vec<Buffer>,
-    /// Until the next fence.
+    /// Of operations that were started, until a fence finds them complete.
     busy: Vec<Buffer>,
 }
 
@@ -131,9 +132,42 @@ impl Session {
     }
 
     fn wait_for_all(&self, py: Python<'_>, session: &RawSession) -> PyResult<()> {
-        patiently(py, None, |until| Ok(session.fence_until(until)?.then_some(())))?;
-        lock(&self.memory).busy.clear();
-        Ok(())
+        // What another thread starts after this is not waited for.
+        let mine = mem::take(&mut lock(&self.memory).busy);
+        let mut is_in_use = true;
+        let waited = patiently(py, None, |until| match session.fence_until(until) {
+            Ok(false) => Ok(None),
+            Ok(true) => {
+                is_in_use = false;
+                Ok(Some(()))
+            }
+            Err(error) => {
+                // Of the others the session has ended.
+                is_in_use = matches!(error, Error::Core(_));
+                Err(error)
+            }
+        });
+        if is_in_use {
+            lock(&self.memory).busy.extend(mine);
+        }
+        waited.map(drop)
+    }
+
+    /// Keeps the memory of an operation, which was started before this, and drops that of earlier
+    /// ones where all are complete.
+    fn keep_busy(&self, session: &RawSession, buffer: Buffer) {
+        let mut memory = lock(&self.memory);
+        let over = if session.is_complete() { mem::take(&mut memory.busy) } else { Vec::new() };
+        memory.busy.push(buffer);
+        // The end of a buffer may call Python.
+        drop(memory);
+        drop(over);
+    }
+
+    /// Drops all memory of a session that has ended.
+    fn forget_memory(&self) {
+        let memory = mem::take(&mut *lock(&self.memory));
+        drop(memory);
     }
 }
 
@@ -162,22 +196,24 @@ impl Session {
     }
 
     /// Starts to copy memory to an address of the peer, which it has lent.
-    fn put(&self, data: &Bound<'_, PyAny>, address: u64) -> PyResult<()> {
+    fn put(&self, py: Python<'_>, data: &Bound<'_, PyAny>, address: u64) -> PyResult<()> {
         let (session, buffer) = (self.open()?, Buffer::readable(data, "put")?);
-        // SAFETY: the buffer is kept until a fence has returned, or the session has ended; that
-        // the peer has memory there is the program's promise.
-        let started = unsafe { session.put(buffer.address() as *const u8, buffer.len(), address) };
-        lock(&self.memory).busy.push(buffer);
+        let (at, length) = (buffer.address(), buffer.len());
+        // SAFETY: the buffer is kept until the operation is complete, or the session has ended;
+        // that the peer has memory there is the program's promise.
+        let started = py.detach(|| unsafe { session.put(at as *const u8, length, address) });
+        self.keep_busy(&session, buffer);
         started.map_err(raised)
     }
 
     /// Starts to copy memory at an address of the peer, which it has lent, to memory of this
     /// process.
-    fn get(&self, into: &Bound<'_, PyAny>, address: u64) -> PyResult<()> {
+    fn get(&self, py: Python<'_>, into: &Bound<'_, PyAny>, address: u64) -> PyResult<()> {
         let (session, buffer) = (self.open()?, Buffer::writable(into, "get")?);
+        let (at, length) = (buffer.address(), buffer.len());
         // SAFETY: as for `put`.
-        let started = unsafe { session.get(buffer.address() as *mut u8, buffer.len(), address) };
-        lock(&self.memory).busy.push(buffer);
+        let started = py.detach(|| unsafe { session.get(at as *mut u8, length, address) });
+        self.keep_busy(&session, buffer);
         started.map_err(raised)
     }
 
@@ -185,7 +221,13 @@ impl Session {
     fn fetch_add(&self, py: Python<'_>, address: u64, value: u64) -> PyResult<u64> {
         let session = self.open()?;
         // SAFETY: the number is the program's promise.
-        py.detach(|| unsafe { session.fetch(address, Change::Add(value)) }).map_err(raised)
+        let started = py.detach(|| unsafe { session.start_fetch(address, Change::Add(value)) });
+        let started = started.map_err(raised)?;
+        loop {
+            if let Some(previous) = patiently(py, None, |until| started.wait(until))? {
+                return Ok(previous);
+            }
+        }
     }
 
     /// Waits until all that was started is complete, here and at the peer.
@@ -228,8 +270,9 @@ impl Session {
 
     /// Gets ready for a sleep of an event loop, and returns whether it may sleep. `progress`
     /// follows in any case.
-    fn arm(&self) -> PyResult<bool> {
-        self.open()?.arm().map_err(raised)
+    fn arm(&self, py: Python<'_>) -> PyResult<bool> {
+        let session = self.open()?;
+        py.detach(|| session.arm()).map_err(raised)
     }
 
     /// Makes progress, and returns whether anything moved; `receive(0)` has the messages.
@@ -247,7 +290,7 @@ impl Session {
             PyBrokenPipeError::new_err("another thread is in a call of the session")
         })?;
         let closed = py.detach(|| session.close());
-        *lock(&self.memory) = Memory::default();
+        self.forget_memory();
         closed.map_err(raised)
     }
 
@@ -267,20 +310,38 @@ impl Session {
         if kind.is_none() {
             return self.close(py);
         }
-        // The peer is to see that something went wrong.
-        drop(lock(&self.session).take());
+        // The peer is to see that something went wrong. Where another thread is in a call, the
+        // session ends with that, and its memory is kept as long as this object.
+        let taken = lock(&self.session).take().and_then(Arc::into_inner);
+        if taken.is_some() {
+            py.detach(|| drop(taken));
+            self.forget_memory();
+        }
         Ok(())
     }
 }
 
 /// Finds clients: an object of `listen`.
 #[pyclass(frozen, module = "openlapi")]
-pub struct Listener(Mutex<Option<RawListener>>);
+pub struct Listener {
+    /// Locked while a client is accepted, without Python's lock.
+    listener: Mutex<Option<RawListener>>,
+    address: Option<SocketAddr>,
+    descriptor: i32,
+    is_closed: AtomicBool,
+}
 
 impl Listener {
-    fn with<T>(&self, use_it: impl FnOnce(&mut RawListener) -> T) -> PyResult<T> {
-        let mut listener = lock(&self.0);
-        listener.as_mut().map(use_it).ok_or_else(|| PyValueError::new_err("the listener is closed"))
+    fn new(listener: RawListener) -> Self {
+        let (address, descriptor) = (listener.address(), listener.as_fd().as_raw_fd());
+        Self { listener: Mutex::new(Some(listener)), address, descriptor, is_closed: AtomicBool::new(false) }
+    }
+
+    fn check(&self) -> PyResult<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(PyValueError::new_err("the listener is closed"));
+        }
+        Ok(())
     }
 }
 
@@ -289,14 +350,15 @@ impl Listener {
     /// Host and port of a TCP listener; `None` for a Unix socket.
     #[getter]
     fn address(&self) -> PyResult<Option<(String, u16)>> {
-        self.with(|listener| listener.address().map(|at| (at.ip().to_string(), at.port())))
+        self.check()?;
+        Ok(self.address.map(|at| (at.ip().to_string(), at.port())))
     }
 
     /// Waits for the next client, and opens a session with it; `None` when none has come in so
     /// many seconds. One thread at a time.
     #[pyo3(signature = (timeout = None))]
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Session>> {
-        let found = patiently(py, deadline(timeout)?, |until| match lock(&self.0).as_mut() {
+        let found = patiently(py, deadline(timeout)?, |until| match lock(&self.listener).as_mut() {
             Some(listener) => listener.accept(until),
             None => Err(Error::Closed),
         })?;
@@ -305,12 +367,14 @@ impl Listener {
 
     /// The descriptor of an event loop: readable when `accept(0)` has something to do.
     fn fileno(&self) -> PyResult<i32> {
-        self.with(|listener| listener.as_fd().as_raw_fd())
+        self.check()?;
+        Ok(self.descriptor)
     }
 
-    /// Ends the listener, and removes the file of a Unix socket.
-    fn close(&self) {
-        drop(lock(&self.0).take());
+    /// Ends the listener, and removes the file of a Unix socket. A thread in `accept` ends first.
+    fn close(&self, py: Python<'_>) {
+        self.is_closed.store(true, Ordering::Release);
+        py.detach(|| drop(lock(&self.listener).take()));
     }
 
     fn __enter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -320,12 +384,13 @@ impl Listener {
     #[pyo3(signature = (kind = None, value = None, traceback = None))]
     fn __exit__(
         &self,
+        py: Python<'_>,
         kind: Option<Bound<'_, PyAny>>,
         value: Option<Bound<'_, PyAny>>,
         traceback: Option<Bound<'_, PyAny>>,
     ) {
         let _ = (kind, value, traceback);
-        self.close();
+        self.close(py);
     }
 }
 
@@ -343,8 +408,13 @@ pub fn connect(
     match address {
         Address::Unix(path) => py.detach(|| connect_unix(path, &settings)).map(Session::new).map_err(raised),
         Address::Tcp(place) => {
-            let (key, mut last) = (key(key_file)?, PyOSError::new_err(format!("{}: no address", place.0)));
-            for at in places(&place)? {
+            let key = key(key_file)?;
+            // All addresses together have the time.
+            let until = Instant::now().checked_add(settings.patience);
+            let mut last = PyOSError::new_err(format!("{}: no address", place.0));
+            for at in places(py, &place)? {
+                let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+                let settings = Settings { patience: left.unwrap_or(settings.patience), ..settings.clone() };
                 match py.detach(|| connect_tcp(at, key, &settings)) {
                     Ok(session) => return Ok(Session::new(session)),
                     Err(error) => last = raised(error),
@@ -359,6 +429,7 @@ pub fn connect(
 #[pyfunction]
 #[pyo3(signature = (address, key_file = None, *, timeout = 10.0, routes = None))]
 pub fn listen(
+    py: Python<'_>,
     address: Address,
     key_file: Option<PathBuf>,
     timeout: f64,
@@ -368,10 +439,10 @@ pub fn listen(
     let listener = match address {
         Address::Unix(path) => RawListener::unix(path, &settings),
         Address::Tcp(place) => {
-            let at = places(&place)?.into_iter().next();
+            let at = places(py, &place)?.into_iter().next();
             let at = at.ok_or_else(|| PyOSError::new_err(format!("{}: no address", place.0)))?;
             RawListener::tcp(at, key(key_file)?, &settings)
         }
     };
-    listener.map(|listener| Listener(Mutex::new(Some(listener)))).map_err(raised)
+    listener.map(Listener::new).map_err(raised)
 }

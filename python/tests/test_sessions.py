@@ -111,6 +111,91 @@ def test_a_block_that_fails_ends_the_session_at_once(client, tmp_path):
     assert "ConnectionResetError" in over(peer)
 
 
+def test_a_block_that_fails_gives_lent_memory_back(client, tmp_path):
+    memory = bytearray(8)
+    with openlapi.listen(tmp_path / "socket", timeout=LATE) as listener:
+        peer = client("wait", tmp_path / "socket", "shm")
+        with pytest.raises(ZeroDivisionError):
+            with listener.accept(LATE) as session:
+                session.lend(memory)
+                with pytest.raises(BufferError):
+                    memory.append(0)
+                1 / 0
+        memory.append(0)
+    over(peer)
+
+
+def lends(client, tmp_path, route):
+    """A session with a client that lends eight bytes, and their address."""
+    with openlapi.listen(tmp_path / "socket", timeout=LATE, routes=[route]) as listener:
+        peer = client("lend", tmp_path / "socket", route)
+        session = listener.accept(LATE)
+    _, data = session.receive(LATE)
+    return peer, session, int.from_bytes(data, "little")
+
+
+def release(buffer):
+    """Waits until the session has given the buffer back."""
+    while True:
+        try:
+            return buffer.append(0)
+        except BufferError:
+            time.sleep(0)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_buffer_is_kept_while_another_thread_fences(client, tmp_path, route):
+    peer, session, memory = lends(client, tmp_path, route)
+    stop = threading.Event()
+
+    def fences():
+        while not stop.is_set():
+            session.fence()
+
+    thread = threading.Thread(target=fences)
+    thread.start()
+    try:
+        for _ in range(300):
+            buffer = bytearray(8)
+            session.get(buffer, memory)
+            release(buffer)
+            assert buffer == b"abcdefgh\0"
+    finally:
+        stop.set()
+        thread.join()
+    session.close()
+    assert over(peer) == "over\n"
+
+
+def test_a_program_without_fences_gets_its_buffers_back(client, tmp_path):
+    peer, session, memory = lends(client, tmp_path, "shm")
+    first = bytearray(b"ABCDEFGH")
+    session.put(first, memory)
+    until = time.monotonic() + LATE
+    while True:
+        assert time.monotonic() < until
+        session.progress()
+        session.put(b"", memory)
+        try:
+            first.append(0)
+            break
+        except BufferError:
+            pass
+    session.close()
+    over(peer)
+
+
+def test_an_atomic_operation_ends_by_a_signal(client, tmp_path):
+    peer, session, memory = lends(client, tmp_path, "udp")
+    peer.send_signal(signal.SIGSTOP)
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        session.fetch_add(memory, 1)
+    peer.send_signal(signal.SIGCONT)
+    session.close()
+    over(peer)
+
+
 def test_an_event_loop(client, tmp_path):
     """The listener and the sessions sleep on one epoll descriptor."""
     sessions, ended = {}, []
@@ -151,6 +236,8 @@ def test_a_wait_ends_by_its_time_and_by_signals(tmp_path):
 def test_misuse(tmp_path):
     with pytest.raises(FileNotFoundError):
         openlapi.connect(tmp_path / "nobody")
+    with pytest.raises(FileNotFoundError):
+        openlapi.connect(tmp_path / "nobody", timeout=1e18)
     with pytest.raises(ValueError, match="route"):
         openlapi.connect(tmp_path / "nobody", routes=["pigeon"])
     with pytest.raises(ValueError):

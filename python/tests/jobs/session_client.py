@@ -30,6 +30,13 @@ with openlapi.connect(place, *key, routes=[route], timeout=100) as session:
             session.get(b"read-only", memory)
         except BufferError as error:
             assert "read-only" in str(error)
+    elif what == "lend":
+        memory = bytearray(b"abcdefgh")
+        session.send(session.lend(memory).to_bytes(8, "little"))
+        try:
+            session.receive(100)
+        except EOFError:
+            pass
     elif what == "echo":
         for number in range(100):
             session.send(bytes([number]))
