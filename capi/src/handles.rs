@@ -128,7 +128,7 @@ extern "C" fn leave() {
 /// The context in the place of a handle, if there is one: perhaps closed, or under another handle.
 #[inline(always)]
 pub fn at(handle: lapi_handle_t) -> Option<&'static Context> {
-    // SAFETY: null, or made from a box by `Place::context` and never freed.
+    // SAFETY: null, or made from a box by `Instance::context` and never freed.
     unsafe { CONTEXTS[place(handle)].load(Ordering::Acquire).as_ref() }.map(|context| &**context)
 }
 
