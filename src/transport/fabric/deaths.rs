@@ -60,8 +60,8 @@ impl FabricTransport {
         self.look_at_others();
     }
 
-    /// Looks whether the watched process still runs, and whether notices are to be sent
-    /// again; but seldom.
+    /// Does now and then what the watch of the tasks needs: looks at cards and at the
+    /// watched process, probes the next host, and sends notices that had no room.
     pub(super) fn look_at_others(&mut self) {
         let Self { watch: Some(watch), directory, peers, closed: false, .. } = self else { return };
         let met =
