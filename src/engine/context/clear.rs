@@ -3,7 +3,7 @@
 //! The short ways leave these conditions as they are, and use the core by [`Unhindered`] alone. So
 //! what one of them has found out stays in the word for the next one. No code that changes a
 //! condition has to know of that: [`Held::core`] empties the word, and without the core no
-//! condition changes.
+//! condition changes but one that ends: an event loop that has been woken.
 //!
 //! A word that is not empty says, too, that the context is open, and that no round of the
 //! dispatcher is under way, but for one whose header handler has used no core.

@@ -25,12 +25,23 @@ impl<'a> Unhindered<'a> {
         self.context
     }
 
-    /// The core. The reference must be gone before a handler of the program is called.
+    /// The core. The reference must be gone before a handler of the program is called, and
+    /// [`Self::renew`] follows the handler.
     #[inline(always)]
     pub(in crate::engine) fn core(&mut self) -> &mut Core {
-        // SAFETY: the lock is held by this thread, which has no other way to the core but by a
-        // `Held`, which this borrows, and by those of the handlers that it calls.
+        // SAFETY: the lock is held by this thread. A `Held` that this has come by is borrowed, a
+        // short call has none, and after those of handlers and of `go_beyond` the pointer is made
+        // again.
         unsafe { self.core.as_mut() }
+    }
+
+    /// Finds the core again, after calls of a handler have used it.
+    #[inline(always)]
+    pub(in crate::engine) fn renew(&mut self) {
+        // SAFETY: the lock is held by this thread, and no reference into the core is out.
+        if let Some(core) = unsafe { (*self.context.core.get()).as_deref_mut() } {
+            self.core = core.into();
+        }
     }
 
     /// Whether nothing is known to hinder that, too.
@@ -50,7 +61,9 @@ impl<'a> Unhindered<'a> {
     pub(in crate::engine) fn go_beyond<R>(&mut self, run: impl FnOnce(&mut Held<'_>) -> R) -> R {
         self.forget();
         // The lock is not this value's to leave.
-        run(&mut ManuallyDrop::new(Held::of_short(self.context, false)))
+        let result = run(&mut ManuallyDrop::new(Held::of_short(self.context, false)));
+        self.renew();
+        result
     }
 
     /// What is known is so, in builds that check themselves.

@@ -50,8 +50,8 @@ pub(super) fn take_what_has_come(held: &mut Held<'_>) -> bool {
     true
 }
 
-/// Takes what was seen, and what follows it, as much as a round takes. Returns whether anything
-/// moved.
+/// Takes what was seen, and what follows it, as many packets as a round takes. Returns whether
+/// anything moved.
 fn take_more(held: &mut Held<'_>, seen: See) -> bool {
     let mut seen = seen;
     for taken in 0..dispatcher::BATCH {
@@ -61,6 +61,11 @@ fn take_more(held: &mut Held<'_>, seen: See) -> bool {
             See::Packet(src) if short_take::take(&mut way, src) => seen = short_take::see(&mut way, None),
             See::Packet(_) | See::Something => return turn(held) || taken != 0,
         }
+    }
+    // Where packets keep coming, no look was for reports on this task's own messages.
+    let awaits = held.unhindered(Clear::TO_TAKE).is_none_or(|mut way| way.core().awaits_reports());
+    if awaits {
+        turn(held);
     }
     true
 }
@@ -116,8 +121,8 @@ pub fn make_progress_shortly(mut call: ShortCall<'_>) {
 }
 
 /// One round of the dispatcher in a call that neither sends nor waits. In polling mode messages are
-/// served by calls only, so every call does its part; it costs no more than a check of the rings
-/// when nothing has arrived.
+/// served by calls only, so every call that is no send does its part; it costs no more than a check
+/// of the rings when nothing has arrived.
 pub fn make_progress(held: &mut Held<'_>) {
     match held.unhindered(Clear::FOR_A_ROUND) {
         Some(mut way) => {

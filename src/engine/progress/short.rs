@@ -159,7 +159,8 @@ unsafe fn put_to_self(core: &mut Core, put: PlainPut) -> Sent {
     path.bytes_received += data.len as u64;
     path.bytes_sent += data.len as u64;
     core.short_to_self += 1;
-    Sent::and(core.short_to_self.is_multiple_of(MESSAGES_PER_LOOK))
+    // A program may make no other calls for long, and its peers wait for answers.
+    Sent::and(core.short_to_self.is_multiple_of(MESSAGES_PER_LOOK) || core.transport.may_receive(Look::One))
 }
 
 /// An active message.
@@ -210,7 +211,6 @@ pub unsafe fn get(way: &mut Unhindered<'_>, get: &PlainGet) -> Sent {
     if core.options.bulk.preference == Preference::Auto && !door.peer_polls(now) {
         return Sent::Not;
     }
-    door.note_asked(now);
     let Ok(filling) = door.begin() else { return Sent::Not };
     let op = Op::Get {
         sink: Sink::Buffer(local),
@@ -230,6 +230,7 @@ pub unsafe fn get(way: &mut Unhindered<'_>, get: &PlainGet) -> Sent {
     };
     filled.publish();
     door.published();
+    door.note_asked(now);
     let path = &mut core.stats.peers;
     path.packets_sent += 1;
     // A reply to one before, mostly.

@@ -46,15 +46,15 @@ pub(super) fn take(
     // SAFETY: the program's own header handler; no reference into the core is out.
     let answer = context
         .run_unwatched(run, || unsafe { header_handler::call(context, handler, message.src, header, data) });
+    way.renew();
     match answer.plain_buffer() {
         Some(buffer) if message.cookie == 0 && way.includes(Clear::TO_TAKE) => {
             // SAFETY: the header handler has given this place for the message.
             unsafe { bytes::copy(data, buffer) };
-            context.activity.handles(ptr::null());
-            context.activity.end();
             deliver(way, &packet, message, data.len);
         }
         _ => way.go_beyond(|held| {
+            context.activity.handles(&packet);
             receive::answered(held, message, (header, data), &answer, incarnation);
             context.activity.handles(ptr::null());
             held.core().transport.release(packet);
@@ -84,6 +84,11 @@ fn deliver(way: &mut Unhindered<'_>, packet: &Inbound, message: &ActiveMessage, 
     let asked = core.inbox.deliver(packet.src, message.id.unwrap_or_default());
     // SAFETY: a counter of this task, by the contract of the call that sent the message.
     unsafe { counter::bump(message.tgt_cntr as usize) };
+    // The counter is the peer's choice: a report of a crash names the packet.
+    let activity = &way.context().activity;
+    activity.handles(ptr::null());
+    activity.end();
+    let core = way.core();
     if let Some(door) = core.transport.door(packet.src) {
         door.give_back(packet);
     }
