@@ -2,11 +2,11 @@
 
 use crate::abi::Status;
 use crate::nodes::Nodes;
-use crate::protocol::{Data, Event, Port, Request, Settings, Target as To, Then, Verdict};
+use crate::protocol::{Event, Port, Request, Settings, Target as To, Then, Verdict};
 use crate::wire::{Header, Kind, LENGTH};
 use openlapi::fuzz::{Seed, Target, seed};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 /// The targets of this crate.
 pub const TARGETS: &[Target] = &[Target { name: "gm", feed, seeds }];
@@ -17,7 +17,8 @@ const BUFFERS: usize = 2;
 
 /// Headers one after the other, which two peers send in turns to a port that sends to both.
 fn feed(input: &[u8]) -> bool {
-    let settings = Settings { patience: 1000, check: false, epochs: Arc::new(AtomicU32::new(0)) };
+    let epochs = Arc::new(AtomicU32::new(0));
+    let settings = Settings { patience: 1000, check: false, epochs, counts_all: false };
     let mut port = Port::new(PORT, Arc::new(Nodes::by_lowest(&[0, 1, 2])), settings);
     port.allow_remote_access();
     for size in 3..8 {
@@ -46,11 +47,7 @@ fn feed(input: &[u8]) -> bool {
         while let Some(output) = port.next_output() {
             assert_eq!(Header::decode(&output.header.encode()), Some(output.header));
             assert!(output.task < 3, "a task of the job");
-            if let Data::Memory { counter, .. } = output.data {
-                // SAFETY: a counter of the port, which lives on.
-                let counter = unsafe { &*std::ptr::with_exposed_provenance::<AtomicI32>(counter) };
-                counter.fetch_add(1, Ordering::Release);
-            }
+            output.data.free();
         }
         while let Some(event) = port.next_event() {
             match event {

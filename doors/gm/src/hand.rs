@@ -14,7 +14,7 @@ use openlapi_session::{Error, Listener, Session, Settings, connect_tcp, connect_
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -318,10 +318,7 @@ impl Shared {
 
 /// The memory of an order is not needed any more.
 fn free(order: &Order) {
-    if let Order::Send(Output { data: Data::Memory { counter, .. }, .. }) = order {
-        // SAFETY: the counter of a message or of a port, which lives as long as the port; a port is
-        // closed when all counters have changed.
-        let counter = unsafe { &*std::ptr::with_exposed_provenance::<AtomicI32>(*counter) };
-        counter.fetch_add(1, Ordering::Release);
+    if let Order::Send(output) = order {
+        output.data.free();
     }
 }

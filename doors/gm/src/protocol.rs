@@ -2,6 +2,8 @@
 
 mod classes;
 mod incoming;
+#[cfg(test)]
+mod memory_tests;
 mod messages;
 mod outgoing;
 mod port;

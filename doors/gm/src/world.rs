@@ -115,7 +115,9 @@ fn gone(task: u32) {
 impl World {
     fn new((carrier, nodes, name): Found, variables: &Variables) -> Self {
         let epochs = Arc::new(AtomicU32::new(0));
-        let settings = protocol::Settings { patience: variables.timeout, check: variables.check, epochs };
+        let Variables { timeout: patience, check, .. } = *variables;
+        let counts_all = carrier.may_return();
+        let settings = protocol::Settings { patience, check, epochs, counts_all };
         let slots = std::array::from_fn(|number| Slot::new(number as u8));
         let started = Instant::now();
         Self { carrier, nodes: Arc::new(nodes), settings, slots, started, name }
@@ -274,8 +276,11 @@ impl World {
                 output
             };
             let Some(output) = output else { break };
-            let watched = matches!(output.header.kind, Kind::Ping | Kind::Where);
-            if !self.nodes.is_lost(output.task) && way.post(&output, watched).is_err() {
+            // No reply follows, or, from a task that has left in order, none ever.
+            let watched = matches!(output.header.kind, Kind::Ping | Kind::Where | Kind::Go);
+            if self.nodes.is_lost(output.task) {
+                output.data.free();
+            } else if way.post(&output, watched).is_err() {
                 unreachable.push(output.task);
             }
         }

@@ -27,12 +27,13 @@ const CASES: &[(&str, usize)] = &[
     ("threads", 1),
     ("busy", 2),
     ("names", 2),
+    ("left", 3),
 ];
 
 /// LAPI_GM_TIMEOUT: short where a case awaits that it passes.
 fn timeout(case: &str) -> &'static str {
     match case {
-        "resume" | "drop" => "1",
+        "resume" | "drop" | "left" => "1",
         // Other things happen in less.
         "closed" => "8",
         _ => "60",

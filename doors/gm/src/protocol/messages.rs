@@ -110,10 +110,15 @@ impl Messages {
         place.arriving || place.free.load(Ordering::Acquire) < place.posted
     }
 
-    /// The network does not use the message's memory any more, whatever was counted.
+    /// The task is gone from which data for this message was arriving.
+    pub fn arrives_no_more(&mut self, at: u32) {
+        self.places[at as usize].arriving = false;
+    }
+
+    /// The network does not use the message's memory any more, and counts no more.
     pub fn release(&mut self, at: u32) {
         let place = &mut self.places[at as usize];
-        (place.posted, place.arriving) = (0, false);
+        (place.posted, place.free) = (0, AtomicI32::new(0));
     }
 
     /// Whether the network uses the memory of any message.

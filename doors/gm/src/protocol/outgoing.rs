@@ -56,6 +56,8 @@ pub struct Around<'a> {
     pub closing: bool,
     /// Something has ended whose memory the network still uses.
     pub lags: &'a mut bool,
+    /// [`super::Settings::counts_all`].
+    pub counts_all: bool,
 }
 
 impl Around<'_> {
@@ -174,7 +176,10 @@ impl Outgoing {
             self.posted_to = None;
             let mut at = self.head;
             for _ in 0..self.count {
-                around.messages.release(at);
+                around.messages.arrives_no_more(at);
+                if !around.counts_all {
+                    around.messages.release(at);
+                }
                 at = around.messages.at(at).next;
             }
         }

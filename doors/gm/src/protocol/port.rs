@@ -6,7 +6,7 @@ use super::messages::Messages;
 use super::outgoing::{self, Outgoing};
 use super::registered::Registered;
 use super::types::{Data, Event, Output, Request, Target, Then, Verdict};
-use crate::abi::{PORTS, RECEIVE_TOKENS, SEND_TOKENS, Status};
+use crate::abi::{PORTS, RECEIVE_TOKENS, SEND_TOKENS, SIZES, Status};
 use crate::nodes::Nodes;
 use crate::wire::{Header, Kind};
 use std::collections::{HashMap, VecDeque};
@@ -30,6 +30,9 @@ pub struct Settings {
     pub check: bool,
     /// The last epoch of a connection.
     pub epochs: Arc<AtomicU32>,
+    /// The network counts all memory that it does not use any more; otherwise not what was for a
+    /// task that is gone.
+    pub counts_all: bool,
 }
 
 /// A hash of numbers that no peer chooses freely: a multiplication.
@@ -135,7 +138,9 @@ impl Port {
         }
         let has_size = matches!(request.kind, Kind::Send | Kind::Datagram);
         let is_long = request.length > u64::from(u32::MAX);
-        if has_size && (request.length > crate::abi::capacity(request.size) || is_long) {
+        if has_size
+            && (request.size >= SIZES || request.length > crate::abi::capacity(request.size) || is_long)
+        {
             return Some(Status::InvalidParameter);
         }
         if request.kind == Kind::Datagram && request.length > crate::abi::MTU.into() {
@@ -330,6 +335,14 @@ impl Port {
 
     /// A task is gone.
     pub fn lost(&mut self, now: u64, task: u32) {
+        // What was meant for it is not for the process that takes its place.
+        self.outputs.retain(|output| {
+            let is_for_others = output.task != task;
+            if !is_for_others {
+                output.data.free();
+            }
+            is_for_others
+        });
         for at in 0..self.incoming.len() as u32 {
             if self.incoming[at as usize].from() == task {
                 let (connection, mut around) = self.inward(at);
@@ -348,9 +361,10 @@ impl Port {
             let (connection, mut around) = self.out(at, now);
             connection.lost(&mut around, task);
         }
-        if let Some((served, _)) = self.served.get_mut(&task) {
+        if let Some((served, free)) = self.served.get_mut(&task).filter(|_| !self.settings.counts_all) {
             // The network uses none of it any more, and counts no more.
             *served = 0;
+            free.store(0, Ordering::Relaxed);
         }
     }
 
@@ -472,6 +486,7 @@ impl Port {
             epochs: &self.settings.epochs,
             closing: self.closing,
             lags: &mut self.lags,
+            counts_all: self.settings.counts_all,
         };
         (&mut self.outgoing[at as usize], around)
     }

@@ -8,7 +8,7 @@ use crate::nodes::Nodes;
 use crate::wire::{Header, Kind, answer};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 const PORT: u8 = 2;
 const PATIENCE: u64 = 5_000_000;
@@ -38,7 +38,7 @@ impl Dice {
 enum Way {
     Message { from: u32, output: Output },
     Tail { from: u32, to: u32, token: u64 },
-    Free { counter: usize },
+    Free { from: u32, to: u32, data: Data },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,8 @@ struct World {
     into: HashMap<usize, usize>,
     /// Connections that stand still, by task.
     standing: Vec<(u32, Target)>,
+    /// [`Settings::counts_all`].
+    counts_all: bool,
 }
 
 impl World {
@@ -82,7 +84,9 @@ impl World {
         let lowest: Vec<u32> = (0..tasks).map(|task| if is_one_node { 0 } else { task }).collect();
         let nodes = Arc::new(Nodes::by_lowest(&lowest));
         let epochs = || Arc::new(AtomicU32::new(0));
-        let settings = || Settings { patience: PATIENCE, check: false, epochs: epochs() };
+        // Started by hand.
+        let counts_all = dice.one_in(2);
+        let settings = || Settings { patience: PATIENCE, check: false, epochs: epochs(), counts_all };
         let mut ports: Vec<Port> =
             lowest.iter().map(|_| Port::new(PORT, nodes.clone(), settings())).collect();
         for port in &mut ports {
@@ -107,6 +111,7 @@ impl World {
             arriving: HashMap::new(),
             into: HashMap::new(),
             standing: Vec::new(),
+            counts_all,
         }
     }
 
@@ -166,6 +171,8 @@ impl World {
 
     fn collect(&mut self) {
         let task = self.dice.below(self.tasks()) as u32;
+        let is_closable = self.ports[task as usize].is_quiet() && !self.is_lost(task);
+        assert!(!is_closable || self.used(task).next().is_none(), "the network uses what task {task} frees");
         while let Some(event) = self.ports[task as usize].next_event() {
             if let Event::Received { buffer, priority, .. } = event {
                 let message = self.into[&buffer];
@@ -174,11 +181,13 @@ impl World {
                 let before = self.last.insert((from, target), message).unwrap_or(0);
                 assert!(before < message, "from {from} to {target:?}: {message} after {before}");
             }
-            if let Event::Ended { then, status, .. } = event {
+            if let Event::Ended { then, status, address } = event {
+                let is_used = self.used(task).any(|used| used == address);
                 let sent = self.sent.get_mut(&then.context).expect("it was sent");
                 assert_eq!(sent.status, None, "it ends once");
                 sent.status = Some(status);
                 let is_get = sent.kind == Kind::Get;
+                assert!(is_get || !is_used, "message {address} has ended, and its memory is in use");
                 if status == Status::Success {
                     let Sent { target, delivered, .. } = *sent;
                     assert!(is_get || delivered == 1, "message {} to {target:?}: {delivered}", then.context);
@@ -193,6 +202,16 @@ impl World {
                 }
             }
         }
+    }
+
+    /// The memory of a task that the network uses.
+    fn used(&self, task: u32) -> impl Iterator<Item = usize> {
+        let data = self.way.iter().filter_map(move |way| match way {
+            Way::Message { from, output } if *from == task => Some(output.data),
+            Way::Free { from, data, .. } if *from == task => Some(*data),
+            _ => None,
+        });
+        data.filter_map(|data| if let Data::Memory { address, .. } = data { Some(address) } else { None })
     }
 
     /// The program says what follows a failure.
@@ -217,11 +236,19 @@ impl World {
         self.lost.push(task);
         self.nodes.lose(task);
         // What comes from it stops in the middle.
-        self.way.retain(|way| match way {
-            Way::Message { from, output } => *from != task && output.task != task,
-            Way::Tail { from, to, .. } => *from != task && *to != task,
-            Way::Free { .. } => true,
-        });
+        for way in std::mem::take(&mut self.way) {
+            match way {
+                Way::Message { from, output } if from != task && output.task == task => {
+                    if self.counts_all {
+                        self.way.push_back(Way::Free { from, to: task, data: output.data });
+                    }
+                }
+                Way::Message { from, .. } if from == task => {}
+                Way::Tail { from, to, .. } if from == task || to == task => {}
+                Way::Free { to, .. } if to == task && !self.counts_all => {}
+                way => self.way.push_back(way),
+            }
+        }
         for at in 0..self.ports.len() as u32 {
             if at != task {
                 self.ports[at as usize].lost(self.now, task);
@@ -236,8 +263,9 @@ impl World {
             }
             self.ports[task as usize].tick(self.now);
             while let Some(output) = self.ports[task as usize].next_output() {
-                if !self.is_lost(output.task) {
-                    self.way.push_back(Way::Message { from: task, output });
+                match self.is_lost(output.task) {
+                    true => output.data.free(),
+                    false => self.way.push_back(Way::Message { from: task, output }),
                 }
             }
         }
@@ -251,19 +279,16 @@ impl World {
         match self.way.remove(at).expect("it is there") {
             Way::Message { from, output } => self.arrive(from, output),
             Way::Tail { to, token, .. } => self.complete(to, token),
-            Way::Free { counter } => free(counter),
+            Way::Free { data, .. } => data.free(),
         }
     }
 
     fn arrive(&mut self, from: u32, output: Output) {
         let Output { task, header, data } = output;
         let header = Header::decode(&header.encode()).expect("a header");
-        if let Data::Memory { counter, .. } = data {
-            if self.dice.one_in(5) {
-                self.way.push_back(Way::Free { counter });
-            } else {
-                free(counter);
-            }
+        match data != Data::None && self.dice.one_in(5) {
+            true => self.way.push_back(Way::Free { from, to: task, data }),
+            false => data.free(),
         }
         let port = &mut self.ports[task as usize];
         match header.kind {
@@ -335,12 +360,6 @@ impl World {
             assert!(self.lost.contains(&task) || port.is_quiet(), "port of task {task} is busy");
         }
     }
-}
-
-fn free(counter: usize) {
-    // SAFETY: the counter of a message or of a port, which live as long as the ports.
-    let counter = unsafe { &*std::ptr::with_exposed_provenance::<AtomicI32>(counter) };
-    counter.fetch_add(1, Ordering::Release);
 }
 
 fn run(seed: u64) {

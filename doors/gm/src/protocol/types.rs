@@ -2,6 +2,7 @@
 
 use crate::abi::Status;
 use crate::wire::{Header, Kind};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// What follows when a message has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,18 @@ pub enum Data {
         /// The counter's address.
         counter: usize,
     },
+}
+
+impl Data {
+    /// The memory is free: nobody reads it any more.
+    pub fn free(&self) {
+        if let Self::Memory { counter, .. } = *self {
+            // SAFETY: the counter of a message or of a port, which lives as long as the port; a
+            // port is closed when all counters have changed.
+            let counter = unsafe { &*std::ptr::with_exposed_provenance::<AtomicI32>(counter) };
+            counter.fetch_add(1, Ordering::Release);
+        }
+    }
 }
 
 /// A message to a task.

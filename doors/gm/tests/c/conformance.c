@@ -107,6 +107,12 @@ static void case_message(void) {
     ended(6, 7, GM_INVALID_PARAMETER);
     gm_send_with_callback(mine.port, text, 6, 1, 0, 999, 2, note, (void *)8);
     ended(7, 8, GM_SEND_TARGET_NODE_UNREACHABLE);
+    /* Sizes end at 31. */
+    post(&mine, peer, text, 32, 1, 9);
+    ended(8, 9, GM_INVALID_PARAMETER);
+    gm_datagram_send(mine.port, text, 1U << 31, 1, GM_LOW_PRIORITY, node_of(&mine, peer), port_of(peer), note, (void *)10);
+    ended(9, 10, GM_INVALID_PARAMETER);
+    together();
     until(&mine, &mine.arrivals, 4);
 }
 
@@ -353,6 +359,40 @@ static void case_death(void) {
         await(&mine, 0);
     }
     printf("PASS death %d\n", task);
+}
+
+/* A task that has waited for a buffer leaves in order: the next buffer is for those who are there. */
+static void case_left(void) {
+    static int number = 5;
+    if (task == 0) {
+        static int own;
+        own = (int)getpid();
+        together();
+        post(&mine, 1, &own, 6, sizeof own, 1);
+        post(&mine, 1, &number, 9, sizeof number, 2);
+        ended(0, 1, GM_SUCCESS);
+        ended(1, 2, GM_SEND_TIMED_OUT);
+        return;
+    }
+    if (task == 1) {
+        int other;
+        buffer(6, 0);
+        together();
+        until(&mine, &mine.arrivals, 1);
+        other = *(int *)mine.arrived[0].buffer;
+        while (!kill((pid_t)other, 0))
+            turn(&mine, gm_receive(mine.port));
+        buffer(9, 0);
+        tell(&mine, 2);
+        until(&mine, &mine.arrivals, 2);
+        await(&mine, 2);
+    } else {
+        together();
+        await(&mine, 1);
+        post(&mine, 1, &number, 9, sizeof number, 1);
+        ended(0, 1, GM_SUCCESS);
+        tell(&mine, 1);
+    }
 }
 
 /* Puts arrive in order with messages, and need gm_allow_remote_memory_access. */
@@ -711,7 +751,7 @@ static const struct {
     {"closed", case_closed},     {"death", case_death},     {"put", case_put},       {"sent", case_sent},
     {"long", case_long},         {"datagram", case_datagram}, {"tokens", case_tokens}, {"alarm", case_alarm},
     {"blocking", case_blocking}, {"threads", case_threads}, {"busy", case_busy},     {"check", case_check},
-    {"names", case_names},       {"helpers", case_helpers},
+    {"names", case_names},       {"left", case_left},           {"helpers", case_helpers},
 };
 
 int main(int argc, char **argv) {
