@@ -12,6 +12,7 @@ use map::{Address, Node};
 use openlapi_runtime::{console, environment};
 use openlapi_session::{Error, Listener, Session, Settings, connect_tcp, connect_unix, key_file};
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 /// A thread that waits for an event looks this often by itself.
 const NAP: Duration = Duration::from_millis(20);
-/// The header of the first message of the side that has connected; its number follows.
+/// The header of the first message of both sides: the number and the life of the sender follow.
 const HELLO: &[u8] = b"GM node";
 /// The longest message: more than any size holds.
 const LONGEST: usize = 1 << 32;
@@ -49,6 +50,8 @@ pub struct Hand {
 
 struct Shared {
     own: u32,
+    /// Tells this process apart from others that have had its place.
+    incarnation: u64,
     nodes: Vec<Node>,
     peers: Vec<Peer>,
     receiving: Receiving,
@@ -60,11 +63,11 @@ struct Shared {
     bell: (Mutex<u64>, Condvar),
 }
 
-/// What the thread of a peer is to do.
-enum Order {
-    Send(Output),
-    /// A session of the peer is over.
-    Lose,
+/// A message for the thread of a peer.
+struct Order {
+    /// The link's life that it belongs to.
+    life: u64,
+    output: Output,
 }
 
 /// Another node.
@@ -72,7 +75,25 @@ enum Order {
 struct Peer {
     /// To the thread that sends to it, once there is one.
     sender: Mutex<Option<Sender<Order>>>,
-    session: Mutex<Option<Arc<Session>>>,
+    link: Mutex<Link>,
+    /// Locked while something of the peer is taken, and while the peer is forgotten.
+    taking: Mutex<()>,
+}
+
+/// What two processes know of each other.
+#[derive(Default)]
+struct Link {
+    /// How often the peer was forgotten: what belongs to an earlier life harms no later one.
+    life: u64,
+    /// What the peer calls its own life; `None`: no session has been opened in this one.
+    peer: Option<u64>,
+    session: Option<Arc<Session>>,
+}
+
+impl Link {
+    fn has(&self, session: &Arc<Session>) -> bool {
+        self.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session))
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -110,7 +131,9 @@ impl Hand {
         let peers = nodes.iter().map(|_| Peer::default()).collect();
         let bell = (Mutex::new(0), Condvar::new());
         let (leaves, threads) = (AtomicBool::new(false), Mutex::default());
-        let shared = Shared { own, nodes, peers, receiving, settings, key, leaves, threads, bell };
+        let incarnation = RandomState::new().build_hasher().finish();
+        let shared =
+            Shared { own, incarnation, nodes, peers, receiving, settings, key, leaves, threads, bell };
         Ok(Self { shared: Arc::new(shared), listener: Mutex::new(Some(listener)) })
     }
 
@@ -133,7 +156,7 @@ impl Hand {
 
     /// Gives a message to the thread that sends to its target.
     pub fn post(&self, output: &Output) {
-        self.shared.order(output.task, Order::Send(*output));
+        self.shared.order(output);
     }
 
     /// Waits until the condition holds, or the deadline has passed.
@@ -167,7 +190,7 @@ impl Hand {
             let _ = thread.join();
         }
         for peer in &self.shared.peers {
-            if let Some(session) = lock(&peer.session).take().and_then(Arc::into_inner) {
+            if let Some(session) = lock(&peer.link).session.take().and_then(Arc::into_inner) {
                 // The peer may have left before.
                 let _ = session.close();
             }
@@ -190,12 +213,13 @@ impl Shared {
         threads.push(thread);
     }
 
-    /// Orders something of the thread that sends to a peer.
-    fn order(self: &Arc<Self>, task: u32, order: Order) {
-        let Some(peer) = self.peers.get(task as usize) else { return };
+    /// Orders a message of the thread that sends to its target.
+    fn order(self: &Arc<Self>, output: &Output) {
+        let task = output.task;
+        let peer = &self.peers[task as usize];
         let mut sender = lock(&peer.sender);
         if self.leaves() {
-            return free(&order);
+            return output.data.free();
         }
         let sender = sender.get_or_insert_with(|| {
             let (sender, receiver) = channel();
@@ -203,7 +227,8 @@ impl Shared {
             sender
         });
         // The thread ends after the sender only.
-        let _ = sender.send(order);
+        let life = lock(&peer.link).life;
+        let _ = sender.send(Order { life, output: *output });
     }
 
     fn leaves(&self) -> bool {
@@ -211,74 +236,130 @@ impl Shared {
     }
 
     fn listen(self: Arc<Self>, mut listener: Listener) {
+        let mut fails = false;
         while !self.leaves() {
-            match listener.accept(Some(Instant::now() + LOOK)) {
+            let accepted = listener.accept(Some(Instant::now() + LOOK));
+            let failed = matches!(accepted, Err(Error::System { .. } | Error::Limit(_)));
+            match accepted {
                 Ok(Some(session)) => self.spawn(|shared| shared.greet(Arc::new(session))),
                 Ok(None) => {}
+                // Without descriptors, say, the next call fails at once.
+                Err(_) if failed && fails => thread::sleep(LOOK),
                 Err(error) => console::log(format_args!("gm: a peer could not connect: {error}")),
             }
+            fails = failed;
         }
     }
 
-    /// Takes the number of the peer that has connected, and then what it sends.
+    /// This process and its life, as a peer is told of them.
+    fn hello(&self, session: &Session, life: u64) -> Result<(), Error> {
+        let life = self.incarnation.wrapping_add(life);
+        session.send(HELLO, &[&self.own.to_le_bytes()[..], &life.to_le_bytes()].concat())
+    }
+
+    /// Takes the number and the life of the peer.
+    fn peer_of(&self, session: &Session) -> Option<(u32, u64)> {
+        let message = session.receive(Some(Instant::now() + PATIENCE)).ok()??;
+        let known = message.data.split_first_chunk().and_then(|(number, life)| {
+            Some((u32::from_le_bytes(*number), u64::from_le_bytes(life.try_into().ok()?)))
+        });
+        let known = known.filter(|(task, _)| message.header == HELLO && (*task as usize) < self.peers.len());
+        if known.is_none() {
+            console::log(format_args!("gm: a peer has said no number of the map"));
+        }
+        known
+    }
+
+    /// A peer has connected: says who this is, and takes what it sends.
     fn greet(self: Arc<Self>, session: Arc<Session>) {
-        let Ok(Some(message)) = session.receive(Some(Instant::now() + PATIENCE)) else { return };
-        let number = message.data.try_into().map(u32::from_le_bytes);
-        let Some((task, peer)) = number.ok().and_then(|task| Some((task, self.peers.get(task as usize)?)))
-        else {
-            return console::log(format_args!("gm: a peer has said no number of the map"));
-        };
-        if message.header == HELLO {
-            // A process that has connected anew has no use for the session of the one before.
-            *lock(&peer.session) = Some(session.clone());
-            self.take_all(task, session);
+        let Some((task, of_peer)) = self.peer_of(&session) else { return };
+        let life = self.meet(task, of_peer);
+        if self.hello(&session, life).is_ok() && self.publish(task, life, &session) {
+            self.take_all(task, life, session);
         }
     }
 
-    /// Takes what a peer sends, until its session ends.
-    fn take_all(self: Arc<Self>, task: u32, session: Arc<Session>) {
+    /// A peer has said which life it is in. One that is in another than before is forgotten before
+    /// anything of it is taken: it may be another process. Returns the life of the link.
+    fn meet(&self, task: u32, of_peer: u64) -> u64 {
+        let (known, life) = {
+            let link = lock(&self.peers[task as usize].link);
+            (link.peer, link.life)
+        };
+        if known.is_some_and(|known| known != of_peer) {
+            self.lose(task, life);
+        }
+        let mut link = lock(&self.peers[task as usize].link);
+        link.peer = Some(of_peer);
+        link.life
+    }
+
+    /// A session in which both sides know each other is used from now on; `false`: it belongs to an
+    /// earlier life.
+    fn publish(&self, task: u32, life: u64, session: &Arc<Session>) -> bool {
+        let mut link = lock(&self.peers[task as usize].link);
+        let is_now = link.life == life;
+        if is_now {
+            link.session = Some(session.clone());
+        }
+        is_now
+    }
+
+    /// Forgets a peer, if the link is still in this life.
+    fn lose(&self, task: u32, life: u64) {
+        let peer = &self.peers[task as usize];
+        let _alone = lock(&peer.taking);
+        {
+            let mut link = lock(&peer.link);
+            if link.life != life {
+                return;
+            }
+            *link = Link { life: life + 1, ..Link::default() };
+        }
+        (self.receiving.lost)(task);
+        self.wake();
+    }
+
+    /// Takes what a peer sends, until its session or its life ends.
+    fn take_all(&self, task: u32, life: u64, session: Arc<Session>) {
+        let peer = &self.peers[task as usize];
         loop {
             match session.receive(Some(Instant::now() + LOOK)) {
                 Ok(Some(message)) => {
+                    let _alone = lock(&peer.taking);
+                    if lock(&peer.link).life != life {
+                        return;
+                    }
                     (self.receiving.arrived)(task, &message.header, &message.data);
                     self.wake();
                 }
                 Ok(None) if self.leaves() => return,
                 Ok(None) => {}
-                Err(_) => return self.end(task, &session),
+                Err(_) => {
+                    let is_current = lock(&peer.link).has(&session);
+                    return if is_current {
+                        self.lose(task, life)
+                    };
+                }
             }
         }
     }
 
-    /// A session is over. The thread that sends to the peer says so to the ports: it may be reading
-    /// memory of theirs.
-    fn end(self: &Arc<Self>, task: u32, session: &Arc<Session>) {
-        let mut current = lock(&self.peers[task as usize].session);
-        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
-            *current = None;
-            drop(current);
-            self.order(task, Order::Lose);
-        }
-    }
-
     fn send_all(self: Arc<Self>, task: u32, orders: &Receiver<Order>) {
-        while let Ok(order) = orders.recv() {
-            let is_lost = match &order {
-                Order::Lose => true,
-                Order::Send(output) => self.send(task, output).is_err(),
-            };
-            free(&order);
+        while let Ok(Order { life, output }) = orders.recv() {
+            // What waits from an earlier life was meant for a process that is gone.
+            let is_now = lock(&self.peers[task as usize].link).life == life;
+            let is_lost = is_now && self.send(task, life, &output).is_err();
+            output.data.free();
             if is_lost {
-                // What waits was meant for the process that is gone.
-                orders.try_iter().for_each(|order| free(&order));
-                (self.receiving.lost)(task);
+                self.lose(task, life);
             }
             self.wake();
         }
     }
 
     /// Sends one message, and opens a session for it where there is none.
-    fn send(self: &Arc<Self>, task: u32, output: &Output) -> Result<(), Error> {
+    fn send(self: &Arc<Self>, task: u32, life: u64, output: &Output) -> Result<(), Error> {
         let header = output.header.encode();
         let data = match output.data {
             Data::None | Data::Memory { length: 0, .. } => &[][..],
@@ -293,32 +374,35 @@ impl Shared {
             (self.receiving.arrived)(task, &header, data);
             return Ok(());
         }
-        let current = lock(&self.peers[task as usize].session).clone();
-        let session = current.map_or_else(|| self.connect(task), Ok)?;
-        session.send(&header, data).inspect_err(|_| {
-            let mut current = lock(&self.peers[task as usize].session);
-            current.take_if(|current| Arc::ptr_eq(current, &session));
-        })
+        self.session(task, life)?.send(&header, data)
     }
 
-    fn connect(self: &Arc<Self>, task: u32) -> Result<Arc<Session>, Error> {
+    /// The session with a peer, which is opened where there is none.
+    fn session(self: &Arc<Self>, task: u32, life: u64) -> Result<Arc<Session>, Error> {
+        let current = || lock(&self.peers[task as usize].link).session.clone();
+        match current() {
+            Some(session) => Ok(session),
+            // The peer may have connected meanwhile.
+            None => self.connect(task, life).or_else(|error| current().ok_or(error)),
+        }
+    }
+
+    fn connect(self: &Arc<Self>, task: u32, life: u64) -> Result<Arc<Session>, Error> {
         let session = match (&self.nodes[task as usize].address, self.key) {
             (Address::Unix(path), _) => connect_unix(path, &self.settings)?,
             (Address::Tcp(at), Some(key)) => connect_tcp(*at, key, &self.settings)?,
             (Address::Tcp(_), None) => unreachable!("a TCP address has a key"),
         };
         let session = Arc::new(session);
-        session.send(HELLO, &self.own.to_le_bytes())?;
-        *lock(&self.peers[task as usize].session) = Some(session.clone());
+        self.hello(&session, life)?;
+        let other = || Error::Lost("the peer is another process".to_owned());
+        let (_, of_peer) = self.peer_of(&session).filter(|(node, _)| *node == task).ok_or_else(other)?;
+        self.meet(task, of_peer);
+        if !self.publish(task, life, &session) {
+            return Err(other());
+        }
         let taking = session.clone();
-        self.spawn(move |shared| shared.take_all(task, taking));
+        self.spawn(move |shared| shared.take_all(task, life, taking));
         Ok(session)
-    }
-}
-
-/// The memory of an order is not needed any more.
-fn free(order: &Order) {
-    if let Order::Send(output) = order {
-        output.data.free();
     }
 }

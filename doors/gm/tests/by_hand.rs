@@ -135,6 +135,27 @@ fn an_echo_server_and_its_clients() {
     }
 }
 
+/// A client whose process takes the place of one that says nothing any more, and whose session is
+/// not over for the server: its host has lost its power, say.
+#[test]
+fn a_client_that_begins_anew_is_served_though_the_one_before_was_not_found_dead() {
+    let server = compile("gm_echo", "cc", &["../../samples/echo.c"], &["-Werror"]);
+    let client = compile("gm_anew", "cc", &["anew.c"], &["-Werror"]);
+    let folder = Folder::new("anew");
+    let map = folder.map(2);
+    let mut server = Marked::start(node(&server, &map, 1));
+    assert_eq!(server.running().lines(1)[0].trim(), "serving");
+    let mut silent = Vec::new();
+    for _ in 0..3 {
+        let mut one = Marked::start(node(&client, &map, 2));
+        assert_eq!(one.running().lines(1)[0].trim(), "3 answers");
+        let pid = rustix::process::Pid::from_raw(one.running().pid()).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it is there");
+        fs::remove_file(folder.0.join("2")).expect("the client's place");
+        silent.push(one);
+    }
+}
+
 #[test]
 fn a_wrong_map_is_named() {
     let program = conformance();
