@@ -120,7 +120,11 @@ fn handle(message: &Message, pool: &RwLock<Option<Pool>>) -> Option<(u32, Result
         return Some((NO_LANE, pool.map_or_else(|| Err(no_pool()), Pool::close)));
     }
     let pool = pool.read().unwrap_or_else(PoisonError::into_inner);
-    let Some(pool) = pool.as_ref() else { return Some((NO_LANE, Err(no_pool()))) };
+    let Some(pool) = pool.as_ref() else {
+        // No flush has an answer.
+        let is_flush = matches!(request, Some(Request::Flush { .. }));
+        return (!is_flush).then(|| (NO_LANE, Err(no_pool())));
+    };
     match request {
         Some(Request::Persist { lane, range, depth }) => {
             Some((lane, pool.persist(range, &message.data, depth)))

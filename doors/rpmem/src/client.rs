@@ -102,6 +102,7 @@ impl Pool {
         if length == 0 {
             return Ok(());
         }
+        self.drain_before(offset, length, lane)?;
         // SAFETY: the caller's promise; the range is one of the pool that the daemon has mapped.
         let read = unsafe { self.session.read(to, length, self.base + offset as u64) };
         self.data(read.map_err(|error| self.lost(error)))
@@ -116,14 +117,23 @@ impl Pool {
         self.control(&Request::SetAttributes(attributes))
     }
 
-    /// Closes the pool. It is freed in any case.
+    /// Drains the lane if bytes of this range have been flushed since its last drain.
+    fn drain_before(&self, offset: usize, length: usize, number: u32) -> Result<()> {
+        if self.lane(number)?.must_drain(offset, length) { self.drain(number) } else { Ok(()) }
+    }
+
+    /// Closes the pool, after a drain of each lane. It is freed in any case.
     ///
     /// # Errors
     /// ECONNRESET: the daemon is lost. What the daemon's system refuses.
     pub fn close(self) -> Result<()> {
         let closed = match self.bad.get().filter(|bad| bad.errno == libc::ECONNRESET) {
             Some(bad) => Err(bad.clone()),
-            None => self.control(&Request::Close),
+            None => {
+                let drained = (0..self.lanes.len()).try_for_each(|lane| self.drain(lane as u32));
+                let closed = self.control(&Request::Close);
+                drained.and(closed)
+            }
         };
         let Self { session, ssh, .. } = self;
         // The daemon has closed its pool, or is gone: it may close the session first.
@@ -143,6 +153,7 @@ impl Pool {
         if length == 0 {
             return Ok(());
         }
+        self.drain_before(offset, length, number)?;
         let from = std::ptr::with_exposed_provenance::<u8>(self.local.0 + offset);
         let range = Range { offset: offset as u64, length: length as u64 };
         let data = if length <= WHOLE {
@@ -158,7 +169,7 @@ impl Pool {
         let done = match then {
             Then::Persist(depth) => self.ask(lane, &Request::Persist { lane: number, range, depth }, data),
             Then::Flush => {
-                lane.count_flush();
+                lane.add_flush(offset, length);
                 let sent = self.session.send(&Request::Flush { lane: number, range }.encode(), data);
                 sent.map_err(|error| self.lost(error))
             }
@@ -181,6 +192,11 @@ impl Pool {
             lane.is_answered()
         });
         answered.map_err(|error| self.lost(error))?;
+        if !lane.is_answered() {
+            let failure = Failure::new(libc::ECONNRESET, "the daemon has sent what is no answer");
+            let _ = self.bad.set(failure.clone());
+            return Err(failure);
+        }
         lane.outcome()
     }
 
