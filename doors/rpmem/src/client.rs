@@ -11,6 +11,7 @@ use crate::wire::{Answer, Depth, NO_LANE, Range, Request, WHOLE};
 use lanes::Lane;
 use openlapi_session::{Error, Session};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use opening::{Local, open, remove};
@@ -33,6 +34,8 @@ pub struct Pool {
     /// For what belongs to no lane. Locked while a request is under way.
     control: std::sync::Mutex<()>,
     control_lane: Lane,
+    /// The daemon has sent what is no answer: no lane knows what it may wait for.
+    no_answer: AtomicBool,
     /// Why no data operation succeeds any more.
     bad: OnceLock<Failure>,
 }
@@ -189,7 +192,7 @@ impl Pool {
         self.session.send(&request.encode(), data).map_err(|error| self.lost(error))?;
         let answered = self.session.wait(None, || {
             self.take_answers();
-            lane.is_answered()
+            lane.is_answered() || self.no_answer.load(Ordering::Acquire)
         });
         answered.map_err(|error| self.lost(error))?;
         if !lane.is_answered() {
@@ -203,11 +206,16 @@ impl Pool {
     /// Hands the answers that have arrived to their lanes: any thread that waits does so for all.
     fn take_answers(&self) {
         while let Some(message) = self.session.take() {
-            if let Some(Answer::Done { lane, errno }) = Answer::decode(&message.header) {
-                let lane =
-                    if lane == NO_LANE { Some(&self.control_lane) } else { self.lanes.get(lane as usize) };
-                if let Some(lane) = lane {
-                    lane.answer(errno, message.data);
+            let lane = match Answer::decode(&message.header) {
+                Some(Answer::Done { lane: NO_LANE, errno }) => Some((&self.control_lane, errno)),
+                Some(Answer::Done { lane, errno }) => self.lanes.get(lane as usize).map(|lane| (lane, errno)),
+                _ => None,
+            };
+            match lane {
+                Some((lane, errno)) => lane.answer(errno, message.data),
+                None => {
+                    self.no_answer.store(true, Ordering::Release);
+                    self.session.wake();
                 }
             }
         }

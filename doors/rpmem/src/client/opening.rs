@@ -10,6 +10,7 @@ use crate::ssh::{Ending, Ssh, quoted};
 use crate::target::Target;
 use crate::wire::{Answer, LONGEST_NAME, Request, VERSION};
 use openlapi_session::{Error, Session, Settings, connect};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -73,6 +74,7 @@ pub fn open(
                 lanes: (0..lanes).map(|_| Lane::default()).collect(),
                 control: Mutex::new(()),
                 control_lane: Lane::default(),
+                no_answer: AtomicBool::new(false),
                 bad: OnceLock::new(),
             };
             Ok((pool, lanes, attributes))
