@@ -5,26 +5,30 @@ use crate::failure::{Failure, Result};
 use crate::log::{STEPS, log};
 use crate::target::Target;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The exit status of ssh itself when it fails,
 const SSH_FAILED: i32 = 255;
 /// and of a shell that finds no command, or none that it may run.
 const NO_COMMAND: [i32; 2] = [126, 127];
-/// How much of what ssh has said is looked at for its last line, in bytes.
-const LOOKED_AT: u64 = 4096;
+
+/// How much of what ssh says is kept, in bytes: the first.
+const KEPT: u64 = 65536;
 
 /// ssh, running a command.
 pub struct Ssh {
-    child: Child,
+    /// `None`: the program has waited for it at once.
+    process: Option<OwnedFd>,
     /// What the command writes to standard error: a file in memory, which nobody needs to read so
     /// that the command goes on.
     said: File,
@@ -42,15 +46,13 @@ pub enum Ending {
 }
 
 impl Ssh {
-    /// Starts a command on a host. Its standard input and output are pipes where `piped` says so,
+    /// Starts a command on a host. Its standard input and output are ours where `piped` says so,
     /// and otherwise /dev/null.
     ///
     /// # Errors
     /// ECONNREFUSED: ssh cannot be run. EMFILE and others: the system's.
     pub fn start(target: &Target, command: &str, piped: bool) -> Result<(Self, Option<(OwnedFd, OwnedFd)>)> {
-        let said = memfd_create("rpmem-stderr", MemfdFlags::CLOEXEC)
-            .map_err(|error| Failure::system("a file in memory")(error.into()))?;
-        let said = File::from(said);
+        let said = errors().map_err(Failure::system("a file in memory"))?;
         let ssh = &environment().ssh;
         let mut line = Command::new(ssh);
         if let Some(port) = target.port {
@@ -61,10 +63,16 @@ impl Ssh {
             line.arg("-4");
         }
         line.arg("-oBatchMode=yes").arg(&target.place).arg(command);
-        let way = || if piped { Stdio::piped() } else { Stdio::null() };
-        line.stdin(way())
-            .stdout(way())
-            .stderr(said.try_clone().map_err(Failure::system("standard error of ssh"))?);
+        let mut input = None;
+        if piped {
+            // No pipe: a write to one whose reader is gone would be a signal to the program.
+            let (ours, its) = UnixStream::pair().map_err(Failure::system("standard input of ssh"))?;
+            input = Some(OwnedFd::from(ours));
+            line.stdin(OwnedFd::from(its)).stdout(Stdio::piped());
+        } else {
+            line.stdin(Stdio::null()).stdout(Stdio::null());
+        }
+        line.stderr(said.try_clone().map_err(Failure::system("standard error of ssh"))?);
         log(STEPS, || format!("runs {line:?}"));
         let mut child = line.spawn().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
@@ -72,36 +80,29 @@ impl Ssh {
             }
             _ => Failure::system(ssh.to_string_lossy())(error),
         })?;
-        let pipes = child.stdout.take().map(OwnedFd::from).zip(child.stdin.take().map(OwnedFd::from));
-        Ok((Self { child, said }, pipes))
+        // The program may wait for all its children, by a handler of SIGCHLD for example: from
+        // then on the number may be another process's.
+        let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
+        let pipes = child.stdout.take().map(OwnedFd::from).zip(input);
+        Ok((Self { process, said }, pipes))
     }
 
     /// Waits until the command has ended. When the time is over, it is killed.
-    pub fn wait(mut self, patience: Option<Duration>) -> Ending {
-        if patience.is_some_and(|patience| !self.ends_within(patience)) {
-            let _ = self.child.kill();
+    pub fn wait(self, patience: Option<Duration>) -> Ending {
+        let Some(process) = self.process else { return Ending::Unknown };
+        if patience.is_some_and(|patience| !ends_within(&process, patience)) {
+            let _ = pidfd_send_signal(&process, Signal::KILL);
         }
-        match self.child.wait() {
-            Err(_) => Ending::Unknown,
-            Ok(status) => status
-                .code()
-                .map_or_else(|| Ending::Signal(status.signal().unwrap_or_default()), Ending::Status),
-        }
-    }
-
-    fn ends_within(&self, patience: Duration) -> bool {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let Some(Ok(process)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return true };
-        let until = Instant::now() + patience;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let limit = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            match poll(&mut [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)], Some(&limit)) {
-                Ok(0) => return false,
-                Ok(_) => return true,
+        let status = loop {
+            match waitid(WaitId::PidFd(process.as_fd()), WaitIdOptions::EXITED) {
                 Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return true,
+                Ok(Some(status)) => break status,
+                Ok(None) | Err(_) => return Ending::Unknown,
             }
+        };
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(status), _) => Ending::Status(status),
+            (None, signal) => Ending::Signal(signal.unwrap_or_default()),
         }
     }
 
@@ -133,16 +134,38 @@ impl Ssh {
     }
 }
 
-/// What a command has written to standard error.
+fn ends_within(process: &OwnedFd, patience: Duration) -> bool {
+    let until = Instant::now() + patience;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let limit = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(&mut [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)], Some(&limit)) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return true,
+        }
+    }
+}
+
+/// A file in memory that does not grow.
+fn errors() -> io::Result<File> {
+    let file = File::from(memfd_create("rpmem-stderr", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    file.set_len(KEPT)?;
+    fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
+    Ok(file)
+}
+
+/// What a command has written to standard error: the first [`KEPT`] bytes.
 pub struct Said(File);
 
 impl Said {
     /// The last line that is not empty.
     pub fn last_line(&self) -> Option<String> {
-        let end = self.0.metadata().ok()?.len();
-        let mut bytes = vec![0; end.min(LOOKED_AT) as usize];
-        self.0.read_exact_at(&mut bytes, end.saturating_sub(LOOKED_AT)).ok()?;
-        let text = String::from_utf8_lossy(&bytes);
+        let mut bytes = vec![0; KEPT as usize];
+        self.0.read_exact_at(&mut bytes, 0).ok()?;
+        let end = bytes.iter().rposition(|byte| *byte != 0)? + 1;
+        let text = String::from_utf8_lossy(&bytes[..end]);
         text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
     }
 }
@@ -159,6 +182,7 @@ pub fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn words_for_a_shell() {
@@ -167,5 +191,17 @@ mod tests {
         {
             assert_eq!(quoted(word), expected);
         }
+    }
+
+    #[test]
+    fn what_is_said_takes_no_more_memory_than_is_kept() {
+        let file = errors().expect("a file");
+        let said = Said(file.try_clone().expect("a file"));
+        assert_eq!(said.last_line(), None);
+        let line = "a line\n".as_bytes();
+        let written = (0..).take_while(|_| (&file).write_all(line).is_ok()).count();
+        assert!(written * line.len() <= KEPT as usize);
+        assert_eq!(file.metadata().expect("a file").len(), KEPT);
+        assert!(said.last_line().is_some_and(|last| "a line".starts_with(&last)));
     }
 }
