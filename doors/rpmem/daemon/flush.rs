@@ -71,7 +71,7 @@ pub fn fence() {
     unsafe { std::arch::x86_64::_mm_sfence() };
 }
 
-/// No mapping is direct on this processor.
+/// Nothing: no mapping counts as direct on this processor.
 ///
 /// # Safety
 /// None is needed.

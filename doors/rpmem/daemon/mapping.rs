@@ -5,6 +5,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
 use std::fs::File;
 use std::ptr;
+use std::sync::OnceLock;
 
 use crate::flush;
 
@@ -24,6 +25,9 @@ pub struct Mapping {
     length: usize,
     page: usize,
     pieces: Vec<Piece>,
+    /// The first msync that failed. The kernel reports what it could not write only once, and to
+    /// one call: later ones would succeed without that data.
+    failed: OnceLock<Failure>,
 }
 
 // SAFETY: the memory belongs to the process, and all accesses go through raw pointers.
@@ -45,7 +49,7 @@ impl Mapping {
         let base = base.map_err(failed)?.cast::<u8>();
         let page = rustix::param::page_size();
         // From here on dropping it unmaps.
-        let mut mapping = Self { base, length, page, pieces: Vec::new() };
+        let mut mapping = Self { base, length, page, pieces: Vec::new(), failed: OnceLock::new() };
         let mut offset = 0;
         for (file, start, length) in files {
             let length = *length as usize;
@@ -63,7 +67,9 @@ impl Mapping {
                     )
                 }
             };
-            let is_direct = map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC).is_ok();
+            // On other processors no instruction here writes lines back.
+            let is_direct =
+                cfg!(target_arch = "x86_64") && map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC).is_ok();
             if !is_direct {
                 map(MapFlags::SHARED).map_err(failed)?;
             }
@@ -91,7 +97,7 @@ impl Mapping {
     /// Makes ranges durable: offset and length. `deep`: by msync in any case.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's: all calls fail once one has.
     pub fn sync(&self, ranges: &[(usize, usize)], deep: bool) -> Result<()> {
         let mut flushed = false;
         let mut pages: Vec<(usize, usize)> = Vec::new();
@@ -117,18 +123,12 @@ impl Mapping {
         }
         for (from, to) in merged(pages) {
             // SAFETY: pages of the mapping, whose files stay as they are.
-            unsafe { msync(self.base.add(from).cast(), to - from, MsyncFlags::SYNC) }
-                .map_err(|error| Failure::system("msync")(error.into()))?;
+            if let Err(error) = unsafe { msync(self.base.add(from).cast(), to - from, MsyncFlags::SYNC) } {
+                let _ = self.failed.set(Failure::system("msync")(error.into()));
+            }
         }
-        Ok(())
-    }
-
-    /// Makes all of it durable.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn sync_all(&self) -> Result<()> {
-        self.sync(&[(0, self.length)], true)
+        // After the msync: another thread's may have had the failure of these pages.
+        self.failed.get().map_or(Ok(()), |failure| Err(failure.clone()))
     }
 }
 
@@ -178,11 +178,28 @@ mod tests {
         let data: Vec<u8> = (0..=255).collect();
         mapping.write(4 * page - 128, &data);
         mapping.sync(&[(4 * page - 128, 256)], false).expect("synced");
-        mapping.sync_all().expect("synced");
+        mapping.sync(&[(0, 8 * page)], true).expect("synced");
         let mut found = [0; 128];
         files[0].read_exact_at(&mut found, length - 128).expect("read");
         assert_eq!(found[..], data[..128]);
         files[1].read_exact_at(&mut found, page as u64).expect("read");
         assert_eq!(found[..], data[128..]);
+    }
+
+    #[test]
+    fn a_failure_stays() {
+        let page = rustix::param::page_size();
+        let fd = rustix::fs::memfd_create("part", rustix::fs::MemfdFlags::CLOEXEC).expect("a file");
+        let file = File::from(fd);
+        file.set_len(4 * page as u64).expect("its size");
+        let mapping = Mapping::new(&[(&file, 0, 4 * page as u64)]).expect("a mapping");
+        mapping.sync(&[(0, page)], false).expect("synced");
+        // SAFETY: a page of the mapping, which nothing accesses; msync of it fails.
+        unsafe { munmap(mapping.base().add(page).cast(), page) }.expect("a page");
+        for range in [(page, 1), (0, page)] {
+            let failure = mapping.sync(&[range], false).expect_err("no page");
+            assert_eq!(failure.errno, libc::ENOMEM);
+        }
+        assert!(mapping.sync(&[], false).is_err());
     }
 }

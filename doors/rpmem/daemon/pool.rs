@@ -9,9 +9,6 @@ use rpmem::{Attributes, Failure, Result};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A lane that never drains keeps no more ranges than this: then they are made durable at once.
-const MOST_RANGES: usize = 1024;
-
 /// What a lane has flushed since its last drain.
 #[derive(Default)]
 struct Lane {
@@ -132,9 +129,6 @@ impl Pool {
             Ok(range) => lane.ranges.push(range),
             Err(failure) => lane.failure = Some(failure),
         }
-        if lane.ranges.len() >= MOST_RANGES {
-            self.settle(&mut lane);
-        }
         self.drained(&mut lane)
     }
 
@@ -186,21 +180,24 @@ impl Pool {
         Ok(())
     }
 
-    /// All is durable, and the headers say so.
+    /// What was flushed is durable, and the headers say that the pool is closed in order.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's, also those of earlier calls: then the headers do not change.
     pub fn close(self) -> Result<()> {
-        self.mapping.sync_all()?;
+        let ranges: Vec<_> =
+            self.lanes.iter().flat_map(|lane| std::mem::take(&mut lock(lane).ranges)).collect();
+        self.mapping.sync(&ranges, false)?;
         self.mark(false)
     }
 
-    /// Writes the headers, with the mark of an open pool where they have one.
+    /// Writes the mark of an open pool, where headers have one.
     fn mark(&self, is_open: bool) -> Result<()> {
         let mut headers = lock(&self.headers);
-        for header in headers.iter_mut() {
-            header.is_dirty = is_open && header.has_state();
+        if !headers.first().is_some_and(Header::has_state) {
+            return Ok(());
         }
+        headers.iter_mut().for_each(|header| header.is_dirty = is_open);
         self.files.write_headers(&headers)
     }
 
