@@ -4,9 +4,10 @@ use rpmem::disk::{HEADER, Header, Place, Set};
 use rpmem::{Attributes, Failure, Result};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::io::Errno;
-use std::fs::{self, File, OpenOptions};
+use std::collections::BTreeSet;
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -22,7 +23,9 @@ pub struct Files {
     pub set: Set,
     /// One for each part.
     pub parts: Vec<File>,
-    /// Those that were made here, until [`Self::keep`].
+    /// The pool is being created, until [`Self::keep`].
+    is_new: bool,
+    /// The files that were made for it.
     fresh: Vec<PathBuf>,
 }
 
@@ -48,7 +51,7 @@ impl Files {
     /// ENOENT: one is missing. EBUSY: one is in use. EINVAL: one is too short. ENOTSUP: one is a
     /// folder or a device.
     pub fn open(set: Set) -> Result<Self> {
-        let mut files = Self { set, parts: Vec::new(), fresh: Vec::new() };
+        let mut files = Self { set, parts: Vec::new(), is_new: false, fresh: Vec::new() };
         for at in 0..files.set.parts.len() {
             let part = &files.set.parts[at];
             let file = open(&part.path)?.ok_or_else(|| missing(&part.path))?;
@@ -63,47 +66,50 @@ impl Files {
     }
 
     /// Makes the part files of a new pool, or takes those that are empty. Unless [`Self::keep`]
-    /// follows, what was made is removed again.
+    /// follows, what was made is removed again, and the others have no header.
     ///
     /// # Errors
-    /// EEXIST: a part is in use. EBUSY, EINVAL, ENOTSUP: as of [`Self::open`]. Others: the
+    /// EEXIST: a part belongs to a pool. EBUSY, EINVAL, ENOTSUP: as of [`Self::open`]. Others: the
     /// system's.
     pub fn create(set: Set) -> Result<Self> {
-        let mut files = Self { set, parts: Vec::new(), fresh: Vec::new() };
+        let mut files = Self { set, parts: Vec::new(), is_new: true, fresh: Vec::new() };
         for at in 0..files.set.parts.len() {
             let part = files.set.parts[at].clone();
-            let file = match open(&part.path)? {
-                Some(file) => file,
-                None => {
-                    let file = make(&part.path)?;
-                    files.fresh.push(part.path.clone().into());
-                    file
-                }
-            };
+            let (file, is_fresh) = open_or_make(&part.path)?;
+            if is_fresh {
+                files.fresh.push(part.path.clone().into());
+            }
             let length = file.metadata().map_err(Failure::system(&part.path))?.len();
-            match length {
-                0 => allocate(&file, part.size).map_err(Failure::system(&part.path))?,
-                _ if length < part.size => {
+            if length != 0 {
+                if length < part.size {
                     let text = format!("{} has {length} bytes, and the set says {}", part.path, part.size);
                     return Err(Failure::invalid(text));
                 }
-                _ => {
-                    let mut first = [0; HEADER];
-                    file.read_exact_at(&mut first, 0).map_err(Failure::system(&part.path))?;
-                    if first.iter().any(|byte| *byte != 0) {
-                        let text = format!("{} is the part of a pool already", part.path);
-                        return Err(Failure::new(libc::EEXIST, text));
-                    }
+                let mut first = [0; HEADER];
+                file.read_exact_at(&mut first, 0).map_err(Failure::system(&part.path))?;
+                if first.iter().any(|byte| *byte != 0) {
+                    let text = format!("{} is the part of a pool already", part.path);
+                    return Err(Failure::new(libc::EEXIST, text));
                 }
             }
+            allocate(&file, part.size).map_err(Failure::system(&part.path))?;
             files.parts.push(file);
         }
         Ok(files)
     }
 
-    /// What was made stays.
-    pub fn keep(&mut self) {
+    /// What was made stays, and is durable when this returns.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn keep(&mut self) -> Result<()> {
+        for (part, file) in self.set.parts.iter().zip(&self.parts) {
+            file.sync_all().map_err(Failure::system(&part.path))?;
+        }
+        sync_folders(self.fresh.iter().map(PathBuf::as_path))?;
+        self.is_new = false;
         self.fresh.clear();
+        Ok(())
     }
 
     /// The headers of the parts that have one, verified.
@@ -170,6 +176,11 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
+        if self.is_new {
+            for part in &self.parts {
+                let _ = part.write_all_at(&[0; HEADER], 0);
+            }
+        }
         for path in &self.fresh {
             let _ = fs::remove_file(path);
         }
@@ -186,38 +197,75 @@ fn header(attributes: Attributes, uuids: &[[u8; 16]], at: usize, created: u64) -
     Header { attributes, place, created, is_dirty: false, devices: [0; 2] }
 }
 
-/// The file of a part, locked; `None`: there is none.
-fn open(path: &str) -> Result<Option<File>> {
-    let metadata = match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        found => found.map_err(Failure::system(path))?,
-    };
-    if !metadata.is_file() {
-        let kind = if metadata.file_type().is_char_device() { "a device" } else { "no file" };
-        return Err(Failure::new(libc::ENOTSUP, format!("{path} is {kind}; parts are files")));
+/// Makes durable that these files were made or removed.
+///
+/// # Errors
+/// The system's.
+pub fn sync_folders<'a>(files: impl Iterator<Item = &'a Path>) -> Result<()> {
+    let folders: BTreeSet<&Path> = files.filter_map(Path::parent).collect();
+    for folder in folders {
+        File::open(folder).and_then(|open| open.sync_all()).map_err(Failure::system(folder.display()))?;
     }
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(Failure::system(path))?;
-    lock(&file, path)?;
-    Ok(Some(file))
+    Ok(())
 }
 
-fn make(path: &str) -> Result<File> {
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create_new(true).mode(0o666).open(path);
-    let file = file.map_err(|error| match error.kind() {
-        // Another daemon makes it.
-        io::ErrorKind::AlreadyExists => busy(path),
-        _ => Failure::system(path)(error),
-    })?;
-    lock(&file, path)?;
-    Ok(file)
+/// The file of a part, locked; `None`: there is none.
+///
+/// # Errors
+/// EBUSY: it is in use. ENOTSUP: it is a folder or a device. The system's.
+pub fn open(path: &str) -> Result<Option<File>> {
+    loop {
+        let metadata = match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found.map_err(Failure::system(path))?,
+        };
+        if !metadata.is_file() {
+            let kind = if metadata.file_type().is_char_device() { "a device" } else { "no file" };
+            return Err(Failure::new(libc::ENOTSUP, format!("{path} is {kind}; parts are files")));
+        }
+        let file = match OpenOptions::new().read(true).write(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(Failure::system(path))?,
+        };
+        if lock(&file, path)? {
+            return Ok(Some(file));
+        }
+    }
 }
 
-fn lock(file: &File, path: &str) -> Result<()> {
+/// The file of a part, locked, and whether it was made here.
+fn open_or_make(path: &str) -> Result<(File, bool)> {
+    let until = Instant::now() + LAST_DAEMON;
+    loop {
+        if let Some(file) = open(path)? {
+            return Ok((file, false));
+        }
+        let mut options = OpenOptions::new();
+        match options.read(true).write(true).create_new(true).mode(0o666).open(path) {
+            Ok(file) => {
+                if lock(&file, path)? {
+                    return Ok((file, true));
+                }
+            }
+            // Another daemon has made it meanwhile; or it is a link to nothing, which stays.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && Instant::now() < until => {
+                thread::sleep(PAUSE);
+            }
+            Err(error) => return Err(Failure::system(path)(error)),
+        }
+    }
+}
+
+/// Locks a file; `false`: the path has another one since, or none. Who removes a part has its lock.
+fn lock(file: &File, path: &str) -> Result<bool> {
     let until = Instant::now() + LAST_DAEMON;
     loop {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                let locked = file.metadata().map_err(Failure::system(path))?;
+                let identity = |of: &Metadata| (of.dev(), of.ino());
+                return Ok(fs::metadata(path).is_ok_and(|found| identity(&found) == identity(&locked)));
+            }
             Err(Errno::WOULDBLOCK) if Instant::now() < until => thread::sleep(PAUSE),
             Err(Errno::WOULDBLOCK) => return Err(busy(path)),
             Err(error) => return Err(Failure::system(path)(error.into())),
@@ -236,7 +284,8 @@ fn missing(path: &str) -> Failure {
 /// Gives a file its size, with space on the medium where the file system can say so.
 fn allocate(file: &File, size: u64) -> io::Result<()> {
     match fallocate(file, FallocateFlags::empty(), 0, size) {
-        Err(Errno::OPNOTSUPP) => file.set_len(size),
+        Err(Errno::OPNOTSUPP) if file.metadata()?.len() < size => file.set_len(size),
+        Err(Errno::OPNOTSUPP) => Ok(()),
         done => done.map_err(io::Error::from),
     }
 }
@@ -249,4 +298,35 @@ fn random() -> [u8; 16] {
     uuid[6] = uuid[6] & 0x0f | 0x40;
     uuid[8] = uuid[8] & 0x3f | 0x80;
     uuid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_that_is_not_created_leaves_no_header() {
+        let folder = std::env::temp_dir().join(format!("openlapi-rpmemd-files-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = |name: &str| folder.join(name).display().to_string();
+        let text = format!("PMEMPOOLSET\n2M {}\n2M {}\n", path("old"), path("new"));
+        let set = rpmem::disk::parse(text.as_bytes()).expect("a set");
+        File::create(path("old")).expect("a file");
+        let attributes = Attributes { signature: *b"EXAMPLE\0", ..Attributes::default() };
+        for is_kept in [false, true] {
+            let mut files = Files::create(set.clone()).expect("parts");
+            files.write_headers(&files.new_headers(attributes)).expect("headers");
+            if is_kept {
+                files.keep().expect("durable");
+            }
+            drop(files);
+            let old = fs::read(path("old")).expect("a part");
+            assert_eq!(old.iter().any(|byte| *byte != 0), is_kept);
+            assert_eq!(Path::new(&path("new")).exists(), is_kept);
+        }
+        let again = Files::create(set).err().map(|failure| failure.errno);
+        assert_eq!(again, Some(libc::EEXIST));
+        assert!(Path::new(&path("new")).exists());
+        fs::remove_dir_all(&folder).expect("a folder");
+    }
 }

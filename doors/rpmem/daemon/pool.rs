@@ -48,10 +48,11 @@ impl Pool {
         }
         check_size(&set, size)?;
         let files = Files::create(set)?;
-        let headers = files.new_headers(attributes);
+        let mut headers = files.new_headers(attributes);
+        headers.iter_mut().for_each(|header| header.is_dirty = header.has_state());
         let mut pool = Self::map(files, headers, size, lanes)?;
-        pool.mark(true)?;
-        pool.files.keep();
+        pool.files.write_headers(&lock(&pool.headers))?;
+        pool.files.keep()?;
         log::info(&format!("{} is created", path.display()));
         Ok(pool)
     }

@@ -1,6 +1,6 @@
 //! `rpmemd --remove`.
 
-use crate::files::{Files, read_set};
+use crate::files::{self, Files, read_set, sync_folders};
 use rpmem::{Failure, Result};
 use std::fs;
 use std::io;
@@ -10,26 +10,32 @@ use std::path::Path;
 /// and the set file.
 ///
 /// # Errors
-/// EBUSY: the pool is in use. ENOENT, EINVAL: it is not whole, without `force`. EINVAL: the set
-/// file is malformed.
+/// EBUSY: the pool is in use. ENOTSUP: a part is a folder or a device. ENOENT, EINVAL: it is not
+/// whole, without `force`. EINVAL: the set file is malformed.
 pub fn remove(folder: &Path, name: &str, force: bool, pool_set: bool) -> Result<()> {
     let (path, set) = read_set(folder, name)?;
-    let paths: Vec<String> = set.parts.iter().map(|part| part.path.clone()).collect();
     // Locked until they are removed.
-    let opened = Files::open(set).and_then(|files| files.headers().map(|_| files));
-    let _files = match opened {
-        Ok(files) => Some(files),
-        Err(failure) if force && failure.errno != libc::EBUSY => None,
-        Err(failure) => return Err(failure),
+    let _locked = if force {
+        let found: Result<Vec<_>> = set.parts.iter().map(|part| files::open(&part.path)).collect();
+        found?.into_iter().flatten().collect()
+    } else {
+        let mut files = Files::open(set.clone())?;
+        files.headers()?;
+        std::mem::take(&mut files.parts)
     };
-    for part in &paths {
-        match fs::remove_file(part) {
+    let mut removed = Vec::new();
+    for part in &set.parts {
+        match fs::remove_file(&part.path) {
             Err(error) if force && error.kind() == io::ErrorKind::NotFound => {}
-            removed => removed.map_err(Failure::system(part))?,
+            done => {
+                done.map_err(Failure::system(&part.path))?;
+                removed.push(Path::new(&part.path));
+            }
         }
     }
     if pool_set {
         fs::remove_file(&path).map_err(Failure::system(path.display()))?;
+        removed.push(&path);
     }
-    Ok(())
+    sync_folders(removed.into_iter())
 }
