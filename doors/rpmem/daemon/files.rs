@@ -1,6 +1,7 @@
 //! The part files of a pool: opened, locked, and given their headers.
 
 use rpmem::disk::{HEADER, Header, Place, Set};
+use rpmem::wire::is_below;
 use rpmem::{Attributes, Failure, Result};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::io::Errno;
@@ -34,8 +35,8 @@ pub struct Files {
 /// # Errors
 /// ENOENT, EACCES and others: the system's. EINVAL, ENOTSUP: it is malformed.
 pub fn read_set(folder: &Path, name: &str) -> Result<(PathBuf, Set)> {
-    if name.is_empty() || name.starts_with('/') {
-        return Err(Failure::invalid(format!("set {name:?} is not relative to {}", folder.display())));
+    if !is_below(name) {
+        return Err(Failure::invalid(format!("set {name:?} is no path below {}", folder.display())));
     }
     let path = folder.join(name);
     let text = fs::read(&path).map_err(Failure::system(path.display()))?;

@@ -1,5 +1,4 @@
-//! The daemon's log: a file, or syslog. Errors go to standard error besides, where the client
-//! finds them.
+//! The daemon's log: a file, or syslog.
 
 use crate::config::Config;
 use std::ffi::CString;
@@ -47,11 +46,14 @@ static LOG: OnceLock<Log> = OnceLock::new();
 
 /// Opens the log. Where its file cannot be written, there is none.
 pub fn open(config: &Config) {
-    let opened = OpenOptions::new().create(true).append(true).open(&config.log_file);
-    let file = if config.use_syslog { None } else { opened.ok() };
-    if file.is_some() || config.use_syslog {
-        let _ = LOG.set(Log { level: config.log_level, file });
-    }
+    let file = if config.use_syslog {
+        None
+    } else {
+        let opened = OpenOptions::new().create(true).append(true).open(&config.log_file);
+        let Ok(file) = opened else { return };
+        Some(file)
+    };
+    let _ = LOG.set(Log { level: config.log_level, file });
 }
 
 /// Something has failed.

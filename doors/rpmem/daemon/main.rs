@@ -14,7 +14,7 @@ mod serve;
 use config::Config;
 use options::{Options, USAGE};
 use rpmem::{Failure, Result};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -57,8 +57,10 @@ fn run(options: &Options) -> Result<()> {
         }
         None => {
             for path in ["/etc/rpmemd/rpmemd.conf".to_owned(), format!("{home}/.rpmemd.conf")] {
-                if let Ok(text) = std::fs::read_to_string(&path) {
-                    config.read(&path, &text)?;
+                match std::fs::read_to_string(&path) {
+                    Ok(text) => config.read(&path, &text)?,
+                    Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                    Err(error) => return Err(Failure::invalid(format!("{path}: {error}"))),
                 }
             }
         }

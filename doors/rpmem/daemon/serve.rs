@@ -3,7 +3,7 @@
 use crate::log;
 use crate::pool::Pool;
 use openlapi_session::{Error, Message, Session, Settings, accept};
-use rpmem::wire::{Answer, MOST_LANES, NO_LANE, Request, VERSION};
+use rpmem::wire::{Answer, MOST_LANES, NO_LANE, Request, VERSION, WHOLE};
 use rpmem::{Attributes, Failure, Result};
 use std::fs::OpenOptions;
 use std::num::NonZero;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// end of the pool.
 pub fn serve(folder: &Path, threads: Option<usize>) -> Result<()> {
     let (read, write) = channel()?;
-    let settings = Settings { patience: PATIENCE, ..Settings::default() };
+    let settings = Settings { patience: PATIENCE, longest: WHOLE, ..Settings::default() };
     let session = accept(read, write, &settings)
         .map_err(|error| Failure::new(libc::ECONNABORTED, format!("no session: {error}")))?;
     let request = match session.receive(None) {

@@ -21,6 +21,11 @@ pub const WHOLE: usize = 8192;
 /// The lane of answers to [`Request::SetAttributes`] and [`Request::Close`].
 pub const NO_LANE: u32 = u32::MAX;
 
+/// Whether the name of a set is a path below the daemon's folder of sets.
+pub fn is_below(set: &str) -> bool {
+    !set.is_empty() && !set.starts_with('/') && set.split('/').all(|name| name != "..")
+}
+
 /// How a range of the pool is made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {

@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::log::{STEPS, log};
 use crate::ssh::{Ending, Ssh, quoted};
 use crate::target::Target;
-use crate::wire::{Answer, LONGEST_NAME, Request, VERSION};
+use crate::wire::{Answer, LONGEST_NAME, Request, VERSION, is_below};
 use openlapi_session::{Error, Session, Settings, connect};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock};
@@ -18,6 +18,8 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long ssh may take to end once the daemon has failed.
 const END: Duration = Duration::from_secs(5);
+/// The longest text that a daemon answers, in bytes. It has paths in it.
+const LONGEST_ANSWER: usize = 65536;
 
 /// The local pool.
 #[derive(Clone, Copy)]
@@ -46,7 +48,7 @@ pub fn open(
     let lanes = local.lanes.min(environment().most_lanes);
     let (ssh, pipes) = Ssh::start(&target, environment().command(), true)?;
     let Some((read, write)) = pipes else { return Err(Failure::new(libc::EPIPE, "ssh has no pipes")) };
-    let settings = Settings { patience: PATIENCE, ..Settings::default() };
+    let settings = Settings { patience: PATIENCE, longest: LONGEST_ANSWER, ..Settings::default() };
     let session = match connect(read, write, &settings) {
         Ok(session) => session,
         Err(error) => return Err(no_session(error, ssh)),
@@ -153,7 +155,7 @@ pub fn remove(target: &str, set: &str, force: bool, pool_set: bool) -> Result<()
 }
 
 fn check_set(set: &str) -> Result<()> {
-    if set.is_empty() || set.starts_with('/') || set.len() > LONGEST_NAME {
+    if set.len() > LONGEST_NAME || !is_below(set) {
         return Err(Failure::invalid(format!(
             "set {set:?}: a path below the daemon's poolset-dir is needed"
         )));
