@@ -2,7 +2,7 @@
 
 mod support;
 
-use openlapi_tests::{Job, eventually, workspace};
+use openlapi_tests::{Job, eventually, skipped, workspace};
 use rpmem::disk::{HEADER, Header};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -76,6 +76,38 @@ fn threads_with_lanes_of_their_own() {
         let command = format!("{} --nthreads {threads}", host.command());
         let job = host.calls(&["lanes", "host", "two", &TWO.to_string()]).env("RPMEM_CMD", command);
         all_of_it(job);
+    }
+}
+
+/// A daemon with several threads does what a lane asks for in its order.
+#[test]
+fn a_lane_is_ordered() {
+    let host = Host::new("order");
+    host.set("two", "", 2);
+    let command = format!("{} --nthreads 4", host.command());
+    let job = host.calls(&["order", "host", "two", &TWO.to_string()]);
+    all_of_it(job.env("RPMEM_CMD", command).env("PMEM_IS_PMEM_FORCE", "1"));
+}
+
+#[test]
+fn a_close_waits_for_flushes() {
+    let host = Host::new("undrained");
+    host.set("two", "", 2);
+    let command = format!("{} --nthreads 4", host.command());
+    let job = host.calls(&["undrained", "host", "two", &TWO.to_string()]);
+    all_of_it(job.env("RPMEM_CMD", command).env("PMEM_IS_PMEM_FORCE", "1"));
+}
+
+/// The program has waited for ssh, and the number of that process is in use again.
+#[test]
+fn no_other_process_is_killed() {
+    let host = Host::new("stranger");
+    host.set("two", "", 2);
+    assert_eq!(host.try_call("create", "two", TWO).0, "OK");
+    let outcome = host.calls(&["stranger", "host", "two", &TWO.to_string()]).run();
+    match outcome.ok().stdout.as_str() {
+        "stranger: all of it\n" => {}
+        why => skipped("no_other_process_is_killed", why.trim()),
     }
 }
 

@@ -4,6 +4,9 @@
  *   calls whole TARGET SET SIZE     create, every kind of data operation, open, close, remove
  *   calls lanes TARGET SET SIZE     several threads, each with lanes of its own
  *   calls plain TARGET SET SIZE     a pool without headers
+ *   calls order TARGET SET SIZE     operations of a lane on the same bytes
+ *   calls undrained TARGET SET SIZE flushes before a close
+ *   calls stranger TARGET SET SIZE  the number of ssh is another process's at the close
  *   calls try CALL TARGET SET SIZE  one call of create, none (create without attributes), open,
  *                                   remove, force; prints errno's name, the lanes and the text
  *   calls hold TARGET SET SIZE      opens, says "open", and persists once for each line it reads;
@@ -13,10 +16,13 @@
 #include <errno.h>
 #include <librpmem.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define CHECK(condition)                                                                          \
 	do {                                                                                      \
@@ -77,9 +83,11 @@ static void arguments(void)
 	CHECK(OPENS_NOT(rpmem_open("host:x", set, local, size, &lanes, &attr)));
 	CHECK(OPENS_NOT(rpmem_open(target, "/absolute.set", local, size, &lanes, &attr)));
 	CHECK(OPENS_NOT(rpmem_open(target, "", local, size, &lanes, &attr)));
+	CHECK(OPENS_NOT(rpmem_open(target, "below/../../other.set", local, size, &lanes, &attr)));
 	CHECK(lanes == 4);
 	CHECK(REFUSES(rpmem_remove(target, set, 4), EINVAL));
 	CHECK(REFUSES(rpmem_remove(target, "/absolute.set", 0), EINVAL));
+	CHECK(REFUSES(rpmem_remove(target, "..", 0), EINVAL));
 	CHECK(REFUSES(rpmem_close(NULL), EINVAL));
 	CHECK(REFUSES(rpmem_persist(NULL, 4096, 8, 0, 0), EINVAL));
 	CHECK(rpmem_check_version(RPMEM_MAJOR_VERSION, RPMEM_MINOR_VERSION) == NULL);
@@ -244,6 +252,123 @@ static void lanes_in_parallel(void)
 	free(room);
 }
 
+/* What follows a flush of the same bytes, as it is seen by a read and when all is over. */
+static void then(RPMEMpool *pool, int turn, size_t at, size_t length)
+{
+	char back[64];
+	fill(local + at, 64, (unsigned)at + 1);
+	switch (turn) {
+	case 0:
+		CHECK(rpmem_persist(pool, at, 64, 0, 0) == 0);
+		break;
+	case 1:
+		CHECK(rpmem_flush(pool, at, 64, 0, 0) == 0);
+		CHECK(rpmem_drain(pool, 0, 0) == 0);
+		break;
+	case 2:
+		CHECK(rpmem_flush(pool, at, length, 0, 0) == 0);
+		CHECK(rpmem_read(pool, back, at, 64, 0) == 0);
+		CHECK(memcmp(back, local + at, 64) == 0);
+		break;
+	default:
+		/* Longer than what travels with a request. */
+		CHECK(rpmem_persist(pool, at - 32, length, 0, 0) == 0);
+	}
+}
+
+static void order(void)
+{
+	unsigned lanes = 1;
+	struct rpmem_pool_attr attr = example();
+	char *room = malloc(size);
+	RPMEMpool *pool = rpmem_create(target, set, local, size, &lanes, &attr);
+	CHECK(pool);
+	for (int turn = 0; turn < 4; turn++) {
+		size_t length = turn == 3 ? 9000 : 512;
+		for (size_t i = 1; i < 20000 && 8192 + (i + 1) * length < size; i++) {
+			size_t at = 4096 + i * length;
+			fill(local + at - 32, length, (unsigned)at);
+			CHECK(rpmem_flush(pool, at, length - 32, 0, 0) == 0);
+			then(pool, turn, at, length);
+		}
+		CHECK(rpmem_drain(pool, 0, 0) == 0);
+		CHECK(rpmem_persist(pool, 4096, 8, 0, 0) == 0);
+		memset(room, 0, size);
+		CHECK(rpmem_read(pool, room, 4096, size - 4096, 0) == 0);
+		for (size_t i = 1; i < 20000 && 8192 + (i + 1) * length < size; i++) {
+			size_t at = 4096 + i * length;
+			CHECK(memcmp(room + at - 4096, local + at, 64) == 0);
+		}
+	}
+	CHECK(rpmem_close(pool) == 0);
+	free(room);
+}
+
+static void undrained(void)
+{
+	unsigned lanes = 2;
+	struct rpmem_pool_attr attr = example();
+	char *room = malloc(size);
+	RPMEMpool *pool = rpmem_create(target, set, local, size, &lanes, &attr);
+	for (unsigned turn = 0; turn < 40; turn++) {
+		CHECK(pool);
+		CHECK(rpmem_read(pool, room, 4096, 50 * 4096, 0) == 0);
+		CHECK(memcmp(room, local + 4096, 50 * 4096) == 0);
+		for (unsigned i = 1; i <= 50; i++) {
+			fill(local + i * 4096, 4096, turn * 50 + i);
+			CHECK(rpmem_flush(pool, i * 4096, 4096, i % 2, 0) == 0);
+		}
+		CHECK(rpmem_close(pool) == 0);
+		pool = rpmem_open(target, set, local, size, &lanes, NULL);
+	}
+	CHECK(rpmem_close(pool) == 0);
+	free(room);
+}
+
+/* The next process has this number, if the system lets it be chosen. */
+static int choose(pid_t number)
+{
+	FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "w");
+	if (!last)
+		return -1;
+	fprintf(last, "%d", (int)number - 1);
+	return fclose(last);
+}
+
+static void stranger(void)
+{
+	unsigned lanes = 1;
+	int ssh = 0, status;
+	char path[64];
+	pid_t child = 0;
+	RPMEMpool *pool = rpmem_open(target, set, local, size, &lanes, NULL);
+	CHECK(pool);
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+	FILE *children = fopen(path, "r");
+	CHECK(children && fscanf(children, "%d", &ssh) == 1 && fclose(children) == 0);
+	CHECK(kill(ssh, SIGKILL) == 0 && waitpid(ssh, &status, 0) == ssh);
+	/* Others start processes, too. */
+	for (int i = 0; i < 200 && child != ssh; i++) {
+		if (child) {
+			CHECK(kill(child, SIGKILL) == 0);
+			CHECK(waitpid(child, &status, 0) == child);
+		}
+		if (choose(ssh) != 0) {
+			printf("stranger: the numbers of processes cannot be chosen here\n");
+			exit(0);
+		}
+		child = fork();
+		CHECK(child >= 0);
+		if (child == 0)
+			for (;;)
+				pause();
+	}
+	CHECK(child == ssh);
+	rpmem_close(pool);
+	CHECK(waitpid(child, &status, WNOHANG) == 0);
+	CHECK(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
+}
+
 static void try(const char *call)
 {
 	unsigned lanes = 7;
@@ -307,6 +432,12 @@ int main(int argc, char **argv)
 		plain();
 	else if (strcmp(mode, "lanes") == 0)
 		lanes_in_parallel();
+	else if (strcmp(mode, "order") == 0)
+		order();
+	else if (strcmp(mode, "stranger") == 0)
+		stranger();
+	else if (strcmp(mode, "undrained") == 0)
+		undrained();
 	else if (strcmp(mode, "try") == 0)
 		try(call);
 	else

@@ -1,0 +1,175 @@
+//! The daemon: its part files, its command line, and peers that send what librpmem does not.
+
+mod support;
+
+use openlapi_session::{Session, Settings, accept, connect};
+use openlapi_tests::eventually;
+use rpmem::wire::{Answer, Depth, Range, Request, VERSION, WHOLE};
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use support::{Host, PART, built};
+
+/// The pool of two parts.
+const TWO: u64 = 2 * PART - 4096;
+
+/// A file that is in place but has no space of its own gets it when the pool is created.
+#[test]
+fn a_part_has_its_space() {
+    let host = Host::new("sparse");
+    host.set("two", "", 2);
+    let part = File::create(host.part("two", 1)).expect("a file");
+    part.set_len(PART).expect("its size");
+    assert_eq!(host.try_call("create", "two", TWO).0, "OK");
+    let blocks = part.metadata().expect("a part").blocks();
+    assert!(blocks * 512 >= PART, "{blocks} blocks of 512 bytes");
+}
+
+/// With force, too, no part goes that is in use.
+#[test]
+fn force_respects_locks() {
+    let host = Host::new("force");
+    host.set("two", "", 2);
+    let part = File::create(host.part("two", 1)).expect("a file");
+    part.lock().expect("a lock");
+    assert_eq!(host.try_call("force", "two", TWO).0, "EBUSY");
+    assert!(host.part("two", 1).exists());
+    drop(part);
+    assert_eq!(host.try_call("force", "two", TWO).0, "OK");
+    assert!(!host.part("two", 1).exists());
+    assert_eq!(host.try_call("force", "two", TWO).0, "OK");
+    // A folder is no part that could be removed.
+    fs::create_dir(host.part("two", 0)).expect("a folder");
+    assert_eq!(host.try_call("force", "two", TWO).0, "EOPNOTSUPP");
+    assert!(host.part("two", 0).exists());
+}
+
+/// A daemon waits for the lock of a part, which is removed meanwhile: that file is none any more.
+#[test]
+fn a_part_that_is_removed_before_it_is_locked() {
+    let host = Host::new("removed");
+    host.set("one", "", 1);
+    let path = host.part("one", 0);
+    for (call, expected) in [("create", "OK"), ("open", "ENOENT")] {
+        loop {
+            if !path.exists() {
+                assert_eq!(host.try_call("create", "one", PART).0, "OK");
+            }
+            let part = File::open(&path).expect("a part");
+            part.lock().expect("a lock");
+            let outcome = std::thread::scope(|scope| {
+                let caller = scope.spawn(|| host.try_call(call, "one", PART).0);
+                assert!(eventually(|| has_open("rpmemd", &path)), "no daemon waits");
+                fs::remove_file(&path).expect("a part");
+                drop(part);
+                caller.join().expect("a call")
+            });
+            // The daemon may have lost its patience before the file was removed.
+            if outcome != "EBUSY" {
+                assert_eq!(outcome, expected, "{call}");
+                assert_eq!(path.exists(), call == "create");
+                break;
+            }
+        }
+    }
+}
+
+/// Whether a process of this program has the file open.
+fn has_open(program: &str, file: &Path) -> bool {
+    let processes = fs::read_dir("/proc").expect("processes").filter_map(std::result::Result::ok);
+    let mut found = processes.filter(|process| {
+        fs::read_to_string(process.path().join("comm")).is_ok_and(|name| name.trim() == program)
+    });
+    found.any(|process| {
+        let descriptors = fs::read_dir(process.path().join("fd")).into_iter().flatten();
+        descriptors
+            .filter_map(std::result::Result::ok)
+            .any(|one| fs::read_link(one.path()).is_ok_and(|target| target == file))
+    })
+}
+
+/// The daemon by itself: what it says to a command line, by its exit status.
+#[test]
+fn what_the_daemon_refuses() {
+    let host = Host::new("daemon");
+    host.set("two", "", 2);
+    let run = |words: &[&str]| {
+        let mut daemon = Command::new(built().join("rpmemd"));
+        daemon.args(words).env("HOME", host.path("sets")).current_dir(host.path("sets"));
+        daemon.output().expect("the daemon runs")
+    };
+    assert_eq!(run(&["--remove", "two"]).status.code(), Some(libc::ENOENT));
+    for set in ["../sets/two", "/two", "..", ""] {
+        assert_eq!(run(&["--remove", set]).status.code(), Some(libc::EINVAL), "{set:?}");
+    }
+    // A configuration that cannot be read.
+    fs::create_dir(host.path("sets/.rpmemd.conf")).expect("a folder");
+    let refused = run(&["--remove", "two"]);
+    assert_eq!(refused.status.code(), Some(libc::EINVAL));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains(".rpmemd.conf"), "{refused:?}");
+}
+
+/// More data than any request has ends the session.
+#[test]
+fn a_message_that_is_too_long() {
+    let host = Host::new("long");
+    host.set("one", "OPTION NOHDRS", 1);
+    let mut daemon = Command::new("sh");
+    daemon.arg("-c").arg(host.command()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut daemon = daemon.spawn().expect("the daemon runs");
+    let (read, write) = (daemon.stdout.take().expect("a pipe"), daemon.stdin.take().expect("a pipe"));
+    let session = connect(read.into(), write.into(), &Settings::default()).expect("a session");
+    let create = Some(rpmem::Attributes::default());
+    let start = Request::Start { version: VERSION, size: PART, lanes: 1, create };
+    session.send(&start.encode(), b"one").expect("sent");
+    let answer = |session: &Session| {
+        session
+            .receive(None)
+            .map(|message| Answer::decode(&message.expect("a message").header).expect("an answer"))
+    };
+    assert!(matches!(answer(&session), Ok(Answer::Started { errno: 0, .. })));
+    let persist = |length: usize| {
+        let range = Range { offset: 0, length: length as u64 };
+        let request = Request::Persist { lane: 0, range, depth: Depth::Usual };
+        session.send(&request.encode(), &vec![1; length]).expect("sent");
+        answer(&session)
+    };
+    assert_eq!(persist(WHOLE).expect("an answer"), Answer::Done { lane: 0, errno: 0 });
+    assert!(persist(WHOLE + 1).is_err());
+    drop(session);
+    daemon.wait().expect("the daemon's end");
+    assert!(host.is_free("one"));
+}
+
+/// A client does not wait for an answer that it could not read.
+#[test]
+fn an_answer_that_is_none() {
+    let host = Host::new("answer");
+    let own = std::env::current_exe().expect("this program");
+    // The test program itself writes to standard output.
+    let command =
+        format!("exec 3>&1 >/dev/null; exec {} --ignored --exact a_daemon_that_babbles", own.display());
+    let words = ["hold", "host", "any", &PART.to_string()];
+    let outcome = host.calls(&words).env("RPMEM_CMD", command).stdin("a line\n").run();
+    let said: Vec<&str> = outcome.ok().stdout.lines().skip(1).collect();
+    assert_eq!(said, ["persist ECONNRESET", "drain ECONNRESET", "read ECONNRESET", "close ECONNRESET"]);
+}
+
+#[test]
+#[ignore = "the other process of the test above"]
+fn a_daemon_that_babbles() {
+    let read = std::io::stdin().as_fd().try_clone_to_owned().expect("standard input");
+    let write = OpenOptions::new().write(true).open("/dev/fd/3").expect("the test's descriptor");
+    let session = accept(read, write.into(), &Settings::default()).expect("a session");
+    let start = session.receive(None).expect("a session").expect("a message");
+    assert!(matches!(Request::decode(&start.header), Some(Request::Start { create: None, .. })));
+    let attributes = rpmem::Attributes::default();
+    let started = Answer::Started { version: VERSION, errno: 0, base: 4096, has_header: true, attributes };
+    session.send(&started.encode(), &[]).expect("sent");
+    let persist = session.receive(None).expect("a session").expect("a message");
+    assert!(matches!(Request::decode(&persist.header), Some(Request::Persist { lane: 0, .. })));
+    session.send(b"nothing", &[]).expect("sent");
+    assert!(session.receive(None).is_err());
+}
