@@ -7,6 +7,8 @@ mod memory_tests;
 mod messages;
 mod outgoing;
 mod port;
+#[cfg(test)]
+mod promises_tests;
 mod registered;
 #[cfg(test)]
 mod simulation;

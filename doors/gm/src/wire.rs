@@ -23,7 +23,8 @@ pub enum Kind {
     Wait = 7,
     /// A message that waits may be sent again.
     Go = 8,
-    /// A message came out of order: all from this one on are to be sent again.
+    /// A message came out of order: all from this one on are to be sent again. The address is the
+    /// number of the message that came.
     Again = 9,
     /// A message is refused; the code is a status.
     Refused = 10,

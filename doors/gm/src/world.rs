@@ -221,6 +221,7 @@ impl World {
             let State::Open(open) = &mut *state else { return None };
             let value = change(open);
             slot.set_ready(open.port.peek().is_some());
+            slot.set_lags(open.port.lags());
             (value, open.port.has_output())
         };
         if has_output {
@@ -251,7 +252,8 @@ impl World {
             let (deadline, lags) = self.with(slot, |open| (open.deadline(), open.port.lags()))?;
             let soon = lags.then(|| Instant::now() + LOOK);
             let deadline = deadline.map(|at| self.instant(at)).into_iter().chain(soon).min();
-            self.carrier.wait(deadline, spins, || slot.is_ready());
+            // What begins to lag meanwhile is looked at soon, too.
+            self.carrier.wait(deadline, spins, || slot.is_ready() || !lags && slot.lags());
             // The session has ended by a failure: nothing arrives any more.
             self.carrier.begin()?;
         }

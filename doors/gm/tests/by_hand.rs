@@ -27,6 +27,8 @@ const CASES: &[(&str, usize)] = &[
     ("threads", 1),
     ("busy", 2),
     ("names", 2),
+    ("reopened", 2),
+    ("absurd", 2),
 ];
 
 /// A folder for a map and its sockets, whose names must be short.

@@ -28,6 +28,8 @@ const CASES: &[(&str, usize)] = &[
     ("busy", 2),
     ("names", 2),
     ("left", 3),
+    ("reopened", 2),
+    ("absurd", 2),
 ];
 
 /// LAPI_GM_TIMEOUT: short where a case awaits that it passes.

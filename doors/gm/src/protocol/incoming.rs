@@ -1,7 +1,7 @@
 //! A connection at its target: which message is next, and what was taken and has not yet arrived.
 
 use super::classes::{Buffer, Classes};
-use super::registered::Registered;
+use super::registered::{Registered, is_memory};
 use super::types::{Data, Event, Output, Verdict};
 use crate::abi::{Status, capacity};
 use crate::nodes::Nodes;
@@ -92,8 +92,10 @@ impl Incoming {
         }
         self.round = header.round;
         if header.seq != self.expected {
-            let expected = Header { seq: self.expected, ..*header };
-            return self.stop(around, &expected, Kind::Again, 0);
+            self.stopped = true;
+            let met = Header { address: header.seq.into(), ..header.reply(Kind::Again, 0) };
+            self.reply(around, Header { seq: self.expected, ..met });
+            return Verdict::Bury;
         }
         self.stopped = false;
         let taken = match header.kind {
@@ -120,7 +122,8 @@ impl Incoming {
             return Err((Kind::Refused, Status::SendRejected as u8));
         }
         let (address, length) = (header.address as usize, header.length as usize);
-        if around.registered.is_some_and(|registered| !registered.has(address, length)) {
+        let is_registered = |registered: &Registered| registered.has(address, length);
+        if !is_memory(address, header.length) || !around.registered.is_none_or(is_registered) {
             return Err((Kind::Refused, Status::MemoryFault as u8));
         }
         Ok((address, None))

@@ -1,6 +1,6 @@
 //! When the memory of a task is free again though its peer is gone.
 
-use super::{Data, Event, Output, Port, Request, Settings, Target, Then};
+use super::{Data, Event, Output, Port, Request, Settings, Target, Then, Verdict};
 use crate::abi::Status;
 use crate::nodes::Nodes;
 use crate::wire::{Header, Kind};
@@ -81,5 +81,26 @@ fn what_has_not_left_for_a_task_that_is_gone_never_does() {
         port.lost(5, 1);
         nodes.find(1);
         assert!(port.next_output().is_none() && port.is_quiet());
+    }
+}
+
+#[test]
+fn what_is_no_memory_is_refused_at_both_sides() {
+    for (address, length) in [(64, 1 << 32), (0, 8), (usize::MAX - 3, 8)] {
+        let (mut port, _) = port(false);
+        let target = Target { node: 2, port: PORT, priority: 0 };
+        for kind in [Kind::Put, Kind::Get] {
+            let then = Then { callback: 1, context: 3 };
+            port.start(1, Request { kind, target, size: 0, address, length, remote: 64, then });
+            let status = Status::InvalidParameter;
+            assert_eq!(port.next_event(), Some(Event::Ended { then, status, address }));
+            assert!(port.next_output().is_none());
+        }
+        for (kind, refused) in [(Kind::Get, Kind::NoData), (Kind::Put, Kind::Refused)] {
+            let header = Header { epoch: 1, address: address as u64, length, ..Header::of(kind, PORT, PORT) };
+            assert_eq!(port.arrived(1, &header), Verdict::Bury);
+            let Header { kind, code, .. } = port.next_output().expect("a reply").header;
+            assert_eq!((kind, code), (refused, Status::MemoryFault as u8));
+        }
     }
 }

@@ -278,11 +278,18 @@ impl Outgoing {
     }
 
     fn go(&mut self, around: &mut Around<'_>, from: u32, header: &Header) {
-        let waits = matches!(self.flow, Flow::Waits { .. });
-        if !waits || header.round != self.round || self.place != Place::At(from) {
+        if around.closing || header.round != self.round || self.place != Place::At(from) {
             return self.decline(around, from, header);
         }
-        self.flow = Flow::Sends;
+        match self.flow {
+            Flow::Waits { .. } => self.flow = Flow::Sends,
+            // It has overtaken its Wait, which is then of a round before.
+            Flow::Sends => match self.position(header.seq) {
+                Some(place) => self.sent = place,
+                None => return self.decline(around, from, header),
+            },
+            _ => return self.decline(around, from, header),
+        }
         self.round = self.round.wrapping_add(1);
         self.careful = true;
     }
@@ -302,7 +309,9 @@ impl Outgoing {
                 self.round = self.round.wrapping_add(1);
                 self.careful = true;
             }
-            // The port was closed, and is another one now.
+            // The port was closed, and is another one now. It has met the first message that is not
+            // delivered, so the port before has taken none of these.
+            None if header.address == self.base.into() => self.begin_anew(around),
             None => self.closed(around),
         }
     }

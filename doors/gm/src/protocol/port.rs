@@ -4,7 +4,7 @@ use super::classes::{Buffer, Classes};
 use super::incoming::{self, Incoming};
 use super::messages::Messages;
 use super::outgoing::{self, Outgoing};
-use super::registered::Registered;
+use super::registered::{Registered, is_memory};
 use super::types::{Data, Event, Output, Request, Target, Then, Verdict};
 use crate::abi::{PORTS, RECEIVE_TOKENS, SEND_TOKENS, SIZES, Status};
 use crate::nodes::Nodes;
@@ -133,14 +133,11 @@ impl Port {
     /// What is wrong with a request by itself.
     fn fault(&self, request: &Request) -> Option<Status> {
         let Target { node, port, priority } = request.target;
-        if usize::from(port) >= PORTS || priority > 1 {
+        if usize::from(port) >= PORTS || priority > 1 || !is_memory(request.address, request.length) {
             return Some(Status::InvalidParameter);
         }
         let has_size = matches!(request.kind, Kind::Send | Kind::Datagram);
-        let is_long = request.length > u64::from(u32::MAX);
-        if has_size
-            && (request.size >= SIZES || request.length > crate::abi::capacity(request.size) || is_long)
-        {
+        if has_size && (request.size >= SIZES || request.length > crate::abi::capacity(request.size)) {
             return Some(Status::InvalidParameter);
         }
         if request.kind == Kind::Datagram && request.length > crate::abi::MTU.into() {
@@ -267,6 +264,9 @@ impl Port {
         let Header { address, length, .. } = *header;
         if !self.remote_access {
             return self.refuse(from, header, Status::SendRejected);
+        }
+        if !is_memory(address as usize, length) {
+            return self.refuse(from, header, Status::MemoryFault);
         }
         if self.settings.check && !self.registered.has(address as usize, length as usize) {
             return self.refuse(from, header, Status::MemoryFault);

@@ -1,5 +1,13 @@
 //! The memory that a program has registered with a port.
 
+/// The most bytes of a message, a put or a get.
+const LONGEST: u64 = u32::MAX as u64;
+
+/// Whether this can be memory at all, and not too much for the network.
+pub fn is_memory(address: usize, length: u64) -> bool {
+    length == 0 || length <= LONGEST && address != 0 && address.checked_add(length as usize).is_some()
+}
+
 /// Pieces of memory: start, and length in bytes.
 #[derive(Debug, Default)]
 pub struct Registered(Vec<(usize, usize)>);
@@ -35,6 +43,13 @@ impl Registered {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_has_an_address_and_an_end() {
+        assert!(is_memory(0, 0) && is_memory(8, LONGEST) && is_memory(usize::MAX - 5, 5));
+        assert!(!is_memory(0, 1) && !is_memory(8, LONGEST + 1) && !is_memory(usize::MAX - 5, 6));
+        assert!(!is_memory(8, u64::MAX));
+    }
 
     #[test]
     fn memory_is_registered_as_a_whole() {

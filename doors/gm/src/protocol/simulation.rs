@@ -73,6 +73,8 @@ struct World {
     standing: Vec<(u32, Target)>,
     /// [`Settings::counts_all`].
     counts_all: bool,
+    /// Buffers come long before a message would have waited for too long.
+    is_calm: bool,
 }
 
 impl World {
@@ -96,6 +98,7 @@ impl World {
             }
         }
         let reorders = dice.one_in(2);
+        let is_calm = dice.one_in(2);
         Self {
             dice,
             now: 0,
@@ -112,6 +115,7 @@ impl World {
             into: HashMap::new(),
             standing: Vec::new(),
             counts_all,
+            is_calm,
         }
     }
 
@@ -128,7 +132,7 @@ impl World {
             0..3 => self.send(),
             3 => self.provide(),
             4 | 5 => self.collect(),
-            6 if self.dice.one_in(20) => self.now += 1_000_000,
+            6 if !self.is_calm && self.dice.one_in(20) => self.now += 1_000_000,
             6 => self.now += 1000,
             7 if self.lost.is_empty() && self.dice.one_in(200) => self.kill(),
             7 => self.go_on(),
@@ -186,6 +190,7 @@ impl World {
                 let sent = self.sent.get_mut(&then.context).expect("it was sent");
                 assert_eq!(sent.status, None, "it ends once");
                 sent.status = Some(status);
+                assert!(!self.is_calm || status != Status::SendTimedOut, "{sent:?} has missed its buffer");
                 let is_get = sent.kind == Kind::Get;
                 assert!(is_get || !is_used, "message {address} has ended, and its memory is in use");
                 if status == Status::Success {

@@ -14,6 +14,8 @@ pub struct Slot {
     state: Mutex<State>,
     /// Whether the program has an event to get.
     ready: AtomicBool,
+    /// Whether something has ended whose memory the network still uses.
+    lags: AtomicBool,
     /// What gm_receive returns a pointer to, and the list of a GM_SENT_EVENT.
     event: UnsafeCell<(RecvEvent, [usize; 2])>,
 }
@@ -107,6 +109,7 @@ impl Slot {
             number,
             state: Mutex::new(State::Never { early: Vec::new() }),
             ready: AtomicBool::new(false),
+            lags: AtomicBool::new(false),
             event: UnsafeCell::new((RecvEvent::plain(0), [0; 2])),
         }
     }
@@ -132,6 +135,18 @@ impl Slot {
     #[inline]
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::Release);
+    }
+
+    /// Whether an event waits for the network, which still uses its memory.
+    #[inline]
+    pub fn lags(&self) -> bool {
+        self.lags.load(Ordering::Acquire)
+    }
+
+    /// Notes whether an event waits for the network.
+    #[inline]
+    pub fn set_lags(&self, lags: bool) {
+        self.lags.store(lags, Ordering::Release);
     }
 
     /// Stores the event for the program, with a list of one message if it has one. Returns its

@@ -395,6 +395,62 @@ static void case_left(void) {
     }
 }
 
+/* A sender that has nothing under way while its target is closed and opened again does not
+ * notice. */
+static void case_reopened(void) {
+    static int numbers[6] = {0, 1, 2, 3, 4, 5};
+    static struct desk second;
+    unsigned node = node_of(&mine, 1);
+    int i, half;
+    for (half = 0; half < 2; half++) {
+        if (task == 1) {
+            open_desk(&second, 7);
+            for (i = 0; i < 3; i++)
+                gm_provide_receive_buffer(second.port, gm_malloc(64), 6, GM_LOW_PRIORITY);
+        }
+        together();
+        for (i = 3 * half; i < 3 * half + 3 && task == 0; i++)
+            gm_send_with_callback(mine.port, &numbers[i], 6, sizeof(int), 0, node, 7, note, (void *)(long)i);
+        for (i = 3 * half; i < 3 * half + 3 && task == 0; i++)
+            ended(i, i, GM_SUCCESS);
+        if (task == 1) {
+            until(&second, &second.arrivals, 3);
+            for (i = 0; i < 3; i++)
+                CHECK(*(int *)second.arrived[i].buffer == 3 * half + i);
+        }
+        together();
+        if (task == 1)
+            gm_close(second.port);
+    }
+    together();
+}
+
+/* Memory that is none ends its put or get, and harms nobody. */
+static void case_absurd(void) {
+    static int number = 5;
+    void *context = (void *)1;
+    gm_remote_ptr_t remote = (gm_remote_ptr_t)(uintptr_t)&number;
+    buffer(6, 0);
+    CHECK(gm_allow_remote_memory_access(mine.port) == GM_SUCCESS);
+    together();
+    if (task == 0) {
+        gm_put(mine.port, &number, remote, (gm_size_t)-1, GM_LOW_PRIORITY, node_of(&mine, 1), port_of(1), note, context);
+        ended(0, 1, GM_INVALID_PARAMETER);
+        gm_get(mine.port, remote, &number, (gm_size_t)1 << 63, GM_LOW_PRIORITY, node_of(&mine, 1), port_of(1), note,
+               context);
+        ended(1, 1, GM_INVALID_PARAMETER);
+        gm_put(mine.port, NULL, remote, 4, GM_LOW_PRIORITY, node_of(&mine, 1), port_of(1), note, context);
+        ended(2, 1, GM_INVALID_PARAMETER);
+        gm_get(mine.port, 0, &number, 4, GM_LOW_PRIORITY, node_of(&mine, 1), port_of(1), note, context);
+        ended(3, 1, GM_MEMORY_FAULT);
+        post(&mine, 1, &number, 6, sizeof number, 2);
+        ended(4, 2, GM_SUCCESS);
+    } else {
+        until(&mine, &mine.arrivals, 1);
+    }
+    together();
+}
+
 /* Puts arrive in order with messages, and need gm_allow_remote_memory_access. */
 static void case_put(void) {
     static gm_u64_t place[512], from[512], address;
@@ -751,7 +807,7 @@ static const struct {
     {"closed", case_closed},     {"death", case_death},     {"put", case_put},       {"sent", case_sent},
     {"long", case_long},         {"datagram", case_datagram}, {"tokens", case_tokens}, {"alarm", case_alarm},
     {"blocking", case_blocking}, {"threads", case_threads}, {"busy", case_busy},     {"check", case_check},
-    {"names", case_names},       {"left", case_left},           {"helpers", case_helpers},
+    {"names", case_names},       {"left", case_left},     {"reopened", case_reopened}, {"absurd", case_absurd},           {"helpers", case_helpers},
 };
 
 int main(int argc, char **argv) {

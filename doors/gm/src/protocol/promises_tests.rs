@@ -1,0 +1,82 @@
+//! What a sender does with a promise that it cannot use as it should.
+
+use super::{Data, Output, Port, Request, Settings, Target, Then};
+use crate::nodes::Nodes;
+use crate::wire::{Header, Kind};
+use std::sync::Arc;
+
+const PORT: u8 = 2;
+
+/// A port that has sent two messages, and the headers of these.
+fn sender() -> (Port, [Header; 2]) {
+    let settings = Settings { patience: 1_000_000, check: false, epochs: Arc::default(), counts_all: false };
+    let mut port = Port::new(PORT, Arc::new(Nodes::by_lowest(&[0, 1])), settings);
+    let target = Target { node: 2, port: PORT, priority: 0 };
+    for context in [1, 2] {
+        let then = Then { callback: 1, context };
+        port.start(0, Request { kind: Kind::Send, target, size: 5, address: 64, length: 8, remote: 0, then });
+    }
+    let headers = [next(&mut port), next(&mut port)];
+    (port, headers)
+}
+
+fn next(port: &mut Port) -> Header {
+    let Output { header, data, .. } = port.next_output().expect("a message");
+    data.free();
+    assert_eq!(data != Data::None, header.kind == Kind::Send);
+    header
+}
+
+#[test]
+fn a_promise_that_overtakes_its_wait_is_used() {
+    let (mut port, [first, second]) = sender();
+    port.replied(1, 1, &first.reply(Kind::Delivered, 0));
+    port.replied(2, 1, &second.reply(Kind::Go, 0));
+    let again = next(&mut port);
+    assert_eq!((again.kind, again.seq, again.round), (Kind::Send, second.seq, second.round + 1));
+    port.replied(3, 1, &second.reply(Kind::Wait, 0));
+    port.tick(2_000_000);
+    assert_eq!(next(&mut port).kind, Kind::Ping, "it does not wait");
+    port.replied(2_000_001, 1, &again.reply(Kind::Delivered, 0));
+    assert_eq!([0; 2].map(|_| port.next_event().is_some()), [true; 2]);
+}
+
+#[test]
+fn a_promise_to_a_port_that_is_being_closed_is_declined() {
+    let (mut port, [first, _]) = sender();
+    port.replied(1, 1, &first.reply(Kind::Wait, 0));
+    port.close();
+    port.replied(2, 1, &first.reply(Kind::Go, 0));
+    assert_eq!(next(&mut port).kind, Kind::Decline);
+    assert!(port.next_output().is_none());
+}
+
+#[test]
+fn a_port_that_was_opened_again_costs_only_what_the_one_before_may_have_taken() {
+    for met in [0, 1] {
+        let (mut port, sent) = sender();
+        // It has had messages before these.
+        port.replied(1, 1, &sent[0].reply(Kind::Delivered, 0));
+        port.replied(1, 1, &sent[1].reply(Kind::Delivered, 0));
+        while port.next_event().is_some() {}
+        let target = Target { node: 2, port: PORT, priority: 0 };
+        for context in [3, 4] {
+            let then = Then { callback: 1, context };
+            port.start(
+                2,
+                Request { kind: Kind::Send, target, size: 5, address: 64, length: 8, remote: 0, then },
+            );
+        }
+        let sent = [next(&mut port), next(&mut port)];
+        let again = sent[met].reply(Kind::Again, 0);
+        port.replied(3, 1, &Header { seq: 0, address: sent[met].seq.into(), ..again });
+        match met {
+            0 => {
+                let anew = [next(&mut port), next(&mut port)];
+                assert_eq!(anew.map(|header| (header.kind, header.seq)), [(Kind::Send, 0), (Kind::Send, 1)]);
+                assert!(anew[0].epoch > sent[0].epoch);
+            }
+            _ => assert!(port.next_event().is_some() && port.next_output().is_none(), "the first has failed"),
+        }
+    }
+}
