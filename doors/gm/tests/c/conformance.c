@@ -361,7 +361,7 @@ static void case_death(void) {
     printf("PASS death %d\n", task);
 }
 
-/* A task that has waited for a buffer leaves in order: the next buffer is for those who are there. */
+/* A task that has waited for a buffer leaves in order: the next one is for those who are there. */
 static void case_left(void) {
     static int number = 5;
     if (task == 0) {
