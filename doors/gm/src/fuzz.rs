@@ -22,7 +22,9 @@ fn feed(input: &[u8]) -> bool {
     let mut port = Port::new(PORT, Arc::new(Nodes::by_lowest(&[0, 1, 2])), settings);
     port.allow_remote_access();
     for size in 3..8 {
-        (0..BUFFERS).for_each(|at| drop(port.provide(usize::from(size) * 100 + at, size, 0, 9)));
+        for at in 0..BUFFERS {
+            _ = port.provide(usize::from(size) * 100 + at, size, 0, 9);
+        }
     }
     for (at, kind) in [Kind::Send, Kind::Put, Kind::Get, Kind::Send].into_iter().enumerate() {
         let target = To { node: 1 + at as u32 % 2, port: PORT, priority: 0 };
