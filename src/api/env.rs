@@ -36,6 +36,12 @@ pub fn networks(held: &mut Held<'_>) -> Vec<String> {
     held.options().networks.clone()
 }
 
+/// The tasks on this task's host, itself included, in ascending order, whether or not they use
+/// shared memory.
+pub fn here(held: &mut Held<'_>) -> Vec<u32> {
+    held.options().hosts.here()
+}
+
 /// The value of a query (man page LAPI_Qenv, appendix D).
 ///
 /// # Errors

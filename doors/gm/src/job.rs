@@ -120,7 +120,8 @@ impl Job {
         let (lowest, names) = {
             let mut held = session.enter()?;
             address::set(&mut held, HANDLER as i32, handler)?;
-            let own = if by_task { identity.task } else { lowest_here(&mut held, identity.task)? };
+            let here = if by_task { Vec::new() } else { env::here(&mut held) };
+            let own = here.first().copied().unwrap_or(identity.task);
             let lowest = address::exchange(&mut held, own.into())?;
             let at = own_name.as_ptr().expose_provenance() as u64;
             (lowest, address::exchange(&mut held, at)?)
@@ -262,14 +263,6 @@ impl Job {
             let _ = fence::fence(&mut held);
         }
         let _ = self.session.close();
-    }
-}
-
-/// The lowest of the tasks that share memory with this one.
-fn lowest_here(held: &mut Held<'_>, task: u32) -> Result<u32> {
-    match env::query(held, openlapi::abi::QUERY_SHM_TASKS)? {
-        env::Value::List(tasks) => Ok(tasks.into_iter().map(|task| task as u32).min().unwrap_or(task)),
-        _ => Ok(task),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod classes;
 mod incoming;
+mod index;
 #[cfg(test)]
 mod memory_tests;
 mod messages;

@@ -4,6 +4,7 @@ mod program;
 
 use openlapi_tests::Job;
 use program::{compile, poe};
+use std::path::Path;
 
 #[test]
 fn a_ring() {
@@ -29,6 +30,10 @@ fn the_board_shows_ports_and_nodes() {
     for line in ["board 0: node 1 of 1", "  port 1: GM's own", "  port 2: free", "(this node)"] {
         assert!(said.contains(line), "{outcome}");
     }
+    // A node is a host, whether or not its tasks share memory.
+    let board = Path::new(env!("CARGO_BIN_EXE_gm_board_info"));
+    let outcome = poe(board, 2).env("MP_EUILIB", "ip").env("LAPI_USE_SHM", "no").run();
+    assert_eq!(outcome.ok().stdout.matches("board 0: node 1 of 1").count(), 2, "{outcome}");
     let outcome = Job::direct(env!("CARGO_BIN_EXE_gm_board_info")).arg("-x").run();
     assert!(outcome.exited(2).stdout.starts_with("usage:"), "{outcome}");
 }

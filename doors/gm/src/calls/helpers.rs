@@ -184,7 +184,7 @@ pub unsafe extern "C" fn gm_hex_dump(memory: *const c_void, length: c_ulong) {
 /// `struct gm_mutex`.
 pub struct GmMutex(libc::pthread_mutex_t);
 
-/// A lock that is free; null: there is no memory.
+/// A lock that is free. Without memory the process ends, as everywhere in this library.
 #[unsafe(no_mangle)]
 pub extern "C" fn gm_create_mutex() -> *mut GmMutex {
     Box::into_raw(Box::new(GmMutex(libc::PTHREAD_MUTEX_INITIALIZER)))

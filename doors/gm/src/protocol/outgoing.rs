@@ -1,70 +1,19 @@
 //! A connection at its sender: what goes to one port of one node with one priority, in order.
 
-use super::messages::{Message, Messages, NONE};
+mod around;
+mod state;
+
+pub use around::Around;
+
+use super::messages::{Message, NONE};
 use super::types::{Data, Event, Output, Request, Target};
 use crate::abi::Status;
-use crate::nodes::Nodes;
 use crate::wire::{Header, Kind};
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, Ordering};
+use state::{Flow, Place};
+use std::sync::atomic::Ordering;
 
 /// The target of what is under way is asked for a sign of life after this time, in microseconds.
 const SIGN_OF_LIFE: u64 = 1_000_000;
-
-/// Which of the node's tasks has the port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Unknown,
-    /// The tasks of the node were asked, and this many have not answered.
-    Asked {
-        left: u32,
-        closed: bool,
-    },
-    At(u32),
-}
-
-/// What the connection does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flow {
-    /// Sends what there is.
-    Sends,
-    /// The message that comes next was not taken. `not_open`: for lack of a port.
-    Waits { not_open: bool },
-    /// A message has failed, and those before it have not yet ended.
-    Fails,
-    /// A message has failed, and the program has not yet said what follows.
-    Stands,
-}
-
-/// What a connection works with.
-pub struct Around<'a> {
-    pub messages: &'a mut Messages,
-    pub events: &'a mut VecDeque<Event>,
-    pub outputs: &'a mut VecDeque<Output>,
-    pub nodes: &'a Nodes,
-    /// The number of the port.
-    pub port: u8,
-    /// Now, in microseconds.
-    pub now: u64,
-    /// How long a message waits at most.
-    pub patience: u64,
-    /// When the next deadline is.
-    pub timer: &'a mut Option<u64>,
-    /// The last epoch that a connection of the process has had.
-    pub epochs: &'a AtomicU32,
-    /// The port is being closed: nothing is sent any more.
-    pub closing: bool,
-    /// Something has ended whose memory the network still uses.
-    pub lags: &'a mut bool,
-    /// [`super::Settings::counts_all`].
-    pub counts_all: bool,
-}
-
-impl Around<'_> {
-    fn wake_at(&mut self, at: u64) {
-        *self.timer = Some(self.timer.map_or(at, |timer| timer.min(at)));
-    }
-}
 
 #[derive(Debug)]
 pub struct Outgoing {

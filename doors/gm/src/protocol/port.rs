@@ -2,6 +2,7 @@
 
 use super::classes::{Buffer, Classes};
 use super::incoming::{self, Incoming};
+use super::index::Index;
 use super::messages::Messages;
 use super::outgoing::{self, Outgoing};
 use super::registered::{Registered, is_memory};
@@ -10,7 +11,6 @@ use crate::abi::{PORTS, RECEIVE_TOKENS, SEND_TOKENS, SIZES, Status};
 use crate::nodes::Nodes;
 use crate::wire::{Header, Kind};
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -34,26 +34,6 @@ pub struct Settings {
     /// task that is gone.
     pub counts_all: bool,
 }
-
-/// A hash of numbers that no peer chooses freely: a multiplication.
-#[derive(Default)]
-struct Mix(u64);
-
-impl Hasher for Mix {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-}
-
-type Index = HashMap<u64, u32, BuildHasherDefault<Mix>>;
 
 /// An open port.
 pub struct Port {

@@ -1,0 +1,38 @@
+//! What of its port a connection changes.
+
+use crate::nodes::Nodes;
+use crate::protocol::messages::Messages;
+use crate::protocol::types::{Event, Output};
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicU32;
+
+/// What a connection works with.
+pub struct Around<'a> {
+    pub messages: &'a mut Messages,
+    pub events: &'a mut VecDeque<Event>,
+    pub outputs: &'a mut VecDeque<Output>,
+    pub nodes: &'a Nodes,
+    /// The number of the port.
+    pub port: u8,
+    /// Now, in microseconds.
+    pub now: u64,
+    /// How long a message waits at most.
+    pub patience: u64,
+    /// When the next deadline is.
+    pub timer: &'a mut Option<u64>,
+    /// The last epoch that a connection of the process has had.
+    pub epochs: &'a AtomicU32,
+    /// The port is being closed: nothing is sent any more.
+    pub closing: bool,
+    /// Something has ended whose memory the network still uses.
+    pub lags: &'a mut bool,
+    /// [`crate::protocol::Settings::counts_all`].
+    pub counts_all: bool,
+}
+
+impl Around<'_> {
+    /// A deadline more, in microseconds.
+    pub fn wake_at(&mut self, at: u64) {
+        *self.timer = Some(self.timer.map_or(at, |timer| timer.min(at)));
+    }
+}
