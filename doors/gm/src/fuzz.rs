@@ -29,7 +29,7 @@ fn feed(input: &[u8]) -> bool {
     for (at, kind) in [Kind::Send, Kind::Put, Kind::Get, Kind::Send].into_iter().enumerate() {
         let target = To { node: 1 + at as u32 % 2, port: PORT, priority: 0 };
         let then = Then { callback: 1, context: at };
-        port.start(0, Request { kind, target, size: 4, address: 8 * at, length: 8, remote: 0, then });
+        port.start(0, Request { kind, target, size: 4, address: 8 * (at + 1), length: 8, remote: 0, then });
     }
     let mut is_accepted = false;
     let (mut received, mut ended) = (0, 0);
