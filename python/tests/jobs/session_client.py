@@ -42,6 +42,7 @@ with openlapi.connect(place, *key, routes=[route], timeout=100) as session:
             session.send(bytes([number]))
             assert session.receive(100) == (b"", bytes([number]))
     else:
+        session.send(b"connected")
         try:
             session.receive(100)
         except ConnectionResetError as error:
