@@ -14,6 +14,8 @@ export TEST_PATIENCE=${TEST_PATIENCE-2}
 unit=(openlapi openlapi_tools lapiprof)
 # Tests that wait more than they compute, one at a time.
 waiting=(deaths launchers network rails)
+# Tests that wait for the disk.
+disk=(calls daemon pmemobj)
 # Some, one at a time, in the lane of the unit tests, which would be the shortest.
 before_unit=(field_network python survive)
 
@@ -29,7 +31,8 @@ unit_tests() {
     [ -z "$failed" ]
 }
 waiting_tests() { TESTS_ONLY=${waiting[*]} tests -- --test-threads 1; }
-other_tests() { TESTS_EXCEPT="${unit[*]} ${before_unit[*]} ${waiting[*]}" tests; }
+disk_tests() { TESTS_ONLY=${disk[*]} tests; }
+other_tests() { TESTS_EXCEPT="${unit[*]} ${before_unit[*]} ${waiting[*]} ${disk[*]}" tests; }
 
 other_processors() {
     renice -n 10 -p $BASHPID >/dev/null
@@ -39,6 +42,7 @@ other_processors() {
 echo "== test"
 cargo test --workspace --no-run </dev/null
 lane "tests that wait" waiting_tests
+lane "tests of files" disk_tests
 lane "other tests" other_tests
 lane "unit tests and some others" unit_tests
 lane "processors of other kinds" other_processors
