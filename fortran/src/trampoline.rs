@@ -30,7 +30,7 @@ pub unsafe fn is_trampoline(start: *const u8) -> bool {
 }
 
 /// # Safety
-/// As for [`is_trampoline`].
+/// The conditions of [`is_trampoline`] hold.
 unsafe fn looks_like(start: *const u8, form: &str) -> bool {
     form.split(' ').enumerate().all(|(at, byte)| match u8::from_str_radix(byte, 16) {
         // SAFETY: `all` stops at the first byte that differs, so all before this one looked right.

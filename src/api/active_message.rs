@@ -43,7 +43,7 @@ pub unsafe fn amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
 /// An active message that may be long, or wrong, or have to wait.
 ///
 /// # Safety
-/// As for [`amsend`].
+/// The conditions of [`amsend`] hold.
 #[inline(never)]
 unsafe fn any_amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
     check::target(held, message.tgt)?;

@@ -38,7 +38,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
 /// A put that may be long, or wrong, or have to wait.
 ///
 /// # Safety
-/// As for [`put`].
+/// The conditions of [`put`] hold.
 #[inline(never)]
 unsafe fn any_put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     check::target(held, put.tgt)?;
@@ -78,7 +78,7 @@ pub unsafe fn get_shortly(call: ShortCall<'_>, get: &PlainGet) -> bool {
 /// A get that may be long, or wrong, or have to wait.
 ///
 /// # Safety
-/// As for [`get`].
+/// The conditions of [`get`] hold.
 #[inline(never)]
 unsafe fn any_get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     check::target(held, get.tgt)?;

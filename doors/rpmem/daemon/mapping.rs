@@ -32,8 +32,8 @@ pub struct Mapping {
 
 // SAFETY: the memory belongs to the process, and all accesses go through raw pointers.
 unsafe impl Send for Mapping {}
-// SAFETY: the same; which bytes are used by one thread alone is the client's affair, as it is with
-// any memory that two processes share.
+// SAFETY: the same; the client sees to which bytes one thread alone uses, as with any memory that
+// two processes share.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {

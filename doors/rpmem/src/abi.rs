@@ -49,7 +49,7 @@ pub unsafe extern "C" fn rpmem_create(
 /// Opens a remote pool; see rpmem_create(3).
 ///
 /// # Safety
-/// That of [`rpmem_create`].
+/// The conditions of [`rpmem_create`] hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rpmem_open(
     target: *const c_char,
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn rpmem_drain(pool: *mut Pool, lane: c_uint, flags: c_uin
 /// Copies a range, durable when it returns; see rpmem_persist(3).
 ///
 /// # Safety
-/// That of [`rpmem_flush`].
+/// The conditions of [`rpmem_flush`] hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rpmem_persist(
     pool: *mut Pool,
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn rpmem_persist(
 /// Copies a range, durable in the deepest way when it returns; see rpmem_persist(3).
 ///
 /// # Safety
-/// That of [`rpmem_flush`].
+/// The conditions of [`rpmem_flush`] hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rpmem_deep_persist(
     pool: *mut Pool,
@@ -228,7 +228,7 @@ pub extern "C" fn rpmem_errormsg() -> *const c_char {
 /// What create and open have in common.
 ///
 /// # Safety
-/// That of [`rpmem_create`].
+/// The conditions of [`rpmem_create`] hold.
 unsafe fn begin(
     target: *const c_char,
     set: *const c_char,

@@ -69,7 +69,7 @@ impl Pool {
     /// Those of [`Self::persist`].
     ///
     /// # Safety
-    /// That of [`Self::persist`].
+    /// The conditions of [`Self::persist`] hold.
     pub unsafe fn flush(&self, offset: usize, length: usize, lane: u32) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe { self.send(offset, length, lane, Then::Flush) }

@@ -140,7 +140,7 @@ impl Producer {
     /// Writes a body of any length.
     ///
     /// # Safety
-    /// As for [`Self::write_few`].
+    /// The conditions of [`Self::write_few`] hold.
     #[cold]
     #[inline(never)]
     unsafe fn write_many(&self, to: *mut u8, first: Piece, second: Source<'_>) {

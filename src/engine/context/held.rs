@@ -66,8 +66,9 @@ impl<'a> Held<'a> {
         self.hold == Hold::Within || self.context.activity.here()
     }
 
-    /// Whether this call has taken the lock, and leaves it at its end: no call of this thread is
-    /// further up its stack, and the program does not hold the lock.
+    /// Whether this call has taken the lock, and leaves it at its end: no call of this thread that
+    /// holds it is further up its stack, and the program does not hold it. An error handler may
+    /// run in a call that has left the lock.
     #[inline]
     pub(in crate::engine) fn is_alone(&self) -> bool {
         self.hold == Hold::Taken

@@ -141,7 +141,7 @@ pub unsafe fn put(way: &mut Unhindered<'_>, put: &PlainPut) -> Sent {
 /// A put to this task.
 ///
 /// # Safety
-/// As for [`put`].
+/// The conditions of [`put`] hold.
 #[cold]
 #[inline(never)]
 unsafe fn put_to_self(core: &mut Core, put: PlainPut) -> Sent {

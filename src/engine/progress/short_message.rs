@@ -4,8 +4,9 @@
 //!
 //! The header handler runs as in a round of the dispatcher. If it has made no call that uses the
 //! core, the word of what is known ([`Clear`]) is as it was; if it has answered with contiguous
-//! memory as well, little is left to be done. In all other cases the packet was the only one of a
-//! round, which ends as every round does.
+//! memory as well, and the message has no completion counter, little is left to be done. In all
+//! other cases, a message without data among them, the packet was the only one of a round, which
+//! ends as every round does.
 
 use super::dispatcher;
 use crate::abi::{LAPI_RECV_COMPLETE, hdr_hndlr_t};
