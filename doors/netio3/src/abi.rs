@@ -1,4 +1,7 @@
 //! The C interface, documented in `include/netio3/openlapi_netio3.h`.
+//!
+//! The header's pointers are references and boxes here where they may not be null: what C++ passes
+//! points to what one of these functions has made and none has freed, or to room for a result.
 
 use crate::receiver::{Received, Receiver, listen};
 use crate::sender::{Connection, Status};
@@ -8,8 +11,9 @@ use openlapi_session::{Listener, Routes, Settings};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::fmt::Display;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -87,30 +91,15 @@ pub unsafe extern "C" fn olnetio3_slots_free(slots: *const Slots) {
 }
 
 /// Frees a slot, and gives its key; 0: it is not in use, or under way.
-///
-/// # Safety
-/// A header buffer, and room for a key.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_slots_release(slots: *const Slots, slot: u64, key: *mut u64) -> c_int {
-    // SAFETY: the caller's promise.
-    match unsafe { (*slots).release(slot) } {
-        Some(found) => {
-            // SAFETY: the caller's promise.
-            unsafe { key.write(found) };
-            1
-        }
-        None => 0,
-    }
+pub extern "C" fn olnetio3_slots_release(slots: &Slots, slot: u64, key: &mut MaybeUninit<u64>) -> c_int {
+    slots.release(slot).map(|found| key.write(found)).is_some().into()
 }
 
 /// The fewest slots that were free since the last call.
-///
-/// # Safety
-/// A header buffer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_slots_available(slots: *const Slots) -> size_t {
-    // SAFETY: the caller's promise.
-    unsafe { (*slots).fewest() }
+pub extern "C" fn olnetio3_slots_available(slots: &Slots) -> size_t {
+    slots.fewest()
 }
 
 /// Connects; null: see [`olnetio3_error`].
@@ -123,27 +112,15 @@ pub unsafe extern "C" fn olnetio3_connect(
     key_file: *const c_char,
     ways: c_uint,
     patience_ms: c_uint,
-) -> *mut Connection {
+) -> Option<Box<Connection>> {
     // SAFETY: the caller's promise.
     let (address, key) = unsafe { (text(address).unwrap_or_default(), text(key_file)) };
-    match Connection::open(address, key, &settings(ways, patience_ms)) {
-        Ok(connection) => Box::into_raw(Box::new(connection)),
-        Err(why) => {
-            note(why);
-            null_mut()
-        }
-    }
+    Connection::open(address, key, &settings(ways, patience_ms)).map(Box::new).map_err(note).ok()
 }
 
 /// Ends a connection at once.
-///
-/// # Safety
-/// One of [`olnetio3_connect`], not used any more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_connection_free(connection: *mut Connection) {
-    // SAFETY: the caller's promise.
-    drop(unsafe { Box::from_raw(connection) });
-}
+pub extern "C" fn olnetio3_connection_free(_: Box<Connection>) {}
 
 /// The header buffer as a connection refers to it.
 ///
@@ -160,11 +137,11 @@ unsafe fn shared(slots: *const Slots) -> Arc<Slots> {
 /// Starts to send.
 ///
 /// # Safety
-/// A connection and a header buffer; `count` pieces, which stay as they are until the message has
+/// A header buffer; `count` pieces, which stay as they are until the message has
 /// ended; a header of `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn olnetio3_send(
-    connection: *mut Connection,
+    connection: &mut Connection,
     slots: *const Slots,
     pieces: *const iovec,
     count: size_t,
@@ -181,7 +158,7 @@ pub unsafe extern "C" fn olnetio3_send(
     let pieces: Vec<_> =
         pieces.iter().map(|piece| (piece.iov_base.cast_const().cast(), piece.iov_len)).collect();
     // SAFETY: the caller's promise.
-    let sent = unsafe { (*connection).send(&shared(slots), &pieces, header, key) };
+    let sent = unsafe { connection.send(&shared(slots), &pieces, header, key) };
     sent.unwrap_or_else(|why| {
         note(why);
         Status::Failed
@@ -189,58 +166,42 @@ pub unsafe extern "C" fn olnetio3_send(
 }
 
 /// A slot whose message has ended, or -1.
-///
-/// # Safety
-/// A connection.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_completed(connection: *mut Connection) -> i64 {
-    // SAFETY: the caller's promise.
-    unsafe { (*connection).completed() }.map_or(-1, |slot| slot as i64)
+pub extern "C" fn olnetio3_completed(connection: &mut Connection) -> i64 {
+    connection.completed().map_or(-1, |slot| slot as i64)
 }
 
 /// Makes progress: 0, or -1 once the connection is over.
-///
-/// # Safety
-/// A connection.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_progress(connection: *mut Connection) -> c_int {
-    // SAFETY: the caller's promise.
-    number(unsafe { (*connection).progress() }.map(|()| 0))
+pub extern "C" fn olnetio3_progress(connection: &mut Connection) -> c_int {
+    number(connection.progress().map(|()| 0))
 }
 
 /// Whether an event loop may sleep: 1 or 0, or -1 once the connection is over.
-///
-/// # Safety
-/// A connection.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_arm(connection: *mut Connection) -> c_int {
-    // SAFETY: the caller's promise.
-    number(unsafe { (*connection).arm() }.map(c_int::from))
+pub extern "C" fn olnetio3_arm(connection: &mut Connection) -> c_int {
+    number(connection.arm().map(c_int::from))
 }
 
 /// The descriptor of an event loop, or -1 once the connection is over.
-///
-/// # Safety
-/// A connection.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_descriptor(connection: *const Connection) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { (*connection).descriptor() }.unwrap_or(-1)
+pub extern "C" fn olnetio3_descriptor(connection: &Connection) -> c_int {
+    connection.descriptor().unwrap_or(-1)
 }
 
 /// The keys of messages that have not ended: how many there are, of which `room` are given.
 ///
 /// # Safety
-/// A connection, a header buffer, and room for as many keys.
+/// A header buffer, and room for as many keys.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn olnetio3_pending(
-    connection: *const Connection,
+    connection: &Connection,
     slots: *const Slots,
     keys: *mut u64,
     room: size_t,
 ) -> size_t {
     // SAFETY: the caller's promise.
-    let pending = unsafe { (*connection).pending(&shared(slots)) };
+    let pending = connection.pending(&unsafe { shared(slots) });
     for (at, key) in pending.iter().take(room).enumerate() {
         // SAFETY: within the room.
         unsafe { keys.add(at).write(*key) };
@@ -249,23 +210,19 @@ pub unsafe extern "C" fn olnetio3_pending(
 }
 
 /// Closes a connection in order: 0 or -1.
-///
-/// # Safety
-/// A connection.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_close(connection: *mut Connection) -> c_int {
-    // SAFETY: the caller's promise.
-    number(unsafe { (*connection).close() }.map(|()| 0))
+pub extern "C" fn olnetio3_close(connection: &mut Connection) -> c_int {
+    number(connection.close().map(|()| 0))
 }
 
 /// The data of a header buffer's messages is not to be read any more.
 ///
 /// # Safety
-/// A connection and a header buffer.
+/// A header buffer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_abandon(connection: *mut Connection, slots: *const Slots) {
+pub unsafe extern "C" fn olnetio3_abandon(connection: &mut Connection, slots: *const Slots) {
     // SAFETY: the caller's promise.
-    unsafe { (*connection).abandon(&shared(slots)) };
+    connection.abandon(&unsafe { shared(slots) });
 }
 
 /// Listens; null: see [`olnetio3_error`].
@@ -279,96 +236,60 @@ pub unsafe extern "C" fn olnetio3_listen(
     ways: c_uint,
     patience_ms: c_uint,
     longest: size_t,
-) -> *mut Passive {
+) -> Option<Box<Passive>> {
     // SAFETY: the caller's promise.
     let (address, key) = unsafe { (text(address).unwrap_or_default(), text(key_file)) };
     let settings = Settings { longest, ..settings(ways, patience_ms) };
-    match listen(address, key, &settings) {
-        Ok(listener) => {
-            let at = listener.address().map_or_else(|| address.to_owned(), |at| format!("tcp:{at}"));
-            Box::into_raw(Box::new(Passive {
-                listener,
-                longest,
-                patience: settings.patience,
-                address: c_text(&at),
-            }))
-        }
-        Err(why) => {
-            note(why);
-            null_mut()
-        }
-    }
+    let patience = settings.patience;
+    let passive = listen(address, key, &settings).map(|listener| {
+        let at = listener.address().map_or_else(|| address.to_owned(), |at| format!("tcp:{at}"));
+        Box::new(Passive { listener, longest, patience, address: c_text(&at) })
+    });
+    passive.map_err(note).ok()
 }
 
 /// Where a listener can be reached.
-///
-/// # Safety
-/// A listener.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_listener_address(passive: *const Passive) -> *const c_char {
-    // SAFETY: the caller's promise.
-    unsafe { (*passive).address.as_ptr() }
+pub extern "C" fn olnetio3_listener_address(passive: &Passive) -> *const c_char {
+    passive.address.as_ptr()
 }
 
 /// The descriptor of an event loop.
-///
-/// # Safety
-/// A listener.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_listener_descriptor(passive: *const Passive) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { (*passive).listener.as_fd().as_raw_fd() }
+pub extern "C" fn olnetio3_listener_descriptor(passive: &Passive) -> c_int {
+    passive.listener.as_fd().as_raw_fd()
 }
 
 /// The next connection: 1, 0 for none in time, or -1 where one could not be opened.
-///
-/// # Safety
-/// A listener, and room for an address.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_accept(passive: *mut Passive, ms: c_int, to: *mut *mut Receiver) -> c_int {
-    // SAFETY: the caller's promise.
-    let passive = unsafe { &mut *passive };
+pub extern "C" fn olnetio3_accept(
+    passive: &mut Passive,
+    ms: c_int,
+    to: &mut MaybeUninit<Box<Receiver>>,
+) -> c_int {
     let accepted = passive.listener.accept(deadline(ms));
     let receiver = accepted.and_then(|session| {
         session
             .map(|session| Receiver::new(session, passive.longest, Instant::now() + passive.patience))
             .transpose()
     });
-    number(receiver.map(|receiver| match receiver {
-        Some(receiver) => {
-            // SAFETY: the caller's promise.
-            unsafe { to.write(Box::into_raw(Box::new(receiver))) };
-            1
-        }
-        None => 0,
-    }))
+    number(receiver.map(|receiver| receiver.map(|receiver| to.write(Box::new(receiver))).is_some().into()))
 }
 
 /// The end of a listener.
-///
-/// # Safety
-/// One of [`olnetio3_listen`], not used any more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_listener_free(passive: *mut Passive) {
-    // SAFETY: the caller's promise.
-    drop(unsafe { Box::from_raw(passive) });
-}
+pub extern "C" fn olnetio3_listener_free(_: Box<Passive>) {}
 
 /// The next message: 1, 0 for none in time, -1 where the connection is lost, -2 where it is closed.
-///
-/// # Safety
-/// A receiver, and room for what is said of a message.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_receive(
-    receiver: *mut Receiver,
+pub extern "C" fn olnetio3_receive(
+    receiver: &mut Receiver,
     ms: c_int,
-    bytes: *mut *const u8,
-    length: *mut size_t,
-    header: *mut size_t,
+    bytes: &mut MaybeUninit<*const u8>,
+    length: &mut MaybeUninit<size_t>,
+    header: &mut MaybeUninit<size_t>,
 ) -> c_int {
-    // SAFETY: the caller's promise.
-    let received = unsafe { (*receiver).receive(deadline(ms)) };
-    let (result, found) = match received {
+    let (result, found) = match receiver.receive(deadline(ms)) {
         Ok(Received::Message(whole)) => (1, (whole.bytes.as_ptr(), whole.bytes.len(), whole.header)),
         Ok(Received::None) => (0, (null(), 0, 0)),
         Ok(Received::Closed) => (CLOSED, (null(), 0, 0)),
@@ -377,42 +298,25 @@ pub unsafe extern "C" fn olnetio3_receive(
             (OVER, (null(), 0, 0))
         }
     };
-    // SAFETY: the caller's promise.
-    unsafe {
-        bytes.write(found.0);
-        length.write(found.1);
-        header.write(found.2);
-    }
+    bytes.write(found.0);
+    length.write(found.1);
+    header.write(found.2);
     result
 }
 
 /// Makes progress, and whether an event loop may sleep then: 1 or 0, or -1 where there may be
 /// something to take before the connection is over.
-///
-/// # Safety
-/// A receiver.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_receiver_arm(receiver: *const Receiver) -> c_int {
-    // SAFETY: the caller's promise.
-    number(unsafe { (*receiver).session().arm() }.map(c_int::from))
+pub extern "C" fn olnetio3_receiver_arm(receiver: &Receiver) -> c_int {
+    number(receiver.session().arm().map(c_int::from))
 }
 
 /// The descriptor of an event loop.
-///
-/// # Safety
-/// A receiver.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_receiver_descriptor(receiver: *const Receiver) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { (*receiver).session().as_fd().as_raw_fd() }
+pub extern "C" fn olnetio3_receiver_descriptor(receiver: &Receiver) -> c_int {
+    receiver.session().as_fd().as_raw_fd()
 }
 
 /// Ends a connection at once.
-///
-/// # Safety
-/// One of [`olnetio3_accept`], not used any more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olnetio3_receiver_free(receiver: *mut Receiver) {
-    // SAFETY: the caller's promise.
-    drop(unsafe { Box::from_raw(receiver) });
-}
+pub extern "C" fn olnetio3_receiver_free(_: Box<Receiver>) {}
