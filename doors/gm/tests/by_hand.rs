@@ -3,33 +3,10 @@
 mod program;
 
 use openlapi_tests::{Hosts, Job, Marked, Outcome, skipped};
-use program::compile;
+use program::{Case, cases, compile, conformance};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-/// The cases, and how many processes each has.
-const CASES: &[(&str, usize)] = &[
-    ("open", 2),
-    ("message", 2),
-    ("order", 2),
-    ("wait", 2),
-    ("turns", 3),
-    ("resume", 2),
-    ("drop", 2),
-    ("rejected", 2),
-    ("closed", 2),
-    ("put", 2),
-    ("sent", 2),
-    ("long", 2),
-    ("datagram", 2),
-    ("blocking", 2),
-    ("threads", 1),
-    ("busy", 2),
-    ("names", 2),
-    ("reopened", 2),
-    ("absurd", 2),
-];
 
 /// A folder for a map and its sockets, whose names must be short.
 struct Folder(PathBuf);
@@ -56,10 +33,6 @@ impl Drop for Folder {
     }
 }
 
-fn conformance() -> PathBuf {
-    compile("gm_c", "cc", &["conformance.c", "desk.c"], &["-pthread"])
-}
-
 /// A process of a map.
 fn node(program: &Path, map: &Path, node: usize) -> Job {
     let job = Job::direct(program).without_launchers();
@@ -67,14 +40,9 @@ fn node(program: &Path, map: &Path, node: usize) -> Job {
 }
 
 /// A process of the program of cases.
-fn case(program: &Path, map: &Path, (name, nodes): (&str, usize), at: usize) -> Job {
-    let timeout = match name {
-        "resume" | "drop" => "1",
-        "closed" => "8",
-        _ => "60",
-    };
-    let job = node(program, map, at + 1).arg(name).env("MP_CHILD", at.to_string());
-    job.env("MP_PROCS", nodes.to_string()).env("LAPI_GM_TIMEOUT", timeout)
+fn process(program: &Path, map: &Path, case: &Case, at: usize) -> Job {
+    let job = node(program, map, at + 1).arg(&case.name).env("MP_CHILD", at.to_string());
+    job.env("MP_PROCS", case.tasks.to_string()).env("LAPI_GM_TIMEOUT", &case.timeout)
 }
 
 /// Runs all of them at the same time.
@@ -87,13 +55,13 @@ fn all(jobs: Vec<Job>) -> Vec<Outcome> {
 
 #[test]
 fn the_statements_hold_over_unix_sockets() {
-    let program = conformance();
-    for &(name, nodes) in CASES {
-        let folder = Folder::new(name);
-        let map = folder.map(nodes);
-        let jobs = (0..nodes).map(|at| case(&program, &map, (name, nodes), at));
+    let program = conformance("cc");
+    for case in cases(&program) {
+        let folder = Folder::new(&case.name);
+        let map = folder.map(case.tasks);
+        let jobs = (0..case.tasks).map(|at| process(&program, &map, &case, at));
         for outcome in all(jobs.collect()) {
-            assert!(outcome.ok().stdout.contains(&format!("OK {name} ")), "{outcome}");
+            assert!(outcome.ok().stdout.contains(&format!("OK {} ", case.name)), "{outcome}");
         }
     }
 }
@@ -102,16 +70,17 @@ fn the_statements_hold_over_unix_sockets() {
 fn the_statements_hold_on_two_hosts() {
     let what = "gm by hand on two hosts";
     let Ok(hosts) = Hosts::new(2).map_err(|why| skipped(what, &why)) else { return };
-    let program = conformance();
+    let program = conformance("cc");
     let (key, map) = (hosts.folder().join("key"), hosts.folder().join("map"));
     fs::write(&key, "7".repeat(32)).expect("a file");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("a mode");
-    for name in ["message", "order", "put", "long"] {
+    let on_hosts = ["message", "order", "put", "long"];
+    for case in cases(&program).iter().filter(|case| on_hosts.contains(&&*case.name)) {
         let line = |at: usize| format!("{} host{at} tcp:{}:7400\n", at + 1, hosts.address(at, 0));
         fs::write(&map, [0, 1].map(line).concat()).expect("a file");
-        let job = |at: usize| case(&program, &map, (name, 2), at).env("LAPI_GM_KEY", &key);
+        let job = |at: usize| process(&program, &map, case, at).env("LAPI_GM_KEY", &key);
         for outcome in all((0..2).map(|at| hosts.inside(at, job(at))).collect()) {
-            assert!(outcome.ok().stdout.contains(&format!("OK {name} ")), "{outcome}");
+            assert!(outcome.ok().stdout.contains(&format!("OK {} ", case.name)), "{outcome}");
         }
     }
 }
@@ -160,7 +129,7 @@ fn a_client_that_begins_anew_is_served_though_the_one_before_was_not_found_dead(
 
 #[test]
 fn a_wrong_map_is_named() {
-    let program = conformance();
+    let program = conformance("cc");
     let folder = Folder::new("wrong");
     let map = folder.map(2);
     let said = |map: &Path, at: usize| node(&program, map, at).arg("message").run().stderr;

@@ -4,75 +4,39 @@
 mod program;
 
 use openlapi_tests::{Hosts, Job, skipped};
-use program::{compile, poe};
-
-/// The cases, and how many tasks each has.
-const CASES: &[(&str, usize)] = &[
-    ("open", 2),
-    ("message", 2),
-    ("order", 2),
-    ("wait", 2),
-    ("turns", 3),
-    ("resume", 2),
-    ("drop", 2),
-    ("rejected", 2),
-    ("closed", 2),
-    ("put", 2),
-    ("sent", 2),
-    ("long", 2),
-    ("datagram", 2),
-    ("tokens", 1),
-    ("alarm", 1),
-    ("blocking", 2),
-    ("threads", 1),
-    ("busy", 2),
-    ("names", 2),
-    ("left", 3),
-    ("reopened", 2),
-    ("absurd", 2),
-];
-
-/// LAPI_GM_TIMEOUT: short where a case awaits that it passes.
-fn timeout(case: &str) -> &'static str {
-    match case {
-        "resume" | "drop" | "left" => "1",
-        // Other things happen in less.
-        "closed" => "8",
-        _ => "60",
-    }
-}
+use program::{Case, cases, compile, conformance, poe};
 
 /// All cases with these variables.
-fn all(name: &str, compiler: &str, variables: &[(&str, &str)]) {
-    let program = compile(name, compiler, &["conformance.c", "desk.c"], &["-pthread"]);
-    for (case, tasks) in CASES {
-        let job = poe(&program, *tasks).arg(case).env("LAPI_GM_TIMEOUT", timeout(case));
+fn all(compiler: &str, variables: &[(&str, &str)]) {
+    let program = conformance(compiler);
+    for Case { name, tasks, timeout } in cases(&program) {
+        let job = poe(&program, tasks).arg(&name).env("LAPI_GM_TIMEOUT", timeout);
         let outcome = variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run();
-        let said = outcome.ok().stdout.matches(&format!("OK {case} ")).count();
-        assert_eq!(said, *tasks, "{case}\n{outcome}");
+        let said = outcome.ok().stdout.matches(&format!("OK {name} ")).count();
+        assert_eq!(said, tasks, "{name}\n{outcome}");
     }
 }
 
 #[test]
 fn by_hosts_over_shared_memory() {
-    all("gm_c", "cc", &[]);
+    all("cc", &[]);
 }
 
 #[test]
 fn by_tasks_over_shared_memory_as_cpp() {
-    all("gm_cpp", "c++", &[("LAPI_GM_NODES", "task")]);
+    all("c++", &[("LAPI_GM_NODES", "task")]);
 }
 
 #[test]
 fn over_udp() {
-    all("gm_c", "cc", &[("MP_EUILIB", "ip"), ("LAPI_USE_SHM", "no")]);
+    all("cc", &[("MP_EUILIB", "ip"), ("LAPI_USE_SHM", "no")]);
 }
 
 #[test]
 fn between_two_hosts() {
     let what = "gm between two hosts";
     let Ok(hosts) = Hosts::new(2).map_err(|why| skipped(what, &why)) else { return };
-    let program = compile("gm_c", "cc", &["conformance.c", "desk.c"], &["-pthread"]);
+    let program = conformance("cc");
     let Some(launcher) = openlapi_tests::Launcher::installed(what).next() else { return };
     for case in ["message", "order", "put", "long", "wait", "names"] {
         let lines: String = [0, 1].map(|host| hosts.name(host).to_owned() + "\n").concat();
@@ -85,7 +49,7 @@ fn between_two_hosts() {
 
 #[test]
 fn a_death_ends_what_waits_for_it_and_nothing_else() {
-    let program = compile("gm_c", "cc", &["conformance.c", "desk.c"], &["-pthread"]);
+    let program = conformance("cc");
     for nodes in ["task", "host"] {
         let job = poe(&program, 3).poe_arg("-on_death").poe_arg("continue").arg("death");
         let outcome = job.env("LAPI_GM_NODES", nodes).run();
@@ -96,14 +60,14 @@ fn a_death_ends_what_waits_for_it_and_nothing_else() {
 
 #[test]
 fn with_a_check_only_registered_memory_is_used() {
-    let program = compile("gm_c", "cc", &["conformance.c", "desk.c"], &["-pthread"]);
+    let program = conformance("cc");
     let outcome = poe(&program, 2).arg("check").env("LAPI_GM_CHECK", "yes").run();
     assert_eq!(outcome.ok().stdout.matches("OK check").count(), 2, "{outcome}");
 }
 
 #[test]
 fn helpers_say_what_they_are_to_say() {
-    let program = compile("gm_c", "cc", &["conformance.c", "desk.c"], &["-pthread"]);
+    let program = conformance("cc");
     let outcome = Job::direct(&program).arg("helpers").run();
     let expected = "printed 5\n\
         00000000  4f 70 65 6e 4c 41 50 49 20 61 6e 64 20 47 4d 20  OpenLAPI and GM \n\
@@ -115,7 +79,7 @@ fn helpers_say_what_they_are_to_say() {
 
 #[test]
 fn a_wrong_variable_is_named() {
-    let program = compile("gm_c", "cc", &["conformance.c", "desk.c"], &["-pthread"]);
+    let program = conformance("cc");
     let outcome = Job::direct(&program).arg("tokens").env("LAPI_GM_NODES", "port").run();
     assert!(!outcome.stdout.contains("OK"), "{outcome}");
     assert!(outcome.stderr.contains("gm_init: LAPI_GM_NODES is \"port\"; valid: host, task"), "{outcome}");

@@ -1,6 +1,7 @@
-#include "conformance.h"
+#include "desk.h"
 
 int task, tasks;
+struct desk mine;
 const unsigned ports[4] = {2, 4, 5, 6};
 static struct desk *desks[8];
 
@@ -119,4 +120,30 @@ void await(struct desk *desk, int other) {
 void post(struct desk *desk, int other, void *message, unsigned size, unsigned length, long number) {
     gm_send_with_callback(desk->port, message, size, length, GM_LOW_PRIORITY, node_of(desk, other), port_of(other),
                           note, (void *)number);
+}
+
+void *buffer(unsigned size, unsigned tag) {
+    void *memory = gm_dma_malloc(mine.port, 1UL << size);
+    CHECK(memory);
+    gm_provide_receive_buffer_with_tag(mine.port, memory, size, GM_LOW_PRIORITY, tag);
+    return memory;
+}
+
+void ended(int at, long number, gm_status_t status) {
+    until(&mine, &mine.ends, at + 1);
+    if (mine.ended[at].context != (void *)number || mine.ended[at].status != status)
+        fprintf(stderr, "task %d: end %d is of %ld: %s\n", task, at, (long)mine.ended[at].context,
+                gm_strerror(mine.ended[at].status));
+    CHECK(mine.ended[at].context == (void *)number);
+    CHECK(mine.ended[at].status == status);
+}
+
+void together(void) {
+    int other;
+    for (other = 0; other < tasks; other++)
+        if (other != task)
+            tell(&mine, other);
+    for (other = 0; other < tasks; other++)
+        if (other != task)
+            await(&mine, other);
 }
