@@ -1,13 +1,10 @@
-//! What a port has under way: a table of fixed length, in which each message is in the queue of its
-//! connection.
+//! What a port has under way: a table of fixed length, whose places stand in the queues of the
+//! connections.
 
 use super::types::{Request, Target, Then};
 use crate::abi::{SEND_TOKENS, Status};
 use crate::wire::Kind;
 use std::sync::atomic::{AtomicI32, Ordering};
-
-/// No message.
-pub const NONE: u32 = u32::MAX;
 
 /// A message under way.
 #[derive(Debug)]
@@ -22,8 +19,6 @@ pub struct Message {
     pub waits_since: Option<u64>,
     /// The data of this get is arriving.
     pub arriving: bool,
-    /// The next of its queue.
-    pub next: u32,
     /// How often it was given to the network.
     posted: i32,
     /// Raised each time that the network does not need the memory any more.
@@ -60,7 +55,6 @@ impl Messages {
             status: None,
             waits_since: None,
             arriving: false,
-            next: NONE,
             posted: 0,
             free: AtomicI32::new(0),
             life: 0,
@@ -74,7 +68,7 @@ impl Messages {
         let at = self.free.pop()?;
         let place = &mut self.places[at as usize];
         (place.request, place.delivered, place.status, place.waits_since) = (request, false, None, None);
-        (place.next, place.posted, place.free) = (NONE, 0, AtomicI32::new(0));
+        (place.posted, place.free) = (0, AtomicI32::new(0));
         place.arriving = false;
         place.life = place.life.wrapping_add(1);
         Some(at)

@@ -5,11 +5,13 @@ mod state;
 
 pub use around::Around;
 
-use super::messages::{Message, NONE};
+use super::messages::Message;
 use super::types::{Data, Event, Output, Request, Target};
-use crate::abi::Status;
+use crate::abi::{SEND_TOKENS, Status};
 use crate::wire::{Header, Kind};
 use state::{Flow, Place};
+use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 /// The target of what is under way is asked for a sign of life after this time, in microseconds.
@@ -29,16 +31,20 @@ pub struct Outgoing {
     round: u32,
     /// The number of the first message that is not delivered.
     base: u32,
-    head: u32,
-    tail: u32,
-    count: u32,
-    /// How many, from the head on, are delivered and have not yet ended.
+    /// The messages that have not ended, in their order.
+    queue: VecDeque<u32>,
+    /// How many of them, from the first one on, are delivered.
     delivered: u32,
-    /// How many, from the head on, were sent in this round or taken before.
+    /// How many of them, from the first one on, were sent in this round or taken before.
     sent: u32,
     /// One at a time, until one is delivered.
     careful: bool,
     alive_at: u64,
+    /// When the port ticks this connection.
+    wakes_at: Option<u64>,
+    /// The port looks at this connection again, since the network has used memory of the first
+    /// message.
+    lags: bool,
 }
 
 impl Outgoing {
@@ -53,24 +59,19 @@ impl Outgoing {
             epoch,
             round: 0,
             base: 0,
-            head: NONE,
-            tail: NONE,
-            count: 0,
+            queue: VecDeque::with_capacity(SEND_TOKENS),
             delivered: 0,
             sent: 0,
             careful: false,
             alive_at: 0,
+            wakes_at: None,
+            lags: false,
         }
     }
 
     /// One message more.
     pub fn add(&mut self, around: &mut Around<'_>, message: u32) {
-        match self.tail {
-            NONE => self.head = message,
-            tail => around.messages.at(tail).next = message,
-        }
-        self.tail = message;
-        self.count += 1;
+        self.queue.push_back(message);
         self.advance(around);
     }
 
@@ -85,14 +86,7 @@ impl Outgoing {
     /// After a failure: all that has not been delivered ends without being sent.
     pub fn drop_all(&mut self, around: &mut Around<'_>) {
         if self.flow == Flow::Stands {
-            let mut at = self.head;
-            while at != NONE {
-                let message = around.messages.at(at);
-                if !message.delivered {
-                    message.status.get_or_insert(Status::SendDropped);
-                }
-                at = message.next;
-            }
+            self.end_all(around, Status::SendDropped);
             self.restart();
         }
         self.advance(around);
@@ -123,13 +117,11 @@ impl Outgoing {
     pub fn lost(&mut self, around: &mut Around<'_>, task: u32) {
         if self.posted_to == Some(task) {
             self.posted_to = None;
-            let mut at = self.head;
-            for _ in 0..self.count {
+            for &at in &self.queue {
                 around.messages.arrives_no_more(at);
                 if !around.counts_all {
                     around.messages.release(at);
                 }
-                at = around.messages.at(at).next;
             }
         }
         match self.place {
@@ -148,17 +140,32 @@ impl Outgoing {
         self.advance(around);
     }
 
+    /// A time has come for which the connection has asked; `false`: another one holds by now.
+    pub fn wakes(&mut self, at: u64) -> bool {
+        let is_now = self.wakes_at == Some(at);
+        if is_now {
+            self.wakes_at = None;
+        }
+        is_now
+    }
+
+    /// The network may not use memory any more that it has used.
+    pub fn look_again(&mut self, around: &mut Around<'_>) {
+        self.lags = false;
+        self.advance(around);
+    }
+
     /// A deadline may have passed.
     pub fn tick(&mut self, around: &mut Around<'_>) {
-        if let Flow::Waits { not_open } = self.flow {
-            let next = self.nth(around, self.sent);
-            debug_assert_ne!(next, NONE, "a message waits");
+        if let Flow::Waits { not_open } = self.flow
+            && let Some(next) = self.at(self.sent)
+        {
             let since = around.messages.at(next).waits_since.unwrap_or(around.now);
             if around.now >= since + around.patience {
                 let status = if not_open { Status::SendTargetPortClosed } else { Status::SendTimedOut };
                 self.fail(around, next, status);
             } else {
-                around.wake_at(since + around.patience);
+                self.wake_at(around, since + around.patience);
             }
         }
         if self.is_under_way() {
@@ -172,7 +179,7 @@ impl Outgoing {
                     _ => self.place = Place::Unknown,
                 }
             }
-            around.wake_at(self.alive_at + SIGN_OF_LIFE);
+            self.wake_at(around, self.alive_at + SIGN_OF_LIFE);
         }
         self.advance(around);
     }
@@ -186,15 +193,12 @@ impl Outgoing {
 
     fn deliver(&mut self, around: &mut Around<'_>, seq: u32) {
         let more = seq.wrapping_sub(self.base).wrapping_add(1);
-        if more > self.count - self.delivered {
+        if more > self.queue.len() as u32 - self.delivered {
             // Of before.
             return;
         }
-        let mut at = self.nth(around, self.delivered);
-        for _ in 0..more {
-            let message = around.messages.at(at);
-            message.delivered = true;
-            at = message.next;
+        for &at in self.queue.range(self.delivered as usize..(self.delivered + more) as usize) {
+            around.messages.at(at).delivered = true;
         }
         self.delivered += more;
         self.base = self.base.wrapping_add(more);
@@ -220,10 +224,10 @@ impl Outgoing {
     /// The message that comes next waits.
     fn stall(&mut self, around: &mut Around<'_>, not_open: bool) {
         self.flow = Flow::Waits { not_open };
-        let next = self.nth(around, self.sent);
-        let now = around.now;
-        let since = *around.messages.at(next).waits_since.get_or_insert(now);
-        around.wake_at(since + around.patience);
+        if let Some(next) = self.at(self.sent) {
+            let since = *around.messages.at(next).waits_since.get_or_insert(around.now);
+            self.wake_at(around, since + around.patience);
+        }
     }
 
     fn go(&mut self, around: &mut Around<'_>, from: u32, header: &Header) {
@@ -280,8 +284,9 @@ impl Outgoing {
             return self.closed(around);
         }
         self.sent = place;
-        let message = self.nth(around, place);
-        self.fail(around, message, status);
+        if let Some(message) = self.at(place) {
+            self.fail(around, message, status);
+        }
     }
 
     fn closed(&mut self, around: &mut Around<'_>) {
@@ -291,21 +296,22 @@ impl Outgoing {
 
     /// The first message that is not delivered has failed.
     fn fail_first(&mut self, around: &mut Around<'_>, status: Status) {
-        if self.kind == Kind::Send {
-            let first = self.nth(around, self.delivered);
-            if first != NONE {
-                self.sent = self.delivered;
-                self.fail(around, first, status);
-            }
-            return;
+        if self.kind != Kind::Send {
+            return self.end_all(around, status);
         }
-        let mut at = self.head;
-        while at != NONE {
+        if let Some(first) = self.at(self.delivered) {
+            self.sent = self.delivered;
+            self.fail(around, first, status);
+        }
+    }
+
+    /// What is not delivered ends.
+    fn end_all(&self, around: &mut Around<'_>, status: Status) {
+        for &at in &self.queue {
             let message = around.messages.at(at);
             if !message.delivered {
                 message.status.get_or_insert(status);
             }
-            at = message.next;
         }
     }
 
@@ -347,7 +353,7 @@ impl Outgoing {
                     self.place = Place::Unknown;
                     if closed || self.kind != Kind::Send {
                         self.fail_first(around, Status::SendTargetPortClosed);
-                    } else if self.nth(around, self.sent) != NONE {
+                    } else if self.at(self.sent).is_some() {
                         self.stall(around, true);
                     }
                 }
@@ -359,8 +365,8 @@ impl Outgoing {
     /// Ends what can end, and sends what can be sent.
     pub fn advance(&mut self, around: &mut Around<'_>) {
         self.settle(around);
-        while self.flow == Flow::Sends && self.sent < self.count && !around.closing {
-            let next = self.nth(around, self.sent);
+        while self.flow == Flow::Sends && !around.closing {
+            let Some(next) = self.at(self.sent) else { return };
             if around.messages.at(next).status.is_some() {
                 // It ends when its memory is free.
                 return;
@@ -404,7 +410,15 @@ impl Outgoing {
 
     fn watch(&mut self, around: &mut Around<'_>) {
         self.alive_at = around.now;
-        around.wake_at(around.now + SIGN_OF_LIFE);
+        self.wake_at(around, around.now + SIGN_OF_LIFE);
+    }
+
+    /// The port ticks this connection at that time, or before.
+    fn wake_at(&mut self, around: &mut Around<'_>, at: u64) {
+        if self.wakes_at.is_none_or(|before| at < before) {
+            self.wakes_at = Some(at);
+            around.timers.push(Reverse((at, self.index)));
+        }
     }
 
     fn post(&mut self, around: &mut Around<'_>, task: u32, at: u32) {
@@ -440,20 +454,17 @@ impl Outgoing {
 
     /// Ends messages from the first one on.
     fn settle(&mut self, around: &mut Around<'_>) {
-        while self.head != NONE {
-            let at = self.head;
+        while let Some(&at) = self.queue.front() {
             let is_in_use = around.messages.is_in_use(at);
-            let &mut Message { request, delivered, status, next, .. } = around.messages.at(at);
+            let &mut Message { request, delivered, status, .. } = around.messages.at(at);
             let Some(status) = (if delivered { Some(Status::Success) } else { status }) else { return };
             if is_in_use {
-                *around.lags = true;
+                if !std::mem::replace(&mut self.lags, true) {
+                    around.lagging.push_back(self.index);
+                }
                 return;
             }
-            self.head = next;
-            self.count -= 1;
-            if next == NONE {
-                self.tail = NONE;
-            }
+            self.queue.pop_front();
             if self.kind != Kind::Send {
                 self.sent = self.sent.saturating_sub(1);
             } else if delivered {
@@ -475,15 +486,8 @@ impl Outgoing {
         }
     }
 
-    /// The message at a position; [`NONE`] where there is none.
-    fn nth(&self, around: &mut Around<'_>, place: u32) -> u32 {
-        let mut at = self.head;
-        for _ in 0..place {
-            if at == NONE {
-                break;
-            }
-            at = around.messages.at(at).next;
-        }
-        at
+    /// The message at a position of the queue.
+    fn at(&self, place: u32) -> Option<u32> {
+        self.queue.get(place as usize).copied()
     }
 }

@@ -10,7 +10,8 @@ use super::types::{Data, Event, Output, Request, Target, Then, Verdict};
 use crate::abi::{PORTS, RECEIVE_TOKENS, SEND_TOKENS, SIZES, Status};
 use crate::nodes::Nodes;
 use crate::wire::{Header, Kind};
-use std::collections::{HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -48,8 +49,11 @@ pub struct Port {
     incoming_by: Index,
     events: VecDeque<Event>,
     outputs: VecDeque<Output>,
-    timer: Option<u64>,
-    lags: bool,
+    /// When which outgoing connection is to be ticked, the next one first. A connection that has
+    /// asked for an earlier time since leaves its later one here.
+    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Outgoing connections of which something has ended whose memory the network still uses.
+    lagging: VecDeque<u32>,
     closing: bool,
     acceptable: [u64; 2],
     remote_access: bool,
@@ -81,8 +85,8 @@ impl Port {
             incoming_by: Index::default(),
             events: VecDeque::with_capacity(2 * SEND_TOKENS + RECEIVE_TOKENS),
             outputs: VecDeque::with_capacity(2 * SEND_TOKENS + RECEIVE_TOKENS),
-            timer: None,
-            lags: false,
+            timers: BinaryHeap::new(),
+            lagging: VecDeque::new(),
             closing: false,
             acceptable: [u64::MAX; 2],
             remote_access: false,
@@ -350,31 +354,28 @@ impl Port {
 
     /// Looks at the deadlines, and at what had ended while the network used its memory.
     pub fn tick(&mut self, now: u64) {
-        let is_due = self.timer.is_some_and(|timer| timer <= now);
-        if !is_due && !self.lags {
-            return;
-        }
-        self.lags = false;
-        if is_due {
-            self.timer = None;
-        }
-        for at in 0..self.outgoing.len() as u32 {
+        while let Some(&Reverse((due, at))) = self.timers.peek().filter(|next| next.0.0 <= now) {
+            self.timers.pop();
             let (connection, mut around) = self.out(at, now);
-            match is_due {
-                true => connection.tick(&mut around),
-                false => connection.advance(&mut around),
+            if connection.wakes(due) {
+                connection.tick(&mut around);
             }
+        }
+        for _ in 0..self.lagging.len() {
+            let Some(at) = self.lagging.pop_front() else { break };
+            let (connection, mut around) = self.out(at, now);
+            connection.look_again(&mut around);
         }
     }
 
     /// Until when nothing is to be done unless something arrives.
     pub fn deadline(&self) -> Option<u64> {
-        self.timer
+        self.timers.peek().map(|Reverse((at, _))| *at)
     }
 
     /// Whether something has ended whose memory the network still uses.
     pub fn lags(&self) -> bool {
-        self.lags
+        !self.lagging.is_empty()
     }
 
     /// Whether there is something for the network.
@@ -462,10 +463,10 @@ impl Port {
             port: self.number,
             now,
             patience: self.settings.patience,
-            timer: &mut self.timer,
+            timers: &mut self.timers,
             epochs: &self.settings.epochs,
             closing: self.closing,
-            lags: &mut self.lags,
+            lagging: &mut self.lagging,
             counts_all: self.settings.counts_all,
         };
         (&mut self.outgoing[at as usize], around)

@@ -3,7 +3,8 @@
 use crate::nodes::Nodes;
 use crate::protocol::messages::Messages;
 use crate::protocol::types::{Event, Output};
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::AtomicU32;
 
 /// What a connection works with.
@@ -18,21 +19,14 @@ pub struct Around<'a> {
     pub now: u64,
     /// How long a message waits at most.
     pub patience: u64,
-    /// When the next deadline is.
-    pub timer: &'a mut Option<u64>,
+    /// When which connection is to be ticked.
+    pub timers: &'a mut BinaryHeap<Reverse<(u64, u32)>>,
     /// The last epoch that a connection of the process has had.
     pub epochs: &'a AtomicU32,
     /// The port is being closed: nothing is sent any more.
     pub closing: bool,
-    /// Something has ended whose memory the network still uses.
-    pub lags: &'a mut bool,
+    /// The connections of which something has ended whose memory the network still uses.
+    pub lagging: &'a mut VecDeque<u32>,
     /// [`crate::protocol::Settings::counts_all`].
     pub counts_all: bool,
-}
-
-impl Around<'_> {
-    /// A deadline more, in microseconds.
-    pub fn wake_at(&mut self, at: u64) {
-        *self.timer = Some(self.timer.map_or(at, |timer| timer.min(at)));
-    }
 }
