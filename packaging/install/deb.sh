@@ -79,10 +79,10 @@ openlapi ($version) unstable; urgency=medium
 END
 }
 
-find "$out" -type f \( -name '*.so.*' -o -path '*/usr/bin/*' \) -print0 | while IFS= read -r -d '' file; do
+find "$out" -type f \( -name '*.so' -o -name '*.so.*' -o -path '*/usr/bin/*' \) -print0 | while IFS= read -r -d '' file; do
     if [ "$(head -c 4 "$file" | tr -d '\0')" = $'\x7fELF' ]; then
         "$strip" --strip-unneeded --remove-section=.comment "$file"
-        case $file in *.so.*) chmod 644 "$file" ;; esac
+        case $file in *.so | *.so.*) chmod 644 "$file" ;; esac
     fi
 done
 find "$out" -name '*.a' -exec "$strip" --strip-debug --enable-deterministic-archives {} +
@@ -206,7 +206,7 @@ for package in "${packages[@]}"; do
     root=$out/$package
     mkdir -p "$root/DEBIAN"
     find "$root" -type d -exec chmod 755 {} +
-    mapfile -t binaries < <(find "$root/usr" -type f \( -name '*.so.*' -o -path '*/bin/*' \) -exec grep -lI -L . {} +)
+    mapfile -t binaries < <(find "$root/usr" -type f \( -name '*.so' -o -name '*.so.*' -o -path '*/bin/*' \) -exec grep -lI -L . {} +)
     substvars=$out/debian/$package.substvars
     : >"$substvars"
     if [ ${#binaries[@]} -gt 0 ]; then
