@@ -6,12 +6,6 @@
 
 /* Each with how many tasks it has, and the seconds of LAPI_GM_TIMEOUT, which are few where a case
  * awaits that they pass. Those with 0 tasks are started in a way of their own. */
-#define CASES_H
-
-#include "desk.h"
-
-/* The name of each, how many tasks it has, and the seconds of LAPI_GM_TIMEOUT, which are few where a
- * case awaits that they pass. Those with 0 tasks are started in a way of their own. */
 #define CASES(EACH)                                                                                \
     EACH(open, 2, 60) EACH(message, 2, 60) EACH(order, 2, 60) EACH(wait, 2, 60) EACH(turns, 3, 60) \
     EACH(resume, 2, 1) EACH(drop, 2, 1) EACH(rejected, 2, 60) EACH(closed, 2, 8) EACH(left, 3, 1)  \
