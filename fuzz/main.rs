@@ -9,7 +9,7 @@ static TARGET: LazyLock<Target> = LazyLock::new(|| {
     let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
     let [core, tools] = [openlapi::fuzz::TARGETS, openlapi_tools::poe::fuzz::TARGETS];
     let doors =
-        [openlapi_session::fuzz::TARGETS, openlapi_netio3::fuzz::TARGETS, rpmem::fuzz::TARGETS, gm::fuzz::TARGETS].concat();
+        [openlapi_session::fuzz::TARGETS, openlapi_netio3::fuzz::TARGETS, rpmem::fuzz::TARGETS, gm::fuzz::TARGETS, fam::fuzz::TARGETS].concat();
     let all = [core, tools, lapiprof::fuzz::TARGETS, &doors[..]].concat();
     let Some(target) = all.iter().find(|target| target.name == name) else {
         let names: Vec<&str> = all.iter().map(|target| target.name).collect();

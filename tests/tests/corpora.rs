@@ -24,6 +24,7 @@ fn targets() -> Vec<Target> {
         openlapi_netio3::fuzz::TARGETS,
         rpmem::fuzz::TARGETS,
         gm::fuzz::TARGETS,
+        fam::fuzz::TARGETS,
     ]
     .concat();
     [core, tools, lapiprof::fuzz::TARGETS, &doors[..]].concat()

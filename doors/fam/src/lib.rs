@@ -1,0 +1,13 @@
+//! OpenFAM 3.2: memory that outlives programs.
+//!
+//! Programs reach it by messages to daemons (`openfamd`). [`wire`] is what the two say to each
+//! other, and [`files`] OpenFAM's files of settings; the library and the daemon use both.
+
+mod error;
+pub mod files;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
+pub mod wire;
+
+pub use error::{Failure, FamError, Result};
