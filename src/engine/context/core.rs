@@ -359,6 +359,19 @@ impl Core {
         }
     }
 
+    /// Makes a copy across address spaces in a call of this thread. Peers may send streams of packets
+    /// meanwhile, however long it takes: it looks for them right after it. A peer that learned only
+    /// afterwards would copy its reply in the same way, and so on.
+    pub fn while_copying<R>(&mut self, copy: impl FnOnce(&mut Self) -> R) -> R {
+        if self.waiters.waiting() != 0 {
+            return copy(self);
+        }
+        self.set_polling(true);
+        let made = copy(self);
+        self.set_polling(false);
+        made
+    }
+
     /// How the memory of `peer` can be read and written without its help.
     pub fn reach(&mut self, peer: Task) -> Reach {
         if self.membership.is_held(peer) { Reach::None } else { self.transport.reach(peer) }

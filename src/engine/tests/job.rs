@@ -359,6 +359,7 @@ pub const SHORT: MemOptions = MemOptions {
     lose: 0,
     signals: true,
     remote: true,
+    seen: true,
     pending: false,
     keyed: false,
     standing: false,

@@ -49,15 +49,12 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     if transfer.keyed.is_some() {
         return start_accesses(held, transfer);
     }
-    core.note_copying();
     long_calls::begins();
     let slice = transfer.slice();
+    let copies = Transfer::Copies { access: transfer.access(), key: None, copies: &slice };
     // SAFETY: the program leaves the data of a put alone until the put is done; it, or its header
     // handler, has given the places for what is read.
-    let outcome = unsafe {
-        let copies = Transfer::Copies { access: transfer.access(), key: None, copies: &slice };
-        core.transport.access(transfer.peer, copies)
-    };
+    let outcome = core.while_copying(|core| unsafe { core.transport.access(transfer.peer, copies) });
     let bytes = slice.iter().map(|copy| copy.len).sum::<usize>();
     match outcome {
         Ok(Started::Done) => copied(held, transfer, bytes),

@@ -43,6 +43,8 @@ pub struct MemOptions {
     /// Offer [`RemoteAccess`](crate::transport::RemoteAccess). It copies inside the process, so the
     /// addresses given to it must be valid here: it cannot check them, but it refuses a null one.
     pub remote: bool,
+    /// A copy without a key is made by a task that its peers see polling, however long it takes.
+    pub seen: bool,
     /// Remote accesses are made when the task finds no packet the next time, and reported then:
     /// many are pending at a time.
     pub pending: bool,
@@ -70,6 +72,7 @@ impl Default for MemOptions {
             lose: 0,
             signals: false,
             remote: false,
+            seen: false,
             pending: false,
             keyed: false,
             standing: false,

@@ -9,6 +9,7 @@ use crate::transport::{
 use rustix::io::Errno;
 use std::io;
 use std::ptr::with_exposed_provenance_mut;
+use std::sync::atomic::Ordering;
 
 /// The number of each task's key of all memory of a peer.
 const ALL: u64 = u64::MAX;
@@ -132,6 +133,10 @@ impl MemTransport {
             let single = None;
             self.accesses.push_back(Pending { id, access, peer, key, copies: copies.into(), single });
             return Ok(Started::Pending(id));
+        }
+        if self.network.options.seen && key.is_none() {
+            let polls = self.network.end(self.task).polling.load(Ordering::Relaxed);
+            assert!(polls, "task {} copies, and its peers do not see it polling", self.task);
         }
         // SAFETY: the caller's promise.
         unsafe { self.make(access, peer, key, copies) }.map(|()| Started::Done)
