@@ -199,7 +199,9 @@ impl Segment {
     /// Whether the owner polls, or did so a moment ago.
     pub fn polls(&self) -> bool {
         let last = self.control().polled.load(Ordering::Relaxed);
-        last == POLLING || ticks().wrapping_sub(last) < RECENT
+        // One that polls all the time has often stored a later time than this processor has read:
+        // a processor may read its clock while it waits for the line.
+        last == POLLING || ticks().wrapping_sub(last).cast_signed() < RECENT.cast_signed()
     }
 
     /// The owner polls from now on, or has polled until `now` (in ticks).

@@ -3,10 +3,11 @@
 use super::in_process::{ends, selective_ends, star};
 use super::*;
 use crate::base::asymmetric_barrier;
+use crate::base::clock::ticks;
 use crate::base::ring::FIRST_SLOT;
 use crate::transport::conformance::Calls;
 use crate::transport::{
-    Access, Copy, Endpoint, Look, Outgoing, PeerState, Peers, Piece, SendOutcome, Wakeup, conformance,
+    Access, Copy, Endpoint, Look, Outgoing, PeerState, Peers, Piece, SendOutcome, Wakeup, Want, conformance,
 };
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -43,6 +44,20 @@ fn conforms_by_announcements() {
             crate::transport::testing::faults::Faulty::join(selective_ends(tasks), &plan)
         });
     }
+}
+
+/// The clock of the peer's processor may be read later than this one's, and earlier.
+#[test]
+fn a_peer_that_has_polled_at_any_time_near_now_polls() {
+    let mut ends = ends(2);
+    let polls = |ends: &mut [ShmTransport], polling, at| {
+        ends[1].want(Want::Polling(polling, at));
+        ends[0].view(1).polls
+    };
+    let now = ticks();
+    assert!(polls(&mut ends, true, now));
+    assert!(polls(&mut ends, false, now.wrapping_add(1 << 40)), "a later time");
+    assert!(!polls(&mut ends, false, now.wrapping_sub(2 * segment::RECENT)), "long ago");
 }
 
 fn refused(file: &OwnedFd, why: &str) {
