@@ -14,6 +14,12 @@ pub fn libraries() -> PathBuf {
 /// Compiles a program of `tests/c` as C or, by `c++`, as C++ and links it with libgm.so.
 #[allow(dead_code, reason = "not every test compiles programs")]
 pub fn compile(name: &str, compiler: &str, sources: &[&str], flags: &[&str]) -> PathBuf {
+    compile_by(Path::new(compiler), name, sources, flags)
+}
+
+/// As [`compile`], by any compiler that takes the arguments of `cc`.
+#[allow(dead_code, reason = "not every test compiles programs")]
+pub fn compile_by(compiler: &Path, name: &str, sources: &[&str], flags: &[&str]) -> PathBuf {
     let folder = libraries();
     let paths: Vec<String> = sources.iter().map(|source| format!("doors/gm/tests/c/{source}")).collect();
     let sources: Vec<&str> = paths.iter().map(String::as_str).collect();
@@ -27,7 +33,7 @@ pub fn compile(name: &str, compiler: &str, sources: &[&str], flags: &[&str]) -> 
     let mut all = vec!["-Idoors/gm/include", &link[0], &link[1], &header];
     all.extend(flags);
     all.push("-lgm");
-    compile_with(Path::new(compiler), name, &sources, &all)
+    compile_with(compiler, name, &sources, &all)
 }
 
 /// A case of the conformance program, as it lists them.
