@@ -114,6 +114,7 @@ fn open(
         handle: request.handle,
         level: request.level,
         look_around: LOOK_AROUND,
+        guarded: false,
         completion_threads: (request.completion_threads.max(1) as usize).min(MOST_COMPLETION_THREADS),
         thread_config: request.thread_config,
         interrupts: if request.interrupts { Interrupts::On } else { Interrupts::Off },

@@ -286,6 +286,7 @@ pub fn open(
         level,
         look_around: settings.look_around,
         stall: Duration::from_secs(config.stall_seconds.into()),
+        guarded: settings.guarded,
         ends: link.ends().clone(),
         log,
         events,

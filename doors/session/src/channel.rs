@@ -29,6 +29,17 @@ pub struct Channel {
     write: Option<OwnedFd>,
     /// A TCP connection, whose other end may be on a host that vanishes.
     has_host: bool,
+    /// Who is at the other end, where the kernel says so.
+    user: Option<User>,
+}
+
+/// A user, as the kernel says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The effective user number.
+    pub uid: u32,
+    /// The effective group number.
+    pub gid: u32,
 }
 
 /// What a read has found.
@@ -46,7 +57,7 @@ impl Channel {
     /// A channel of two pipes, or of whatever else these are: ssh's standard input and output, for
     /// example.
     pub fn pipes(read: OwnedFd, write: OwnedFd) -> Self {
-        Self { read, write: Some(write), has_host: false }
+        Self { read, write: Some(write), has_host: false, user: None }
     }
 
     /// A Unix socket, whose other side must be a process of this user.
@@ -54,15 +65,31 @@ impl Channel {
     /// # Errors
     /// [`Error::OtherUser`].
     pub fn unix(stream: UnixStream) -> Result<Self> {
+        let channel = Self::unix_of_any_user(stream)?;
+        match channel.user {
+            Some(User { uid, .. }) if uid != rustix::process::geteuid().as_raw() => {
+                Err(Error::OtherUser(uid))
+            }
+            _ => Ok(channel),
+        }
+    }
+
+    /// A Unix socket, whose other side is a process of [`Self::user`].
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn unix_of_any_user(stream: UnixStream) -> Result<Self> {
         // Not through rustix: its type has no room for the process number 0, of a process that is
         // not visible from here.
         let peer = getsockopt(&stream, PeerCredentials);
         let peer = peer.map_err(|error| Error::System("the user at the other end", error.into()))?;
-        if peer.uid() != rustix::process::geteuid().as_raw() {
-            return Err(Error::OtherUser(peer.uid()));
-        }
-        let socket = OwnedFd::from(stream);
-        Ok(Self { read: socket, write: None, has_host: false })
+        let user = Some(User { uid: peer.uid(), gid: peer.gid() });
+        Ok(Self { read: stream.into(), write: None, has_host: false, user })
+    }
+
+    /// Who is at the other end of a Unix socket.
+    pub fn user(&self) -> Option<User> {
+        self.user
     }
 
     /// A TCP connection. The system finds out that the other host is gone.
@@ -72,7 +99,7 @@ impl Channel {
     pub fn tcp(stream: TcpStream) -> Result<Self> {
         stream.set_nodelay(true).map_err(Error::system("a TCP connection"))?;
         silence::ask(&stream).map_err(|error| Error::System("a TCP connection", error.into()))?;
-        Ok(Self { read: stream.into(), write: None, has_host: true })
+        Ok(Self { read: stream.into(), write: None, has_host: true, user: None })
     }
 
     /// The signs of the other host, where there may be another one.

@@ -46,8 +46,19 @@ pub fn accept(read: OwnedFd, write: OwnedFd, settings: &Settings) -> Result<Sess
 /// listener accepts nobody, and as many wait as its queue has room for.
 pub fn connect_unix(path: impl AsRef<Path>, settings: &Settings) -> Result<Session> {
     let until = after(settings.patience);
-    let stream = knock(path.as_ref(), until)?;
+    let stream = knock(SocketAddrUnix::new(path.as_ref()), until)?;
     over(Channel::unix(stream)?, Side::Connecting, Trust::Channel, settings, until)
+}
+
+/// Opens a session with the process, of whatever user, that listens at a Unix socket of this
+/// abstract name in this network namespace. [`Session::user`] says whose it is.
+///
+/// # Errors
+/// Those of [`connect_unix`], without [`Error::OtherUser`].
+pub fn connect_unix_of_any_user(name: &str, settings: &Settings) -> Result<Session> {
+    let until = after(settings.patience);
+    let stream = knock(SocketAddrUnix::new_abstract_name(name.as_bytes()), until)?;
+    over(Channel::unix_of_any_user(stream)?, Side::Connecting, Trust::Channel, settings, until)
 }
 
 /// Opens a session with a process that listens at a TCP port and knows the key ([`key_file`]).
@@ -73,9 +84,9 @@ pub fn key_file(path: impl AsRef<Path>) -> Result<[u8; 16]> {
 
 /// A connection to a Unix socket. The system lets one wait that comes to a listener with a full
 /// queue, as long as a write to the socket may take.
-fn knock(path: &Path, until: Instant) -> Result<UnixStream> {
+fn knock(at: rustix::io::Result<SocketAddrUnix>, until: Instant) -> Result<UnixStream> {
     let failed = |error: Errno| Error::system("a Unix socket")(error.into());
-    let at = SocketAddrUnix::new(path).map_err(failed)?;
+    let at = at.map_err(failed)?;
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(failed)?;
     loop {

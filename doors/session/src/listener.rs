@@ -17,8 +17,9 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,8 @@ const AT_A_TIME: usize = 32;
 enum Socket {
     /// With its file, which goes when the listener does.
     Unix(UnixListener, PathBuf),
+    /// Of an abstract name, for processes of all users.
+    Open(UnixListener),
     Tcp(TcpListener, [u8; 16]),
 }
 
@@ -90,6 +93,21 @@ impl Listener {
         Self::open(Socket::Unix(socket, path.to_owned()), settings)
     }
 
+    /// Listens at a Unix socket of this abstract name, for processes of all users of this network
+    /// namespace: [`Session::user`] says whose one is. With one of another user there is no shared
+    /// memory; data goes over the loopback interface. A listener for users who do not trust each
+    /// other sets [`Settings::guarded`].
+    ///
+    /// # Errors
+    /// [`Error::System`]: the name is taken or too long, for example. [`Error::Limit`].
+    pub fn unix_of_any_user(name: &str, settings: &Settings) -> Result<Self> {
+        let failed = |error| Error::system("a Unix socket")(error);
+        let address = UnixAddress::from_abstract_name(name).map_err(failed)?;
+        let socket = UnixListener::bind_addr(&address).map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        Self::open(Socket::Open(socket), settings)
+    }
+
     /// Listens at a TCP port, for processes that know the key ([`crate::key_file`]). Port 0 is any
     /// free one, see [`Self::address`].
     ///
@@ -122,7 +140,7 @@ impl Listener {
     /// Where a TCP listener listens.
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.socket {
-            Socket::Unix(..) => None,
+            Socket::Unix(..) | Socket::Open(_) => None,
             Socket::Tcp(socket, _) => socket.local_addr().ok(),
         }
     }
@@ -265,14 +283,14 @@ impl Drop for Listener {
 impl Socket {
     fn descriptor(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Unix(socket, _) => socket.as_fd(),
+            Self::Unix(socket, _) | Self::Open(socket) => socket.as_fd(),
             Self::Tcp(socket, _) => socket.as_fd(),
         }
     }
 
     fn trust(&self) -> Trust {
         match self {
-            Self::Unix(..) => Trust::Channel,
+            Self::Unix(..) | Self::Open(_) => Trust::Channel,
             Self::Tcp(_, key) => Trust::Key(*key),
         }
     }
@@ -283,6 +301,10 @@ impl Socket {
             Self::Unix(socket, _) => socket.accept().map(|(stream, _)| {
                 stream.set_nonblocking(true).map_err(Error::system("a connection"))?;
                 Channel::unix(stream)
+            }),
+            Self::Open(socket) => socket.accept().map(|(stream, _)| {
+                stream.set_nonblocking(true).map_err(Error::system("a connection"))?;
+                Channel::unix_of_any_user(stream)
             }),
             Self::Tcp(socket, _) => socket.accept().map(|(stream, _)| {
                 stream.set_nonblocking(true).map_err(Error::system("a connection"))?;

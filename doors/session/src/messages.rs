@@ -27,9 +27,40 @@ pub struct Message {
 /// session runs: it must call no session.
 pub type Landing = Arc<dyn Fn(&[u8], usize) -> Vec<u8> + Send + Sync>;
 
+/// Where the data of a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// To the inbox, as without a [`Receiver`].
+    Inbox,
+    /// To this address. [`Receiver::end`] gets the number beside it when all of it is there.
+    At(*mut u8, usize),
+    /// Nowhere: the receiver knows all that it wants to know.
+    Nowhere,
+}
+
+/// Takes messages of the peer as they arrive: it reads the header and says where the data goes,
+/// without a copy in between.
+///
+/// Its functions run while a call of the session runs, one at a time of each session, and must call
+/// no session.
+///
+/// # Safety
+/// A place that [`Self::begin`] gives has memory for as many bytes as the message has, which nothing
+/// else accesses until [`Self::end`] was called with its number, or a call has said that the
+/// session is over, or the session was dropped.
+pub unsafe trait Receiver: Send + Sync {
+    /// Says where the data of a message goes, by its header and its length in bytes. `here` has the
+    /// data already, where it has come with the header and is not longer than a packet.
+    fn begin(&self, header: &[u8], length: usize, here: Option<&[u8]>) -> Place;
+
+    /// All data of the message with this number of [`Place::At`] is in its place.
+    fn end(&self, number: usize);
+}
+
 /// The messages of one session.
 pub struct Inbox {
     landing: Option<Landing>,
+    receiver: Option<Arc<dyn Receiver>>,
     /// Bytes of data of the longest message that is taken.
     longest: usize,
     parts: Mutex<Parts>,
@@ -50,8 +81,13 @@ static INBOXES: RwLock<Option<HashMap<lapi_handle_t, Arc<Inbox>>>> = RwLock::new
 
 impl Inbox {
     /// An inbox under the number of its session.
-    pub fn open(handle: lapi_handle_t, landing: Option<Landing>, longest: usize) -> Arc<Self> {
-        let inbox = Arc::new(Self { landing, longest, parts: Mutex::default() });
+    pub fn open(
+        handle: lapi_handle_t,
+        landing: Option<Landing>,
+        receiver: Option<Arc<dyn Receiver>>,
+        longest: usize,
+    ) -> Arc<Self> {
+        let inbox = Arc::new(Self { landing, receiver, longest, parts: Mutex::default() });
         let mut all = INBOXES.write().unwrap_or_else(PoisonError::into_inner);
         all.get_or_insert_default().insert(handle, inbox.clone());
         inbox
@@ -81,6 +117,28 @@ impl Inbox {
 
     fn parts(&self) -> MutexGuard<'_, Parts> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The place of a message's data, with whom to tell when it is there. `None`: there is none.
+    fn place(&self, header: &[u8], length: usize, here: Option<&[u8]>) -> Option<(*mut u8, Tell)> {
+        let place = match &self.receiver {
+            Some(receiver) if length <= self.longest => receiver.begin(header, length, here),
+            _ => Place::Inbox,
+        };
+        match place {
+            Place::At(at, number) => Some((at, Tell::Receiver(number))),
+            Place::Inbox => self.land(header, length).map(|(at, number)| (at, Tell::Inbox(number))),
+            Place::Nowhere => None,
+        }
+    }
+
+    /// All data of a message is there.
+    fn tell(&self, whom: Tell) {
+        match (whom, &self.receiver) {
+            (Tell::Inbox(number), _) => self.complete(number),
+            (Tell::Receiver(number), Some(receiver)) => receiver.end(number),
+            (Tell::Receiver(_), None) => {}
+        }
     }
 
     /// Memory for the data of a message, which stays where it is until [`Self::complete`]; the
@@ -113,6 +171,13 @@ impl Inbox {
     }
 }
 
+/// Who has given the place of a message, and its number there.
+#[derive(Clone, Copy)]
+enum Tell {
+    Inbox(usize),
+    Receiver(usize),
+}
+
 /// The header handler of all sessions, for the core.
 ///
 /// # Safety
@@ -137,24 +202,31 @@ pub unsafe extern "C" fn arrived(
         (handle.read(), packed, (*info).msg_len as usize, (*info).udata_one_pkt_ptr.cast::<u8>())
     };
     let inbox = Inbox::of(handle).zip(user_header::unpack(packed));
-    let landed = inbox.and_then(|(inbox, header)| Some((inbox.land(header, length)?, inbox)));
-    let Some(((at, number), inbox)) = landed else {
+    // SAFETY: where this is not null, all data is there.
+    let data = (!here.is_null()).then(|| unsafe { std::slice::from_raw_parts(here.cast_const(), length) });
+    let data = if length == 0 { Some(&[][..]) } else { data };
+    let landed = inbox.and_then(|(inbox, header)| Some((inbox.place(header, length, data)?, inbox)));
+    let Some(((at, whom), inbox)) = landed else {
         // SAFETY: the core's lapi_return_info_t, valid during the call.
         unsafe { (*info).ctl_flags = LAPI_BURY_MSG };
         return ptr::null_mut();
     };
     if length == 0 || !here.is_null() {
         // SAFETY: all data is there, in one packet; the memory has room for it, and is kept until
-        // `complete`.
+        // `tell`.
         unsafe {
             if length != 0 {
                 ptr::copy_nonoverlapping(here, at, length);
             }
             (*info).ctl_flags = LAPI_BURY_MSG;
         }
-        inbox.complete(number);
+        inbox.tell(whom);
         return ptr::null_mut();
     }
+    let (completed, number): (unsafe extern "C" fn(_, _), _) = match whom {
+        Tell::Inbox(number) => (completed, number),
+        Tell::Receiver(number) => (placed, number),
+    };
     // SAFETY: the core's pointers. The completion handler runs where this one does, without a
     // thread.
     unsafe {
@@ -173,13 +245,21 @@ unsafe extern "C" fn completed(handle: *mut lapi_handle_t, number: *mut c_void) 
     }
 }
 
+/// The completion handler of a message that a receiver has given a place, for the core.
+unsafe extern "C" fn placed(handle: *mut lapi_handle_t, number: *mut c_void) {
+    // SAFETY: the core's handle, valid during the call.
+    if let Some(inbox) = Inbox::of(unsafe { handle.read() }) {
+        inbox.tell(Tell::Receiver(number.addr()));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_message_without_memory_is_noted_and_the_others_arrive() {
-        let inbox = Inbox::open(77, Some(Arc::new(|_, _| Vec::with_capacity(16))), usize::MAX);
+        let inbox = Inbox::open(77, Some(Arc::new(|_, _| Vec::with_capacity(16))), None, usize::MAX);
         assert!(inbox.land(b"long", usize::MAX).is_none());
         assert_eq!((inbox.refused(), inbox.take()), (Some(usize::MAX), None));
         let (at, number) = inbox.land(b"short", 3).expect("memory");
@@ -192,7 +272,7 @@ mod tests {
         assert_eq!(inbox.take(), None);
         Inbox::close(77);
         assert!(Inbox::of(77).is_none());
-        let inbox = Inbox::open(78, Some(Arc::new(|_, _| panic!("no memory is asked for"))), 99);
+        let inbox = Inbox::open(78, Some(Arc::new(|_, _| panic!("no memory is asked for"))), None, 99);
         assert!(inbox.land(b"", 100).is_none());
         assert_eq!((inbox.refused(), inbox.take()), (Some(100), None));
         Inbox::close(78);

@@ -10,6 +10,7 @@ pub use fetch::{Change, Fetch};
 pub use opening::Settings;
 pub(crate) use opening::{after, open};
 
+use crate::channel::User;
 use crate::error::{Error, Result};
 use crate::messages::{HANDLER, Inbox, LONGEST_HEADER, Message};
 use crate::watch::{End, Watch};
@@ -44,6 +45,7 @@ pub struct Session {
     handle: lapi_handle_t,
     side: Side,
     route: Routes,
+    user: Option<User>,
     patience: Duration,
     /// How many operations were started, and how many of them are complete.
     started: AtomicI32,
@@ -57,6 +59,12 @@ impl Session {
     /// The way that data takes: one of [`Routes`].
     pub fn route(&self) -> Routes {
         self.route
+    }
+
+    /// Whose process the peer is, as the kernel says: where the channel is a Unix socket. Of a
+    /// listener, that is who has begun to listen.
+    pub fn user(&self) -> Option<User> {
+        self.user
     }
 
     /// Starts to copy this process's memory to an address of the peer. [`Self::fence`] says when
@@ -177,6 +185,22 @@ impl Session {
         let message = self.message(packed, data, self.counter(), SendDone::nothing(self.peer()), true);
         // SAFETY: header and data are copied before this returns.
         self.start(|held| unsafe { active_message::amsend(held, &message) })
+    }
+
+    /// Sends a message as [`Self::send`] does, of whose arrival nothing tells: for one that the peer
+    /// replies to, or that is a reply. [`Self::fence`] and [`Self::close`] do not wait for it.
+    ///
+    /// # Errors
+    /// Those of [`Self::send`].
+    #[inline]
+    pub fn post(&self, header: &[u8], data: &[u8]) -> Result<()> {
+        let mut room = [0; MAX_UHDR];
+        let packed = packed(header, &mut room)?;
+        let data = Content::Piece(Piece { ptr: data.as_ptr(), len: data.len() });
+        let message = self.message(packed, data, 0, SendDone::nothing(self.peer()), true);
+        self.check()?;
+        // SAFETY: header and data are copied before this returns.
+        self.enter_and(|held| unsafe { active_message::amsend(held, &message) })
     }
 
     /// Starts to send a message whose data is gathered from several pieces of memory, one behind

@@ -251,6 +251,43 @@ fn another_user_gets_nothing() {
     peer.ends();
 }
 
+#[test]
+fn a_socket_for_all_users_says_whose_process_the_peer_is() {
+    let name = format!("openlapi-session-any-{}", std::process::id());
+    let mut listener = Listener::unix_of_any_user(&name, &settings(Routes::ALL)).expect("a listener");
+    let taken = Listener::unix_of_any_user(&name, &settings(Routes::ALL)).expect_err("a name that is taken");
+    assert!(matches!(&taken, Error::System(..)), "{taken}");
+    let channel = format!("any:{name}");
+    let own = Peer::start(&["call", &channel, "7", "talk"]);
+    let session = accepted(&mut listener);
+    let user = session.user().expect("a user");
+    serve(session, Routes::SHARED_MEMORY);
+    own.ends();
+    if !nix_is_root() {
+        return skipped("another user at a listener", "only root has another user's processes");
+    }
+    assert_eq!((user.uid, user.gid), (0, 0));
+    let folder = Folder::new();
+    let program = folder.path("peer");
+    fs::copy(env!("CARGO_BIN_EXE_session_peer"), &program).expect("a copy that others can read");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let other = Peer::spawn(
+        Command::new(&program)
+            .args(["call", &channel, "7", "talk"])
+            .uid(65_534)
+            .gid(65_533)
+            .stdout(Stdio::piped()),
+    );
+    let session = accepted(&mut listener);
+    let user = session.user().expect("a user");
+    assert_eq!((user.uid, user.gid), (65_534, 65_533));
+    assert_ne!(session.route(), Routes::SHARED_MEMORY, "memory of another user");
+    let route = session.route();
+    serve(session, route);
+    other.ends();
+    assert_eq!(listener.seen(), Seen::default());
+}
+
 fn nix_is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
 }

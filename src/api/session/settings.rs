@@ -52,6 +52,11 @@ pub struct Settings<'a> {
     /// How long a sleep lasts at most that nothing ends: then the session looks whether its peers
     /// still run. A program that learns of their ends by itself gives a longer time.
     pub look_around: Duration,
+    /// Other tasks may do nothing but send messages, to handlers with an index
+    /// ([`crate::api::address::set`]): a packet that names an address of this task's memory is
+    /// refused, and its sender given up. Holds for what comes over UDP. Tasks that share memory
+    /// are of one user, and reach each other's by the kernel; libfabric's cards do it alone.
+    pub guarded: bool,
     /// The addresses of the tasks, where no launcher has any.
     pub addresses: Option<&'a mut dyn Listing>,
     /// Where messages go, as many as `config` asks for.
@@ -70,6 +75,7 @@ impl Default for Settings<'_> {
             thread_config: ThreadConfig::PLAIN,
             interrupts: Interrupts::On,
             look_around: LOOK_AROUND,
+            guarded: false,
             addresses: None,
             log: Log::none(),
         }

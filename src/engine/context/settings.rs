@@ -87,6 +87,10 @@ pub struct Options {
     pub stall: Duration,
     /// How long a sleep lasts at most that nothing ends, see [`LOOK_AROUND`].
     pub look_around: Duration,
+    /// Other tasks may do nothing but send messages, to handlers that were registered by an index,
+    /// and what ends by itself: a packet that names an address of this task's memory is refused,
+    /// and its sender given up.
+    pub guarded: bool,
     /// The tasks that have ended, as the launcher reports them.
     pub ends: Arc<Ends>,
     /// Where messages go.

@@ -8,6 +8,7 @@
 
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::long_calls;
+use crate::engine::context::addresses::is_index;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::{parting, reports};
@@ -164,6 +165,9 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
     // SAFETY: the transport vouches for the head until the packet is released.
     let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
     let body = Piece { ptr: packet.body, len: packet.body_len };
+    if held.core().options.guarded && Head::decode(head).is_some_and(|head| names_memory(&head)) {
+        return broken(held, src);
+    }
     match Head::decode_frequent(head) {
         Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
             receive::put(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
@@ -177,6 +181,27 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         }
         Some(Head::Done { cookie }) => reply::take_done(held, src, cookie),
         _ => handle_other(held, src, head, body),
+    }
+}
+
+/// Whether a packet has an address that this task is to use for its sender: of memory, of a counter
+/// or of a handler. A cookie is none: it names an operation of this task, or nothing.
+#[cold]
+fn names_memory(head: &Head) -> bool {
+    match *head {
+        Head::Am { handler, tgt_cntr, .. }
+        | Head::RequestToSend { handler, tgt_cntr, .. }
+        | Head::PartsToSend { handler, tgt_cntr, .. } => !is_index(handler) || tgt_cntr != 0,
+        Head::Placed { tgt_cntr, .. } => tgt_cntr != 0,
+        // What its handler returns is the address of a vector, by the sender's word.
+        Head::Amv { .. }
+        | Head::Put { .. }
+        | Head::PutRequest { .. }
+        | Head::Get { .. }
+        | Head::Rmw { .. }
+        | Head::Vector { .. }
+        | Head::Accessed { .. } => true,
+        _ => false,
     }
 }
 

@@ -171,6 +171,7 @@ fn open_one(
         give_up: true,
         stall: Duration::ZERO,
         look_around: LOOK_AROUND,
+        guarded: false,
         ends: Arc::new(ended::Ends::of_none()),
         log: Log::none(),
         events: Arc::new(Reports),

@@ -5,7 +5,7 @@ use super::sleep::Descriptors;
 use crate::error::{Error, Result};
 use crate::exchange::ByChannel;
 use crate::line::Line;
-use crate::messages::{HANDLER, Inbox, Landing, arrived};
+use crate::messages::{HANDLER, Inbox, Landing, Receiver, arrived};
 use crate::watch::Watch;
 use crate::wire::{Card, MessageKind, Routes, Side};
 use openlapi::abi::{L1_LIB, lapi_handle_t};
@@ -34,6 +34,12 @@ pub struct Settings {
     pub log: Log,
     /// Gives the memory for messages of the peer; `None`: each has its own.
     pub landing: Option<Landing>,
+    /// Takes messages of the peer as they arrive, instead of the inbox.
+    pub receiver: Option<Arc<dyn Receiver>>,
+    /// The peer may do nothing but send messages: what would put, get or change a number at an
+    /// address that it names ends the session. Does not hold for shared memory, where both sides
+    /// are processes of one user, and excludes libfabric, whose cards would do it alone.
+    pub guarded: bool,
     /// Bytes of data of the longest message that is taken from the peer. A longer one ends the
     /// session with [`Error::Limit`], and no memory is asked for.
     pub longest: usize,
@@ -48,6 +54,8 @@ impl Default for Settings {
             config: Config::default(),
             log: Log::none(),
             landing: None,
+            receiver: None,
+            guarded: false,
             longest: usize::MAX,
         }
     }
@@ -154,7 +162,8 @@ fn route(
 /// The networks that this side may use and can.
 fn networks(settings: &Settings, one_host: bool) -> Routes {
     let Settings { routes, config, .. } = settings;
-    let has_fabric = routes.has(Routes::FABRIC)
+    let has_fabric = !settings.guarded
+        && routes.has(Routes::FABRIC)
         && fabric_candidates(config, &network_preferences(config, one_host)).is_ok();
     let fabric = if has_fabric { Routes::FABRIC.0 } else { 0 };
     Routes(routes.and(Routes::UDP).0 | fabric)
@@ -198,9 +207,11 @@ fn begin(
         interrupts: Interrupts::Never,
         // The channel shows the end of the peer.
         look_around: LONG,
+        guarded: settings.guarded,
         log: settings.log.clone(),
         ..CoreSettings::default()
     };
+    let user = lock(line).channel().user();
     let core = Core::open(&identity, core_settings, &link, Arc::new(Reports(watch.clone())))?;
     let sleep = Descriptors::open(core.as_fd(), watch)?;
     address::set(&mut core.enter()?, HANDLER as i32, arrived as *const () as usize)?;
@@ -208,10 +219,11 @@ fn begin(
         core: Arc::new(core),
         process: std::process::id(),
         watch: watch.clone(),
-        inbox: Inbox::open(handle, settings.landing.clone(), settings.longest),
+        inbox: Inbox::open(handle, settings.landing.clone(), settings.receiver.clone(), settings.longest),
         handle,
         side,
         route,
+        user,
         patience: settings.patience,
         started: AtomicI32::new(0),
         complete: Box::new(AtomicI32::new(0)),

@@ -1,13 +1,14 @@
 //! The other process of the tests.
 //!
 //! `session_peer SIDE CHANNEL ROUTES WHAT [NUMBER]`: SIDE is `serve` or `call`; CHANNEL is `pipes`
-//! (standard input and output), `unix:PATH`, or `tcp:ADDRESS@KEYFILE`; ROUTES are the numbers of
+//! (standard input and output), `unix:PATH`, `any:NAME` (a socket for all users), or `tcp:ADDRESS@KEYFILE`; ROUTES are the numbers of
 //! the ways, added.
 
 mod talk;
 
 use openlapi_session::{
-    Error, Listener, Result, Routes, Session, Settings, accept, connect, connect_tcp, connect_unix, key_file,
+    Error, Listener, Result, Routes, Session, Settings, accept, connect, connect_tcp, connect_unix,
+    connect_unix_of_any_user, key_file,
 };
 use rustix::event::epoll;
 use std::collections::BTreeMap;
@@ -49,6 +50,7 @@ fn run(side: &str, channel: &str, settings: &Settings, what: &str, count: usize)
     let mut sessions = Vec::new();
     let mut listener = match (side, channel.split_once(':')) {
         ("serve", Some(("unix", path))) => Some(Listener::unix(path, settings)?),
+        ("serve", Some(("any", name))) => Some(Listener::unix_of_any_user(name, settings)?),
         ("serve", Some((_, place))) => {
             let (address, file) = place.split_once('@').expect("a key file");
             Some(Listener::tcp(address.parse().expect("an address"), key_file(file)?, settings)?)
@@ -179,6 +181,7 @@ fn open(side: &str, channel: &str, settings: &Settings, listener: &mut Option<Li
         ("serve", None) => accept(duplicate(std::io::stdin())?, duplicate(std::io::stdout())?, settings),
         (_, None) => connect(duplicate(std::io::stdin())?, duplicate(std::io::stdout())?, settings),
         (_, Some(("unix", path))) => connect_unix(path, settings),
+        (_, Some(("any", name))) => connect_unix_of_any_user(name, settings),
         (_, Some((_, place))) => {
             let (address, file) = place.split_once('@').expect("a key file");
             connect_tcp(address.parse().expect("an address"), key_file(file)?, settings)

@@ -106,6 +106,7 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
         give_up: true,
         stall: Duration::ZERO,
         look_around: LOOK_AROUND,
+        guarded: false,
         ends: Arc::new(Ends::of_none()),
         log: Log::none(),
         events: Arc::new(Reports),
