@@ -2,7 +2,7 @@
  * instructions: one call, many times, for counting instructions under callgrind.
  *
  *     instructions put|amsend|get|self|probe|getcntr|satisfied|put-arrives|amsend-arrives|get-arrives|
- *                  reply-arrives CALLS FILE
+ *                  reply-arrives|gfence CALLS FILE
  *
  * Task 0 calls measured(), in which each iteration is one call of 8 bytes to task 1 (self: to
  * itself, with the wait for its origin counter; get: where task 1 is quick, a call takes the reply
@@ -12,8 +12,8 @@
  * satisfied: each iteration is LAPI_Waitcntr for a counter that has its value already. put-arrives,
  * amsend-arrives: each iteration is LAPI_Waitcntr when one message of task 1 is in the ring that
  * raises the counter; get-arrives: LAPI_Probe when one get of task 1 is there; reply-arrives:
- * LAPI_Waitcntr when the reply to a get is. The tasks know from FILE, which both map, when it is
- * there.
+ * LAPI_Waitcntr when the reply to a get is; gfence: LAPI_Gfence when task 1 is in it. The tasks know
+ * from FILE, which both map, when it is there.
  */
 #include <fcntl.h>
 #include <lapi.h>
@@ -92,6 +92,11 @@ __attribute__((noinline)) void measured_probe(void)
     check(LAPI_Probe(hndl), "LAPI_Probe");
 }
 
+__attribute__((noinline)) void measured_gfence(void)
+{
+    check(LAPI_Gfence(hndl), "LAPI_Gfence");
+}
+
 static void wait_often(int calls)
 {
     int i;
@@ -138,6 +143,25 @@ static void take_replies(int calls)
         }
 }
 
+static void meet(int calls)
+{
+    int i, yields;
+    for (i = 0; i < calls; i++)
+        if (me == 0) {
+            while (turns->sent == i)
+                sched_yield();
+            for (yields = 0; yields < 100; yields++)
+                sched_yield();
+            measured_gfence();
+            turns->taken = i + 1;
+        } else {
+            turns->sent = i + 1;
+            check(LAPI_Gfence(hndl), "LAPI_Gfence");
+            while (turns->taken == i)
+                sched_yield();
+        }
+}
+
 static void take_turns(const char *what, int calls)
 {
     int i;
@@ -174,7 +198,7 @@ int main(int argc, char **argv)
     if (calls < 1) {
         fprintf(stderr,
                 "usage: instructions put|amsend|get|self|probe|getcntr|satisfied|put-arrives|amsend-arrives|get-arrives|"
-                "reply-arrives CALLS FILE\n");
+                "reply-arrives|gfence CALLS FILE\n");
         return 2;
     }
     memset(&info, 0, sizeof info);
@@ -194,6 +218,8 @@ int main(int argc, char **argv)
     check(LAPI_Gfence(hndl), "LAPI_Gfence");
     if (!strcmp(argv[1], "reply-arrives"))
         take_replies(calls + 100);
+    else if (!strcmp(argv[1], "gfence"))
+        meet(calls + 100);
     else if (strstr(argv[1], "-arrives"))
         take_turns(argv[1], calls + 100);
     else if (me == 0 && !strcmp(argv[1], "satisfied"))

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Counts the instructions of an 8-byte LAPI_Put, LAPI_Amsend and LAPI_Get at their origin, of a
 # LAPI_Probe and a LAPI_Getcntr that find nothing, of a LAPI_Waitcntr that is satisfied, of one that
-# takes one put, active message or reply to a get, and of a LAPI_Probe that serves a get, with
-# callgrind, which repeats its counts where times do not. CALLS (2000) is the number of calls; the
-# other variables are described in ../common.sh.
+# takes one put, active message or reply to a get, of a LAPI_Probe that serves a get, and of a
+# LAPI_Gfence in the task that comes last, with callgrind, which repeats its counts where times do
+# not. CALLS (2000) is the number of calls; the other variables are described in ../common.sh.
 set -eu
 
 name=instructions folder=instructions
@@ -21,7 +21,7 @@ exec "$build/instructions" "\$@"
 SCRIPT
 # The least of several runs: a target that was not running meanwhile lets messages wait,
 # which costs more.
-for what in put amsend get self probe getcntr satisfied put-arrives amsend-arrives get-arrives reply-arrives; do
+for what in put amsend get self probe getcntr satisfied put-arrives amsend-arrives get-arrives reply-arrives gfence; do
     # Where the target counts as one that does not poll, a get would be a copy by the kernel.
     case $what in get | *-arrives) LAPI_SHM_BULK=pipeline; export LAPI_SHM_BULK ;; *) unset LAPI_SHM_BULK ;; esac
     least=

@@ -269,27 +269,20 @@ impl Collectives {
                 return Some(Err(failure));
             }
             if current.round == self.rounds.count() {
-                let current = self.current.take()?;
-                return Some(match current.other {
+                let (other, values) = (current.other, std::mem::take(&mut current.values));
+                self.current = None;
+                return Some(match other {
                     Some(task) => Err(Failure::mismatch(task)),
-                    None => Ok(self.rounds.by_task(current.values)),
+                    None => Ok(self.rounds.by_task(values)),
                 });
             }
             let all = self.rounds.all(current.round);
             if all != 0 {
                 self.look(link);
-                let Some((other, values)) = self.take_round(all) else {
+                if !self.is_over_by_signals(all) && !self.take_round(all) {
                     let failure = self.failure()?;
                     self.fail(self.turn(), failure, outbox, link);
                     continue;
-                };
-                let current = self.current.as_mut()?;
-                current.other = current.other.or(other);
-                if self.rounds.replaces(current.round) {
-                    current.gathered = Some((current.round, std::mem::take(&mut current.values)));
-                }
-                if !values.is_empty() {
-                    current.values.extend(values);
                 }
             }
             let current = self.current.as_mut()?;
@@ -312,27 +305,39 @@ impl Collectives {
         current.signalled != before
     }
 
-    /// When the present round is over, takes what has arrived of it: a task whose call is another
-    /// one, and values. It has senders at these places.
-    fn take_round(&mut self, all: u32) -> Option<(Option<Task>, Vec<u64>)> {
-        let (rounds, current) = (&self.rounds, self.current.as_ref()?);
+    /// Whether the present round needs nothing but the signals of its senders, at these places, and
+    /// all were seen.
+    #[inline]
+    fn is_over_by_signals(&self, all: u32) -> bool {
+        let over = |current: &Current| !current.exchange && current.signalled == all;
+        self.arrived.is_empty() && self.current.as_ref().is_some_and(over)
+    }
+
+    /// Takes what has arrived of the present round, if it is over: a task whose call is another one,
+    /// and values. It has senders at these places.
+    fn take_round(&mut self, all: u32) -> bool {
+        let (rounds, Some(current)) = (&self.rounds, self.current.as_mut()) else { return false };
         let (key, exchange) = ((current.sequence, current.round), current.exchange);
         let found = self.arrived.iter().position(|(known, _)| *known == key);
-        if !exchange && found.is_none() {
-            return (current.signalled == all).then_some((None, Vec::new()));
-        }
         let nothing = Round::default();
         let round = found.map_or(&nothing, |at| &self.arrived[at].1);
         let values = |at| if exchange { rounds.values(key.1, at).1 } else { 0 };
         let places = 0..all.count_ones() as usize;
         if !places.clone().all(|at| current.signalled & 1 << at != 0 || round.is_complete(at, values(at))) {
-            return None;
+            return false;
         }
         let other = match { places }.find(|&at| (round.counts[at] != 0) != exchange) {
             Some(at) => rounds.senders(key.1).get(at).copied(),
             None => round.other.checked_sub(1),
         };
-        Some((other, found.map_or_else(Vec::new, |at| self.arrived.swap_remove(at).1.values)))
+        current.other = current.other.or(other);
+        if rounds.replaces(key.1) {
+            current.gathered = Some((key.1, std::mem::take(&mut current.values)));
+        }
+        if let Some(at) = found {
+            current.values.extend(self.arrived.swap_remove(at).1.values);
+        }
+        true
     }
 
     /// Why the present round cannot be completed, if it cannot: one of the tasks that it awaits

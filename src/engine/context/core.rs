@@ -258,6 +258,13 @@ impl Core {
         self.to_self.len()
     }
 
+    /// Whether a fence has nothing to wait for.
+    pub fn has_nothing_under_way(&self) -> bool {
+        let nothing_here = self.ops.is_empty() && self.copies.is_empty() && !self.one_sided.are_active();
+        let nothing_kept = self.to_self.is_empty() && !self.kept.has_own();
+        nothing_here && nothing_kept && self.outbox.is_fenced() && self.loss_reports.are_made()
+    }
+
     /// A thread begins a collective operation. `false`: another one is in such a call.
     pub fn begin_collective(&mut self) -> bool {
         !std::mem::replace(&mut self.collective_turn, true)

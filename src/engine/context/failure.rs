@@ -31,11 +31,17 @@ pub struct LossReports {
 }
 
 impl LossReports {
+    /// Whether no report is to be waited for.
+    #[inline]
+    pub fn are_made(&self) -> bool {
+        self.reports.is_empty()
+    }
+
     /// Until when a fence waits for reports that other threads make of losses that have ended
     /// operations of this task; `None`: there is none to wait for.
     #[inline]
     pub fn due_to_fences(&self) -> Option<Instant> {
-        if self.reports.is_empty() { None } else { self.due(|report| report.ends_operations) }
+        if self.are_made() { None } else { self.due(|report| report.ends_operations) }
     }
 
     /// Until when a collective operation that has failed because of this peer waits for the report

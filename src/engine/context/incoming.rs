@@ -289,8 +289,9 @@ impl Kept {
     }
 
     /// Whether one of them comes from this task itself.
+    #[inline]
     pub fn has_own(&self) -> bool {
-        self.list.iter().any(|dropped| dropped.message.id.is_none())
+        !self.list.is_empty() && self.list.iter().any(|dropped| dropped.message.id.is_none())
     }
 
     /// Forgets those of a peer.

@@ -37,8 +37,10 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     let (collectives, outbox, mut wire) = core.collective();
     collectives.enter(value, outbox, &mut wire);
     core.advance_collective();
+    let mut looks = 0_u32;
     let outcome = wait_until(held, call, |held| {
         let core = held.core();
+        looks = looks.saturating_add(1);
         // A wait looks before it polls, and not by rounds of the dispatcher.
         dispatcher::look_for_signals(core);
         core.take_collected()
@@ -54,9 +56,11 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     // Another thread may wait for its turn.
     core.waiters.note_news_if_waiting();
     let me = core.options.me;
-    // The task that comes last has waited for nothing, and what others send it besides is to be
-    // taken also where the program makes no other calls.
-    make_progress(held);
+    if looks <= 2 {
+        // The task that comes last has not polled, or only looked twice, and what others send it
+        // besides is to be taken also where the program makes no other calls.
+        make_progress(held);
+    }
     let outcome = outcome?;
     if let Err(Failure { task, .. }) = outcome {
         await_report(held, call, |core| core.loss_reports.due_to_failure(task))?;

@@ -41,6 +41,9 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
     // A handler that the dispatcher runs cannot wait for the error handler.
     let nested = held.in_handler();
     let core = held.core();
+    if core.has_nothing_under_way() {
+        return Ok(true);
+    }
     let epoch = core.ops.epochs().close();
     if one_sided::is_active(core) {
         // Its targets are to hear of it, and the fence ends when they have.

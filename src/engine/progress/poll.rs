@@ -127,7 +127,9 @@ pub fn make_progress(held: &mut Held<'_>) {
     match held.unhindered(Clear::FOR_A_ROUND) {
         Some(mut way) => {
             let seen = short_take::see(&mut way, None);
-            take_more(held, seen);
+            if !matches!(seen, See::Nothing) {
+                take_more(held, seen);
+            }
         }
         None => make_progress_fully(held),
     }

@@ -28,6 +28,12 @@ impl Outbox {
         }
     }
 
+    /// Whether every peer has confirmed all that it was sent.
+    #[inline]
+    pub fn is_fenced(&self) -> bool {
+        self.unfenced.members().is_empty()
+    }
+
     /// Notes that `peer` has confirmed all messages before the one whose number ends in `count`.
     pub fn acknowledge(&mut self, peer: Task, count: u32) {
         let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { return };
