@@ -1,6 +1,5 @@
 //! The daemon's log: a file, or syslog.
 
-use crate::config::Config;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -44,16 +43,12 @@ struct Log {
 
 static LOG: OnceLock<Log> = OnceLock::new();
 
-/// Opens the log. Where its file cannot be written, there is none.
-pub fn open(config: &Config) {
-    let file = if config.use_syslog {
-        None
-    } else {
-        let opened = OpenOptions::new().create(true).append(true).open(&config.log_file);
-        let Ok(file) = opened else { return };
-        Some(file)
-    };
-    let _ = LOG.set(Log { level: config.log_level, file });
+/// Opens the log: this file, or syslog. Where the file cannot be written, there is none.
+pub fn open(level: Level, path: Option<&str>) {
+    let file = path.map(|path| OpenOptions::new().create(true).append(true).open(path)).transpose();
+    if let Ok(file) = file {
+        let _ = LOG.set(Log { level, file });
+    }
 }
 
 /// Something has failed.

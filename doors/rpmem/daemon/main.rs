@@ -69,7 +69,7 @@ fn run(options: &Options) -> Result<()> {
         config.set(key, value)?;
     }
     config.check()?;
-    log::open(&config);
+    log::open(config.log_level, (!config.use_syslog).then_some(&*config.log_file));
     if config.persist_apm {
         log::notice(
             "persist-apm: whether caches are bypassed cannot be seen from here; the general method is used",

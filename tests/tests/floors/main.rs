@@ -10,7 +10,7 @@ mod source;
 mod tokens;
 mod words;
 
-use source::{PathUsed, Source, sources};
+use source::{PathUsed, Source, sources, sources_of};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -258,6 +258,10 @@ fn no_modules_of_a_folder_stand_in_a_circle() {
         let found = circles::circles(&sources);
         assert!(found.is_empty(), "{root}\n{}\n", found.join("\n"));
     }
+    for file in doors().iter().flat_map(|door| programs(door)) {
+        let found = circles::circles(&sources_of(&file));
+        assert!(found.is_empty(), "{file}\n{}\n", found.join("\n"));
+    }
 }
 
 /// A session is opened and used without C: its structures stand in `runtime` and above.
@@ -359,6 +363,17 @@ fn doors() -> Vec<String> {
     doors
 }
 
+/// The files with which a door's programs begin.
+fn programs(door: &str) -> Vec<String> {
+    let path = openlapi_tests::workspace().join(door).join("Cargo.toml");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let programs = text.split("[[bin]]").skip(1).map(|program| {
+        let file = program.lines().find_map(|line| line.strip_prefix("path = "));
+        format!("{door}/{}", file.expect("a program has a path").trim_matches('"'))
+    });
+    programs.collect()
+}
+
 #[test]
 fn a_door_stands_on_sessions_and_the_library_on_no_door() {
     let mut packages = Vec::new();
@@ -369,8 +384,11 @@ fn a_door_stands_on_sessions_and_the_library_on_no_door() {
             "{door}"
         );
         holds(&sources, door_rules);
+        programs(&door).iter().for_each(|file| holds(&sources_of(file), door_rules));
         packages.push(door.replace("doors/", "openlapi-"));
     }
+    let daemon = programs("doors/rpmem").iter().map(|file| sources_of(file).len()).sum::<usize>();
+    assert!(daemon > 5, "{daemon} files of rpmemd");
     for root in CRATES {
         holds(&sources(root), without_doors);
     }

@@ -141,8 +141,14 @@ impl Source {
 
 /// All files of a crate, found as the compiler finds them: by their `mod` lines.
 pub fn sources(root: &str) -> Vec<Source> {
+    sources_of(&format!("{root}/lib.rs"))
+}
+
+/// All files of the library or program that begins with this file.
+pub fn sources_of(file: &str) -> Vec<Source> {
+    let file = Path::new(file);
     let mut all = Vec::new();
-    read(Path::new(root).join("lib.rs"), &[], Path::new(root), &mut all);
+    read(file.to_owned(), &[], file.parent().expect("a folder"), &mut all);
     all
 }
 
