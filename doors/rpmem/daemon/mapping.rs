@@ -84,6 +84,11 @@ impl Mapping {
         self.base
     }
 
+    /// Whether a part of it is made durable by msync.
+    pub fn waits_for_disk(&self) -> bool {
+        self.pieces.iter().any(|piece| !piece.is_direct)
+    }
+
     /// Copies data to an offset.
     ///
     /// # Panics

@@ -107,6 +107,11 @@ impl Pool {
         self.files.set.has_header()
     }
 
+    /// Whether msync makes a part of it durable.
+    pub fn waits_for_disk(&self) -> bool {
+        self.mapping.waits_for_disk()
+    }
+
     /// The attributes; zeros without a header.
     pub fn attributes(&self) -> Attributes {
         lock(&self.headers).first().map(|header| header.attributes).unwrap_or_default()

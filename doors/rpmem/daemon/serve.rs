@@ -10,10 +10,15 @@ use std::num::NonZero;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// How long opening the session may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How many threads at least serve a pool that msync makes durable: they wait for the disk, which
+/// serves several at once sooner than one after the other.
+const WAITING: usize = 16;
 
 /// Opens a session by standard input and output, and the pool that the client asks for; serves
 /// until the client closes it or is lost.
@@ -57,13 +62,18 @@ pub fn serve(folder: &Path, threads: Option<usize>) -> Result<()> {
             (None, Answer::Started { version: VERSION, errno, base: 0, has_header: false, attributes }, text)
         }
     };
+    let waits = pool.as_ref().is_some_and(Pool::waits_for_disk);
     let pool = RwLock::new(pool);
     if session.send(&answer.encode(), text.as_bytes()).is_ok() {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let threads = threads.unwrap_or(processors).min(lanes.max(1) as usize);
+        let usual = if waits { WAITING.max(processors) } else { processors };
+        let threads = threads.unwrap_or(usual).min(lanes.max(1) as usize);
         std::thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(|| work(&session, &pool));
+                let serving = Builder::new().name("serve".to_owned());
+                if let Err(error) = serving.spawn_scoped(scope, || work(&session, &pool)) {
+                    log::error(&format!("a thread cannot be started: {error}"));
+                }
             }
         });
     }

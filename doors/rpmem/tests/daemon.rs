@@ -2,14 +2,15 @@
 
 mod support;
 
-use openlapi_session::{Session, Settings, accept, connect};
+use openlapi_session::{Error, Routes, Session, Settings, accept, connect};
 use openlapi_tests::eventually;
 use rpmem::wire::{Answer, Depth, Range, Request, VERSION, WHOLE};
 use std::fs::{self, File, OpenOptions};
+use std::num::NonZero;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use support::{Host, PART, built};
 
 /// The pool of two parts.
@@ -111,24 +112,114 @@ fn what_the_daemon_refuses() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains(".rpmemd.conf"), "{refused:?}");
 }
 
-/// More data than any request has ends the session.
-#[test]
-fn a_message_that_is_too_long() {
-    let host = Host::new("long");
+/// A daemon to which the pool of the set "one" is to be created, and the session with it.
+fn start(host: &Host, command: &str, version: u32, lanes: u32) -> (Child, Session) {
     host.set("one", "OPTION NOHDRS", 1);
     let mut daemon = Command::new("sh");
-    daemon.arg("-c").arg(host.command()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    daemon.arg("-c").arg(format!("exec {command}")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut daemon = daemon.spawn().expect("the daemon runs");
     let (read, write) = (daemon.stdout.take().expect("a pipe"), daemon.stdin.take().expect("a pipe"));
     let session = connect(read.into(), write.into(), &Settings::default()).expect("a session");
     let create = Some(rpmem::Attributes::default());
-    let start = Request::Start { version: VERSION, size: PART, lanes: 1, create };
+    let start = Request::Start { version, size: PART, lanes, create };
     session.send(&start.encode(), b"one").expect("sent");
-    let answer = |session: &Session| {
-        session
-            .receive(None)
-            .map(|message| Answer::decode(&message.expect("a message").header).expect("an answer"))
-    };
+    (daemon, session)
+}
+
+/// The daemon's next answer.
+fn answer(session: &Session) -> Result<Answer, Error> {
+    let message = session.receive(None)?;
+    Ok(Answer::decode(&message.expect("a message").header).expect("an answer"))
+}
+
+/// Threads that wait for a disk are more than processors, and never more than lanes.
+#[test]
+fn how_many_threads_serve() {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let usual = processors.clamp(16, 40);
+    for (options, lanes, expected) in
+        [("", 40, usual), ("", 3, 3), ("--nthreads 5", 40, 5), ("--nthreads 1", 40, 1)]
+    {
+        let host = Host::new("threads");
+        let (mut daemon, session) = start(&host, &format!("{} {options}", host.command()), VERSION, lanes);
+        assert!(matches!(answer(&session), Ok(Answer::Started { errno: 0, .. })));
+        let tasks = format!("/proc/{}/task", daemon.id());
+        let names = || {
+            let all = fs::read_dir(&tasks).expect("a process").flatten();
+            all.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok())
+        };
+        let count = || names().filter(|name| name == "serve\n").count();
+        assert!(eventually(|| count() == expected), "{} for {options:?} and {lanes} lanes", count());
+        session.close().expect("closed");
+        daemon.wait().expect("the daemon's end");
+    }
+}
+
+/// Each side refuses another version of the other one.
+#[test]
+fn versions_that_differ() {
+    let host = Host::new("versions");
+    let (mut daemon, session) = start(&host, &host.command(), VERSION + 1, 1);
+    let refused = answer(&session).expect("an answer");
+    assert!(
+        matches!(refused, Answer::Started { version: VERSION, errno: libc::EPROTONOSUPPORT, .. }),
+        "{refused:?}"
+    );
+    drop(session);
+    daemon.wait().expect("the daemon's end");
+    assert!(!host.part("one", 0).exists());
+    let (errno, text) = by_a_stand_in(&host, "a_daemon_of_another_version");
+    assert!(
+        errno == "EPROTONOSUPPORT" && text.contains(&format!("version {}", VERSION + 1)),
+        "{errno} {text}"
+    );
+}
+
+#[test]
+fn no_way_leads_to_the_daemon() {
+    let (errno, text) = by_a_stand_in(&Host::new("medium"), "a_daemon_without_networks");
+    assert!(errno == "ENOMEDIUM" && text.contains("no way between"), "{errno} {text}");
+}
+
+/// What rpmem_open says when a test of this program stands in for the daemon.
+fn by_a_stand_in(host: &Host, test: &str) -> (String, String) {
+    let own = std::env::current_exe().expect("this program");
+    // The test program itself writes to standard output.
+    let command = format!("exec 3>&1 >/dev/null; exec {} --ignored --exact {test}", own.display());
+    host.try_by("open", "any", PART, |job| job.env("RPMEM_CMD", command))
+}
+
+/// The session of a test that stands in for the daemon.
+fn stand_in(routes: Routes) -> Result<Session, Error> {
+    let read = std::io::stdin().as_fd().try_clone_to_owned().expect("standard input");
+    let write = OpenOptions::new().write(true).open("/dev/fd/3").expect("the test's descriptor");
+    accept(read, write.into(), &Settings { routes, ..Settings::default() })
+}
+
+#[test]
+#[ignore = "the other process of a test above"]
+fn a_daemon_of_another_version() {
+    let session = stand_in(Routes::ALL).expect("a session");
+    session.receive(None).expect("a session").expect("a message");
+    let attributes = rpmem::Attributes::default();
+    let version = VERSION + 1;
+    let started = Answer::Started { version, errno: 0, base: 4096, has_header: true, attributes };
+    session.send(&started.encode(), &[]).expect("sent");
+    assert!(session.receive(None).is_err());
+}
+
+#[test]
+#[ignore = "the other process of a test above"]
+fn a_daemon_without_networks() {
+    let none = Routes::SHARED_MEMORY.and(Routes::UDP);
+    assert!(matches!(stand_in(none), Err(Error::NoRoute(_))));
+}
+
+/// More data than any request has ends the session.
+#[test]
+fn a_message_that_is_too_long() {
+    let host = Host::new("long");
+    let (mut daemon, session) = start(&host, &host.command(), VERSION, 1);
     assert!(matches!(answer(&session), Ok(Answer::Started { errno: 0, .. })));
     let persist = |length: usize| {
         let range = Range { offset: 0, length: length as u64 };
@@ -160,9 +251,7 @@ fn an_answer_that_is_none() {
 #[test]
 #[ignore = "the other process of the test above"]
 fn a_daemon_that_babbles() {
-    let read = std::io::stdin().as_fd().try_clone_to_owned().expect("standard input");
-    let write = OpenOptions::new().write(true).open("/dev/fd/3").expect("the test's descriptor");
-    let session = accept(read, write.into(), &Settings::default()).expect("a session");
+    let session = stand_in(Routes::ALL).expect("a session");
     let start = session.receive(None).expect("a session").expect("a message");
     assert!(matches!(Request::decode(&start.header), Some(Request::Start { create: None, .. })));
     let attributes = rpmem::Attributes::default();
