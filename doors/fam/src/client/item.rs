@@ -1,0 +1,221 @@
+//! Items as programs have them: a descriptor names one, and the first use opens it.
+
+use super::connection::Connection;
+use super::daemon::strange;
+use super::{Client, Shared};
+use crate::error::{FamError, Result};
+use crate::wire::{Answer, Ask, ItemFacts, Sealed, Ticket};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// An item of a descriptor.
+pub struct Item {
+    region: u64,
+    item: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    opened: Option<Arc<Opened>>,
+    /// What was known of it when it was opened last.
+    facts: Option<ItemFacts>,
+    maps: Vec<Map>,
+}
+
+/// Memory of an item in this process.
+struct Map {
+    /// What the program knows.
+    at: usize,
+    /// What is mapped.
+    base: usize,
+    length: usize,
+}
+
+/// An item with a ticket.
+pub struct Opened {
+    /// What may be done, and where it lies.
+    pub ticket: Ticket,
+    sealed: Sealed,
+    /// The connection to the keeper that has given it.
+    keeper: u64,
+    /// By piece: the connection to its server, and the item's number there.
+    numbers: Vec<OnceLock<(Arc<Connection>, u32)>>,
+}
+
+impl Item {
+    /// The item with this global descriptor.
+    pub fn new(region: u64, item: u64) -> Self {
+        Self { region, item, state: Mutex::default() }
+    }
+
+    /// The region, and the number of the item.
+    pub fn name(&self) -> (u64, u64) {
+        (self.region, self.item)
+    }
+
+    /// What was known of it when it was opened last.
+    pub fn facts(&self) -> Option<ItemFacts> {
+        self.state().facts.clone()
+    }
+
+    /// The item with its rights: those of its first use.
+    ///
+    /// # Errors
+    /// [`FamError::NotFound`], [`FamError::NoPerm`]; [`FamError::Rpc`]: the keeper is lost.
+    #[inline]
+    pub fn opened(&self, client: &Shared) -> Result<Arc<Opened>> {
+        if let Some(opened) = &self.state().opened {
+            return Ok(opened.clone());
+        }
+        self.open(client)
+    }
+
+    /// A ticket that the keeper of today has sealed.
+    ///
+    /// # Errors
+    /// Those of [`Self::opened`].
+    pub fn sealed(&self, client: &Shared) -> Result<(Sealed, Arc<Opened>)> {
+        let opened = self.opened(client)?;
+        let opened = match opened.keeper == client.keeper()?.serial() {
+            true => opened,
+            false => self.open(client)?,
+        };
+        Ok((opened.sealed.clone(), opened))
+    }
+
+    /// The connection to the server of a piece, and the item's number there.
+    ///
+    /// # Errors
+    /// Those of [`Self::opened`]; [`FamError::Rpc`], [`FamError::RpcClientNotFound`]: the server is
+    /// not there.
+    #[inline]
+    pub fn number<'a>(
+        &self,
+        client: &Shared,
+        opened: &'a mut Arc<Opened>,
+        piece: usize,
+    ) -> Result<(&'a Arc<Connection>, u32)> {
+        if !opened.numbers[piece].get().is_some_and(|(connection, _)| !connection.is_over()) {
+            self.number_anew(client, opened, piece)?;
+        }
+        let (connection, number) = opened.numbers[piece].get().ok_or_else(strange)?;
+        Ok((connection, *number))
+    }
+
+    /// Forgets the ticket: the next use opens it again.
+    pub fn close(&self) {
+        let Some(opened) = self.state().opened.take() else { return };
+        for (connection, number) in opened.numbers.iter().filter_map(OnceLock::get) {
+            if !connection.is_over() {
+                // The server forgets it with the session at the latest.
+                let _ = connection.ask(&Ask::Close { number: *number });
+            }
+        }
+    }
+
+    fn open(&self, client: &Shared) -> Result<Arc<Opened>> {
+        let keeper = client.keeper()?;
+        let answer = keeper.ask(&Ask::Ticket { region: self.region, item: self.item })?;
+        let Answer::Ticket { ticket: sealed, facts } = answer else { return Err(strange()) };
+        let ticket = sealed.read().ok_or_else(strange)?;
+        let numbers = ticket.pieces.iter().map(|_| OnceLock::new()).collect();
+        let opened = Arc::new(Opened { ticket, sealed, keeper: keeper.serial(), numbers });
+        let mut state = self.state();
+        state.facts = Some(facts);
+        state.opened = Some(opened.clone());
+        Ok(opened)
+    }
+
+    /// Opens the piece at its server, and with a ticket of today where the server takes this one
+    /// for none.
+    #[cold]
+    fn number_anew(&self, client: &Shared, opened: &mut Arc<Opened>, piece: usize) -> Result<()> {
+        if opened.numbers[piece].get().is_some() {
+            // The server was lost: its number is nothing any more, those of the others are.
+            self.replace(opened);
+        }
+        let server = |opened: &Opened| {
+            let piece = opened.ticket.pieces.get(piece);
+            piece.map(|piece| piece.server).ok_or_else(|| FamError::NotFound.because("the item has changed"))
+        };
+        let connection = client.server(server(opened)?)?;
+        let open = |opened: &Opened| match connection.ask(&Ask::Open { ticket: opened.sealed.clone() })? {
+            Answer::Opened { number } => Ok(number),
+            _ => Err(strange()),
+        };
+        let number = match open(opened) {
+            Err(failure) if failure.error != FamError::Rpc => {
+                *opened = self.open(client)?;
+                server(opened)?;
+                open(opened)?
+            }
+            other => other?,
+        };
+        let _ = opened.numbers[piece].set((connection, number));
+        Ok(())
+    }
+
+    /// Keeps the ticket, and the numbers whose connections hold.
+    fn replace(&self, opened: &mut Arc<Opened>) {
+        let numbers = opened.numbers.iter().map(|number| match number.get() {
+            Some((connection, number)) if !connection.is_over() => {
+                OnceLock::from((connection.clone(), *number))
+            }
+            _ => OnceLock::new(),
+        });
+        let Opened { ticket, sealed, keeper, .. } = &**opened;
+        let fresh = Opened {
+            ticket: ticket.clone(),
+            sealed: sealed.clone(),
+            keeper: *keeper,
+            numbers: numbers.collect(),
+        };
+        *opened = Arc::new(fresh);
+        self.state().opened = Some(opened.clone());
+    }
+
+    /// Maps the item into this process.
+    ///
+    /// # Errors
+    /// [`FamError::Unimpl`]: the model is another one, the item lies on several servers or on
+    /// another host, or its memory cannot be opened. Those of [`Self::number`].
+    pub fn map(&self, client: &Client) -> Result<usize> {
+        if !client.options.is_shared {
+            return Err(FamError::Unimpl.because("fam_map: openFamModel is not shared_memory"));
+        }
+        let mut opened = self.opened(&client.shared)?;
+        if opened.ticket.pieces.len() != 1 {
+            return Err(FamError::Unimpl.because("fam_map: the item lies on several servers"));
+        }
+        let (connection, number) = self.number(&client.shared, &mut opened, 0)?;
+        let Answer::Mapped { process, descriptor, offset, length, rights } =
+            connection.ask(&Ask::Map { number })?
+        else {
+            return Err(strange());
+        };
+        let (base, start) = super::mapping::map(process, descriptor, (offset, length), rights)?;
+        let map = Map { at: base + start, base, length: start + length as usize };
+        let at = map.at;
+        self.state().maps.push(map);
+        Ok(at)
+    }
+
+    /// Takes a mapping away.
+    ///
+    /// # Errors
+    /// [`FamError::Invalid`]: there is none at this address.
+    pub fn unmap(&self, at: usize) -> Result<()> {
+        let mut state = self.state();
+        let place = state.maps.iter().position(|map| map.at == at);
+        let Some(place) = place else {
+            return Err(FamError::Invalid.because("fam_unmap: the item is not mapped there"));
+        };
+        let map = state.maps.swap_remove(place);
+        super::mapping::unmap(map.base, map.length);
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

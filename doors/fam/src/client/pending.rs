@@ -1,0 +1,332 @@
+//! The operations of one connection that are not complete. Nothing here sends or waits: what has
+//! arrived is told to it, and it ends the operations of that.
+
+use super::owner::{Class, Owner};
+use crate::error::{Failure, Result};
+use crate::wire::{Answer, Message, decode_answer};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Memory of the program, or of the call that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Where it begins.
+    pub at: *mut u8,
+    /// The length in bytes.
+    pub length: usize,
+}
+
+// SAFETY: an address and a length; whoever uses the memory says why that is allowed.
+unsafe impl Send for Memory {}
+
+/// What the reply to an operation is to be.
+#[derive(Debug)]
+pub enum Expected {
+    /// No more than its code.
+    Done,
+    /// Bytes for this memory, as many as it has.
+    Data(Memory),
+    /// Bytes that belong to several places, in this order.
+    Spread(Vec<Memory>),
+    /// The old value of an atomic operation, which its owner gets.
+    Old,
+    /// An answer, which [`Table::take`] gives.
+    Answer,
+}
+
+/// Counts to this when a message has left the program's memory for ever.
+const SENT: i32 = 2;
+
+/// An operation that is not complete.
+struct Operation {
+    owner: Arc<Owner>,
+    class: Class,
+    expected: Expected,
+    /// Where data lands that does not go into the program's memory at once.
+    landed: Vec<u8>,
+    answer: Option<Result<Answer>>,
+    /// Of a message that is sent from the program's memory: what the session counts.
+    sent: Option<Box<Sent>>,
+    /// What the reply says, while the session still reads the program's memory.
+    ended: Option<std::result::Result<(), Failure>>,
+    /// Data is on the way into memory.
+    is_landing: bool,
+}
+
+/// What the session uses of a message that it has not sent whole.
+struct Sent {
+    /// What it counts.
+    count: AtomicI32,
+    /// Bytes in front of the program's.
+    _bytes: Vec<u8>,
+}
+
+enum Slot {
+    /// The next free one.
+    Free(u32),
+    Used(Operation),
+}
+
+#[derive(Default)]
+struct Slots {
+    slots: Vec<(u32, Slot)>,
+    /// The first free one; as many as there are slots: none is.
+    free: u32,
+    closed: Option<Failure>,
+}
+
+/// The operations of a connection, by their numbers.
+#[derive(Default)]
+pub struct Table {
+    slots: Mutex<Slots>,
+    open: AtomicUsize,
+    /// Operations whose reply is there while the session still reads the program's memory.
+    leaving: AtomicU32,
+}
+
+/// Where the data of a message goes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The message has no data, or it was taken already: it is over.
+    Nowhere,
+    /// Into this memory; [`Table::landed`] follows.
+    Memory(Memory),
+    /// Nobody waits for it.
+    Refused,
+}
+
+impl Table {
+    /// An operation begins: its number.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn begin(&self, owner: &Arc<Owner>, class: Class, expected: Expected) -> Result<u64> {
+        self.begin_from(owner, class, expected, None).map(|(number, _)| number)
+    }
+
+    /// [`Self::begin`] of a message that is sent from memory: these bytes, and the program's. They
+    /// live until the session has counted the message as sent, and so does what it counts.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn begin_from(
+        &self,
+        owner: &Arc<Owner>,
+        class: Class,
+        expected: Expected,
+        from: Option<Vec<u8>>,
+    ) -> Result<(u64, *const AtomicI32)> {
+        let sent = from.map(|bytes| Box::new(Sent { count: AtomicI32::new(0), _bytes: bytes }));
+        let counter = sent.as_ref().map_or(std::ptr::null(), |sent| &raw const sent.count);
+        let operation = Operation {
+            owner: owner.clone(),
+            class,
+            expected,
+            landed: Vec::new(),
+            answer: None,
+            sent,
+            ended: None,
+            is_landing: false,
+        };
+        let mut all = self.slots();
+        if let Some(failure) = &all.closed {
+            return Err(failure.clone());
+        }
+        owner.begin(class);
+        self.open.fetch_add(1, Ordering::Relaxed);
+        let index = all.free;
+        let count = all.slots.len() as u32;
+        if index == count {
+            all.slots.push((0, Slot::Used(operation)));
+            all.free = count + 1;
+            return Ok((u64::from(index), counter));
+        }
+        let (generation, slot) = &mut all.slots[index as usize];
+        let number = u64::from(*generation) << 32 | u64::from(index);
+        if let Slot::Free(next) = std::mem::replace(slot, Slot::Used(operation)) {
+            all.free = next;
+        }
+        Ok((number, counter))
+    }
+
+    /// How many operations are not complete.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// A message has begun to arrive, with this many bytes of data.
+    pub fn arriving(&self, message: &Message, length: usize) -> Place {
+        let mut all = self.slots();
+        let number = message.number();
+        let Some(operation) = used(&mut all, number) else { return Place::Refused };
+        if operation.is_landing || operation.ended.is_some() || operation.answer.is_some() {
+            return Place::Refused;
+        }
+        match (message, &operation.expected) {
+            (Message::Done { code, .. }, _) if *code != 0 && length == 0 => {
+                let code = *code;
+                self.end(&mut all, number, Owner::outcome(code));
+            }
+            (Message::Done { .. }, Expected::Done) if length == 0 => self.end(&mut all, number, Ok(())),
+            (Message::Old { value, .. }, Expected::Old) if length == 0 => {
+                operation.owner.set_old(*value);
+                self.end(&mut all, number, Ok(()));
+            }
+            (Message::Data { .. }, Expected::Data(memory)) if length == memory.length => {
+                operation.is_landing = true;
+                return Place::Memory(*memory);
+            }
+            (Message::Data { .. }, Expected::Spread(parts))
+                if length == parts.iter().map(|part| part.length).sum::<usize>() =>
+            {
+                return land(operation, length);
+            }
+            (Message::Answer { .. }, Expected::Answer) => return land(operation, length),
+            _ => return Place::Refused,
+        }
+        Place::Nowhere
+    }
+
+    /// The data of a message is in the memory that [`Self::arriving`] has given.
+    pub fn landed(&self, number: u64) {
+        let mut all = self.slots();
+        let Some(operation) = used(&mut all, number).filter(|operation| operation.is_landing) else { return };
+        operation.is_landing = false;
+        match &operation.expected {
+            Expected::Spread(parts) => {
+                let mut rest = &operation.landed[..];
+                for part in parts {
+                    let (data, others) = rest.split_at(part.length);
+                    // SAFETY: the program's memory, which it leaves to the operation until that is
+                    // complete; the bytes that have arrived are the table's own.
+                    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), part.at, data.len()) };
+                    rest = others;
+                }
+            }
+            Expected::Answer => operation.answer = Some(decode_answer(&operation.landed)),
+            Expected::Done | Expected::Data(_) | Expected::Old => {}
+        }
+        self.end(&mut all, number, Ok(()));
+    }
+
+    /// The answer to an operation, and its end; `None`: it has not come yet.
+    pub fn take(&self, number: u64) -> Option<Result<Answer>> {
+        let mut all = self.slots();
+        let answer = used(&mut all, number)?.answer.take()?;
+        self.free(&mut all, number);
+        Some(answer)
+    }
+
+    /// Whether an operation has its answer, which [`Self::take`] gives.
+    pub fn is_answered(&self, number: u64) -> bool {
+        used(&mut self.slots(), number).is_none_or(|operation| operation.answer.is_some())
+    }
+
+    /// The message of an operation was not sent.
+    pub fn unsent(&self, number: u64, failure: Failure) {
+        let mut all = self.slots();
+        if let Some(operation) = used(&mut all, number) {
+            operation.sent = None;
+            self.end(&mut all, number, Err(failure));
+        }
+    }
+
+    /// Ends the operations whose reply is there, and whose memory the session does not read any
+    /// more.
+    pub fn sweep(&self) {
+        if self.leaving.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut all = self.slots();
+        for index in 0..all.slots.len() as u32 {
+            let number = u64::from(all.slots[index as usize].0) << 32 | u64::from(index);
+            if let Some(operation) = used(&mut all, number)
+                && operation.has_left()
+                && let Some(outcome) = operation.ended.take()
+            {
+                self.leaving.fetch_sub(1, Ordering::Relaxed);
+                operation.sent = None;
+                self.end(&mut all, number, outcome);
+            }
+        }
+    }
+
+    /// The connection is over: all operations end with this failure, and no other one begins. The
+    /// session must use no memory of theirs any more.
+    pub fn close(&self, failure: &Failure) {
+        let mut all = self.slots();
+        all.closed.get_or_insert_with(|| failure.clone());
+        for index in 0..all.slots.len() as u32 {
+            let number = u64::from(all.slots[index as usize].0) << 32 | u64::from(index);
+            let Some(operation) = used(&mut all, number) else { continue };
+            operation.sent = None;
+            operation.is_landing = false;
+            if operation.answer.is_some() {
+                continue;
+            }
+            let outcome = operation.ended.take();
+            if outcome.is_some() {
+                self.leaving.fetch_sub(1, Ordering::Relaxed);
+            }
+            self.end(&mut all, number, outcome.unwrap_or_else(|| Err(failure.clone())));
+        }
+    }
+
+    /// An operation has its reply.
+    fn end(&self, all: &mut Slots, number: u64, outcome: std::result::Result<(), Failure>) {
+        let Some(operation) = used(all, number) else { return };
+        if !operation.has_left() {
+            operation.ended = Some(outcome);
+            self.leaving.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let (owner, class) = (operation.owner.clone(), operation.class);
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        if matches!(operation.expected, Expected::Answer) {
+            // It stays until its answer is taken, which has the failure.
+            if let Err(failure) = outcome {
+                operation.answer = Some(Err(failure));
+            }
+            return owner.end(class, Ok(()));
+        }
+        self.free(all, number);
+        owner.end(class, outcome);
+    }
+
+    fn free(&self, all: &mut Slots, number: u64) {
+        let index = number as u32;
+        let next = all.free;
+        let (generation, slot) = &mut all.slots[index as usize];
+        *generation = generation.wrapping_add(1);
+        *slot = Slot::Free(next);
+        all.free = index;
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Operation {
+    /// Whether the session reads the program's memory no more.
+    fn has_left(&self) -> bool {
+        self.sent.as_ref().is_none_or(|sent| sent.count.load(Ordering::Acquire) >= SENT)
+    }
+}
+
+fn land(operation: &mut Operation, length: usize) -> Place {
+    operation.landed = Vec::new();
+    if operation.landed.try_reserve_exact(length).is_err() {
+        return Place::Refused;
+    }
+    operation.landed.resize(length, 0);
+    operation.is_landing = true;
+    Place::Memory(Memory { at: operation.landed.as_mut_ptr(), length })
+}
+
+fn used(all: &mut Slots, number: u64) -> Option<&mut Operation> {
+    match all.slots.get_mut(number as u32 as usize)? {
+        (generation, Slot::Used(operation)) if u64::from(*generation) == number >> 32 => Some(operation),
+        _ => None,
+    }
+}
