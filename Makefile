@@ -219,7 +219,7 @@ doors:
 	ci/deps.sh build
 	@packaging/install/paths.sh "$(BUILD)"
 	$(CARGO) build --config "$(BUILD)/paths.toml" --release $(if $(TARGET),--target $(TARGET)) $(DOORS:%=-p openlapi-%)
-	@for door in $(DOORS); do ! [ -x doors/$$door/link.sh ] || CC="$(CC)" RELEASE="$(RELEASE)" doors/$$door/link.sh || exit 1; done
+	@for door in $(DOORS); do ! [ -x doors/$$door/link.sh ] || CC="$(CC)" CXX="$(CXX)" RELEASE="$(RELEASE)" doors/$$door/link.sh || exit 1; done
 
 # They install what `make doors` has built.
 install-doors:

@@ -1,0 +1,110 @@
+// Contexts, order, and threads.
+#include "conformance.h"
+
+#include <thread>
+
+namespace {
+
+void contexts() {
+    auto one = item(1 << 16);
+    uint64_t value = 3, back = 0;
+    std::vector<fam_context *> all;
+    for (int i = 0; i < 60; i++)
+        all.push_back(pool->fam_context_open());
+    for (uint64_t i = 0; i < all.size(); i++) {
+        uint64_t number = i * i;
+        all[i]->fam_put_blocking(&number, one, i * 8, 8);
+        all[i]->fam_add(one, i * 8, value);
+    }
+    for (uint64_t i = 0; i < all.size(); i++) {
+        all[i]->fam_quiet();
+        SAME(all[i]->fam_progress(), 0);
+        SAME(all[i]->fam_fetch_uint64(one, i * 8), i * i + 3);
+    }
+    // A failure belongs to its context.
+    all[0]->fam_get_nonblocking(&back, one, 1 << 20, 8);
+    all[1]->fam_quiet();
+    pool->fam_quiet();
+    THROWS(FAM_ERR_OUTOFRANGE, all[0]->fam_quiet());
+    // Data alone.
+    THROWS(FAM_ERR_NOPERM, all[0]->fam_create_region("r", 1, 0777, nullptr));
+    THROWS(FAM_ERR_NOPERM, all[0]->fam_lookup("item", "region"));
+    THROWS(FAM_ERR_NOPERM, all[0]->fam_deallocate(one));
+    THROWS(FAM_ERR_NOPERM, all[0]->fam_barrier_all());
+    THROWS(FAM_ERR_NOPERM, all[0]->fam_context_open());
+    THROWS(FAM_ERR_NOPERM, all[0]->fam_backup(one, "b", nullptr));
+    for (auto context : all)
+        pool->fam_context_close(context);
+    THROWS(FAM_ERR_INVALID, pool->fam_context_close(nullptr));
+}
+
+void fences() {
+    // Each write is ordered behind the one before by a fence.
+    auto one = item(1 << 20);
+    std::vector<uint64_t> large(1 << 14);
+    for (uint64_t i = 1; i <= 200; i++) {
+        std::fill(large.begin(), large.end(), i);
+        pool->fam_put_nonblocking(large.data(), one, 0, large.size() * 8);
+        pool->fam_fence();
+        pool->fam_set(one, 8 * (i % large.size()), i + 1000);
+        pool->fam_fence();
+        SAME(pool->fam_fetch_uint64(one, 8 * (i % large.size())), i + 1000);
+        SAME(pool->fam_fetch_uint64(one, 8 * ((i + 1) % large.size())), i);
+    }
+    pool->fam_quiet();
+    // A fence keeps failures for quiet.
+    pool->fam_put_nonblocking(large.data(), one, 1 << 20, 8);
+    pool->fam_fence();
+    THROWS(FAM_ERR_OUTOFRANGE, pool->fam_quiet());
+}
+
+void threads() {
+    auto one = item(1 << 16);
+    std::vector<std::thread> all;
+    const int count = 8, rounds = 300;
+    for (int number = 0; number < count; number++)
+        all.emplace_back([=] {
+            fam_context *own = pool->fam_context_open();
+            std::vector<uint64_t> data(64, number), back(64);
+            for (int i = 0; i < rounds; i++) {
+                pool->fam_add(one, 0, static_cast<uint64_t>(1));
+                own->fam_fetch_add(one, 8, static_cast<int64_t>(number));
+                own->fam_put_nonblocking(data.data(), one, 1024 + number * 512, 512);
+                own->fam_quiet();
+                own->fam_get_blocking(back.data(), one, 1024 + number * 512, 512);
+                CHECK(back == data);
+            }
+            pool->fam_context_close(own);
+        });
+    for (auto &each : all)
+        each.join();
+    pool->fam_quiet();
+    SAME(pool->fam_fetch_uint64(one, 0), count * rounds);
+    SAME(pool->fam_fetch_int64(one, 8), rounds * count * (count - 1) / 2);
+}
+
+void two_objects() {
+    fam other;
+    other.fam_initialize("other", nullptr);
+    auto one = item(1024);
+    uint64_t value = 9;
+    pool->fam_put_blocking(&value, one, 0, 8);
+    // A descriptor serves every object.
+    SAME(other.fam_fetch_uint64(one, 0), 9);
+    other.fam_add(one, 0, value);
+    other.fam_finalize("other");
+    SAME(pool->fam_fetch_uint64(one, 0), 18);
+    other.fam_initialize("other", nullptr);
+    SAME(other.fam_fetch_uint64(one, 0), 18);
+    other.fam_finalize(nullptr);
+}
+
+} // namespace
+
+const Case context_cases[] = {
+    {"contexts", true, contexts},
+    {"fences", true, fences},
+    {"threads", true, threads},
+    {"two_objects", true, two_objects},
+    {nullptr, false, nullptr},
+};

@@ -1,0 +1,103 @@
+//! The libraries: what they export, who can use the headers, and what needs no daemon.
+
+mod support;
+
+use openlapi_tests::{Job, workspace};
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+use support::{CONFORMANCE, built, compiled};
+
+/// The symbols that a library defines, as the linker sees them.
+fn symbols(library: &str) -> Vec<String> {
+    let output = Command::new("nm").args(["-D", "--defined-only"]).arg(built().join(library)).output();
+    let text = String::from_utf8(output.expect("nm runs").stdout).expect("names");
+    let mut names: Vec<String> =
+        text.lines().filter_map(|line| line.split(' ').next_back()).map(str::to_owned).collect();
+    names.sort();
+    names
+}
+
+/// Programs that were linked with another library of this interface find every symbol, without a
+/// version.
+#[test]
+fn exactly_the_symbols_of_the_interface_are_exported() {
+    let list = fs::read_to_string(workspace().join("doors/fam/symbols.txt")).expect("the list");
+    let list: Vec<&str> = list.lines().collect();
+    assert_eq!(symbols("libopenfam.so.3"), list);
+    // Names that follow from the interface's signatures, and not from our objects.
+    for known in [
+        "_ZN7openfam3famC1Ev",
+        "_ZN7openfam3fam14fam_initializeEPKcPNS_11Fam_OptionsE",
+        "_ZN7openfam3fam16fam_get_blockingEPvPNS_14Fam_DescriptorEmm",
+        "_ZN7openfam3fam17fam_create_regionEPKcmjPNS_21Fam_Region_AttributesE",
+        "_ZN7openfam3fam8fam_statEPNS_21Fam_Region_DescriptorEPNS_8Fam_StatE",
+        "_ZN7openfam3fam16fam_compare_swapEPNS_14Fam_DescriptorEmnn",
+        "_ZN7openfam13Fam_ExceptionC1ENS_9Fam_ErrorEPKc",
+        "_ZTIN7openfam13Fam_ExceptionE",
+    ] {
+        assert!(list.contains(&known), "{known}");
+    }
+}
+
+#[test]
+fn the_c_library_exports_what_its_header_declares() {
+    let header = fs::read_to_string(workspace().join("doors/fam/include/fam/fam_c.h")).expect("the header");
+    let declared: BTreeSet<&str> = header
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '('))
+        .filter_map(|word| word.split_once('('))
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with("c_fam_"))
+        .collect();
+    let found = symbols("libopenfam_c.so");
+    assert_eq!(found.iter().map(String::as_str).collect::<BTreeSet<_>>(), declared);
+    assert_eq!(found.len(), 137);
+}
+
+#[test]
+fn the_libraries_have_the_names_that_programs_know() {
+    for (library, soname) in [("libopenfam.so.3", "libopenfam.so.3"), ("libopenfam_c.so", "libopenfam_c.so")]
+    {
+        let output = Command::new("readelf").arg("-d").arg(built().join(library)).output().expect("readelf");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains(&format!("soname: [{soname}]")), "{text}");
+    }
+}
+
+#[test]
+fn what_needs_no_daemon_holds() {
+    let program = compiled("c++", "fam_conformance", CONFORMANCE, "libopenfam.so.3", &["-std=c++14"]);
+    let said = Job::direct(program).without_launchers().run().ok().stdout.clone();
+    assert_eq!(said.matches("OK ").count(), 6, "{said}");
+}
+
+#[test]
+fn the_headers_are_those_of_c_and_of_every_cpp() {
+    for (compiler, standard) in [("cc", "c99"), ("cc", "c11"), ("c++", "c++14"), ("c++", "c++20")] {
+        let name = format!("fam_header_{standard}");
+        let standard = format!("-std={standard}");
+        let source = if compiler == "cc" { "tests/c/header.c" } else { "tests/c/header.cpp" };
+        let libraries = if compiler == "cc" { "libopenfam_c.so" } else { "libopenfam_c.so libopenfam.so.3" };
+        let program = compiled(compiler, &name, &[source], libraries, &[&standard]);
+        Job::direct(program).without_launchers().run().ok();
+    }
+}
+
+/// A file of settings must be there, where OPENFAM_ROOT says so, and be right.
+#[test]
+fn openfam_root_must_have_the_file_of_settings() {
+    let program = compiled("c++", "fam_conformance", CONFORMANCE, "libopenfam.so.3", &["-std=c++14"]);
+    let root = std::env::temp_dir().join(format!("openlapi-fam-root-{}", std::process::id()));
+    let file = root.join("config/fam_pe_config.yaml");
+    let run = || Job::direct(&program).arg("served").env("OPENFAM_ROOT", &root).without_launchers().run();
+    assert!(run().stdout.contains("error 4: "), "it is missing");
+    fs::create_dir_all(root.join("config")).expect("a folder");
+    fs::write(&file, "runtime: MPI\n").expect("a file");
+    assert!(run().stdout.contains("error 4: runtime is \"MPI\"; valid: PMIX, PMI2, NONE"));
+    fs::write(&file, "fam_client_interface_service_address: 127.0.0.1:1\nruntime: NONE\nodd: 1\n")
+        .expect("a file");
+    let outcome = run();
+    assert!(outcome.stdout.contains("error 19: the daemon at 127.0.0.1:1: "), "{outcome}");
+    assert!(outcome.stderr.contains("fam_pe_config.yaml: odd has no meaning here"), "{outcome}");
+    let _ = fs::remove_dir_all(&root);
+}

@@ -1,0 +1,45 @@
+//! What the tests of the library share: the libraries as they are installed, and programs in C and
+//! C++. Each test program uses some of it.
+#![allow(dead_code)]
+
+use openlapi_tests::{build_dir, compile_with, workspace};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The folder with the libraries and the daemon, as `make doors` builds them.
+pub fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let made = Command::new("make").args(["doors", "DOORS=fam"]).current_dir(workspace()).output();
+        let made = made.expect("make can be run");
+        let said = String::from_utf8_lossy(&made.stderr).into_owned();
+        assert!(made.status.success(), "make doors has failed:\n{said}");
+        build_dir().join("release")
+    })
+}
+
+/// A program of sources in `doors/fam`, with our headers and the libraries of these names.
+pub fn compiled(compiler: &str, name: &str, sources: &[&str], library: &str, flags: &[&str]) -> PathBuf {
+    let sources: Vec<String> = sources.iter().map(|source| format!("doors/fam/{source}")).collect();
+    let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
+    let built = built();
+    let include = format!("-I{}", workspace().join("doors/fam/include").display());
+    let path = format!("-Wl,--disable-new-dtags,-rpath,{0},-rpath-link,{0}", built.display());
+    let libraries: Vec<String> =
+        library.split(' ').map(|one| built.join(one).display().to_string()).collect();
+    let common = ["-Wextra", "-Wpedantic", "-Werror", "-pthread", &include, &path];
+    let libraries: Vec<&str> = libraries.iter().map(String::as_str).collect();
+    compile_with(Path::new(compiler), name, &sources, &[&common[..], &libraries, flags].concat())
+}
+
+/// The sources of the conformance program.
+pub const CONFORMANCE: &[&str] = &[
+    "tests/c/main.cpp",
+    "tests/c/start.cpp",
+    "tests/c/regions.cpp",
+    "tests/c/data.cpp",
+    "tests/c/atomics.cpp",
+    "tests/c/contexts.cpp",
+    "tests/c/copies.cpp",
+];
