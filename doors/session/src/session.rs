@@ -187,8 +187,8 @@ impl Session {
         self.start(|held| unsafe { active_message::amsend(held, &message) })
     }
 
-    /// Sends a message as [`Self::send`] does, of whose arrival nothing tells: for one that the peer
-    /// replies to, or that is a reply. [`Self::fence`] and [`Self::close`] do not wait for it.
+    /// Sends a message as [`Self::send`] does, of whose arrival nothing tells: for one that the
+    /// peer replies to, or that is a reply. [`Self::fence`] and [`Self::close`] do not wait for it.
     ///
     /// # Errors
     /// Those of [`Self::send`].

@@ -1,8 +1,8 @@
 //! The other process of the tests.
 //!
 //! `session_peer SIDE CHANNEL ROUTES WHAT [NUMBER]`: SIDE is `serve` or `call`; CHANNEL is `pipes`
-//! (standard input and output), `unix:PATH`, `any:NAME` (a socket for all users), or `tcp:ADDRESS@KEYFILE`; ROUTES are the numbers of
-//! the ways, added.
+//! (standard input and output), `unix:PATH`, `any:NAME` (a socket for all users), or
+//! `tcp:ADDRESS@KEYFILE`; ROUTES are the numbers of the ways, added.
 
 mod talk;
 
