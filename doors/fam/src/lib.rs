@@ -11,6 +11,7 @@ pub mod files;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod meeting;
+pub mod reach;
 pub mod wire;
 
 pub use error::{Failure, FamError, Result};

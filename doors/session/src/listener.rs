@@ -6,6 +6,7 @@ use crate::channel::{Channel, Read};
 use crate::error::{Error, Result};
 use crate::handshake::{Agreed, Handshake, Trust};
 use crate::line::Line;
+use crate::messages::Receiver;
 use crate::session::{Session, Settings, after, open};
 use crate::watch::add;
 use crate::wire::{Card, Side};
@@ -21,6 +22,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a connection may take to prove itself.
@@ -143,6 +145,11 @@ impl Listener {
             Socket::Unix(..) | Socket::Open(_) => None,
             Socket::Tcp(socket, _) => socket.local_addr().ok(),
         }
+    }
+
+    /// The receiver of the sessions that begin from now on; each may have its own.
+    pub fn set_receiver(&mut self, receiver: Arc<dyn Receiver>) {
+        self.settings.receiver = Some(receiver);
     }
 
     /// What has got no session so far.

@@ -312,6 +312,17 @@ impl Session {
         self.core.wake();
     }
 
+    /// Makes progress as [`Self::progress`] does, without a look whether the peer still runs: for a
+    /// loop that does not sleep. A sleep must have been ended before.
+    ///
+    /// # Errors
+    /// Those of [`Self::progress`].
+    #[inline]
+    pub fn poll(&self) -> Result<bool> {
+        let moved = self.core.poll();
+        self.outcome(moved)
+    }
+
     /// Makes progress; returns whether anything moved. Ends the sleep of an event loop, see
     /// [`Self::arm`].
     ///
@@ -361,6 +372,16 @@ impl Session {
         }
         self.finish(End::Closed);
         fenced
+    }
+
+    /// Ends the session at once, while others still have references to it: after that nothing of it
+    /// uses memory of the program, and all calls fail. The peer counts it as lost when the last
+    /// reference is dropped.
+    pub fn end(&self) {
+        if !self.is_of_parent() {
+            let _one = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+            self.finish(End::Lost("this side has ended the session".to_owned()));
+        }
     }
 
     /// Waits as [`Self::fence`] does; `false`: `deadline` has passed before, and the operations go

@@ -263,8 +263,9 @@ pub enum Ask {
     },
 
     // Of a server of memory.
-    /// The pieces of a ticket on this server get a number in this session. Answer:
-    /// [`Answer::Opened`].
+    /// The piece of a ticket on this server gets a number in this session. Answer:
+    /// [`Answer::Opened`]; [`FamError::Metadata`](crate::FamError): the ticket is of an earlier
+    /// keeper, and another one is to be asked for.
     Open {
         /// The ticket.
         ticket: Sealed,

@@ -1,0 +1,295 @@
+//! The thread that moves bytes of items: to other items, to backups and back.
+
+use crate::control::{Ready, Work};
+use crate::memory::Memory;
+use crate::opened::Opened;
+use crate::parts::sync_folder;
+use crate::servers::Remote;
+use crate::store::Backup;
+use fam::files::Address;
+use fam::wire::{Answer, Ask, BackupFacts, Message, Sealed, Segment, Ticket};
+use fam::{FamError, Result};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Bytes that are moved at a time.
+const CHUNK: u64 = 1 << 20;
+
+/// An item that is read or written, by the keeper's own ticket.
+#[derive(Clone)]
+pub struct Content {
+    /// What servers are shown.
+    pub sealed: Sealed,
+    /// The same.
+    pub ticket: Ticket,
+}
+
+/// What is to be moved.
+pub enum Job {
+    /// A range of an item to another one.
+    Copy {
+        /// What is read, and where.
+        from: (Content, u64),
+        /// What is written, and where.
+        to: (Content, u64),
+        /// Bytes.
+        length: u64,
+    },
+    /// An item to a new file.
+    Backup {
+        /// What is read.
+        from: Content,
+        /// What is known of the backup.
+        facts: BackupFacts,
+        /// The name of the file.
+        file: String,
+    },
+    /// A file to an item.
+    Restore {
+        /// What is read.
+        backup: Backup,
+        /// What is written.
+        to: Content,
+    },
+    /// A file is removed.
+    Delete {
+        /// The name of the file.
+        file: String,
+    },
+}
+
+/// A job, and whom to answer.
+pub struct Order {
+    /// The job.
+    pub job: Job,
+    /// Whom to answer.
+    pub asker: crate::control::Asker,
+}
+
+/// The thread's state.
+pub struct Mover {
+    memory: Arc<Memory>,
+    remotes: BTreeMap<u64, Remote>,
+    folder: Option<PathBuf>,
+    work: mpsc::Sender<Work>,
+}
+
+impl Mover {
+    /// One with this daemon's memory, other servers, and the folder of backups.
+    pub fn new(
+        memory: Arc<Memory>,
+        others: &BTreeMap<u64, Address>,
+        folder: Option<PathBuf>,
+        work: mpsc::Sender<Work>,
+    ) -> Self {
+        let remotes = others.iter().map(|(server, address)| (*server, Remote::new(address.clone())));
+        Self { memory, remotes: remotes.collect(), folder, work }
+    }
+
+    /// Does jobs, one after the other.
+    pub fn run(mut self, orders: &mpsc::Receiver<Order>) {
+        for Order { job, asker } in orders {
+            let ready = match job {
+                Job::Copy { from, to, length } => Ready::Done(self.copy(from, to, length)),
+                Job::Backup { from, facts, file } => {
+                    let name = facts.name.clone();
+                    Ready::Backup(name, self.backup(&from, facts, file))
+                }
+                Job::Restore { backup, to } => Ready::Done(self.restore(&backup, &to)),
+                Job::Delete { file } => Ready::Done(self.delete(&file)),
+            };
+            if self.work.send(Work::Moved(ready, asker)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn folder(&self) -> Result<&Path> {
+        let none = || FamError::BackupNotCreated.because("there is no fam_backup_path");
+        self.folder.as_deref().ok_or_else(none)
+    }
+
+    fn copy(
+        &mut self,
+        (from, from_offset): (Content, u64),
+        (to, to_offset): (Content, u64),
+        length: u64,
+    ) -> Result<Answer> {
+        let (mut from, mut to) = (Open::new(from), Open::new(to));
+        let mut at = 0;
+        while at < length {
+            let now = CHUNK.min(length - at);
+            let bytes = self.read(&mut from, from_offset + at, now)?;
+            self.write(&mut to, to_offset + at, &bytes)?;
+            at += now;
+        }
+        Ok(Answer::Done)
+    }
+
+    fn backup(&mut self, from: &Content, facts: BackupFacts, file: String) -> Result<Backup> {
+        let folder = self.folder()?.to_owned();
+        let path = folder.join(&file);
+        let failed = |error: std::io::Error| {
+            let code = if error.raw_os_error() == Some(libc::ENOSPC) {
+                FamError::NoSpace
+            } else {
+                FamError::BackupNotCreated
+            };
+            code.because(format!("the backup {}: {error}", path.display()))
+        };
+        let made = (|| {
+            let mut to = File::create_new(&path).map_err(failed)?;
+            let (mut from, mut digest, mut at) = (Open::new(from.clone()), Sha256::new(), 0);
+            while at < facts.size {
+                let bytes = self.read(&mut from, at, CHUNK.min(facts.size - at))?;
+                to.write_all(&bytes).map_err(failed)?;
+                digest.update(&bytes);
+                at += bytes.len() as u64;
+            }
+            to.sync_all().map_err(failed)?;
+            sync_folder(&folder)?;
+            let made = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+            Ok(Backup { facts: BackupFacts { made, ..facts }, file, digest: digest.finalize().into() })
+        })();
+        if made.is_err() {
+            let _ = std::fs::remove_file(&path);
+        }
+        made
+    }
+
+    fn restore(&mut self, backup: &Backup, to: &Content) -> Result<Answer> {
+        let path = self.folder()?.join(&backup.file);
+        let failed = |error: std::io::Error| {
+            FamError::BackupInfoNotFound.because(format!("the backup {}: {error}", path.display()))
+        };
+        // It is read twice: nothing of a damaged one is written.
+        let mut digest = Sha256::new();
+        std::io::copy(&mut File::open(&path).map_err(failed)?, &mut digest).map_err(failed)?;
+        if <[u8; 32]>::from(digest.finalize()) != backup.digest {
+            return Err(FamError::BackupInfoNotFound.because(format!("{} is damaged", path.display())));
+        }
+        let mut from = File::open(&path).map_err(failed)?;
+        let (mut to, mut at) = (Open::new(to.clone()), 0);
+        let mut bytes = vec![0; CHUNK as usize];
+        while at < backup.facts.size {
+            let now = CHUNK.min(backup.facts.size - at) as usize;
+            from.read_exact(&mut bytes[..now]).map_err(failed)?;
+            self.write(&mut to, at, &bytes[..now])?;
+            at += now as u64;
+        }
+        Ok(Answer::Done)
+    }
+
+    fn delete(&mut self, file: &str) -> Result<Answer> {
+        let folder = self.folder()?;
+        // What is missing is gone.
+        let _ = std::fs::remove_file(folder.join(file));
+        Ok(Answer::Done)
+    }
+
+    /// Reads a range of an item.
+    fn read(&mut self, from: &mut Open, offset: u64, length: u64) -> Result<Vec<u8>> {
+        let mut all = Vec::with_capacity(length as usize);
+        let segments: Vec<Segment> = from.content.ticket.segments(offset, length).collect();
+        for Segment { piece, offset, length } in segments {
+            match from.piece(self, piece)? {
+                Place::Here(opened) => {
+                    let reading = opened.begin_get(offset, length).map_err(refused)?;
+                    let start = all.len();
+                    all.resize(start + reading.length, 0);
+                    // SAFETY: the range that `reading` keeps, into the vector.
+                    unsafe {
+                        std::ptr::copy_nonoverlapping(reading.at, all[start..].as_mut_ptr(), reading.length);
+                    }
+                }
+                Place::There(server, item) => {
+                    let remote = self.remote(server)?;
+                    let number = remote.next();
+                    match remote.exchange(&Message::Get { number, item, offset, length }, &[])? {
+                        (Message::Data { .. }, data) if data.len() as u64 == length => all.extend(data),
+                        (Message::Done { code, .. }, _) => return Err(refused(FamError::of(code))),
+                        _ => return Err(FamError::Rpc.because("a server of memory replies something else")),
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Writes a range of an item.
+    fn write(&mut self, to: &mut Open, offset: u64, mut data: &[u8]) -> Result<()> {
+        let segments: Vec<Segment> = to.content.ticket.segments(offset, data.len() as u64).collect();
+        for Segment { piece, offset, length } in segments {
+            let (now, rest) = data.split_at(length as usize);
+            data = rest;
+            match to.piece(self, piece)? {
+                Place::Here(opened) => opened.put(offset, now).map_err(refused)?,
+                Place::There(server, item) => {
+                    let remote = self.remote(server)?;
+                    let number = remote.next();
+                    match remote.exchange(&Message::Put { number, item, offset }, now)? {
+                        (Message::Done { code: 0, .. }, _) => {}
+                        (Message::Done { code, .. }, _) => return Err(refused(FamError::of(code))),
+                        _ => return Err(FamError::Rpc.because("a server of memory replies something else")),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn remote(&mut self, server: u64) -> Result<&mut Remote> {
+        let none = || FamError::Rpc.because(format!("server {server} is not in memsrv_list any more"));
+        self.remotes.get_mut(&server).ok_or_else(none)
+    }
+}
+
+fn refused(error: FamError) -> fam::Failure {
+    error.because("a server of memory refuses")
+}
+
+/// Where a piece is reached.
+#[derive(Clone)]
+enum Place {
+    Here(Arc<Opened>),
+    There(u64, u32),
+}
+
+/// An item with the pieces that were opened for a job.
+struct Open {
+    content: Content,
+    places: HashMap<usize, Place>,
+}
+
+impl Open {
+    fn new(content: Content) -> Self {
+        Self { content, places: HashMap::new() }
+    }
+
+    fn piece(&mut self, mover: &mut Mover, piece: usize) -> Result<Place> {
+        if let Some(place) = self.places.get(&piece) {
+            return Ok(place.clone());
+        }
+        let Content { sealed, ticket } = &self.content;
+        let server = ticket.pieces[piece].server;
+        let place = if server == mover.memory.server {
+            let nobody = Arc::new(AtomicBool::new(false));
+            Place::Here(mover.memory.open(sealed, ticket.user, &nobody)?)
+        } else {
+            let remote = mover.remote(server)?;
+            remote.ensure()?;
+            match remote.ask(&Ask::Open { ticket: sealed.clone() })? {
+                Answer::Opened { number } => Place::There(server, number),
+                _ => return Err(FamError::Rpc.because("a server of memory answers something else")),
+            }
+        };
+        self.places.insert(piece, place.clone());
+        Ok(place)
+    }
+}

@@ -1,0 +1,310 @@
+//! The thread for data: an event loop over all sessions. It does what messages ask, sends the
+//! replies, and passes on what is asked of the keeper's thread.
+//!
+//! After something has come from a session, the loop looks for more for a short time; then it
+//! sleeps on the session's descriptor.
+
+use crate::control::Work;
+use crate::guest::{Guest, Reply};
+use crate::log;
+use fam::wire::Message;
+use openlapi_session::Session;
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use std::collections::{BTreeMap, VecDeque};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+/// How long the loop looks for more from a session before it sleeps.
+const LOOK: Duration = Duration::from_micros(100);
+/// After so many rounds without a sleep, sessions that sleep are looked at.
+const ROUNDS: u32 = 64;
+/// Data of more bytes than this is sent from where it is.
+const SHORT: usize = 4096;
+/// How many such sends of a session go on at a time.
+const MOST_LONG: usize = 8;
+/// The number of the bell among the descriptors.
+const BELL: u64 = 0;
+
+/// Something that a session asks.
+pub struct Asked {
+    /// The session.
+    pub session: Arc<Session>,
+    /// Its state.
+    pub guest: Arc<Guest>,
+    /// The operation.
+    pub number: u64,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// What wakes the loop.
+#[derive(Clone)]
+pub struct Bell(Arc<(OwnedFd, AtomicBool)>);
+
+impl Bell {
+    /// One that nobody has rung.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new() -> std::io::Result<Self> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(Self(Arc::new((eventfd(0, flags)?, AtomicBool::new(false)))))
+    }
+
+    /// Wakes the loop.
+    pub fn ring(&self) {
+        if !self.0.1.swap(true, Ordering::SeqCst) {
+            let _ = rustix::io::write(&self.0.0, &1_u64.to_ne_bytes());
+        }
+    }
+
+    fn hear(&self) {
+        let _ = rustix::io::read(&self.0.0, &mut [0; 8]);
+        self.0.1.store(false, Ordering::SeqCst);
+    }
+}
+
+/// New sessions, on their way to the loop.
+pub type Newcomers = Arc<Mutex<Vec<(Session, Arc<Guest>)>>>;
+
+/// A send from an item's memory, until nothing of the session reads there.
+struct Long {
+    /// Rises by 2.
+    ended: Box<AtomicI32>,
+    _source: Source,
+}
+
+enum Source {
+    Item { _reading: crate::opened::Reading },
+    Gathered { _data: Vec<u8> },
+}
+
+struct Served {
+    session: Arc<Session>,
+    guest: Arc<Guest>,
+    long: VecDeque<Long>,
+    /// A reply that waits until a long send has ended.
+    held: Option<Reply>,
+    /// When something has come last.
+    active: Instant,
+}
+
+/// The event loop.
+pub struct Data {
+    epoll: OwnedFd,
+    bell: Bell,
+    newcomers: Newcomers,
+    asked: mpsc::Sender<Work>,
+    all: BTreeMap<u64, Served>,
+    awake: Vec<u64>,
+    last: u64,
+}
+
+impl Data {
+    /// A loop without sessions.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new(bell: Bell, newcomers: Newcomers, asked: mpsc::Sender<Work>) -> std::io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &bell.0.0, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
+        Ok(Self { epoll, bell, newcomers, asked, all: BTreeMap::new(), awake: Vec::new(), last: BELL })
+    }
+
+    /// Serves the sessions for ever.
+    pub fn run(mut self) {
+        let mut rounds = 0;
+        loop {
+            let mut moved = false;
+            for at in (0..self.awake.len()).rev() {
+                let number = self.awake[at];
+                match self.step(number) {
+                    Step::Moved => moved = true,
+                    Step::Quiet => {}
+                    Step::Asleep | Step::Over => drop(self.awake.swap_remove(at)),
+                }
+            }
+            rounds += 1;
+            if self.awake.is_empty() {
+                self.sleep(None);
+                rounds = 0;
+            } else if rounds == ROUNDS {
+                self.sleep(Some(Timespec { tv_sec: 0, tv_nsec: 0 }));
+                rounds = 0;
+            }
+            if !moved && !self.awake.is_empty() {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Waits until something is there to do, at most for this time.
+    fn sleep(&mut self, limit: Option<Timespec>) {
+        let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut space, limit.as_ref()) else { return };
+        let mut rung = false;
+        for event in events.iter() {
+            match event.data.u64() {
+                BELL => rung = true,
+                number => self.wake(number),
+            }
+        }
+        if rung {
+            self.answer_bell();
+        }
+    }
+
+    fn answer_bell(&mut self) {
+        self.bell.hear();
+        let newcomers = std::mem::take(&mut *self.newcomers.lock().unwrap_or_else(PoisonError::into_inner));
+        for (session, guest) in newcomers {
+            self.last += 1;
+            let data = epoll::EventData::new_u64(self.last);
+            if let Err(error) = epoll::add(&self.epoll, &session, data, epoll::EventFlags::IN) {
+                log::line(&format!("a session: {error}"));
+                continue;
+            }
+            let served = Served {
+                session: Arc::new(session),
+                guest,
+                long: VecDeque::new(),
+                held: None,
+                active: Instant::now(),
+            };
+            self.all.insert(self.last, served);
+            self.awake.push(self.last);
+        }
+        let doomed = self.all.iter().filter(|(_, served)| served.guest.is_doomed.load(Ordering::SeqCst));
+        for number in doomed.map(|(number, _)| *number).collect::<Vec<u64>>() {
+            self.end(number);
+            self.awake.retain(|awake| *awake != number);
+        }
+    }
+
+    /// A session that slept has something.
+    fn wake(&mut self, number: u64) {
+        let Some(served) = self.all.get_mut(&number) else { return };
+        served.active = Instant::now();
+        if served.session.progress().is_err() {
+            return self.end(number);
+        }
+        if !self.awake.contains(&number) {
+            self.awake.push(number);
+        }
+    }
+
+    /// One round of a session.
+    fn step(&mut self, number: u64) -> Step {
+        let Some(served) = self.all.get_mut(&number) else { return Step::Over };
+        let moved = served.round(&self.asked);
+        if served.guest.is_doomed.load(Ordering::SeqCst) {
+            self.end(number);
+            return Step::Over;
+        }
+        match moved {
+            Ok(true) => {
+                served.active = Instant::now();
+                Step::Moved
+            }
+            Ok(false) if served.active.elapsed() < LOOK => Step::Quiet,
+            Ok(false) => match served.session.arm() {
+                Ok(true) => Step::Asleep,
+                // It sleeps no more, and looks around.
+                Ok(false) if served.session.progress().is_ok() => Step::Quiet,
+                Ok(false) | Err(_) => {
+                    self.end(number);
+                    Step::Over
+                }
+            },
+            Err(()) => {
+                self.end(number);
+                Step::Over
+            }
+        }
+    }
+
+    /// Ends a session: after that nothing uses memory for it.
+    fn end(&mut self, number: u64) {
+        if let Some(served) = self.all.remove(&number) {
+            let _ = epoll::delete(&self.epoll, &*served.session);
+            served.session.end();
+            served.guest.clear();
+        }
+    }
+}
+
+enum Step {
+    Moved,
+    Quiet,
+    Asleep,
+    Over,
+}
+
+impl Served {
+    /// Takes what has come, and replies. Returns whether anything moved.
+    fn round(&mut self, asked: &mpsc::Sender<Work>) -> Result<bool, ()> {
+        let mut moved = self.session.poll().map_err(drop)?;
+        while let Some(message) = self.session.take() {
+            moved = true;
+            match Message::decode(&message.header) {
+                Some(Message::Ask { number }) => {
+                    let (session, guest) = (self.session.clone(), self.guest.clone());
+                    let _ = asked.send(Work::Asked(Asked { session, guest, number, body: message.data }));
+                }
+                Some(vector) => self.guest.vector(&vector, &message.data),
+                None => return Err(()),
+            }
+        }
+        while self.long.front().is_some_and(|long| long.ended.load(Ordering::Acquire) >= 2) {
+            self.long.pop_front();
+            moved = true;
+        }
+        while let Some(reply) = self.held.take().or_else(|| self.guest.next_reply()) {
+            let is_long = match &reply {
+                Reply::Data(_, reading) => reading.length > SHORT,
+                Reply::Gathered(_, data) => data.len() > SHORT,
+                Reply::Done(..) | Reply::Old(..) => false,
+            };
+            if is_long && self.long.len() == MOST_LONG {
+                self.held = Some(reply);
+                break;
+            }
+            moved = true;
+            self.reply(reply).map_err(drop)?;
+        }
+        Ok(moved)
+    }
+
+    fn reply(&mut self, reply: Reply) -> openlapi_session::Result<()> {
+        let (number, at, length, source) = match reply {
+            Reply::Done(number, code) => {
+                return self.session.post(&Message::Done { number, code }.encode(), &[]);
+            }
+            Reply::Old(number, value) => {
+                return self.session.post(&Message::Old { number, value }.encode(), &[]);
+            }
+            Reply::Data(number, reading) => {
+                (number, reading.at, reading.length, Source::Item { _reading: reading })
+            }
+            Reply::Gathered(number, data) => {
+                (number, data.as_ptr(), data.len(), Source::Gathered { _data: data })
+            }
+        };
+        let header = Message::Data { number }.encode();
+        if length <= SHORT {
+            // SAFETY: `source` keeps the memory during the call. What is shared with other
+            // processes may change meanwhile: any bytes will do.
+            let data = unsafe { std::slice::from_raw_parts(at, length) };
+            return self.session.post(&header, data);
+        }
+        let long = Long { ended: Box::new(AtomicI32::new(0)), _source: source };
+        let ended = long.ended.as_ptr().cast_const().cast::<AtomicI32>();
+        self.long.push_back(long);
+        // SAFETY: memory and counter live until the counter has risen, or the session is over:
+        // `end` ends it before they go.
+        unsafe { self.session.send_pieces(&header, &[(at, length)], ended) }
+    }
+}

@@ -1,0 +1,235 @@
+//! One session of the daemon: what its peer may do, and what it is owed. As the receiver of the
+//! session's messages it does what short ones ask at once.
+
+use crate::opened::{Opened, Reading, Writing};
+use fam::FamError;
+use fam::wire::{LONGEST_BODY, Message, RUN, Role};
+use openlapi_session::{Place, Receiver};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Who is at the other end, as [`fam::wire::Ask::Hello`] and the kernel say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// The user.
+    pub user: u32,
+    /// The user's group.
+    pub group: u32,
+    /// What it is.
+    pub role: Role,
+}
+
+/// What a session is owed.
+pub enum Reply {
+    /// The end of an operation.
+    Done(u64, i32),
+    /// What a number was.
+    Old(u64, u128),
+    /// Bytes of an item.
+    Data(u64, Reading),
+    /// Bytes that were gathered.
+    Gathered(u64, Vec<u8>),
+}
+
+/// The most pieces that a session has open.
+const MOST_OPEN: usize = 1 << 20;
+
+/// The state of a session.
+#[derive(Default)]
+pub struct Guest {
+    /// The session is to be ended.
+    pub is_doomed: Arc<AtomicBool>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    who: Option<Who>,
+    /// By the number that the peer uses; 0 is none.
+    items: Vec<Option<Arc<Opened>>>,
+    unused: Vec<u32>,
+    replies: VecDeque<Reply>,
+    /// Puts whose data is on the way, with their operations.
+    writing: HashMap<usize, (u64, Writing)>,
+    last: usize,
+}
+
+impl State {
+    fn item(&self, number: u32) -> Result<&Arc<Opened>, FamError> {
+        self.items.get(number as usize).and_then(Option::as_ref).ok_or(FamError::NotFound)
+    }
+
+    fn done(&mut self, number: u64, result: Result<(), FamError>) -> Place {
+        let code = result.map_or_else(FamError::code, |()| 0);
+        self.replies.push_back(Reply::Done(number, code));
+        Place::Nowhere
+    }
+
+    fn reply(&mut self, number: u64, result: Result<Reply, FamError>) -> Place {
+        match result {
+            Ok(reply) => {
+                self.replies.push_back(reply);
+                Place::Nowhere
+            }
+            Err(error) => self.done(number, Err(error)),
+        }
+    }
+
+    /// A vector message may wait for its data in the inbox, if it is not longer than what it can
+    /// touch.
+    fn may_wait(&self, item: u32, length: usize) -> Result<(), FamError> {
+        let most = self.item(item)?.length.saturating_mul(1 + RUN as u64);
+        if length as u64 <= most { Ok(()) } else { Err(FamError::OutOfRange) }
+    }
+
+    /// Does what a message asks whose data is here.
+    fn vector(&mut self, message: &Message, data: &[u8]) -> Place {
+        match *message {
+            Message::Scatter { number, item, shape } => {
+                let result = self.item(item).and_then(|item| item.scatter(shape, data));
+                self.done(number, result)
+            }
+            Message::Gather { number, item, shape } => {
+                let result = self.item(item).and_then(|item| item.gather(shape, data));
+                self.reply(number, result.map(|data| Reply::Gathered(number, data)))
+            }
+            _ => Place::Nowhere,
+        }
+    }
+}
+
+impl Guest {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who it is; `None`: it has not said so yet.
+    pub fn who(&self) -> Option<Who> {
+        self.state().who
+    }
+
+    /// The peer has said who it is. `false`: it had before.
+    pub fn set_who(&self, who: Who) -> bool {
+        let mut state = self.state();
+        let is_first = state.who.is_none();
+        state.who.get_or_insert(who);
+        is_first
+    }
+
+    /// Gives a piece a number. `None`: the session has too many.
+    pub fn add(&self, opened: Arc<Opened>) -> Option<u32> {
+        let mut state = self.state();
+        if let Some(number) = state.unused.pop() {
+            state.items[number as usize] = Some(opened);
+            return Some(number);
+        }
+        if state.items.is_empty() {
+            state.items.push(None);
+        }
+        let number = state.items.len();
+        (number < MOST_OPEN).then(|| {
+            state.items.push(Some(opened));
+            number as u32
+        })
+    }
+
+    /// The piece of a number.
+    pub fn item(&self, number: u32) -> Option<Arc<Opened>> {
+        self.state().item(number).ok().cloned()
+    }
+
+    /// Takes the number of a piece back. `false`: it is none.
+    pub fn remove(&self, number: u32) -> bool {
+        let mut state = self.state();
+        let removed = state.items.get_mut(number as usize).and_then(Option::take);
+        if removed.is_some() {
+            state.unused.push(number);
+        }
+        removed.is_some()
+    }
+
+    /// The next thing that the session is owed.
+    pub fn next_reply(&self) -> Option<Reply> {
+        self.state().replies.pop_front()
+    }
+
+    /// Does what a vector message asks that has come through the inbox.
+    pub fn vector(&self, message: &Message, data: &[u8]) {
+        self.state().vector(message, data);
+    }
+
+    /// The session is over: nothing of it is under way any more.
+    pub fn clear(&self) {
+        let mut state = self.state();
+        state.replies.clear();
+        state.writing.clear();
+        state.items.clear();
+        state.unused.clear();
+    }
+}
+
+// SAFETY: a place that is given is a range of a part's mapping, which the number's `Writing` keeps
+// until `end`, or until `clear`, which is called when the session is over. That other accesses to
+// the bytes are the programs' matter is what shared memory is.
+unsafe impl Receiver for Guest {
+    fn begin(&self, header: &[u8], length: usize, here: Option<&[u8]>) -> Place {
+        let Some(message) = Message::decode(header) else {
+            self.is_doomed.store(true, Ordering::SeqCst);
+            return Place::Nowhere;
+        };
+        let mut state = self.state();
+        match message {
+            Message::Put { number, item, offset } => match (state.item(item), here) {
+                (Err(error), _) => state.done(number, Err(error)),
+                (Ok(item), Some(data)) => {
+                    let result = item.put(offset, data);
+                    state.done(number, result)
+                }
+                (Ok(item), None) => match item.begin_put(offset, length as u64) {
+                    Err(error) => state.done(number, Err(error)),
+                    Ok(writing) => {
+                        let at = writing.at;
+                        state.last = state.last.wrapping_add(1);
+                        let place = state.last;
+                        state.writing.insert(place, (number, writing));
+                        Place::At(at, place)
+                    }
+                },
+            },
+            Message::Get { number, item, offset, length } => {
+                let reading = state.item(item).and_then(|item| item.begin_get(offset, length));
+                state.reply(number, reading.map(|reading| Reply::Data(number, reading)))
+            }
+            Message::Atomic { number, item, offset, change, kind, operand, comparand } => {
+                let old =
+                    state.item(item).and_then(|item| item.change(offset, (change, kind), operand, comparand));
+                state.reply(number, old.map(|old| Reply::Old(number, old)))
+            }
+            Message::Scatter { number, item, .. } | Message::Gather { number, item, .. } => {
+                match (here, state.may_wait(item, length)) {
+                    (Some(data), _) => state.vector(&message, data),
+                    (None, Ok(())) => Place::Inbox,
+                    (None, Err(error)) => state.done(number, Err(error)),
+                }
+            }
+            Message::Ask { number } => {
+                if length <= LONGEST_BODY {
+                    return Place::Inbox;
+                }
+                state.done(number, Err(FamError::Invalid))
+            }
+            Message::Answer { .. } | Message::Done { .. } | Message::Data { .. } | Message::Old { .. } => {
+                Place::Nowhere
+            }
+        }
+    }
+
+    fn end(&self, place: usize) {
+        let mut state = self.state();
+        if let Some((number, writing)) = state.writing.remove(&place) {
+            drop(writing);
+            state.done(number, Ok(()));
+        }
+    }
+}

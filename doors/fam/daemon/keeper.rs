@@ -1,0 +1,658 @@
+//! The keeper: names, rights, sizes and places of regions and items. It is one thread's.
+
+use crate::backup::{Content, Job};
+use crate::guest::Who;
+use crate::log;
+use crate::rights::rights;
+use crate::servers::Servers;
+use crate::space::Space;
+use crate::store::{Backup, Change, Item, Region, Store};
+use fam::wire::{
+    Answer, Ask, Attributes, ItemFacts, LONGEST_NAME, PartKind, Piece, READ, RegionFacts, Sealed, Ticket,
+    WRITE,
+};
+use fam::{Failure, FamError, Result};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The least size of a region, and of an item.
+const LEAST_REGION: u64 = 1 << 20;
+const LEAST_ITEM: u64 = 128;
+/// The greatest size of either: sums of sizes stay far from the end of the numbers.
+const MOST: u64 = 1 << 56;
+
+/// Values of the attributes.
+const REDUNDANCIES: u32 = 3;
+const VOLATILE: u32 = 1;
+const PERSISTENT: u32 = 2;
+const ENABLE: u32 = 1;
+const DISABLE: u32 = 2;
+const OF_REGION: u32 = 1;
+const OF_ITEM: u32 = 2;
+
+/// What follows from something that was asked.
+pub enum Outcome {
+    /// The answer.
+    Now(Result<Answer>),
+    /// Bytes have to be moved first.
+    Later(Job),
+}
+
+impl From<Result<Answer>> for Outcome {
+    fn from(answer: Result<Answer>) -> Self {
+        Self::Now(answer)
+    }
+}
+
+/// What a keeper knows.
+pub struct Keeper {
+    store: Store,
+    servers: Servers,
+    regions: BTreeMap<u64, Region>,
+    region_names: HashMap<String, u64>,
+    /// The items of each region.
+    members: HashMap<u64, BTreeSet<u64>>,
+    /// Bytes of the items of each region.
+    used: HashMap<u64, u64>,
+    items: HashMap<u64, Item>,
+    item_names: HashMap<(u64, String), u64>,
+    /// By server and part.
+    spaces: HashMap<(u64, u64), Space>,
+    backups: BTreeMap<String, Backup>,
+    /// Names of backups that are being made.
+    coming: BTreeSet<String>,
+    last: u64,
+    block: u64,
+    is_spanning: bool,
+}
+
+impl Keeper {
+    /// A keeper with what its store has.
+    ///
+    /// # Errors
+    /// [`FamError::Metadata`].
+    pub fn new(store: Store, servers: Servers, (block, is_spanning): (u64, bool)) -> Result<Self> {
+        let (regions, items, backups) = store.all()?;
+        let last = store.starts << 32;
+        let mut keeper = Self {
+            store,
+            servers,
+            regions: BTreeMap::new(),
+            region_names: HashMap::new(),
+            members: HashMap::new(),
+            used: HashMap::new(),
+            items: HashMap::new(),
+            item_names: HashMap::new(),
+            spaces: HashMap::new(),
+            backups: backups.into_iter().map(|backup| (backup.facts.name.clone(), backup)).collect(),
+            coming: BTreeSet::new(),
+            last,
+            block,
+            is_spanning,
+        };
+        regions.into_iter().for_each(|region| keeper.know_region(region));
+        for item in items {
+            for piece in &item.pieces {
+                let space = keeper.spaces.get_mut(&(piece.server, piece.part));
+                if !space.is_some_and(|space| space.take(piece.offset, piece.length)) {
+                    let why = format!("the metadata: item {} has no room", item.facts.item);
+                    return Err(FamError::Metadata.because(why));
+                }
+            }
+            keeper.know_item(item);
+        }
+        keeper.look();
+        Ok(keeper)
+    }
+
+    /// Looks after the servers of memory.
+    pub fn look(&mut self) {
+        let regions = &self.regions;
+        let known = |server: u64| {
+            let parts = regions.values().flat_map(|region| region.parts.iter());
+            parts.filter(|(on, _)| *on == server).map(|(_, part)| *part).collect()
+        };
+        let joined = self.servers.look(known);
+        // A daemon may have died between a change of a size here and there.
+        let persistent = self.regions.values().filter(|region| region.facts.attributes.memory == PERSISTENT);
+        let parts: Vec<(u64, u64, u64)> = persistent
+            .flat_map(|region| region.parts.iter().map(|(server, part)| (*server, *part, region.facts.size)))
+            .filter(|(server, ..)| joined.contains(server))
+            .collect();
+        for (server, part, size) in parts {
+            if let Err(failure) = self.servers.ask(server, &Ask::ResizePart { part, size }) {
+                log::line(&failure.text);
+            }
+        }
+    }
+
+    /// The servers of memory.
+    pub fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    fn know_region(&mut self, region: Region) {
+        for (server, part) in &region.parts {
+            self.spaces.insert((*server, *part), Space::new(region.facts.size));
+        }
+        self.region_names.insert(region.facts.name.clone(), region.facts.region);
+        self.members.entry(region.facts.region).or_default();
+        self.regions.insert(region.facts.region, region);
+    }
+
+    fn know_item(&mut self, item: Item) {
+        let (region, number) = (item.facts.region, item.facts.item);
+        if !item.facts.name.is_empty() {
+            self.item_names.insert((region, item.facts.name.clone()), number);
+        }
+        self.members.entry(region).or_default().insert(number);
+        *self.used.entry(region).or_default() += item.facts.size;
+        self.items.insert(number, item);
+    }
+
+    fn forget_item(&mut self, number: u64) {
+        let Some(item) = self.items.remove(&number) else { return };
+        self.item_names.remove(&(item.facts.region, item.facts.name));
+        if let Some(members) = self.members.get_mut(&item.facts.region) {
+            members.remove(&number);
+        }
+        if let Some(used) = self.used.get_mut(&item.facts.region) {
+            *used -= item.facts.size;
+        }
+        self.give_back(&item.pieces);
+    }
+
+    fn give_back(&mut self, pieces: &[Piece]) {
+        for piece in pieces {
+            if let Some(space) = self.spaces.get_mut(&(piece.server, piece.part)) {
+                space.free(piece.offset, piece.length);
+            }
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    fn region(&self, number: u64) -> Result<&Region> {
+        self.regions.get(&number).ok_or_else(|| FamError::NotFound.because("there is no such region"))
+    }
+
+    fn item(&self, region: u64, number: u64) -> Result<&Item> {
+        let item = self.items.get(&number).filter(|item| item.facts.region == region);
+        item.ok_or_else(|| FamError::NotFound.because("there is no such item"))
+    }
+
+    fn region_rights(&self, facts: &RegionFacts, who: Who) -> u8 {
+        rights(facts.mode, (facts.user, facts.group), who)
+    }
+
+    /// What is known of an item, with the rights that hold for it, and what a user may do to it.
+    fn facts(&self, item: &Item, who: Who) -> Result<(ItemFacts, u8)> {
+        let mut facts = item.facts.clone();
+        let region = &self.region(facts.region)?.facts;
+        let mut owner = (facts.user, facts.group);
+        if facts.attributes.permission == OF_REGION {
+            facts.mode = region.mode;
+            owner = (region.user, region.group);
+        }
+        let rights = rights(facts.mode, owner, who);
+        Ok((facts, rights))
+    }
+
+    /// What a user may do to an item that may know it.
+    fn visible(&self, item: &Item, who: Who) -> Result<(ItemFacts, u8)> {
+        let (facts, rights) = self.facts(item, who)?;
+        if rights == 0 && facts.user != who.user {
+            return Err(no_perm("the item"));
+        }
+        Ok((facts, rights))
+    }
+
+    /// Does what a user asks.
+    pub fn ask(&mut self, who: Who, ask: Ask) -> Outcome {
+        match ask {
+            Ask::CreateRegion { name, size, mode, attributes } => {
+                self.create(who, name, size, mode, attributes).into()
+            }
+            Ask::DestroyRegion { region } => self.destroy(who, region).into(),
+            Ask::ResizeRegion { region, size } => self.resize(who, region, size).into(),
+            Ask::LookupRegion { name } => {
+                let found = self.region_names.get(&name).copied();
+                let found = found.ok_or_else(|| FamError::NotFound.because("there is no such region"));
+                found.and_then(|region| self.stat_region(who, region)).into()
+            }
+            Ask::StatRegion { region } => self.stat_region(who, region).into(),
+            Ask::RegionRights { region, mode } => self.set_region_rights(who, region, mode).into(),
+            Ask::Allocate { region, name, size, mode } => self.allocate(who, region, name, size, mode).into(),
+            Ask::Deallocate { region, item } => self.deallocate(who, region, item).into(),
+            Ask::Lookup { region, item } => self.lookup(who, &region, item).into(),
+            Ask::StatItem { region, item } => self.stat_item(who, region, item).into(),
+            Ask::ItemRights { region, item, mode } => self.set_item_rights(who, region, item, mode).into(),
+            Ask::Ticket { region, item } => self.ticket(who, region, item).into(),
+            Ask::Copy { from, from_offset, to, to_offset, length } => {
+                later(self.copy(who, (&from, from_offset), (&to, to_offset), length))
+            }
+            Ask::Backup { region, item, name } => later(self.backup(who, region, item, name)),
+            Ask::Restore { name, to } => later(self.restore(who, &name, &to)),
+            Ask::StatBackup { name } => {
+                self.backup_of(who, &name, READ).map(|backup| Answer::Backup(backup.facts.clone())).into()
+            }
+            Ask::DeleteBackup { name } => later(self.delete_backup(who, &name)),
+            Ask::ListBackups { name } => self.list_backups(who, &name).into(),
+            _ => Outcome::Now(Err(FamError::InvalidOp.because("it is not asked of a keeper"))),
+        }
+    }
+
+    fn create(
+        &mut self,
+        who: Who,
+        name: String,
+        size: u64,
+        mode: u32,
+        attributes: Attributes,
+    ) -> Result<Answer> {
+        check_name("the region", &name)?;
+        if name.is_empty() {
+            return Err(FamError::Invalid.because("a region has a name"));
+        }
+        if self.region_names.contains_key(&name) {
+            return Err(FamError::AlreadyExist.because("there is a region of this name"));
+        }
+        let attributes = complete(attributes)?;
+        let size = size.max(LEAST_REGION);
+        if size > MOST {
+            return Err(FamError::NoSpace.because(format!("a region of {size} bytes")));
+        }
+        let is_persistent = attributes.memory == PERSISTENT;
+        let mut servers = self.servers.with(is_persistent);
+        if servers.is_empty() {
+            let kind = if is_persistent { "persistent" } else { "volatile" };
+            return Err(FamError::NotCreated.because(format!("no server has {kind} memory")));
+        }
+        let region = self.number();
+        if !self.is_spanning {
+            servers = vec![servers[(region % servers.len() as u64) as usize]];
+        }
+        let kind = if is_persistent { PartKind::Persistent } else { PartKind::Volatile };
+        let mut parts = Vec::new();
+        let made = servers.iter().try_for_each(|server| {
+            let part = self.number();
+            self.servers.ask(*server, &Ask::MakePart { part, size, kind })?;
+            parts.push((*server, part));
+            Ok(())
+        });
+        let facts = RegionFacts {
+            region,
+            name,
+            size,
+            mode: mode & 0o777,
+            user: who.user,
+            group: who.group,
+            attributes,
+            servers,
+            block: self.block,
+        };
+        let new = Region { facts, parts };
+        let kept = made.and_then(|()| self.keep(is_persistent, &[Change::Region(&new)]));
+        if let Err(failure) = kept {
+            self.remove_parts(&new.parts);
+            return Err(failure);
+        }
+        let facts = new.facts.clone();
+        self.know_region(new);
+        Ok(Answer::Region(facts))
+    }
+
+    /// Makes changes durable that must be.
+    fn keep(&self, is_persistent: bool, changes: &[Change<'_>]) -> Result<()> {
+        if is_persistent { self.store.change(changes) } else { Ok(()) }
+    }
+
+    /// A server that is not there removes them when it joins.
+    fn remove_parts(&mut self, parts: &[(u64, u64)]) {
+        for (server, part) in parts {
+            self.spaces.remove(&(*server, *part));
+            if let Err(failure) = self.servers.ask(*server, &Ask::RemovePart { part: *part }) {
+                log::line(&failure.text);
+            }
+        }
+    }
+
+    fn destroy(&mut self, who: Who, region: u64) -> Result<Answer> {
+        let found = self.region(region)?;
+        let facts = &found.facts;
+        if facts.user != who.user && self.region_rights(facts, who) & WRITE == 0 {
+            return Err(no_perm("the region"));
+        }
+        let (is_persistent, parts, name) =
+            (facts.attributes.memory == PERSISTENT, found.parts.clone(), facts.name.clone());
+        let members: Vec<u64> = self.members.get(&region).into_iter().flatten().copied().collect();
+        let gone = members.iter().map(|item| Change::NoItem(*item));
+        let gone: Vec<Change<'_>> = gone.chain([Change::NoRegion(region)]).collect();
+        self.keep(is_persistent, &gone)?;
+        self.remove_parts(&parts);
+        members.into_iter().for_each(|item| self.forget_item(item));
+        self.members.remove(&region);
+        self.used.remove(&region);
+        self.region_names.remove(&name);
+        self.regions.remove(&region);
+        Ok(Answer::Done)
+    }
+
+    fn resize(&mut self, who: Who, region: u64, size: u64) -> Result<Answer> {
+        let found = self.region(region)?;
+        if self.region_rights(&found.facts, who) & WRITE == 0 {
+            return Err(no_perm("the region"));
+        }
+        let size = size.max(LEAST_REGION);
+        let full = || FamError::NoSpace.because(format!("the region cannot have {size} bytes"));
+        if size > MOST || self.used.get(&region).is_some_and(|used| *used > size) {
+            return Err(full());
+        }
+        let mut changed = found.clone();
+        let mut spaces = Vec::new();
+        for key in &changed.parts {
+            let mut space = self.spaces.get(key).cloned().unwrap_or_else(|| Space::new(found.facts.size));
+            if !space.resize(size) {
+                return Err(full());
+            }
+            spaces.push((*key, space));
+        }
+        for (server, part) in &changed.parts {
+            self.servers.ask(*server, &Ask::ResizePart { part: *part, size })?;
+        }
+        changed.facts.size = size;
+        self.keep(changed.facts.attributes.memory == PERSISTENT, &[Change::Region(&changed)])?;
+        self.spaces.extend(spaces);
+        self.regions.insert(region, changed);
+        Ok(Answer::Done)
+    }
+
+    fn stat_region(&self, who: Who, region: u64) -> Result<Answer> {
+        let facts = &self.region(region)?.facts;
+        if facts.user != who.user && self.region_rights(facts, who) == 0 {
+            return Err(no_perm("the region"));
+        }
+        Ok(Answer::Region(facts.clone()))
+    }
+
+    fn set_region_rights(&mut self, who: Who, region: u64, mode: u32) -> Result<Answer> {
+        let mut changed = self.region(region)?.clone();
+        if changed.facts.user != who.user {
+            return Err(no_perm("the region"));
+        }
+        changed.facts.mode = mode & 0o777;
+        self.keep(changed.facts.attributes.memory == PERSISTENT, &[Change::Region(&changed)])?;
+        self.regions.insert(region, changed);
+        Ok(Answer::Done)
+    }
+
+    fn allocate(&mut self, who: Who, region: u64, name: String, size: u64, mode: u32) -> Result<Answer> {
+        check_name("the item", &name)?;
+        let found = self.region(region)?.clone();
+        if self.region_rights(&found.facts, who) & WRITE == 0 {
+            return Err(no_perm("the region"));
+        }
+        if !name.is_empty() && self.item_names.contains_key(&(region, name.clone())) {
+            return Err(FamError::AlreadyExist.because("there is an item of this name"));
+        }
+        let size = size.max(LEAST_ITEM);
+        let used = self.used.get(&region).copied().unwrap_or(0);
+        if size > found.facts.size - used.min(found.facts.size) {
+            return Err(FamError::NoSpace.because(format!("{size} bytes in a region with {used} in use")));
+        }
+        let item = self.number();
+        let pieces = self.place(&found, item, size)?;
+        let RegionFacts { attributes, block, .. } = found.facts;
+        let new = Item {
+            facts: ItemFacts {
+                region,
+                item,
+                name,
+                size,
+                mode: mode & 0o777,
+                user: who.user,
+                group: who.group,
+                attributes,
+                servers: pieces.iter().map(|piece| piece.server).collect(),
+                block,
+            },
+            pieces,
+        };
+        let cleared = new.pieces.iter().try_for_each(|piece| {
+            let Piece { part, offset, length, .. } = *piece;
+            self.servers.ask(piece.server, &Ask::Clear { part, offset, length }).map(drop)
+        });
+        let kept = cleared.and_then(|()| self.keep(attributes.memory == PERSISTENT, &[Change::Item(&new)]));
+        if let Err(failure) = kept {
+            self.give_back(&new.pieces);
+            return Err(failure);
+        }
+        let facts = self.facts(&new, who)?.0;
+        self.know_item(new);
+        Ok(Answer::Item(facts))
+    }
+
+    /// Finds room for the pieces of an item.
+    fn place(&mut self, region: &Region, item: u64, size: u64) -> Result<Vec<Piece>> {
+        let (count, block) = (region.parts.len(), region.facts.block);
+        let is_spread = region.facts.attributes.interleave == ENABLE && size > block && count > 1;
+        let lengths = match is_spread {
+            true => Ticket::lengths(size, block, count.min(size.div_ceil(block) as usize)),
+            false => vec![size],
+        };
+        let first = (item % count as u64) as usize;
+        let mut pieces: Vec<Piece> = Vec::new();
+        for (at, length) in lengths.into_iter().enumerate() {
+            let (server, part) = region.parts[(first + at) % count];
+            let space = self.spaces.get_mut(&(server, part));
+            let Some(offset) = space.and_then(|space| space.place(length)) else {
+                self.give_back(&pieces);
+                return Err(FamError::NoSpace.because(format!("no {length} bytes are free at one place")));
+            };
+            pieces.push(Piece { server, part, offset, length });
+        }
+        Ok(pieces)
+    }
+
+    fn deallocate(&mut self, who: Who, region: u64, item: u64) -> Result<Answer> {
+        let found = self.item(region, item)?;
+        let (facts, rights) = self.facts(found, who)?;
+        if facts.user != who.user && rights & WRITE == 0 {
+            return Err(no_perm("the item"));
+        }
+        // Its memory is used again only when nothing reaches it any more.
+        for piece in found.pieces.clone() {
+            self.servers.ask(piece.server, &Ask::Withdraw { item })?;
+        }
+        self.keep(facts.attributes.memory == PERSISTENT, &[Change::NoItem(item)])?;
+        self.forget_item(item);
+        Ok(Answer::Done)
+    }
+
+    fn lookup(&self, who: Who, region: &str, item: String) -> Result<Answer> {
+        let none = || FamError::NotFound.because("there is no such item");
+        let region = self.region_names.get(region).copied();
+        let region = region.ok_or_else(|| FamError::NotFound.because("there is no such region"))?;
+        let number = self.item_names.get(&(region, item)).copied().ok_or_else(none)?;
+        self.stat_item(who, region, number)
+    }
+
+    fn stat_item(&self, who: Who, region: u64, item: u64) -> Result<Answer> {
+        self.visible(self.item(region, item)?, who).map(|(facts, _)| Answer::Item(facts))
+    }
+
+    fn set_item_rights(&mut self, who: Who, region: u64, item: u64, mode: u32) -> Result<Answer> {
+        let mut changed = self.item(region, item)?.clone();
+        if changed.facts.user != who.user {
+            return Err(no_perm("the item"));
+        }
+        if changed.facts.attributes.permission == OF_REGION {
+            return Err(FamError::NoPerm.because("the rights of the region hold for all of its items"));
+        }
+        changed.facts.mode = mode & 0o777;
+        self.keep(changed.facts.attributes.memory == PERSISTENT, &[Change::Item(&changed)])?;
+        self.items.insert(item, changed);
+        Ok(Answer::Done)
+    }
+
+    fn ticket(&self, who: Who, region: u64, number: u64) -> Result<Answer> {
+        let item = self.item(region, number)?;
+        let (facts, rights) = self.facts(item, who)?;
+        if rights == 0 {
+            return Err(no_perm("the item"));
+        }
+        let ticket = self.ticket_of(item, who.user, rights);
+        Ok(Answer::Ticket { ticket: Sealed::new(&ticket, &self.servers.secret), facts })
+    }
+
+    fn ticket_of(&self, item: &Item, user: u32, rights: u8) -> Ticket {
+        let size = item.facts.size;
+        let block = if item.pieces.len() == 1 { size } else { item.facts.block };
+        Ticket { item: item.facts.item, user, rights, size, block, pieces: item.pieces.clone() }
+    }
+
+    /// A ticket that a user shows, and that has this right.
+    fn shown(&self, who: Who, ticket: &Sealed, right: u8) -> Result<Ticket> {
+        let ticket = ticket.open(&self.servers.secret);
+        let ticket = ticket.ok_or_else(|| FamError::Metadata.because("the ticket is not valid any more"))?;
+        if ticket.user != who.user || ticket.rights & right == 0 {
+            return Err(no_perm("the item"));
+        }
+        if !self.items.contains_key(&ticket.item) {
+            return Err(FamError::NotFound.because("the item is gone"));
+        }
+        Ok(ticket)
+    }
+
+    /// A content that this daemon reads or writes itself, on behalf of a user.
+    fn content(&self, ticket: Ticket) -> Content {
+        let user = rustix::process::geteuid().as_raw();
+        let ticket = Ticket { user, ..ticket };
+        Content { sealed: Sealed::new(&ticket, &self.servers.secret), ticket }
+    }
+
+    fn copy(
+        &self,
+        who: Who,
+        (from, from_offset): (&Sealed, u64),
+        (to, to_offset): (&Sealed, u64),
+        length: u64,
+    ) -> Result<Job> {
+        let (from, to) = (self.shown(who, from, READ)?, self.shown(who, to, WRITE)?);
+        if !from.has(from_offset, length) || !to.has(to_offset, length) {
+            return Err(FamError::OutOfRange.because("a range beyond the item"));
+        }
+        let (from, to) = ((self.content(from), from_offset), (self.content(to), to_offset));
+        Ok(Job::Copy { from, to, length })
+    }
+
+    fn backup(&mut self, who: Who, region: u64, item: u64, name: String) -> Result<Job> {
+        let is_printable = name.chars().all(|letter| !letter.is_control());
+        if name.is_empty() || !is_printable || name.len() > 255 {
+            return Err(FamError::Invalid.because("a backup has a printable name"));
+        }
+        if self.backups.contains_key(&name) || self.coming.contains(&name) {
+            return Err(FamError::AlreadyExist.because("there is a backup of this name"));
+        }
+        let found = self.item(region, item)?;
+        let (facts, rights) = self.facts(found, who)?;
+        if rights & READ == 0 {
+            return Err(no_perm("the item"));
+        }
+        let facts = fam::wire::BackupFacts {
+            name: name.clone(),
+            size: facts.size,
+            mode: facts.mode,
+            user: who.user,
+            group: who.group,
+            made: 0,
+        };
+        let from = self.content(self.ticket_of(found, who.user, READ));
+        let file = format!("backup-{:016x}", self.number());
+        self.coming.insert(name);
+        Ok(Job::Backup { from, facts, file })
+    }
+
+    /// A backup was written, or not.
+    ///
+    /// # Errors
+    /// Why not; [`FamError::Metadata`].
+    pub fn backed_up(&mut self, name: &str, made: Result<Backup>) -> Result<Answer> {
+        self.coming.remove(name);
+        let backup = made?;
+        self.store.change(&[Change::Backup(&backup)])?;
+        self.backups.insert(name.to_owned(), backup);
+        Ok(Answer::Done)
+    }
+
+    fn backup_of(&self, who: Who, name: &str, right: u8) -> Result<&Backup> {
+        let backup = self.backups.get(name);
+        let backup = backup.ok_or_else(|| FamError::BackupNotFound.because("there is no such backup"))?;
+        let facts = &backup.facts;
+        if facts.user != who.user && rights(facts.mode, (facts.user, facts.group), who) & right == 0 {
+            return Err(no_perm("the backup"));
+        }
+        Ok(backup)
+    }
+
+    fn restore(&self, who: Who, name: &str, to: &Sealed) -> Result<Job> {
+        let backup = self.backup_of(who, name, READ)?.clone();
+        let ticket = self.shown(who, to, WRITE)?;
+        if ticket.size < backup.facts.size {
+            return Err(FamError::OutOfRange.because("the item is shorter than the backup"));
+        }
+        Ok(Job::Restore { backup, to: self.content(ticket) })
+    }
+
+    fn delete_backup(&mut self, who: Who, name: &str) -> Result<Job> {
+        let backup = self.backup_of(who, name, WRITE)?.clone();
+        self.store.change(&[Change::NoBackup(name)])?;
+        self.backups.remove(name);
+        Ok(Job::Delete { file: backup.file })
+    }
+
+    fn list_backups(&self, who: Who, name: &str) -> Result<Answer> {
+        if !["", "*"].contains(&name) {
+            let backup = self.backup_of(who, name, READ)?;
+            return Ok(Answer::Backups(vec![backup.facts.clone()]));
+        }
+        let all = self.backups.keys().filter_map(|name| self.backup_of(who, name, READ).ok());
+        Ok(Answer::Backups(all.map(|backup| backup.facts.clone()).collect()))
+    }
+}
+
+fn later(job: Result<Job>) -> Outcome {
+    match job {
+        Ok(job) => Outcome::Later(job),
+        Err(failure) => Outcome::Now(Err(failure)),
+    }
+}
+
+fn no_perm(what: &str) -> Failure {
+    FamError::NoPerm.because(format!("{what} is another user's, who has not granted this"))
+}
+
+fn check_name(what: &str, name: &str) -> Result<()> {
+    if name.chars().count() > LONGEST_NAME {
+        return Err(FamError::NameTooLong
+            .because(format!("the name of {what} has more than {LONGEST_NAME} characters")));
+    }
+    Ok(())
+}
+
+/// The attributes with a number for each default.
+fn complete(attributes: Attributes) -> Result<Attributes> {
+    let Attributes { redundancy, memory, interleave, permission } = attributes;
+    if redundancy > REDUNDANCIES || memory > PERSISTENT || interleave > DISABLE || permission > OF_ITEM {
+        return Err(FamError::Invalid.because("an attribute of the region has no such value"));
+    }
+    let or = |value: u32, default: u32| if value == 0 { default } else { value };
+    Ok(Attributes {
+        redundancy: or(redundancy, 1),
+        memory: or(memory, VOLATILE),
+        interleave: or(interleave, ENABLE),
+        permission: or(permission, OF_REGION),
+    })
+}

@@ -1,0 +1,6 @@
+//! The log: lines on standard error, which whoever starts the daemon keeps.
+
+/// Writes a line.
+pub fn line(text: &str) {
+    eprintln!("openfamd: {text}");
+}

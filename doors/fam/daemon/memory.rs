@@ -1,0 +1,236 @@
+//! The memory that this daemon serves: its parts, and which items are open in which sessions.
+
+use crate::log;
+use crate::marks::Label;
+use crate::opened::Opened;
+use crate::parts::{self, Part};
+use fam::wire::{Answer, PartKind, SECRET, Sealed};
+use fam::{FamError, Result};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// How long an operation may go on in an item that is withdrawn before its session ends.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The memory of one server.
+pub struct Memory {
+    /// The server's number in the pool.
+    pub server: u64,
+    /// The folder of persistent parts, where it has them; else its memory is volatile.
+    folder: Option<PathBuf>,
+    state: Mutex<State>,
+    /// Called when a session has to be looked at.
+    bell: Box<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Default)]
+struct State {
+    pool: u128,
+    /// `None`: no keeper has joined.
+    secret: Option<[u8; SECRET]>,
+    parts: HashMap<u64, Arc<Part>>,
+    opened: HashMap<u64, Vec<Weak<Opened>>>,
+    /// Items that were withdrawn since the secret was drawn: their tickets are not valid any more.
+    gone: HashSet<u64>,
+}
+
+impl Memory {
+    /// The memory of a server, without a part.
+    pub fn new(server: u64, folder: Option<PathBuf>, bell: Box<dyn Fn() + Send + Sync>) -> Self {
+        Self { server, folder, state: Mutex::default(), bell }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A keeper begins: volatile parts that it does not know end, persistent ones are opened, and
+    /// those that were made and never known are removed.
+    ///
+    /// # Errors
+    /// None today: a part that cannot be opened is missing in the answer.
+    pub fn join(&self, pool: u128, secret: [u8; SECRET], known: &[u64]) -> Result<Answer> {
+        let gone: Vec<u64> = {
+            let state = self.state();
+            let is_other = state.pool != pool;
+            let unknown = state.parts.keys().filter(|part| is_other || !known.contains(part));
+            unknown.copied().collect()
+        };
+        for part in gone {
+            // One of another pool is another pool's file.
+            let is_of_pool = self.state().pool == pool;
+            self.end_part(part, is_of_pool)?;
+        }
+        let mut state = self.state();
+        (state.pool, state.secret) = (pool, Some(secret));
+        state.gone.clear();
+        if let Some(folder) = &self.folder {
+            for (part, path) in parts::files(folder, pool) {
+                if state.parts.contains_key(&part) {
+                    continue;
+                }
+                if !known.contains(&part) {
+                    // A daemon died while it made the part, or removed it.
+                    log::line(&format!("{} belongs to no region and is removed", path.display()));
+                    let _ = std::fs::remove_file(&path);
+                    continue;
+                }
+                match Part::open(Label { pool, part }, folder) {
+                    Ok((opened, torn)) => {
+                        for range in torn {
+                            log::line(&format!(
+                                "item {} is torn: {} bytes at {} of part {part} were not written as a whole",
+                                range.item, range.length, range.offset
+                            ));
+                        }
+                        state.parts.insert(part, Arc::new(opened));
+                    }
+                    Err(failure) => log::line(&failure.text),
+                }
+            }
+        }
+        let parts = known.iter().copied().filter(|part| state.parts.contains_key(part)).collect();
+        let has_persistent = self.folder.is_some();
+        Ok(Answer::Joined { parts, has_volatile: !has_persistent, has_persistent })
+    }
+
+    /// Makes a part.
+    ///
+    /// # Errors
+    /// Those of [`Part::make`]; [`FamError::AlreadyExist`], [`FamError::NotCreated`].
+    pub fn make_part(&self, part: u64, size: u64, kind: PartKind) -> Result<Answer> {
+        if (kind == PartKind::Persistent) != self.folder.is_some() {
+            return Err(FamError::NotCreated.because("the server has no such memory"));
+        }
+        let mut state = self.state();
+        if state.parts.contains_key(&part) {
+            return Err(FamError::AlreadyExist.because(format!("part {part}")));
+        }
+        let label = Label { pool: state.pool, part };
+        let made = Part::make(label, size, kind, self.folder.as_deref())?;
+        state.parts.insert(part, Arc::new(made));
+        Ok(Answer::Done)
+    }
+
+    /// Gives a part another size. Nothing lies beyond it, as the keeper knows.
+    ///
+    /// # Errors
+    /// Those of [`Part::make`]; [`FamError::NotFound`].
+    pub fn resize_part(&self, part: u64, size: u64) -> Result<Answer> {
+        let mut state = self.state();
+        let old = state.parts.get(&part).ok_or_else(|| no_part(part))?;
+        let new = old.resized(size)?;
+        state.parts.insert(part, Arc::new(new));
+        Ok(Answer::Done)
+    }
+
+    /// Removes a part, with its file. All of its items are withdrawn before.
+    ///
+    /// # Errors
+    /// [`FamError::Timeout`]: an operation does not end.
+    pub fn remove_part(&self, part: u64) -> Result<Answer> {
+        self.end_part(part, true)?;
+        Ok(Answer::Done)
+    }
+
+    fn end_part(&self, part: u64, removes: bool) -> Result<()> {
+        let items: Vec<u64> = {
+            let state = self.state();
+            let is_of_part = |one: &Weak<Opened>| one.upgrade().is_some_and(|one| one.part.number == part);
+            let items = state.opened.iter().filter(|(_, all)| all.iter().any(is_of_part));
+            items.map(|(item, _)| *item).collect()
+        };
+        let ended = items.into_iter().try_for_each(|item| self.withdraw(item).map(drop));
+        if let Some(part) = self.state().parts.remove(&part)
+            && removes
+        {
+            part.remove();
+        }
+        ended
+    }
+
+    /// Clears a range of a part, for a new item.
+    ///
+    /// # Errors
+    /// Those of [`Part::clear`]; [`FamError::NotFound`].
+    pub fn clear(&self, part: u64, offset: u64, length: u64) -> Result<Answer> {
+        let part = self.state().parts.get(&part).cloned().ok_or_else(|| no_part(part))?;
+        part.clear(offset, length)?;
+        Ok(Answer::Done)
+    }
+
+    /// Withdraws an item: returns when nothing uses its memory any more. A session with an
+    /// operation that does not end is ended.
+    ///
+    /// # Errors
+    /// [`FamError::Timeout`]: the thread for data does not end it either.
+    pub fn withdraw(&self, item: u64) -> Result<Answer> {
+        let all = {
+            let mut state = self.state();
+            state.gone.insert(item);
+            state.opened.remove(&item).unwrap_or_default()
+        };
+        let all: Vec<Arc<Opened>> = all.iter().filter_map(Weak::upgrade).collect();
+        all.iter().for_each(|one| one.withdraw());
+        let since = Instant::now();
+        while let Some(busy) = all.iter().find(|one| one.is_in_use()) {
+            if since.elapsed() > PATIENCE && !busy.is_doomed.swap(true, Ordering::SeqCst) {
+                log::line(&format!("an operation in item {item} does not end: its session is ended"));
+                (self.bell)();
+            }
+            if since.elapsed() > 20 * PATIENCE {
+                return Err(FamError::Timeout.because(format!("item {item} is in use")));
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Opens the piece of a ticket that lies here, for a session of this user.
+    ///
+    /// # Errors
+    /// [`FamError::Metadata`]: the ticket is of an earlier keeper, or none. [`FamError::NoPerm`]: it
+    /// is another user's. [`FamError::NotFound`]: there is no such memory. [`FamError::Rpc`]: no
+    /// keeper has joined.
+    pub fn open(&self, ticket: &Sealed, user: u32, is_doomed: &Arc<AtomicBool>) -> Result<Arc<Opened>> {
+        let mut state = self.state();
+        let secret = state.secret.ok_or_else(|| FamError::Rpc.because("the server has no keeper yet"))?;
+        let ticket = ticket.open(&secret);
+        let ticket = ticket.ok_or_else(|| FamError::Metadata.because("the ticket is not valid any more"))?;
+        if ticket.user != user {
+            return Err(FamError::NoPerm.because("the ticket is another user's"));
+        }
+        if state.gone.contains(&ticket.item) {
+            return Err(FamError::NotFound.because("the item is gone"));
+        }
+        let piece = ticket.pieces.iter().find(|piece| piece.server == self.server);
+        let piece = piece.ok_or_else(|| FamError::NotFound.because("no piece of the item is here"))?;
+        let part = state.parts.get(&piece.part).cloned().ok_or_else(|| no_part(piece.part))?;
+        if piece.offset + piece.length > part.size() {
+            return Err(FamError::NotFound.because("the item is beyond its part"));
+        }
+        let place = (piece.offset, piece.length);
+        let opened = Arc::new(Opened::new((ticket.item, ticket.rights), part, place, is_doomed.clone()));
+        let all = state.opened.entry(ticket.item).or_default();
+        all.retain(|one| one.strong_count() != 0);
+        all.push(Arc::downgrade(&opened));
+        Ok(opened)
+    }
+
+    /// Makes all persistent parts durable.
+    pub fn sync(&self) {
+        let parts: Vec<Arc<Part>> = self.state().parts.values().cloned().collect();
+        for part in parts {
+            if let Err(failure) = part.sync() {
+                log::line(&failure.text);
+            }
+        }
+    }
+}
+
+fn no_part(part: u64) -> fam::Failure {
+    FamError::NotFound.because(format!("part {part} is not here: a server of memory has restarted"))
+}

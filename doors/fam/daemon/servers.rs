@@ -1,0 +1,232 @@
+//! The servers of memory of a pool, as its keeper sees them: its own, and those of other daemons,
+//! which it asks by sessions.
+
+use crate::log;
+use crate::memory::Memory;
+use fam::files::Address;
+use fam::reach::{failure, reach};
+use fam::wire::{Answer, Ask, Message, Role, SECRET, VERSION, decode_answer, encode};
+use fam::{FamError, Result};
+use openlapi_session::{Routes, Session, Settings};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long another daemon may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How sessions with other daemons are opened.
+pub fn settings() -> Settings {
+    let routes = Routes(Routes::SHARED_MEMORY.0 | Routes::UDP.0);
+    Settings { routes, patience: Duration::from_secs(5), ..Settings::default() }
+}
+
+/// A session with another daemon.
+pub struct Remote {
+    /// Where it listens.
+    pub address: Address,
+    session: Option<Session>,
+    last: u64,
+}
+
+impl Remote {
+    /// One without a session.
+    pub fn new(address: Address) -> Self {
+        Self { address, session: None, last: 0 }
+    }
+
+    /// Whether the session goes on, if there is one.
+    fn is_up(&mut self) -> bool {
+        if self.session.as_ref().is_some_and(|session| session.progress().is_err()) {
+            self.session = None;
+        }
+        self.session.is_some()
+    }
+
+    /// Opens a session, unless there is one.
+    ///
+    /// # Errors
+    /// Those of [`reach`], and what the daemon says.
+    pub fn ensure(&mut self) -> Result<()> {
+        if self.is_up() { Ok(()) } else { self.connect() }
+    }
+
+    /// Opens a session, as the keeper.
+    ///
+    /// # Errors
+    /// Those of [`reach`], and what the daemon says.
+    fn connect(&mut self) -> Result<()> {
+        self.session = Some(reach(&self.address, &settings())?);
+        let user = rustix::process::geteuid().as_raw();
+        let group = rustix::process::getegid().as_raw();
+        let hello = Ask::Hello { version: VERSION, role: Role::Keeper, user, group };
+        self.ask(&hello).map(drop).inspect_err(|_| self.session = None)
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// [`FamError::Rpc`], and what the daemon says.
+    pub fn ask(&mut self, ask: &Ask) -> Result<Answer> {
+        let number = self.next();
+        let answer = self.exchange(&Message::Ask { number }, &encode(ask))?;
+        match answer {
+            (Message::Answer { .. }, body) => decode_answer(&body),
+            (Message::Done { code, .. }, _) => Err(FamError::of(code).because("the daemon refuses")),
+            _ => Err(FamError::Rpc.because("the daemon has answered something else")),
+        }
+    }
+
+    /// The number of the next operation.
+    pub fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Sends a message, and waits for the reply with its number.
+    ///
+    /// # Errors
+    /// [`FamError::Rpc`], [`FamError::Timeout`]: the session is over.
+    pub fn exchange(&mut self, message: &Message, data: &[u8]) -> Result<(Message, Vec<u8>)> {
+        let outcome = self.try_exchange(message, data);
+        if outcome.is_err() {
+            self.session = None;
+        }
+        outcome
+    }
+
+    fn try_exchange(&mut self, message: &Message, data: &[u8]) -> Result<(Message, Vec<u8>)> {
+        let down = || FamError::Rpc.because(format!("the daemon at {} is not there", self.address));
+        let session = self.session.as_ref().ok_or_else(down)?;
+        let lost = |error| failure(&self.address, &error);
+        session.post(&message.encode(), data).map_err(lost)?;
+        let until = Instant::now() + PATIENCE;
+        while let Some(reply) = session.receive(Some(until)).map_err(lost)? {
+            let Some(header) = Message::decode(&reply.header) else { return Err(down()) };
+            if header.number() == message.number() {
+                return Ok((header, reply.data));
+            }
+        }
+        Err(FamError::Timeout.because(format!("the daemon at {} does not answer", self.address)))
+    }
+}
+
+/// What a keeper asks of a server of memory, done by this daemon's own.
+///
+/// # Errors
+/// What the memory refuses; [`FamError::InvalidOp`]: it is asked of somebody else.
+pub fn by_memory(memory: &Memory, ask: &Ask) -> Result<Answer> {
+    match *ask {
+        Ask::Join { pool, secret, ref parts } => memory.join(pool, secret, parts),
+        Ask::MakePart { part, size, kind } => memory.make_part(part, size, kind),
+        Ask::ResizePart { part, size } => memory.resize_part(part, size),
+        Ask::RemovePart { part } => memory.remove_part(part),
+        Ask::Clear { part, offset, length } => memory.clear(part, offset, length),
+        Ask::Withdraw { item } => memory.withdraw(item),
+        _ => Err(FamError::InvalidOp.because("it is not asked of a server of memory")),
+    }
+}
+
+/// What memory a server has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Offer {
+    volatile: bool,
+    persistent: bool,
+}
+
+/// All servers.
+pub struct Servers {
+    own: Arc<Memory>,
+    others: BTreeMap<u64, Remote>,
+    offers: BTreeMap<u64, Offer>,
+    pool: u128,
+    /// The secret of tickets. Another one whenever a server joins: it may have restarted, and then
+    /// does not know which items are gone.
+    pub secret: [u8; SECRET],
+}
+
+impl Servers {
+    /// This daemon's own memory, and other daemons.
+    pub fn new(own: Arc<Memory>, others: BTreeMap<u64, Address>, pool: u128) -> Self {
+        let others = others.into_iter().map(|(server, address)| (server, Remote::new(address))).collect();
+        Self { own, others, offers: BTreeMap::new(), pool, secret: [0; SECRET] }
+    }
+
+    /// The numbers and the addresses of all; the own one has none.
+    pub fn listed(&self) -> Vec<fam::wire::Server> {
+        let own = fam::wire::Server { server: self.own.server, address: String::new() };
+        let others = self.others.iter().map(|(server, remote)| fam::wire::Server {
+            server: *server,
+            address: remote.address.to_string(),
+        });
+        std::iter::once(own).chain(others).collect()
+    }
+
+    /// Connects to servers that are down. `known` says which parts lie on a server. Returns the
+    /// servers that have joined.
+    pub fn look(&mut self, known: impl Fn(u64) -> Vec<u64>) -> Vec<u64> {
+        let mut new = Vec::new();
+        for (server, remote) in &mut self.others {
+            if !remote.is_up() {
+                match remote.connect() {
+                    Ok(()) => new.push(*server),
+                    Err(_) => drop(self.offers.remove(server)),
+                }
+            }
+        }
+        if self.offers.contains_key(&self.own.server) && new.is_empty() {
+            return new;
+        }
+        self.secret = openlapi::base::random::random();
+        let all: Vec<u64> = self.others.keys().copied().chain([self.own.server]).collect();
+        for server in all {
+            let parts = known(server);
+            let ask = Ask::Join { pool: self.pool, secret: self.secret, parts: parts.clone() };
+            match self.ask(server, &ask) {
+                Ok(Answer::Joined { parts: found, has_volatile, has_persistent }) => {
+                    if self
+                        .offers
+                        .insert(server, Offer { volatile: has_volatile, persistent: has_persistent })
+                        != Some(Offer { volatile: has_volatile, persistent: has_persistent })
+                    {
+                        log::line(&format!("server {server} of memory has joined"));
+                    }
+                    for part in parts.iter().filter(|part| !found.contains(part)) {
+                        log::line(&format!("server {server} has lost part {part}"));
+                    }
+                }
+                Ok(_) => log::line(&format!("server {server} has answered something else")),
+                Err(failure) => {
+                    self.offers.remove(&server);
+                    if self.others.get(&server).is_none_or(|remote| remote.session.is_some()) {
+                        log::line(&failure.text);
+                    }
+                }
+            }
+        }
+        if self.offers.contains_key(&self.own.server) && !new.contains(&self.own.server) {
+            new.push(self.own.server);
+        }
+        new
+    }
+
+    /// The servers that have such memory, in the order of their numbers.
+    pub fn with(&self, is_persistent: bool) -> Vec<u64> {
+        let has = |offer: &Offer| if is_persistent { offer.persistent } else { offer.volatile };
+        self.offers.iter().filter(|(_, offer)| has(offer)).map(|(server, _)| *server).collect()
+    }
+
+    /// Asks a server.
+    ///
+    /// # Errors
+    /// [`FamError::Rpc`]: it is not there. What it refuses.
+    pub fn ask(&mut self, server: u64, ask: &Ask) -> Result<Answer> {
+        if server == self.own.server {
+            return by_memory(&self.own, ask);
+        }
+        match self.others.get_mut(&server) {
+            Some(remote) => remote.ask(ask),
+            None => Err(FamError::Rpc.because(format!("server {server} is not in memsrv_list any more"))),
+        }
+    }
+}

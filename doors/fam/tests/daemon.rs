@@ -1,0 +1,156 @@
+//! The daemon, by the messages that programs send: what it does, what it refuses, and what is left
+//! after its death.
+
+mod client;
+
+use fam::FamError;
+use fam::wire::{Answer, Ask, Attributes, Change, Kind, Message, Role, Shape};
+use client::{Client, Host, VOLATILE, persistent};
+
+#[test]
+fn bytes_are_put_and_got_where_they_belong() {
+    let host = Host::new("bytes", 1, false);
+    let _daemon = host.keeper();
+    let mut client = Client::open(&host);
+    let region = client.region("r", 4 << 20, 0o600, VOLATILE);
+    let item = client.item(region, "i", 3 << 20);
+    for (turn, (offset, length)) in
+        [(0, 8), (4, 4), (1, 1), (100, 5000), (0, 3 << 20), ((3 << 20) - 1, 1)].into_iter().enumerate()
+    {
+        let data: Vec<u8> = (0..length).map(|at: usize| (at * 7 + turn) as u8).collect();
+        client.put(&item, offset, &data).expect("a put");
+        assert!(client.get(&item, offset, length as u64).expect("a get") == data, "turn {turn}");
+    }
+    for (offset, length) in [(3 << 20, 1), ((3 << 20) - 1, 2), (u64::MAX, 1)] {
+        let refused = client.get(&item, offset, length).expect_err("beyond the item");
+        assert_eq!(refused, FamError::OutOfRange);
+        assert_eq!(client.put(&item, offset, &vec![0; length as usize]), Err(FamError::OutOfRange));
+        // The long way, too.
+        assert_eq!(client.put(&item, offset, &vec![0; 1 << 20]), Err(FamError::OutOfRange));
+    }
+    let number = item.number + 1;
+    let unknown = client
+        .exchange(|operation| Message::Get { number: operation, item: number, offset: 0, length: 1 }, &[]);
+    assert!(matches!(unknown.0, Message::Done { code, .. } if code == FamError::NotFound.code()));
+}
+
+#[test]
+fn numbers_change_at_the_daemon() {
+    let host = Host::new("numbers", 1, false);
+    let _daemon = host.keeper();
+    let mut client = Client::open(&host);
+    let region = client.region("r", 1 << 20, 0o600, VOLATILE);
+    let item = client.item(region, "i", 128);
+    assert_eq!(client.change(&item, 16, Change::Swap, Kind::Int128, u128::MAX - 7, 0), Ok(0));
+    assert_eq!(
+        client.change(&item, 16, Change::CompareSwap, Kind::Int128, 5, u128::MAX - 7),
+        Ok(u128::MAX - 7)
+    );
+    assert_eq!(client.change(&item, 16, Change::Fetch, Kind::Int128, 0, 0), Ok(5));
+    for turn in 0..100 {
+        assert_eq!(client.change(&item, 8, Change::Add, Kind::Uint64, 3, 0), Ok(turn * 3));
+    }
+    assert_eq!(client.change(&item, 4, Change::Add, Kind::Uint64, 3, 0), Err(FamError::Invalid));
+    assert_eq!(client.change(&item, 128, Change::Add, Kind::Uint64, 3, 0), Err(FamError::OutOfRange));
+    assert_eq!(client.change(&item, 0, Change::Xor, Kind::Double, 3, 0), Err(FamError::Invalid));
+}
+
+#[test]
+fn vectors_go_as_one_message() {
+    let host = Host::new("vectors", 1, false);
+    let _daemon = host.keeper();
+    let mut client = Client::open(&host);
+    let region = client.region("r", 8 << 20, 0o600, VOLATILE);
+    let item = client.item(region, "i", 4 << 20);
+    // In one packet, and in many.
+    for count in [3, 50_000] {
+        let shape = Shape::Strided { element: 8, count, first: 8, stride: 24 };
+        let data: Vec<u8> = (0..count * 8).map(|at| at as u8).collect();
+        assert_eq!(client.scatter(&item, shape, &data), Ok(()));
+        assert!(client.gather(&item, shape, &[]).expect("a gather") == data);
+        let runs: Vec<u8> =
+            (0..count).flat_map(|at| [(8 + at * 24).to_le_bytes(), 8_u64.to_le_bytes()].concat()).collect();
+        assert!(client.gather(&item, Shape::Runs { count }, &runs).expect("a gather") == data);
+        let beyond = Shape::Strided { element: 8, count, first: 8, stride: 4 << 20 };
+        assert_eq!(client.scatter(&item, beyond, &data), Err(FamError::OutOfRange));
+    }
+}
+
+#[test]
+fn names_sizes_and_ends_are_kept() {
+    let host = Host::new("names", 1, false);
+    let _daemon = host.keeper();
+    let mut client = Client::open(&host);
+    let region = client.region("r", 1, 0o600, VOLATILE);
+    let create = |name: &str, size, attributes| Ask::CreateRegion {
+        name: name.to_owned(),
+        size,
+        mode: 0o600,
+        attributes,
+    };
+    let refused = [
+        (create("r", 1, VOLATILE), FamError::AlreadyExist),
+        (create("", 1, VOLATILE), FamError::Invalid),
+        (create(&"x".repeat(41), 1, VOLATILE), FamError::NameTooLong),
+        (create("p", 1, persistent()), FamError::NotCreated),
+        (create("q", u64::MAX, VOLATILE), FamError::NoSpace),
+        (create("q", 1, Attributes { redundancy: 9, ..VOLATILE }), FamError::Invalid),
+        (Ask::LookupRegion { name: "other".to_owned() }, FamError::NotFound),
+        (Ask::Lookup { region: "r".to_owned(), item: "i".to_owned() }, FamError::NotFound),
+        (Ask::ResizeRegion { region: region + 1, size: 5 }, FamError::NotFound),
+        (Ask::Join { pool: 1, secret: [0; 32], parts: vec![] }, FamError::InvalidOp),
+    ];
+    for (ask, error) in refused {
+        assert_eq!(client.ask(&ask).expect_err("it is refused").error, error, "{ask:?}");
+    }
+    let Ok(Answer::Region(facts)) = client.ask(&Ask::StatRegion { region }) else { panic!("a region") };
+    assert_eq!((facts.size, facts.attributes.interleave), (1 << 20, 1));
+    // The region is full, and is not after the end of an item.
+    let item = client.item(region, "i", 1 << 20);
+    let more = Ask::Allocate { region, name: String::new(), size: 128, mode: 0o600 };
+    assert_eq!(client.ask(&more).expect_err("it is full").error, FamError::NoSpace);
+    let again = Ask::Allocate { region, name: "i".to_owned(), size: 128, mode: 0o600 };
+    assert_eq!(client.ask(&again).expect_err("the name is in use").error, FamError::AlreadyExist);
+    client.put(&item, 0, &[7; 5000]).expect("a put");
+    client.ask(&Ask::Deallocate { region, item: item.item }).expect("the end of an item");
+    assert_eq!(client.put(&item, 0, &[7; 8]), Err(FamError::NotFound));
+    assert_eq!(client.open_ticket(&item.ticket).expect_err("the item is gone").error, FamError::NotFound);
+    let next = client.item(region, "i", 1 << 20);
+    assert!(client.get(&next, 0, 5000).expect("a get") == [0; 5000], "another item's bytes");
+    assert!(next.item > item.item);
+    client.ask(&Ask::ResizeRegion { region, size: 3 << 20 }).expect("a longer region");
+    let second = client.item(region, "j", 2 << 20);
+    client.put(&second, (2 << 20) - 8, &[1; 8]).expect("a put");
+    assert!(client.get(&next, 0, 8).expect("a get") == [0; 8]);
+    let shorter = Ask::ResizeRegion { region, size: 2 << 20 };
+    assert_eq!(client.ask(&shorter).expect_err("an item is there").error, FamError::NoSpace);
+    client.ask(&Ask::DestroyRegion { region }).expect("the end of a region");
+    assert_eq!(client.get(&next, 0, 8).expect_err("the region is gone"), FamError::NotFound);
+    assert_eq!(client.ask(&Ask::StatRegion { region }).expect_err("it is gone").error, FamError::NotFound);
+}
+
+#[test]
+fn a_session_that_breaks_the_rules_is_ended_alone() {
+    let host = Host::new("rules", 1, false);
+    let _daemon = host.keeper();
+    let mut good = Client::open(&host);
+    let region = good.region("r", 1 << 20, 0o600, VOLATILE);
+    let item = good.item(region, "i", 4096);
+    // Before its hello a session gets nothing.
+    let mut silent = Client::connect(&host);
+    let refused = silent.ask(&Ask::StatRegion { region }).expect_err("no hello");
+    assert_eq!(refused.error, FamError::InvalidOp);
+    // A ticket that was changed, or of nobody.
+    let mut other = Client::open(&host);
+    let forged = fam::wire::Sealed::new(&item.ticket.read().expect("a ticket"), &[5; 32]);
+    assert_eq!(other.open_ticket(&forged).expect_err("it is forged").error, FamError::Metadata);
+    for nonsense in [&b"\xff nonsense"[..], b"", &[1; 9]] {
+        let bad = Client::open(&host);
+        bad.session.post(nonsense, b"more of it").expect("a message");
+        assert!(bad.is_ended(), "{nonsense:?}");
+    }
+    let late = Ask::Hello { version: 99, role: Role::Program, user: 0, group: 0 };
+    assert_eq!(Client::connect(&host).ask(&late).expect_err("another version").error, FamError::Rpc);
+    good.put(&item, 0, &[3; 8]).expect("the others go on");
+    assert!(good.get(&item, 0, 8).expect("a get") == [3; 8]);
+}
