@@ -26,7 +26,7 @@ const CHUNK: u64 = 1 << 20;
 pub struct Content {
     /// What servers are shown.
     pub sealed: Sealed,
-    /// The same.
+    /// The ticket itself.
     pub ticket: Ticket,
 }
 

@@ -26,7 +26,7 @@ pub struct Asker {
 
 /// How the moving of bytes has ended.
 pub enum Ready {
-    /// That was all.
+    /// Nothing else is to be done.
     Done(Result<Answer>),
     /// A backup of this name was written.
     Backup(String, Result<Backup>),

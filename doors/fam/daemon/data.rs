@@ -32,7 +32,7 @@ const BELL: u64 = 0;
 pub struct Asked {
     /// The session.
     pub session: Arc<Session>,
-    /// Its state.
+    /// The session's state.
     pub guest: Arc<Guest>,
     /// The operation.
     pub number: u64,

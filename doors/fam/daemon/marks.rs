@@ -2,10 +2,10 @@
 //! when the daemon starts was not written as a whole: it is torn until its memory is given to
 //! another item.
 //!
-//! The head of a file is [`HEAD`] bytes of numbers of 64 bits: eight that say what the file is, then
-//! marks of four each: the item, offset in the part, length (0: the mark is free), and whether it is
-//! [`TORN`]. All are stored in the order in which a daemon that is killed must leave them, and the
-//! kernel has what was stored.
+//! The head of a file is [`HEAD`] bytes of numbers of 64 bits: eight that say what the file is,
+//! then marks of four each: the item, offset in the part, length (0: the mark is free), and whether
+//! it is [`TORN`]. All are stored in the order in which a daemon that is killed must leave them, and
+//! the kernel has what was stored.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

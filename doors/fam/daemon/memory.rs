@@ -192,9 +192,9 @@ impl Memory {
     /// Opens the piece of a ticket that lies here, for a session of this user.
     ///
     /// # Errors
-    /// [`FamError::Metadata`]: the ticket is of an earlier keeper, or none. [`FamError::NoPerm`]: it
-    /// is another user's. [`FamError::NotFound`]: there is no such memory. [`FamError::Rpc`]: no
-    /// keeper has joined.
+    /// [`FamError::Metadata`]: the ticket is of an earlier keeper, or none.
+    /// [`FamError::NoPerm`]: it is another user's. [`FamError::NotFound`]: there is no such memory.
+    /// [`FamError::Rpc`]: no keeper has joined.
     pub fn open(&self, ticket: &Sealed, user: u32, is_doomed: &Arc<AtomicBool>) -> Result<Arc<Opened>> {
         let mut state = self.state();
         let secret = state.secret.ok_or_else(|| FamError::Rpc.because("the server has no keeper yet"))?;

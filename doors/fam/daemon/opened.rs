@@ -322,7 +322,7 @@ pub struct Writing {
     mark: Option<u16>,
 }
 
-// SAFETY: the address is of a part's mapping, which lives as long as this; the session writes there.
+// SAFETY: the address is of a part's mapping, which lives as long as this.
 unsafe impl Send for Writing {}
 
 impl Drop for Writing {

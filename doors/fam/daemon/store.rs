@@ -20,7 +20,7 @@ const FILE: &str = "openfam.redb";
 pub struct Region {
     /// What is known of it.
     pub facts: RegionFacts,
-    /// Its parts.
+    /// The parts: server and part.
     pub parts: Vec<(u64, u64)>,
 }
 
@@ -29,7 +29,7 @@ pub struct Region {
 pub struct Item {
     /// What is known of it, with its own rights.
     pub facts: ItemFacts,
-    /// Its pieces.
+    /// The pieces.
     pub pieces: Vec<Piece>,
 }
 

@@ -3,9 +3,9 @@
 
 mod client;
 
+use client::{Client, Host, VOLATILE, persistent};
 use fam::FamError;
 use fam::wire::{Answer, Ask, Attributes, Change, Kind, Message, Role, Shape};
-use client::{Client, Host, VOLATILE, persistent};
 
 #[test]
 fn bytes_are_put_and_got_where_they_belong() {

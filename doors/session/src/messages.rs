@@ -46,8 +46,8 @@ pub enum Place {
 ///
 /// # Safety
 /// A place that [`Self::begin`] gives has memory for as many bytes as the message has, which
-/// nothing else accesses until [`Self::end`] was called with its number, or a call has said that the
-/// session is over, or the session was dropped.
+/// nothing else accesses until [`Self::end`] was called with its number, or a call has said that
+/// the session is over, or the session was dropped.
 pub unsafe trait Receiver: Send + Sync {
     /// Says where the data of a message goes, by its header and its length in bytes. `here` has the
     /// data already, where it has come with the header and is not longer than a packet.

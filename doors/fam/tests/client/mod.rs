@@ -38,7 +38,9 @@ impl Host {
         fs::create_dir_all(&config).expect("a folder");
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("a mode");
         // Names of sockets, of which each test has its own.
-        let hash = name.bytes().fold(std::process::id(), |hash, byte| hash * 31 + u32::from(byte));
+        let hash = name
+            .bytes()
+            .fold(std::process::id(), |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
         let port = 20_000 + (hash % 4_000) as u16 * 10;
         let write = |name: &str, text: String| fs::write(config.join(name), text).expect("a file");
         write("fam_pe_config.yaml", format!("fam_client_interface_service_address: 127.0.0.1:{port}\n"));
@@ -131,9 +133,9 @@ impl Drop for Daemon {
 
 /// An item that a client has open.
 pub struct Item {
-    /// Its number.
+    /// The number.
     pub item: u64,
-    /// Its region.
+    /// The region.
     pub region: u64,
     /// The ticket.
     pub ticket: Sealed,
@@ -193,7 +195,7 @@ impl Client {
         Ok((header, reply.data))
     }
 
-    /// The same, in a session that goes on.
+    /// Sends a message and waits for the reply, in a session that goes on.
     pub fn exchange(&mut self, message: impl FnOnce(u64) -> Message, data: &[u8]) -> (Message, Vec<u8>) {
         self.try_exchange(message, data).expect("an open session")
     }
@@ -289,6 +291,8 @@ impl Client {
     /// Whether the daemon ends the session.
     pub fn is_ended(&self) -> bool {
         let late = Some(Instant::now() + Duration::from_secs(100));
+        // It may have answered before.
+        while let Ok(Some(_)) = self.session.receive(late) {}
         self.session.receive(late).is_err()
     }
 }
