@@ -3,41 +3,11 @@
 mod program;
 
 use openlapi_tests::{Hosts, Job, Marked, Outcome, skipped};
+use program::places::{Folder, node};
 use program::{Case, cases, compile, conformance};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-
-/// A folder for a map and its sockets, whose names must be short.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("gm-{}-{name}", std::process::id()));
-        fs::create_dir(&path).expect("a folder");
-        Self(path)
-    }
-
-    /// A map of that many nodes.
-    fn map(&self, nodes: usize) -> PathBuf {
-        let line = |node| format!("{node} host{node} unix:{}/{node}\n", self.0.display());
-        let map = self.0.join("map");
-        fs::write(&map, (1..=nodes).map(line).collect::<String>()).expect("a file");
-        map
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A process of a map.
-fn node(program: &Path, map: &Path, node: usize) -> Job {
-    let job = Job::direct(program).without_launchers();
-    job.env("LAPI_GM_MAP", map).env("LAPI_GM_NODE", node.to_string())
-}
+use std::path::Path;
 
 /// A process of the program of cases.
 fn process(program: &Path, map: &Path, case: &Case, at: usize) -> Job {
@@ -122,7 +92,7 @@ fn a_client_that_begins_anew_is_served_though_the_one_before_was_not_found_dead(
         assert_eq!(one.running().lines(1)[0].trim(), "3 answers");
         let pid = rustix::process::Pid::from_raw(one.running().pid()).expect("a process");
         rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it is there");
-        fs::remove_file(folder.0.join("2")).expect("the client's place");
+        fs::remove_file(folder.path().join("2")).expect("the client's place");
         silent.push(one);
     }
 }
@@ -134,11 +104,11 @@ fn a_wrong_map_is_named() {
     let map = folder.map(2);
     let said = |map: &Path, at: usize| node(&program, map, at).arg("message").run().stderr;
     assert!(said(&map, 3).contains("gm_init: LAPI_GM_NODE is \"3\"; the map has the nodes 1 to 2"));
-    let absent = folder.0.join("absent");
+    let absent = folder.path().join("absent");
     assert!(said(&absent, 1).contains(&format!("gm_init: LAPI_GM_MAP: {}: ", absent.display())));
     fs::write(&map, "1 one unix\n").expect("a file");
     assert!(said(&map, 1).contains("line 1: an address begins with unix: or tcp:"));
-    fs::write(&map, format!("1 one unix:{}/1\n", folder.0.display())).expect("a file");
-    let _taken = std::os::unix::net::UnixListener::bind(folder.0.join("1")).expect("a socket");
+    fs::write(&map, format!("1 one unix:{}/1\n", folder.path().display())).expect("a file");
+    let _taken = std::os::unix::net::UnixListener::bind(folder.path().join("1")).expect("a socket");
     assert!(said(&map, 1).contains("gm_init: unix:"), "the place is taken");
 }

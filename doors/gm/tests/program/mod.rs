@@ -1,5 +1,7 @@
 //! How the tests compile programs of GM, and start them.
 
+pub mod places;
+
 use openlapi_tests::{Job, compile_with, workspace};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
