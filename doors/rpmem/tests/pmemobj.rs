@@ -10,6 +10,9 @@ use support::{Host, PART};
 
 /// Transactions of each thread in the ordinary tests; `RPMEM_TRANSACTIONS` asks for others.
 const TRANSACTIONS: u64 = 300;
+/// How often a process is killed in them; `RPMEM_KILLS` asks for others, and for a tenth of them of
+/// the daemon.
+const KILLS: u64 = 6;
 
 /// A pool with two parts here and two at the host.
 struct Pool {
@@ -17,8 +20,18 @@ struct Pool {
     program: PathBuf,
 }
 
+fn asked_for(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |count| count.parse().expect("a number"))
+}
+
 fn transactions() -> u64 {
-    std::env::var("RPMEM_TRANSACTIONS").map_or(TRANSACTIONS, |count| count.parse().expect("a number"))
+    asked_for("RPMEM_TRANSACTIONS", TRANSACTIONS)
+}
+
+/// The transaction in which a process is killed: each seed is another point before, within or after
+/// it.
+fn killed_at(seed: u64) -> u64 {
+    TRANSACTIONS / 3 + seed % 97
 }
 
 impl Pool {
@@ -70,7 +83,7 @@ impl Pool {
 
     fn job(&self, what: &str) -> Job {
         let job = Job::direct(&self.program).arg(what).arg(self.host.path("pool.set"));
-        self.host.reached_by(job.arg(self.host.path("acks"))).deadline(600)
+        self.host.reached_by(job.arg(self.host.path("acks"))).deadline(3600)
     }
 
     fn run(&self, count: u64) {
@@ -122,9 +135,8 @@ fn a_program_that_is_killed_leaves_a_committed_state_at_the_replica() {
     let Some(pool) = Pool::new("killed") else { return };
     pool.create();
     let mut before = 0;
-    // Each seed is another point: before, within and after a transaction.
-    for seed in 1..=6 {
-        let at = transactions() / 3 + seed;
+    for seed in 1..=asked_for("RPMEM_KILLS", KILLS) {
+        let at = killed_at(seed);
         let killed = pool.job("run").arg("1000000").arg("self").arg(at.to_string()).run();
         assert_eq!(killed.signal, Some(9), "{killed:?}");
         assert!(eventually(|| pool.host.is_free("replica")), "the daemon is left");
@@ -145,8 +157,8 @@ fn a_daemon_that_is_killed_ends_the_program_and_sync_repairs_the_replica() {
         format!("echo $$ >{}\nfor command; do :; done\nexec sh -c \"exec $command\"\n", number.display());
     pool.host.script("ssh", &script);
     let mut before = 0;
-    for seed in 1..=6 {
-        let at = transactions() / 3 + seed;
+    for seed in 1..=(asked_for("RPMEM_KILLS", KILLS) / 10).max(KILLS) {
+        let at = killed_at(seed);
         let job = pool.job("run").arg("1000000").arg("peer").arg(at.to_string()).arg(&number);
         let ended = job.env("RPMEM_LOG_LEVEL", "1").run();
         assert!(ended.status != Some(0) && !ended.timed_out, "{ended:?}");
