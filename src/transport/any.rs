@@ -3,7 +3,7 @@
 //! table of functions.
 
 use super::shm::ShmTransport;
-use super::{Door, Seen, Task, Transport};
+use super::{Door, Look, Seen, Task, Transport};
 use std::ops::{Deref, DerefMut};
 
 /// See the module's documentation.
@@ -24,13 +24,12 @@ impl AnyTransport {
         }
     }
 
-    /// See [`super::Endpoint::look`], and with a time in ticks [`super::Endpoint::poll`].
+    /// See [`super::Endpoint::look`].
     #[inline(always)]
-    pub fn look(&mut self, polled: Option<u64>) -> Seen<'_> {
-        match (self, polled) {
-            (Self::Shared(shared), Some(now)) => shared.poll_rings(now),
-            (Self::Shared(shared), None) => shared.look_into_rings(),
-            (Self::Other(other), polled) => look_of_other(&mut **other, polled),
+    pub fn look(&mut self, look: Look) -> Seen<'_> {
+        match self {
+            Self::Shared(shared) => shared.look_into_rings(look),
+            Self::Other(other) => look_of_other(&mut **other, look),
         }
     }
 }
@@ -45,11 +44,8 @@ fn door_of_other(other: &mut dyn Transport, peer: Task) -> Option<&mut Door> {
 
 #[cold]
 #[inline(never)]
-fn look_of_other(other: &mut dyn Transport, polled: Option<u64>) -> Seen<'_> {
-    match polled {
-        Some(now) => other.poll(now),
-        None => other.look(),
-    }
+fn look_of_other(other: &mut dyn Transport, look: Look) -> Seen<'_> {
+    other.look(look)
 }
 
 impl From<ShmTransport> for AnyTransport {

@@ -5,7 +5,7 @@
 macro_rules! forward {
     (Endpoint) => {
         $crate::transport::forward::forward!(
-            limits, try_send, door, recv, may_receive, release, report, want, due, tally, close
+            limits, try_send, door, recv, look, release, report, want, due, tally, close
         );
     };
     (Wakeup) => {
@@ -45,9 +45,9 @@ macro_rules! forward {
             self.inner_mut().recv()
         }
     };
-    (may_receive) => {
-        fn may_receive(&mut self, look: $crate::transport::Look) -> bool {
-            self.inner_mut().may_receive(look)
+    (look) => {
+        fn look(&mut self, look: $crate::transport::Look) -> $crate::transport::Seen<'_> {
+            self.inner_mut().look(look)
         }
     };
     (report) => {

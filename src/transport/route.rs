@@ -9,7 +9,7 @@ use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};
 use crate::transport::{
     AccessId, Door, Endpoint, Exposure, Inbound, Key, Limits, Look, Outgoing, PeerStanding, Peers, Piece,
-    Reach, RemoteAccess, Report, SendOutcome, Started, Tally, Task, Ticket, Transfer, Transport, View,
+    Reach, RemoteAccess, Report, Seen, SendOutcome, Started, Tally, Task, Ticket, Transfer, Transport, View,
     Wakeup, Want, Withdrawal,
 };
 use rustix::event::epoll;
@@ -126,8 +126,11 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
     }
 
     #[inline]
-    fn may_receive(&mut self, look: Look) -> bool {
-        self.near.may_receive(look) || self.far.may_receive(look)
+    fn look(&mut self, look: Look) -> Seen<'_> {
+        match (self.near.look(look), self.far.look(look)) {
+            (Seen::Nothing, Seen::Nothing) => Seen::Nothing,
+            _ => Seen::Something,
+        }
     }
 
     fn want(&mut self, what: Want) {

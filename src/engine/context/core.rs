@@ -449,7 +449,7 @@ impl Core {
     /// Whether neither a packet nor a report through a door has come.
     #[inline]
     pub fn has_received_nothing(&mut self) -> bool {
-        !self.transport.may_receive(Look::All) && (!self.awaits_reports() || !self.has_report())
+        self.transport.look(Look::All).is_nothing() && (!self.awaits_reports() || !self.has_report())
     }
 
     /// Whether a round of the dispatcher has something to do, or to look at, when no

@@ -8,6 +8,7 @@ use crate::engine::context::unhindered::{ShortCall, Unhindered};
 use crate::engine::progress::short_take::{self, See};
 use crate::engine::progress::sleep::take_over;
 use crate::engine::progress::{dispatcher, lost_peers};
+use crate::transport::Look;
 
 /// [`poll_once`] by a short way. `false`: nothing was done, and [`poll_once`] is to do it.
 #[inline(always)]
@@ -39,13 +40,13 @@ fn begin_poll(way: &mut Unhindered<'_>) -> Option<See> {
     let now = ticks();
     waiters.count_activity();
     waiters.note_poll(now);
-    Some(short_take::see(way, Some(now)))
+    Some(short_take::see(way, Look::Polled(now)))
 }
 
 /// Takes what has come in place of a round of the dispatcher. `false`: that is hindered.
 pub(super) fn take_what_has_come(held: &mut Held<'_>) -> bool {
     let Some(mut way) = held.unhindered(Clear::TO_TAKE) else { return false };
-    let seen = short_take::see(&mut way, None);
+    let seen = short_take::see(&mut way, Look::All);
     take_more(held, seen);
     true
 }
@@ -58,7 +59,9 @@ fn take_more(held: &mut Held<'_>, seen: See) -> bool {
         let Some(mut way) = held.unhindered(Clear::TO_TAKE) else { return true };
         match seen {
             See::Nothing => return taken != 0,
-            See::Packet(src) if short_take::take(&mut way, src) => seen = short_take::see(&mut way, None),
+            See::Packet(src) if short_take::take(&mut way, src) => {
+                seen = short_take::see(&mut way, Look::All)
+            }
             See::Packet(_) | See::Something => return turn(held) || taken != 0,
         }
     }
@@ -114,7 +117,7 @@ pub fn make_progress_shortly(mut call: ShortCall<'_>) {
     if !call.way().includes(Clear::FOR_A_ROUND) {
         return call.go_on(make_progress_fully);
     }
-    let seen = short_take::see(call.way(), None);
+    let seen = short_take::see(call.way(), Look::All);
     if !matches!(seen, See::Nothing) {
         call.go_on(|held| take_more(held, seen));
     }
@@ -126,7 +129,7 @@ pub fn make_progress_shortly(mut call: ShortCall<'_>) {
 pub fn make_progress(held: &mut Held<'_>) {
     match held.unhindered(Clear::FOR_A_ROUND) {
         Some(mut way) => {
-            let seen = short_take::see(&mut way, None);
+            let seen = short_take::see(&mut way, Look::All);
             if !matches!(seen, See::Nothing) {
                 take_more(held, seen);
             }

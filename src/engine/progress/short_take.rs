@@ -20,7 +20,7 @@ use crate::engine::progress::short_message;
 use crate::engine::transfer::send::send_control;
 use crate::memory::bytes::{self, Piece};
 use crate::memory::counter;
-use crate::transport::{Door, Seen, Task};
+use crate::transport::{Door, Look, Seen, Task};
 use crate::wire::packet::Head;
 use std::ptr;
 
@@ -35,12 +35,11 @@ pub(super) enum See {
     Something,
 }
 
-/// Looks for what has come. To be called where nothing hinders that it is taken. `polled`: peers
-/// learn that this task has polled until this moment, in ticks.
+/// Looks for what has come. To be called where nothing hinders that it is taken.
 #[inline(always)]
-pub(super) fn see(way: &mut Unhindered<'_>, polled: Option<u64>) -> See {
+pub(super) fn see(way: &mut Unhindered<'_>, look: Look) -> See {
     let core = way.core();
-    match core.transport.look(polled) {
+    match core.transport.look(look) {
         Seen::Packet(src, _) => return See::Packet(src),
         Seen::Something => return See::Something,
         Seen::Nothing => {}

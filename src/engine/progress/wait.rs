@@ -25,7 +25,7 @@ use crate::engine::progress::short_take::{self, See};
 use crate::engine::progress::sleep::{Woken, sleep, take_over};
 use crate::engine::progress::{attention, dispatcher, lost_peers};
 use crate::error::{Error, Result};
-use crate::transport::Task;
+use crate::transport::{Look, Task};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -85,7 +85,7 @@ pub(in crate::engine) fn wait_shortly<T>(
     let mut polled = Some(begin_looks(call.way()));
     let mut left = LOOKS;
     loop {
-        match short_take::see(call.way(), polled.take()) {
+        match short_take::see(call.way(), polled.take().map_or(Look::All, Look::Polled)) {
             See::Nothing => pause(),
             // What was taken has left everything as it was, or else the call goes on.
             See::Packet(src) if short_take::take(call.way(), src) && call.way().includes(Clear::TO_LOOK) => {}
@@ -218,7 +218,7 @@ fn look<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Held<'_>) -> Option<
     for _ in 0..LOOKS {
         let mut way = held.unhindered(Clear::TO_LOOK)?;
         let mut value = None;
-        match short_take::see(&mut way, polled.take()) {
+        match short_take::see(&mut way, polled.take().map_or(Look::All, Look::Polled)) {
             See::Nothing => pause(),
             See::Packet(src) if short_take::take(&mut way, src) => {}
             See::Packet(_) | See::Something => value = dispatcher::turn_until(held, ready).1,

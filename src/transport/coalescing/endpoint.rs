@@ -5,7 +5,7 @@ use super::incoming::Incoming;
 use crate::base::clock::{now, ticks, yield_now};
 use crate::transport::forward::forward;
 use crate::transport::{
-    Door, Endpoint, Inbound, Limits, Look, Outgoing, SendOutcome, Tally, Task, Transport, Want,
+    Door, Endpoint, Inbound, Limits, Look, Outgoing, Seen, SendOutcome, Tally, Task, Transport, Want,
 };
 use std::time::{Duration, Instant};
 
@@ -77,8 +77,10 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         }
     }
 
-    fn may_receive(&mut self, look: Look) -> bool {
-        self.incoming.has_some() || self.outgoing.some_wait() || self.inner.may_receive(look)
+    fn look(&mut self, look: Look) -> Seen<'_> {
+        let own = self.incoming.has_some() || self.outgoing.some_wait();
+        let inner = self.inner.look(look);
+        if own { Seen::Something } else { inner }
     }
 
     fn want(&mut self, what: Want) {

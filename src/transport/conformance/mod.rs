@@ -222,7 +222,7 @@ fn delivers_each_packet_once<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
                 }
                 continue;
             }
-            let idle = !ends[task].may_receive(Look::All);
+            let idle = ends[task].look(Look::All).is_nothing();
             if let Some(packet) = ends[task].recv() {
                 assert!(!idle, "a packet has come, and the end was idle");
                 ledgers[task].enter(&packet, &ends[task]);
@@ -285,6 +285,11 @@ fn reports_polling<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
             assert!(ends[0].polls(1) && ends[0].polls(2));
         }
     }
+    ends[1].want(Want::Polling(true, 0));
+    ends[1].look(Look::All);
+    assert!(ends[0].polls(1));
+    ends[1].look(Look::Polled(0));
+    assert_eq!(ends[0].polls(1), !known, "a look says that the task has polled");
 }
 
 /// Packets in either direction are progress, and nothing else is.

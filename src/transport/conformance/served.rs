@@ -2,7 +2,7 @@
 //! task that computes, or a test that looks at another task, keeps no peer waiting.
 
 use crate::transport::forward::forward;
-use crate::transport::{Door, Endpoint, Peers, RemoteAccess, Task, Transport, Wakeup, Want};
+use crate::transport::{Door, Endpoint, Look, Peers, RemoteAccess, Seen, Task, Transport, Wakeup, Want};
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -87,10 +87,14 @@ impl<T: Transport> Drop for Served<T> {
 }
 
 impl<T: Transport> Endpoint for Served<T> {
-    forward!(limits, try_send, recv, may_receive, release, report, due, tally, close);
+    forward!(limits, try_send, recv, release, report, due, tally, close);
 
     fn door(&mut self, _peer: Task) -> Option<&mut Door> {
         None
+    }
+
+    fn look(&mut self, look: Look) -> Seen<'_> {
+        if self.lock().look(look).is_nothing() { Seen::Nothing } else { Seen::Something }
     }
 
     /// A test that waits for acknowledgements does not wait for the thread.

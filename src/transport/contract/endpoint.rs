@@ -49,25 +49,36 @@ pub struct Limits {
     pub receive_buffer: usize,
 }
 
-/// How far [`Endpoint::may_receive`] looks.
+/// How far [`Endpoint::look`] looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// At one of the peers, by turns: the caller receives in some calls in any case.
     One,
-    /// At everything: the answer `false` means that the next [`Endpoint::recv`] would find nothing
+    /// At everything: [`Seen::Nothing`] means that the next [`Endpoint::recv`] would find nothing
     /// and have nothing else to do.
     All,
+    /// At everything, for a task that has polled until this moment, in ticks, as by
+    /// [`Want::Polling`].
+    Polled(u64),
 }
 
 /// What [`Endpoint::look`] has found.
 pub enum Seen<'a> {
-    /// [`Endpoint::recv`] would find nothing, and have nothing else to do.
+    /// [`Endpoint::recv`] would find nothing where the look was, and have nothing else to do.
     Nothing,
-    /// [`Endpoint::recv`] would return the packet that [`Door::arrived`] shows. It may be taken
-    /// through the door instead.
+    /// [`Endpoint::recv`] would return the packet of this peer that [`Door::arrived`] shows. It may
+    /// be taken through the door instead.
     Packet(Task, &'a mut Door),
     /// [`Endpoint::recv`] may find something, or have something else to do.
     Something,
+}
+
+impl Seen<'_> {
+    /// Whether it is [`Self::Nothing`].
+    #[inline(always)]
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
 }
 
 /// What this task wants of the transport. None of it has a reply.
@@ -148,19 +159,7 @@ pub trait Endpoint: Send {
 
     /// Whether [`Self::recv`] may find something, as far as is known at once. A network that knows
     /// that only by receiving says that it may.
-    fn may_receive(&mut self, look: Look) -> bool;
-
-    /// [`Self::may_receive`], of everything, with the way to a packet that has come through a door.
-    #[inline]
-    fn look(&mut self) -> Seen<'_> {
-        if self.may_receive(Look::All) { Seen::Something } else { Seen::Nothing }
-    }
-
-    /// [`Self::look`] for a task that has polled until now, in ticks, as by [`Want::Polling`].
-    fn poll(&mut self, now: u64) -> Seen<'_> {
-        self.want(Want::Polling(false, now));
-        self.look()
-    }
+    fn look(&mut self, look: Look) -> Seen<'_>;
 
     /// Gives a packet back.
     fn release(&mut self, packet: Inbound);

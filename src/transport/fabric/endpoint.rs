@@ -9,7 +9,7 @@ use super::{FabricTransport, PUBLISHED_BEFORE, WINDOW};
 use crate::memory::bytes::pad8;
 use crate::transport::presence::Presence;
 use crate::transport::{
-    Door, Endpoint, Inbound, Limits, Look, Outgoing, Report, SendOutcome, Tally, Task, Want,
+    Door, Endpoint, Inbound, Limits, Look, Outgoing, Report, Seen, SendOutcome, Tally, Task, Want,
 };
 use crate::wire::network::{FRAME, Frame, FrameKind};
 use std::time::{Duration, Instant};
@@ -99,8 +99,8 @@ impl Endpoint for FabricTransport {
         Some(packet)
     }
 
-    fn may_receive(&mut self, _look: Look) -> bool {
-        true
+    fn look(&mut self, _look: Look) -> Seen<'_> {
+        Seen::Something
     }
 
     fn want(&mut self, what: Want) {

@@ -6,8 +6,8 @@ use super::{Kept, Out, Rail, Rails};
 use crate::transport::parcel::Parcel;
 use crate::transport::presence::Presence;
 use crate::transport::{
-    Door, Endpoint, HEAD_MAX, Inbound, Limits, Look, Outgoing, Piece, Report, SendOutcome, Tally, Task, Want,
-    Withdrawal,
+    Door, Endpoint, HEAD_MAX, Inbound, Limits, Look, Outgoing, Piece, Report, Seen, SendOutcome, Tally, Task,
+    Want, Withdrawal,
 };
 use crate::wire::rails::{HEAD, Head, RailFrameKind};
 use std::time::{Duration, Instant};
@@ -107,8 +107,11 @@ impl<T: Rail> Endpoint for Rails<T> {
         }
     }
 
-    fn may_receive(&mut self, _look: Look) -> bool {
-        true
+    fn look(&mut self, look: Look) -> Seen<'_> {
+        if let Look::Polled(now) = look {
+            self.want(Want::Polling(false, now));
+        }
+        Seen::Something
     }
 
     fn want(&mut self, what: Want) {

@@ -214,7 +214,7 @@ impl Rail for TestRail {
 }
 
 impl Endpoint for TestRail {
-    forward!(may_receive, release);
+    forward!(look, release);
 
     fn limits(&self, peer: Task) -> Limits {
         Limits { keeps_time: true, ..self.inner.limits(peer) }

@@ -67,21 +67,8 @@ impl Endpoint for ShmTransport {
     }
 
     #[inline]
-    fn may_receive(&mut self, look: Look) -> bool {
-        match look {
-            Look::One => self.may_receive_from_one(),
-            Look::All => !self.is_idle(),
-        }
-    }
-
-    #[inline]
-    fn look(&mut self) -> Seen<'_> {
-        self.look_into_rings()
-    }
-
-    #[inline]
-    fn poll(&mut self, now: u64) -> Seen<'_> {
-        self.poll_rings(now)
+    fn look(&mut self, look: Look) -> Seen<'_> {
+        self.look_into_rings(look)
     }
 
     #[inline(always)]
@@ -153,58 +140,46 @@ impl ShmTransport {
         Some(&mut self.peers.get_mut(task)?.door)
     }
 
-    /// See [`Endpoint::poll`].
-    #[inline(always)]
-    pub(in crate::transport) fn poll_rings(&mut self, now: u64) -> Seen<'_> {
-        self.segment.set_polling(false, now);
-        self.look_into_rings()
-    }
-
     /// See [`Endpoint::look`].
     #[inline(always)]
-    pub(in crate::transport) fn look_into_rings(&mut self) -> Seen<'_> {
+    pub(in crate::transport) fn look_into_rings(&mut self, look: Look) -> Seen<'_> {
+        match look {
+            Look::One => return self.look_at_one(),
+            Look::All => {}
+            Look::Polled(now) => self.segment.set_polling(false, now),
+        }
         // The same peer as before, mostly.
         let mut src = self.polled.current();
         let ready = |this: &Self, src| this.peers.get(src).is_some_and(|peer| peer.door.inward.ready());
-        if !ready(self, src) {
-            // The end of a streak says nothing about the peer.
-            let others = !self.polled.alone() && (self.polled.selective() || self.has_packet());
-            if others || self.is_left_or_met() {
-                return Seen::Something;
+        if ready(self, src) {
+            if self.polled.streak >= STREAK {
+                if self.polled.selective() || self.is_left_or_met() {
+                    return Seen::Something;
+                }
+                // The next one's turn: the same one's if it is the only one.
+                self.polled.streak = 0;
+                self.polled.advance();
+                src = self.polled.current();
+                if !ready(self, src) {
+                    return Seen::Something;
+                }
             }
-            self.polled.streak = 0;
-            return Seen::Nothing;
+            self.polled.streak += 1;
+            return self.peers.get_mut(src).map_or(Seen::Nothing, |peer| Seen::Packet(src, &mut peer.door));
         }
-        if self.polled.streak >= STREAK {
-            if self.polled.selective() || self.is_left_or_met() {
-                return Seen::Something;
-            }
-            // The next one's turn: the same one's if it is the only one.
-            self.polled.streak = 0;
-            self.polled.advance();
-            src = self.polled.current();
-            if !ready(self, src) {
-                return Seen::Something;
-            }
+        // The end of a streak says nothing about the peer.
+        let others = !self.polled.alone() && (self.polled.selective() || self.has_packet());
+        if others || self.is_left_or_met() {
+            return Seen::Something;
         }
-        self.polled.streak += 1;
-        self.peers.get_mut(src).map_or(Seen::Nothing, |peer| Seen::Packet(src, &mut peer.door))
+        self.polled.streak = 0;
+        Seen::Nothing
     }
 
     /// Whether the memory of a peer is to be unmapped, or a peer has connected.
     #[inline(always)]
     fn is_left_or_met(&self) -> bool {
         !self.left.is_empty() || self.arrivals.has_first_contacts()
-    }
-
-    /// Whether a call of [`Endpoint::recv`] would find nothing, and have nothing else to do.
-    #[inline]
-    fn is_idle(&mut self) -> bool {
-        let idle = self.has_nothing_else() && !self.has_packet();
-        if idle {
-            self.polled.streak = 0;
-        }
-        idle
     }
 
     /// Whether a packet is in one of the rings that are polled.
@@ -214,19 +189,14 @@ impl ShmTransport {
         self.polled.tasks().iter().any(ready)
     }
 
-    /// Whether [`Endpoint::recv`] would have nothing else to do than to look into those rings.
-    #[inline]
-    fn has_nothing_else(&self) -> bool {
-        !self.is_left_or_met() && !self.polled.selective()
-    }
-
     /// Whether the peer whose turn it is has sent something, or one that is not polled.
     #[inline]
-    fn may_receive_from_one(&mut self) -> bool {
+    fn look_at_one(&mut self) -> Seen<'_> {
         self.polled.advance();
-        self.peers.get(self.polled.current()).is_some_and(|peer| peer.door.inward.ready())
+        let something = self.peers.get(self.polled.current()).is_some_and(|peer| peer.door.inward.ready())
             || self.arrivals.has_first_contacts()
-            || self.has_announcements()
+            || self.has_announcements();
+        if something { Seen::Something } else { Seen::Nothing }
     }
 
     fn hold(&mut self, peer: Task, held: bool) {

@@ -106,21 +106,21 @@ fn a_task_is_idle_while_it_has_no_packet_and_nothing_else_to_do() {
     let head = [7_u8; 8];
     let packet =
         Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
-    assert!(ends.iter_mut().all(|end| !end.may_receive(Look::All)));
+    assert!(ends.iter_mut().all(|end| end.look(Look::All).is_nothing()));
     for src in [1, 2] {
         // SAFETY: the head lives during the call.
         unsafe { assert_eq!(ends[src].try_send(0, &packet), SendOutcome::Sent) };
-        assert!(ends[0].may_receive(Look::All) && !ends[1].may_receive(Look::All));
+        assert!(!ends[0].look(Look::All).is_nothing() && ends[1].look(Look::All).is_nothing());
         let packet = ends[0].recv().expect("a packet");
-        assert!(ends[0].may_receive(Look::All), "it is not released");
+        assert!(!ends[0].look(Look::All).is_nothing(), "it is not released");
         ends[0].release(packet);
-        assert!(!ends[0].may_receive(Look::All));
+        assert!(ends[0].look(Look::All).is_nothing());
     }
     ends[0].part(2);
-    assert!(ends[0].may_receive(Look::All), "memory is to be given back");
-    assert!(ends[0].recv().is_none() && !ends[0].may_receive(Look::All));
+    assert!(!ends[0].look(Look::All).is_nothing(), "memory is to be given back");
+    assert!(ends[0].recv().is_none() && ends[0].look(Look::All).is_nothing());
     assert!(
-        selective_ends(2)[0].may_receive(Look::All),
+        !selective_ends(2)[0].look(Look::All).is_nothing(),
         "one that does not poll every ring counts its rounds"
     );
 }

@@ -25,7 +25,7 @@ use crate::transport::forward::forward;
 use crate::transport::parcel::Parcel;
 use crate::transport::{
     Door, Endpoint, Inbound, Limits, Look, Outgoing, PeerStanding, PeerState, Peers, Piece, RemoteAccess,
-    SendOutcome, Task, Transport, Wakeup, Want, Withdrawal,
+    Seen, SendOutcome, Task, Transport, Wakeup, Want, Withdrawal,
 };
 
 /// No more packets than this are held back at a time: the oldest then comes out before its time.
@@ -218,8 +218,9 @@ impl<T: Transport> Endpoint for Faulty<T> {
     forward!(report, due, tally);
 
     /// What is held back comes out after some calls.
-    fn may_receive(&mut self, _look: Look) -> bool {
-        true
+    fn look(&mut self, look: Look) -> Seen<'_> {
+        self.inner.look(look);
+        Seen::Something
     }
 
     fn limits(&self, peer: Task) -> Limits {

@@ -6,7 +6,7 @@ use super::{Refusals, UdpTransport};
 use crate::base::clock::now;
 use crate::transport::presence::Presence;
 use crate::transport::{
-    Door, Endpoint, Exposure, Inbound, Key, Limits, Look, Outgoing, Piece, Reach, RemoteAccess, Report,
+    Door, Endpoint, Exposure, Inbound, Key, Limits, Look, Outgoing, Piece, Reach, RemoteAccess, Report, Seen,
     SendOutcome, Started, Tally, Task, Transfer, Want, parcel,
 };
 use std::collections::VecDeque;
@@ -117,8 +117,8 @@ impl Endpoint for UdpTransport {
         None
     }
 
-    fn may_receive(&mut self, _look: Look) -> bool {
-        true
+    fn look(&mut self, _look: Look) -> Seen<'_> {
+        Seen::Something
     }
 
     fn want(&mut self, what: Want) {

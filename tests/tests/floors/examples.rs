@@ -154,6 +154,16 @@ fn a_structure_of_c_is_found() {
 }
 
 #[test]
+fn methods_of_traits_are_found() {
+    let text = "trait A: B { /// fn c();\n fn d(&self, e: [u8; 2]) -> F { g() } unsafe fn h(); }
+        impl A for I { fn d(&self) {} fn j() {} } fn k() {} trait L {} struct M { n: fn() }
+        trait O { type P; #[inline] fn q() -> [R; 3]; } #[cfg(test)] trait S { fn t(); }";
+    let methods = Source::new("src/transport/contract/a.rs", &[], text).methods_of_traits();
+    let found: Vec<_> = methods.iter().map(|method| (method.name.as_str(), method.has_body)).collect();
+    assert_eq!(found, [("d", true), ("h", false), ("q", false)]);
+}
+
+#[test]
 fn a_circle_is_found() {
     let files = |texts: &[(&str, &str)]| -> Vec<Source> {
         texts.iter().map(|(file, text)| Source::new(file, &module_of(file), text)).collect()

@@ -169,6 +169,9 @@ const DGSP: &[&str] = &["src/api/dgsp.rs"];
 /// of `base` alone.
 const SIMULATED: &[&str] = &["src/proto/", "src/engine/", "src/transport/udp/"];
 const CLOCK: &str = "src/base/clock.rs";
+/// What every transport has to answer, and by how many methods at most.
+const CONTRACT: &str = "src/transport/contract/";
+const CONTRACT_METHODS: usize = 24;
 /// What a socket begins with.
 const SOCKET_NAMES: &[&str] =
     &["UnixStream", "UnixListener", "UnixDatagram", "TcpStream", "TcpListener", "UdpSocket"];
@@ -227,6 +230,18 @@ fn copies(source: &Source) -> Vec<String> {
     let methods = COPYING.iter().flat_map(|name| source.calls_of_method(name));
     let lines: BTreeSet<usize> = paths.map(|path| path.line).chain(methods).collect();
     lines.iter().map(|line| format!("{}:{line}: copies of bytes stand in {MEMORY}", source.file)).collect()
+}
+
+/// A wrapper of a transport answers each method, or does not compile.
+#[test]
+fn the_contract_of_the_transports_is_small_and_has_no_default() {
+    let sources = sources("src");
+    let of_contract = sources.iter().filter(|source| source.stands_in(&[CONTRACT]));
+    let methods: Vec<_> = of_contract.flat_map(Source::methods_of_traits).collect();
+    assert!(methods.len() > 12, "hardly a method was found: {methods:?}");
+    assert!(methods.len() <= CONTRACT_METHODS, "{} methods: {methods:?}", methods.len());
+    let with_body: Vec<_> = methods.iter().filter(|method| method.has_body).collect();
+    assert!(with_body.is_empty(), "{with_body:?}");
 }
 
 /// Simulations have a virtual clock, and threads that wait there.

@@ -1,6 +1,6 @@
 //! The files of a crate, and the paths in them.
 
-use crate::tokens::{Token, is_name, tokens, without_tests};
+use crate::tokens::{Token, is_name, item_end, tokens, without_tests};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,13 @@ pub struct Source {
     /// The file's place in the tree of modules.
     pub module: Vec<String>,
     tokens: Vec<Token>,
+}
+
+/// A method that a trait declares.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Method {
+    pub name: String,
+    pub has_body: bool,
 }
 
 /// A path as the source says it, resolved to the crate's root where it begins at `super`.
@@ -58,6 +65,32 @@ impl Source {
         let call = [".", name, "("];
         let calls = self.tokens.windows(3).filter(|three| three.iter().map(|token| &token.text).eq(call));
         calls.map(|three| three[1].line).collect()
+    }
+
+    /// The methods that the traits of the file declare.
+    pub fn methods_of_traits(&self) -> Vec<Method> {
+        let (mut found, mut depth, mut inside) = (Vec::new(), 0, None);
+        let mut at = 0;
+        while at < self.tokens.len() {
+            match self.text(at) {
+                "trait" if inside.is_none() => inside = Some(depth),
+                "fn" if inside == Some(depth - 1) => {
+                    let end = item_end(&self.tokens, at);
+                    let has_body = self.text(end - 1) == "}";
+                    found.push(Method { name: self.text(at + 1).to_owned(), has_body });
+                    at = end;
+                    continue;
+                }
+                "{" => depth += 1,
+                "}" => {
+                    depth -= 1;
+                    inside = inside.filter(|&outside| outside < depth);
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        found
     }
 
     /// Where these names stand.

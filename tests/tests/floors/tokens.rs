@@ -119,7 +119,7 @@ pub fn without_tests(tokens: Vec<Token>) -> Vec<Token> {
 }
 
 /// An item ends with a semicolon or with the brace that closes it, outside of all brackets.
-fn item_end(tokens: &[Token], from: usize) -> usize {
+pub fn item_end(tokens: &[Token], from: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(from) {
         match token.text.as_str() {

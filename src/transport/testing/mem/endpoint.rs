@@ -4,8 +4,8 @@ use super::Letter;
 use super::network::Inbox;
 use super::{MemOptions, MemTransport, RESEND};
 use crate::transport::{
-    Door, Endpoint, Inbound, Limits, Look, Outgoing, PeerState, Report, SendOutcome, Tally, Task, Ticket,
-    Want,
+    Door, Endpoint, Inbound, Limits, Look, Outgoing, PeerState, Report, Seen, SendOutcome, Tally, Task,
+    Ticket, Want,
 };
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -122,8 +122,11 @@ impl Endpoint for MemTransport {
         Some(self.out.insert(letter.parcel).inbound(self.serial))
     }
 
-    fn may_receive(&mut self, _look: Look) -> bool {
-        true
+    fn look(&mut self, look: Look) -> Seen<'_> {
+        if let Look::Polled(now) = look {
+            self.want(Want::Polling(false, now));
+        }
+        Seen::Something
     }
 
     fn want(&mut self, what: Want) {
