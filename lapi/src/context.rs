@@ -1,6 +1,6 @@
 //! Opening and ending a context.
 
-use crate::places::{self, Instance};
+use crate::instances::{self, Instance};
 use crate::port::Port;
 use libc::c_int;
 use openlapi::abi::*;
@@ -86,10 +86,10 @@ impl Builder {
         let request = unsafe { Request::new(port.handle(), index, &info) };
         let owner = Owner { port: port.clone(), on_error: self.on_error };
         // Before the threads run: they call handlers.
-        places::set_owner(index, Some(Arc::new(owner)));
+        instances::set_owner(index, Some(Arc::new(owner)));
         let opened = init::init(port.context(), &request);
         if opened.is_err() {
-            places::set_owner(index, None);
+            instances::set_owner(index, None);
         }
         opened.map(|_device| Context { port })
     }
@@ -140,7 +140,7 @@ impl Drop for Context {
         // ends it as well.
         let _ = init::term(self.port.context());
         self.port.set_ended();
-        places::set_owner(self.port.index(), None);
+        instances::set_owner(self.port.index(), None);
     }
 }
 
@@ -169,10 +169,10 @@ pub(crate) unsafe fn with_port<R>(
 ///
 /// # Safety
 /// The conditions of [`with_port`] hold.
-unsafe fn owner(handle: *const lapi_handle_t) -> Option<(places::Owner, lapi_handle_t)> {
+unsafe fn owner(handle: *const lapi_handle_t) -> Option<(instances::Owner, lapi_handle_t)> {
     // SAFETY: the caller's promise. The end of the context changes it, in any thread.
     let handle = unsafe { AtomicU32::from_ptr(handle.cast_mut()) }.load(Ordering::Relaxed);
-    (handle != LAPI_VOID_HANDLE).then(|| places::owner(handle))?.map(|owner| (owner, handle))
+    (handle != LAPI_VOID_HANDLE).then(|| instances::owner(handle))?.map(|owner| (owner, handle))
 }
 
 unsafe extern "C" fn failed(

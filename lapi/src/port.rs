@@ -4,7 +4,7 @@
 mod checkpoint;
 mod collective;
 
-use crate::places::Instance;
+use crate::instances::Instance;
 use openlapi::abi::*;
 use openlapi::api::env::{self, Value};
 use openlapi::api::{self, Held, address, fence, progress, recovery};

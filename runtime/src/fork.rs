@@ -8,9 +8,31 @@ use crate::{console, environment, link, report};
 use openlapi::base::{asymmetric_barrier, known_threads, thread};
 use openlapi::dgsp::registry;
 use openlapi::job::connect;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Makes sure that a forked child has no contexts: their threads, and what names them in the job,
+/// are the parent's. `in_child` forgets those of one interface, and calls [`in_child`]. The first
+/// call of that interface registers it, and notes that in `registered`.
+///
+/// `registered` is no [`std::sync::Once`]: a child that is forked in the middle of it would wait
+/// for ever. Functions that two threads, or two interfaces, have registered are called twice, which
+/// does no harm.
+pub fn prepare(registered: &AtomicBool, in_child: extern "C" fn()) {
+    extern "C" fn before_fork() {
+        before();
+    }
+    extern "C" fn after_fork() {
+        in_parent();
+    }
+    if !registered.load(Ordering::Acquire) {
+        // SAFETY: the functions stay as long as the library.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
+        registered.store(true, Ordering::Release);
+    }
+}
 
 /// Before the fork, in the thread that forks.
-pub fn before() {
+fn before() {
     // What is determined once must be determined now: if another thread were about to do that, the
     // child would wait for it.
     asymmetric_barrier::registered();
@@ -21,7 +43,7 @@ pub fn before() {
 }
 
 /// After the fork, in the parent.
-pub fn in_parent() {
+fn in_parent() {
     connect::after_fork();
     registry::after_fork();
 }

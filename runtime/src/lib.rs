@@ -15,6 +15,7 @@ mod events;
 pub mod exit;
 pub mod fork;
 pub mod init;
+pub mod instances;
 mod link;
 pub mod messages;
 pub mod rdma;
