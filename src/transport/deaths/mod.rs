@@ -170,7 +170,11 @@ impl Watch {
         }
         let mut compared = self.ring.some_dead(COMPARED);
         compared.extend(self.next_met(met));
-        compared.into_iter().for_each(|task| _ = self.compare(task, task, directory));
+        for task in compared {
+            if let Some(present) = self.successor(task, directory) {
+                self.note_successor(task, task, present);
+            }
+        }
         true
     }
 
@@ -188,35 +192,42 @@ impl Watch {
         found
     }
 
-    /// When the task's card shows another process than the one that is known, that one has died,
-    /// and was replaced.
-    fn compare<A>(&mut self, from: Task, task: Task, directory: &mut dyn Directory<A>) -> bool {
+    /// Another process of the task than the one that is known, as the task's card shows it.
+    fn successor<A>(&self, task: Task, directory: &mut dyn Directory<A>) -> Option<Process> {
         let known = self.ring.life(task);
-        let present = directory.process_of(task).filter(|present| present.life() != known);
-        let Some(present) = present.filter(|_| task != self.me) else { return false };
+        directory.process_of(task).filter(|present| present.life() != known && task != self.me)
+    }
+
+    /// The process that was known has died, and this one has taken its place; `from` has shown it.
+    fn note_successor(&mut self, from: Task, task: Task, present: Process) {
         if !self.ring.has_died(task) {
-            self.ring.note(from, Notice { content: Content::Died, task, life: known }, self.now());
+            let died = Notice { content: Content::Died, task, life: self.ring.life(task) };
+            self.ring.note(from, died, self.now());
         }
         self.successors.retain(|(other, _)| *other != task);
         self.successors.push((task, present));
         self.changed = true;
-        true
     }
 
-    /// When something names another process of the task than the one that is known, either that
-    /// was long ago, or this task has missed a death: the card shows it. Returns whether there are
+    /// When `from` names another process of the task than the one that is known, either that was
+    /// long ago, or this task has missed a death: the card shows it. Returns whether there are
     /// steps to do before anything else follows.
     pub(in crate::transport) fn names<A>(
         &mut self,
+        from: Task,
         task: Task,
         life: u32,
         directory: &mut dyn Directory<A>,
     ) -> bool {
-        self.ring.life(task) != life && self.compare(task, task, directory)
+        let successor = if self.ring.life(task) == life { None } else { self.successor(task, directory) };
+        if let Some(present) = successor {
+            self.note_successor(from, task, present);
+        }
+        successor.is_some()
     }
 
     /// [`Self::names`], for a notice before it is noted.
-    pub(in crate::transport) fn names_other<A>(
+    pub(in crate::transport) fn notice_names<A>(
         &mut self,
         from: Task,
         Notice { content, task, life }: Notice,
@@ -227,7 +238,7 @@ impl Watch {
             Content::Watched | Content::Closed => from == task,
             Content::Confirmed | Content::Watches => false,
         };
-        names && self.ring.life(task) != life && self.compare(from, task, directory)
+        names && self.names(from, task, life, directory)
     }
 
     /// The next thing to do. Without `looks` the watched process is not looked at.

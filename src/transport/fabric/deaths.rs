@@ -212,7 +212,7 @@ impl FabricTransport {
             return;
         }
         let Self { watch: Some(watch), directory, .. } = self else { return };
-        if watch.shared.names_other(from, notice, &mut **directory) {
+        if watch.shared.notice_names(from, notice, &mut **directory) {
             self.follow_ring();
         }
         let Some(watch) = &mut self.watch else { return };

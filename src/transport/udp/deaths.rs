@@ -200,7 +200,7 @@ impl UdpTransport {
         self.outlet.queue_receipt(at, self.credentials.announce(from, &receipt));
         let Notice { content, task, life } = notice;
         let Self { deaths: Deaths { watch: Some(watch), .. }, directory, .. } = self else { return true };
-        if watch.shared.names_other(from, notice, &mut **directory) {
+        if watch.shared.notice_names(from, notice, &mut **directory) {
             self.follow_ring();
         }
         let Some(watch) = &mut self.deaths.watch else { return true };
@@ -227,7 +227,7 @@ impl UdpTransport {
             return true;
         }
         let Self { deaths: Deaths { watch: Some(watch), .. }, directory, .. } = self else { return true };
-        if watch.shared.names(task, life, &mut **directory) {
+        if watch.shared.names(task, task, life, &mut **directory) {
             self.follow_ring();
         }
         self.deaths.watch.as_ref().is_none_or(|watch| watch.shared.knows(task, life))
