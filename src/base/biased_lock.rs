@@ -26,9 +26,9 @@
 //! lock: the next one waits for `inside`, too.
 //!
 //! **Orderings.** What the lock guards passes from the thread with the bias to the next holder by
-//! `inside` (Release, Acquire), and back by the raw lock, without which nobody gets the bias. The
-//! bias itself needs no order but that of the barriers. `last`, `turns` and `is_raw` are guarded by
-//! the lock.
+//! `inside` (Release, Acquire), and back by the raw lock, without which no thread gets the
+//! bias. The bias itself needs no order but that of the barriers. `last`, `turns` and `is_raw` are
+//! guarded by the lock.
 //!
 //! `base::models::biased_lock` has the models.
 
@@ -51,7 +51,7 @@ const LIGHT: Light = Light::new(!cfg!(loom));
 const OWNERS: usize = 3;
 
 /// The place of no thread.
-const NOBODY: u32 = 0;
+const NO_THREAD: u32 = 0;
 
 /// A lock that knows each thread by a number: not 0, the same in every call of the thread, and of
 /// no other living thread. A thread that ends holds no lock; its number may be given again.
@@ -61,7 +61,7 @@ pub struct BiasedLock {
     bias: AtomicU32,
     /// The last place that had the bias. Guarded by the lock.
     recent: AtomicU32,
-    /// The threads that have had the bias. The first place is nobody's.
+    /// The threads that have had the bias. The first place is no thread's.
     owners: [Owner; OWNERS + 1],
     /// The lock is held by the raw lock.
     is_raw: AtomicU32,
@@ -85,8 +85,8 @@ impl BiasedLock {
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self {
-            bias: AtomicU32::new(NOBODY),
-            recent: AtomicU32::new(NOBODY),
+            bias: AtomicU32::new(NO_THREAD),
+            recent: AtomicU32::new(NO_THREAD),
             owners: [const { Owner { thread: AtomicUsize::new(0), inside: Futex::new(0) } }; OWNERS + 1],
             is_raw: AtomicU32::new(0),
             raw: RawLock::new(),
@@ -99,8 +99,8 @@ impl BiasedLock {
     #[cfg(loom)]
     pub fn new() -> Self {
         Self {
-            bias: AtomicU32::new(NOBODY),
-            recent: AtomicU32::new(NOBODY),
+            bias: AtomicU32::new(NO_THREAD),
+            recent: AtomicU32::new(NO_THREAD),
             owners: std::array::from_fn(|_| Owner { thread: AtomicUsize::new(0), inside: Futex::new(0) }),
             is_raw: AtomicU32::new(0),
             raw: RawLock::new(),
@@ -144,7 +144,7 @@ impl BiasedLock {
         if !self.raw.try_lock() {
             return false;
         }
-        if self.bias.load(Ordering::Relaxed) != NOBODY {
+        if self.bias.load(Ordering::Relaxed) != NO_THREAD {
             self.take_bias_away();
         }
         let free = self.recent().inside.load(Ordering::Acquire) == 0;
@@ -177,7 +177,7 @@ impl BiasedLock {
         if self.is_raw.load(Ordering::Relaxed) != 0 {
             self.raw.is_wanted()
         } else {
-            self.bias.load(Ordering::Relaxed) == NOBODY
+            self.bias.load(Ordering::Relaxed) == NO_THREAD
         }
     }
 
@@ -274,7 +274,7 @@ impl BiasedLock {
     /// `false`: the time was over before.
     #[inline]
     fn end_bias(&self, until: Option<&Deadline>) -> bool {
-        if self.bias.load(Ordering::Relaxed) != NOBODY {
+        if self.bias.load(Ordering::Relaxed) != NO_THREAD {
             self.take_bias_away();
         }
         let owner = self.recent();
@@ -287,7 +287,7 @@ impl BiasedLock {
 
     #[cold]
     fn take_bias_away(&self) {
-        self.bias.store(NOBODY, Ordering::Relaxed);
+        self.bias.store(NO_THREAD, Ordering::Relaxed);
         own_fence();
     }
 }
@@ -363,7 +363,7 @@ impl BiasedLock {
     /// Whether this thread has the bias.
     pub(crate) fn is_biased(&self, me: usize) -> bool {
         let place = self.bias.load(Ordering::Relaxed);
-        place != NOBODY && self.owners[place as usize].thread.load(Ordering::Relaxed) == me
+        place != NO_THREAD && self.owners[place as usize].thread.load(Ordering::Relaxed) == me
     }
 }
 

@@ -1,8 +1,8 @@
 //! Opening another library without a change to the program: constructors take signals
 //! (libinfinipath, which Debian's libfabric is linked with, takes six; UCX takes four), and some
-//! are told what to do by environment variables only.
+//! obey environment variables only.
 //!
-//! [`open`] gives the library an environment of its own, so that those that can be told leave the
+//! [`open`] gives the library an environment of its own, so that those that obey leave the
 //! signals alone, and then gives back every signal that was taken nevertheless.
 
 use crate::base::sync::Mutex;

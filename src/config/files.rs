@@ -32,7 +32,7 @@ const NO_FILE: &str = "none";
 pub const READ: &str = "LAPI_CONFIG_READ";
 /// A longer file is none of settings.
 const LARGEST: u64 = 64 << 10;
-/// A file with more faults is not a file of settings, either; the others are not told.
+/// A file with more faults is not a file of settings, either; no more than these are reported.
 const MOST_FAULTS: usize = 10;
 
 /// Whose file it is.

@@ -255,8 +255,8 @@ impl Ops {
         Some(pending.op)
     }
 
-    /// Ends a get to which `len` bytes are the whole reply, if nothing but an origin counter is to
-    /// be told of it: where they go, and the counter.
+    /// Ends a get to which `len` bytes are the whole reply, if all that follows is an origin
+    /// counter: where they go, and the counter.
     #[inline]
     pub fn take_plain_get(&mut self, peer: Task, cookie: u64, len: usize) -> Option<(usize, usize)> {
         match *self.get_mut(peer, cookie)? {

@@ -1,4 +1,4 @@
-//! What a network is told about its peers by those who know the job.
+//! What a network learns about its peers from the job.
 
 use super::Task;
 use crate::base::process::Process;

@@ -95,7 +95,7 @@ impl Task {
             done: SendDone { bytes: data.len() as u64, user: true, ..SendDone::nothing(tgt) },
             hint: Hint::None,
         };
-        // SAFETY: the caller's promise; nobody else uses that place.
+        // SAFETY: the caller's promise; no other thread uses that place.
         unsafe { put_get::put(held, &put) }.expect("a put");
     }
 }

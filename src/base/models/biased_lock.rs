@@ -1,5 +1,5 @@
-//! The lock that one thread has the bias of: one thread at a time, and no wake-up is lost, whoever
-//! ends the bias, and also when a waiter gives up.
+//! The lock that one thread has the bias of: one thread at a time, and no wake-up is lost,
+//! whichever thread ends the bias, and also when a waiter gives up.
 
 use super::check;
 use crate::base::biased_lock::BiasedLock;

@@ -24,7 +24,7 @@ impl Clear {
     /// stack.
     pub const TO_SEND: Self = Self(1);
     /// Taking what has come and doing nothing else: besides, no other thread waits or is to be
-    /// relieved, and no event loop of the program is to be told. A collective operation may be
+    /// relieved, and no event loop of the program is to be called. A collective operation may be
     /// under way, and is advanced by who waits for it.
     pub const TO_TAKE: Self = Self(2);
     /// Taking what has come in place of a round of the dispatcher: besides, no collective operation

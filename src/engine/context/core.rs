@@ -44,7 +44,7 @@ pub struct Core {
     /// Operations that wait for a reply.
     pub(in crate::engine) ops: Ops,
     /// The peers that report packets through their doors, while such reports are awaited.
-    pub(in crate::engine) reporting: TaskSet,
+    pub(in crate::engine) door_reporters: TaskSet,
     /// Barrier and exchange.
     pub(in crate::engine) collectives: Collectives,
     /// The result of the last collective operation, when it is complete.
@@ -69,11 +69,11 @@ pub struct Core {
     /// There may be messages that are kept, or holds: see [`Core::has_deferred`].
     deferred: bool,
     /// Send operations that are done, to be reported.
-    pub(super) finished: Vec<SendDone>,
+    pub(super) done_sends: Vec<SendDone>,
     /// Functions registered by LAPI_Addr_set.
     pub(in crate::engine) addresses: Addresses,
     /// Completions that LAPI_Msgpoll has not reported yet.
-    pub(in crate::engine) unreported: lapi_msg_state_t,
+    pub(in crate::engine) msgpoll_state: lapi_msg_state_t,
     /// See [`Life`].
     life: Life,
     /// A failure of bulk transfer was reported.
@@ -167,7 +167,7 @@ impl Core {
             inbox: Inbox::new(tasks),
             short_to_self: 0,
             ops: Ops::new(256),
-            reporting: TaskSet::default(),
+            door_reporters: TaskSet::default(),
             collectives: Collectives::new(me, tasks, options.hosts.placement()),
             collected: None,
             collective_turn: false,
@@ -179,9 +179,9 @@ impl Core {
             kept: Kept::default(),
             holds: Holds::default(),
             deferred: false,
-            finished: Vec::with_capacity(64),
+            done_sends: Vec::with_capacity(64),
             addresses: Addresses::new(),
-            unreported: 0,
+            msgpoll_state: 0,
             life: Life::Open,
             bulk_failure_reported: false,
             waiters: Waiters::default(),
@@ -347,7 +347,7 @@ impl Core {
         // SAFETY: the program's counter, or 0.
         unsafe { counter::bump(cntr) };
         self.watched.raised(cntr, by);
-        self.finished.extend(handled.map(|handled| handled.done()));
+        self.done_sends.extend(handled.map(|handled| handled.done()));
     }
 
     /// A thread of the program polls from now on, or has polled until now.
@@ -428,7 +428,7 @@ impl Core {
     pub fn has_ready_work(&self) -> bool {
         self.copies.are_ready()
             || !self.to_self.is_empty()
-            || !self.finished.is_empty()
+            || !self.done_sends.is_empty()
             || self.one_sided.have_ended()
     }
 
@@ -436,7 +436,7 @@ impl Core {
     /// remote access.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !self.copies.is_empty() || !self.to_self.is_empty() || !self.finished.is_empty()
+        !self.copies.is_empty() || !self.to_self.is_empty() || !self.done_sends.is_empty()
     }
 
     /// Whether a round of the dispatcher would do nothing now. In a collective operation it

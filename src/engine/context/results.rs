@@ -10,62 +10,62 @@ use crate::transport::Ticket;
 impl Core {
     /// Passes what waits in the outbox to the transport; returns whether something has moved.
     pub fn pump(&mut self) -> bool {
-        let mut finished = std::mem::take(&mut self.finished);
+        let mut done = std::mem::take(&mut self.done_sends);
         let (outbox, mut wire) = self.out();
-        let moved = outbox.pump(&mut wire, &mut finished);
-        self.finished = finished;
+        let moved = outbox.pump(&mut wire, &mut done);
+        self.done_sends = done;
         moved
     }
 
     /// The transport no longer uses the memory of a packet that it had taken.
     pub fn note_free(&mut self, ticket: Ticket) {
-        self.outbox.free(ticket, &mut self.finished);
+        self.outbox.free(ticket, &mut self.done_sends);
     }
 
     /// Send operations are done: the next round of the dispatcher reports them.
     pub fn finish_later(&mut self, done: impl IntoIterator<Item = SendDone>) {
-        self.finished.extend(done);
+        self.done_sends.extend(done);
     }
 
     /// The send operations that are to be reported.
-    pub fn take_finished(&mut self) -> Vec<SendDone> {
-        std::mem::take(&mut self.finished)
+    pub fn take_done_sends(&mut self) -> Vec<SendDone> {
+        std::mem::take(&mut self.done_sends)
     }
 
-    /// Takes back the emptied list of [`Self::take_finished`], which keeps its memory. What was
+    /// Takes back the emptied list of [`Self::take_done_sends`], which keeps its memory. What was
     /// added meanwhile is reported in the next round.
-    pub fn give_back_finished(&mut self, mut list: Vec<SendDone>) {
-        list.append(&mut self.finished);
-        self.finished = list;
+    pub fn give_back_done_sends(&mut self, mut list: Vec<SendDone>) {
+        list.append(&mut self.done_sends);
+        self.done_sends = list;
     }
 
     /// How many send operations are to be reported.
     #[cfg(test)]
-    pub fn count_finished(&self) -> usize {
-        self.finished.len()
+    pub fn count_done_sends(&self) -> usize {
+        self.done_sends.len()
     }
 
     /// Something has completed that LAPI_Msgpoll reports (LAPI_SEND_COMPLETE, LAPI_RECV_COMPLETE).
     #[inline]
     pub fn note_completed(&mut self, what: lapi_msg_state_t) {
-        self.unreported |= what;
+        self.msgpoll_state |= what;
     }
 
     /// What has completed since the last call.
     pub fn take_completed(&mut self) -> lapi_msg_state_t {
-        std::mem::take(&mut self.unreported)
+        std::mem::take(&mut self.msgpoll_state)
     }
 
     /// Whether reports through doors are awaited.
     #[inline]
     pub fn awaits_reports(&self) -> bool {
-        !self.reporting.is_empty()
+        !self.door_reporters.is_empty()
     }
 
     /// Whether a report has come through a door.
     pub fn has_report(&mut self) -> bool {
         let transport = &mut self.transport;
-        let mut peers = self.reporting.members().iter();
+        let mut peers = self.door_reporters.members().iter();
         peers.any(|&peer| transport.door(peer).is_some_and(|door| door.has_report()))
     }
 
@@ -78,7 +78,7 @@ impl Core {
 
     fn take_some_reports(&mut self) -> bool {
         let (mut any, mut at) = (false, 0);
-        while let Some(&peer) = self.reporting.members().get(at) {
+        while let Some(&peer) = self.door_reporters.members().get(at) {
             let mut awaits = false;
             while let Some(door) = self.transport.door(peer) {
                 let Some(cookie) = door.report() else {
@@ -96,7 +96,7 @@ impl Core {
                 at += 1;
             } else {
                 // All are reported, or the connection has ended, and their operations with it.
-                self.reporting.remove(peer);
+                self.door_reporters.remove(peer);
             }
         }
         any

@@ -133,7 +133,7 @@ fn is_joining(core: &Core, peer: Task) -> bool {
 }
 
 /// Whether the peer, which this task parts from, is to rejoin when this task comes back. One that
-/// has left without that stays as it is: the program is told when it wants something from it.
+/// has left without that stays as it is: the program gets an error when it wants something from it.
 fn may_return(core: &Core, peer: Task) -> bool {
     let standing = core.transport.standing(peer);
     let is_there = matches!(standing.state, PeerState::Up | PeerState::Connecting);

@@ -128,7 +128,7 @@ fn keep_going(held: &mut Held<'_>) -> bool {
 
 /// Counters and send completion handlers of the send operations that are done.
 fn report_finished(held: &mut Held<'_>) -> bool {
-    let mut batch = held.core().take_finished();
+    let mut batch = held.core().take_done_sends();
     let some = !batch.is_empty();
     for done in batch.drain(..) {
         if held.core().is_closing() {
@@ -155,7 +155,7 @@ fn report_finished(held: &mut Held<'_>) -> bool {
             gone => core.membership.note_gone(done.peer, gone),
         }
     }
-    held.core().give_back_finished(batch);
+    held.core().give_back_done_sends(batch);
     some
 }
 

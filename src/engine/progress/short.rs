@@ -287,14 +287,14 @@ unsafe fn send<const REPORTED: bool>(
         if REPORTED && cookie != 0 {
             let count = filled.publish_reported();
             if door.await_report(count, cookie) {
-                core.reporting.insert(tgt);
+                core.door_reporters.insert(tgt);
             }
         } else {
             filled.publish();
         }
         door.published();
         *number += 1;
-        core.unreported |= LAPI_SEND_COMPLETE;
+        core.msgpoll_state |= LAPI_SEND_COMPLETE;
         core.waiters.note_news_if_waiting();
         let path = &mut core.stats.peers;
         path.packets_sent += 1;

@@ -2,9 +2,9 @@
 //! them, without what only other messages and other states need.
 //!
 //! A packet is taken here only where nothing hinders that ([`Clear::TO_TAKE`]), in place, through
-//! the door to its sender, and only if it is one of four: a whole put of which nothing but the
-//! target counter is to be told, an active message ([`short_message`]), a get whose data fits a
-//! packet, and the whole reply to one. All others are for a round of the dispatcher.
+//! the door to its sender, and only if it is one of four: a whole put that changes nothing but the
+//! target counter, an active message ([`short_message`]), a get whose data fits a packet, and the
+//! whole reply to one. All others are for a round of the dispatcher.
 
 use crate::abi::LAPI_RECV_COMPLETE;
 use crate::base::known_threads::this_thread;
@@ -53,7 +53,7 @@ pub(super) fn see(way: &mut Unhindered<'_>, look: Look) -> See {
 #[inline(never)]
 pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
     let context = way.context();
-    let Core { transport, inbox, outbox, ops, stats, unreported, waiters, .. } = way.core();
+    let Core { transport, inbox, outbox, ops, stats, msgpoll_state, waiters, .. } = way.core();
     let Some(door) = transport.door(src) else { return false };
     let Some(packet) = door.arrived(src) else { return false };
     if packet.body_len >= LONG_BODY {
@@ -77,7 +77,7 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
         Some(Head::Put { id, addr, tgt_cntr, cookie: 0, total }) if total <= body.len as u64 => {
             // SAFETY: the origin's program says that it may write there.
             unsafe { bytes::copy(body, addr as usize as *mut u8) };
-            *unreported |= LAPI_RECV_COMPLETE;
+            *msgpoll_state |= LAPI_RECV_COMPLETE;
             stats.peers.bytes_received += body.len as u64;
             asked = inbox.deliver(src, id);
             // SAFETY: a counter of this task, by the contract of the call that sent the message.
@@ -107,7 +107,7 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
                     bytes::copy(body, at as *mut u8);
                     counter::bump(org_cntr);
                 }
-                *unreported |= LAPI_RECV_COMPLETE;
+                *msgpoll_state |= LAPI_RECV_COMPLETE;
                 stats.peers.bytes_received += body.len as u64;
                 door.note_reply(waiters.last_poll());
             }

@@ -307,7 +307,7 @@ pub fn describe(core: &mut Core) -> String {
         core.copies.iter().count() + core.copies.awaiting_parts().count(),
         core.to_self(),
         core.kept.len(),
-        core.count_finished(),
+        core.count_done_sends(),
         core.waiters.waiting(),
         core.waiters.parked(),
         if core.waiters.on_descriptor() { ", one on the descriptor" } else { "" },

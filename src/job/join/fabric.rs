@@ -66,7 +66,7 @@ fn notes(own: &[Own], exchange: &str) -> Vec<String> {
 /// connections.
 const ADDRESS_SPACE: u64 = 256 << 20;
 
-/// Names a limit of the address space that libfabric may meet: it tells nobody when a connection
+/// Names a limit of the address space that libfabric may meet: it reports no connection that
 /// fails for want of memory, and tries again for ever.
 pub(super) fn warn_of_little_memory(place: &Joining<'_>) {
     let scarce = limits::scarce_address_space(ADDRESS_SPACE).filter(|_| place.config.info_level > 0);

@@ -89,7 +89,7 @@ impl fmt::Display for Missed {
 }
 
 /// Looks for the process that knows the secret at these places, the likeliest first, until
-/// `until`. It is told what the connection is for.
+/// `until`. The greeting says what the connection is for.
 ///
 /// # Errors
 /// What became of each place.

@@ -9,8 +9,8 @@ use crate::transport::presence::Presence;
 use std::time::{Duration, Instant};
 
 /// How long the end waits for the peers, at most: one that is alive takes messages as soon as it
-/// gets a processor. A peer that was not told by then learns of it by the watch of the tasks for
-/// each other when this process has ended.
+/// gets a processor. A peer that has not received the departure by then learns of it by
+/// the watch of the tasks for each other when this process has ended.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 
 /// How long it waits for a task of this host with which it has had no contact, and whose process

@@ -204,7 +204,7 @@ impl FabricTransport {
     #[cold]
     pub(super) fn lose_by(&mut self, task: Task, errno: Errno, text: &str) {
         let cause = match errno.0 {
-            // What would follow on the connection cannot be told from the rest of the message.
+            // What would follow on the connection would look like the rest of the message.
             libc::EFAULT => {
                 "memory of this task that was being sent to it has vanished or was closed meanwhile: "
             }

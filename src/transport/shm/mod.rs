@@ -147,7 +147,7 @@ impl ShmTransport {
     /// `LAPI_ERR_SHM_SETUP`, with the system's reason.
     pub fn alone() -> Result<Self> {
         let (own, _) = Own::create(0, 1)?;
-        Ok(Self::new(own, false, None, Box::new(Nobody)))
+        Ok(Self::new(own, false, None, Box::new(NoConnector)))
     }
 
     /// Fetches the first contacts that wait. May be called while a packet is in use: none of these
@@ -203,9 +203,9 @@ impl ShmTransport {
 }
 
 /// The connector of a job of one task.
-struct Nobody;
+struct NoConnector;
 
-impl Connector for Nobody {
+impl Connector for NoConnector {
     fn want(&self, _peer: Task) {}
 
     fn absence(&self, _peer: Task) -> Absence {

@@ -39,15 +39,15 @@ impl Bounds {
     }
 }
 
-/// Of no peer: a job has fewer tasks.
-const NOBODY: Task = Task::MAX;
+/// The number of no task: a job has fewer.
+const NO_TASK: Task = Task::MAX;
 
 /// The peers whose rings are polled, and whose turn it is.
 pub(super) struct Polled {
     tasks: Vec<Task>,
     /// The peer whose turn it is, by its place in `tasks`, which is 0 when there are none.
     turn: usize,
-    /// The peer itself, or [`NOBODY`].
+    /// The peer itself, or [`NO_TASK`].
     current: Task,
     /// There is none but that peer, and all rings are polled.
     alone: bool,
@@ -66,7 +66,7 @@ pub(super) struct Polled {
 impl Default for Polled {
     fn default() -> Self {
         let (tasks, bounds) = (Vec::new(), Bounds::USUAL);
-        let (current, alone) = (NOBODY, true);
+        let (current, alone) = (NO_TASK, true);
         Self { tasks, turn: 0, current, alone, streak: 0, quiet: 0, selective: false, rounds: 0, bounds }
     }
 }
@@ -103,7 +103,7 @@ impl Polled {
 
     fn set_turn(&mut self, turn: usize) {
         self.turn = turn;
-        self.current = self.tasks.get(turn).copied().unwrap_or(NOBODY);
+        self.current = self.tasks.get(turn).copied().unwrap_or(NO_TASK);
     }
 
     /// Polls the ring of this peer too.

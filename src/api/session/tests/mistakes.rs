@@ -90,7 +90,7 @@ fn a_thread_enters_a_session_once_at_a_time() {
     });
 }
 
-/// The thread cannot take the lock again, and yet nobody sleeps on.
+/// The thread cannot take the lock again, and yet no other thread sleeps on.
 #[test]
 fn a_thread_inside_a_session_wakes_the_others() {
     let task = Task::open_with(Interrupts::Never, "woken from within", 0, 1);

@@ -116,7 +116,7 @@ impl Driver {
         None
     }
 
-    /// What other tasks are told when no connection could be made for too long.
+    /// The refusal that other tasks get when no connection could be made for too long.
     pub(super) fn refusal(&self) -> Option<String> {
         let (why, since) = self.hindrance.now()?;
         let lasts = self.now().saturating_sub(since) >= self.place.init_timeout;

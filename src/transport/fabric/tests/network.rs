@@ -35,7 +35,7 @@ pub(super) fn network(tasks: u32, provider: &str) -> Vec<Served<FabricTransport>
     network_as(tasks, &preferring(provider))
 }
 
-/// Joined tasks whose end waits for the others as long as it must: nobody else tells them of it,
+/// Joined tasks whose end waits for the others as long as it must: no watch of processes shows it,
 /// and on a crowded machine a departure that follows some megabytes over udp;ofi_rxd comes late.
 pub(super) fn patient(tasks: u32, provider: &str) -> Vec<Served<FabricTransport>> {
     let mut ends = unserved(tasks, &preferring(provider));
