@@ -74,6 +74,12 @@ impl Host {
         Address { host: "127.0.0.1".to_owned(), port: self.port }
     }
 
+    /// Where a server of memory listens.
+    pub fn server_address(&self, server: u64) -> Address {
+        let port = if server == 0 { self.port } else { self.port + 1 + server as u16 };
+        Address { host: "127.0.0.1".to_owned(), port }
+    }
+
     /// A command that runs the daemon with these words.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_openfamd"));
@@ -150,8 +156,7 @@ pub struct Client {
     last: u64,
 }
 
-fn settings() -> Settings {
-    let routes = Routes(Routes::SHARED_MEMORY.0 | Routes::UDP.0);
+fn settings(routes: Routes) -> Settings {
     Settings { routes, patience: Duration::from_secs(100), ..Settings::default() }
 }
 
@@ -163,7 +168,12 @@ impl Client {
 
     /// One of another daemon, that has said nothing yet.
     pub fn at(address: &Address) -> Self {
-        Self { session: reach(address, &settings()).expect("a session"), last: 0 }
+        Self::by(address, Routes(Routes::SHARED_MEMORY.0 | Routes::UDP.0))
+    }
+
+    /// One by these ways, that has said nothing yet.
+    pub fn by(address: &Address, routes: Routes) -> Self {
+        Self { session: reach(address, &settings(routes)).expect("a session"), last: 0 }
     }
 
     /// One that has said who it is.
@@ -245,6 +255,14 @@ impl Client {
     pub fn open_ticket(&mut self, ticket: &Sealed) -> Result<u32, Failure> {
         match self.ask(&Ask::Open { ticket: ticket.clone() })? {
             Answer::Opened { number } => Ok(number),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The number of an item of a name, if the user may know it.
+    pub fn lookup(&mut self, region: &str, item: &str) -> Result<(u64, u64), Failure> {
+        match self.ask(&Ask::Lookup { region: region.to_owned(), item: item.to_owned() })? {
+            Answer::Item(facts) => Ok((facts.region, facts.item)),
             other => panic!("{other:?}"),
         }
     }

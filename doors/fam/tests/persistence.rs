@@ -1,0 +1,194 @@
+//! What is left of memory when its daemon is killed: persistent regions with their names, rights
+//! and bytes, and the knowledge of what was not written as a whole.
+
+mod client;
+
+use client::{Client, Host, VOLATILE, names, persistent};
+use fam::FamError;
+use fam::wire::{Answer, Ask, Change, Kind, Message};
+use openlapi::base::rng::Rng;
+use openlapi_session::Routes;
+use openlapi_tests::Deadline;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+#[test]
+fn persistent_memory_comes_back_after_a_kill() {
+    let host = Host::new("comes_back", 1, true);
+    let daemon = host.keeper();
+    let mut client = Client::open(&host);
+    let region = client.region("r", 8 << 20, 0o640, persistent());
+    let item = client.item(region, "i", 1 << 20);
+    let data: Vec<u8> = (0..1 << 20).map(|at: u32| (at * 7) as u8).collect();
+    client.put(&item, 0, &data).expect("a put");
+    assert_eq!(client.change(&item, 8, Change::Swap, Kind::Int128, 77, 0).map(drop), Err(FamError::Invalid));
+    client.change(&item, 16, Change::Swap, Kind::Int128, 77, 0).expect("an aligned number");
+    client.ask(&Ask::RegionRights { region, mode: 0o600 }).expect("rights");
+    let gone = client.item(region, "gone", 4096);
+    client.ask(&Ask::Deallocate { region, item: gone.item }).expect("an end");
+    let empty = client.region("empty", 1 << 20, 0o600, persistent());
+    client.ask(&Ask::DestroyRegion { region: empty }).expect("an end");
+    client.ask(&Ask::ResizeRegion { region, size: 16 << 20 }).expect("a longer region");
+    assert_eq!(names(&host.path("memory0")).len(), 1);
+    daemon.kill();
+    assert!(client.is_ended());
+
+    let daemon = host.keeper();
+    let mut client = Client::open(&host);
+    assert_eq!(client.lookup("r", "gone").expect_err("it has ended").error, FamError::NotFound);
+    let none = Ask::LookupRegion { name: "empty".to_owned() };
+    assert_eq!(client.ask(&none).expect_err("it has ended").error, FamError::NotFound);
+    let Ok(Answer::Region(facts)) = client.ask(&Ask::StatRegion { region }) else { panic!("the region") };
+    assert_eq!((facts.mode, facts.size), (0o600, 16 << 20));
+    assert_eq!(client.lookup("r", "i").expect("the item"), (region, item.item));
+    // A ticket of the daemon before is none; another one is given.
+    assert_eq!(client.open_ticket(&item.ticket).expect_err("an old ticket").error, FamError::Metadata);
+    let again = client.open_item(region, item.item).expect("the item");
+    let mut expected = data;
+    expected[16..32].copy_from_slice(&77_u128.to_le_bytes());
+    assert!(client.get(&again, 0, 1 << 20).expect("a get") == expected, "other bytes");
+    // New items have other numbers, and other places.
+    let new = client.item(region, "new", 1 << 20);
+    assert!(new.item > gone.item);
+    client.put(&new, 0, &[1; 4096]).expect("a put");
+    assert!(client.get(&again, 0, 1 << 20).expect("a get") == expected, "other bytes");
+    client.ask(&Ask::DestroyRegion { region }).expect("an end");
+    assert_eq!(names(&host.path("memory0")).len(), 0);
+    drop(daemon);
+}
+
+#[test]
+fn volatile_memory_ends_with_the_daemon() {
+    let host = Host::new("volatile", 1, false);
+    let daemon = host.keeper();
+    let mut client = Client::open(&host);
+    let region = client.region("r", 1 << 20, 0o600, VOLATILE);
+    let item = client.item(region, "i", 4096);
+    daemon.kill();
+    let _daemon = host.keeper();
+    let mut client = Client::open(&host);
+    assert_eq!(client.lookup("r", "i").expect_err("it is gone").error, FamError::NotFound);
+    assert_eq!(client.open_item(region, item.item).err().expect("it is gone").error, FamError::NotFound);
+    assert_ne!(client.region("r", 1 << 20, 0o600, VOLATILE), region, "an old descriptor would name it");
+}
+
+/// The daemon is killed as soon as the first of many bytes is there.
+#[test]
+fn a_put_that_the_death_of_the_daemon_has_cut_is_found() {
+    let host = Host::new("torn", 1, true);
+    let daemon = host.keeper();
+    let mut client = Client::by(&host.address(), Routes::UDP);
+    client.hello();
+    let region = client.region("r", 128 << 20, 0o600, persistent());
+    let item = client.item(region, "i", 100 << 20);
+    let whole = client.item(region, "whole", 1 << 20);
+    client.put(&whole, 0, &vec![3; 1 << 20]).expect("a put");
+    let file = names(&host.path("memory0")).pop().expect("a part");
+    let file = std::fs::File::open(host.path("memory0").join(file)).expect("a file");
+    let put = Message::Put { number: 1 << 40, item: item.number, offset: 5 };
+    let is_there = |offset: u64| {
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, (1 << 16) + offset).expect("a byte");
+        byte == [9]
+    };
+    std::thread::scope(|scope| {
+        // It pauses while much is under way, and ends by the death.
+        let sender = scope.spawn(|| {
+            let _ = client.session.post(&put.encode(), &vec![9; 90 << 20]);
+            let _ = client.session.receive(None);
+        });
+        let mut deadline = Deadline::after(Duration::from_secs(60));
+        while !is_there(5) {
+            assert!(!deadline.has_passed(), "nothing of the put has come");
+            std::hint::spin_loop();
+        }
+        daemon.kill();
+        sender.join().expect("a sender");
+    });
+    assert!(!is_there(4 + (90 << 20)), "the put was over before the daemon was");
+    let daemon = host.keeper();
+    let listed = host.command(&["--torn"]).output().expect("a list");
+    let listed = String::from_utf8(listed.stdout).expect("text");
+    let expected = format!("item {}: {} bytes at 5\n", item.item, 90 << 20);
+    assert!(listed.ends_with(&expected) && listed.lines().count() == 1, "{listed}");
+    // They are known until their memory is another item's.
+    daemon.kill();
+    let _daemon = host.keeper();
+    let mut client = Client::open(&host);
+    let listed = || host.command(&["--torn"]).output().expect("a list").stdout.len();
+    assert_ne!(listed(), 0);
+    client.ask(&Ask::Deallocate { region, item: item.item }).expect("an end");
+    assert_ne!(listed(), 0);
+    client.item(region, "next", 100 << 20);
+    assert_eq!(listed(), 0);
+}
+
+/// Puts, numbers and names, until the daemon is killed at a random moment. What was replied to is
+/// there, and of the last operation all or nothing, or its range is listed.
+#[test]
+fn what_was_replied_to_survives_a_kill_at_any_moment() {
+    let host = Host::new("any_moment", 1, true);
+    let mut rng = Rng::new(11);
+    let mut daemon = host.keeper();
+    let mut client = Client::open(&host);
+    let region = client.region("r", 64 << 20, 0o600, persistent());
+    let mut item = client.item(region, "bytes", 1 << 16);
+    let mut model = vec![0_u8; 1 << 16];
+    let mut named = 0;
+    for round in 0..8 {
+        let process = daemon.process();
+        let after = std::time::Duration::from_micros(rng.below(30_000));
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(after);
+            // SAFETY: the daemon of this test, which is waited for later.
+            unsafe { libc::kill(process, libc::SIGKILL) };
+        });
+        let (mut cut, mut unnamed) = (None, None);
+        loop {
+            let length = if rng.below(2) == 0 { 8 } else { 1 + rng.below(20_000) };
+            let offset = rng.below((1 << 16) - length) / 8 * 8;
+            let data: Vec<u8> = (0..length).map(|_| rng.below(256) as u8).collect();
+            let put = |number| Message::Put { number, item: item.number, offset };
+            match client.try_exchange(put, &data) {
+                Ok((reply, _)) => assert!(matches!(reply, Message::Done { code: 0, .. }), "{reply:?}"),
+                Err(_) => {
+                    cut = Some((offset as usize, data));
+                    break;
+                }
+            }
+            model[offset as usize..][..data.len()].copy_from_slice(&data);
+            if rng.below(8) == 0 {
+                let name = format!("n{named}");
+                let ask = Ask::Allocate { region, name, size: 128, mode: 0o600 };
+                let ask = fam::wire::encode(&ask);
+                if client.try_exchange(|number| Message::Ask { number }, &ask).is_err() {
+                    unnamed = Some(named);
+                    break;
+                }
+                named += 1;
+            }
+        }
+        killer.join().expect("a killer");
+        daemon.kill();
+        daemon = host.keeper();
+        client = Client::open(&host);
+        for number in 0..named {
+            client.lookup("r", &format!("n{number}")).expect("a name that was given");
+        }
+        if let Some(number) = unnamed {
+            // All or nothing: the name can be used, or given.
+            named += u64::from(client.lookup("r", &format!("n{number}")).is_ok());
+        }
+        item = client.open_item(region, item.item).expect("the item");
+        let found = client.get(&item, 0, 1 << 16).expect("a get");
+        if let Some((offset, data)) = cut {
+            let range = offset..offset + data.len();
+            let torn = host.command(&["--torn"]).output().expect("a list").stdout;
+            let torn = String::from_utf8(torn).expect("text").contains(&format!("item {}:", item.item));
+            let now = &found[range.clone()];
+            assert!(torn || *now == data || *now == model[range.clone()], "round {round}: a torn put");
+            model[range.clone()].copy_from_slice(&found[range]);
+        }
+        assert!(found == model, "round {round}: bytes that were put are lost");
+    }
+}

@@ -1,0 +1,212 @@
+//! Several daemons: items that lie on all of them, copies, backups, and the death of one.
+
+mod client;
+
+use client::{Client, Host, VOLATILE, persistent};
+use fam::FamError;
+use fam::wire::{Answer, Ask, Attributes, Message, Sealed, Ticket};
+use openlapi_tests::eventually;
+
+const SERVERS: u16 = 3;
+
+/// A client with sessions with all daemons.
+struct Everywhere {
+    all: Vec<Client>,
+}
+
+/// An item by the numbers that servers have given.
+struct Item {
+    item: u64,
+    sealed: Sealed,
+    ticket: Ticket,
+    numbers: Vec<u32>,
+}
+
+impl Everywhere {
+    fn new(host: &Host) -> Self {
+        let open = |server| {
+            let mut client = Client::at(&host.server_address(server));
+            client.hello();
+            client
+        };
+        Self { all: (0..u64::from(SERVERS)).map(open).collect() }
+    }
+
+    fn keeper(&mut self) -> &mut Client {
+        &mut self.all[0]
+    }
+
+    fn allocate(&mut self, region: u64, name: &str, size: u64) -> Item {
+        let ask = Ask::Allocate { region, name: name.to_owned(), size, mode: 0o600 };
+        let Ok(Answer::Item(facts)) = self.keeper().ask(&ask) else { panic!("an item") };
+        self.open(region, facts.item)
+    }
+
+    fn open(&mut self, region: u64, item: u64) -> Item {
+        let sealed = self.keeper().ticket(region, item).expect("a ticket");
+        let ticket = sealed.read().expect("a ticket");
+        let servers = ticket.pieces.iter().map(|piece| piece.server as usize);
+        let numbers = servers.map(|server| self.all[server].open_ticket(&sealed).expect("a piece")).collect();
+        Item { item, sealed, ticket, numbers }
+    }
+
+    fn put(&mut self, item: &Item, offset: u64, mut data: &[u8]) -> Result<(), FamError> {
+        for segment in item.ticket.segments(offset, data.len() as u64) {
+            let (now, rest) = data.split_at(segment.length as usize);
+            data = rest;
+            let client = &mut self.all[item.ticket.pieces[segment.piece].server as usize];
+            let (item, offset) = (item.numbers[segment.piece], segment.offset);
+            match client.exchange(|number| Message::Put { number, item, offset }, now).0 {
+                Message::Done { code: 0, .. } => {}
+                Message::Done { code, .. } => return Err(FamError::of(code)),
+                other => panic!("{other:?}"),
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, item: &Item, offset: u64, length: u64) -> Vec<u8> {
+        let mut all = Vec::new();
+        for segment in item.ticket.segments(offset, length) {
+            let client = &mut self.all[item.ticket.pieces[segment.piece].server as usize];
+            let (item, offset, length) = (item.numbers[segment.piece], segment.offset, segment.length);
+            let (reply, data) = client.exchange(|number| Message::Get { number, item, offset, length }, &[]);
+            assert!(matches!(reply, Message::Data { .. }), "{reply:?}");
+            all.extend(data);
+        }
+        all
+    }
+}
+
+fn bytes(length: usize, turn: usize) -> Vec<u8> {
+    (0..length).map(|at| (at * 13 + at / 255 + turn) as u8).collect()
+}
+
+#[test]
+fn an_item_lies_on_all_servers_in_turn() {
+    let host = Host::new("all", SERVERS, false);
+    let _servers = [host.server(1), host.server(2)];
+    let _keeper = host.keeper();
+    let mut client = Everywhere::new(&host);
+    let region = client.keeper().region("r", 16 << 20, 0o600, VOLATILE);
+    let size = 10 * 4096 + 77;
+    let spread = client.allocate(region, "spread", size);
+    let servers: Vec<u64> = spread.ticket.pieces.iter().map(|piece| piece.server).collect();
+    assert_eq!(servers.iter().collect::<std::collections::BTreeSet<_>>().len(), 3, "{servers:?}");
+    let data = bytes(size as usize, 1);
+    assert_eq!(client.put(&spread, 0, &data), Ok(()));
+    assert!(client.get(&spread, 0, size) == data);
+    assert!(client.get(&spread, 4000, 9000) == data[4000..13_000]);
+    // Short ones lie on one server each, and not all on one.
+    let short: Vec<Item> =
+        (0..6).map(|number| client.allocate(region, &format!("s{number}"), 4096)).collect();
+    assert!(short.iter().all(|item| item.ticket.pieces.len() == 1));
+    let places: std::collections::BTreeSet<u64> =
+        short.iter().map(|item| item.ticket.pieces[0].server).collect();
+    assert_eq!(places.len(), 3);
+    // Without interleaving a long one, too.
+    let alone = client.keeper().region("alone", 16 << 20, 0o600, Attributes { interleave: 2, ..VOLATILE });
+    assert_eq!(client.allocate(alone, "long", size).ticket.pieces.len(), 1);
+
+    // Copies go from any server to any.
+    let other = client.allocate(alone, "other", 60_000);
+    let copy = |from: &Item, from_offset, to: &Item, to_offset, length| Ask::Copy {
+        from: from.sealed.clone(),
+        from_offset,
+        to: to.sealed.clone(),
+        to_offset,
+        length,
+    };
+    client.keeper().ask(&copy(&spread, 100, &other, 7, 30_000)).expect("a copy");
+    assert!(client.get(&other, 7, 30_000) == data[100..30_100]);
+    client.keeper().ask(&copy(&other, 7, &spread, 8192, 5000)).expect("a copy");
+    assert!(client.get(&spread, 8192, 5000) == data[100..5100]);
+    let beyond = client.keeper().ask(&copy(&spread, 0, &other, 50_000, 20_000)).expect_err("beyond");
+    assert_eq!(beyond.error, FamError::OutOfRange);
+
+    // An item that has ended is nowhere any more.
+    client.keeper().ask(&Ask::Deallocate { region, item: spread.item }).expect("an end");
+    for piece in 0..3 {
+        let client = &mut client.all[servers[piece] as usize];
+        let item = spread.numbers[piece];
+        let (reply, _) = client.exchange(|number| Message::Get { number, item, offset: 0, length: 1 }, &[]);
+        assert!(matches!(reply, Message::Done { code, .. } if code == FamError::NotFound.code()));
+        assert_eq!(client.open_ticket(&spread.sealed).expect_err("gone").error, FamError::NotFound);
+    }
+}
+
+#[test]
+fn backups_are_made_restored_and_removed() {
+    let host = Host::new("backups", SERVERS, false);
+    let _servers = [host.server(1), host.server(2)];
+    let keeper = host.keeper();
+    let mut client = Everywhere::new(&host);
+    let region = client.keeper().region("r", 16 << 20, 0o600, VOLATILE);
+    let item = client.allocate(region, "i", 3 << 20);
+    let data = bytes(3 << 20, 3);
+    assert_eq!(client.put(&item, 0, &data), Ok(()));
+    let backup = |name: &str| Ask::Backup { region, item: item.item, name: name.to_owned() };
+    client.keeper().ask(&backup("one")).expect("a backup");
+    assert_eq!(client.keeper().ask(&backup("one")).expect_err("twice").error, FamError::AlreadyExist);
+    for name in ["", "a\nb"] {
+        assert_eq!(client.keeper().ask(&backup(name)).expect_err("no name").error, FamError::Invalid);
+    }
+    // It outlives the daemon.
+    keeper.kill();
+    let _keeper = host.keeper();
+    let mut client = Everywhere::new(&host);
+    let Ok(Answer::Backups(all)) = client.keeper().ask(&Ask::ListBackups { name: String::new() }) else {
+        panic!("backups")
+    };
+    assert_eq!(all.iter().map(|one| (one.name.as_str(), one.size)).collect::<Vec<_>>(), [("one", 3 << 20)]);
+    let region = client.keeper().region("r", 16 << 20, 0o600, Attributes { interleave: 2, ..VOLATILE });
+    let (shorter, longer) = (client.allocate(region, "s", 4096), client.allocate(region, "l", 4 << 20));
+    let restore = |to: &Item, name: &str| Ask::Restore { name: name.to_owned(), to: to.sealed.clone() };
+    let refused = client.keeper().ask(&restore(&shorter, "one")).expect_err("too short");
+    assert_eq!(refused.error, FamError::OutOfRange);
+    let none = client.keeper().ask(&restore(&longer, "two")).expect_err("no such backup");
+    assert_eq!(none.error, FamError::BackupNotFound);
+    client.keeper().ask(&restore(&longer, "one")).expect("the item's bytes");
+    assert!(client.get(&longer, 0, 3 << 20) == data);
+    // A damaged one changes nothing.
+    let file = client::names(&host.path("backup")).pop().expect("a file");
+    let path = host.path("backup").join(file);
+    let mut content = std::fs::read(&path).expect("a backup");
+    content[5000] ^= 1;
+    std::fs::write(&path, content).expect("a backup");
+    assert_eq!(client.put(&longer, 0, &[1; 8]), Ok(()));
+    let damaged = client.keeper().ask(&restore(&longer, "one")).expect_err("it is damaged");
+    assert_eq!(damaged.error, FamError::BackupInfoNotFound);
+    assert_eq!(client.get(&longer, 0, 8), [1; 8]);
+    client.keeper().ask(&Ask::DeleteBackup { name: "one".to_owned() }).expect("an end");
+    assert!(client::names(&host.path("backup")).is_empty());
+    let gone = client.keeper().ask(&Ask::StatBackup { name: "one".to_owned() }).expect_err("gone");
+    assert_eq!(gone.error, FamError::BackupNotFound);
+}
+
+#[test]
+fn a_server_that_was_killed_joins_again() {
+    let host = Host::new("joins", SERVERS, true);
+    let (one, _two) = (host.server(1), host.server(2));
+    let _keeper = host.keeper();
+    let mut client = Everywhere::new(&host);
+    let region = client.keeper().region("r", 16 << 20, 0o600, persistent());
+    let item = client.allocate(region, "i", 40_000);
+    let data = bytes(40_000, 5);
+    assert_eq!(client.put(&item, 0, &data), Ok(()));
+    one.kill();
+    assert!(client.all[1].is_ended());
+    let _one = host.server(1);
+    // Without its keeper it believes no ticket.
+    let ready = || {
+        let mut client = Client::at(&host.server_address(1));
+        client.hello();
+        let Err(failure) = client.open_ticket(&item.sealed) else { return false };
+        assert!([FamError::Rpc, FamError::Metadata].contains(&failure.error), "{failure}");
+        failure.error == FamError::Metadata
+    };
+    assert!(eventually(ready), "the keeper has not found it");
+    let mut client = Everywhere::new(&host);
+    let again = client.open(region, item.item);
+    assert!(client.get(&again, 0, 40_000) == data, "bytes are lost");
+}
