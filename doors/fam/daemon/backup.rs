@@ -1,11 +1,11 @@
 //! The thread that moves bytes of items: to other items, to backups and back.
 
-use crate::control::{Ready, Work};
 use crate::memory::Memory;
 use crate::opened::Opened;
 use crate::parts::sync_folder;
 use crate::servers::Remote;
 use crate::store::Backup;
+use crate::work::{Asker, Ready, Work};
 use fam::files::Address;
 use fam::wire::{Answer, Ask, BackupFacts, Message, Sealed, Segment, Ticket};
 use fam::{FamError, Result};
@@ -69,7 +69,7 @@ pub struct Order {
     /// The job.
     pub job: Job,
     /// Whom to answer.
-    pub asker: crate::control::Asker,
+    pub asker: Asker,
 }
 
 /// The thread's state.

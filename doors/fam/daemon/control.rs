@@ -2,43 +2,19 @@
 //! waits for the disk, and data does not wait for it.
 
 use crate::backup::Order;
-use crate::data::Asked;
 use crate::guest::{Guest, Who};
 use crate::keeper::{Keeper, Outcome};
 use crate::memory::Memory;
 use crate::servers::by_memory;
-use crate::store::Backup;
-use fam::wire::{Answer, Ask, Message, Role, Server, VERSION, decode, encode_answer};
+use crate::work::{Asked, Asker, Ready, Work};
+use fam::wire::{Answer, Ask, Role, Server, VERSION, decode};
 use fam::{FamError, Result};
-use openlapi_session::Session;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// How often a keeper looks after the servers of memory.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// Whom to answer.
-pub struct Asker {
-    session: Arc<Session>,
-    number: u64,
-}
-
-/// How the moving of bytes has ended.
-pub enum Ready {
-    /// Nothing else is to be done.
-    Done(Result<Answer>),
-    /// A backup of this name was written.
-    Backup(String, Result<Backup>),
-}
-
-/// What the thread does next.
-pub enum Work {
-    /// Something is asked.
-    Asked(Asked),
-    /// Bytes were moved.
-    Moved(Ready, Asker),
-}
 
 /// The thread's state.
 pub struct Control {
@@ -155,15 +131,5 @@ impl Control {
         let (descriptor, offset) = opened.part.in_file(opened.offset);
         let (process, length, rights) = (std::process::id(), opened.length, opened.rights);
         Ok(Answer::Mapped { process, descriptor, offset, length, rights })
-    }
-}
-
-impl Asker {
-    fn answer(&self, answer: &Result<Answer>) {
-        // Nobody waits for the answer of a session that is over.
-        let header = Message::Answer { number: self.number }.encode();
-        if self.session.post(&header, &encode_answer(answer)).is_ok() {
-            self.session.wake();
-        }
     }
 }

@@ -4,9 +4,9 @@
 //! After something has come from a session, the loop looks for more for a short time; then it
 //! sleeps on the session's descriptor.
 
-use crate::control::Work;
 use crate::guest::{Guest, Reply};
 use crate::log;
+use crate::work::{Asked, Work};
 use fam::wire::Message;
 use openlapi_session::Session;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
@@ -27,18 +27,6 @@ const SHORT: usize = 4096;
 const MOST_LONG: usize = 8;
 /// The number of the bell among the descriptors.
 const BELL: u64 = 0;
-
-/// Something that a session asks.
-pub struct Asked {
-    /// The session.
-    pub session: Arc<Session>,
-    /// The session's state.
-    pub guest: Arc<Guest>,
-    /// The operation.
-    pub number: u64,
-    /// The body.
-    pub body: Vec<u8>,
-}
 
 /// What wakes the loop.
 #[derive(Clone)]

@@ -1,6 +1,8 @@
 //! The keeper: names, rights, sizes and places of regions and items. It is one thread's.
 
-use crate::backup::{Content, Job};
+mod moves;
+
+use crate::backup::Job;
 use crate::guest::Who;
 use crate::log;
 use crate::rights::rights;
@@ -511,115 +513,6 @@ impl Keeper {
         let size = item.facts.size;
         let block = if item.pieces.len() == 1 { size } else { item.facts.block };
         Ticket { item: item.facts.item, user, rights, size, block, pieces: item.pieces.clone() }
-    }
-
-    /// A ticket that a user shows, and that has this right.
-    fn shown(&self, who: Who, ticket: &Sealed, right: u8) -> Result<Ticket> {
-        let ticket = ticket.open(&self.servers.secret);
-        let ticket = ticket.ok_or_else(|| FamError::Metadata.because("the ticket is not valid any more"))?;
-        if ticket.user != who.user || ticket.rights & right == 0 {
-            return Err(no_perm("the item"));
-        }
-        if !self.items.contains_key(&ticket.item) {
-            return Err(FamError::NotFound.because("the item is gone"));
-        }
-        Ok(ticket)
-    }
-
-    /// A content that this daemon reads or writes itself, on behalf of a user.
-    fn content(&self, ticket: Ticket) -> Content {
-        let user = rustix::process::geteuid().as_raw();
-        let ticket = Ticket { user, ..ticket };
-        Content { sealed: Sealed::new(&ticket, &self.servers.secret), ticket }
-    }
-
-    fn copy(
-        &self,
-        who: Who,
-        (from, from_offset): (&Sealed, u64),
-        (to, to_offset): (&Sealed, u64),
-        length: u64,
-    ) -> Result<Job> {
-        let (from, to) = (self.shown(who, from, READ)?, self.shown(who, to, WRITE)?);
-        if !from.has(from_offset, length) || !to.has(to_offset, length) {
-            return Err(FamError::OutOfRange.because("a range beyond the item"));
-        }
-        let (from, to) = ((self.content(from), from_offset), (self.content(to), to_offset));
-        Ok(Job::Copy { from, to, length })
-    }
-
-    fn backup(&mut self, who: Who, region: u64, item: u64, name: String) -> Result<Job> {
-        let is_printable = name.chars().all(|letter| !letter.is_control());
-        if name.is_empty() || !is_printable || name.len() > 255 {
-            return Err(FamError::Invalid.because("a backup has a printable name"));
-        }
-        if self.backups.contains_key(&name) || self.coming.contains(&name) {
-            return Err(FamError::AlreadyExist.because("there is a backup of this name"));
-        }
-        let found = self.item(region, item)?;
-        let (facts, rights) = self.facts(found, who)?;
-        if rights & READ == 0 {
-            return Err(no_perm("the item"));
-        }
-        let facts = fam::wire::BackupFacts {
-            name: name.clone(),
-            size: facts.size,
-            mode: facts.mode,
-            user: who.user,
-            group: who.group,
-            made: 0,
-        };
-        let from = self.content(self.ticket_of(found, who.user, READ));
-        let file = format!("backup-{:016x}", self.number());
-        self.coming.insert(name);
-        Ok(Job::Backup { from, facts, file })
-    }
-
-    /// A backup was written, or not.
-    ///
-    /// # Errors
-    /// Why not; [`FamError::Metadata`].
-    pub fn backed_up(&mut self, name: &str, made: Result<Backup>) -> Result<Answer> {
-        self.coming.remove(name);
-        let backup = made?;
-        self.store.change(&[Change::Backup(&backup)])?;
-        self.backups.insert(name.to_owned(), backup);
-        Ok(Answer::Done)
-    }
-
-    fn backup_of(&self, who: Who, name: &str, right: u8) -> Result<&Backup> {
-        let backup = self.backups.get(name);
-        let backup = backup.ok_or_else(|| FamError::BackupNotFound.because("there is no such backup"))?;
-        let facts = &backup.facts;
-        if facts.user != who.user && rights(facts.mode, (facts.user, facts.group), who) & right == 0 {
-            return Err(no_perm("the backup"));
-        }
-        Ok(backup)
-    }
-
-    fn restore(&self, who: Who, name: &str, to: &Sealed) -> Result<Job> {
-        let backup = self.backup_of(who, name, READ)?.clone();
-        let ticket = self.shown(who, to, WRITE)?;
-        if ticket.size < backup.facts.size {
-            return Err(FamError::OutOfRange.because("the item is shorter than the backup"));
-        }
-        Ok(Job::Restore { backup, to: self.content(ticket) })
-    }
-
-    fn delete_backup(&mut self, who: Who, name: &str) -> Result<Job> {
-        let backup = self.backup_of(who, name, WRITE)?.clone();
-        self.store.change(&[Change::NoBackup(name)])?;
-        self.backups.remove(name);
-        Ok(Job::Delete { file: backup.file })
-    }
-
-    fn list_backups(&self, who: Who, name: &str) -> Result<Answer> {
-        if !["", "*"].contains(&name) {
-            let backup = self.backup_of(who, name, READ)?;
-            return Ok(Answer::Backups(vec![backup.facts.clone()]));
-        }
-        let all = self.backups.keys().filter_map(|name| self.backup_of(who, name, READ).ok());
-        Ok(Answer::Backups(all.map(|backup| backup.facts.clone()).collect()))
     }
 }
 

@@ -16,6 +16,7 @@ mod rights;
 mod servers;
 mod space;
 mod store;
+mod work;
 
 use backup::Mover;
 use control::Control;

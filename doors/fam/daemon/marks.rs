@@ -4,7 +4,7 @@
 //!
 //! The head of a file is [`HEAD`] bytes of numbers of 64 bits: eight that say what the file is,
 //! then marks of four each: the item, offset in the part, length (0: the mark is free), and whether
-//! it is [`TORN`]. All are stored in the order in which a daemon that is killed must leave them, and
+//! it is [`TORN`]. All are stored in the order in which a daemon that is killed must leave them:
 //! the kernel has what was stored.
 
 use std::sync::Mutex;

@@ -1,0 +1,54 @@
+//! What passes between the daemon's threads.
+
+use crate::guest::Guest;
+use crate::store::Backup;
+use fam::Result;
+use fam::wire::{Answer, Message, encode_answer};
+use openlapi_session::Session;
+use std::sync::Arc;
+
+/// Something that a session asks.
+pub struct Asked {
+    /// The session.
+    pub session: Arc<Session>,
+    /// The session's state.
+    pub guest: Arc<Guest>,
+    /// The operation.
+    pub number: u64,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Whom to answer.
+pub struct Asker {
+    /// The session.
+    pub session: Arc<Session>,
+    /// The operation.
+    pub number: u64,
+}
+
+/// How the moving of bytes has ended.
+pub enum Ready {
+    /// Nothing else is to be done.
+    Done(Result<Answer>),
+    /// A backup of this name was written.
+    Backup(String, Result<Backup>),
+}
+
+/// What the thread does next.
+pub enum Work {
+    /// Something is asked.
+    Asked(Asked),
+    /// Bytes were moved.
+    Moved(Ready, Asker),
+}
+
+impl Asker {
+    /// Sends the answer. Nobody waits for that of a session that is over.
+    pub fn answer(&self, answer: &Result<Answer>) {
+        let header = Message::Answer { number: self.number }.encode();
+        if self.session.post(&header, &encode_answer(answer)).is_ok() {
+            self.session.wake();
+        }
+    }
+}
