@@ -2,12 +2,15 @@
 
 mod program;
 
+use nix::sys::signal::Signal;
 use openlapi_tests::{Hosts, Job, Marked, Outcome, skipped};
 use program::places::{Folder, node};
 use program::{Case, cases, compile, conformance};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 /// A process of the program of cases.
 fn process(program: &Path, map: &Path, case: &Case, at: usize) -> Job {
@@ -95,6 +98,30 @@ fn a_client_that_begins_anew_is_served_though_the_one_before_was_not_found_dead(
         fs::remove_file(folder.path().join("2")).expect("the client's place");
         silent.push(one);
     }
+}
+
+/// A listener without descriptors says so once, and takes peers again when there are some.
+#[test]
+fn a_process_without_descriptors() {
+    let server = compile("gm_full", "cc", &["full.c"], &["-Wextra", "-Werror"]);
+    let client = compile("gm_anew", "cc", &["anew.c"], &["-Werror"]);
+    let folder = Folder::new("full");
+    let map = folder.map(2);
+    let limited = Job::direct("sh").without_launchers().arg("-c").arg("ulimit -n 256; exec \"$0\"");
+    let limited = limited.arg(&server).env("LAPI_GM_MAP", &map).env("LAPI_GM_NODE", "1");
+    let mut server = Marked::start(limited);
+    assert_eq!(server.running().lines(1)[0].trim(), "full");
+    let waiting = UnixStream::connect(folder.path().join("1")).expect("it listens");
+    let complaint = "gm: a peer could not connect: ";
+    server.running().until_it_says(complaint);
+    // It looks again every 50 ms.
+    std::thread::sleep(Duration::from_millis(500));
+    let said = server.running().stderr_so_far();
+    assert_eq!(said.matches(complaint).count(), 1, "{said}");
+    drop(waiting);
+    server.running().signal(Signal::SIGUSR1);
+    let mut client = Marked::start(node(&client, &map, 2));
+    assert_eq!(client.running().lines(1)[0].trim(), "3 answers");
 }
 
 #[test]

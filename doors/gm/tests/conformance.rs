@@ -59,6 +59,15 @@ fn a_death_ends_what_waits_for_it_and_nothing_else() {
 }
 
 #[test]
+fn small_messages_of_a_job_take_no_memory() {
+    let program = compile("gm_heap", "cc", &["heap.c"], &["-Wextra", "-Werror"]);
+    let outcome = poe(&program, 2).env("LAPI_GM_NODES", "task").run();
+    for node in [1, 2] {
+        assert!(outcome.ok().stdout.contains(&format!("heap {node}: 0\n")), "{outcome}");
+    }
+}
+
+#[test]
 fn with_a_check_only_registered_memory_is_used() {
     let program = conformance("cc");
     let outcome = poe(&program, 2).arg("check").env("LAPI_GM_CHECK", "yes").run();
