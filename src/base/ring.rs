@@ -33,7 +33,7 @@ use super::asymmetric_barrier::Light;
 use super::line::{Line, prefetch};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::memory::bytes::{Piece, Source};
-pub use filling::{Filled, Filling};
+pub use filling::{Filled, Filling, SHORT_BODY};
 use std::ptr::NonNull;
 
 /// The bytes of a slot, its word included: one cache line.
@@ -226,9 +226,8 @@ impl Producer {
     /// The pieces must be readable.
     #[inline]
     pub unsafe fn push(&mut self, head: &[u8], first: Piece, second: Source<'_>) -> Result<(), Full> {
-        let filling = self.begin()?.head(head);
         // SAFETY: the caller's promise.
-        unsafe { filling.body(first, second)? }.publish();
+        unsafe { self.begin()?.packet(|filling| filling.head(head), first, second)? }.publish();
         Ok(())
     }
 

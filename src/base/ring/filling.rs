@@ -9,6 +9,18 @@ use std::ptr::NonNull;
 /// The words of a slot, its own word included.
 const WORDS: usize = SLOT / 8;
 
+/// A longer body fits no slot: a packet with a body has at least two words of a head.
+pub const SHORT_BODY: usize = ROOM - 2 * 8;
+
+/// The longest body, in bytes, that is written after its head.
+const FEW_LINES: usize = 2 * LINE;
+
+/// The bytes of a body of these pieces.
+#[inline(always)]
+fn length(first: Piece, second: Source<'_>) -> usize {
+    if second.is_empty() { first.len } else { pad8(first.len) + second.len() }
+}
+
 /// A packet whose head is written, word by word, into a free slot.
 pub struct Filling<'a> {
     producer: &'a mut Producer,
@@ -65,6 +77,37 @@ impl<'a> Filling<'a> {
         self
     }
 
+    /// Writes the whole packet: the head, as `head` writes it, and the body: `first`, then (at the
+    /// next multiple of 8) `second`.
+    ///
+    /// A body of more than [`FEW_LINES`] is written before anything is written into the slot. The
+    /// consumer polls the slot, so that its line comes back to this processor for the first word of
+    /// the head, and would come once more for the slot's own word after a body in between; and all
+    /// that is stored later waits for that. The lines of a short body cross beside that of the slot,
+    /// if that one is asked for first.
+    ///
+    /// # Errors
+    /// [`Full`]: it has no room.
+    ///
+    /// # Safety
+    /// The pieces must be readable.
+    #[inline(always)]
+    pub unsafe fn packet(
+        self,
+        head: impl FnOnce(Self) -> Self,
+        first: Piece,
+        second: Source<'_>,
+    ) -> Result<Filled<'a>, Full> {
+        if first.len + second.len() <= FEW_LINES {
+            // SAFETY: the caller's promise.
+            return unsafe { head(self).body(first, second) };
+        }
+        let Self { producer, .. } = self;
+        // SAFETY: the caller's promise.
+        let (place, body) = unsafe { producer.place(first, second)? };
+        Ok(head(Self::new(producer)).end(place, body))
+    }
+
     /// Copies the body: `first`, then (at the next multiple of 8) `second`.
     ///
     /// # Errors
@@ -74,24 +117,28 @@ impl<'a> Filling<'a> {
     /// The pieces must be readable.
     #[inline(always)]
     pub unsafe fn body(self, first: Piece, second: Source<'_>) -> Result<Filled<'a>, Full> {
-        let Self { producer, slot, words } = self;
-        let body = if second.is_empty() { first.len } else { pad8(first.len) + second.len() };
-        producer.ring.writes(slot.as_ptr().wrapping_add(8), 8 * words);
-        let place = if 8 * words + body <= ROOM {
+        let body = length(first, second);
+        if 8 * self.words + body <= ROOM {
             // SAFETY: head and body fit the slot behind its word, and the slot is ours.
-            unsafe { producer.write_few(slot.as_ptr().add(8 + 8 * words), first, second) };
-            INLINE
-        } else {
-            let place = producer.reserve(body)?;
-            // SAFETY: `reserve` gave us `body` bytes there that the consumer has given back.
-            unsafe { producer.write_many(producer.ring.data.as_ptr().add(place), first, second) };
-            (place / LINE) as u64
-        };
+            unsafe { self.producer.write_few(self.slot.as_ptr().add(8 + 8 * self.words), first, second) };
+            return Ok(self.end(INLINE, body));
+        }
+        let Self { producer, slot, words } = self;
+        // SAFETY: the caller's promise.
+        let (place, body) = unsafe { producer.place(first, second)? };
+        Ok(Self { producer, slot, words }.end(place, body))
+    }
+
+    /// The head is written, and the body of `body` bytes lies in that place.
+    #[inline(always)]
+    fn end(self, place: u64, body: usize) -> Filled<'a> {
+        let Self { producer, slot, words } = self;
+        producer.ring.writes(slot.as_ptr().wrapping_add(8), 8 * words);
         let word = u64::from(sequence(producer.head))
             | (words as u64) << HEAD_SHIFT
             | (body as u64) << BODY_SHIFT
             | place << PLACE_SHIFT;
-        Ok(Filled { producer, slot, word })
+        Filled { producer, slot, word }
     }
 }
 
@@ -137,12 +184,26 @@ impl Producer {
         }
     }
 
+    /// Writes a body into the second area. Returns its place, as the slot's word has it, and its
+    /// length.
+    ///
+    /// # Safety
+    /// The pieces must be readable.
+    #[cold]
+    #[inline(never)]
+    unsafe fn place(&mut self, first: Piece, second: Source<'_>) -> Result<(u64, usize), Full> {
+        let body = length(first, second);
+        let place = self.reserve(body)?;
+        // SAFETY: `reserve` gave us `body` bytes there that the consumer has given back.
+        unsafe { self.write_many(self.ring.data.as_ptr().add(place), first, second) };
+        Ok(((place / LINE) as u64, body))
+    }
+
     /// Writes a body of any length.
     ///
     /// # Safety
     /// The conditions of [`Self::write_few`] hold.
     #[cold]
-    #[inline(never)]
     unsafe fn write_many(&self, to: *mut u8, first: Piece, second: Source<'_>) {
         self.ring.writes(to, pad8(first.len) + second.len());
         // SAFETY: the caller's promise.
