@@ -83,12 +83,14 @@ pub(in crate::engine) fn wait_shortly<T>(
         return call.go_on(|held| wait_on(held, what, ready));
     }
     let mut polled = Some(begin_looks(call.way()));
-    let mut left = LOOKS;
+    let (mut left, mut found) = (LOOKS, false);
     loop {
         match short_take::see(call.way(), polled.take().map_or(Look::All, Look::Polled)) {
             See::Nothing => pause(),
             // What was taken has left everything as it was, or else the call goes on.
-            See::Packet(src) if short_take::take(call.way(), src) && call.way().includes(Clear::TO_LOOK) => {}
+            See::Packet(src) if short_take::take(call.way(), src) && call.way().includes(Clear::TO_LOOK) => {
+                found = true;
+            }
             See::Packet(_) | See::Something => {
                 return call.go_on(|held| look_and_wait(held, what, None, |_| ready()));
             }
@@ -97,6 +99,9 @@ pub(in crate::engine) fn wait_shortly<T>(
             return Ok(value);
         }
         left -= 1;
+        if left == 0 && found {
+            return call.go_on(|held| look_and_wait(held, what, None, |_| ready()));
+        }
         if left == 0 || call.is_lock_wanted() {
             return call.go_on(|held| wait_on(held, what, ready));
         }
@@ -211,27 +216,61 @@ fn begin_looks(way: &mut Unhindered<'_>) -> u64 {
 }
 
 /// The first stage of a wait: nothing but looks, while nothing else is to be done and there is a
-/// processor for each task. `None`: the wait goes on.
+/// processor for each task. It lasts for as long as packets arrive. `None`: the wait goes on.
 #[inline]
 fn look<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>) -> Option<T> {
+    let mut rounds = 0;
+    loop {
+        let (found, value) = look_for_a_while(held, ready)?;
+        if value.is_some() || !found {
+            return value;
+        }
+        rounds += 1;
+        if rounds == BUSY_WHILE {
+            long_calls::begins();
+        }
+        if rounds % (BUSY_POLLS / LOOKS) == 0 {
+            lost_peers::look_when_due(held);
+        }
+        if held.core().awaits_reports() {
+            // Where packets keep coming, no look was for these.
+            let (_, value) = dispatcher::turn_until(held, ready);
+            if value.is_some() {
+                return value;
+            }
+        }
+    }
+}
+
+/// [`LOOKS`] looks. Returns whether packets have arrived. `None`: something hinders them.
+#[inline]
+fn look_for_a_while<T>(
+    held: &mut Held<'_>,
+    ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
+) -> Option<(bool, Option<T>)> {
     let mut polled = Some(begin_looks(&mut held.unhindered(Clear::TO_LOOK)?));
+    let mut found = false;
     for _ in 0..LOOKS {
         let mut way = held.unhindered(Clear::TO_LOOK)?;
         let mut value = None;
         match short_take::see(&mut way, polled.take().map_or(Look::All, Look::Polled)) {
             See::Nothing => pause(),
-            See::Packet(src) if short_take::take(&mut way, src) => {}
-            See::Packet(_) | See::Something => value = dispatcher::turn_until(held, ready).1,
+            See::Packet(src) if short_take::take(&mut way, src) => found = true,
+            See::Packet(_) | See::Something => {
+                let moved;
+                (moved, value) = dispatcher::turn_until(held, ready);
+                found |= moved;
+            }
         }
         let value = value.or_else(|| ready(held));
         if value.is_some() {
-            return value;
+            return Some((found, value));
         }
         if held.is_lock_wanted() {
             return None;
         }
     }
-    None
+    Some((found, None))
 }
 
 /// This thread is about to sleep: from now on a report shows that it waits, and for what. Threads

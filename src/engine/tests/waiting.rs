@@ -4,6 +4,7 @@
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, wait};
 use super::job::{self, Habits, SLEEPY, Setup, Task, in_threads};
+use super::recovery::settle;
 use crate::abi::{INTERRUPT_SET, lapi_handle_t, lapi_sh_info_t};
 use crate::api::{env, progress, put_get};
 use crate::base::clock::ticks;
@@ -403,5 +404,31 @@ fn a_program_that_only_polls_makes_progress() {
             progress::msgpoll(&mut enter(task), 10).expect("an open context");
         }
     });
+    job::close(tasks);
+}
+
+#[test]
+fn a_task_that_packets_keep_busy_hears_of_its_own_messages() {
+    let tasks = job::open(job::boxed(job::shm(2)), &Habits { wait_policy: job::AWAKE, ..Habits::STEPPED });
+    let sends = |from: usize, extras| {
+        put(&tasks[from], 1 - from as u32, forever(8).as_mut_ptr(), forever(8), extras).expect("a put");
+    };
+    // From now on a fence knows of the peers.
+    sends(0, Extras::default());
+    sends(1, Extras::default());
+    settle(&tasks);
+    let (done, mut looks) = (counter(), 0);
+    sends(0, Extras { cmpl_cntr: Some(done), ..Extras::default() });
+    assert!(enter(&tasks[0]).core().awaits_reports());
+    tasks[1].step();
+    // The next look always finds a packet.
+    let taken = wait_until(&mut enter(&tasks[0]), "a wait of the test", |_| {
+        sends(1, Extras::default());
+        looks += 1;
+        assert!(looks < 10_000, "it is not told while packets arrive");
+        (done.load(Ordering::SeqCst) != 0).then_some(())
+    });
+    taken.expect("the report");
+    settle(&tasks);
     job::close(tasks);
 }
