@@ -177,7 +177,10 @@ impl<T> Inbox<T> {
     /// fence asked about, when this was the last that it waited for.
     #[inline(always)]
     pub fn deliver(&mut self, src: Task, id: u32) -> Option<u32> {
-        let source = self.sources[src as usize].get_or_insert_default();
+        let source = match &mut self.sources[src as usize] {
+            Some(source) => source,
+            none => none.insert(Box::default()),
+        };
         if id != source.delivered {
             source.insert_beyond(id);
             return None;

@@ -108,7 +108,7 @@ impl Activity {
     }
 
     /// Calls a handler of the program, from inside of a round.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run<R>(&self, kind: HandlerKind, address: usize, handler: impl FnOnce() -> R) -> R {
         debug_assert!(self.here(), "handlers run in a round of the dispatcher only");
         // A handler may scatter data by a data distribution function.

@@ -111,12 +111,7 @@ impl Data {
     /// User header and data of a packet's body. `None` when the lengths cannot be.
     #[inline]
     pub fn in_packet(body: Piece, uhdr_len: u16, total: u64) -> Option<(Piece, Self)> {
-        let header = usize::from(uhdr_len);
-        if header > body.len {
-            return None;
-        }
-        let from = pad8(header).min(body.len);
-        let data = body.part(from, body.len - from);
+        let (header, data) = Self::parts_of(body, uhdr_len)?;
         let data = match total {
             0 => Self::Here(data),
             total if (data.len as u64) < total => Self::Begun { first: data, total },
@@ -124,7 +119,19 @@ impl Data {
             total if data.len as u64 == total => Self::Local(Content::Piece(data), 0),
             _ => return None,
         };
-        Some((body.part(0, header), data))
+        Some((header, data))
+    }
+
+    /// User header and data of the body of a packet that is a whole message. `None` when the length
+    /// of the header cannot be.
+    #[inline(always)]
+    pub fn parts_of(body: Piece, uhdr_len: u16) -> Option<(Piece, Piece)> {
+        let header = usize::from(uhdr_len);
+        if header > body.len {
+            return None;
+        }
+        let from = pad8(header).min(body.len);
+        Some((body.part(0, header), body.part(from, body.len - from)))
     }
 
     /// What is behind the user header of a request for data, as the key of that data.

@@ -74,15 +74,14 @@ impl Held<'_> {
 impl Context {
     /// Calls a handler of the program that no profiler watches, from inside of a round of the
     /// dispatcher.
-    #[inline]
+    #[inline(always)]
     pub(in crate::engine) fn run_unwatched<R>(&self, handler: Handler, run: impl FnOnce() -> R) -> R {
-        if several() {
-            let before = WITHIN.replace(self);
-            let result = self.activity.run(handler.kind, handler.address, run);
+        let before = if several() { Some(WITHIN.replace(self)) } else { None };
+        let result = self.activity.run(handler.kind, handler.address, run);
+        if let Some(before) = before {
             WITHIN.set(before);
-            return result;
         }
-        self.activity.run(handler.kind, handler.address, run)
+        result
     }
 
     /// Takes the lock for a call.

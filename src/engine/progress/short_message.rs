@@ -16,8 +16,9 @@ use crate::engine::context::Core;
 use crate::engine::context::clear::Clear;
 use crate::engine::context::incoming::{ActiveMessage, Data};
 use crate::engine::context::unhindered::Unhindered;
+use crate::engine::transfer::header_handler::{self, Answer};
+use crate::engine::transfer::receive;
 use crate::engine::transfer::send::send_control;
-use crate::engine::transfer::{header_handler, receive};
 use crate::memory::bytes::{self, Piece};
 use crate::memory::counter;
 use crate::transport::Inbound;
@@ -31,9 +32,9 @@ pub(super) fn take(
     packet: Inbound,
     body: Piece,
     uhdr_len: u16,
-    message: &ActiveMessage,
+    message: ActiveMessage,
 ) -> bool {
-    let Some((header, Data::Here(data))) = Data::in_packet(body, uhdr_len, 0) else { return false };
+    let Some((header, data)) = Data::parts_of(body, uhdr_len) else { return false };
     let Some(handler) = handler(way.core(), message.handler) else { return false };
     let context = way.context();
     let core = way.core();
@@ -52,18 +53,33 @@ pub(super) fn take(
         Some(buffer) if message.cookie == 0 && way.includes(Clear::TO_TAKE) => {
             // SAFETY: the header handler has given this place for the message.
             unsafe { bytes::copy(data, buffer) };
-            deliver(way, &packet, message, data.len);
+            deliver(way, &packet, &message, data.len);
         }
-        _ => way.go_beyond(|held| {
-            context.activity.handles(&packet);
-            receive::answered(held, message, (header, data), &answer, incarnation);
-            context.activity.handles(ptr::null());
-            held.core().transport.release(packet);
-            dispatcher::end_round(held, true);
-            held.wake_waiters();
-        }),
+        _ => go_beyond(way, packet, message, (header, data), &answer, incarnation),
     }
     true
+}
+
+/// The rest of a round in which the packet is the only one.
+#[cold]
+#[inline(never)]
+fn go_beyond(
+    way: &mut Unhindered<'_>,
+    packet: Inbound,
+    message: ActiveMessage,
+    parts: (Piece, Piece),
+    answer: &Answer,
+    incarnation: u32,
+) {
+    let context = way.context();
+    way.go_beyond(|held| {
+        context.activity.handles(&packet);
+        receive::answered(held, &message, parts, answer, incarnation);
+        context.activity.handles(ptr::null());
+        held.core().transport.release(packet);
+        dispatcher::end_round(held, true);
+        held.wake_waiters();
+    });
 }
 
 /// The header handler that a message names, if it can be called at once.

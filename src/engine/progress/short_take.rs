@@ -66,7 +66,7 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
     if let Some(Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0, atoms: false }) = head {
         let id = Some(id);
         let message = ActiveMessage { src, id, handler, shape: None, atoms: false, tgt_cntr, cookie };
-        return short_message::take(way, packet, body, uhdr_len, &message);
+        return short_message::take(way, packet, body, uhdr_len, message);
     }
     let mut asked = None;
     // A report of a fault names the packet.
