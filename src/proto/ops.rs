@@ -248,10 +248,7 @@ impl Ops {
             return None;
         }
         let pending = self.table.remove(key)?;
-        self.peers.subtract(peer);
-        if let Some(epoch) = pending.epoch {
-            self.epochs.leave(epoch);
-        }
+        self.ended(peer, pending.epoch);
         Some(pending.op)
     }
 
@@ -259,7 +256,7 @@ impl Ops {
     /// counter: where they go, and the counter.
     #[inline]
     pub fn take_plain_get(&mut self, peer: Task, cookie: u64, len: usize) -> Option<(usize, usize)> {
-        match *self.get_mut(peer, cookie)? {
+        self.take_plain(peer, cookie, |op| match *op {
             Op::Get {
                 sink: Sink::Buffer(at),
                 len: all,
@@ -268,11 +265,41 @@ impl Ops {
                 handler: 0,
                 registered: None,
                 ..
-            } if all == len as u64 => {
-                self.remove(peer, cookie);
-                Some((at, org_cntr))
-            }
+            } if all == len as u64 => Some((at, org_cntr)),
             _ => None,
+        })
+    }
+
+    /// Ends a message whose completion the program waits for: its completion counter.
+    #[inline]
+    pub fn take_completion(&mut self, peer: Task, cookie: u64) -> Option<usize> {
+        self.take_plain(peer, cookie, |op| match *op {
+            Op::Completion { cmpl_cntr } => Some(cmpl_cntr),
+            _ => None,
+        })
+    }
+
+    /// Ends the operation with this cookie if `plain` finds something in it, which says that it
+    /// owns no memory: so the operation is neither copied out of the table nor dropped.
+    #[inline(always)]
+    fn take_plain<T>(&mut self, peer: Task, cookie: u64, plain: impl FnOnce(&Op) -> Option<T>) -> Option<T> {
+        let key = OpKey::from(KeyData::from_ffi(cookie));
+        let pending = self.table.get(key)?;
+        let (found, epoch) = (plain(&pending.op)?, pending.epoch);
+        if pending.peer != peer {
+            return None;
+        }
+        std::mem::forget(self.table.remove(key));
+        self.ended(peer, epoch);
+        Some(found)
+    }
+
+    /// An operation has ended, which waited for that peer and began in that epoch.
+    #[inline]
+    fn ended(&mut self, peer: Task, epoch: Option<u64>) {
+        self.peers.subtract(peer);
+        if let Some(epoch) = epoch {
+            self.epochs.leave(epoch);
         }
     }
 

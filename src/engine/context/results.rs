@@ -3,7 +3,6 @@
 
 use crate::abi::lapi_msg_state_t;
 use crate::engine::context::Core;
-use crate::proto::ops::Op;
 use crate::proto::outbox::SendDone;
 use crate::transport::Ticket;
 
@@ -87,7 +86,7 @@ impl Core {
                 };
                 any = true;
                 // None: the operation ended when the peer was given up.
-                if let Some(Op::Completion { cmpl_cntr }) = self.ops.remove(peer, cookie) {
+                if let Some(cmpl_cntr) = self.ops.take_completion(peer, cookie) {
                     // SAFETY: the program's counter.
                     unsafe { self.raise(cmpl_cntr, peer) };
                 }
