@@ -1,20 +1,26 @@
 //! LAPI_Put and LAPI_Get, and their forms in LAPI_Xfer.
 
 use super::check;
+use crate::base::ring::SHORT_BODY;
 use crate::engine::context::Held;
 use crate::engine::context::request::{Get, Places, PlainGet, PlainPut, Put};
 use crate::engine::context::unhindered::ShortCall;
 use crate::engine::progress::{operations, short};
 use crate::error::Result;
 
-/// Makes the put of a LAPI_Put by a short way. `false`: nothing was done, and [`put`] is to do it.
+/// A put of more bytes is long: the ring to a peer of this machine keeps its data elsewhere than
+/// its head.
+pub const SHORT: usize = SHORT_BODY;
+
+/// Makes the put of a LAPI_Put by a short way, of more than [`SHORT`] bytes (`LONG`) or of no more.
+/// `false`: nothing was done, and [`put`] is to do it.
 ///
 /// # Safety
 /// The addresses must be as the man page wants them.
 #[inline(always)]
-pub unsafe fn put_shortly(call: ShortCall<'_>, put: &PlainPut) -> bool {
+pub unsafe fn put_shortly<const LONG: bool>(call: ShortCall<'_>, put: &PlainPut) -> bool {
     // SAFETY: the caller's promise.
-    unsafe { short::call_put(call, put) }
+    unsafe { short::call_put::<LONG>(call, put) }
 }
 
 /// Starts a put (man page LAPI_Put).

@@ -20,9 +20,10 @@ pub(crate) unsafe fn amsend(
     cmpl_cntr: *mut lapi_cntr_t,
 ) -> c_int {
     let message = plain(tgt, hdr_hdl, (uhdr, uhdr_len), (udata, udata_len), tgt_cntr, org_cntr, cmpl_cntr);
-    if let Some(call) = boundary::short(hndl, Clear::TO_SEND)
+    if !active_message::is_long(&message)
+        && let Some(call) = boundary::short(hndl, Clear::TO_SEND)
         // SAFETY: what the man page asks of the program is what the core asks.
-        && unsafe { active_message::amsend_shortly(call, &message) }
+        && unsafe { active_message::amsend_shortly::<false>(call, &message) }
     {
         return LAPI_SUCCESS;
     }
@@ -44,7 +45,14 @@ unsafe fn any_amsend(
     cmpl_cntr: *mut lapi_cntr_t,
 ) -> c_int {
     let message = plain(tgt, hdr_hdl, (uhdr, uhdr_len), (udata, udata_len), tgt_cntr, org_cntr, cmpl_cntr);
-    // SAFETY: what the man page asks of the program is what the core asks.
+    if active_message::is_long(&message)
+        && let Some(call) = boundary::short(hndl, Clear::TO_SEND)
+        // SAFETY: what the man page asks of the program is what the core asks.
+        && unsafe { active_message::amsend_shortly::<true>(call, &message) }
+    {
+        return LAPI_SUCCESS;
+    }
+    // SAFETY: as above.
     boundary::call("LAPI_Amsend", hndl, |held| unsafe { active_message::amsend(held, &message.into()) })
 }
 

@@ -43,9 +43,10 @@ pub(crate) unsafe fn put_in<const FRAME: u8>(
         org_cntr: org_cntr as usize,
         cmpl_cntr: cmpl_cntr as usize,
     };
-    if let Some(call) = boundary::short(hndl, Clear::TO_SEND)
+    if put.len <= put_get::SHORT
+        && let Some(call) = boundary::short(hndl, Clear::TO_SEND)
         // SAFETY: what the man page asks of the program is what the core asks.
-        && unsafe { put_get::put_shortly(call, &put) }
+        && unsafe { put_get::put_shortly::<false>(call, &put) }
     {
         return LAPI_SUCCESS;
     }
@@ -73,7 +74,14 @@ unsafe fn any_put(
         org_cntr: org_cntr as usize,
         cmpl_cntr: cmpl_cntr as usize,
     };
-    // SAFETY: what the man page asks of the program is what the core asks.
+    if put.len > put_get::SHORT
+        && let Some(call) = boundary::short(hndl, Clear::TO_SEND)
+        // SAFETY: what the man page asks of the program is what the core asks.
+        && unsafe { put_get::put_shortly::<true>(call, &put) }
+    {
+        return LAPI_SUCCESS;
+    }
+    // SAFETY: as above.
     boundary::call("LAPI_Put", hndl, |held| unsafe { put_get::put(held, &put.into()) })
 }
 

@@ -83,8 +83,8 @@ impl<'a> Filling<'a> {
     /// A body of more than [`FEW_LINES`] is written before anything is written into the slot. The
     /// consumer polls the slot, so that its line comes back to this processor for the first word of
     /// the head, and would come once more for the slot's own word after a body in between; and all
-    /// that is stored later waits for that. The lines of a short body cross beside that of the slot,
-    /// if that one is asked for first.
+    /// that is stored later waits for that. The lines of a short body cross beside that of the
+    /// slot, if that one is asked for first.
     ///
     /// # Errors
     /// [`Full`]: it has no room.

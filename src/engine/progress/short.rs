@@ -11,6 +11,7 @@
 
 use crate::abi::{LAPI_RECV_COMPLETE, LAPI_SEND_COMPLETE};
 use crate::base::clock::ticks;
+use crate::base::ring::SHORT_BODY;
 use crate::engine::context::clear::Clear;
 use crate::engine::context::request::{Hint, PlainGet, PlainMessage, PlainPut, Preference};
 use crate::engine::context::unhindered::{ShortCall, Unhindered};
@@ -75,14 +76,15 @@ pub fn within(held: &mut Held<'_>, tgt: Task, send: impl FnOnce(&mut Unhindered<
     sent != Sent::Not
 }
 
-/// A short call that makes this put. `false`: nothing was done.
+/// A short call that makes this put, of more than [`SHORT_BODY`] bytes or of no more. `false`:
+/// nothing was done.
 ///
 /// # Safety
 /// The addresses must be as LAPI_Put wants them, at both tasks.
 #[inline(always)]
-pub unsafe fn call_put(mut call: ShortCall<'_>, message: &PlainPut) -> bool {
+pub unsafe fn call_put<const LONG: bool>(mut call: ShortCall<'_>, message: &PlainPut) -> bool {
     // SAFETY: the caller's promise.
-    let sent = unsafe { put(call.way(), message) };
+    let sent = unsafe { put_of::<LONG>(call.way(), message) };
     conclude(call, message.tgt, sent)
 }
 
@@ -97,15 +99,24 @@ pub unsafe fn call_get(mut call: ShortCall<'_>, message: &PlainGet) -> bool {
     conclude(call, message.tgt, sent)
 }
 
-/// A short call that sends this active message. `false`: nothing was done.
+/// A short call that sends this active message, which [`is_long`] or is not. `false`: nothing was
+/// done.
 ///
 /// # Safety
 /// The addresses must be as LAPI_Amsend wants them, at both tasks.
 #[inline(always)]
-pub unsafe fn call_active_message(mut call: ShortCall<'_>, message: &PlainMessage) -> bool {
+pub unsafe fn call_active_message<const LONG: bool>(mut call: ShortCall<'_>, message: &PlainMessage) -> bool {
     // SAFETY: the caller's promise.
-    let sent = unsafe { active_message(call.way(), message) };
+    let sent = unsafe { active_message_of::<LONG>(call.way(), message) };
     conclude(call, message.tgt, sent)
+}
+
+/// Whether user header and data are more than [`SHORT_BODY`] bytes, without their sum, which may
+/// exceed all numbers.
+#[inline(always)]
+pub fn is_long(message: &PlainMessage) -> bool {
+    let header = message.header.len;
+    header > SHORT_BODY || message.data.len > SHORT_BODY - header
 }
 
 /// A put.
@@ -114,9 +125,20 @@ pub unsafe fn call_active_message(mut call: ShortCall<'_>, message: &PlainMessag
 /// The addresses must be as LAPI_Put wants them, at both tasks.
 #[inline(always)]
 pub unsafe fn put(way: &mut Unhindered<'_>, put: &PlainPut) -> Sent {
+    // SAFETY: the caller's promise.
+    unsafe { if put.len > SHORT_BODY { put_of::<true>(way, put) } else { put_of::<false>(way, put) } }
+}
+
+/// A put of more than [`SHORT_BODY`] bytes, or of no more.
+///
+/// # Safety
+/// The conditions of [`put`] hold.
+#[inline(always)]
+unsafe fn put_of<const LONG: bool>(way: &mut Unhindered<'_>, put: &PlainPut) -> Sent {
     let PlainPut { tgt, local, remote, len, tgt_cntr, .. } = *put;
+    debug_assert_eq!(LONG, len > SHORT_BODY);
     let core = way.core();
-    if local == 0 || remote == 0 || len > core.outbox.max_body().min(core.options.copy_limit) {
+    if local == 0 || remote == 0 || LONG && len > core.outbox.max_body() {
         return Sent::Not;
     }
     if !is_another(core, tgt) {
@@ -135,7 +157,7 @@ pub unsafe fn put(way: &mut Unhindered<'_>, put: &PlainPut) -> Sent {
     let data = Piece { ptr: local as *const u8, len };
     let head = |id, cookie| Head::Put { id, addr: remote, tgt_cntr, cookie, total: 0 };
     // SAFETY: the caller's promise.
-    unsafe { send::<true>(core, tgt, head, (Piece::EMPTY, data), put.org_cntr, put.cmpl_cntr) }
+    unsafe { send::<true, LONG>(core, tgt, head, (Piece::EMPTY, data), put.org_cntr, put.cmpl_cntr) }
 }
 
 /// A put to this task.
@@ -171,13 +193,32 @@ unsafe fn put_to_self(core: &mut Core, put: PlainPut) -> Sent {
 /// The addresses must be as LAPI_Amsend wants them, at both tasks.
 #[inline(always)]
 pub unsafe fn active_message(way: &mut Unhindered<'_>, message: &PlainMessage) -> Sent {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match is_long(message) {
+            true => active_message_of::<true>(way, message),
+            false => active_message_of::<false>(way, message),
+        }
+    }
+}
+
+/// An active message that [`is_long`], or is not.
+///
+/// # Safety
+/// The conditions of [`active_message`] hold.
+#[inline(always)]
+unsafe fn active_message_of<const LONG: bool>(way: &mut Unhindered<'_>, message: &PlainMessage) -> Sent {
     let PlainMessage { tgt, handler, header, data, tgt_cntr, .. } = *message;
+    debug_assert_eq!(LONG, is_long(message));
     let core = way.core();
     let is_there = |piece: Piece| !piece.ptr.is_null() || piece.len == 0;
-    let most = core.outbox.packet_size().min(core.options.copy_limit);
     let is_valid = handler != 0 && is_there(header) && is_there(data) && header.len.is_multiple_of(4);
+    if !is_valid {
+        return Sent::Not;
+    }
+    let most = core.outbox.packet_size();
     // Each of the lengths is compared: their sum may exceed all numbers.
-    if !is_valid || header.len > MIN_BODY || data.len > most || header.len + data.len > most {
+    if LONG && (header.len > MIN_BODY || data.len > most || header.len + data.len > most) {
         return Sent::Not;
     }
     if !is_another(core, tgt) {
@@ -191,7 +232,7 @@ pub unsafe fn active_message(way: &mut Unhindered<'_>, message: &PlainMessage) -
     let uhdr_len = header.len as u16;
     let head = |id, cookie| Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0, atoms: false };
     // SAFETY: the caller's promise.
-    unsafe { send::<false>(core, tgt, head, (header, data), message.org_cntr, message.cmpl_cntr) }
+    unsafe { send::<false, LONG>(core, tgt, head, (header, data), message.org_cntr, message.cmpl_cntr) }
 }
 
 /// A get, through a door, of a peer that looks for packets.
@@ -253,13 +294,14 @@ fn goes_in_packets(core: &Core, kind: OperationKind, len: usize) -> bool {
 }
 
 /// Sends the message, and accounts for it. `REPORTED`: it is complete as soon as its packet is
-/// taken, which the peer reports through a door without another packet.
+/// taken, which the peer reports through a door without another packet. `LONG`: it has more than
+/// [`SHORT_BODY`] bytes.
 ///
 /// # Safety
 /// Both pieces must be readable now; `org_cntr` must be 0 or the address of a counter of the
 /// program.
 #[inline(always)]
-unsafe fn send<const REPORTED: bool>(
+unsafe fn send<const REPORTED: bool, const LONG: bool>(
     core: &mut Core,
     tgt: Task,
     head: impl FnOnce(u32, u64) -> Head,
@@ -275,8 +317,14 @@ unsafe fn send<const REPORTED: bool>(
             _ => completion(&mut core.ops, tgt, cmpl_cntr),
         };
         let sent = if REPORTED { 0 } else { cookie };
+        let head = head(*number as u32, sent);
         // SAFETY: the caller's promise.
-        let filled = unsafe { head(*number as u32, sent).write(filling).body(header, data.into()) };
+        let filled = unsafe {
+            match LONG {
+                true => filling.packet(|to| head.write(to), header, data.into()),
+                false => head.write(filling).body(header, data.into()),
+            }
+        };
         let Ok(filled) = filled else {
             core.ops.remove(tgt, cookie);
             return Sent::Not;
@@ -332,7 +380,8 @@ unsafe fn send_by_table(
     org_cntr: usize,
     cmpl_cntr: usize,
 ) -> Option<bool> {
-    if !core.transport.is_open(tgt) {
+    // What is longer may be sent from where it is.
+    if !core.transport.is_open(tgt) || first.len + data.len > core.options.copy_limit {
         return None;
     }
     let number = *core.outbox.at_once(tgt)?;

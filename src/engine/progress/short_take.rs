@@ -8,6 +8,7 @@
 
 use crate::abi::LAPI_RECV_COMPLETE;
 use crate::base::known_threads::this_thread;
+use crate::base::long_calls;
 use crate::engine::context::Core;
 #[cfg(doc)]
 use crate::engine::context::clear::Clear;
@@ -57,7 +58,7 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
     let Some(door) = transport.door(src) else { return false };
     let Some(packet) = door.arrived(src) else { return false };
     if packet.body_len >= LONG_BODY {
-        return false;
+        long_calls::begins();
     }
     // SAFETY: the door vouches for the head until the packet is given back.
     let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
@@ -85,7 +86,7 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
             true
         }
         Some(Head::Get { addr, len, cookie, tgt_cntr })
-            if body.len == 0 && len < LONG_BODY.min(outbox.max_body() + 1) as u64 =>
+            if body.len == 0 && len <= outbox.max_body() as u64 =>
         {
             let data = Piece { ptr: addr as usize as *const u8, len: len as usize };
             // SAFETY: the origin's program says that it may read there.
@@ -138,7 +139,9 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
 unsafe fn answer(door: &mut Door, cookie: u64, data: Piece) -> bool {
     let Ok(filling) = door.begin() else { return false };
     // SAFETY: the caller's promise.
-    let filled = unsafe { Head::Reply { cookie, offset: 0 }.write(filling).body(Piece::EMPTY, data.into()) };
+    let filled = unsafe {
+        filling.packet(|to| Head::Reply { cookie, offset: 0 }.write(to), Piece::EMPTY, data.into())
+    };
     let Ok(filled) = filled else { return false };
     filled.publish();
     door.published();

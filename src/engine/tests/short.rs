@@ -13,8 +13,8 @@ use crate::transport::Task as Number;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Longer than what the tasks copy.
-const LONGEST: u64 = 200;
+/// Longer than what the tasks copy, and now and then longer than a packet.
+const LONGEST: [u64; 4] = [200, 200, 3_000, 12_000];
 
 /// What a run leaves behind: the target's memory, its and the origin's counters, and the
 /// statistics of both.
@@ -28,7 +28,8 @@ fn run(ends: Ends, seed: u64, handler: bool) -> Outcome {
     let counters = [(); 3].map(|()| counter());
     let mut everything = Vec::new();
     for _ in 0..150 {
-        let data = forever(rng.below(LONGEST) as usize);
+        let longest = LONGEST[rng.below(4) as usize];
+        let data = forever(rng.below(longest) as usize);
         data.iter_mut().for_each(|byte| *byte = rng.below(256) as u8);
         let to = forever(data.len());
         let mut some = |counter: &'static AtomicI32| rng.chance(0.5).then_some(counter);
@@ -103,13 +104,18 @@ fn both_ways_leave_the_same_behind() {
 
 /// What the short way does with a put and with a message of 8 bytes to that task.
 fn tried(task: &Task, tgt: Number, org_cntr: &AtomicI32) -> [bool; 2] {
-    let (data, to) = (forever(8), forever(8));
+    tried_with(8, task, tgt, org_cntr)
+}
+
+/// What the short way does with a put and with a message of so many bytes.
+fn tried_with(len: usize, task: &Task, tgt: Number, org_cntr: &AtomicI32) -> [bool; 2] {
+    let (data, to) = (forever(len), forever(len));
     let header = to.as_mut_ptr().expose_provenance().to_ne_bytes();
     let (data, header) = (Piece::of(data), Piece::of(&header));
     let (local, remote) = (data.ptr.expose_provenance(), to.as_mut_ptr().expose_provenance() as u64);
     let org_cntr = org_cntr.as_ptr().addr();
     let handler = as_the_header_says as *const () as u64;
-    let put = PlainPut { tgt, local, remote, len: 8, tgt_cntr: 0, org_cntr, cmpl_cntr: 0 };
+    let put = PlainPut { tgt, local, remote, len, tgt_cntr: 0, org_cntr, cmpl_cntr: 0 };
     let message = PlainMessage { tgt, handler, header, data, tgt_cntr: 0, org_cntr, cmpl_cntr: 0 };
     // SAFETY: memory and counter live for as long as the process, and the header is copied.
     let put = short::within(&mut enter(task), tgt, |way| unsafe { short::put(way, &put) });
@@ -154,6 +160,26 @@ fn only_what_nothing_hinders_goes_the_short_way() {
         held.core().membership.lose(1);
         drop(held);
         assert_eq!(tried(origin, 1, org), [false; 2], "the peer is given up");
+        job::close(tasks);
+    }
+}
+
+#[test]
+fn what_a_ring_copies_goes_the_short_way_whatever_its_length() {
+    let ends: [(fn() -> Ends, bool); 2] =
+        [(|| job::mem(2, 64, false), false), (|| job::boxed(job::shm(2)), true)];
+    for (ends, copies) in ends {
+        let tasks = job::open(ends(), &Habits::STEPPED);
+        let (origin, org) = (&tasks[0], counter());
+        calls::put(origin, 1, forever(8).as_mut_ptr(), forever(8), Extras::default()).expect("a put");
+        settle(&tasks);
+        let packet = enter(origin).core().outbox.max_body();
+        assert_eq!(tried_with(120, origin, 1, org), [true; 2]);
+        assert_eq!(tried_with(1_000, origin, 1, org), [copies; 2], "its origin counter may wait");
+        assert_eq!(tried_with(packet - 16, origin, 1, org), [copies; 2]);
+        assert_eq!(tried_with(packet + 1, origin, 1, org), [false; 2], "more than a packet");
+        assert_eq!(org.load(Ordering::SeqCst), if copies { 6 } else { 2 });
+        settle(&tasks);
         job::close(tasks);
     }
 }
