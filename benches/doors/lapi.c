@@ -1,0 +1,87 @@
+/*
+ * A job's put, beside which those of doors are measured: from LAPI_Put until the target has the
+ * data (cmpl_cntr). Prints microseconds, the median over batches, and MB/s; and what it takes
+ * besides to write a cache line back to memory, where the processor has an instruction for that.
+ */
+#include <lapi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#ifdef __x86_64__
+#include <emmintrin.h>
+#endif
+
+enum { BATCHES = 31, MOST = 1 << 20 };
+
+static char memory[MOST], out[MOST];
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double flush(void)
+{
+#ifdef __x86_64__
+    double begun = now();
+    for (int i = 0; i < 10000; i++) {
+        memory[0]++;
+        _mm_clflush(memory);
+        _mm_sfence();
+    }
+    return (now() - begun) / 10000;
+#else
+    return 0;
+#endif
+}
+
+int main(void)
+{
+    static lapi_info_t info;
+    static const struct {
+        long bytes;
+        int count;
+    } sizes[] = {{8, 2000}, {4096, 1000}, {MOST, 40}};
+    lapi_handle_t handle;
+    lapi_cntr_t complete, over;
+    void *places[2], *counters[2];
+    int task, left;
+    if (LAPI_Init(&handle, &info) != LAPI_SUCCESS)
+        return 1;
+    LAPI_Qenv(handle, TASK_ID, &task);
+    LAPI_Setcntr(handle, &complete, 0);
+    LAPI_Setcntr(handle, &over, 0);
+    LAPI_Address_init(handle, memory, places);
+    LAPI_Address_init(handle, &over, counters);
+    for (unsigned i = 0; task == 0 && i < sizeof sizes / sizeof *sizes; i++) {
+        double batch[BATCHES];
+        for (int b = 0; b < BATCHES; b++) {
+            double begun = now();
+            for (int n = 0; n < sizes[i].count; n++) {
+                LAPI_Put(handle, 1, (ulong)sizes[i].bytes, places[1], out, NULL, NULL, &complete);
+                LAPI_Waitcntr(handle, &complete, 1, &left);
+            }
+            batch[b] = (now() - begun) / sizes[i].count;
+        }
+        qsort(batch, BATCHES, sizeof *batch, by_value);
+        printf("lapi put %ld: %.3f us (best %.3f), %.0f MB/s\n", sizes[i].bytes, batch[BATCHES / 2], batch[0],
+               (double)sizes[i].bytes / batch[BATCHES / 2]);
+    }
+    if (task == 0) {
+        printf("flush of a line: %.3f us\n", flush());
+        LAPI_Put(handle, 1, 0, places[1], NULL, counters[1], NULL, NULL);
+    } else {
+        LAPI_Waitcntr(handle, &over, 1, &left);
+    }
+    LAPI_Gfence(handle);
+    LAPI_Term(handle);
+    return 0;
+}
