@@ -3,7 +3,7 @@
 //! table of functions.
 
 use super::shm::ShmTransport;
-use super::{Door, Look, Seen, Task, Transport};
+use super::{Door, Endpoint, Look, Seen, Task, Transport};
 use std::ops::{Deref, DerefMut};
 
 /// See the module's documentation.
@@ -19,7 +19,7 @@ impl AnyTransport {
     #[inline(always)]
     pub fn door(&mut self, peer: Task) -> Option<&mut Door> {
         match self {
-            Self::Shared(shared) => shared.door_to(peer),
+            Self::Shared(shared) => shared.door(peer),
             Self::Other(other) => door_of_other(&mut **other, peer),
         }
     }
@@ -28,7 +28,7 @@ impl AnyTransport {
     #[inline(always)]
     pub fn look(&mut self, look: Look) -> Seen<'_> {
         match self {
-            Self::Shared(shared) => shared.look_into_rings(look),
+            Self::Shared(shared) => shared.look(look),
             Self::Other(other) => look_of_other(&mut **other, look),
         }
     }

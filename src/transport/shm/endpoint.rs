@@ -44,9 +44,9 @@ impl Endpoint for ShmTransport {
         sent
     }
 
-    #[inline]
+    #[inline(always)]
     fn door(&mut self, task: Task) -> Option<&mut Door> {
-        self.door_to(task)
+        Some(&mut self.peers.get_mut(task)?.door)
     }
 
     #[inline]
@@ -66,9 +66,39 @@ impl Endpoint for ShmTransport {
         self.recv_in_turn()
     }
 
-    #[inline]
+    #[inline(always)]
     fn look(&mut self, look: Look) -> Seen<'_> {
-        self.look_into_rings(look)
+        match look {
+            Look::One => return self.look_at_one(),
+            Look::All => {}
+            Look::Polled(now) => self.segment.set_polling(false, now),
+        }
+        // The same peer as before, mostly.
+        let mut src = self.polled.current();
+        let ready = |this: &Self, src| this.peers.get(src).is_some_and(|peer| peer.door.inward.ready());
+        if ready(self, src) {
+            if self.polled.streak >= STREAK {
+                if self.polled.selective() || self.is_left_or_met() {
+                    return Seen::Something;
+                }
+                // The next one's turn: the same one's if it is the only one.
+                self.polled.streak = 0;
+                self.polled.advance();
+                src = self.polled.current();
+                if !ready(self, src) {
+                    return Seen::Something;
+                }
+            }
+            self.polled.streak += 1;
+            return self.peers.get_mut(src).map_or(Seen::Nothing, |peer| Seen::Packet(src, &mut peer.door));
+        }
+        // The end of a streak says nothing about the peer.
+        let others = !self.polled.alone() && (self.polled.selective() || self.has_packet());
+        if others || self.is_left_or_met() {
+            return Seen::Something;
+        }
+        self.polled.streak = 0;
+        Seen::Nothing
     }
 
     #[inline(always)]
@@ -134,48 +164,6 @@ impl Endpoint for ShmTransport {
 }
 
 impl ShmTransport {
-    /// See [`Endpoint::door`].
-    #[inline(always)]
-    pub(in crate::transport) fn door_to(&mut self, task: Task) -> Option<&mut Door> {
-        Some(&mut self.peers.get_mut(task)?.door)
-    }
-
-    /// See [`Endpoint::look`].
-    #[inline(always)]
-    pub(in crate::transport) fn look_into_rings(&mut self, look: Look) -> Seen<'_> {
-        match look {
-            Look::One => return self.look_at_one(),
-            Look::All => {}
-            Look::Polled(now) => self.segment.set_polling(false, now),
-        }
-        // The same peer as before, mostly.
-        let mut src = self.polled.current();
-        let ready = |this: &Self, src| this.peers.get(src).is_some_and(|peer| peer.door.inward.ready());
-        if ready(self, src) {
-            if self.polled.streak >= STREAK {
-                if self.polled.selective() || self.is_left_or_met() {
-                    return Seen::Something;
-                }
-                // The next one's turn: the same one's if it is the only one.
-                self.polled.streak = 0;
-                self.polled.advance();
-                src = self.polled.current();
-                if !ready(self, src) {
-                    return Seen::Something;
-                }
-            }
-            self.polled.streak += 1;
-            return self.peers.get_mut(src).map_or(Seen::Nothing, |peer| Seen::Packet(src, &mut peer.door));
-        }
-        // The end of a streak says nothing about the peer.
-        let others = !self.polled.alone() && (self.polled.selective() || self.has_packet());
-        if others || self.is_left_or_met() {
-            return Seen::Something;
-        }
-        self.polled.streak = 0;
-        Seen::Nothing
-    }
-
     /// Whether the memory of a peer is to be unmapped, or a peer has connected.
     #[inline(always)]
     fn is_left_or_met(&self) -> bool {
