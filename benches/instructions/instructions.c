@@ -12,8 +12,8 @@
  * satisfied: each iteration is LAPI_Waitcntr for a counter that has its value already. put-arrives,
  * amsend-arrives: each iteration is LAPI_Waitcntr when one message of task 1 is in the ring that
  * raises the counter; get-arrives: LAPI_Probe when one get of task 1 is there; reply-arrives:
- * LAPI_Waitcntr when the reply to a get is; gfence: LAPI_Gfence when task 1 is in it. The tasks know
- * from FILE, which both map, when it is there.
+ * LAPI_Waitcntr when the reply to a get is; gfence: LAPI_Gfence when task 1 is in it. The tasks
+ * know from FILE, which both map, when it is there.
  */
 #include <fcntl.h>
 #include <lapi.h>

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Links libopenfam.so.3 from the archive that cargo has built, in the folder RELEASE, and the classes
-# of shim, and libopenfam_c.so over them. What they export is in symbols.txt and include/fam/fam_c.h.
+# Links libopenfam.so.3 from the archive that cargo has built, in the folder RELEASE, and the
+# classes of shim, and libopenfam_c.so over them. What they export is in symbols.txt and
+# include/fam/fam_c.h.
 set -eu
 cd "$(dirname "$0")"
 archive=$RELEASE/libfam.a library=$RELEASE/libopenfam.so.3 plain=$RELEASE/libopenfam_c.so

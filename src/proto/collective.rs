@@ -313,8 +313,8 @@ impl Collectives {
         self.arrived.is_empty() && self.current.as_ref().is_some_and(over)
     }
 
-    /// Takes what has arrived of the present round, if it is over: a task whose call is another one,
-    /// and values. It has senders at these places.
+    /// Takes what has arrived of the present round, if it is over: a task whose call is another
+    /// one, and values. It has senders at these places.
     fn take_round(&mut self, all: u32) -> bool {
         let (rounds, Some(current)) = (&self.rounds, self.current.as_mut()) else { return false };
         let (key, exchange) = ((current.sequence, current.round), current.exchange);

@@ -366,9 +366,9 @@ impl Core {
         }
     }
 
-    /// Makes a copy across address spaces in a call of this thread. Peers may send streams of packets
-    /// meanwhile, however long it takes: it looks for them right after it. A peer that learned only
-    /// afterwards would copy its reply in the same way, and so on.
+    /// Makes a copy across address spaces in a call of this thread. Peers may send streams of
+    /// packets meanwhile, however long it takes: it looks for them right after it. A peer that
+    /// learned only afterwards would copy its reply in the same way, and so on.
     pub fn while_copying<R>(&mut self, copy: impl FnOnce(&mut Self) -> R) -> R {
         if self.waiters.waiting() != 0 {
             return copy(self);
