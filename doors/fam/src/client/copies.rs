@@ -35,11 +35,11 @@ impl Wait {
     /// # Errors
     /// Why it has failed; [`FamError::Invalid`]: it is something else.
     pub fn finish(self, purpose: Purpose) -> Result<()> {
-        let answer = self.connection.answered(self.number)?;
+        let answer = self.connection.answered(self.number);
         if self.purpose != purpose {
             return Err(FamError::Invalid.because("the call waits for something else"));
         }
-        match answer {
+        match answer? {
             Answer::Done => Ok(()),
             _ => Err(strange()),
         }

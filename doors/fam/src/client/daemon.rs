@@ -40,7 +40,7 @@ impl Daemon {
             return Ok(connection.clone());
         }
         let table = Arc::new(Table::default());
-        let session = super::reach::reach(&self.address, &table)?;
+        let session = super::replies::session(&self.address, &table)?;
         let connection = Arc::new(Connection::new(session, table));
         let hello = Ask::Hello {
             version: VERSION,

@@ -36,6 +36,8 @@ pub struct Opened {
     /// What may be done, and where it lies.
     pub ticket: Ticket,
     sealed: Sealed,
+    /// The process's object whose connections are used: operations of another one are on its own.
+    client: u64,
     /// The connection to the keeper that has given it.
     keeper: u64,
     /// By piece: the connection to its server, and the item's number there.
@@ -64,7 +66,9 @@ impl Item {
     /// [`FamError::NotFound`], [`FamError::NoPerm`]; [`FamError::Rpc`]: the keeper is lost.
     #[inline]
     pub fn opened(&self, client: &Shared) -> Result<Arc<Opened>> {
-        if let Some(opened) = &self.state().opened {
+        if let Some(opened) = &self.state().opened
+            && opened.client == client.serial()
+        {
             return Ok(opened.clone());
         }
         self.open(client)
@@ -119,7 +123,8 @@ impl Item {
         let Answer::Ticket { ticket: sealed, facts } = answer else { return Err(strange()) };
         let ticket = sealed.read().ok_or_else(strange)?;
         let numbers = ticket.pieces.iter().map(|_| OnceLock::new()).collect();
-        let opened = Arc::new(Opened { ticket, sealed, keeper: keeper.serial(), numbers });
+        let opened =
+            Arc::new(Opened { ticket, sealed, client: client.serial(), keeper: keeper.serial(), numbers });
         let mut state = self.state();
         state.facts = Some(facts);
         state.opened = Some(opened.clone());
@@ -163,10 +168,11 @@ impl Item {
             }
             _ => OnceLock::new(),
         });
-        let Opened { ticket, sealed, keeper, .. } = &**opened;
+        let Opened { ticket, sealed, client, keeper, .. } = &**opened;
         let fresh = Opened {
             ticket: ticket.clone(),
             sealed: sealed.clone(),
+            client: *client,
             keeper: *keeper,
             numbers: numbers.collect(),
         };

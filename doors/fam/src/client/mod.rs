@@ -14,7 +14,7 @@ mod pending;
 #[cfg(test)]
 mod pending_tests;
 mod pes;
-mod reach;
+mod replies;
 mod waiting;
 
 pub use context::Context;
@@ -33,6 +33,7 @@ use options::{Options, Texts, Value};
 use pes::Pes;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A process that has called fam_initialize.
@@ -48,6 +49,8 @@ pub struct Client {
 
 /// The daemons of a pool.
 pub struct Shared {
+    /// Another one for each object of this process that was initialized.
+    serial: u64,
     keeper: Arc<Daemon>,
     /// The servers of memory, as the keeper has named them.
     servers: Mutex<BTreeMap<u64, Arc<Daemon>>>,
@@ -68,7 +71,9 @@ impl Client {
         let options = Options::new(texts, &file)?;
         let pes = Pes::join(options.runtime)?;
         let keeper = Arc::new(Daemon::new(options.keeper.clone()));
-        let shared = Shared { keeper, servers: Mutex::default() };
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let serial = LAST.fetch_add(1, Ordering::Relaxed);
+        let shared = Shared { serial, keeper, servers: Mutex::default() };
         shared.keeper()?;
         Ok(Arc::new(Self { options, buffer, pes, shared }))
     }
@@ -107,6 +112,12 @@ impl Client {
 }
 
 impl Shared {
+    /// The number of the object in this process.
+    #[inline]
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
     /// The connection to the keeper.
     ///
     /// # Errors
