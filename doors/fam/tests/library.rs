@@ -101,3 +101,13 @@ fn openfam_root_must_have_the_file_of_settings() {
     assert!(outcome.stderr.contains("fam_pe_config.yaml: odd has no meaning here"), "{outcome}");
     let _ = fs::remove_dir_all(&root);
 }
+
+/// The package for Debian says of every symbol since when it is there.
+#[test]
+fn the_package_knows_every_symbol() {
+    let path = workspace().join("doors/fam/packaging/libopenlapi-fam3.symbols");
+    let text = fs::read_to_string(path).expect("the list of the package");
+    let known: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix(' ')?.strip_suffix("@Base 0.1.0")).collect();
+    assert_eq!(known, [symbols("libopenfam.so.3"), symbols("libopenfam_c.so")].concat());
+}

@@ -2,6 +2,8 @@
 //! C++. Each test program uses some of it.
 #![allow(dead_code)]
 
+pub mod pool;
+
 use openlapi_tests::{build_dir, compile_with, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,0 +1,153 @@
+// What outlives what: `ends WHAT REGION`. With `killed` and `kept` the program writes, waits for
+// SIGUSR1 while the daemon is killed, and goes on.
+#include "conformance.h"
+
+#include <csignal>
+
+#include <unistd.h>
+
+fam *pool;
+
+namespace {
+
+const uint64_t size = 3 << 20;
+// By which the test says that the program goes on.
+sigset_t signals;
+
+std::vector<uint64_t> pattern() {
+    std::vector<uint64_t> all(size / 8);
+    for (size_t i = 0; i < all.size(); i++)
+        all[i] = i * 2654435761u;
+    return all;
+}
+
+void wait_for_the_test(const char *what) {
+    std::fprintf(stderr, "%s\n", what);
+    int received;
+    CHECK(sigwait(&signals, &received) == 0);
+}
+
+// A daemon dies, and comes back: `kept` is whether its memory does.
+void killed(const char *name, bool kept) {
+    Fam_Region_Attributes given = {NONE, kept ? PERSISTENT : VOLATILE, ENABLE, REGION};
+    auto made = pool->fam_create_region(name, 8 << 20, 0600, &given);
+    auto one = pool->fam_allocate("one", size, 0600, made);
+    auto data = pattern(), back = data;
+    pool->fam_put_blocking(data.data(), one, 0, size);
+    wait_for_the_test("written");
+    // It is gone: what is under way fails, and nothing hangs.
+    SAME(pool->fam_progress(), 0);
+    int code = thrown([&] { pool->fam_get_blocking(back.data(), one, 0, size); });
+    CHECK(code == FAM_ERR_RPC || code == FAM_ERR_RPC_CLIENT_NOTFOUND);
+    for (int i = 0; i < 3; i++) {
+        pool->fam_put_nonblocking(data.data(), one, 0, 8);
+        code = thrown([&] { pool->fam_quiet(); });
+        CHECK(code == FAM_ERR_RPC || code == FAM_ERR_RPC_CLIENT_NOTFOUND);
+    }
+    wait_for_the_test("lost");
+    if (!kept) {
+        THROWS(FAM_ERR_NOTFOUND, pool->fam_get_blocking(back.data(), one, 0, size));
+        THROWS(FAM_ERR_NOTFOUND, pool->fam_lookup("one", name));
+        pool->fam_create_region(name, 1, 0600, &given);
+        return;
+    }
+    std::fill(back.begin(), back.end(), 0);
+    pool->fam_get_blocking(back.data(), one, 0, size);
+    CHECK(back == data);
+    Fam_Stat info;
+    pool->fam_stat(pool->fam_lookup_region(name), &info);
+    SAME(info.region_attributes.memoryType, PERSISTENT);
+    SAME(info.perm, 0600);
+    std::free(info.name);
+    pool->fam_copy_wait(pool->fam_copy(one, 0, one, size / 2, 1000));
+    pool->fam_add(one, 0, static_cast<uint64_t>(5));
+    pool->fam_quiet();
+    SAME(pool->fam_fetch_uint64(one, 0), 5);
+    pool->fam_destroy_region(made);
+}
+
+// Everything that was not granted is FAM_ERR_NOPERM for another user.
+void stranger(const char *name) {
+    auto where = pool->fam_lookup_region(name);
+    auto shown = pool->fam_lookup("shown", name);
+    uint64_t local = 0;
+    THROWS(FAM_ERR_NOPERM, pool->fam_lookup("hidden", name));
+    // Who knows what the item is called in the pool may not more.
+    Fam_Global_Descriptor global;
+    pool->fam_get_blocking(&global, shown, 16, sizeof(global));
+    Fam_Descriptor by_number(global), *hidden = &by_number;
+    char backup[] = "backup";
+    pool->fam_get_blocking(&local, shown, 0, 8);
+    SAME(local, 7);
+    Fam_Descriptor *made = nullptr;
+    THROWS(FAM_ERR_NOPERM, pool->fam_put_blocking(&local, shown, 0, 8));
+    THROWS(FAM_ERR_NOPERM, pool->fam_get_blocking(&local, hidden, 0, 8));
+    THROWS(FAM_ERR_NOPERM, pool->fam_put_blocking(&local, hidden, 0, 8));
+    THROWS(FAM_ERR_NOPERM, pool->fam_fetch_add(shown, 0, local));
+    THROWS(FAM_ERR_NOPERM, pool->fam_add(hidden, 0, local); pool->fam_quiet());
+    THROWS(FAM_ERR_NOPERM, pool->fam_gather_blocking(&local, hidden, 1, 0, 1, 8));
+    THROWS(FAM_ERR_NOPERM, pool->fam_scatter_blocking(&local, shown, 1, 0, 1, 8));
+    THROWS(FAM_ERR_NOPERM, pool->fam_copy(shown, 0, hidden, 0, 8));
+    THROWS(FAM_ERR_NOPERM, pool->fam_copy(hidden, 0, shown, 0, 8));
+    THROWS(FAM_ERR_NOPERM, pool->fam_backup_wait(pool->fam_backup(hidden, "mine", nullptr)));
+    THROWS(FAM_ERR_NOPERM, pool->fam_restore(backup, shown));
+    THROWS(FAM_ERR_NOPERM, pool->fam_restore(backup, where, "x", 0600, &made));
+    THROWS(FAM_ERR_NOPERM, pool->fam_delete_backup_wait(pool->fam_delete_backup(backup)));
+    THROWS(FAM_ERR_NOPERM, pool->fam_allocate(8, 0777, where));
+    THROWS(FAM_ERR_NOPERM, pool->fam_allocate("mine", 8, 0777, where));
+    THROWS(FAM_ERR_NOPERM, pool->fam_resize_region(where, 1 << 21));
+    THROWS(FAM_ERR_NOPERM, pool->fam_destroy_region(where));
+    THROWS(FAM_ERR_NOPERM, pool->fam_deallocate(shown));
+    THROWS(FAM_ERR_NOPERM, pool->fam_change_permissions(shown, 0777));
+    THROWS(FAM_ERR_NOPERM, pool->fam_change_permissions(where, 0777));
+    // It has regions of its own.
+    auto own = pool->fam_create_region("another user's", 1, 0600, nullptr);
+    pool->fam_destroy_region(own);
+}
+
+void owner(const char *name) {
+    Fam_Region_Attributes given = {NONE, VOLATILE, ENABLE, DATAITEM};
+    auto where = pool->fam_create_region(name, 1 << 20, 0755, &given);
+    uint64_t value = 7;
+    auto hidden = pool->fam_allocate("hidden", 100, 0600, where);
+    pool->fam_put_blocking(&value, hidden, 0, 8);
+    auto shown = pool->fam_allocate("shown", 100, 0644, where);
+    auto global = hidden->get_global_descriptor();
+    pool->fam_put_blocking(&value, shown, 0, 8);
+    pool->fam_put_blocking(&global, shown, 16, sizeof(global));
+    pool->fam_backup_wait(pool->fam_backup(hidden, "backup", nullptr));
+    wait_for_the_test("made");
+    SAME(pool->fam_fetch_uint64(hidden, 0), 7);
+    SAME(pool->fam_fetch_uint64(pool->fam_lookup("shown", name), 0), 7);
+}
+
+} // namespace
+
+int main(int, char **argv) {
+    std::string what = argv[1];
+    if (what == "stranger")
+        // Nobody's numbers.
+        CHECK(setgid(65534) == 0 && setuid(65534) == 0);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    fam object;
+    pool = &object;
+    try {
+        object.fam_initialize("ends", nullptr);
+        if (what == "killed")
+            killed(argv[2], false);
+        else if (what == "kept")
+            killed(argv[2], true);
+        else if (what == "stranger")
+            stranger(argv[2]);
+        else
+            owner(argv[2]);
+        object.fam_finalize("ends");
+        std::printf("OK %s\n", argv[1]);
+        return 0;
+    } catch (Fam_Exception &e) {
+        std::printf("error %d: %s\n", e.fam_error(), e.fam_error_msg());
+        return 1;
+    }
+}

@@ -1,0 +1,82 @@
+//! Programs of several PEs against a model, daemons that die, and other users.
+
+mod support;
+
+use nix::sys::signal::Signal;
+use openlapi_tests::{Job, Marked, skipped};
+use std::path::PathBuf;
+use support::compiled;
+use support::pool::{Kind, PLAIN, Pool};
+
+fn program(name: &str) -> PathBuf {
+    let sources = [&format!("tests/c/{name}.cpp")[..]];
+    compiled("c++", &format!("fam_{name}"), &sources, "libopenfam.so.3", &["-std=c++14"])
+}
+
+/// PEs of a job, of which each does as many operations; all of them say that they are done.
+fn mixed(pool: &Pool, pes: usize, operations: u64) {
+    let job = Job::new(program("mixed")).procs(pes).arg(operations.to_string()).arg("7");
+    let outcome = pool.reached_by(job).run();
+    assert_eq!(outcome.ok().stdout.matches("OK ").count(), pes, "{outcome}");
+}
+
+/// `FAM_TEST_PES=64 FAM_TEST_OPERATIONS=1000000` is the long form.
+#[test]
+fn several_pes_against_a_model() {
+    let number = |name: &str, usual: u64| {
+        std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(usual)
+    };
+    let pes = number("FAM_TEST_PES", 4);
+    let operations = number("FAM_TEST_OPERATIONS", 1200) / pes;
+    for daemons in [1, 3] {
+        let pool = Pool::new("mixed", Kind { daemons, block: 1 << 14, ..PLAIN });
+        mixed(&pool, pes as usize, operations);
+    }
+}
+
+#[test]
+fn a_daemon_that_is_killed_loses_what_is_volatile_and_nothing_hangs() {
+    for daemons in [1, 3] {
+        let mut pool = Pool::new("killed", Kind { daemons, ..PLAIN });
+        let mut running = Marked::start(pool.job(&program("ends")).arg("killed").arg("r"));
+        running.running().until_it_says("written\n");
+        (0..daemons).for_each(|number| pool.kill(number));
+        running.running().signal(Signal::SIGUSR1);
+        running.running().until_it_says("lost\n");
+        (0..daemons).rev().for_each(|number| pool.start(number));
+        running.running().signal(Signal::SIGUSR1);
+        let outcome = running.over();
+        assert!(outcome.ok().stdout.ends_with("OK killed\n"), "{outcome}");
+    }
+}
+
+#[test]
+fn a_daemon_that_is_killed_comes_back_with_what_is_persistent() {
+    for daemons in [1, 2] {
+        let mut pool = Pool::new("kept", Kind { daemons, persistent: true, ..PLAIN });
+        let mut running = Marked::start(pool.job(&program("ends")).arg("kept").arg("r"));
+        running.running().until_it_says("written\n");
+        (0..daemons).for_each(|number| pool.kill(number));
+        running.running().signal(Signal::SIGUSR1);
+        running.running().until_it_says("lost\n");
+        (0..daemons).rev().for_each(|number| pool.start(number));
+        running.running().signal(Signal::SIGUSR1);
+        let outcome = running.over();
+        assert!(outcome.ok().stdout.ends_with("OK kept\n"), "{outcome}");
+    }
+}
+
+#[test]
+fn another_user_may_do_what_was_granted() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("OpenFAM by two users", "only root can be another user");
+    }
+    let pool = Pool::new("users", PLAIN);
+    let mut owner = Marked::start(pool.job(&program("ends")).arg("owner").arg("r"));
+    owner.running().until_it_says("made\n");
+    let stranger = pool.job(&program("ends")).arg("stranger").arg("r").run();
+    assert_eq!(stranger.ok().stdout, "OK stranger\n");
+    owner.running().signal(Signal::SIGUSR1);
+    let outcome = owner.over();
+    assert!(outcome.ok().stdout.ends_with("OK owner\n"), "{outcome}");
+}
