@@ -2,9 +2,9 @@
 //!
 //! Algorithm: a FastForward-style ring (Giacomoni, Moseley, Vachharajani, PPoPP 2008): the flag
 //! that says "this slot is full" is in the slot itself, beside the data, so that a small packet
-//! costs the consumer exactly one cache line, and neither side reads the other's index on its
-//! common path. A slot's flag is its sequence number, which a slot never carries twice in 2^32
-//! packets, so slots need no clearing.
+//! costs the consumer exactly one cache line, or two that cross together, and neither side reads
+//! the other's index on its common path. A slot's flag is its sequence number, which a slot never
+//! carries twice in 2^32 packets, so slots need no clearing.
 //!
 //! A packet whose bytes do not fit its slot puts its body into a second, circular area of bytes.
 //! Room in both returns through one word, `consumed`, that the consumer writes now and then (every
@@ -36,8 +36,9 @@ use crate::memory::bytes::{Piece, Source};
 pub use filling::{Filled, Filling, SHORT_BODY};
 use std::ptr::NonNull;
 
-/// The bytes of a slot, its word included: one cache line.
-pub const SLOT: usize = 64;
+/// The bytes of a slot, its word included: a pair of cache lines, which processors fetch together,
+/// and of which a small packet uses the first one alone.
+pub const SLOT: usize = 128;
 /// The bytes of a slot that a packet may use.
 const ROOM: usize = SLOT - 8;
 /// Bodies in the second area start at multiples of this.
@@ -416,8 +417,9 @@ impl Consumer {
         let head_len = (word >> HEAD_SHIFT & 7) as usize * 8;
         let body_len = (word >> BODY_SHIFT & 0xffff) as usize;
         let place = word >> PLACE_SHIFT & INLINE;
-        // SAFETY: 8 + 56 is the slot's size, so both pointers stay inside the slot; the second
-        // branch is checked against the area's size, since the number comes from another process.
+        // SAFETY: 8 bytes and ROOM are the slot's size, so both pointers stay inside the slot; the
+        // second branch is checked against the area's size, since the number comes from another
+        // process.
         unsafe {
             let head = slot.add(8);
             let body = if place == INLINE {

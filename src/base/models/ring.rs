@@ -92,17 +92,17 @@ fn four_slots() {
 #[test]
 fn the_second_area_is_used_again_only_when_it_is_free() {
     // Four bodies fill it; the first of those in the model is at the end, the others wrap around.
-    pass(3, Geometry { slots: 8, data: 256 }, 3, 6, |_| 64);
+    pass(3, Geometry { slots: 8, data: 512 }, 3, 6, |_| 128);
 }
 
 #[test]
 fn the_rest_before_the_end_is_skipped() {
-    // Bodies of one line and of two in an area of nine lines: the longer ones do not always fit
-    // before the end.
-    pass(3, Geometry { slots: 4, data: 576 }, 4, 4, |number| if number % 2 == 0 { 120 } else { 64 });
+    // Bodies of two lines and of three in an area of twelve lines: the longer ones do not always
+    // fit before the end.
+    pass(3, Geometry { slots: 4, data: 768 }, 4, 4, |number| if number % 2 == 0 { 184 } else { 128 });
 }
 
 #[test]
 fn long_and_short_packets_together() {
-    pass(3, Geometry { slots: 2, data: 256 }, 1, 4, |number| if number % 2 == 0 { 64 } else { 8 });
+    pass(3, Geometry { slots: 2, data: 512 }, 1, 4, |number| if number % 2 == 0 { 128 } else { 8 });
 }

@@ -12,9 +12,6 @@ const WORDS: usize = SLOT / 8;
 /// A longer body fits no slot: a packet with a body has at least two words of a head.
 pub const SHORT_BODY: usize = ROOM - 2 * 8;
 
-/// The longest body, in bytes, that is written after its head.
-const FEW_LINES: usize = 2 * LINE;
-
 /// The bytes of a body of these pieces.
 #[inline(always)]
 fn length(first: Piece, second: Source<'_>) -> usize {
@@ -80,11 +77,10 @@ impl<'a> Filling<'a> {
     /// Writes the whole packet: the head, as `head` writes it, and the body: `first`, then (at the
     /// next multiple of 8) `second`.
     ///
-    /// A body of more than [`FEW_LINES`] is written before anything is written into the slot. The
-    /// consumer polls the slot, so that its line comes back to this processor for the first word of
-    /// the head, and would come once more for the slot's own word after a body in between; and all
-    /// that is stored later waits for that. The lines of a short body cross beside that of the
-    /// slot, if that one is asked for first.
+    /// A body that fits no slot is written before anything is written into the slot. The consumer
+    /// polls the slot, so that its line comes back to this processor for the first word of the
+    /// head, and would come once more for the slot's own word after a body in between; and all that
+    /// is stored later waits for that.
     ///
     /// # Errors
     /// [`Full`]: it has no room.
@@ -98,7 +94,7 @@ impl<'a> Filling<'a> {
         first: Piece,
         second: Source<'_>,
     ) -> Result<Filled<'a>, Full> {
-        if first.len + second.len() <= FEW_LINES {
+        if first.len + second.len() <= SHORT_BODY {
             // SAFETY: the caller's promise.
             return unsafe { head(self).body(first, second) };
         }

@@ -14,13 +14,13 @@ use std::ptr::NonNull;
 pub(super) struct Watched {
     slots: usize,
     words: Vec<AtomicU64>,
-    /// One for what follows the word of each slot, and one for each line of the second area.
+    /// One for each line, of the slots without their words and of the second area.
     bytes: Vec<UnsafeCell<()>>,
 }
 
 impl Watched {
     fn new(geometry: Geometry) -> Self {
-        let cells = geometry.slots + geometry.data / LINE;
+        let cells = (geometry.slots * SLOT + geometry.data) / LINE;
         Self {
             slots: geometry.slots,
             words: (0..geometry.slots).map(|_| AtomicU64::new(0)).collect(),
@@ -36,7 +36,7 @@ impl Watched {
 
     /// The cells of a range of bytes. None of it is the word of a slot.
     fn cells(&self, offset: usize, len: usize) -> &[UnsafeCell<()>] {
-        const { assert!(SLOT == LINE) };
+        const { assert!(SLOT.is_multiple_of(LINE)) };
         assert!(offset >= self.slots * SLOT || (offset % SLOT >= 8 && offset % SLOT + len <= SLOT));
         if len == 0 { &[] } else { &self.bytes[offset / LINE..(offset + len).div_ceil(LINE)] }
     }

@@ -87,8 +87,8 @@ fn every_size_arrives_whole() {
     let (mut producer, mut consumer) = memory.ends(geometry);
     let bytes: Vec<u8> = (0..4096u32).map(|i| (i * 7) as u8).collect();
     for head_len in (0..=48).step_by(8) {
-        for first_len in [0, 1, 7, 8, 9, 40, 63, 64, 65] {
-            for second_len in [0, 1, 8, 55, 56, 57, 64, 1000, 3900] {
+        for first_len in [0, 1, 7, 8, 9, 40, 63, 64, 65, 104] {
+            for second_len in [0, 1, 8, 40, 55, 64, 103, 104, 105, 112, 113, 1000, 3900] {
                 let (head, first, second) =
                     (&bytes[..head_len], &bytes[3..3 + first_len], &bytes[5..5 + second_len]);
                 push(&mut producer, head, first, second).expect("an empty ring has room");
@@ -156,9 +156,9 @@ fn room_is_reported_at_once_only_on_request() {
 fn a_word_that_no_producer_writes_is_an_error() {
     let geometry = Geometry { slots: 8, data: 512 };
     let words = [
-        // A body of 50 bytes behind a head of 8, in a slot that has room for 56.
-        (1 << HEAD_SHIFT | 50 << BODY_SHIFT | INLINE << PLACE_SHIFT, Err(Corrupt)),
-        (1 << HEAD_SHIFT | 48 << BODY_SHIFT | INLINE << PLACE_SHIFT, Ok(48)),
+        // A body of 114 bytes behind a head of 8, in a slot that has room for 120.
+        (1 << HEAD_SHIFT | 114 << BODY_SHIFT | INLINE << PLACE_SHIFT, Err(Corrupt)),
+        (1 << HEAD_SHIFT | 112 << BODY_SHIFT | INLINE << PLACE_SHIFT, Ok(112)),
         // Bodies in the last line of the second area, and behind it.
         (1 << HEAD_SHIFT | 64 << BODY_SHIFT | 7 << PLACE_SHIFT, Ok(64)),
         (1 << HEAD_SHIFT | 65 << BODY_SHIFT | 7 << PLACE_SHIFT, Err(Corrupt)),
