@@ -9,15 +9,47 @@ use crate::engine::progress::short_take::{self, See};
 use crate::engine::progress::sleep::take_over;
 use crate::engine::progress::{dispatcher, lost_peers};
 use crate::transport::Look;
+use crate::transport::Task;
 
 /// [`poll_once`] by a short way. `false`: nothing was done, and [`poll_once`] is to do it.
 #[inline(always)]
 pub fn poll_shortly(mut call: ShortCall<'_>) -> bool {
     let seen = begin_poll(call.way());
-    if let Some(seen @ (See::Packet(_) | See::Something)) = seen {
-        call.go_on(|held| take_more(held, seen));
+    match seen {
+        Some(See::Packet(src)) => take_shortly(call, src),
+        Some(See::Something) => {
+            call.go_on(|held| take_more(held, See::Something));
+        }
+        Some(See::Nothing) | None => {}
     }
     seen.is_some()
+}
+
+/// [`take_more`] in a short call that has seen a packet of this peer, as long as nothing hinders
+/// that.
+#[inline(never)]
+fn take_shortly(mut call: ShortCall<'_>, src: Task) {
+    let mut seen = See::Packet(src);
+    for _ in 0..dispatcher::BATCH {
+        match seen {
+            See::Nothing => return,
+            See::Packet(src) if short_take::take(call.way(), src) => {
+                seen = match call.way().includes(Clear::TO_TAKE) {
+                    true => short_take::see(call.way(), Look::All),
+                    // What was taken has left something to be looked at.
+                    false => See::Something,
+                };
+            }
+            See::Packet(_) | See::Something => {
+                call.go_on(|held| take_more(held, seen));
+                return;
+            }
+        }
+    }
+    if call.way().core().awaits_reports() {
+        // Where packets keep coming, no look was for these.
+        call.go_on(turn);
+    }
 }
 
 /// One round of the dispatcher for a thread of the program that looks for messages by itself, again
