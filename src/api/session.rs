@@ -195,6 +195,15 @@ impl Session {
         Ok(event_loop::disarm(&mut self.enter()?))
     }
 
+    /// How many bytes of copies wait for room at task `tgt`. Calls that send to it pause when they
+    /// are many: a loop that serves others, too, keeps what it has to send instead.
+    ///
+    /// # Errors
+    /// The errors of [`Self::enter`].
+    pub fn waiting(&self, tgt: u32) -> Result<usize> {
+        Ok(event_loop::waiting(&mut self.enter()?, tgt))
+    }
+
     /// Ends the sleep of the event loop, or keeps its next [`Self::arm`] from arming; and threads
     /// in [`crate::api::progress::wait_until`] look at their conditions again. Any thread may call
     /// it, also in a handler; not a signal's function, nor the functions of [`Events`] that are

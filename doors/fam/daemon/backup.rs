@@ -3,7 +3,7 @@
 use crate::memory::Memory;
 use crate::opened::Opened;
 use crate::parts::sync_folder;
-use crate::servers::Remote;
+use crate::servers::{Remote, Secret};
 use crate::store::Backup;
 use crate::work::{Asker, Ready, Work};
 use fam::files::Address;
@@ -11,40 +11,32 @@ use fam::wire::{Answer, Ask, BackupFacts, Message, Sealed, Segment, Ticket};
 use fam::{FamError, Result};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, PoisonError, mpsc};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes that are moved at a time.
 const CHUNK: u64 = 1 << 20;
-
-/// An item that is read or written, by the keeper's own ticket.
-#[derive(Clone)]
-pub struct Content {
-    /// What servers are shown.
-    pub sealed: Sealed,
-    /// The ticket itself.
-    pub ticket: Ticket,
-}
 
 /// What is to be moved.
 pub enum Job {
     /// A range of an item to another one.
     Copy {
         /// What is read, and where.
-        from: (Content, u64),
+        from: (Ticket, u64),
         /// What is written, and where.
-        to: (Content, u64),
+        to: (Ticket, u64),
         /// Bytes.
         length: u64,
     },
     /// An item to a new file.
     Backup {
         /// What is read.
-        from: Content,
+        from: Ticket,
         /// What is known of the backup.
         facts: BackupFacts,
         /// The name of the file.
@@ -55,7 +47,7 @@ pub enum Job {
         /// What is read.
         backup: Backup,
         /// What is written.
-        to: Content,
+        to: Ticket,
     },
     /// A file is removed.
     Delete {
@@ -77,6 +69,7 @@ pub struct Mover {
     memory: Arc<Memory>,
     remotes: BTreeMap<u64, Remote>,
     folder: Option<PathBuf>,
+    secret: Secret,
     work: mpsc::Sender<Work>,
 }
 
@@ -85,11 +78,11 @@ impl Mover {
     pub fn new(
         memory: Arc<Memory>,
         others: &BTreeMap<u64, Address>,
-        folder: Option<PathBuf>,
+        (folder, secret): (Option<PathBuf>, Secret),
         work: mpsc::Sender<Work>,
     ) -> Self {
         let remotes = others.iter().map(|(server, address)| (*server, Remote::new(address.clone())));
-        Self { memory, remotes: remotes.collect(), folder, work }
+        Self { memory, remotes: remotes.collect(), folder, secret, work }
     }
 
     /// Does jobs, one after the other.
@@ -117,22 +110,29 @@ impl Mover {
 
     fn copy(
         &mut self,
-        (from, from_offset): (Content, u64),
-        (to, to_offset): (Content, u64),
+        (from, from_offset): (Ticket, u64),
+        (to, to_offset): (Ticket, u64),
         length: u64,
     ) -> Result<Answer> {
+        // A range that overlaps itself is copied from its end, where that is needed.
+        let backwards = from.item == to.item && to_offset > from_offset;
         let (mut from, mut to) = (Open::new(from), Open::new(to));
-        let mut at = 0;
-        while at < length {
-            let now = CHUNK.min(length - at);
-            let bytes = self.read(&mut from, from_offset + at, now)?;
-            self.write(&mut to, to_offset + at, &bytes)?;
-            at += now;
+        let mut moved = 0;
+        let mut outcome = Ok(Answer::Done);
+        while moved < length && outcome.is_ok() {
+            let now = CHUNK.min(length - moved);
+            let at = if backwards { length - moved - now } else { moved };
+            let bytes = self.read(&mut from, from_offset + at, now);
+            outcome =
+                bytes.and_then(|bytes| self.write(&mut to, to_offset + at, &bytes)).map(|()| Answer::Done);
+            moved += now;
         }
-        Ok(Answer::Done)
+        self.close(from);
+        self.close(to);
+        outcome
     }
 
-    fn backup(&mut self, from: &Content, facts: BackupFacts, file: String) -> Result<Backup> {
+    fn backup(&mut self, from: &Ticket, facts: BackupFacts, file: String) -> Result<Backup> {
         let folder = self.folder()?.to_owned();
         let path = folder.join(&file);
         let failed = |error: std::io::Error| {
@@ -143,9 +143,11 @@ impl Mover {
             };
             code.because(format!("the backup {}: {error}", path.display()))
         };
+        let mut from = Open::new(from.clone());
         let made = (|| {
-            let mut to = File::create_new(&path).map_err(failed)?;
-            let (mut from, mut digest, mut at) = (Open::new(from.clone()), Sha256::new(), 0);
+            // What is in it, the rights of the item keep from others.
+            let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+            let (mut to, mut digest, mut at) = (new.map_err(failed)?, Sha256::new(), 0);
             while at < facts.size {
                 let bytes = self.read(&mut from, at, CHUNK.min(facts.size - at))?;
                 to.write_all(&bytes).map_err(failed)?;
@@ -160,10 +162,11 @@ impl Mover {
         if made.is_err() {
             let _ = std::fs::remove_file(&path);
         }
+        self.close(from);
         made
     }
 
-    fn restore(&mut self, backup: &Backup, to: &Content) -> Result<Answer> {
+    fn restore(&mut self, backup: &Backup, to: &Ticket) -> Result<Answer> {
         let path = self.folder()?.join(&backup.file);
         let failed = |error: std::io::Error| {
             FamError::BackupInfoNotFound.because(format!("the backup {}: {error}", path.display()))
@@ -177,13 +180,15 @@ impl Mover {
         let mut from = File::open(&path).map_err(failed)?;
         let (mut to, mut at) = (Open::new(to.clone()), 0);
         let mut bytes = vec![0; CHUNK as usize];
-        while at < backup.facts.size {
+        let mut outcome = Ok(Answer::Done);
+        while at < backup.facts.size && outcome.is_ok() {
             let now = CHUNK.min(backup.facts.size - at) as usize;
-            from.read_exact(&mut bytes[..now]).map_err(failed)?;
-            self.write(&mut to, at, &bytes[..now])?;
+            let read = from.read_exact(&mut bytes[..now]).map_err(failed);
+            outcome = read.and_then(|()| self.write(&mut to, at, &bytes[..now])).map(|()| Answer::Done);
             at += now as u64;
         }
-        Ok(Answer::Done)
+        self.close(to);
+        outcome
     }
 
     fn delete(&mut self, file: &str) -> Result<Answer> {
@@ -193,10 +198,22 @@ impl Mover {
         Ok(Answer::Done)
     }
 
+    /// Nothing more of an item is needed: servers give up its numbers.
+    fn close(&mut self, open: Open) {
+        for place in open.places.into_values() {
+            if let Place::There { server, serial, number } = place
+                && let Ok(remote) = self.remote(server, serial)
+            {
+                // A session that is over has none.
+                let _ = remote.ask(&Ask::Close { number });
+            }
+        }
+    }
+
     /// Reads a range of an item.
     fn read(&mut self, from: &mut Open, offset: u64, length: u64) -> Result<Vec<u8>> {
         let mut all = Vec::with_capacity(length as usize);
-        let segments: Vec<Segment> = from.content.ticket.segments(offset, length).collect();
+        let segments: Vec<Segment> = from.ticket.segments(offset, length).collect();
         for Segment { piece, offset, length } in segments {
             match from.piece(self, piece)? {
                 Place::Here(opened) => {
@@ -208,8 +225,8 @@ impl Mover {
                         std::ptr::copy_nonoverlapping(reading.at, all[start..].as_mut_ptr(), reading.length);
                     }
                 }
-                Place::There(server, item) => {
-                    let remote = self.remote(server)?;
+                Place::There { server, serial, number: item } => {
+                    let remote = self.remote(server, serial)?;
                     let number = remote.next();
                     match remote.exchange(&Message::Get { number, item, offset, length }, &[])? {
                         (Message::Data { .. }, data) if data.len() as u64 == length => all.extend(data),
@@ -224,14 +241,14 @@ impl Mover {
 
     /// Writes a range of an item.
     fn write(&mut self, to: &mut Open, offset: u64, mut data: &[u8]) -> Result<()> {
-        let segments: Vec<Segment> = to.content.ticket.segments(offset, data.len() as u64).collect();
+        let segments: Vec<Segment> = to.ticket.segments(offset, data.len() as u64).collect();
         for Segment { piece, offset, length } in segments {
             let (now, rest) = data.split_at(length as usize);
             data = rest;
             match to.piece(self, piece)? {
                 Place::Here(opened) => opened.put(offset, now).map_err(refused)?,
-                Place::There(server, item) => {
-                    let remote = self.remote(server)?;
+                Place::There { server, serial, number: item } => {
+                    let remote = self.remote(server, serial)?;
                     let number = remote.next();
                     match remote.exchange(&Message::Put { number, item, offset }, now)? {
                         (Message::Done { code: 0, .. }, _) => {}
@@ -244,9 +261,10 @@ impl Mover {
         Ok(())
     }
 
-    fn remote(&mut self, server: u64) -> Result<&mut Remote> {
-        let none = || FamError::Rpc.because(format!("server {server} is not in memsrv_list any more"));
-        self.remotes.get_mut(&server).ok_or_else(none)
+    /// The session in which a number was given.
+    fn remote(&mut self, server: u64, serial: u64) -> Result<&mut Remote> {
+        let remote = self.remotes.get_mut(&server).filter(|remote| remote.serial == serial);
+        remote.ok_or_else(|| FamError::Rpc.because(format!("server {server} was lost")))
     }
 }
 
@@ -258,34 +276,42 @@ fn refused(error: FamError) -> fam::Failure {
 #[derive(Clone)]
 enum Place {
     Here(Arc<Opened>),
-    There(u64, u32),
+    /// By a number of one session.
+    There {
+        server: u64,
+        serial: u64,
+        number: u32,
+    },
 }
 
 /// An item with the pieces that were opened for a job.
 struct Open {
-    content: Content,
+    ticket: Ticket,
     places: HashMap<usize, Place>,
 }
 
 impl Open {
-    fn new(content: Content) -> Self {
-        Self { content, places: HashMap::new() }
+    fn new(ticket: Ticket) -> Self {
+        Self { ticket, places: HashMap::new() }
     }
 
     fn piece(&mut self, mover: &mut Mover, piece: usize) -> Result<Place> {
         if let Some(place) = self.places.get(&piece) {
             return Ok(place.clone());
         }
-        let Content { sealed, ticket } = &self.content;
-        let server = ticket.pieces[piece].server;
+        let secret = *mover.secret.lock().unwrap_or_else(PoisonError::into_inner);
+        let sealed = Sealed::new(&self.ticket, &secret);
+        let server = self.ticket.pieces[piece].server;
         let place = if server == mover.memory.server {
             let nobody = Arc::new(AtomicBool::new(false));
-            Place::Here(mover.memory.open(sealed, ticket.user, &nobody)?)
+            Place::Here(mover.memory.open(&sealed, self.ticket.user, &nobody)?)
         } else {
-            let remote = mover.remote(server)?;
+            let none = || FamError::Rpc.because(format!("server {server} is not in memsrv_list any more"));
+            let remote = mover.remotes.get_mut(&server).ok_or_else(none)?;
             remote.ensure()?;
-            match remote.ask(&Ask::Open { ticket: sealed.clone() })? {
-                Answer::Opened { number } => Place::There(server, number),
+            let serial = remote.serial;
+            match remote.ask(&Ask::Open { ticket: sealed })? {
+                Answer::Opened { number } => Place::There { server, serial, number },
                 _ => return Err(FamError::Rpc.because("a server of memory answers something else")),
             }
         };

@@ -11,7 +11,7 @@ use fam::wire::{Answer, Ask, Role, Server, VERSION, decode};
 use fam::{FamError, Result};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a keeper looks after the servers of memory.
 const LOOK: Duration = Duration::from_secs(1);
@@ -32,7 +32,15 @@ impl Control {
 
     /// Answers until nobody can ask any more.
     pub fn run(mut self, work: &mpsc::Receiver<Work>) {
+        let mut looked = Instant::now();
         loop {
+            // By the clock: what is asked may never stop.
+            if let Some(keeper) = &mut self.keeper
+                && looked.elapsed() >= LOOK
+            {
+                keeper.look();
+                looked = Instant::now();
+            }
             match work.recv_timeout(LOOK) {
                 Ok(Work::Asked(asked)) => self.asked(asked),
                 Ok(Work::Moved(ready, asker)) => {
@@ -43,11 +51,7 @@ impl Control {
                     };
                     asker.answer(&answer);
                 }
-                Err(mpsc::RecvTimeoutError::Timeout) => {
-                    if let Some(keeper) = &mut self.keeper {
-                        keeper.look();
-                    }
-                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return,
             }
         }
@@ -55,7 +59,11 @@ impl Control {
 
     fn asked(&mut self, asked: Asked) {
         let Asked { session, guest, number, body } = asked;
-        let asker = Asker { session, number };
+        if guest.is_doomed.load(Ordering::SeqCst) {
+            // The session is over: nobody wants it any more.
+            return;
+        }
+        let asker = Asker { session, guest: guest.clone(), number };
         let Some(ask) = decode(&body) else {
             // No program of ours asks so.
             guest.is_doomed.store(true, Ordering::SeqCst);

@@ -23,6 +23,9 @@ const LOOK: Duration = Duration::from_micros(100);
 const ROUNDS: u32 = 64;
 /// Data of more bytes than this is sent from where it is.
 const SHORT: usize = 4096;
+/// With more bytes than this waiting for a session's peer, its replies are kept: sending them would
+/// pause the loop.
+const MOST_WAITING: usize = 256 << 10;
 /// How many such sends of a session go on at a time.
 const MOST_LONG: usize = 8;
 /// The number of the bell among the descriptors.
@@ -239,6 +242,7 @@ impl Served {
             moved = true;
             match Message::decode(&message.header) {
                 Some(Message::Ask { number }) => {
+                    self.guest.has_asked();
                     let (session, guest) = (self.session.clone(), self.guest.clone());
                     let _ = asked.send(Work::Asked(Asked { session, guest, number, body: message.data }));
                 }
@@ -250,13 +254,18 @@ impl Served {
             self.long.pop_front();
             moved = true;
         }
+        if self.guest.is_owed_too_much() {
+            // It asks, and takes nothing.
+            return Err(());
+        }
         while let Some(reply) = self.held.take().or_else(|| self.guest.next_reply()) {
             let is_long = match &reply {
                 Reply::Data(_, reading) => reading.length > SHORT,
                 Reply::Gathered(_, data) => data.len() > SHORT,
                 Reply::Done(..) | Reply::Old(..) => false,
             };
-            if is_long && self.long.len() == MOST_LONG {
+            let is_full = self.session.waiting().map_err(drop)? > MOST_WAITING;
+            if is_full || is_long && self.long.len() == MOST_LONG {
                 self.held = Some(reply);
                 break;
             }

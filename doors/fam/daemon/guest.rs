@@ -3,7 +3,7 @@
 
 use crate::opened::{Opened, Reading, Writing};
 use fam::FamError;
-use fam::wire::{LONGEST_BODY, Message, RUN, Role};
+use fam::wire::{LONGEST_BODY, MOST_VECTOR, Message, READ, RUN, Role, WRITE};
 use openlapi_session::{Place, Receiver};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +32,11 @@ pub enum Reply {
     Gathered(u64, Vec<u8>),
 }
 
+/// The most things that a session asks at a time, and the most replies that it is owed.
+const MOST_ASKED: usize = 1 << 13;
+const MOST_OWED: usize = 1 << 16;
+/// The most bytes of vector messages of a session.
+const MOST_HELD: usize = 256 << 20;
 /// The most pieces that a session has open.
 const MOST_OPEN: usize = 1 << 20;
 
@@ -53,6 +58,10 @@ struct State {
     /// Puts whose data is on the way, with their operations.
     writing: HashMap<usize, (u64, Writing)>,
     last: usize,
+    /// Things that were asked and not answered.
+    asked: usize,
+    /// Bytes of vector messages in the inbox, and of what was gathered and not sent.
+    held: usize,
 }
 
 impl State {
@@ -76,11 +85,19 @@ impl State {
         }
     }
 
-    /// A vector message may wait for its data in the inbox, if it is not longer than what it can
-    /// touch.
-    fn may_wait(&self, item: u32, length: usize) -> Result<(), FamError> {
-        let most = self.item(item)?.length.saturating_mul(1 + RUN as u64);
-        if length as u64 <= most { Ok(()) } else { Err(FamError::OutOfRange) }
+    /// A vector message may wait for its data in the inbox, if it is allowed, and not longer than
+    /// what it can touch.
+    fn may_wait(&mut self, item: u32, writes: bool, length: usize) -> Result<(), FamError> {
+        let item = self.item(item)?;
+        item.may(if writes { WRITE } else { READ })?;
+        if length as u64 > item.length.saturating_mul(1 + RUN as u64) {
+            return Err(FamError::OutOfRange);
+        }
+        if length > MOST_VECTOR || self.held + length > MOST_HELD {
+            return Err(FamError::Resource);
+        }
+        self.held += length;
+        Ok(())
     }
 
     /// Does what a message asks whose data is here.
@@ -91,7 +108,9 @@ impl State {
                 self.done(number, result)
             }
             Message::Gather { number, item, shape } => {
-                let result = self.item(item).and_then(|item| item.gather(shape, data));
+                let room = (MOST_HELD - self.held.min(MOST_HELD)) as u64;
+                let result = self.item(item).and_then(|item| item.gather(shape, data, room));
+                self.held += result.as_ref().map_or(0, Vec::len);
                 self.reply(number, result.map(|data| Reply::Gathered(number, data)))
             }
             _ => Place::Nowhere,
@@ -151,16 +170,40 @@ impl Guest {
 
     /// The next thing that the session is owed.
     pub fn next_reply(&self) -> Option<Reply> {
-        self.state().replies.pop_front()
+        let mut state = self.state();
+        let reply = state.replies.pop_front();
+        if let Some(Reply::Gathered(_, data)) = &reply {
+            state.held -= data.len();
+        }
+        reply
+    }
+
+    /// Whether the peer takes no replies, or asks too much.
+    pub fn is_owed_too_much(&self) -> bool {
+        let state = self.state();
+        state.replies.len() > MOST_OWED || state.asked > MOST_ASKED
+    }
+
+    /// Something is asked.
+    pub fn has_asked(&self) {
+        self.state().asked += 1;
+    }
+
+    /// Something that was asked is answered.
+    pub fn is_answered(&self) {
+        self.state().asked -= 1;
     }
 
     /// Does what a vector message asks that has come through the inbox.
     pub fn vector(&self, message: &Message, data: &[u8]) {
-        self.state().vector(message, data);
+        let mut state = self.state();
+        state.held -= data.len();
+        state.vector(message, data);
     }
 
     /// The session is over: nothing of it is under way any more.
     pub fn clear(&self) {
+        self.is_doomed.store(true, Ordering::SeqCst);
         let mut state = self.state();
         state.replies.clear();
         state.writing.clear();
@@ -207,10 +250,13 @@ unsafe impl Receiver for Guest {
                 state.reply(number, old.map(|old| Reply::Old(number, old)))
             }
             Message::Scatter { number, item, .. } | Message::Gather { number, item, .. } => {
-                match (here, state.may_wait(item, length)) {
-                    (Some(data), _) => state.vector(&message, data),
-                    (None, Ok(())) => Place::Inbox,
-                    (None, Err(error)) => state.done(number, Err(error)),
+                if let Some(data) = here {
+                    return state.vector(&message, data);
+                }
+                let writes = matches!(message, Message::Scatter { .. });
+                match state.may_wait(item, writes, length) {
+                    Ok(()) => Place::Inbox,
+                    Err(error) => state.done(number, Err(error)),
                 }
             }
             Message::Ask { number } => {
@@ -228,7 +274,7 @@ unsafe impl Receiver for Guest {
     fn end(&self, place: usize) {
         let mut state = self.state();
         if let Some((number, writing)) = state.writing.remove(&place) {
-            drop(writing);
+            writing.is_whole();
             state.done(number, Ok(()));
         }
     }

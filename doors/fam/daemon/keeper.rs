@@ -160,7 +160,6 @@ impl Keeper {
         if let Some(used) = self.used.get_mut(&item.facts.region) {
             *used -= item.facts.size;
         }
-        self.give_back(&item.pieces);
     }
 
     fn give_back(&mut self, pieces: &[Piece]) {
@@ -262,10 +261,10 @@ impl Keeper {
             return Err(FamError::AlreadyExist.because("there is a region of this name"));
         }
         let attributes = complete(attributes)?;
-        let size = size.max(LEAST_REGION);
         if size > MOST {
             return Err(FamError::NoSpace.because(format!("a region of {size} bytes")));
         }
+        let size = size.max(LEAST_REGION).next_multiple_of(LEAST_ITEM);
         let is_persistent = attributes.memory == PERSISTENT;
         let mut servers = self.servers.with(is_persistent);
         if servers.is_empty() {
@@ -347,7 +346,7 @@ impl Keeper {
         if self.region_rights(&found.facts, who) & WRITE == 0 {
             return Err(no_perm("the region"));
         }
-        let size = size.max(LEAST_REGION);
+        let size = size.max(LEAST_REGION).min(MOST + 1).next_multiple_of(LEAST_ITEM);
         let full = || FamError::NoSpace.because(format!("the region cannot have {size} bytes"));
         if size > MOST || self.used.get(&region).is_some_and(|used| *used > size) {
             return Err(full());
@@ -361,10 +360,20 @@ impl Keeper {
             }
             spaces.push((*key, space));
         }
-        for (server, part) in &changed.parts {
-            self.servers.ask(*server, &Ask::ResizePart { part: *part, size })?;
+        let old = std::mem::replace(&mut changed.facts.size, size);
+        let mut resize = |size| -> Result<()> {
+            changed.parts.iter().try_for_each(|(server, part)| {
+                self.servers.ask(*server, &Ask::ResizePart { part: *part, size }).map(drop)
+            })
+        };
+        let resized = resize(size);
+        if resized.is_err() {
+            // Some have the new size.
+            if let Err(failure) = resize(old) {
+                log::line(&failure.text);
+            }
         }
-        changed.facts.size = size;
+        resized?;
         self.keep(changed.facts.attributes.memory == PERSISTENT, &[Change::Region(&changed)])?;
         self.spaces.extend(spaces);
         self.regions.insert(region, changed);
@@ -464,12 +473,16 @@ impl Keeper {
         if facts.user != who.user && rights & WRITE == 0 {
             return Err(no_perm("the item"));
         }
-        // Its memory is used again only when nothing reaches it any more.
-        for piece in found.pieces.clone() {
-            self.servers.ask(piece.server, &Ask::Withdraw { item })?;
-        }
+        let pieces = found.pieces.clone();
         self.keep(facts.attributes.memory == PERSISTENT, &[Change::NoItem(item)])?;
         self.forget_item(item);
+        // Memory is used again only when nothing reaches it any more.
+        for piece in pieces {
+            match self.servers.ask(piece.server, &Ask::Withdraw { item }) {
+                Ok(_) => self.give_back(&[piece]),
+                Err(failure) => log::line(&format!("space of item {item} is lost: {failure}")),
+            }
+        }
         Ok(Answer::Done)
     }
 
@@ -506,7 +519,7 @@ impl Keeper {
             return Err(no_perm("the item"));
         }
         let ticket = self.ticket_of(item, who.user, rights);
-        Ok(Answer::Ticket { ticket: Sealed::new(&ticket, &self.servers.secret), facts })
+        Ok(Answer::Ticket { ticket: Sealed::new(&ticket, &self.servers.secret()), facts })
     }
 
     fn ticket_of(&self, item: &Item, user: u32, rights: u8) -> Ticket {

@@ -25,7 +25,7 @@ use fam::{FamError, Result};
 use keeper::Keeper;
 use memory::Memory;
 use options::{Options, Plan, USAGE};
-use servers::Servers;
+use servers::{Secret, Servers};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
@@ -61,6 +61,10 @@ fn run(options: &Options) -> Result<()> {
         return list_torn(&plan);
     }
     let signals = Signals::block()?;
+    // Names and rights in the metadata's file are not for others.
+    rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
+    // Each session and each region has descriptors.
+    openlapi::base::open_files::allow(1 << 16);
     let memory = begin(plan)?;
     // Whoever has started the daemon may wait for this line.
     println!("ready");
@@ -88,14 +92,15 @@ fn begin(plan: Plan) -> Result<Arc<Memory>> {
     let data = Data::new(bell.clone(), newcomers.clone(), work.clone()).map_err(failed)?;
     let listeners = listen::listen(&plan.listens)?;
     let ring = bell.clone();
-    let memory = Arc::new(Memory::new(plan.server, plan.folder, Box::new(move || ring.ring())));
+    let memory = Arc::new(Memory::new(plan.server, plan.folder, Box::new(move || ring.ring()))?);
     start("data", move || data.run())?;
-    let mut mover = Mover::new(memory.clone(), &Default::default(), None, work.clone());
+    let secret = Secret::default();
+    let mut mover = Mover::new(memory.clone(), &Default::default(), (None, secret.clone()), work.clone());
     let mut keeper = None;
     if let Some(plan) = plan.keeper {
         let store = Store::open(plan.metadata.as_deref())?;
-        mover = Mover::new(memory.clone(), &plan.others, plan.backups, work);
-        let servers = Servers::new(memory.clone(), plan.others, store.pool);
+        mover = Mover::new(memory.clone(), &plan.others, (plan.backups, secret.clone()), work);
+        let servers = Servers::new(memory.clone(), plan.others, store.pool, secret);
         keeper = Some(Keeper::new(store, servers, (plan.block, plan.is_spanning))?);
     }
     start("mover", move || mover.run(&to_move))?;

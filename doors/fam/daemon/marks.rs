@@ -106,6 +106,11 @@ impl<'a> Marks<'a> {
         self.free().push(mark);
     }
 
+    /// The range of a mark will not be written as a whole.
+    pub fn tear(&self, mark: u16) {
+        self.word(mark, 3).store(TORN, Ordering::Release);
+    }
+
     /// What a daemon that starts finds: all marked ranges become torn. Returns those that were not
     /// before, and those that were.
     pub fn recover(&self) -> (Vec<Range>, Vec<Range>) {
@@ -125,10 +130,10 @@ impl<'a> Marks<'a> {
         (new, old)
     }
 
-    /// Ranges that are torn.
-    pub fn torn(&self) -> Vec<Range> {
+    /// Ranges that are torn; without a daemon those that were being written, too.
+    pub fn torn(&self, has_daemon: bool) -> Vec<Range> {
         let marked = (0..MARKS as u16).filter_map(|mark| self.range(mark));
-        marked.filter(|(_, state)| *state == TORN).map(|(range, _)| range).collect()
+        marked.filter(|(_, state)| !has_daemon || *state == TORN).map(|(range, _)| range).collect()
     }
 
     /// The memory of a range has another content: what was torn in it is not any more.
@@ -164,19 +169,20 @@ mod tests {
         let [one, two] = [1, 2].map(|item| marks.set(range(item)).expect("a free mark"));
         assert_ne!(one, two);
         marks.clear(two);
-        assert_eq!(marks.torn(), []);
+        assert_eq!(marks.torn(true), []);
+        assert_eq!(marks.torn(false), [range(1)]);
         // Another daemon, with the same file.
         let free = all_free();
         let marks = Marks::new(&words, &free);
         assert_eq!(marks.recover(), (vec![range(1)], vec![]));
         assert_eq!(marks.recover(), (vec![], vec![range(1)]));
-        assert_eq!(marks.torn(), [range(1)]);
+        assert_eq!(marks.torn(true), [range(1)]);
         let three = marks.set(range(3)).expect("a free mark");
         assert_ne!(three, one, "a mark of a torn range is not free");
         marks.renew(0, 4096);
-        assert_eq!(marks.torn(), [range(1)]);
+        assert_eq!(marks.torn(true), [range(1)]);
         marks.renew(4096 + 99, 1);
-        assert_eq!(marks.torn(), []);
+        assert_eq!(marks.torn(true), []);
         marks.clear(three);
         assert_eq!(marks.recover(), (vec![], vec![]));
         for _ in 0..MARKS {

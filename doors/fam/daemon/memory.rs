@@ -7,6 +7,7 @@ use crate::parts::{self, Part};
 use fam::wire::{Answer, PartKind, SECRET, Sealed};
 use fam::{FamError, Result};
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,6 +22,8 @@ pub struct Memory {
     pub server: u64,
     /// The folder of persistent parts, where it has them; else its memory is volatile.
     folder: Option<PathBuf>,
+    /// Other daemons keep away from the folder while this is open.
+    _held: Option<File>,
     state: Mutex<State>,
     /// Called when a session has to be looked at.
     bell: Box<dyn Fn() + Send + Sync>,
@@ -37,10 +40,30 @@ struct State {
     gone: HashSet<u64>,
 }
 
+impl State {
+    /// Volatile parts together are not larger than the machine's memory, when this one has this
+    /// size.
+    fn check_volatile(&self, part: u64, size: u64) -> Result<()> {
+        let others = self.parts.iter().filter(|(number, _)| **number != part).map(|(_, part)| part.size());
+        let all = others.fold(size, u64::saturating_add);
+        let machine = rustix::system::sysinfo();
+        let most = (machine.totalram as u64).saturating_mul(machine.mem_unit.into());
+        if all > most {
+            let why = format!("{all} bytes in all, and the machine has {most} bytes of memory");
+            return Err(FamError::NoSpace.because(why));
+        }
+        Ok(())
+    }
+}
+
 impl Memory {
     /// The memory of a server, without a part.
-    pub fn new(server: u64, folder: Option<PathBuf>, bell: Box<dyn Fn() + Send + Sync>) -> Self {
-        Self { server, folder, state: Mutex::default(), bell }
+    ///
+    /// # Errors
+    /// [`FamError::Memory`]: another daemon uses the folder.
+    pub fn new(server: u64, folder: Option<PathBuf>, bell: Box<dyn Fn() + Send + Sync>) -> Result<Self> {
+        let held = folder.as_deref().map(parts::hold).transpose()?;
+        Ok(Self { server, folder, _held: held, state: Mutex::default(), bell })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -109,6 +132,9 @@ impl Memory {
         if state.parts.contains_key(&part) {
             return Err(FamError::AlreadyExist.because(format!("part {part}")));
         }
+        if kind == PartKind::Volatile {
+            state.check_volatile(part, size)?;
+        }
         let label = Label { pool: state.pool, part };
         let made = Part::make(label, size, kind, self.folder.as_deref())?;
         state.parts.insert(part, Arc::new(made));
@@ -121,6 +147,9 @@ impl Memory {
     /// Those of [`Part::make`]; [`FamError::NotFound`].
     pub fn resize_part(&self, part: u64, size: u64) -> Result<Answer> {
         let mut state = self.state();
+        if self.folder.is_none() {
+            state.check_volatile(part, size)?;
+        }
         let old = state.parts.get(&part).ok_or_else(|| no_part(part))?;
         let new = old.resized(size)?;
         state.parts.insert(part, Arc::new(new));
@@ -144,11 +173,14 @@ impl Memory {
             items.map(|(item, _)| *item).collect()
         };
         let ended = items.into_iter().try_for_each(|item| self.withdraw(item).map(drop));
-        if let Some(part) = self.state().parts.remove(&part)
+        let mut state = self.state();
+        if ended.is_ok()
+            && let Some(part) = state.parts.remove(&part)
             && removes
         {
             part.remove();
         }
+        state.opened.retain(|_, all| all.iter().any(|one| one.strong_count() != 0));
         ended
     }
 

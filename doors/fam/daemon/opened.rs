@@ -1,21 +1,21 @@
 //! A piece of an item that a session has opened: what may be done to its bytes, and doing it.
 //!
-//! All of this runs in the thread for data, one operation after the other, but for
-//! [`Opened::withdraw`].
+//! Operations of one session run one after the other, those of several in whichever thread makes
+//! progress for them.
 
 use crate::marks::Range;
 use crate::parts::Part;
 use fam::FamError;
-use fam::wire::{Change, Kind, READ, RUN, Shape, WRITE, runs};
+use fam::wire::{Change, Kind, MOST_VECTOR, READ, RUN, Shape, WRITE, runs};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The result of an operation on memory.
 pub type Result<T> = std::result::Result<T, FamError>;
 
-/// The most bytes that a gather returns.
-const MOST_GATHERED: u64 = 1 << 30;
+/// Held while a number of 128 bits changes.
+static WIDE: Mutex<()> = Mutex::new(());
 
 /// A piece of an item, with the rights of the one who has opened it.
 pub struct Opened {
@@ -56,6 +56,17 @@ impl Opened {
     /// Whether an operation is under way.
     pub fn is_in_use(&self) -> bool {
         self.users.load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether an operation that needs this right may begin.
+    ///
+    /// # Errors
+    /// [`FamError::NoPerm`], [`FamError::NotFound`].
+    pub fn may(&self, right: u8) -> Result<()> {
+        if self.rights & right != right {
+            return Err(FamError::NoPerm);
+        }
+        if self.is_withdrawn.load(Ordering::SeqCst) { Err(FamError::NotFound) } else { Ok(()) }
     }
 
     /// Begins an operation that needs this right.
@@ -135,7 +146,7 @@ impl Opened {
             return Err(error);
         }
         let mark = self.mark(offset, length);
-        Ok(Writing { of: self.clone(), at: self.at(offset), mark })
+        Ok(Writing { of: self.clone(), at: self.at(offset), mark, is_whole: false })
     }
 
     /// Begins to read a range: its place.
@@ -181,7 +192,8 @@ impl Opened {
                 // SAFETY: as above.
                 8 => modify_u64(unsafe { AtomicU64::from_ptr(at.cast()) }, next),
                 _ => {
-                    // SAFETY: as above; this thread alone writes numbers of 128 bits.
+                    let _one = WIDE.lock().unwrap_or_else(PoisonError::into_inner);
+                    // SAFETY: as above.
                     let old = unsafe { at.cast::<u128>().read_volatile() };
                     let new = next(old);
                     if new != old {
@@ -224,17 +236,18 @@ impl Opened {
         written
     }
 
-    /// Reads the elements of a vector message, whose data has the runs if there are some.
+    /// Reads the elements of a vector message, whose data has the runs if there are some: at most
+    /// as many bytes as there is `room` for.
     ///
     /// # Errors
     /// [`FamError::NoPerm`], [`FamError::NotFound`], [`FamError::OutOfRange`],
     /// [`FamError::Invalid`], [`FamError::Resource`]: they are too many.
-    pub fn gather(&self, shape: Shape, data: &[u8]) -> Result<Vec<u8>> {
+    pub fn gather(&self, shape: Shape, data: &[u8], room: u64) -> Result<Vec<u8>> {
         let places = Places::of(shape, data).ok_or(FamError::Invalid)?;
         self.begin(READ)?;
         let mut all = Vec::new();
         let gathered = self.extent(&places).and_then(|(_, _, total)| {
-            if total > MOST_GATHERED || all.try_reserve_exact(total as usize).is_err() {
+            if total > room.min(MOST_VECTOR as u64) || all.try_reserve_exact(total as usize).is_err() {
                 return Err(FamError::Resource);
             }
             places.each(|offset, length| {
@@ -258,6 +271,10 @@ impl Opened {
             let total = element.checked_mul(count).ok_or(FamError::OutOfRange)?;
             let last = (count - 1).checked_mul(stride).and_then(|all| all.checked_add(first));
             let last = last.ok_or(FamError::OutOfRange)?;
+            if stride < element && total > self.length {
+                // The same bytes again and again, which cost time and nothing else.
+                return Err(FamError::Invalid);
+            }
             self.check(last, element)?;
             return Ok((first, last + element, total));
         }
@@ -320,15 +337,27 @@ pub struct Writing {
     /// Where it goes.
     pub at: *mut u8,
     mark: Option<u16>,
+    is_whole: bool,
+}
+
+impl Writing {
+    /// All data is there.
+    pub fn is_whole(mut self) {
+        self.is_whole = true;
+    }
 }
 
 // SAFETY: the address is of a part's mapping, which lives as long as this.
 unsafe impl Send for Writing {}
 
 impl Drop for Writing {
-    /// The data is there, or will not come.
     fn drop(&mut self) {
-        self.of.part.unmark(self.mark);
+        if self.is_whole {
+            self.of.part.unmark(self.mark);
+        } else {
+            // The rest will not come.
+            self.of.part.tear(self.mark);
+        }
         self.of.end();
     }
 }
@@ -395,13 +424,13 @@ mod tests {
         let one = opened(READ | WRITE);
         let strided = Shape::Strided { element: 4, count: 3, first: 8, stride: 12 };
         one.scatter(strided, b"aaaabbbbcccc").expect("within");
-        assert_eq!(one.gather(strided, &[]).expect("within"), b"aaaabbbbcccc");
+        assert_eq!(one.gather(strided, &[], 99).expect("within"), b"aaaabbbbcccc");
         let run = |offset: u64, length: u64| [offset.to_le_bytes(), length.to_le_bytes()].concat();
         let two = [run(20, 2), run(34, 3)].concat();
-        assert_eq!(one.gather(Shape::Runs { count: 2 }, &two).expect("within"), b"bbcc\0");
+        assert_eq!(one.gather(Shape::Runs { count: 2 }, &two, 99).expect("within"), b"bbcc\0");
         let with_data = [two.clone(), b"xxyyy".to_vec()].concat();
         one.scatter(Shape::Runs { count: 2 }, &with_data).expect("within");
-        assert_eq!(one.gather(Shape::Runs { count: 2 }, &two).expect("within"), b"xxyyy");
+        assert_eq!(one.gather(Shape::Runs { count: 2 }, &two, 99).expect("within"), b"xxyyy");
         for (shape, data, error) in [
             (Shape::Runs { count: 3 }, two.clone(), FamError::Invalid),
             (Shape::Runs { count: 2 }, [two.clone(), b"xxyy".to_vec()].concat(), FamError::Invalid),
@@ -417,6 +446,11 @@ mod tests {
                 Shape::Strided { element: 4, count: u64::MAX, first: 0, stride: 0 },
                 vec![],
                 FamError::OutOfRange,
+            ),
+            (
+                Shape::Strided { element: 1, count: 5000, first: 0, stride: 0 },
+                vec![0; 5000],
+                FamError::Invalid,
             ),
             (Shape::Strided { element: 0, count: 3, first: 0, stride: 4 }, vec![], FamError::Invalid),
             (

@@ -119,7 +119,8 @@ pub fn plan(options: &Options, env: &dyn Fn(&str) -> Option<String>) -> Result<P
             return Err(FamError::Invalid.because(why));
         }
     };
-    if folder.is_some() && options.server.is_none() && metadata.path.is_none() {
+    let is_kept = memory.servers.values().any(|entry| entry.is_persistent);
+    if is_kept && options.server.is_none() && metadata.path.is_none() {
         let why = "persistent memory needs metadata_path: names and rights would end with the daemon";
         return Err(FamError::Invalid.because(why));
     }

@@ -60,6 +60,17 @@ fn name(label: Label) -> String {
     format!("part-{:032x}-{:016x}", label.pool, label.part)
 }
 
+/// Holds a folder of parts for this daemon alone, as long as the file that this returns is open.
+///
+/// # Errors
+/// [`FamError::Memory`]: another daemon has it.
+pub fn hold(folder: &Path) -> Result<File> {
+    let file = File::open(folder).map_err(by_file("the folder", folder))?;
+    let taken = |_| FamError::Memory.because(format!("another daemon uses {}", folder.display()));
+    file.try_lock().map_err(taken)?;
+    Ok(file)
+}
+
 /// The files of a pool's parts in a folder, by part.
 pub fn files(folder: &Path, pool: u128) -> Vec<(u64, PathBuf)> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
@@ -76,6 +87,7 @@ pub fn files(folder: &Path, pool: u128) -> Vec<(u64, PathBuf)> {
 pub fn torn(folder: &Path) -> Result<Vec<(PathBuf, Vec<Range>)>> {
     let entries = std::fs::read_dir(folder).map_err(by_file("the folder", folder))?;
     let mut all = Vec::new();
+    let held = hold(folder);
     for entry in entries.flatten() {
         if !entry.file_name().to_string_lossy().starts_with("part-") {
             continue;
@@ -90,7 +102,7 @@ pub fn torn(folder: &Path) -> Result<Vec<(PathBuf, Vec<Range>)>> {
         let words: Vec<AtomicU64> =
             words.iter().map(|word| AtomicU64::new(u64::from_le_bytes(*word))).collect();
         if marks::label(&words).is_some() {
-            let found = Marks::new(&words, &marks::all_free()).torn();
+            let found = Marks::new(&words, &marks::all_free()).torn(held.is_err());
             all.push((path, found));
         }
     }
@@ -106,12 +118,6 @@ impl Part {
     /// [`FamError::Memory`].
     pub fn make(label: Label, size: u64, kind: PartKind, folder: Option<&Path>) -> Result<Self> {
         if kind == PartKind::Volatile {
-            let total = rustix::system::sysinfo();
-            let most = (total.totalram as u64).saturating_mul(total.mem_unit.into());
-            if size > most {
-                let why = format!("{size} bytes, and the machine has {most} bytes of memory");
-                return Err(FamError::NoSpace.because(why));
-            }
             let file = memfd_create(name(label), MemfdFlags::CLOEXEC).map_err(failed("memory"))?;
             return Self::map(label.part, file.into(), None, size);
         }
@@ -170,7 +176,12 @@ impl Part {
         let head = if path.is_some() { HEAD as u64 } else { 0 };
         let length = size.checked_add(head).filter(|length| usize::try_from(*length).is_ok());
         let length = length.ok_or_else(|| FamError::NoSpace.because(format!("a part of {size} bytes")))?;
-        rustix::fs::ftruncate(&file, length).map_err(failed("the size of a part"))?;
+        // A part that shrinks is cut when it is mapped: what fails leaves it as it was.
+        let shrinks = file.metadata().is_ok_and(|about| about.len() > length);
+        let set_size = || rustix::fs::ftruncate(&file, length).map_err(failed("the size of a part"));
+        if !shrinks {
+            set_size()?;
+        }
         // SAFETY: a new mapping of the whole file.
         let base = unsafe {
             mmap(
@@ -183,6 +194,9 @@ impl Part {
             )
         };
         let base = base.map_err(failed("mapping a part"))?.cast();
+        if shrinks {
+            set_size()?;
+        }
         Ok(Self { number, file, path, base, size, free: Arc::new(marks::all_free()) })
     }
 
@@ -227,6 +241,13 @@ impl Part {
         }
     }
 
+    /// The range of a mark will not be written as a whole.
+    pub fn tear(&self, mark: Option<u16>) {
+        if let Some(mark) = mark {
+            Marks::new(self.head(), &self.free).tear(mark);
+        }
+    }
+
     /// A range becomes zeros, and has its space.
     ///
     /// # Errors
@@ -244,6 +265,8 @@ impl Part {
         }
         if self.path.is_some() {
             fallocate(&self.file, FallocateFlags::empty(), at, length).map_err(failed("space of an item"))?;
+            // A power failure brings nothing of an earlier item back.
+            self.file.sync_data().map_err(|error| FamError::Memory.because(error.to_string()))?;
             Marks::new(self.head(), &self.free).renew(offset, length);
         }
         Ok(())
@@ -263,8 +286,11 @@ impl Part {
             .map_err(failed("writing a part to its file"))
     }
 
-    /// Removes the file of a persistent part. The mapping stays.
+    /// Removes the part: its space is free, though sessions may still have it mapped, in which
+    /// nothing can be done any more.
     pub fn remove(&self) {
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let _ = fallocate(&self.file, hole, 0, self.head_length() + self.size);
         if let Some(path) = &self.path {
             let _ = std::fs::remove_file(path);
         }

@@ -9,7 +9,7 @@ use fam::wire::{Answer, Ask, Message, Role, SECRET, VERSION, decode_answer, enco
 use fam::{FamError, Result};
 use openlapi_session::{Routes, Session, Settings};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long another daemon may take to answer.
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How sessions with other daemons are opened.
 pub fn settings() -> Settings {
     let routes = Routes(Routes::SHARED_MEMORY.0 | Routes::UDP.0);
-    Settings { routes, patience: Duration::from_secs(5), ..Settings::default() }
+    Settings { routes, patience: Duration::from_secs(5), guarded: true, ..Settings::default() }
 }
 
 /// A session with another daemon.
@@ -27,12 +27,15 @@ pub struct Remote {
     pub address: Address,
     session: Option<Session>,
     last: u64,
+    /// Another one for each session.
+    pub serial: u64,
+    next_try: Instant,
 }
 
 impl Remote {
     /// One without a session.
     pub fn new(address: Address) -> Self {
-        Self { address, session: None, last: 0 }
+        Self { address, session: None, last: 0, serial: 0, next_try: Instant::now() }
     }
 
     /// Whether the session goes on, if there is one.
@@ -56,8 +59,18 @@ impl Remote {
     /// # Errors
     /// Those of [`reach`], and what the daemon says.
     fn connect(&mut self) -> Result<()> {
-        self.session = Some(reach(&self.address, &settings())?);
+        let begun = Instant::now();
+        // A host that does not answer takes a tenth of the time.
+        let session = reach(&self.address, &settings())
+            .inspect_err(|_| self.next_try = Instant::now() + 10 * begun.elapsed())?;
         let user = rustix::process::geteuid().as_raw();
+        // Another user may have taken the name, and would learn the secret of the pool.
+        if session.user().is_some_and(|other| other.uid != user) {
+            let why = format!("what listens at {} is another user's", self.address);
+            return Err(FamError::NoPerm.because(why));
+        }
+        self.session = Some(session);
+        self.serial += 1;
         let group = rustix::process::getegid().as_raw();
         let hello = Ask::Hello { version: VERSION, role: Role::Keeper, user, group };
         self.ask(&hello).map(drop).inspect_err(|_| self.session = None)
@@ -72,7 +85,9 @@ impl Remote {
         let answer = self.exchange(&Message::Ask { number }, &encode(ask))?;
         match answer {
             (Message::Answer { .. }, body) => decode_answer(&body),
-            (Message::Done { code, .. }, _) => Err(FamError::of(code).because("the daemon refuses")),
+            (Message::Done { code, .. }, _) if code != 0 => {
+                Err(FamError::of(code).because("the daemon refuses"))
+            }
             _ => Err(FamError::Rpc.because("the daemon has answered something else")),
         }
     }
@@ -142,14 +157,26 @@ pub struct Servers {
     pool: u128,
     /// The secret of tickets. Another one whenever a server joins: it may have restarted, and then
     /// does not know which items are gone.
-    pub secret: [u8; SECRET],
+    secret: Secret,
 }
+
+/// The secret of a pool, of all threads that seal tickets.
+pub type Secret = Arc<Mutex<[u8; SECRET]>>;
 
 impl Servers {
     /// This daemon's own memory, and other daemons.
-    pub fn new(own: Arc<Memory>, others: BTreeMap<u64, Address>, pool: u128) -> Self {
+    pub fn new(own: Arc<Memory>, others: BTreeMap<u64, Address>, pool: u128, secret: Secret) -> Self {
         let others = others.into_iter().map(|(server, address)| (server, Remote::new(address))).collect();
-        Self { own, others, offers: BTreeMap::new(), pool, secret: [0; SECRET] }
+        Self { own, others, offers: BTreeMap::new(), pool, secret }
+    }
+
+    /// The secret of tickets of now.
+    pub fn secret(&self) -> [u8; SECRET] {
+        *self.secret.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_secret(&self, secret: [u8; SECRET]) {
+        *self.secret.lock().unwrap_or_else(PoisonError::into_inner) = secret;
     }
 
     /// The numbers and the addresses of all; the own one has none.
@@ -168,20 +195,27 @@ impl Servers {
         let mut new = Vec::new();
         for (server, remote) in &mut self.others {
             if !remote.is_up() {
+                self.offers.remove(server);
+                if Instant::now() < remote.next_try {
+                    continue;
+                }
                 match remote.connect() {
                     Ok(()) => new.push(*server),
-                    Err(_) => drop(self.offers.remove(server)),
+                    Err(failure) if failure.error == FamError::NoPerm => log::line(&failure.text),
+                    Err(_) => {}
                 }
             }
         }
-        if self.offers.contains_key(&self.own.server) && new.is_empty() {
+        let up = self.others.iter().filter(|(_, remote)| remote.session.is_some()).map(|(server, _)| server);
+        if up.chain([&self.own.server]).all(|server| self.offers.contains_key(server)) && new.is_empty() {
             return new;
         }
-        self.secret = openlapi::base::random::random();
+        let secret = openlapi::base::random::random();
+        self.set_secret(secret);
         let all: Vec<u64> = self.others.keys().copied().chain([self.own.server]).collect();
         for server in all {
             let parts = known(server);
-            let ask = Ask::Join { pool: self.pool, secret: self.secret, parts: parts.clone() };
+            let ask = Ask::Join { pool: self.pool, secret, parts: parts.clone() };
             match self.ask(server, &ask) {
                 Ok(Answer::Joined { parts: found, has_volatile, has_persistent }) => {
                     if self

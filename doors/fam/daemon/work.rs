@@ -23,6 +23,8 @@ pub struct Asked {
 pub struct Asker {
     /// The session.
     pub session: Arc<Session>,
+    /// The session's state.
+    pub guest: Arc<Guest>,
     /// The operation.
     pub number: u64,
 }
@@ -46,6 +48,7 @@ pub enum Work {
 impl Asker {
     /// Sends the answer. Nobody waits for that of a session that is over.
     pub fn answer(&self, answer: &Result<Answer>) {
+        self.guest.is_answered();
         let header = Message::Answer { number: self.number }.encode();
         if self.session.post(&header, &encode_answer(answer)).is_ok() {
             self.session.wake();

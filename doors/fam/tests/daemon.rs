@@ -74,6 +74,14 @@ fn vectors_go_as_one_message() {
         let beyond = Shape::Strided { element: 8, count, first: 8, stride: 4 << 20 };
         assert_eq!(client.scatter(&item, beyond, &data), Err(FamError::OutOfRange));
     }
+    // What would take the daemon's memory or time is refused.
+    let again = Shape::Strided { element: 1, count: 1 << 30, first: 0, stride: 0 };
+    assert_eq!(client.gather(&item, again, &[]), Err(FamError::Invalid));
+    let long = vec![0; (64 << 20) + 16];
+    let runs = Shape::Runs { count: long.len() as u64 / 16 };
+    let wide = client.item(region, "wide", 4 << 20);
+    assert_eq!(client.scatter(&wide, runs, &long), Err(FamError::Resource));
+    assert_eq!(client.gather(&wide, Shape::Runs { count: 2 }, &[0; 32]), Ok(Vec::new()));
 }
 
 #[test]

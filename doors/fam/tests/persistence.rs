@@ -8,7 +8,7 @@ use fam::FamError;
 use fam::wire::{Answer, Ask, Change, Kind, Message};
 use openlapi::base::rng::Rng;
 use openlapi_session::Routes;
-use openlapi_tests::Deadline;
+use openlapi_tests::{Deadline, eventually};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
@@ -121,6 +121,48 @@ fn a_put_that_the_death_of_the_daemon_has_cut_is_found() {
     assert_ne!(listed(), 0);
     client.item(region, "next", 100 << 20);
     assert_eq!(listed(), 0);
+}
+
+#[test]
+fn a_put_that_the_end_of_its_session_has_cut_is_found() {
+    let host = Host::new("left", 1, true);
+    let _daemon = host.keeper();
+    let mut client = Client::by(&host.address(), Routes::UDP);
+    client.hello();
+    let region = client.region("r", 128 << 20, 0o600, persistent());
+    let item = client.item(region, "i", 100 << 20);
+    let file = names(&host.path("memory0")).pop().expect("a part");
+    let file = std::fs::File::open(host.path("memory0").join(file)).expect("a file");
+    let put = Message::Put { number: 1 << 40, item: item.number, offset: 0 };
+    std::thread::scope(|scope| {
+        scope.spawn(|| client.session.post(&put.encode(), &vec![9; 90 << 20]));
+        let mut deadline = Deadline::after(Duration::from_secs(60));
+        let mut byte = [0];
+        while byte != [9] {
+            assert!(!deadline.has_passed(), "nothing of the put has come");
+            file.read_exact_at(&mut byte, 1 << 16).expect("a byte");
+        }
+        client.session.end();
+    });
+    drop(client);
+    let line = format!("item {}: {} bytes at 0", item.item, 90 << 20);
+    let listed = || {
+        let listed = host.command(&["--torn"]).output().expect("a list").stdout;
+        String::from_utf8(listed).expect("text").contains(&line)
+    };
+    assert!(eventually(listed), "it is not found");
+}
+
+#[test]
+fn a_folder_is_one_daemons() {
+    let host = Host::new("folder", 1, true);
+    let _daemon = host.keeper();
+    let other = Host::new("folder_too", 1, true);
+    let text = std::fs::read_to_string(host.path("config/fam_memoryserver_config.yaml")).expect("a file");
+    std::fs::write(other.path("config/fam_memoryserver_config.yaml"), text).expect("a file");
+    let refused = other.command(&[]).output().expect("a daemon");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("another daemon uses"), "{said}");
 }
 
 /// Puts, numbers and names, until the daemon is killed at a random moment. What was replied to is

@@ -142,8 +142,8 @@ fn backups_are_made_restored_and_removed() {
     let keeper = host.keeper();
     let mut client = Everywhere::new(&host);
     let region = client.keeper().region("r", 16 << 20, 0o600, VOLATILE);
-    let item = client.allocate(region, "i", 3 << 20);
-    let data = bytes(3 << 20, 3);
+    let item = client.allocate(region, "i", 300_000);
+    let data = bytes(300_000, 3);
     assert_eq!(client.put(&item, 0, &data), Ok(()));
     let backup = |name: &str| Ask::Backup { region, item: item.item, name: name.to_owned() };
     client.keeper().ask(&backup("one")).expect("a backup");
@@ -158,19 +158,21 @@ fn backups_are_made_restored_and_removed() {
     let Ok(Answer::Backups(all)) = client.keeper().ask(&Ask::ListBackups { name: String::new() }) else {
         panic!("backups")
     };
-    assert_eq!(all.iter().map(|one| (one.name.as_str(), one.size)).collect::<Vec<_>>(), [("one", 3 << 20)]);
+    assert_eq!(all.iter().map(|one| (one.name.as_str(), one.size)).collect::<Vec<_>>(), [("one", 300_000)]);
     let region = client.keeper().region("r", 16 << 20, 0o600, Attributes { interleave: 2, ..VOLATILE });
-    let (shorter, longer) = (client.allocate(region, "s", 4096), client.allocate(region, "l", 4 << 20));
+    let (shorter, longer) = (client.allocate(region, "s", 4096), client.allocate(region, "l", 400_000));
     let restore = |to: &Item, name: &str| Ask::Restore { name: name.to_owned(), to: to.sealed.clone() };
     let refused = client.keeper().ask(&restore(&shorter, "one")).expect_err("too short");
     assert_eq!(refused.error, FamError::OutOfRange);
     let none = client.keeper().ask(&restore(&longer, "two")).expect_err("no such backup");
     assert_eq!(none.error, FamError::BackupNotFound);
     client.keeper().ask(&restore(&longer, "one")).expect("the item's bytes");
-    assert!(client.get(&longer, 0, 3 << 20) == data);
+    assert!(client.get(&longer, 0, 300_000) == data);
     // A damaged one changes nothing.
     let file = client::names(&host.path("backup")).pop().expect("a file");
     let path = host.path("backup").join(file);
+    let mode = std::os::unix::fs::MetadataExt::mode(&path.metadata().expect("a file"));
+    assert_eq!(mode & 0o077, 0, "others read what the item's rights keep from them");
     let mut content = std::fs::read(&path).expect("a backup");
     content[5000] ^= 1;
     std::fs::write(&path, content).expect("a backup");

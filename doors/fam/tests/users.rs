@@ -63,6 +63,47 @@ fn another_user_gets_what_was_granted_alone() {
     }
 }
 
+/// The secret of the pool goes to daemons of the keeper's user alone.
+#[test]
+fn a_server_of_another_user_learns_nothing() {
+    if !fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        return skipped("another user's daemon", "only root has another user's processes");
+    }
+    let host = Host::new("impostor", 2, false);
+    let program = host.path("other");
+    fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy that others can read");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let impostor = Command::new(&program)
+        .args(["--exact", "the_impostor", "--nocapture"])
+        .env(PORT, host.server_address(1).port.to_string())
+        .current_dir(host.path("."))
+        .uid(OTHER)
+        .gid(GROUP)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("another process");
+    let _keeper = host.keeper();
+    let said = impostor.wait_with_output().expect("its end");
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.status.success() && text.contains("nothing came"), "{text}");
+}
+
+#[test]
+fn the_impostor() {
+    let Ok(port) = std::env::var(PORT) else { return };
+    if std::env::var(TICKET).is_ok() {
+        return;
+    }
+    let name = fam::meeting::socket_name(port.parse().expect("a port"));
+    let settings = openlapi_session::Settings::default();
+    let mut listener = openlapi_session::Listener::unix_of_any_user(&name, &settings).expect("a listener");
+    let late = Some(std::time::Instant::now() + std::time::Duration::from_secs(100));
+    let session = listener.accept(late).expect("a session").expect("in time");
+    let came = session.receive(late);
+    assert!(came.is_err(), "{came:?}");
+    println!("nothing came");
+}
+
 /// The other process; in the tests' own there is nothing to do.
 #[test]
 fn the_other_user() {

@@ -312,6 +312,17 @@ impl Session {
         self.core.wake();
     }
 
+    /// How many bytes of messages wait here for room at the peer. With more than 1 MiB, each
+    /// further one pauses for a time that grows: a loop that serves others, too, keeps what it has
+    /// to send instead.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Lost`]: the session is over.
+    pub fn waiting(&self) -> Result<usize> {
+        let waiting = self.core.waiting(self.peer());
+        self.outcome(waiting)
+    }
+
     /// Makes progress as [`Self::progress`] does, without a look whether the peer still runs: for a
     /// loop that does not sleep. A sleep must have been ended before.
     ///

@@ -14,6 +14,7 @@ use crate::engine::progress::poll::poll_once;
 use crate::engine::progress::sleep::{self, DEFERRED_RETRY};
 use crate::engine::progress::{lost_peers, reports, wait};
 use crate::error::{Error, Result};
+use crate::transport::Task;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -87,6 +88,11 @@ pub fn poll(held: &mut Held<'_>) -> bool {
         waiters.set_event_loop(EventLoop::Awake);
     }
     poll_once(held)
+}
+
+/// How many bytes of this task's memory are taken by what waits for room at `tgt`.
+pub fn waiting(held: &mut Held<'_>, tgt: Task) -> usize {
+    held.core().outbox.bytes(tgt)
 }
 
 /// Ends a sleep of the loop. Returns whether it has slept.

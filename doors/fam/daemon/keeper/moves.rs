@@ -1,7 +1,7 @@
 //! What moves bytes of items: copies, backups and restoring.
 
-use super::{Keeper, no_perm};
-use crate::backup::{Content, Job};
+use super::{Keeper, check_name, no_perm};
+use crate::backup::Job;
 use crate::guest::Who;
 use crate::rights::rights;
 use crate::store::{Backup, Change};
@@ -11,7 +11,7 @@ use fam::{FamError, Result};
 impl Keeper {
     /// A ticket that a user shows, and that has this right.
     fn shown(&self, who: Who, ticket: &Sealed, right: u8) -> Result<Ticket> {
-        let ticket = ticket.open(&self.servers.secret);
+        let ticket = ticket.open(&self.servers.secret());
         let ticket = ticket.ok_or_else(|| FamError::Metadata.because("the ticket is not valid any more"))?;
         if ticket.user != who.user || ticket.rights & right == 0 {
             return Err(no_perm("the item"));
@@ -22,11 +22,9 @@ impl Keeper {
         Ok(ticket)
     }
 
-    /// A content that this daemon reads or writes itself, on behalf of a user.
-    fn content(&self, ticket: Ticket) -> Content {
-        let user = rustix::process::geteuid().as_raw();
-        let ticket = Ticket { user, ..ticket };
-        Content { sealed: Sealed::new(&ticket, &self.servers.secret), ticket }
+    /// What this daemon reads or writes itself, on behalf of a user.
+    fn content(ticket: Ticket) -> Ticket {
+        Ticket { user: rustix::process::geteuid().as_raw(), ..ticket }
     }
 
     pub(super) fn copy(
@@ -40,14 +38,15 @@ impl Keeper {
         if !from.has(from_offset, length) || !to.has(to_offset, length) {
             return Err(FamError::OutOfRange.because("a range beyond the item"));
         }
-        let (from, to) = ((self.content(from), from_offset), (self.content(to), to_offset));
+        let (from, to) = ((Self::content(from), from_offset), (Self::content(to), to_offset));
         Ok(Job::Copy { from, to, length })
     }
 
     pub(super) fn backup(&mut self, who: Who, region: u64, item: u64, name: String) -> Result<Job> {
         let is_printable = name.chars().all(|letter| !letter.is_control());
-        if name.is_empty() || !is_printable || name.len() > 255 {
-            return Err(FamError::Invalid.because("a backup has a printable name"));
+        check_name("the backup", &name)?;
+        if name.is_empty() || !is_printable || name == "*" {
+            return Err(FamError::Invalid.because("a backup has a printable name, which is not *"));
         }
         if self.backups.contains_key(&name) || self.coming.contains(&name) {
             return Err(FamError::AlreadyExist.because("there is a backup of this name"));
@@ -65,7 +64,7 @@ impl Keeper {
             group: who.group,
             made: 0,
         };
-        let from = self.content(self.ticket_of(found, who.user, READ));
+        let from = Self::content(self.ticket_of(found, who.user, READ));
         let file = format!("backup-{:016x}", self.number());
         self.coming.insert(name);
         Ok(Job::Backup { from, facts, file })
@@ -99,7 +98,7 @@ impl Keeper {
         if ticket.size < backup.facts.size {
             return Err(FamError::OutOfRange.because("the item is shorter than the backup"));
         }
-        Ok(Job::Restore { backup, to: self.content(ticket) })
+        Ok(Job::Restore { backup, to: Self::content(ticket) })
     }
 
     pub(super) fn delete_backup(&mut self, who: Who, name: &str) -> Result<Job> {

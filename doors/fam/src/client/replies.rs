@@ -19,6 +19,8 @@ pub fn session(address: &Address, table: &Arc<Table>) -> Result<Session> {
         config,
         log: openlapi::error::Log::new(console::log),
         receiver: Some(Arc::new(Replies(table.clone()))),
+        // Another user may have taken the name of the daemon.
+        guarded: true,
         ..Settings::default()
     };
     reach(address, &settings)

@@ -19,7 +19,10 @@ pub use ticket::{Piece, READ, SECRET, Sealed, Segment, Ticket, WRITE};
 
 /// The version of the messages. Sides with different ones part.
 pub const VERSION: u32 = 1;
-/// The longest name of a region, an item or a backup, in bytes.
+/// The most bytes of a vector message that does not fit a packet, and of the reply to a gather;
+/// longer ones are [`FamError::Resource`](crate::FamError), and go in several.
+pub const MOST_VECTOR: usize = 64 << 20;
+/// The longest name of a region, an item or a backup, in characters.
 pub const LONGEST_NAME: usize = 40;
 /// The most servers of memory of a pool.
 pub const MOST_SERVERS: usize = 256;
