@@ -34,11 +34,11 @@ fn take_shortly(mut call: ShortCall<'_>, src: Task) {
         match seen {
             See::Nothing => return,
             See::Packet(src) if short_take::take(call.way(), src) => {
-                seen = match call.way().includes(Clear::TO_TAKE) {
-                    true => short_take::see(call.way(), Look::All),
-                    // What was taken has left something to be looked at.
-                    false => See::Something,
-                };
+                if !call.way().includes(Clear::TO_TAKE) {
+                    call.go_on(take_what_has_come);
+                    return;
+                }
+                seen = short_take::see(call.way(), Look::All);
             }
             See::Packet(_) | See::Something => {
                 call.go_on(|held| take_more(held, seen));
