@@ -56,6 +56,37 @@ fn data_of_a_message_that_was_refused_is_not_kept() {
     job::close(tasks);
 }
 
+/// A guarded task takes messages for handlers with an index, and nothing that names an address.
+#[test]
+fn a_guarded_task_uses_no_address_of_its_peers() {
+    let tasks = open();
+    enter(&tasks[0]).core().options.guarded = true;
+    let memory = Box::new([5_u64; 4]);
+    let at = memory.as_ptr().expose_provenance() as u64;
+    let (cookie, total, uhdr_len, len) = (0, 0, 0, 8);
+    let am = |handler, tgt_cntr| Head::Am { id: 0, uhdr_len, handler, tgt_cntr, cookie, total, atoms: false };
+    let words = 4;
+    let heads = [
+        am(at, 0),
+        am(1, at),
+        Head::Amv { id: 0, uhdr_len, handler: 1, shape: 0, tgt_cntr: 0, cookie, total },
+        Head::Put { id: 0, addr: at, tgt_cntr: 0, cookie, total },
+        Head::PutRequest { id: 0, addr: at, total: 8, cookie, tgt_cntr: 0 },
+        Head::Get { addr: at, len, cookie, tgt_cntr: 0 },
+        Head::Rmw { op: FETCH_AND_ADD as u16, var: at, value: 1, swap: 0, cookie },
+        Head::Vector { id: 0, op: VECTOR_PUT, words, data: 1, total: 8, cookie, tgt_cntr: 0 },
+        Head::Placed { id: 0, bytes: 8, tgt_cntr: at, cookie },
+        Head::Accessed { id: 0, written: 8 },
+        Head::RequestToSend { id: 0, uhdr_len, handler: at, addr: at, total: 8, cookie, tgt_cntr: 0 },
+    ];
+    for (number, head) in heads.iter().enumerate() {
+        inject(&tasks, head, &[1; 8]);
+        assert_eq!(tasks[0].reports(), vec![REPORT; number + 1], "{head:?}");
+    }
+    assert_eq!(*memory, [5; 4]);
+    job::close(tasks);
+}
+
 /// This process's memory that is in use, in bytes.
 fn resident() -> usize {
     let numbers = std::fs::read_to_string("/proc/self/statm").expect("/proc");
