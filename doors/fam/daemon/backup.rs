@@ -10,14 +10,19 @@ use fam::files::Address;
 use fam::wire::{Answer, Ask, BackupFacts, Message, Sealed, Segment, Ticket};
 use fam::{FamError, Result};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, mpsc};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The name of the file of a backup of a pool.
+pub fn file_name(pool: u128, number: &str) -> String {
+    format!("backup-{pool:032x}-{number}")
+}
 
 /// Bytes that are moved at a time.
 const CHUNK: u64 = 1 << 20;
@@ -88,7 +93,13 @@ impl Mover {
     /// Does jobs, one after the other.
     pub fn run(mut self, orders: &mpsc::Receiver<Order>) {
         for Order { job, asker } in orders {
+            let is_over = asker.guest.is_doomed.load(Ordering::SeqCst);
             let ready = match job {
+                // Nobody waits for it any more.
+                Job::Copy { .. } | Job::Restore { .. } if is_over => Ready::Done(Ok(Answer::Done)),
+                Job::Backup { facts, .. } if is_over => {
+                    Ready::Backup(facts.name, Err(FamError::Rpc.because("its program is gone")))
+                }
                 Job::Copy { from, to, length } => Ready::Done(self.copy(from, to, length)),
                 Job::Backup { from, facts, file } => {
                     let name = facts.name.clone();
@@ -99,6 +110,19 @@ impl Mover {
             };
             if self.work.send(Work::Moved(ready, asker)).is_err() {
                 return;
+            }
+        }
+    }
+
+    /// Removes files of backups of this pool that were never whole.
+    pub fn forget_others(&self, pool: u128, known: &HashSet<&str>) {
+        let Some(entries) = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok()) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with(&file_name(pool, "")) && !known.contains(name.as_str()) {
+                let _ = std::fs::remove_file(entry.path());
             }
         }
     }

@@ -14,7 +14,7 @@ use fam::wire::{
     WRITE,
 };
 use fam::{Failure, FamError, Result};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The least size of a region, and of an item.
 const LEAST_REGION: u64 = 1 << 20;
@@ -114,6 +114,9 @@ impl Keeper {
             parts.filter(|(on, _)| *on == server).map(|(_, part)| *part).collect()
         };
         let joined = self.servers.look(known);
+        if joined.is_empty() {
+            return;
+        }
         // A daemon may have died between a change of a size here and there.
         let persistent = self.regions.values().filter(|region| region.facts.attributes.memory == PERSISTENT);
         let parts: Vec<(u64, u64, u64)> = persistent
@@ -125,6 +128,16 @@ impl Keeper {
                 log::line(&failure.text);
             }
         }
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> u128 {
+        self.store.pool
+    }
+
+    /// The files of all backups.
+    pub fn backup_files(&self) -> HashSet<&str> {
+        self.backups.values().map(|backup| backup.file.as_str()).collect()
     }
 
     /// The servers of memory.
@@ -361,20 +374,24 @@ impl Keeper {
             spaces.push((*key, space));
         }
         let old = std::mem::replace(&mut changed.facts.size, size);
-        let mut resize = |size| -> Result<()> {
-            changed.parts.iter().try_for_each(|(server, part)| {
-                self.servers.ask(*server, &Ask::ResizePart { part: *part, size }).map(drop)
-            })
-        };
-        let resized = resize(size);
-        if resized.is_err() {
-            // Some have the new size.
-            if let Err(failure) = resize(old) {
+        let is_persistent = changed.facts.attributes.memory == PERSISTENT;
+        if size < old {
+            // Nothing lies beyond the new size: a part that stays longer does no harm.
+            self.keep(is_persistent, &[Change::Region(&changed)])?;
+            if let Err(failure) = resize(&mut self.servers, &changed.parts, size) {
                 log::line(&failure.text);
             }
+        } else {
+            let resized = resize(&mut self.servers, &changed.parts, size)
+                .and_then(|()| self.keep(is_persistent, &[Change::Region(&changed)]));
+            if let Err(failure) = resized {
+                // Some have the new size.
+                if let Err(failure) = resize(&mut self.servers, &changed.parts, old) {
+                    log::line(&failure.text);
+                }
+                return Err(failure);
+            }
         }
-        resized?;
-        self.keep(changed.facts.attributes.memory == PERSISTENT, &[Change::Region(&changed)])?;
         self.spaces.extend(spaces);
         self.regions.insert(region, changed);
         Ok(Answer::Done)
@@ -527,6 +544,12 @@ impl Keeper {
         let block = if item.pieces.len() == 1 { size } else { item.facts.block };
         Ticket { item: item.facts.item, user, rights, size, block, pieces: item.pieces.clone() }
     }
+}
+
+fn resize(servers: &mut Servers, parts: &[(u64, u64)], size: u64) -> Result<()> {
+    parts
+        .iter()
+        .try_for_each(|(server, part)| servers.ask(*server, &Ask::ResizePart { part: *part, size }).map(drop))
 }
 
 fn later(job: Result<Job>) -> Outcome {

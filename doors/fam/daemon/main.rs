@@ -23,6 +23,7 @@ use control::Control;
 use data::{Bell, Data, Newcomers};
 use fam::{FamError, Result};
 use keeper::Keeper;
+use listen::Opening;
 use memory::Memory;
 use options::{Options, Plan, USAGE};
 use servers::{Secret, Servers};
@@ -101,7 +102,9 @@ fn begin(plan: Plan) -> Result<Arc<Memory>> {
         let store = Store::open(plan.metadata.as_deref())?;
         mover = Mover::new(memory.clone(), &plan.others, (plan.backups, secret.clone()), work);
         let servers = Servers::new(memory.clone(), plan.others, store.pool, secret);
-        keeper = Some(Keeper::new(store, servers, (plan.block, plan.is_spanning))?);
+        let new = Keeper::new(store, servers, (plan.block, plan.is_spanning))?;
+        mover.forget_others(new.pool(), &new.backup_files());
+        keeper = Some(new);
     }
     start("mover", move || mover.run(&to_move))?;
     let control = Control::new(memory.clone(), keeper, orders);
@@ -113,9 +116,10 @@ fn begin(plan: Plan) -> Result<Arc<Memory>> {
             synced.sync();
         }
     })?;
+    let opening = Opening::default();
     for listener in listeners {
-        let (newcomers, bell) = (newcomers.clone(), bell.clone());
-        start("listen", move || listen::accept(listener, &newcomers, &bell))?;
+        let (newcomers, bell, opening) = (newcomers.clone(), bell.clone(), opening.clone());
+        start("listen", move || listen::accept(listener, &newcomers, &bell, &opening))?;
     }
     Ok(memory)
 }

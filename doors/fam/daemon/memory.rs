@@ -76,10 +76,11 @@ impl Memory {
     /// # Errors
     /// None today: a part that cannot be opened is missing in the answer.
     pub fn join(&self, pool: u128, secret: [u8; SECRET], known: &[u64]) -> Result<Answer> {
+        let all: HashSet<u64> = known.iter().copied().collect();
         let gone: Vec<u64> = {
             let state = self.state();
             let is_other = state.pool != pool;
-            let unknown = state.parts.keys().filter(|part| is_other || !known.contains(part));
+            let unknown = state.parts.keys().filter(|part| is_other || !all.contains(part));
             unknown.copied().collect()
         };
         for part in gone {
@@ -95,7 +96,7 @@ impl Memory {
                 if state.parts.contains_key(&part) {
                     continue;
                 }
-                if !known.contains(&part) {
+                if !all.contains(&part) {
                     // A daemon died while it made the part, or removed it.
                     log::line(&format!("{} belongs to no region and is removed", path.display()));
                     let _ = std::fs::remove_file(&path);

@@ -1,5 +1,6 @@
 //! Parts of regions: memory of this daemon, volatile or the bytes of a file.
 
+use crate::log;
 use crate::marks::{self, HEAD, Label, Marks, Range};
 use fam::wire::PartKind;
 use fam::{Failure, FamError, Result};
@@ -11,7 +12,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A mapping of a part's file. One that has grown has another mapping; both are the same memory.
@@ -25,6 +26,8 @@ pub struct Part {
     /// Bytes of the part, without its head.
     size: u64,
     free: Arc<Mutex<Vec<u16>>>,
+    /// The log says that there are no marks.
+    is_full: AtomicBool,
 }
 
 // SAFETY: the memory belongs to the process, and is accessed by raw pointers alone, but for the
@@ -197,7 +200,15 @@ impl Part {
         if shrinks {
             set_size()?;
         }
-        Ok(Self { number, file, path, base, size, free: Arc::new(marks::all_free()) })
+        Ok(Self {
+            number,
+            file,
+            path,
+            base,
+            size,
+            free: Arc::new(marks::all_free()),
+            is_full: AtomicBool::new(false),
+        })
     }
 
     fn head_length(&self) -> u64 {
@@ -231,7 +242,12 @@ impl Part {
     /// Marks a range before it is written, where that outlives the daemon. Without a free mark it
     /// is not marked.
     pub fn mark(&self, range: Range) -> Option<u16> {
-        if self.path.is_some() { Marks::new(self.head(), &self.free).set(range) } else { None }
+        self.path.as_ref()?;
+        let mark = Marks::new(self.head(), &self.free).set(range);
+        if mark.is_none() && !self.is_full.swap(true, Ordering::Relaxed) {
+            log::line(&format!("part {} has no mark left: torn ranges are not found there", self.number));
+        }
+        mark
     }
 
     /// The range of a mark is written.

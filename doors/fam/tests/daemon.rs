@@ -55,6 +55,37 @@ fn numbers_change_at_the_daemon() {
     assert_eq!(client.change(&item, 0, Change::Xor, Kind::Double, 3, 0), Err(FamError::Invalid));
 }
 
+/// Names are asked for meanwhile, which another thread of the daemon answers.
+#[test]
+fn numbers_of_128_bits_change_as_one_step() {
+    const TURNS: u128 = 300;
+    let host = Host::new("wide", 1, false);
+    let _daemon = host.keeper();
+    let mut client = Client::open(&host);
+    let region = client.region("r", 1 << 20, 0o600, VOLATILE);
+    let item = client.item(region, "i", 128).item;
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut client = Client::open(&host);
+                let item = client.open_item(region, item).expect("an item");
+                let (mut old, mut changed) = (0, 0);
+                while changed < TURNS {
+                    let new = old + (1 << 64) + 1;
+                    let found = client.change(&item, 0, Change::CompareSwap, Kind::Int128, new, old);
+                    let found = found.expect("a number");
+                    changed += u128::from(found == old);
+                    old = if found == old { new } else { found };
+                    client.ask(&Ask::StatRegion { region }).expect("a region");
+                }
+            });
+        }
+    });
+    let item = client.open_item(region, item).expect("an item");
+    let sum = client.change(&item, 0, Change::Fetch, Kind::Int128, 0, 0);
+    assert_eq!(sum, Ok(2 * TURNS * ((1 << 64) + 1)));
+}
+
 #[test]
 fn vectors_go_as_one_message() {
     let host = Host::new("vectors", 1, false);

@@ -25,7 +25,7 @@ mod wire;
 pub use channel::User;
 pub use connect::{accept, connect, connect_tcp, connect_unix, connect_unix_of_any_user, key_file};
 pub use error::{Error, Result};
-pub use listener::{Listener, Seen};
+pub use listener::{Arrived, Listener, Seen};
 pub use messages::{LONGEST_HEADER, Landing, Message, Place, Receiver};
 pub use session::{Change, Fetch, Session, Settings};
 pub use wire::{Routes, VERSION};

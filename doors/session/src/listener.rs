@@ -2,7 +2,7 @@
 //! together, none is waited for, and of one that has proved nothing little is kept, and not for
 //! long.
 
-use crate::channel::{Channel, Read};
+use crate::channel::{Channel, Read, User};
 use crate::error::{Error, Result};
 use crate::handshake::{Agreed, Handshake, Trust};
 use crate::line::Line;
@@ -67,6 +67,35 @@ pub struct Listener {
     timer: OwnedFd,
     /// The process that has opened it.
     process: u32,
+}
+
+/// A peer that has proved itself, before its session is open.
+pub struct Arrived {
+    line: Line,
+    own: Card,
+    peer: Card,
+    settings: Settings,
+}
+
+impl Arrived {
+    /// Whose process it is, as the kernel says.
+    pub fn user(&self) -> Option<User> {
+        self.line.channel().user()
+    }
+
+    /// The session gets this receiver.
+    pub fn set_receiver(&mut self, receiver: Arc<dyn Receiver>) {
+        self.settings.receiver = Some(receiver);
+    }
+
+    /// Opens the session, which waits for the peer.
+    ///
+    /// # Errors
+    /// Those of [`crate::connect`].
+    pub fn open(self) -> Result<Session> {
+        let until = after(self.settings.patience);
+        open(self.line, Side::Accepting, (&self.own, &self.peer), &self.settings, until)
+    }
 }
 
 /// A connection whose handshake is not over.
@@ -147,11 +176,6 @@ impl Listener {
         }
     }
 
-    /// The receiver of the sessions that begin from now on; each may have its own.
-    pub fn set_receiver(&mut self, receiver: Arc<dyn Receiver>) {
-        self.settings.receiver = Some(receiver);
-    }
-
     /// What has got no session so far.
     pub fn seen(&self) -> Seen {
         self.seen
@@ -166,10 +190,18 @@ impl Listener {
     /// the next call goes on with the others. [`Error::Limit`], [`Error::System`]: the listener
     /// itself.
     pub fn accept(&mut self, deadline: Option<Instant>) -> Result<Option<Session>> {
+        self.next(deadline)?.map(Arrived::open).transpose()
+    }
+
+    /// Waits for the next peer, as [`Self::accept`] does, whose session is to be opened: in another
+    /// thread, where others shall not wait for it.
+    ///
+    /// # Errors
+    /// Those of [`Self::accept`].
+    pub fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Arrived>> {
         loop {
             if let Some((line, own, peer)) = self.serve()? {
-                let until = after(self.settings.patience);
-                return open(line, Side::Accepting, (&own, &peer), &self.settings, until).map(Some);
+                return Ok(Some(Arrived { line, own, peer, settings: self.settings.clone() }));
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {

@@ -4,7 +4,8 @@
 mod talk;
 
 use openlapi_session::{
-    Error, Listener, Routes, Seen, Session, Settings, accept, connect, connect_tcp, connect_unix, key_file,
+    Error, Listener, Routes, Seen, Session, Settings, accept, connect, connect_tcp, connect_unix,
+    connect_unix_of_any_user, key_file,
 };
 use openlapi_tests::{Deadline, skipped};
 use std::fs;
@@ -286,6 +287,25 @@ fn a_socket_for_all_users_says_whose_process_the_peer_is() {
     serve(session, route);
     other.ends();
     assert_eq!(listener.seen(), Seen::default());
+}
+
+/// A peer that has proved itself and does not go on holds up nobody.
+#[test]
+fn sessions_of_one_listener_are_opened_in_any_order() {
+    let name = format!("openlapi-session-order-{}", std::process::id());
+    let settings = settings(Routes::SHARED_MEMORY);
+    let mut listener = Listener::unix_of_any_user(&name, &settings).expect("a listener");
+    std::thread::scope(|scope| {
+        let [first, second] = [(); 2].map(|()| {
+            let caller = scope.spawn(|| connect_unix_of_any_user(&name, &settings).expect("a session"));
+            (caller, listener.next(late()).expect("a peer").expect("in time"))
+        });
+        assert!(first.1.user().is_some());
+        let opened = second.1.open().expect("a session");
+        drop(second.0.join().expect("a caller"));
+        drop((opened, first.1.open().expect("a session")));
+        drop(first.0.join().expect("a caller"));
+    });
 }
 
 fn nix_is_root() -> bool {

@@ -1,7 +1,7 @@
 //! What moves bytes of items: copies, backups and restoring.
 
 use super::{Keeper, check_name, no_perm};
-use crate::backup::Job;
+use crate::backup::{Job, file_name};
 use crate::guest::Who;
 use crate::rights::rights;
 use crate::store::{Backup, Change};
@@ -65,7 +65,7 @@ impl Keeper {
             made: 0,
         };
         let from = Self::content(self.ticket_of(found, who.user, READ));
-        let file = format!("backup-{:016x}", self.number());
+        let file = file_name(self.store.pool, &format!("{:016x}", self.number()));
         self.coming.insert(name);
         Ok(Job::Backup { from, facts, file })
     }

@@ -3,8 +3,10 @@
 use super::{Answer, Ask};
 use crate::error::{Failure, FamError, Result};
 
-/// The longest body, in bytes.
+/// The longest body of what is asked, in bytes.
 pub const LONGEST_BODY: usize = 1 << 20;
+/// The longest answer, in bytes: a list of backups.
+const LONGEST_ANSWER: usize = 64 << 20;
 
 /// What is asked, as bytes.
 pub fn encode(ask: &Ask) -> Vec<u8> {
@@ -13,7 +15,7 @@ pub fn encode(ask: &Ask) -> Vec<u8> {
 
 /// What these bytes ask; `None`: nothing.
 pub fn decode(body: &[u8]) -> Option<Ask> {
-    whole(body)
+    whole(body, LONGEST_BODY)
 }
 
 /// An answer, or a failure, as bytes.
@@ -27,7 +29,7 @@ pub fn encode_answer(answer: &Result<Answer>) -> Vec<u8> {
 /// # Errors
 /// What the daemon has refused, and why.
 pub fn decode_answer(body: &[u8]) -> Result<Answer> {
-    let answer: Option<std::result::Result<Answer, (i32, String)>> = whole(body);
+    let answer: Option<std::result::Result<Answer, (i32, String)>> = whole(body, LONGEST_ANSWER);
     match answer {
         Some(Ok(answer)) => Ok(answer),
         Some(Err((code, text))) => {
@@ -40,8 +42,8 @@ pub fn decode_answer(body: &[u8]) -> Result<Answer> {
     }
 }
 
-fn whole<'a, T: serde::Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
-    if body.len() > LONGEST_BODY {
+fn whole<'a, T: serde::Deserialize<'a>>(body: &'a [u8], longest: usize) -> Option<T> {
+    if body.len() > longest {
         return None;
     }
     let (value, rest) = postcard::take_from_bytes(body).ok()?;

@@ -143,7 +143,10 @@ fn route(
     settings: &Settings,
     until: Instant,
 ) -> Result<Routes> {
-    if own.host == peer.host && own.routes.and(peer.routes).has(Routes::SHARED_MEMORY) {
+    // A card says what its side wants; the kernel knows whose that is.
+    let user = line.channel().user();
+    let is_own = user.is_none_or(|user| user.uid == rustix::process::geteuid().as_raw());
+    if is_own && own.host == peer.host && own.routes.and(peer.routes).has(Routes::SHARED_MEMORY) {
         return Ok(Routes::SHARED_MEMORY);
     }
     let networks = networks(settings, own.host == peer.host);
