@@ -3,7 +3,7 @@
 
 use crate::error::{Failure, FamError, Result};
 use crate::files::Address;
-use crate::meeting::{key_path, socket_name};
+use crate::meeting::{check_user, key_path, socket_name};
 use openlapi_session::{Error, Session, Settings, connect_tcp, connect_unix_of_any_user, key_file};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
@@ -12,7 +12,8 @@ use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 ///
 /// # Errors
 /// [`FamError::RpcClientNotFound`]: there is no daemon. [`FamError::NoPerm`]: it does not know this
-/// user's key, or there is none. [`FamError::Rpc`].
+/// user's key, or there is none; or it is a user's who is not expected ([`check_user`]).
+/// [`FamError::Rpc`].
 pub fn reach(address: &Address, settings: &Settings) -> Result<Session> {
     let failed = |error: &dyn std::fmt::Display| {
         FamError::RpcClientNotFound.because(format!("no daemon at {address}: {error}"))
@@ -25,7 +26,11 @@ pub fn reach(address: &Address, settings: &Settings) -> Result<Session> {
         match connect_unix_of_any_user(&socket_name(address.port), settings) {
             // One of another network namespace, by a port that was forwarded.
             Err(Error::System(_, error)) if error.kind() == ErrorKind::ConnectionRefused => {}
-            other => return other.map_err(|error| failure(address, &error)),
+            Err(error) => return Err(failure(address, &error)),
+            Ok(session) => {
+                session.user().map_or(Ok(()), |user| check_user(user.uid))?;
+                return Ok(session);
+            }
         }
     }
     let key = match key_file(key_path()) {

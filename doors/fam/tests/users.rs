@@ -88,6 +88,37 @@ fn a_server_of_another_user_learns_nothing() {
     assert!(said.status.success() && text.contains("nothing came"), "{text}");
 }
 
+/// A program, too, connects to no daemon of a user that it does not expect.
+#[test]
+fn a_daemon_of_another_user_gets_nothing() {
+    if !fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        return skipped("another user's daemon", "only root has another user's processes");
+    }
+    let host = Host::new("taken", 1, false);
+    let program = host.path("other");
+    fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy that others can read");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let impostor = Command::new(&program)
+        .args(["--exact", "the_impostor", "--nocapture"])
+        .env(PORT, host.address().port.to_string())
+        .current_dir(host.path("."))
+        .uid(OTHER)
+        .gid(GROUP)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("another process");
+    let refused = || {
+        let refused = fam::reach::reach(&host.address(), &openlapi_session::Settings::default());
+        let failure = refused.err().expect("nobody's daemon");
+        assert!([FamError::RpcClientNotFound, FamError::NoPerm].contains(&failure.error), "{failure}");
+        failure.error == FamError::NoPerm && failure.text.contains("LAPI_FAM_USER")
+    };
+    assert!(openlapi_tests::eventually(refused), "it does not listen");
+    let said = impostor.wait_with_output().expect("its end");
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.status.success() && text.contains("nothing came"), "{text}");
+}
+
 #[test]
 fn the_impostor() {
     let Ok(port) = std::env::var(PORT) else { return };
