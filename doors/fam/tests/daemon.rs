@@ -6,6 +6,7 @@ mod client;
 use client::{Client, Host, VOLATILE, persistent};
 use fam::FamError;
 use fam::wire::{Answer, Ask, Attributes, Change, Kind, Message, Role, Shape};
+use openlapi::base::rng::Rng;
 
 #[test]
 fn bytes_are_put_and_got_where_they_belong() {
@@ -192,4 +193,54 @@ fn a_session_that_breaks_the_rules_is_ended_alone() {
     assert_eq!(Client::connect(&host).ask(&late).expect_err("another version").error, FamError::Rpc);
     good.put(&item, 0, &[3; 8]).expect("the others go on");
     assert!(good.get(&item, 0, 8).expect("a get") == [3; 8]);
+}
+
+/// Messages that are nearly right, from seeds: the daemon goes on, and nobody else's bytes change.
+#[test]
+fn whatever_a_session_sends_touches_no_other() {
+    let host = Host::new("whatever", 1, false);
+    let _daemon = host.keeper();
+    let mut good = Client::open(&host);
+    let region = good.region("r", 4 << 20, 0o600, VOLATILE);
+    let kept = good.item(region, "kept", 1 << 16);
+    good.put(&kept, 0, &[7; 1 << 16]).expect("a put");
+    let mut ended = 0;
+    for seed in 0..12 {
+        let mut rng = Rng::new(seed);
+        let mut bad = Client::open(&host);
+        let own = bad.item(region, &format!("own{seed}"), 4096).number;
+        let mut shape = || match rng.below(2) {
+            0 => Shape::Runs { count: rng.below(5) },
+            _ => Shape::Strided { element: rng.below(9), count: rng.below(99), first: 0, stride: 8 },
+        };
+        let (scatter, gather) = (shape(), shape());
+        for _ in 0..150 {
+            let number = rng.below(9);
+            let offset = if rng.below(2) == 0 { rng.below(5000) } else { rng.below(u64::MAX) };
+            let message = match rng.below(6) {
+                0 => Message::Put { number, item: own, offset },
+                1 => Message::Get { number, item: own, offset, length: rng.below(9000) },
+                2 => Message::Scatter { number, item: own, shape: scatter },
+                3 => Message::Gather { number, item: own, shape: gather },
+                4 => Message::Data { number },
+                _ => {
+                    let (change, kind) = (Change::Add, Kind::Int64);
+                    Message::Atomic { number, item: own, offset, change, kind, operand: 1, comparand: 2 }
+                }
+            };
+            let mut header = message.encode().to_vec();
+            if rng.below(10) == 0 {
+                // Not the first byte: an ask could end what others use.
+                let at = 1 + rng.below(header.len() as u64 - 1) as usize;
+                header[at] = rng.below(256) as u8;
+            }
+            let data: Vec<u8> = (0..rng.below(6000)).map(|_| rng.below(256) as u8).collect();
+            if bad.session.post(&header, &data).is_err() {
+                ended += 1;
+                break;
+            }
+        }
+        assert!(good.get(&kept, 0, 1 << 16).expect("a get") == [7; 1 << 16], "seed {seed}");
+    }
+    assert!(ended < 12, "no session was let do anything");
 }
