@@ -162,7 +162,7 @@ impl Opened {
         Ok(Reading { of: self.clone(), at: self.at(offset), length: length as usize })
     }
 
-    /// Changes a number as one step, and returns what it was.
+    /// Changes a number as one step, and returns what it was: 0 to who may write and not read.
     ///
     /// # Errors
     /// Those of [`Self::put`]; [`FamError::Invalid`]: it is not aligned, or numbers of this kind
@@ -177,7 +177,11 @@ impl Opened {
         if !change.takes(kind) {
             return Err(FamError::Invalid);
         }
-        self.begin(if change.writes() { READ | WRITE } else { READ })?;
+        self.begin(match change {
+            Change::CompareSwap => READ | WRITE,
+            _ if change.writes() => WRITE,
+            _ => READ,
+        })?;
         let size = kind.size();
         let aligned = |()| {
             let is_aligned = (self.offset + offset).is_multiple_of(size as u64);
@@ -207,7 +211,7 @@ impl Opened {
             }
         });
         self.end();
-        old
+        if self.rights & READ == 0 { old.map(|_| 0) } else { old }
     }
 
     /// Writes the elements of a vector message: its data, behind the runs if it has some.
@@ -409,6 +413,11 @@ mod tests {
         assert_eq!(one.change(0, (Change::And, Kind::Double), 1, 0), Err(FamError::Invalid));
         assert_eq!(opened(READ).put(0, &[1]), Err(FamError::NoPerm));
         assert_eq!(opened(READ).change(0, add, 1, 0), Err(FamError::NoPerm));
+        let (writes, set) = (opened(WRITE), (Change::Swap, Kind::Int64));
+        assert_eq!(writes.change(0, set, 5, 0), Ok(0));
+        assert_eq!(writes.change(0, set, 6, 0), Ok(0), "what it was is not told");
+        assert_eq!(writes.change(0, (Change::CompareSwap, Kind::Int64), 1, 6), Err(FamError::NoPerm));
+        assert_eq!(writes.change(0, (Change::Fetch, Kind::Int64), 0, 0), Err(FamError::NoPerm));
         assert_eq!(opened(WRITE).begin_get(0, 1).err(), Some(FamError::NoPerm));
         assert!(!one.is_in_use());
         let reading = one.begin_get(0, 8).expect("within");
