@@ -9,6 +9,8 @@ use yaml::{Node, Table};
 
 /// Where the files are without `OPENFAM_ROOT`.
 const USUAL: &str = "/opt/OpenFAM/config";
+/// Bytes of the smallest block: a number that is changed as one step lies in one.
+const LEAST_BLOCK: u64 = 16;
 /// Bytes of a block where the file does not say.
 pub const BLOCK: u64 = 1 << 20;
 
@@ -271,6 +273,9 @@ impl Metadata {
             let why = format!("{METADATA}: {key} {block} is no power of two");
             return Err(FamError::NotPwrTwo.because(why));
         }
+        if block < LEAST_BLOCK {
+            return Err(table.wrong(key, "is less than 16, and numbers of 128 bits do not fit"));
+        }
         Ok(Self { path, is_spanning, block, ignored: table.ignored() })
     }
 }
@@ -322,7 +327,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused_with_file_and_key() {
-        let wrong: [(Result<()>, &str); 8] = [
+        let wrong: [(Result<()>, &str); 9] = [
             (Pe::parse("fam_client_interface_service_address: here\n").map(drop), "host:port"),
             (Pe::parse("provider: [a, b]\n").map(drop), "provider is no text"),
             (Pe::parse("a: [\n").map(drop), PE),
@@ -331,6 +336,7 @@ mod tests {
             (MemoryServers::parse("Memservers:\n  0:\n    memory_type: both\n").map(drop), "memory_type"),
             (MemoryServers::parse("Memservers: 5\n").map(drop), "Memservers is no table"),
             (Metadata::parse("dataitem_interleave_size: many\n").map(drop), "no number"),
+            (Metadata::parse("dataitem_interleave_size: 8\n").map(drop), "less than 16"),
         ];
         for (result, part) in wrong {
             let failure = result.expect_err(part);
