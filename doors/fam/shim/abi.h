@@ -74,6 +74,7 @@ enum { OLFAM_COPY, OLFAM_BACKUP, OLFAM_RESTORE, OLFAM_DELETE };
 const char *olfam_text();
 
 int olfam_initialize(const char *group, const Fam_Options *options, olfam_context **out);
+int olfam_control(olfam_context *of);
 int olfam_finalize(olfam_context *context, const char *group);
 int olfam_abort(olfam_context *context, int status);
 int olfam_barrier(olfam_context *context);

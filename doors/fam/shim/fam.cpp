@@ -37,6 +37,8 @@ fam_context::~fam_context() {}
 
 void fam::fam_initialize(const char *groupName, Fam_Options *options) {
     if (pimpl_)
+        check(olfam_control(context_of(pimpl_)));
+    if (pimpl_)
         throw Fam_Exception(FAM_ERR_INVALID, "fam_initialize was called before");
     olfam_context *made = nullptr;
     check(olfam_initialize(groupName, options, &made));
@@ -46,9 +48,11 @@ void fam::fam_initialize(const char *groupName, Fam_Options *options) {
 void fam::fam_finalize(const char *groupName) {
     if (!pimpl_)
         return;
-    int code = olfam_finalize(context_of(pimpl_), groupName);
+    auto context = context_of(pimpl_);
+    // A fam_context refuses, and stays.
+    check(olfam_control(context));
     pimpl_ = nullptr;
-    check(code);
+    check(olfam_finalize(context, groupName));
 }
 
 void fam::fam_abort(int status) { check(olfam_abort(context_of(pimpl_), status)); }
@@ -96,7 +100,10 @@ void fam::fam_destroy_region(Fam_Region_Descriptor *descriptor) {
 void fam::fam_resize_region(Fam_Region_Descriptor *descriptor, uint64_t nbytes) {
     auto region = Descriptor_Access::region(descriptor);
     check(olfam_region_resize(context_of(pimpl_), region, nbytes));
-    descriptor->set_size(nbytes);
+    // What it has now, which may be more.
+    olfam_facts facts;
+    check(olfam_region_stat(context_of(pimpl_), region, &facts));
+    Descriptor_Access::learn(descriptor, facts);
 }
 
 Fam_Descriptor *fam::fam_allocate(uint64_t nbytes, mode_t accessPermissions,

@@ -67,6 +67,31 @@ fn a_daemon_that_is_killed_comes_back_with_what_is_persistent() {
 }
 
 #[test]
+fn a_child_that_exits_takes_nothing_of_its_parent() {
+    let pool = Pool::new("forked", PLAIN);
+    assert_eq!(pool.job(&program("ends")).arg("forked").arg("r").run().ok().stdout, "OK forked\n");
+}
+
+#[test]
+fn destructors_of_static_objects_make_calls() {
+    let pool = Pool::new("late", PLAIN);
+    assert_eq!(pool.job(&program("ends")).arg("late").arg("r").run().ok().stdout, "OK late\nOK late\n");
+}
+
+#[test]
+fn descriptors_come_and_go() {
+    let pool = Pool::new("descriptors", PLAIN);
+    let outcome = pool.job(&program("ends")).arg("descriptors").arg("r").run();
+    assert_eq!(outcome.ok().stdout, "OK descriptors\n");
+}
+
+#[test]
+fn a_thread_waits_while_others_begin_at_other_servers() {
+    let pool = Pool::new("threads", Kind { daemons: 3, ..PLAIN });
+    assert_eq!(pool.job(&program("ends")).arg("threads").arg("r").run().ok().stdout, "OK threads\n");
+}
+
+#[test]
 fn another_user_may_do_what_was_granted() {
     if !rustix::process::geteuid().is_root() {
         return skipped("OpenFAM by two users", "only root can be another user");

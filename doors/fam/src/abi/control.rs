@@ -229,7 +229,9 @@ pub unsafe extern "C" fn olfam_item_deallocate(of: *mut Context, freed: *mut Ite
         // SAFETY: the caller's promise.
         let (context, item) = unsafe { (context(of)?, item(freed)?) };
         let (region, number) = item.name();
-        context.control()?.order(&Ask::Deallocate { region, item: number })
+        context.control()?.order(&Ask::Deallocate { region, item: number })?;
+        item.close();
+        Ok(())
     };
     code(end())
 }
@@ -361,7 +363,7 @@ unsafe fn give_wait(wait: Result<Wait>, out: *mut *mut Wait) -> c_int {
 }
 
 /// Waits for a copy (`kind` 0), a backup (1), a restore (2) or the end of a backup (3), and frees
-/// what it has waited for.
+/// what it has waited for; but not what is of another kind.
 ///
 /// # Safety
 /// The context was made by this library; so was `wait`, if it is not NULL, and nothing has waited
@@ -374,14 +376,16 @@ pub unsafe extern "C" fn olfam_wait_for(of: *mut Context, wait: *mut Wait, kind:
         if wait.is_null() {
             return Err(FamError::Invalid.because("there is nothing to wait for: NULL"));
         }
-        // SAFETY: the caller's promise.
-        let wait = unsafe { Box::from_raw(wait) };
-        wait.finish(match kind {
+        let purpose = match kind {
             0 => Purpose::Copy,
             1 => Purpose::Backup,
             2 => Purpose::Restore,
             _ => Purpose::Delete,
-        })
+        };
+        // SAFETY: the caller's promise.
+        unsafe { (*wait).check(purpose)? };
+        // SAFETY: the caller's promise.
+        unsafe { Box::from_raw(wait) }.finish()
     };
     code(finish())
 }

@@ -19,7 +19,8 @@ thread_local! {
 /// What more is to be said about the last failure of the calling thread. It lives until the next.
 #[unsafe(no_mangle)]
 pub extern "C" fn olfam_text() -> *const c_char {
-    TEXT.with_borrow(|text| text.as_ptr())
+    // A thread that ends has lost it already when destructors of the program run.
+    TEXT.try_with(|text| text.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
 /// The number of a result.
@@ -28,7 +29,7 @@ fn code(result: Result<()>) -> c_int {
         Ok(()) => FamError::NoError.code(),
         Err(Failure { error, text }) => {
             let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
-            TEXT.with_borrow_mut(|last| *last = text);
+            let _ = TEXT.try_with(|last| last.replace(text));
             error.code()
         }
     }

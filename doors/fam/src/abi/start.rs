@@ -93,6 +93,16 @@ unsafe fn texts(raw: &RawOptions) -> Result<Texts> {
     })
 }
 
+/// Whether a context is the first one, and not for data alone.
+///
+/// # Safety
+/// The context was made by this library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn olfam_control(of: *mut Context) -> c_int {
+    // SAFETY: the caller's promise.
+    code(unsafe { context(of) }.and_then(Context::control).map(drop))
+}
+
 /// Ends; see fam_finalize(3). The context is freed in any case.
 ///
 /// # Safety
@@ -100,10 +110,7 @@ unsafe fn texts(raw: &RawOptions) -> Result<Texts> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn olfam_finalize(finalized: *mut Context, _group: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
-    let ended = unsafe { context(finalized) }.and_then(|context| {
-        context.control()?;
-        context.quiet()
-    });
+    let ended = unsafe { context(finalized) }.and_then(Context::quiet);
     // SAFETY: the caller's promise.
     unsafe { olfam_context_free(finalized) };
     code(ended)
@@ -234,7 +241,12 @@ pub unsafe extern "C" fn olfam_context_free(freed: *mut Context) {
     if !freed.is_null() {
         // SAFETY: the caller's promise.
         let context = unsafe { Box::from_raw(freed) };
-        let _ = context.quiet();
+        if context.is_of_parent() {
+            // A child of fork leaves all as it is: its parent goes on with it.
+            std::mem::forget(context);
+        } else {
+            let _ = context.quiet();
+        }
     }
 }
 

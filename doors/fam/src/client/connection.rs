@@ -1,5 +1,6 @@
 //! A session with one daemon, and the operations that are under way on it.
 
+use super::fork::forks;
 use super::owner::{Class, Owner};
 use super::pending::{Expected, Memory, Table};
 use crate::error::{Failure, FamError, Result};
@@ -13,15 +14,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub const COPIED: usize = 2048;
 /// With this many operations under way, one that begins waits until half of them have ended.
 const MOST: usize = 4096;
+/// With so many numbers of items that are to be given back, the next item waits until they are.
+const MOST_RETIRED: usize = 1024;
 
 /// A connection to a daemon. It is over when the daemon or the way to it is lost, and a new one
 /// takes its place.
 pub struct Connection {
     /// Another one for each connection of this process, from 1 on.
     serial: u64,
+    /// Of the process that has opened it.
+    forks: u32,
     session: Session,
     table: Arc<Table>,
     is_over: AtomicBool,
+    /// Numbers of items that nothing uses any more.
+    retired: Mutex<Vec<u32>>,
     /// Locked while a thread ends the operations.
     ending: Mutex<()>,
 }
@@ -31,7 +38,16 @@ impl Connection {
     pub fn new(session: Session, table: Arc<Table>) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let serial = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        Self { serial, session, table, is_over: AtomicBool::new(false), ending: Mutex::new(()) }
+        super::fork::watch();
+        Self {
+            serial,
+            forks: forks(),
+            session,
+            table,
+            is_over: AtomicBool::new(false),
+            retired: Mutex::default(),
+            ending: Mutex::new(()),
+        }
     }
 
     /// The number of the connection in this process.
@@ -39,10 +55,14 @@ impl Connection {
         self.serial
     }
 
-    /// Whether it is over.
+    /// Whether it is over. In a child of fork it is.
     #[inline]
     pub fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Acquire)
+        self.is_over.load(Ordering::Acquire) || self.is_of_parent()
+    }
+
+    fn is_of_parent(&self) -> bool {
+        self.forks != forks()
     }
 
     /// How many operations are under way.
@@ -103,14 +123,14 @@ impl Connection {
     unsafe fn send(&self, message: &Message, first: &[u8], data: &[Memory]) -> openlapi_session::Result<()> {
         let header = message.encode();
         match data {
-            [] => self.session.send(&header, first),
+            [] => self.session.post(&header, first),
             // SAFETY: the caller's promise.
-            [piece] if first.is_empty() => self.session.send(&header, unsafe { bytes(piece) }),
+            [piece] if first.is_empty() => self.session.post(&header, unsafe { bytes(piece) }),
             _ => {
                 let mut all = first.to_vec();
                 // SAFETY: the caller's promise.
                 data.iter().for_each(|piece| all.extend_from_slice(unsafe { bytes(piece) }));
-                self.session.send(&header, &all)
+                self.session.post(&header, &all)
             }
         }
     }
@@ -130,13 +150,51 @@ impl Connection {
     /// # Errors
     /// [`FamError::Rpc`]: the connection is over.
     pub fn ask_for(&self, owner: &Arc<Owner>, ask: &Ask) -> Result<u64> {
+        self.ask_and(owner, ask, Expected::Answer)
+    }
+
+    fn ask_and(&self, owner: &Arc<Owner>, ask: &Ask, expected: Expected) -> Result<u64> {
+        if self.is_of_parent() {
+            return Err(of_parent());
+        }
         let body = wire::encode(ask);
-        let number = self.table.begin(owner, Class::Changes, Expected::Answer)?;
-        if let Err(error) = self.session.send(&Message::Ask { number }.encode(), &body) {
+        let number = self.table.begin(owner, Class::Changes, expected)?;
+        if let Err(error) = self.session.post(&Message::Ask { number }.encode(), &body) {
             self.note(&error);
             self.table.unsent(number, lost(&error));
         }
         Ok(number)
+    }
+
+    /// Nothing will use the number of an item any more. The server forgets it when no operation is
+    /// under way that may have used it.
+    pub fn retire(&self, number: u32) {
+        if self.is_over() {
+            return;
+        }
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+        self.give_back();
+    }
+
+    /// Has numbers that nothing uses forgotten before there is one more.
+    pub fn make_room_for_number(&self) {
+        let is_full = || self.retired.lock().unwrap_or_else(PoisonError::into_inner).len() >= MOST_RETIRED;
+        if is_full() {
+            self.wait(|| self.open() == 0);
+        }
+        self.give_back();
+    }
+
+    fn give_back(&self) {
+        if self.open() != 0 {
+            return;
+        }
+        let retired = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
+        let owner = Arc::default();
+        for number in retired {
+            // A connection that is over has no numbers.
+            let _ = self.ask_and(&owner, &Ask::Close { number }, Expected::Anything);
+        }
     }
 
     fn answer(&self, number: u64) -> Result<Answer> {
@@ -149,24 +207,25 @@ impl Connection {
     /// # Errors
     /// What the daemon refuses; [`FamError::Rpc`]: the connection is over.
     pub fn answered(&self, number: u64) -> Result<Answer> {
+        if self.is_of_parent() {
+            return Err(of_parent());
+        }
         self.wait(|| self.table.is_answered(number));
         self.answer(number)
     }
 
-    /// Waits until a condition holds that operations of this connection make true; their end by a
-    /// loss of the daemon does, too.
+    /// Waits until a condition holds that operations of this connection make true, or none is under
+    /// way after the end of the connection.
     pub fn wait(&self, condition: impl Fn() -> bool) {
         let is_true = || {
             self.table.sweep();
-            condition()
+            condition() || self.is_to_end()
         };
-        while !is_true() {
-            if let Err(error) = self.session.wait(None, is_true) {
-                self.note(&error);
-                if !is_true() && !self.is_over() {
-                    // The core refuses to make progress: the session cannot go on.
-                    self.end(&lost(&error));
-                }
+        loop {
+            let waited = if is_true() { Ok(true) } else { self.session.wait(None, is_true) };
+            waited.map_or_else(|error| self.note(&error), |_| self.end_if_broken());
+            if condition() || self.is_over() && self.open() == 0 {
+                return;
             }
         }
     }
@@ -175,6 +234,7 @@ impl Connection {
     pub fn progress(&self) -> bool {
         let moved = self.session.progress();
         self.table.sweep();
+        self.end_if_broken();
         match moved {
             Ok(moved) => moved,
             Err(error) => {
@@ -193,6 +253,20 @@ impl Connection {
         })
     }
 
+    /// Whether the daemon holds the connection, as a look tells that is made now; but where operations
+    /// are under way whoever waits for them looks.
+    pub fn holds(&self) -> bool {
+        if !self.is_over() && self.open() == 0 {
+            self.progress();
+        }
+        !self.is_over()
+    }
+
+    /// Whether the peer is of this host, and the kernel has said who it is.
+    pub fn is_of_host(&self) -> bool {
+        self.session.user().is_some()
+    }
+
     /// What a thread sleeps on.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.session.as_fd()
@@ -204,16 +278,30 @@ impl Connection {
         }
     }
 
-    /// Looks whether an error is the end.
+    /// An error of the session is the end: also where the core refuses to go on.
     fn note(&self, error: &openlapi_session::Error) {
-        use openlapi_session::Error::{Closed, Lost};
-        if matches!(error, Closed | Lost(_)) {
+        if !matches!(error, openlapi_session::Error::Late(_)) {
             self.end(&lost(error));
         }
     }
 
-    /// Ends the operations; the session uses no memory of theirs any more.
+    /// The daemon says what is no message.
+    fn is_to_end(&self) -> bool {
+        self.table.is_broken() && !self.is_over()
+    }
+
+    fn end_if_broken(&self) {
+        if self.is_to_end() {
+            self.end(&FamError::Rpc.because("the daemon is lost: it has sent what is no message"));
+        }
+    }
+
+    /// Ends the operations, after the session, which then uses no memory of theirs any more.
     fn end(&self, failure: &Failure) {
+        if self.is_of_parent() {
+            return;
+        }
+        self.session.end();
         let _one = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_over.store(true, Ordering::Release);
         self.table.close(failure);
@@ -222,8 +310,12 @@ impl Connection {
 }
 
 impl Drop for Connection {
+    /// Operations whose descriptors are gone end, too: their owners wait for them.
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Release);
+        if self.is_over() {
+            return;
+        }
+        self.end(&FamError::Rpc.because("the connection to the daemon was given up"));
     }
 }
 
@@ -235,6 +327,11 @@ unsafe fn bytes(memory: &Memory) -> &[u8] {
     }
     // SAFETY: the caller's promise.
     unsafe { std::slice::from_raw_parts(memory.at, memory.length) }
+}
+
+/// What a child of fork is told.
+pub fn of_parent() -> Failure {
+    FamError::Rpc.because("the connections are the parent's of this child of fork")
 }
 
 fn lost(error: &openlapi_session::Error) -> Failure {

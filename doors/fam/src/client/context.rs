@@ -1,6 +1,6 @@
 //! A context: the operations that `quiet` and `fence` wait for.
 
-use super::connection::Connection;
+use super::connection::{Connection, of_parent};
 use super::owner::Owner;
 use super::{Client, waiting};
 use crate::error::{FamError, Result};
@@ -54,6 +54,9 @@ impl Context {
     /// # Errors
     /// The first failure since the last call.
     pub fn quiet(&self) -> Result<()> {
+        if self.is_of_parent() {
+            return Err(of_parent());
+        }
         self.wait(|| self.owner.pending() == 0);
         self.owner.take_failure()
     }
@@ -66,7 +69,7 @@ impl Context {
 
     /// How many operations are not complete.
     pub fn progress(&self) -> u64 {
-        for connection in self.connections() {
+        for connection in self.connections().iter().filter(|connection| !connection.is_over()) {
             connection.progress();
         }
         self.owner.pending().into()
@@ -75,10 +78,16 @@ impl Context {
     /// Waits until operations that are under way have made a condition true.
     pub fn wait(&self, condition: impl Fn() -> bool) {
         while !condition() {
-            let connections = self.connections();
-            // Another thread may begin operations on other connections meanwhile.
-            waiting::until(&connections, || condition() || connections.iter().all(|one| one.open() == 0));
+            if self.is_of_parent() {
+                return;
+            }
+            waiting::until(&self.connections(), &condition);
         }
+    }
+
+    /// Whether this process is a child of the one that has made it.
+    pub fn is_of_parent(&self) -> bool {
+        self.client.shared.check().is_err()
     }
 
     fn connections(&self) -> Vec<Arc<Connection>> {

@@ -4,6 +4,7 @@ use super::connection::Connection;
 use super::context::Context;
 use super::daemon::strange;
 use super::item::Item;
+use super::owner::Owner;
 use crate::error::{FamError, Result};
 use crate::wire::{Answer, Ask, BackupFacts, READ, WRITE};
 use std::fmt::Write;
@@ -30,16 +31,23 @@ pub struct Wait {
 }
 
 impl Wait {
+    /// Fails if it is something else.
+    ///
+    /// # Errors
+    /// [`FamError::Invalid`].
+    pub fn check(&self, purpose: Purpose) -> Result<()> {
+        match self.purpose == purpose {
+            true => Ok(()),
+            false => Err(FamError::Invalid.because("the call waits for something else")),
+        }
+    }
+
     /// Waits for its end.
     ///
     /// # Errors
-    /// Why it has failed; [`FamError::Invalid`]: it is something else.
-    pub fn finish(self, purpose: Purpose) -> Result<()> {
-        let answer = self.connection.answered(self.number);
-        if self.purpose != purpose {
-            return Err(FamError::Invalid.because("the call waits for something else"));
-        }
-        match answer? {
+    /// Why it has failed.
+    pub fn finish(self) -> Result<()> {
+        match self.connection.answered(self.number)? {
             Answer::Done => Ok(()),
             _ => Err(strange()),
         }
@@ -68,7 +76,7 @@ impl Context {
             }
         }
         let ask = Ask::Copy { from: source, from_offset: from.1, to: target, to_offset: to.1, length };
-        self.begin(&ask, Purpose::Copy)
+        self.begin(self.owner(), &ask, Purpose::Copy)
     }
 
     /// Begins a backup of an item.
@@ -78,7 +86,7 @@ impl Context {
     pub fn backup(&self, item: &Item, name: String) -> Result<Wait> {
         self.control()?;
         let (region, item) = item.name();
-        self.begin(&Ask::Backup { region, item, name }, Purpose::Backup)
+        self.begin(&Arc::default(), &Ask::Backup { region, item, name }, Purpose::Backup)
     }
 
     /// Begins to write a backup into an item.
@@ -92,7 +100,7 @@ impl Context {
         if opened.ticket.rights & WRITE == 0 {
             return Err(FamError::NoPerm.because("the descriptor has not the right"));
         }
-        self.begin(&Ask::Restore { name, to }, Purpose::Restore)
+        self.begin(&Arc::default(), &Ask::Restore { name, to }, Purpose::Restore)
     }
 
     /// Begins to remove a backup.
@@ -101,7 +109,7 @@ impl Context {
     /// [`FamError::Rpc`]; other failures come at the end.
     pub fn delete_backup(&self, name: String) -> Result<Wait> {
         self.control()?;
-        self.begin(&Ask::DeleteBackup { name }, Purpose::Delete)
+        self.begin(&Arc::default(), &Ask::DeleteBackup { name }, Purpose::Delete)
     }
 
     /// Bytes of the item that a backup was made of.
@@ -130,9 +138,10 @@ impl Context {
         Ok(text)
     }
 
-    fn begin(&self, ask: &Ask, purpose: Purpose) -> Result<Wait> {
+    /// `owner`: whose `quiet` waits for it, as for a copy.
+    fn begin(&self, owner: &Arc<Owner>, ask: &Ask, purpose: Purpose) -> Result<Wait> {
         let connection = self.client().shared.keeper()?;
-        let number = connection.ask_for(self.owner(), ask)?;
+        let number = connection.ask_for(owner, ask)?;
         Ok(Wait { connection, number, purpose })
     }
 }

@@ -5,28 +5,47 @@ use super::pending::Table;
 use crate::error::{FamError, Result};
 use crate::files::Address;
 use crate::wire::{Answer, Ask, Role, Server, VERSION};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A daemon, which is connected at its first use, and again after its death.
 pub struct Daemon {
     address: Address,
     connection: Mutex<Option<Arc<Connection>>>,
+    /// Where a connection that is made is put, too.
+    all: Arc<Connections>,
+}
+
+/// The connections of a process's object, as long as something uses them. A thread that waits for
+/// operations looks here, and not at the daemons: one may be connecting, or have been replaced.
+#[derive(Default)]
+pub struct Connections(Mutex<Vec<Weak<Connection>>>);
+
+impl Connections {
+    /// Those that there are.
+    pub fn all(&self) -> Vec<Arc<Connection>> {
+        self.list().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn add(&self, connection: &Arc<Connection>) {
+        let mut list = self.list();
+        list.retain(|one| one.strong_count() != 0);
+        list.push(Arc::downgrade(connection));
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<Weak<Connection>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Daemon {
     /// The daemon at an address.
-    pub fn new(address: Address) -> Self {
-        Self { address, connection: Mutex::new(None) }
+    pub fn new(address: Address, all: Arc<Connections>) -> Self {
+        Self { address, connection: Mutex::new(None), all }
     }
 
     /// Where it listens.
     pub fn address(&self) -> &Address {
         &self.address
-    }
-
-    /// The connection, if there is one.
-    pub fn connected(&self) -> Option<Arc<Connection>> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The connection; a new one where there is none. `named` gets the servers that it names.
@@ -36,7 +55,7 @@ impl Daemon {
     /// [`FamError::Rpc`].
     pub fn connection(&self, named: impl FnOnce(Vec<Server>)) -> Result<Arc<Connection>> {
         let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(connection) = slot.as_ref().filter(|connection| !connection.is_over()) {
+        if let Some(connection) = slot.as_ref().filter(|connection| connection.holds()) {
             return Ok(connection.clone());
         }
         let table = Arc::new(Table::default());
@@ -56,6 +75,7 @@ impl Daemon {
             }
             _ => return Err(strange()),
         }
+        self.all.add(&connection);
         *slot = Some(connection.clone());
         Ok(connection)
     }

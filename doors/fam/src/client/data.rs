@@ -60,6 +60,7 @@ impl Context {
                 connection.post(call.owner, call.class, Expected::Done, data, message);
             })
         })
+        .map(drop)
     }
 
     /// Copies bytes of an item into memory.
@@ -81,6 +82,7 @@ impl Context {
                 connection.post(call.owner, call.class, Expected::Data(memory), data, message);
             })
         })
+        .map(drop)
     }
 
     /// Copies memory to elements of an item.
@@ -159,7 +161,7 @@ impl Context {
         }
         let class = if change.writes() { Class::Changes } else { Class::Fetches };
         let rights = if change.writes() { WRITE } else { 0 } | if blocking { READ } else { 0 };
-        self.call(item, class, rights, blocking, |call| {
+        let owner = self.call(item, class, rights, blocking, |call| {
             call.within(offset, size as u64)?;
             let segment = call.opened.ticket.segments(offset, 1).next();
             let segment = segment.ok_or_else(|| FamError::OutOfRange.because("no such byte"))?;
@@ -178,10 +180,10 @@ impl Context {
             unsafe { connection.post(call.owner, call.class, Expected::Old, data, message) };
             Ok(())
         })?;
-        Ok(OWN.with(|own| own.old()))
+        Ok(owner.map_or(0, |owner| owner.old()))
     }
 
-    /// Begins the operations of a call, and waits for them if it is to wait.
+    /// Begins the operations of a call, and waits for them if it is to wait; then whose they were.
     fn call(
         &self,
         item: &Item,
@@ -189,7 +191,7 @@ impl Context {
         rights: u8,
         blocking: bool,
         begin: impl FnOnce(&mut Begun<'_>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Option<Arc<Owner>>> {
         let opened =
             item.opened(&self.client().shared).and_then(|opened| match rights & !opened.ticket.rights {
                 0 => Ok(opened),
@@ -203,19 +205,20 @@ impl Context {
                 owner.begin(class);
                 owner.end(class, Err(failure));
             }
-            return Ok(());
+            return Ok(None);
         }
-        OWN.with(|own| {
-            let mut call = Begun::new(self, item, opened?, own, class);
-            let begun = begin(&mut call);
-            let is_complete = || own.pending() == 0;
-            match &call.only {
-                Some(connection) => connection.wait(is_complete),
-                None => self.wait(is_complete),
-            }
-            let ended = own.take_failure();
-            begun.and(ended)
-        })
+        // A thread that ends has lost its own already when destructors of the program run.
+        let own = OWN.try_with(Arc::clone).unwrap_or_default();
+        let mut call = Begun::new(self, item, opened?, &own, class);
+        let begun = begin(&mut call);
+        let is_complete = || own.pending() == 0;
+        match &call.only {
+            Some(connection) => connection.wait(is_complete),
+            None => self.wait(is_complete),
+        }
+        let ended = own.take_failure();
+        begun.and(ended)?;
+        Ok(Some(own))
     }
 
     fn vector(
@@ -256,6 +259,7 @@ impl Context {
                 Ok(())
             })
         })
+        .map(drop)
     }
 }
 

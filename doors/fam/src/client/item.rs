@@ -41,7 +41,19 @@ pub struct Opened {
     /// The connection to the keeper that has given it.
     keeper: u64,
     /// By piece: the connection to its server, and the item's number there.
-    numbers: Vec<OnceLock<(Arc<Connection>, u32)>>,
+    numbers: Vec<OnceLock<Arc<Number>>>,
+}
+
+/// The number of an item at a server, which is given back when nothing uses it any more.
+struct Number {
+    connection: Arc<Connection>,
+    number: u32,
+}
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        self.connection.retire(self.number);
+    }
 }
 
 impl Item {
@@ -66,6 +78,7 @@ impl Item {
     /// [`FamError::NotFound`], [`FamError::NoPerm`]; [`FamError::Rpc`]: the keeper is lost.
     #[inline]
     pub fn opened(&self, client: &Shared) -> Result<Arc<Opened>> {
+        client.check()?;
         if let Some(opened) = &self.state().opened
             && opened.client == client.serial()
         {
@@ -99,22 +112,18 @@ impl Item {
         opened: &'a mut Arc<Opened>,
         piece: usize,
     ) -> Result<(&'a Arc<Connection>, u32)> {
-        if !opened.numbers[piece].get().is_some_and(|(connection, _)| !connection.is_over()) {
+        if !opened.numbers[piece].get().is_some_and(|one| !one.connection.is_over()) {
             self.number_anew(client, opened, piece)?;
         }
-        let (connection, number) = opened.numbers[piece].get().ok_or_else(strange)?;
-        Ok((connection, *number))
+        let one = opened.numbers[piece].get().ok_or_else(strange)?;
+        Ok((&one.connection, one.number))
     }
 
-    /// Forgets the ticket: the next use opens it again.
+    /// Forgets the ticket: the next use opens it again. The servers forget the item when the last
+    /// call that uses it has ended.
     pub fn close(&self) {
-        let Some(opened) = self.state().opened.take() else { return };
-        for (connection, number) in opened.numbers.iter().filter_map(OnceLock::get) {
-            if !connection.is_over() {
-                // The server forgets it with the session at the latest.
-                let _ = connection.ask(&Ask::Close { number: *number });
-            }
-        }
+        let opened = self.state().opened.take();
+        drop(opened);
     }
 
     fn open(&self, client: &Shared) -> Result<Arc<Opened>> {
@@ -127,7 +136,9 @@ impl Item {
             Arc::new(Opened { ticket, sealed, client: client.serial(), keeper: keeper.serial(), numbers });
         let mut state = self.state();
         state.facts = Some(facts);
-        state.opened = Some(opened.clone());
+        let before = state.opened.replace(opened.clone());
+        drop(state);
+        drop(before);
         Ok(opened)
     }
 
@@ -144,6 +155,7 @@ impl Item {
             piece.map(|piece| piece.server).ok_or_else(|| FamError::NotFound.because("the item has changed"))
         };
         let connection = client.server(server(opened)?)?;
+        connection.make_room_for_number();
         let open = |opened: &Opened| match connection.ask(&Ask::Open { ticket: opened.sealed.clone() })? {
             Answer::Opened { number } => Ok(number),
             _ => Err(strange()),
@@ -156,16 +168,15 @@ impl Item {
             }
             other => other?,
         };
-        let _ = opened.numbers[piece].set((connection, number));
+        // Another thread may have been faster; this number goes back then.
+        let _ = opened.numbers[piece].set(Arc::new(Number { connection, number }));
         Ok(())
     }
 
     /// Keeps the ticket, and the numbers whose connections hold.
     fn replace(&self, opened: &mut Arc<Opened>) {
         let numbers = opened.numbers.iter().map(|number| match number.get() {
-            Some((connection, number)) if !connection.is_over() => {
-                OnceLock::from((connection.clone(), *number))
-            }
+            Some(one) if !one.connection.is_over() => OnceLock::from(one.clone()),
             _ => OnceLock::new(),
         });
         let Opened { ticket, sealed, client, keeper, .. } = &**opened;
@@ -177,7 +188,8 @@ impl Item {
             numbers: numbers.collect(),
         };
         *opened = Arc::new(fresh);
-        self.state().opened = Some(opened.clone());
+        let before = self.state().opened.replace(opened.clone());
+        drop(before);
     }
 
     /// Maps the item into this process.
@@ -194,6 +206,10 @@ impl Item {
             return Err(FamError::Unimpl.because("fam_map: the item lies on several servers"));
         }
         let (connection, number) = self.number(&client.shared, &mut opened, 0)?;
+        if !connection.is_of_host() {
+            // The number of a process is one of this host by the kernel's word alone.
+            return Err(FamError::Unimpl.because("fam_map: the server is on another host"));
+        }
         let Answer::Mapped { process, descriptor, offset, length, rights } =
             connection.ask(&Ask::Map { number })?
         else {

@@ -6,6 +6,7 @@ mod copies;
 mod daemon;
 mod data;
 mod elements;
+mod fork;
 mod item;
 mod mapping;
 pub mod options;
@@ -28,7 +29,7 @@ use crate::error::{FamError, Result};
 use crate::files::{self, Address, Pe};
 use crate::wire::{Answer, Ask, Server};
 use connection::Connection;
-use daemon::Daemon;
+use daemon::{Connections, Daemon};
 use options::{Options, Texts, Value};
 use pes::Pes;
 use std::collections::BTreeMap;
@@ -51,6 +52,9 @@ pub struct Client {
 pub struct Shared {
     /// Another one for each object of this process that was initialized.
     serial: u64,
+    /// Of the process that has made it.
+    forks: u32,
+    connections: Arc<Connections>,
     keeper: Arc<Daemon>,
     /// The servers of memory, as the keeper has named them.
     servers: Mutex<BTreeMap<u64, Arc<Daemon>>>,
@@ -70,10 +74,12 @@ impl Client {
         }
         let options = Options::new(texts, &file)?;
         let pes = Pes::join(options.runtime)?;
-        let keeper = Arc::new(Daemon::new(options.keeper.clone()));
+        let connections = Arc::<Connections>::default();
+        let keeper = Arc::new(Daemon::new(options.keeper.clone(), connections.clone()));
+        fork::watch();
         static LAST: AtomicU64 = AtomicU64::new(0);
         let serial = LAST.fetch_add(1, Ordering::Relaxed);
-        let shared = Shared { serial, keeper, servers: Mutex::default() };
+        let shared = Shared { serial, forks: fork::forks(), connections, keeper, servers: Mutex::default() };
         shared.keeper()?;
         Ok(Arc::new(Self { options, buffer, pes, shared }))
     }
@@ -118,11 +124,21 @@ impl Shared {
         self.serial
     }
 
+    /// Fails in a child of fork: the connections are its parent's.
+    ///
+    /// # Errors
+    /// [`FamError::Rpc`].
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.forks == fork::forks() { Ok(()) } else { Err(connection::of_parent()) }
+    }
+
     /// The connection to the keeper.
     ///
     /// # Errors
     /// [`FamError::RpcClientNotFound`], [`FamError::Rpc`], [`FamError::NoPerm`].
     pub fn keeper(&self) -> Result<Arc<Connection>> {
+        self.check()?;
         self.keeper.connection(|servers| self.learn(servers))
     }
 
@@ -131,6 +147,7 @@ impl Shared {
     /// # Errors
     /// Those of [`Self::keeper`]; [`FamError::Rpc`]: the keeper has named no such server.
     pub fn server(&self, number: u64) -> Result<Arc<Connection>> {
+        self.check()?;
         let known = self.servers().get(&number).cloned();
         let daemon = match known {
             Some(daemon) => daemon,
@@ -148,12 +165,7 @@ impl Shared {
 
     /// The connections that there are.
     fn connections(&self) -> Vec<Arc<Connection>> {
-        let mut all: Vec<_> = self.keeper.connected().into_iter().collect();
-        let servers: Vec<_> = self.servers().values().cloned().collect();
-        for daemon in servers.iter().filter(|daemon| !Arc::ptr_eq(daemon, &self.keeper)) {
-            all.extend(daemon.connected());
-        }
-        all
+        self.connections.all()
     }
 
     /// The keeper has named its servers; those at the same place keep their connections.
@@ -164,7 +176,7 @@ impl Shared {
             let daemon = match Address::parse(&address) {
                 Some(address) if address != *self.keeper.address() => {
                     let known = servers.get(&server).filter(|known| *known.address() == address);
-                    known.cloned().unwrap_or_else(|| Arc::new(Daemon::new(address)))
+                    known.cloned().unwrap_or_else(|| Arc::new(Daemon::new(address, self.connections.clone())))
                 }
                 // It is the keeper itself.
                 _ => self.keeper.clone(),
@@ -181,6 +193,9 @@ impl Shared {
 
 impl Drop for Client {
     fn drop(&mut self) {
+        if self.shared.check().is_err() {
+            return;
+        }
         self.shared.keeper.part();
         for daemon in self.shared.servers().values() {
             daemon.part();

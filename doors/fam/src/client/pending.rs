@@ -2,9 +2,9 @@
 //! arrived is told to it, and it ends the operations of that.
 
 use super::owner::{Class, Owner};
-use crate::error::{Failure, Result};
+use crate::error::{Failure, FamError, Result};
 use crate::wire::{Answer, Message, decode_answer};
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Memory of the program, or of the call that waits.
@@ -32,6 +32,8 @@ pub enum Expected {
     Old,
     /// An answer, which [`Table::take`] gives.
     Answer,
+    /// An answer that nobody wants to know.
+    Anything,
 }
 
 /// Counts to this when a message has left the program's memory for ever.
@@ -82,6 +84,7 @@ pub struct Table {
     open: AtomicUsize,
     /// Operations whose reply is there while the session still reads the program's memory.
     leaving: AtomicU32,
+    is_broken: AtomicBool,
 }
 
 /// Where the data of a message goes.
@@ -91,7 +94,7 @@ pub enum Place {
     Nowhere,
     /// Into this memory; [`Table::landed`] follows.
     Memory(Memory),
-    /// Nobody waits for it.
+    /// Nobody waits for it, or for something else, which fails by that.
     Refused,
 }
 
@@ -151,7 +154,17 @@ impl Table {
 
     /// How many operations are not complete.
     pub fn open(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// What has arrived is no message.
+    pub fn break_off(&self) {
+        self.is_broken.store(true, Ordering::Release);
+    }
+
+    /// Whether something has arrived that is no message: the connection is to end.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Acquire)
     }
 
     /// A message has begun to arrive, with this many bytes of data.
@@ -179,12 +192,34 @@ impl Table {
             (Message::Data { .. }, Expected::Spread(parts))
                 if length == parts.iter().map(|part| part.length).sum::<usize>() =>
             {
-                return land(operation, length);
+                return self.land(all, number, length);
             }
-            (Message::Answer { .. }, Expected::Answer) => return land(operation, length),
-            _ => return Place::Refused,
+            (Message::Answer { .. }, Expected::Anything) => {
+                self.end(&mut all, number, Ok(()));
+                return Place::Refused;
+            }
+            (Message::Answer { .. }, Expected::Answer) => return self.land(all, number, length),
+            _ => {
+                let strange = FamError::Rpc.because("the daemon's reply is none to what was asked");
+                self.end(&mut all, number, Err(strange));
+                return Place::Refused;
+            }
         }
         Place::Nowhere
+    }
+
+    /// Memory of the table for data of an operation, which fails if there is none.
+    fn land(&self, mut all: MutexGuard<'_, Slots>, number: u64, length: usize) -> Place {
+        let Some(operation) = used(&mut all, number) else { return Place::Refused };
+        operation.landed = Vec::new();
+        if operation.landed.try_reserve_exact(length).is_err() {
+            let none = FamError::Resource.because("no memory for the daemon's reply");
+            self.end(&mut all, number, Err(none));
+            return Place::Refused;
+        }
+        operation.landed.resize(length, 0);
+        operation.is_landing = true;
+        Place::Memory(Memory { at: operation.landed.as_mut_ptr(), length })
     }
 
     /// The data of a message is in the memory that [`Self::arriving`] has given.
@@ -204,7 +239,7 @@ impl Table {
                 }
             }
             Expected::Answer => operation.answer = Some(decode_answer(&operation.landed)),
-            Expected::Done | Expected::Data(_) | Expected::Old => {}
+            Expected::Done | Expected::Data(_) | Expected::Old | Expected::Anything => {}
         }
         self.end(&mut all, number, Ok(()));
     }
@@ -281,16 +316,18 @@ impl Table {
             return;
         }
         let (owner, class) = (operation.owner.clone(), operation.class);
-        self.open.fetch_sub(1, Ordering::Relaxed);
         if matches!(operation.expected, Expected::Answer) {
             // It stays until its answer is taken, which has the failure.
             if let Err(failure) = outcome {
                 operation.answer = Some(Err(failure));
             }
-            return owner.end(class, Ok(()));
+            owner.end(class, Ok(()));
+        } else {
+            self.free(all, number);
+            owner.end(class, outcome);
         }
-        self.free(all, number);
-        owner.end(class, outcome);
+        // Who sees that none is under way sees that their owners know it.
+        self.open.fetch_sub(1, Ordering::Release);
     }
 
     fn free(&self, all: &mut Slots, number: u64) {
@@ -312,16 +349,6 @@ impl Operation {
     fn has_left(&self) -> bool {
         self.sent.as_ref().is_none_or(|sent| sent.count.load(Ordering::Acquire) >= SENT)
     }
-}
-
-fn land(operation: &mut Operation, length: usize) -> Place {
-    operation.landed = Vec::new();
-    if operation.landed.try_reserve_exact(length).is_err() {
-        return Place::Refused;
-    }
-    operation.landed.resize(length, 0);
-    operation.is_landing = true;
-    Place::Memory(Memory { at: operation.landed.as_mut_ptr(), length })
 }
 
 fn used(all: &mut Slots, number: u64) -> Option<&mut Operation> {

@@ -91,19 +91,14 @@ fn reply(table: &Table, number: u64, begun: &Begun, pattern: u8) -> bool {
     }
 }
 
-/// Replies that no daemon should send: nothing changes.
-fn nonsense(table: &Table, number: u64, begun: &Begun) {
-    let longer = vec![9; begun.data.len() + 1];
+/// Replies to operations that there are not: nothing changes.
+fn nonsense(table: &Table, number: u64) {
     let all = [
-        (Message::Done { number: number + (1 << 32), code: 0 }, &[][..]),
-        (Message::Done { number: number | 0xffff_fff0, code: 3 }, &[]),
-        (Message::Data { number }, &longer[..]),
-        (Message::Done { number, code: 0 }, &longer[..]),
-        (Message::Ask { number }, &[]),
-        (Message::Old { number, value: 7 }, &longer[..]),
+        Message::Done { number: number + (1 << 32), code: 0 },
+        Message::Done { number: number | 0xffff_fff0, code: 3 },
     ];
-    for (message, data) in all {
-        assert!(!arrive(table, &message, data), "{message:?} for {:?}", begun.kind);
+    for message in all {
+        assert!(!arrive(table, &message, &[]), "{message:?}");
     }
 }
 
@@ -138,7 +133,7 @@ fn simulate(seed: u64) {
                     counter.load(Ordering::Relaxed) == 2
                 };
                 if !begun.replied {
-                    nonsense(&table, number, begun);
+                    nonsense(&table, number);
                     let before = owner.pending();
                     let is_failure = numbers.below(6) == 0 && begun.kind != Kind::Ask;
                     if is_failure {
@@ -225,6 +220,15 @@ fn the_first_failure_is_kept_and_fences_know_changes_alone() {
 }
 
 #[test]
+fn an_answer_that_nobody_wants_ends_its_operation() {
+    let (table, owner) = (Table::default(), Arc::new(Owner::default()));
+    let number = table.begin(&owner, Class::Changes, Expected::Anything).expect("open");
+    assert!(!arrive(&table, &Message::Answer { number }, &[1, 2, 3]), "its data goes nowhere");
+    assert_eq!((owner.pending(), table.open()), (0, 0));
+    assert_eq!(owner.take_failure(), Ok(()));
+}
+
+#[test]
 fn a_message_that_was_not_sent_ends_its_operation() {
     let (table, owner) = (Table::default(), Arc::new(Owner::default()));
     let (number, _) =
@@ -232,4 +236,37 @@ fn a_message_that_was_not_sent_ends_its_operation() {
     table.unsent(number, FamError::Rpc.because("it was not sent"));
     assert_eq!((owner.pending(), table.open()), (0, 0));
     assert_eq!(owner.take_failure().expect_err("it failed").text, "it was not sent");
+}
+
+#[test]
+fn a_reply_to_something_else_ends_its_operation() {
+    let kinds = [Kind::Put, Kind::Get, Kind::Gather, Kind::Atomic, Kind::Ask];
+    for kind in kinds {
+        for case in 0..6 {
+            let (table, owner) = (Table::default(), Arc::new(Owner::default()));
+            let (number, begun) = begin(&table, &owner, &mut Numbers(case), kind).expect("open");
+            let longer = vec![9; begun.data.len() + 1];
+            let (message, data) = match case {
+                0 => (Message::Data { number }, &longer[..]),
+                1 => (Message::Data { number }, &longer[2..]),
+                2 => (Message::Done { number, code: 0 }, &longer[..]),
+                3 => (Message::Done { number, code: 5 }, &longer[..]),
+                4 => (Message::Ask { number }, &[][..]),
+                _ => (Message::Old { number, value: 7 }, &longer[..]),
+            };
+            if !begun.counter.is_null() {
+                // SAFETY: it lives until the operation has ended.
+                unsafe { &*begun.counter }.store(2, Ordering::Relaxed);
+            }
+            assert!(!arrive(&table, &message, data), "{message:?} for {kind:?}");
+            assert_eq!((owner.pending(), table.open()), (0, 0), "{message:?} for {kind:?}");
+            let failure = match kind {
+                Kind::Ask => table.take(number).expect("an answer").map(drop),
+                _ => owner.take_failure(),
+            };
+            assert_eq!(failure.expect_err("it failed").error, FamError::Rpc);
+            assert!(begun.data.iter().all(|byte| *byte == 0), "no byte was written");
+            assert!(!arrive(&table, &Message::Done { number, code: 0 }, &[]), "it has ended");
+        }
+    }
 }

@@ -33,7 +33,10 @@ struct Replies(Arc<Table>);
 // program's calls return.
 unsafe impl Receiver for Replies {
     fn begin(&self, header: &[u8], length: usize, _: Option<&[u8]>) -> Place {
-        let Some(message) = Message::decode(header) else { return Place::Nowhere };
+        let Some(message) = Message::decode(header) else {
+            self.0.break_off();
+            return Place::Nowhere;
+        };
         match self.0.arriving(&message, length) {
             // A process is of 64 bits, and so is the number.
             pending::Place::Memory(memory) => Place::At(memory.at, message.number() as usize),

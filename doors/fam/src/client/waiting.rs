@@ -12,9 +12,15 @@ const NAP: Duration = Duration::from_micros(200);
 /// How long it sleeps at most on the descriptors: they end the sleep.
 const SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Waits until a condition holds that operations on these connections make true.
+/// Waits until a condition holds that operations on these connections make true, or none of these
+/// is under way any more: other connections may have got some meanwhile.
 pub fn until(connections: &[Arc<Connection>], condition: impl Fn() -> bool) {
     let busy: Vec<&Arc<Connection>> = connections.iter().filter(|one| one.open() != 0).collect();
+    if busy.is_empty() {
+        // An operation begins, or ends, in another thread.
+        return std::thread::yield_now();
+    }
+    let condition = || condition() || busy.iter().all(|one| one.open() == 0);
     if let [only] = busy[..] {
         return only.wait(condition);
     }

@@ -31,6 +31,9 @@ void contexts() {
     THROWS(FAM_ERR_NOPERM, all[0]->fam_lookup("item", "region"));
     THROWS(FAM_ERR_NOPERM, all[0]->fam_deallocate(one));
     THROWS(FAM_ERR_NOPERM, all[0]->fam_barrier_all());
+    // It refuses, and stays.
+    THROWS(FAM_ERR_NOPERM, all[0]->fam_finalize("x"));
+    THROWS(FAM_ERR_NOPERM, all[0]->fam_finalize("x"));
     THROWS(FAM_ERR_NOPERM, all[0]->fam_context_open());
     THROWS(FAM_ERR_NOPERM, all[0]->fam_backup(one, "b", nullptr));
     for (auto context : all)

@@ -82,7 +82,10 @@ void backups() {
     THROWS(FAM_ERR_INVALID, pool->fam_backup_wait(nullptr));
     THROWS(FAM_ERR_INVALID, pool->fam_restore_wait(nullptr));
     THROWS(FAM_ERR_INVALID, pool->fam_delete_backup_wait(nullptr));
-    THROWS(FAM_ERR_INVALID, pool->fam_copy_wait(pool->fam_delete_backup("none such")));
+    // A wait of another kind leaves it as it is.
+    auto wait = pool->fam_delete_backup("none such");
+    THROWS(FAM_ERR_INVALID, pool->fam_copy_wait(wait));
+    THROWS(FAM_BACKUP_NOTFOUND, pool->fam_delete_backup_wait(wait));
     pool->fam_delete_backup_wait(pool->fam_delete_backup(name.c_str()));
     THROWS(FAM_BACKUP_NOTFOUND,
            pool->fam_delete_backup_wait(pool->fam_delete_backup(name.c_str())));

@@ -3,7 +3,9 @@
 #include "conformance.h"
 
 #include <csignal>
+#include <thread>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 fam *pool;
@@ -121,6 +123,101 @@ void owner(const char *name) {
     SAME(pool->fam_fetch_uint64(pool->fam_lookup("shown", name), 0), 7);
 }
 
+// A child that exits, with the object's destructor, while the parent's operations are under way.
+void forked(const char *name) {
+    auto where = pool->fam_create_region(name, 32 << 20, 0600, nullptr);
+    auto one = pool->fam_allocate("one", 20 << 20, 0600, where);
+    std::vector<char> data(20 << 20, 'a'), back(data.size());
+    for (int round = 0; round < 5; round++) {
+        std::fill(data.begin(), data.end(), 'a' + round);
+        for (size_t i = 0; i < data.size(); i += 1 << 20)
+            pool->fam_put_nonblocking(&data[i], one, i, 1 << 20);
+        pid_t child = fork();
+        if (child == 0) {
+            bool refused = thrown([&] { pool->fam_get_blocking(&back[0], one, 0, 8); }) == FAM_ERR_RPC;
+            refused = refused && thrown([&] { pool->fam_quiet(); }) == FAM_ERR_RPC;
+            pool->~fam();
+            _exit(refused ? 0 : 1);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+        pool->fam_quiet();
+        pool->fam_get_blocking(back.data(), one, 0, back.size());
+        CHECK(back == data);
+    }
+    pool->fam_destroy_region(where);
+}
+
+// Destructors of static objects run when the thread's own have run.
+struct Late {
+    fam *object = nullptr;
+    Fam_Descriptor *one = nullptr;
+
+    ~Late() {
+        if (!object)
+            return;
+        uint64_t data = 5, back = 0;
+        object->fam_put_blocking(&data, one, 8, 8);
+        object->fam_get_blocking(&back, one, 8, 8);
+        SAME(back, 5);
+        SAME(object->fam_fetch_add(one, 8, data), 5);
+        THROWS(FAM_ERR_OUTOFRANGE, object->fam_get_blocking(&back, one, 1 << 20, 8));
+        object->fam_finalize("ends");
+        std::printf("OK late\n");
+    }
+} late;
+
+void begin_late(const char *name) {
+    late.object = new fam;
+    late.object->fam_initialize("ends", nullptr);
+    auto where = late.object->fam_create_region(name, 1 << 20, 0600, nullptr);
+    late.one = late.object->fam_allocate("one", 100, 0600, where);
+    uint64_t back = 0;
+    late.object->fam_get_blocking(&back, late.one, 8, 8);
+}
+
+// Numbers at the server are given back with the descriptors.
+void descriptors(const char *name) {
+    auto where = pool->fam_create_region(name, 1 << 20, 0600, nullptr);
+    auto one = pool->fam_allocate("one", 100, 0600, where);
+    uint64_t data = 1, back = 0;
+    for (data = 1; data < 5000; data++) {
+        auto found = pool->fam_lookup("one", name);
+        pool->fam_put_nonblocking(&data, found, 8, 8);
+        delete found;
+        if (data % 100 == 0) {
+            pool->fam_quiet();
+            pool->fam_get_blocking(&back, one, 8, 8);
+            SAME(back, data);
+            pool->fam_close(one);
+        }
+    }
+    pool->fam_quiet();
+    pool->fam_deallocate(one);
+    THROWS(FAM_ERR_NOTFOUND, pool->fam_get_blocking(&back, one, 8, 8));
+    pool->fam_destroy_region(where);
+}
+
+// A thread waits while another one begins operations at other servers, and waits for it.
+void threads(const char *name) {
+    Fam_Region_Attributes given = {NONE, VOLATILE, DISABLE, REGION};
+    auto where = pool->fam_create_region(name, 64 << 20, 0600, &given);
+    std::vector<Fam_Descriptor *> items;
+    for (int i = 0; i < 6; i++)
+        items.push_back(pool->fam_allocate(8 << 20, 0600, where));
+    std::vector<char> data(8 << 20, 'x'), back(8 << 20);
+    for (int round = 0; round < 50; round++) {
+        pool->fam_put_nonblocking(data.data(), items[round % 6], 0, data.size());
+        std::thread waits([] { pool->fam_quiet(); });
+        for (auto item : items)
+            pool->fam_put_nonblocking(data.data(), item, 0, 100);
+        waits.join();
+        pool->fam_quiet();
+        SAME(pool->fam_progress(), 0);
+    }
+    pool->fam_destroy_region(where);
+}
+
 } // namespace
 
 int main(int, char **argv) {
@@ -139,6 +236,14 @@ int main(int, char **argv) {
             killed(argv[2], false);
         else if (what == "kept")
             killed(argv[2], true);
+        else if (what == "forked")
+            forked(argv[2]);
+        else if (what == "late")
+            begin_late(argv[2]);
+        else if (what == "descriptors")
+            descriptors(argv[2]);
+        else if (what == "threads")
+            threads(argv[2]);
         else if (what == "stranger")
             stranger(argv[2]);
         else

@@ -79,7 +79,8 @@ void sizes() {
     THROWS(FAM_ERR_NO_SPACE, pool->fam_allocate(2 << 20, 0777, made));
     auto most = pool->fam_allocate(1000 << 10, 0777, made);
     THROWS(FAM_ERR_NO_SPACE, pool->fam_allocate(100 << 10, 0777, made));
-    pool->fam_resize_region(made, 4 << 20);
+    pool->fam_resize_region(made, (4 << 20) - 100);
+    SAME(made->get_size(), 4 << 20);
     auto more = pool->fam_allocate(2 << 20, 0777, made);
     uint64_t value = 5, back = 0;
     pool->fam_put_blocking(&value, more, (2 << 20) - 8, 8);
