@@ -253,8 +253,8 @@ impl Connection {
         })
     }
 
-    /// Whether the daemon holds the connection, as a look tells that is made now; but where operations
-    /// are under way whoever waits for them looks.
+    /// Whether the daemon holds the connection, as a look tells that is made now; but where
+    /// operations are under way whoever waits for them looks.
     pub fn holds(&self) -> bool {
         if !self.is_over() && self.open() == 0 {
             self.progress();
