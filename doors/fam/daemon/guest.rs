@@ -274,7 +274,7 @@ unsafe impl Receiver for Guest {
     fn end(&self, place: usize) {
         let mut state = self.state();
         if let Some((number, writing)) = state.writing.remove(&place) {
-            writing.is_whole();
+            writing.end_whole();
             state.done(number, Ok(()));
         }
     }

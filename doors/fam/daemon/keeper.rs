@@ -359,7 +359,7 @@ impl Keeper {
         if self.region_rights(&found.facts, who) & WRITE == 0 {
             return Err(no_perm("the region"));
         }
-        let size = size.max(LEAST_REGION).min(MOST + 1).next_multiple_of(LEAST_ITEM);
+        let size = size.clamp(LEAST_REGION, MOST + 1).next_multiple_of(LEAST_ITEM);
         let full = || FamError::NoSpace.because(format!("the region cannot have {size} bytes"));
         if size > MOST || self.used.get(&region).is_some_and(|used| *used > size) {
             return Err(full());

@@ -346,7 +346,7 @@ pub struct Writing {
 
 impl Writing {
     /// All data is there.
-    pub fn is_whole(mut self) {
+    pub fn end_whole(mut self) {
         self.is_whole = true;
     }
 }

@@ -185,7 +185,7 @@ mod tests {
         assert_eq!((keeper.listens.to_string(), keeper.server), ("node1:9000".to_owned(), 2));
         assert_eq!(keeper.folder.as_deref(), Some(Path::new("/var/fam")));
         let others = keeper.keeper.expect("a keeper").others;
-        assert_eq!(others.into_iter().map(|(number, _)| number).collect::<Vec<u64>>(), [5]);
+        assert_eq!(others.into_keys().collect::<Vec<u64>>(), [5]);
         let server = plan(&with(Some(5)), &none).expect("a plan");
         assert_eq!(
             (server.listens.to_string(), server.folder, server.keeper),

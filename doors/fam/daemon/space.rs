@@ -102,7 +102,7 @@ mod tests {
             let mut size = 64 * GRAIN;
             let mut space = Space::new(size);
             let mut pieces: Vec<(u64, u64)> = Vec::new();
-            let mut taken = vec![false; 200];
+            let mut taken = [false; 200];
             let blocks = |offset: u64, length: u64| {
                 (offset / GRAIN) as usize..(offset + length).div_ceil(GRAIN) as usize
             };

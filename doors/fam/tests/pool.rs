@@ -126,9 +126,8 @@ fn an_item_lies_on_all_servers_in_turn() {
 
     // An item that has ended is nowhere any more.
     client.keeper().ask(&Ask::Deallocate { region, item: spread.item }).expect("an end");
-    for piece in 0..3 {
-        let client = &mut client.all[servers[piece] as usize];
-        let item = spread.numbers[piece];
+    for (server, item) in servers.into_iter().zip(spread.numbers) {
+        let client = &mut client.all[server as usize];
         let (reply, _) = client.exchange(|number| Message::Get { number, item, offset: 0, length: 1 }, &[]);
         assert!(matches!(reply, Message::Done { code, .. } if code == FamError::NotFound.code()));
         assert_eq!(client.open_ticket(&spread.sealed).expect_err("gone").error, FamError::NotFound);

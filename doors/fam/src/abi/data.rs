@@ -90,8 +90,8 @@ unsafe fn elements<'a>(raw: *const RawElements, local: *const c_void) -> Result<
     }
     let places = match usize::try_from(raw.count) {
         _ if raw.index.is_null() => Places::Strided { first: raw.first, stride: raw.stride },
-        // SAFETY: the caller's promise.
         Ok(count) if count <= isize::MAX as usize / 8 => {
+            // SAFETY: the caller's promise.
             Places::Listed(unsafe { std::slice::from_raw_parts(raw.index, count) })
         }
         _ => return invalid("more elements than there is memory"),

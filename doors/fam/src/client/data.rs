@@ -155,7 +155,7 @@ impl Context {
     pub fn atomic(&self, item: &Item, offset: u64, atomic: &Atomic, blocking: bool) -> Result<u128> {
         let Atomic { change, kind, operand, comparand } = *atomic;
         let size = kind.size();
-        if offset % size as u64 != 0 {
+        if !offset.is_multiple_of(size as u64) {
             let why = format!("an atomic operation of {size} bytes at offset {offset}, no multiple of them");
             return Err(FamError::Invalid.because(why));
         }

@@ -235,7 +235,8 @@ mod tests {
 
     #[test]
     fn a_value_that_is_none_is_named() {
-        let wrong: [(fn(&mut Texts) -> &mut String, &str, &str); 8] = [
+        type Member = fn(&mut Texts) -> &mut String;
+        let wrong: [(Member, &str, &str); 8] = [
             (|texts| &mut texts.threads, "FAM_THREAD_MANY", "famThreadModel"),
             (|texts| &mut texts.interface, "grpc", "cisInterfaceType"),
             (|texts| &mut texts.model, "none", "openFamModel"),

@@ -28,7 +28,10 @@ pub fn until(connections: &[Arc<Connection>], condition: impl Fn() -> bool) {
     static SLEEPER: Mutex<()> = Mutex::new(());
     let mut last = Instant::now();
     while !condition() {
-        let moved = busy.iter().fold(false, |moved, one| one.progress() || moved);
+        let mut moved = false;
+        for one in &busy {
+            moved |= one.progress();
+        }
         if moved {
             last = Instant::now();
         } else if last.elapsed() < SPIN {
@@ -43,7 +46,10 @@ pub fn until(connections: &[Arc<Connection>], condition: impl Fn() -> bool) {
 }
 
 fn sleep(connections: &[&Arc<Connection>], condition: &impl Fn() -> bool) {
-    let may_sleep = connections.iter().fold(true, |may, one| one.arm() && may);
+    let mut may_sleep = true;
+    for one in connections {
+        may_sleep &= one.arm();
+    }
     if may_sleep && !condition() {
         let mut all: Vec<_> =
             connections.iter().map(|one| PollFd::from_borrowed_fd(one.descriptor(), PollFlags::IN)).collect();
