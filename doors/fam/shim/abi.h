@@ -6,6 +6,8 @@
 #include "fam/fam.h"
 #include "fam/fam_exception.h"
 
+#include <mutex>
+
 extern "C" {
 
 // A context of a process that has called fam_initialize.
@@ -158,7 +160,8 @@ class Fam_Descriptor::FamDescriptorImpl_ {
   public:
     olfam_item *item;
     olfam_facts facts;
-    // The facts are the daemon's.
+    // Held while the facts become the daemon's.
+    std::mutex one;
     bool known;
     int status;
     void *context;

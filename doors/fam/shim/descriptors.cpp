@@ -33,6 +33,7 @@ Fam_Descriptor::FamDescriptorImpl_::FamDescriptorImpl_(Fam_Global_Descriptor glo
 Fam_Descriptor::FamDescriptorImpl_::~FamDescriptorImpl_() { olfam_item_free(item); }
 
 olfam_facts &Fam_Descriptor::FamDescriptorImpl_::all() {
+    std::lock_guard<std::mutex> held(one);
     if (!known && olfam_item_facts(item, &facts)) {
         known = true;
         status = DESC_INIT_DONE;
@@ -205,6 +206,7 @@ uint64_t Descriptor_Access::region(Fam_Region_Descriptor *descriptor) {
 }
 
 void Descriptor_Access::learn(Fam_Descriptor *descriptor, const olfam_facts &facts) {
+    std::lock_guard<std::mutex> held(descriptor->fdimpl_->one);
     descriptor->fdimpl_->facts = facts;
     descriptor->fdimpl_->known = true;
     descriptor->fdimpl_->status = DESC_INIT_DONE;

@@ -91,6 +91,6 @@ impl Context {
     }
 
     fn connections(&self) -> Vec<Arc<Connection>> {
-        self.client.shared.connections()
+        self.client.shared.connections().all()
     }
 }

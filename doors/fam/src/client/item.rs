@@ -1,11 +1,11 @@
 //! Items as programs have them: a descriptor names one, and the first use opens it.
 
 use super::connection::Connection;
-use super::daemon::strange;
+use super::daemon::{Connections, strange};
 use super::{Client, Shared};
 use crate::error::{FamError, Result};
 use crate::wire::{Answer, Ask, ItemFacts, Sealed, Ticket};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// An item of a descriptor.
 pub struct Item {
@@ -16,7 +16,8 @@ pub struct Item {
 
 #[derive(Default)]
 struct State {
-    opened: Option<Arc<Opened>>,
+    /// One for each object of the process that uses it.
+    opened: Vec<Arc<Opened>>,
     /// What was known of it when it was opened last.
     facts: Option<ItemFacts>,
     maps: Vec<Map>,
@@ -36,8 +37,8 @@ pub struct Opened {
     /// What may be done, and where it lies.
     pub ticket: Ticket,
     sealed: Sealed,
-    /// The process's object whose connections are used: operations of another one are on its own.
-    client: u64,
+    /// Of the process's object that has opened it: operations of another one are on its own.
+    connections: Weak<Connections>,
     /// The connection to the keeper that has given it.
     keeper: u64,
     /// By piece: the connection to its server, and the item's number there.
@@ -79,12 +80,9 @@ impl Item {
     #[inline]
     pub fn opened(&self, client: &Shared) -> Result<Arc<Opened>> {
         client.check()?;
-        if let Some(opened) = &self.state().opened
-            && opened.client == client.serial()
-        {
-            return Ok(opened.clone());
-        }
-        self.open(client)
+        let of_client = |one: &&Arc<Opened>| one.connections.as_ptr() == Arc::as_ptr(client.connections());
+        let opened = self.state().opened.iter().find(of_client).cloned();
+        opened.map_or_else(|| self.open(client), Ok)
     }
 
     /// A ticket that the keeper of today has sealed.
@@ -122,7 +120,7 @@ impl Item {
     /// Forgets the ticket: the next use opens it again. The servers forget the item when the last
     /// call that uses it has ended.
     pub fn close(&self) {
-        let opened = self.state().opened.take();
+        let opened = std::mem::take(&mut self.state().opened);
         drop(opened);
     }
 
@@ -132,13 +130,17 @@ impl Item {
         let Answer::Ticket { ticket: sealed, facts } = answer else { return Err(strange()) };
         let ticket = sealed.read().ok_or_else(strange)?;
         let numbers = ticket.pieces.iter().map(|_| OnceLock::new()).collect();
-        let opened =
-            Arc::new(Opened { ticket, sealed, client: client.serial(), keeper: keeper.serial(), numbers });
+        let opened = Arc::new(Opened {
+            ticket,
+            sealed,
+            connections: Arc::downgrade(client.connections()),
+            keeper: keeper.serial(),
+            numbers,
+        });
         let mut state = self.state();
         state.facts = Some(facts);
-        let before = state.opened.replace(opened.clone());
         drop(state);
-        drop(before);
+        self.keep(&opened);
         Ok(opened)
     }
 
@@ -179,16 +181,28 @@ impl Item {
             Some(one) if !one.connection.is_over() => OnceLock::from(one.clone()),
             _ => OnceLock::new(),
         });
-        let Opened { ticket, sealed, client, keeper, .. } = &**opened;
+        let Opened { ticket, sealed, connections, keeper, .. } = &**opened;
         let fresh = Opened {
             ticket: ticket.clone(),
             sealed: sealed.clone(),
-            client: *client,
+            connections: connections.clone(),
             keeper: *keeper,
             numbers: numbers.collect(),
         };
         *opened = Arc::new(fresh);
-        let before = self.state().opened.replace(opened.clone());
+        self.keep(opened);
+    }
+
+    /// Keeps it in the place of an earlier one, and of those whose objects are gone.
+    fn keep(&self, opened: &Arc<Opened>) {
+        let mut state = self.state();
+        let all = std::mem::take(&mut state.opened);
+        let (others, before): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| {
+            one.connections.strong_count() != 0 && !Weak::ptr_eq(&one.connections, &opened.connections)
+        });
+        state.opened = others;
+        state.opened.push(opened.clone());
+        drop(state);
         drop(before);
     }
 

@@ -34,7 +34,6 @@ use options::{Options, Texts, Value};
 use pes::Pes;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A process that has called fam_initialize.
@@ -50,8 +49,6 @@ pub struct Client {
 
 /// The daemons of a pool.
 pub struct Shared {
-    /// Another one for each object of this process that was initialized.
-    serial: u64,
     /// Of the process that has made it.
     forks: u32,
     connections: Arc<Connections>,
@@ -77,9 +74,7 @@ impl Client {
         let connections = Arc::<Connections>::default();
         let keeper = Arc::new(Daemon::new(options.keeper.clone(), connections.clone()));
         fork::watch();
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        let serial = LAST.fetch_add(1, Ordering::Relaxed);
-        let shared = Shared { serial, forks: fork::forks(), connections, keeper, servers: Mutex::default() };
+        let shared = Shared { forks: fork::forks(), connections, keeper, servers: Mutex::default() };
         shared.keeper()?;
         Ok(Arc::new(Self { options, buffer, pes, shared }))
     }
@@ -118,10 +113,10 @@ impl Client {
 }
 
 impl Shared {
-    /// The number of the object in this process.
+    /// The connections of this object, which no other one has.
     #[inline]
-    pub fn serial(&self) -> u64 {
-        self.serial
+    pub fn connections(&self) -> &Arc<Connections> {
+        &self.connections
     }
 
     /// Fails in a child of fork: the connections are its parent's.
@@ -161,11 +156,6 @@ impl Shared {
             true => self.keeper(),
             false => daemon.connection(|_| {}),
         }
-    }
-
-    /// The connections that there are.
-    fn connections(&self) -> Vec<Arc<Connection>> {
-        self.connections.all()
     }
 
     /// The keeper has named its servers; those at the same place keep their connections.

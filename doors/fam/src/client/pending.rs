@@ -76,6 +76,8 @@ struct Slots {
     slots: Vec<(u32, Slot)>,
     /// The first free one; as many as there are slots: none is.
     free: u32,
+    /// The operations that have ended but for their memory.
+    leaving: Vec<u64>,
     closed: Option<Failure>,
 }
 
@@ -275,14 +277,17 @@ impl Table {
             return;
         }
         let mut all = self.slots();
-        for index in 0..all.slots.len() as u32 {
-            let number = u64::from(all.slots[index as usize].0) << 32 | u64::from(index);
-            if let Some(operation) = used(&mut all, number)
-                && operation.has_left()
-                && let Some(outcome) = operation.ended.take()
-            {
-                self.leaving.fetch_sub(1, Ordering::Relaxed);
-                operation.sent = None;
+        let mut place = 0;
+        while let Some(&number) = all.leaving.get(place) {
+            let operation = used(&mut all, number);
+            if operation.as_ref().is_some_and(|operation| !operation.has_left()) {
+                place += 1;
+                continue;
+            }
+            let ended = operation.and_then(|operation| operation.ended.take());
+            all.leaving.swap_remove(place);
+            self.leaving.fetch_sub(1, Ordering::Relaxed);
+            if let Some(outcome) = ended {
                 self.end(&mut all, number, outcome);
             }
         }
@@ -293,6 +298,7 @@ impl Table {
     pub fn close(&self, failure: &Failure) {
         let mut all = self.slots();
         all.closed.get_or_insert_with(|| failure.clone());
+        all.leaving.clear();
         for index in 0..all.slots.len() as u32 {
             let number = u64::from(all.slots[index as usize].0) << 32 | u64::from(index);
             let Some(operation) = used(&mut all, number) else { continue };
@@ -314,6 +320,7 @@ impl Table {
         let Some(operation) = used(all, number) else { return };
         if !operation.has_left() {
             operation.ended = Some(outcome);
+            all.leaving.push(number);
             self.leaving.fetch_add(1, Ordering::Relaxed);
             return;
         }

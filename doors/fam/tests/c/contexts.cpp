@@ -97,8 +97,11 @@ void two_objects() {
     other.fam_add(one, 0, value);
     other.fam_finalize("other");
     SAME(pool->fam_fetch_uint64(one, 0), 18);
+    // What one object has opened stays open when the other one uses the descriptor.
+    pool->fam_add(one, 0, value);
+    pool->fam_quiet();
     other.fam_initialize("other", nullptr);
-    SAME(other.fam_fetch_uint64(one, 0), 18);
+    SAME(other.fam_fetch_uint64(one, 0), 27);
     other.fam_finalize(nullptr);
 }
 

@@ -198,19 +198,19 @@ void descriptors(const char *name) {
     pool->fam_destroy_region(where);
 }
 
-// A thread waits while another one begins operations at other servers, and waits for it.
+// A thread waits for one server, while another one begins operations at others and joins it.
 void threads(const char *name) {
-    Fam_Region_Attributes given = {NONE, VOLATILE, DISABLE, REGION};
-    auto where = pool->fam_create_region(name, 64 << 20, 0600, &given);
-    std::vector<Fam_Descriptor *> items;
-    for (int i = 0; i < 6; i++)
-        items.push_back(pool->fam_allocate(8 << 20, 0600, where));
-    std::vector<char> data(8 << 20, 'x'), back(8 << 20);
+    const uint64_t block = 1 << 20;
+    auto where = pool->fam_create_region(name, 8 * block, 0600, nullptr);
+    auto one = pool->fam_allocate("one", 3 * block, 0600, where);
+    std::vector<char> data(block, 'x');
     for (int round = 0; round < 50; round++) {
-        pool->fam_put_nonblocking(data.data(), items[round % 6], 0, data.size());
+        for (int i = 0; i < 8; i++)
+            pool->fam_put_nonblocking(data.data(), one, 0, block);
         std::thread waits([] { pool->fam_quiet(); });
-        for (auto item : items)
-            pool->fam_put_nonblocking(data.data(), item, 0, 100);
+        usleep(100 * (round % 8));
+        for (int i = 1; i < 3; i++)
+            pool->fam_put_nonblocking(data.data(), one, i * block, 100);
         waits.join();
         pool->fam_quiet();
         SAME(pool->fam_progress(), 0);
