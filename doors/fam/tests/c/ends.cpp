@@ -181,7 +181,7 @@ void descriptors(const char *name) {
     auto where = pool->fam_create_region(name, 1 << 20, 0600, nullptr);
     auto one = pool->fam_allocate("one", 100, 0600, where);
     uint64_t data = 1, back = 0;
-    for (data = 1; data < 5000; data++) {
+    for (data = 1; data < 2000; data++) {
         auto found = pool->fam_lookup("one", name);
         pool->fam_put_nonblocking(&data, found, 8, 8);
         delete found;
