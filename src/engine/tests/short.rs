@@ -6,6 +6,7 @@ use super::recovery::settle;
 use crate::base::rng::Rng;
 use crate::engine::context::request::{PlainMessage, PlainPut};
 use crate::engine::context::statistics::Path;
+use crate::engine::progress::poll::poll_once;
 use crate::engine::progress::short;
 use crate::memory::bytes::Piece;
 use crate::proto::tests::seeds;
@@ -182,4 +183,29 @@ fn what_a_ring_copies_goes_the_short_way_whatever_its_length() {
         settle(&tasks);
         job::close(tasks);
     }
+}
+
+#[test]
+fn a_guarded_task_takes_nothing_by_a_short_way() {
+    let tasks = job::open(job::boxed(job::shm(2)), &Habits { wait_policy: job::AWAKE, ..Habits::STEPPED });
+    let (to, data) = (forever(8), forever(8));
+    data.fill(7);
+    let data = &*data;
+    let at = to.as_mut_ptr();
+    let put = || calls::put(&tasks[1], 0, at, data, Extras::default()).expect("a put");
+    put();
+    settle(&tasks);
+    assert_eq!(to, data, "tasks are believed");
+    to.fill(0);
+    enter(&tasks[0]).core().options.guarded = true;
+    for _ in 0..100 {
+        poll_once(&mut enter(&tasks[0]));
+    }
+    put();
+    for _ in 0..100 {
+        poll_once(&mut enter(&tasks[0]));
+    }
+    assert_eq!(tasks[0].reports().len(), 1);
+    assert_eq!(to, &[0; 8], "the address of a peer is used");
+    job::close(tasks);
 }
