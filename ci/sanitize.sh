@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Threads and memory under ThreadSanitizer and AddressSanitizer: unit tests, and C programs
 # under poe with an instrumented library. `ci/sanitize.sh thread` or `ci/sanitize.sh address`
-# for one of them.
+# for one of them. PARTS="doors" runs only what belongs to doors, PARTS="core" only the rest.
 #
 # Everything is built into target/sanitize. The stable compiler has the sanitizers and hides them:
 # RUSTC_BOOTSTRAP shows them. std stays as it is, not instrumented; ci/sanitize/thread.supp lists
@@ -21,6 +21,7 @@ runtime=$build/sanitize/runtime
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=full
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 ran=() failed=()
+parts=${PARTS:-core doors}
 
 # Unit tests: the modules that have threads, and those that move bytes.
 units=(base:: transport:: proto:: engine:: dgsp:: job::)
@@ -36,11 +37,20 @@ thread_programs=(
     "interrupt sleepers_are_woken signals_disturb_nothing"
     "counters another_thread_wakes_a_waiting_one threads_wait_each_for_its_own_counter a_thousand_counters"
 )
+# Tests of doors, whose libraries and programs are instrumented, too: a package, and its targets.
+address_doors=(
+    "session --lib --test processes --test strangers"
+    "gm --lib --test beside_lapi --test conformance --test by_hand"
+    "netio3 --lib"
+    "rpmem --lib --bins"
+    "fam --lib --bins"
+)
 # Tests that are skipped: those that measure or count memory and mappings, which would be the
-# sanitizer's, and those that leave no memory for shadows.
+# sanitizer's, or replace malloc, and those that leave no memory for shadows.
 left_out=(
     a_description_takes_memory_only_as_it_arrives memory_attached_later
     a_long_run_needs_no_more_memory four_gib sixty_four_tasks
+    small_messages_of_a_job_take_no_memory
     is_bounded the_number_of_copies_is_that_of_the_buffers tasks_that_exceed_their_bounds a_call_that_finds_no_memory
 )
 
@@ -78,6 +88,9 @@ one_sanitizer() { # one_sanitizer KIND SHORT
     [ "$kind" = address ] || skip+=(--skip simulation::)
     ln -sfn "$(rustc --print sysroot)/lib/rustlib/$target/lib/librustc-stable_rt.$short.a" "$runtime/lib$short.a"
 
+    case "$kind $parts " in "address "*"doors "*) of_doors ;; esac
+    case " $parts " in *" core "*) ;; *) return ;; esac
+
     checked "$kind-build" instrumented "$kind" cargo build --release --target "$target" -p lapi_r
     # One process for each: ThreadSanitizer's records of ended threads slow down a long one.
     for unit in "${units[@]}"; do
@@ -98,6 +111,16 @@ one_sanitizer() { # one_sanitizer KIND SHORT
             cargo test -p openlapi-tests --test "$file" -- --test-threads 2 "${skip[@]}" $only
     done
     unset MP_COMPILER
+}
+
+of_doors() {
+    local words
+    for words in "${address_doors[@]}"; do
+        # shellcheck disable=SC2086 # targets, split at blanks
+        checked "$kind-door-${words%% *}" instrumented "$kind" env TEST_PATIENCE=10 LAPI_STAGE="$stage" \
+            TEST_CFLAGS="-fsanitize=$kind -static-lib$short -L$runtime -rdynamic" \
+            cargo test --release --target "$target" -p openlapi-$words -- --test-threads 2 "${skip[@]}"
+    done
 }
 
 # A name that has moved leaves out nothing: each module of the list must exist, and have the last

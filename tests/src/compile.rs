@@ -21,8 +21,12 @@ pub fn compile_plain(name: &str, sources: &[&str], flags: &[&str]) -> PathBuf {
     compile_with(Path::new("cc"), name, sources, flags)
 }
 
-/// Compiles with any compiler that takes `cc`'s arguments; otherwise as [`compile`].
+/// Compiles with any compiler that takes `cc`'s arguments; otherwise as [`compile`]. One that is no
+/// wrapper gets the flags of `TEST_CFLAGS` first: wrappers have those of `MP_COMPILER`.
 pub fn compile_with(compiler: &Path, name: &str, sources: &[&str], flags: &[&str]) -> PathBuf {
+    let more = if compiler.is_absolute() { None } else { std::env::var("TEST_CFLAGS").ok() };
+    let more = more.unwrap_or_default();
+    let flags = &more.split_whitespace().chain(flags.iter().copied()).collect::<Vec<_>>();
     let dir = build_dir().join("tests");
     let program = dir.join(format!("{name}-{:016x}", fingerprint(compiler, sources, flags)));
     let _lock = lock(&dir.join(format!("{name}.lock")));
