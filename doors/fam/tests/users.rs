@@ -7,8 +7,9 @@ use fam::FamError;
 use fam::wire::{Answer, Ask, Attributes, Change, Kind, Role, Sealed, VERSION};
 use openlapi_tests::skipped;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// What the other process is told: the port of the daemon, and a ticket of the first one.
@@ -38,9 +39,7 @@ fn another_user_gets_what_was_granted_alone() {
     let rights = Ask::ItemRights { region: whole, item: one.item, mode: 0o666 };
     assert_eq!(client.ask(&rights).expect_err("the region's hold").error, FamError::NoPerm);
 
-    let program = host.path("other");
-    fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy that others can read");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let program = this_program(&host);
     let (_, closed) = client.lookup("r", "closed").expect("an item");
     let ticket = fam::wire::encode(&Ask::Open { ticket: client.ticket(region, closed).expect("a ticket") });
     let ticket: String = ticket.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -70,9 +69,7 @@ fn a_server_of_another_user_learns_nothing() {
         return skipped("another user's daemon", "only root has another user's processes");
     }
     let host = Host::new("impostor", 2, false);
-    let program = host.path("other");
-    fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy that others can read");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let program = this_program(&host);
     let impostor = Command::new(&program)
         .args(["--exact", "the_impostor", "--nocapture"])
         .env(PORT, host.server_address(1).port.to_string())
@@ -88,6 +85,17 @@ fn a_server_of_another_user_learns_nothing() {
     assert!(said.status.success() && text.contains("nothing came"), "{text}");
 }
 
+/// A copy of this program that others can run. Another process makes it: a child that a test beside
+/// this one starts meanwhile would keep a file open that this process writes, and an open file
+/// cannot be run.
+fn this_program(host: &Host) -> PathBuf {
+    let program = host.path("other");
+    let own = std::env::current_exe().expect("this program");
+    let made = Command::new("install").args(["-m", "755"]).args([&own, &program]).status();
+    assert!(made.is_ok_and(|made| made.success()), "a copy of {}", own.display());
+    program
+}
+
 /// A program, too, connects to no daemon of a user that it does not expect.
 #[test]
 fn a_daemon_of_another_user_gets_nothing() {
@@ -95,9 +103,7 @@ fn a_daemon_of_another_user_gets_nothing() {
         return skipped("another user's daemon", "only root has another user's processes");
     }
     let host = Host::new("taken", 1, false);
-    let program = host.path("other");
-    fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy that others can read");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let program = this_program(&host);
     let impostor = Command::new(&program)
         .args(["--exact", "the_impostor", "--nocapture"])
         .env(PORT, host.address().port.to_string())
