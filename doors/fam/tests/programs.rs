@@ -37,33 +37,30 @@ fn several_pes_against_a_model() {
 #[test]
 fn a_daemon_that_is_killed_loses_what_is_volatile_and_nothing_hangs() {
     for daemons in [1, 3] {
-        let mut pool = Pool::new("killed", Kind { daemons, ..PLAIN });
-        let mut running = Marked::start(pool.job(&program("ends")).arg("killed").arg("r"));
-        running.running().until_it_says("written\n");
-        (0..daemons).for_each(|number| pool.kill(number));
-        running.running().signal(Signal::SIGUSR1);
-        running.running().until_it_says("lost\n");
-        (0..daemons).rev().for_each(|number| pool.start(number));
-        running.running().signal(Signal::SIGUSR1);
-        let outcome = running.over();
-        assert!(outcome.ok().stdout.ends_with("OK killed\n"), "{outcome}");
+        killed("killed", Kind { daemons, ..PLAIN });
     }
 }
 
 #[test]
 fn a_daemon_that_is_killed_comes_back_with_what_is_persistent() {
     for daemons in [1, 2] {
-        let mut pool = Pool::new("kept", Kind { daemons, persistent: true, ..PLAIN });
-        let mut running = Marked::start(pool.job(&program("ends")).arg("kept").arg("r"));
-        running.running().until_it_says("written\n");
-        (0..daemons).for_each(|number| pool.kill(number));
-        running.running().signal(Signal::SIGUSR1);
-        running.running().until_it_says("lost\n");
-        (0..daemons).rev().for_each(|number| pool.start(number));
-        running.running().signal(Signal::SIGUSR1);
-        let outcome = running.over();
-        assert!(outcome.ok().stdout.ends_with("OK kept\n"), "{outcome}");
+        killed("kept", Kind { daemons, persistent: true, ..PLAIN });
     }
+}
+
+/// All daemons of a pool are killed between two stages of a case, and begin again before the last.
+fn killed(case: &str, kind: Kind) {
+    let daemons = kind.daemons;
+    let mut pool = Pool::new(case, kind);
+    let mut running = Marked::start(pool.job(&program("ends")).arg(case).arg("r"));
+    running.running().until_it_says("written\n");
+    (0..daemons).for_each(|number| pool.kill(number));
+    running.running().signal(Signal::SIGUSR1);
+    running.running().until_it_says("lost\n");
+    (0..daemons).rev().for_each(|number| pool.start(number));
+    running.running().signal(Signal::SIGUSR1);
+    let outcome = running.over();
+    assert!(outcome.ok().stdout.ends_with(&format!("OK {case}\n")), "{outcome}");
 }
 
 #[test]
