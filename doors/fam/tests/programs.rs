@@ -3,6 +3,7 @@
 mod support;
 
 use nix::sys::signal::Signal;
+use openlapi_session::{Listener, Settings};
 use openlapi_tests::{Job, Marked, skipped};
 use std::path::PathBuf;
 use support::compiled;
@@ -61,6 +62,31 @@ fn killed(case: &str, kind: Kind) {
     running.running().signal(Signal::SIGUSR1);
     let outcome = running.over();
     assert!(outcome.ok().stdout.ends_with(&format!("OK {case}\n")), "{outcome}");
+}
+
+#[test]
+fn a_daemon_that_comes_back_unnoticed_is_met_again() {
+    let mut pool = Pool::new("again", Kind { persistent: true, ..PLAIN });
+    let mut running = Marked::start(pool.job(&program("ends")).arg("again").arg("r"));
+    for stage in ["written\n", "put\n", "got\n", "added\n"] {
+        running.running().until_it_says(stage);
+        pool.kill(0);
+        pool.start(0);
+        running.running().signal(Signal::SIGUSR1);
+    }
+    let outcome = running.over();
+    assert!(outcome.ok().stdout.ends_with("OK again\n"), "{outcome}");
+}
+
+#[test]
+fn a_daemon_that_does_not_answer_at_the_start_is_an_error() {
+    let pool = Pool::of_nobody("deaf", PLAIN);
+    let mut listener =
+        Listener::unix_of_any_user(&pool.socket_name(0), &Settings::default()).expect("a name");
+    let program = pool.job(&program("ends")).arg("deaf").arg("r").start();
+    let session = listener.accept(None).expect("a session");
+    assert_eq!(program.wait().ok().stdout, "OK deaf\n");
+    drop(session);
 }
 
 #[test]

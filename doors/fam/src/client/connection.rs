@@ -5,10 +5,12 @@ use super::owner::{Class, Owner};
 use super::pending::{Expected, Memory, Table};
 use crate::error::{Failure, FamError, Result};
 use crate::wire::{self, Answer, Ask, Message};
+use openlapi::base::clock::ticks;
 use openlapi_session::Session;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Data up to this many bytes is copied as it is sent; longer data is read from where it is.
 pub const COPIED: usize = 2048;
@@ -16,6 +18,11 @@ pub const COPIED: usize = 2048;
 const MOST: usize = 4096;
 /// With so many numbers of items that are to be given back, the next item waits until they are.
 const MOST_RETIRED: usize = 1024;
+/// After a pause of so many ticks, 2 to 10 ms, the next operation looks first whether the daemon is
+/// there: it may have ended, and begun again, unnoticed.
+const PAUSE: u64 = 10_000_000;
+/// How long a daemon may take to answer the first question.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection to a daemon. It is over when the daemon or the way to it is lost, and a new one
 /// takes its place.
@@ -27,6 +34,8 @@ pub struct Connection {
     session: Session,
     table: Arc<Table>,
     is_over: AtomicBool,
+    /// When something was heard of the daemon last, in [`ticks`].
+    heard: AtomicU64,
     /// Numbers of items that nothing uses any more.
     retired: Mutex<Vec<u32>>,
     /// Locked while a thread ends the operations.
@@ -45,6 +54,7 @@ impl Connection {
             session,
             table,
             is_over: AtomicBool::new(false),
+            heard: AtomicU64::new(ticks()),
             retired: Mutex::default(),
             ending: Mutex::new(()),
         }
@@ -145,6 +155,21 @@ impl Connection {
         self.answered(number)
     }
 
+    /// Asks the first question.
+    ///
+    /// # Errors
+    /// Those of [`Self::ask`]; [`FamError::Timeout`]: the daemon does not answer, and the
+    /// connection is over.
+    pub fn ask_first(&self, ask: &Ask) -> Result<Answer> {
+        let owner = Arc::new(Owner::default());
+        let number = self.ask_for(&owner, ask)?;
+        let until = Instant::now() + PATIENCE;
+        if !self.wait_until(Some(until), || self.table.is_answered(number)) {
+            self.end(&FamError::Timeout.because("the daemon does not answer"));
+        }
+        self.answer(number)
+    }
+
     /// Asks; the answer comes later.
     ///
     /// # Errors
@@ -217,15 +242,25 @@ impl Connection {
     /// Waits until a condition holds that operations of this connection make true, or none is under
     /// way after the end of the connection.
     pub fn wait(&self, condition: impl Fn() -> bool) {
+        self.wait_until(None, condition);
+    }
+
+    /// Waits as [`Self::wait`] does; `false`: the time has passed before.
+    fn wait_until(&self, until: Option<Instant>, condition: impl Fn() -> bool) -> bool {
         let is_true = || {
             self.table.sweep();
             condition() || self.is_to_end()
         };
         loop {
-            let waited = if is_true() { Ok(true) } else { self.session.wait(None, is_true) };
+            let waited = if is_true() { Ok(true) } else { self.session.wait(until, is_true) };
+            let is_late = matches!(waited, Ok(false));
             waited.map_or_else(|error| self.note(&error), |_| self.end_if_broken());
             if condition() || self.is_over() && self.open() == 0 {
-                return;
+                self.hear();
+                return true;
+            }
+            if is_late {
+                return false;
             }
         }
     }
@@ -258,8 +293,20 @@ impl Connection {
     pub fn holds(&self) -> bool {
         if !self.is_over() && self.open() == 0 {
             self.progress();
+            self.hear();
         }
         !self.is_over()
+    }
+
+    /// Whether an operation may begin: after a pause as [`Self::holds`] has it.
+    #[inline]
+    pub fn is_usable(&self) -> bool {
+        let heard = self.heard.load(Ordering::Relaxed);
+        if ticks().wrapping_sub(heard) < PAUSE { !self.is_over() } else { self.holds() }
+    }
+
+    fn hear(&self) {
+        self.heard.store(ticks(), Ordering::Relaxed);
     }
 
     /// Whether the peer is of this host, and the kernel has said who it is.

@@ -51,8 +51,8 @@ impl Daemon {
     /// The connection; a new one where there is none. `named` gets the servers that it names.
     ///
     /// # Errors
-    /// [`FamError::RpcClientNotFound`]: no daemon is there. [`FamError::NoPerm`],
-    /// [`FamError::Rpc`].
+    /// [`FamError::RpcClientNotFound`]: no daemon is there. [`FamError::Timeout`]: it does not
+    /// answer. [`FamError::NoPerm`], [`FamError::Rpc`].
     pub fn connection(&self, named: impl FnOnce(Vec<Server>)) -> Result<Arc<Connection>> {
         let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(connection) = slot.as_ref().filter(|connection| connection.holds()) {
@@ -67,7 +67,7 @@ impl Daemon {
             user: rustix::process::geteuid().as_raw(),
             group: rustix::process::getegid().as_raw(),
         };
-        match connection.ask(&hello)? {
+        match connection.ask_first(&hello)? {
             Answer::Hello { version: VERSION, servers, .. } => named(servers),
             Answer::Hello { version, .. } => {
                 let why = format!("the daemon at {} has version {version} of the messages", self.address);

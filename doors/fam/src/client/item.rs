@@ -110,7 +110,7 @@ impl Item {
         opened: &'a mut Arc<Opened>,
         piece: usize,
     ) -> Result<(&'a Arc<Connection>, u32)> {
-        if opened.numbers[piece].get().is_none_or(|one| one.connection.is_over()) {
+        if opened.numbers[piece].get().is_none_or(|one| !one.connection.is_usable()) {
             self.number_anew(client, opened, piece)?;
         }
         let one = opened.numbers[piece].get().ok_or_else(strange)?;

@@ -68,6 +68,28 @@ void killed(const char *name, bool kept) {
     pool->fam_destroy_region(made);
 }
 
+// A daemon dies and comes back while nothing is under way: the next operation of each kind finds it.
+void again(const char *name) {
+    Fam_Region_Attributes given = {NONE, PERSISTENT, ENABLE, REGION};
+    auto made = pool->fam_create_region(name, 8 << 20, 0600, &given);
+    auto one = pool->fam_allocate("one", size, 0600, made);
+    auto data = pattern(), back = data;
+    pool->fam_put_blocking(data.data(), one, 0, size);
+    wait_for_the_test("written");
+    pool->fam_put_blocking(&data[1], one, 0, 8);
+    wait_for_the_test("put");
+    pool->fam_get_blocking(back.data(), one, 0, size);
+    SAME(back[0], data[1]);
+    back[0] = data[0];
+    CHECK(back == data);
+    wait_for_the_test("got");
+    SAME(pool->fam_fetch_add(one, 0, data[2]), data[1]);
+    wait_for_the_test("added");
+    pool->fam_put_nonblocking(data.data(), one, 0, size);
+    pool->fam_quiet();
+    pool->fam_destroy_region(made);
+}
+
 // Everything that was not granted is FAM_ERR_NOPERM for another user.
 void stranger(const char *name) {
     auto where = pool->fam_lookup_region(name);
@@ -230,9 +252,17 @@ int main(int, char **argv) {
     sigprocmask(SIG_BLOCK, &signals, nullptr);
     fam object;
     pool = &object;
+    if (what == "deaf") {
+        // What listens there takes what it is asked, and does not answer.
+        THROWS(FAM_ERR_TIMEOUT, object.fam_initialize("ends", nullptr));
+        std::printf("OK deaf\n");
+        return 0;
+    }
     try {
         object.fam_initialize("ends", nullptr);
-        if (what == "killed")
+        if (what == "again")
+            again(argv[2]);
+        else if (what == "killed")
             killed(argv[2], false);
         else if (what == "kept")
             killed(argv[2], true);

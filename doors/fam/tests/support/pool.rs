@@ -37,6 +37,14 @@ pub struct Pool {
 impl Pool {
     /// A pool whose daemons listen.
     pub fn new(test: &str, kind: Kind) -> Self {
+        let mut pool = Self::of_nobody(test, kind);
+        // The keeper joins the others at its start.
+        (0..kind.daemons).rev().for_each(|number| pool.start(number));
+        pool
+    }
+
+    /// The files of a pool whose daemons do not run.
+    pub fn of_nobody(test: &str, kind: Kind) -> Self {
         static LAST: AtomicU32 = AtomicU32::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed);
         let name = format!("openlapi-fam-{test}-{}-{number}", std::process::id());
@@ -48,12 +56,15 @@ impl Pool {
             (0..kind.daemons).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
         let ports = free.iter().map(|one| one.local_addr().expect("an address").port()).collect();
         drop(free);
-        let mut pool = Self { folder, ports, daemons: (0..kind.daemons).map(|_| None).collect() };
+        let pool = Self { folder, ports, daemons: (0..kind.daemons).map(|_| None).collect() };
         let addresses: Vec<String> = pool.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         settings(&pool.folder, &addresses, kind);
-        // The keeper joins the others at its start.
-        (0..kind.daemons).rev().for_each(|number| pool.start(number));
         pool
+    }
+
+    /// The abstract name at which programs of this host meet a daemon.
+    pub fn socket_name(&self, number: usize) -> String {
+        fam::meeting::socket_name(self.ports[number])
     }
 
     /// Starts a daemon, and waits until it listens.
@@ -66,8 +77,7 @@ impl Pool {
         }
         let child = command.stderr(log.expect("a file")).spawn().expect("the daemon");
         self.daemons[number] = Some(child);
-        let name = fam::meeting::socket_name(self.ports[number]);
-        let at = SocketAddr::from_abstract_name(name).expect("a name");
+        let at = SocketAddr::from_abstract_name(self.socket_name(number)).expect("a name");
         let listens = eventually(|| UnixStream::connect_addr(&at).is_ok());
         assert!(listens, "daemon {number} does not listen: {}", self.log());
     }
