@@ -35,10 +35,8 @@ impl Control {
         let mut looked = Instant::now();
         loop {
             // By the clock: what is asked may never stop.
-            if let Some(keeper) = &mut self.keeper
-                && looked.elapsed() >= LOOK
-            {
-                keeper.look();
+            if looked.elapsed() >= LOOK {
+                self.look();
                 looked = Instant::now();
             }
             match work.recv_timeout(LOOK) {
@@ -51,9 +49,16 @@ impl Control {
                     };
                     asker.answer(&answer);
                 }
+                Ok(Work::Connected) => self.look(),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return,
             }
+        }
+    }
+
+    fn look(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.look(false);
         }
     }
 

@@ -102,18 +102,20 @@ impl Keeper {
             }
             keeper.know_item(item);
         }
-        keeper.look();
+        // Programs that begin with the daemon find all servers that are there.
+        keeper.look(false);
+        keeper.look(true);
         Ok(keeper)
     }
 
-    /// Looks after the servers of memory.
-    pub fn look(&mut self) {
+    /// Looks after the servers of memory; `waits`: until none is on its way.
+    pub fn look(&mut self, waits: bool) {
         let regions = &self.regions;
         let known = |server: u64| {
             let parts = regions.values().flat_map(|region| region.parts.iter());
             parts.filter(|(on, _)| *on == server).map(|(_, part)| *part).collect()
         };
-        let joined = self.servers.look(known);
+        let joined = self.servers.look(waits, known);
         if joined.is_empty() {
             return;
         }

@@ -100,8 +100,8 @@ fn begin(plan: Plan) -> Result<Arc<Memory>> {
     let mut keeper = None;
     if let Some(plan) = plan.keeper {
         let store = Store::open(plan.metadata.as_deref())?;
-        mover = Mover::new(memory.clone(), &plan.others, (plan.backups, secret.clone()), work);
-        let servers = Servers::new(memory.clone(), plan.others, store.pool, secret);
+        mover = Mover::new(memory.clone(), &plan.others, (plan.backups, secret.clone()), work.clone());
+        let servers = Servers::new(memory.clone(), plan.others, (store.pool, secret), work);
         let new = Keeper::new(store, servers, (plan.block, plan.is_spanning))?;
         mover.forget_others(new.pool(), &new.backup_files());
         keeper = Some(new);

@@ -3,13 +3,14 @@
 
 use crate::log;
 use crate::memory::Memory;
+use crate::work::Work;
 use fam::files::Address;
 use fam::reach::{failure, reach};
 use fam::wire::{Answer, Ask, Message, Role, SECRET, VERSION, decode_answer, encode};
 use fam::{FamError, Result};
 use openlapi_session::{Routes, Session, Settings};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// How long another daemon may take to answer.
@@ -29,13 +30,14 @@ pub struct Remote {
     last: u64,
     /// Another one for each session.
     pub serial: u64,
-    next_try: Instant,
+    /// What a thread that connects gives: a host that does not answer holds up nobody.
+    coming: Option<mpsc::Receiver<Result<Remote>>>,
 }
 
 impl Remote {
     /// One without a session.
     pub fn new(address: Address) -> Self {
-        Self { address, session: None, last: 0, serial: 0, next_try: Instant::now() }
+        Self { address, session: None, last: 0, serial: 0, coming: None }
     }
 
     /// Whether the session goes on, if there is one.
@@ -59,11 +61,8 @@ impl Remote {
     /// # Errors
     /// Those of [`reach`], and what the daemon says.
     fn connect(&mut self) -> Result<()> {
-        let begun = Instant::now();
-        // A host that does not answer takes a tenth of the time.
-        let session = reach(&self.address, &settings())
-            .inspect_err(|_| self.next_try = Instant::now() + 10 * begun.elapsed())?;
         let user = rustix::process::geteuid().as_raw();
+        let session = reach(&self.address, &settings())?;
         // Another user may have taken the name, and would learn the secret of the pool.
         if session.user().is_some_and(|other| other.uid != user) {
             let why = format!("what listens at {} is another user's", self.address);
@@ -74,6 +73,35 @@ impl Remote {
         let group = rustix::process::getegid().as_raw();
         let hello = Ask::Hello { version: VERSION, role: Role::Keeper, user, group };
         self.ask(&hello).map(drop).inspect_err(|_| self.session = None)
+    }
+
+    /// Has a thread connect, unless one does, and tell by `when_ready` that it is done.
+    fn begin_to_connect(&mut self, when_ready: impl FnOnce() + Send + 'static) {
+        if self.coming.is_some() {
+            return;
+        }
+        let (give, coming) = mpsc::channel();
+        let mut fresh = Self::new(self.address.clone());
+        let connect = move || {
+            let connected = fresh.connect();
+            let _ = give.send(connected.map(|()| fresh));
+            when_ready();
+        };
+        // Where there is no thread, the next look tries again.
+        if std::thread::Builder::new().name("connect".to_owned()).spawn(connect).is_ok() {
+            self.coming = Some(coming);
+        }
+    }
+
+    /// Takes the session that a thread has opened, for which `waits` waits. `None`: there is none.
+    fn connected(&mut self, waits: bool) -> Option<Result<()>> {
+        let coming = self.coming.as_ref()?;
+        let fresh = if waits { coming.recv().ok() } else { coming.try_recv().ok() }?;
+        self.coming = None;
+        Some(fresh.map(|fresh| {
+            (self.session, self.last) = (fresh.session, fresh.last);
+            self.serial += 1;
+        }))
     }
 
     /// Asks, and waits for the answer.
@@ -158,6 +186,8 @@ pub struct Servers {
     /// The secret of tickets. Another one whenever a server joins: it may have restarted, and then
     /// does not know which items are gone.
     secret: Secret,
+    /// Whom a thread tells that has connected.
+    work: mpsc::Sender<Work>,
 }
 
 /// The secret of a pool, of all threads that seal tickets.
@@ -165,9 +195,14 @@ pub type Secret = Arc<Mutex<[u8; SECRET]>>;
 
 impl Servers {
     /// This daemon's own memory, and other daemons.
-    pub fn new(own: Arc<Memory>, others: BTreeMap<u64, Address>, pool: u128, secret: Secret) -> Self {
+    pub fn new(
+        own: Arc<Memory>,
+        others: BTreeMap<u64, Address>,
+        (pool, secret): (u128, Secret),
+        work: mpsc::Sender<Work>,
+    ) -> Self {
         let others = others.into_iter().map(|(server, address)| (server, Remote::new(address))).collect();
-        Self { own, others, offers: BTreeMap::new(), pool, secret }
+        Self { own, others, offers: BTreeMap::new(), pool, secret, work }
     }
 
     /// The secret of tickets of now.
@@ -189,20 +224,22 @@ impl Servers {
         std::iter::once(own).chain(others).collect()
     }
 
-    /// Connects to servers that are down. `known` says which parts lie on a server. Returns the
-    /// servers that have joined.
-    pub fn look(&mut self, known: impl Fn(u64) -> Vec<u64>) -> Vec<u64> {
+    /// Has servers that are down connected to, and takes those that are; `waits`: also those that
+    /// are under way. `known` says which parts lie on a server. Returns the servers that have joined.
+    pub fn look(&mut self, waits: bool, known: impl Fn(u64) -> Vec<u64>) -> Vec<u64> {
         let mut new = Vec::new();
         for (server, remote) in &mut self.others {
-            if !remote.is_up() {
-                self.offers.remove(server);
-                if Instant::now() < remote.next_try {
-                    continue;
-                }
-                match remote.connect() {
-                    Ok(()) => new.push(*server),
-                    Err(failure) if failure.error == FamError::NoPerm => log::line(&failure.text),
-                    Err(_) => {}
+            if remote.is_up() {
+                continue;
+            }
+            self.offers.remove(server);
+            match remote.connected(waits) {
+                Some(Ok(())) => new.push(*server),
+                Some(Err(failure)) if failure.error == FamError::NoPerm => log::line(&failure.text),
+                Some(Err(_)) => {}
+                None => {
+                    let work = self.work.clone();
+                    remote.begin_to_connect(move || drop(work.send(Work::Connected)));
                 }
             }
         }

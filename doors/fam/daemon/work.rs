@@ -43,6 +43,8 @@ pub enum Work {
     Asked(Asked),
     /// Bytes were moved.
     Moved(Ready, Asker),
+    /// A thread has connected to a server of memory, or has not reached it.
+    Connected,
 }
 
 impl Asker {

@@ -4,8 +4,12 @@ mod client;
 
 use client::{Client, Host, VOLATILE, persistent};
 use fam::FamError;
+use fam::meeting::socket_name;
 use fam::wire::{Answer, Ask, Attributes, Message, Sealed, Ticket};
 use openlapi_tests::eventually;
+use std::io::{ErrorKind, Read};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 const SERVERS: u16 = 3;
 
@@ -210,4 +214,40 @@ fn a_server_that_was_killed_joins_again() {
     let mut client = Everywhere::new(&host);
     let again = client.open(region, item.item);
     assert!(client.get(&again, 0, 40_000) == data, "bytes are lost");
+}
+
+#[test]
+fn a_server_that_does_not_answer_holds_up_nobody() {
+    let host = Host::new("deaf", 2, false);
+    let server = host.server(1);
+    let _keeper = host.keeper();
+    let mut client = Client::open(&host);
+    server.kill();
+    let name = SocketAddr::from_abstract_name(socket_name(host.server_address(1).port)).expect("a name");
+    let deaf = UnixListener::bind_addr(&name).expect("the server's name");
+    let (mut keeper, _) = deaf.accept().expect("the keeper");
+    let asked = client.ask(&Ask::LookupRegion { name: "none".to_owned() });
+    assert_eq!(asked.expect_err("no such region").error, FamError::NotFound);
+    // The keeper still waits for what listens there.
+    keeper.set_nonblocking(true).expect("a socket");
+    let mut said = [0; 4096];
+    let ended = loop {
+        match keeper.read(&mut said) {
+            Ok(0) => break true,
+            Ok(_) => {}
+            Err(error) => break error.kind() != ErrorKind::WouldBlock,
+        }
+    };
+    assert!(!ended, "the answer has come after the keeper's patience");
+    // It joins when it answers.
+    drop((deaf, keeper));
+    let _server = host.server(1);
+    let joined = || {
+        let mut client = Client::open(&host);
+        let ask = Ask::CreateRegion { name: "r".to_owned(), size: 1, mode: 0o600, attributes: VOLATILE };
+        let Ok(Answer::Region(facts)) = client.ask(&ask) else { panic!("a region") };
+        client.ask(&Ask::DestroyRegion { region: facts.region }).expect("an end");
+        facts.servers == [0, 1]
+    };
+    assert!(eventually(joined), "the server has not joined");
 }
