@@ -3,6 +3,8 @@
 
 #include <thread>
 
+#include <dirent.h>
+
 namespace {
 
 void contexts() {
@@ -86,6 +88,29 @@ void threads() {
     SAME(pool->fam_fetch_int64(one, 8), rounds * count * (count - 1) / 2);
 }
 
+int descriptors() {
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    CHECK(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+// A context that is closed after its opener has ended holds nothing any more.
+void closed_late() {
+    int before = descriptors();
+    fam other;
+    other.fam_initialize("other", nullptr);
+    auto context = other.fam_context_open();
+    other.fam_finalize("other");
+    CHECK(descriptors() > before);
+    THROWS(FAM_ERR_INVALID, other.fam_context_close(nullptr));
+    other.fam_context_close(context);
+    SAME(descriptors(), before);
+}
+
 void two_objects() {
     fam other;
     other.fam_initialize("other", nullptr);
@@ -111,6 +136,7 @@ const Case context_cases[] = {
     {"contexts", true, contexts},
     {"fences", true, fences},
     {"threads", true, threads},
+    {"closed_late", true, closed_late},
     {"two_objects", true, two_objects},
     {nullptr, false, nullptr},
 };
