@@ -6,6 +6,7 @@
 #include "fam/fam.h"
 #include "fam/fam_exception.h"
 
+#include <atomic>
 #include <mutex>
 
 extern "C" {
@@ -156,27 +157,63 @@ inline olfam_context *context_of(void *impl) {
     return static_cast<olfam_context *>(impl);
 }
 
-class Fam_Descriptor::FamDescriptorImpl_ {
+// What a descriptor knows. Any thread may ask while others are told by the daemon.
+class Known {
   public:
-    olfam_item *item;
-    olfam_facts facts;
-    // Held while the facts become the daemon's.
-    std::mutex one;
-    bool known;
-    int status;
-    void *context;
+    explicit Known(const olfam_facts &given)
+        : context(nullptr), status(DESC_UNINITIALIZED), facts(given), known(false) {}
+    virtual ~Known() {}
 
-    FamDescriptorImpl_(Fam_Global_Descriptor global, uint64_t size);
-    ~FamDescriptorImpl_();
-    // The facts, with the daemon's once the item was opened.
-    olfam_facts &all();
+    template <typename T> T get(T olfam_facts::*member) {
+        std::lock_guard<std::mutex> held(one);
+        look();
+        return facts.*member;
+    }
+    template <typename T, typename V> void set(T olfam_facts::*member, V value) {
+        std::lock_guard<std::mutex> held(one);
+        look();
+        facts.*member = static_cast<T>(value);
+    }
+    // These stay where they are, and as they are once they are known.
+    char *name();
+    void set_name(const char *name);
+    uint64_t *ids();
+    Fam_Global_Descriptor global();
+    int get_status();
+    void set_status(int given);
+    // The daemon has said this.
+    void learn(const olfam_facts &said);
+
+    // Of the program.
+    std::atomic<void *> context;
+    std::atomic<int> status;
+
+  protected:
+    // Learns what the library knows already, under the lock.
+    virtual void look() {}
+
+    olfam_facts facts;
+    // Whether the daemon has said them.
+    bool known;
+
+  private:
+    std::mutex one;
 };
 
-class Fam_Region_Descriptor::FamRegionDescriptorImpl_ {
+class Fam_Descriptor::FamDescriptorImpl_ : public Known {
   public:
-    olfam_facts facts;
-    int status;
-    void *context;
+    olfam_item *const item;
+
+    explicit FamDescriptorImpl_(const olfam_facts &given);
+    ~FamDescriptorImpl_();
+
+  protected:
+    void look();
+};
+
+class Fam_Region_Descriptor::FamRegionDescriptorImpl_ : public Known {
+  public:
+    using Known::Known;
 };
 
 // Between the descriptors of a program and what is behind them.

@@ -5,7 +5,8 @@ mod support;
 use nix::sys::signal::Signal;
 use openlapi_session::{Listener, Settings};
 use openlapi_tests::{Job, Marked, skipped};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use support::compiled;
 use support::pool::{Kind, PLAIN, Pool};
 
@@ -87,6 +88,26 @@ fn a_daemon_that_does_not_answer_at_the_start_is_an_error() {
     let session = listener.accept(None).expect("a session");
     assert_eq!(program.wait().ok().stdout, "OK deaf\n");
     drop(session);
+}
+
+/// ThreadSanitizer looks at the classes alone: it does not see the locks of the library below them.
+#[test]
+fn threads_read_a_descriptor_while_others_learn_of_it() {
+    let archive = Command::new("c++").arg("-print-file-name=libtsan.so").output().expect("a compiler");
+    if archive.stdout == b"libtsan.so\n" {
+        return skipped("threads with one descriptor", "the compiler has no ThreadSanitizer");
+    }
+    let sources = ["tests/c/getters.cpp", "shim/fam.cpp", "shim/data.cpp", "shim/descriptors.cpp"];
+    let flags = ["-std=c++14", "-g", "-O1", "-fsanitize=thread", "-ldl", "-lm"];
+    let sources = [&sources[..], &["shim/exception.cpp"]].concat();
+    let program = compiled("c++", "fam_getters", &sources, "libfam.a", &flags);
+    let pool = Pool::new("getters", PLAIN);
+    // It needs addresses where it expects them.
+    let job = pool.job(Path::new("setarch")).arg("-R").arg(program);
+    let outcome = job.env("TSAN_OPTIONS", "exitcode=0").run();
+    assert_eq!(outcome.ok().stdout, "OK getters\n");
+    let races = outcome.stderr.split("==================\n").filter(|report| report.contains("shim/"));
+    assert_eq!(races.collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]
