@@ -225,7 +225,8 @@ impl Servers {
     }
 
     /// Has servers that are down connected to, and takes those that are; `waits`: also those that
-    /// are under way. `known` says which parts lie on a server. Returns the servers that have joined.
+    /// are under way. `known` says which parts lie on a server. Returns the servers that have
+    /// joined.
     pub fn look(&mut self, waits: bool, known: impl Fn(u64) -> Vec<u64>) -> Vec<u64> {
         let mut new = Vec::new();
         for (server, remote) in &mut self.others {
