@@ -51,7 +51,7 @@ left_out=(
     a_description_takes_memory_only_as_it_arrives memory_attached_later
     a_long_run_needs_no_more_memory four_gib sixty_four_tasks
     small_messages_of_a_job_take_no_memory
-    is_bounded the_number_of_copies_is_that_of_the_buffers tasks_that_exceed_their_bounds a_call_that_finds_no_memory
+    is_bounded the_number_of_copies_is_that_of_the_buffers tasks_that_exceed_their_bounds a_call_that_finds_no_memory little_address_space_is_named
 )
 
 say() { echo "== sanitize: $*"; }

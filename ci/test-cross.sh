@@ -56,6 +56,8 @@ programs_without_qemu=(
     a_put_is_counted_when_it_is_at_the_target
     handlers_run_after_completion
     puts_and_gets_of_every_length_by_a_network
+    # It sets no limit of the address space.
+    little_address_space_is_named
     # There is no libfabric for that machine.
     shared_memory_may_be_refused_and_required
 )

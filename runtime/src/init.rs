@@ -68,6 +68,8 @@ impl Request {
 /// # Errors
 /// As the man page says; the detail names variable, task or limit.
 pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
+    // Before anything is made for reports.
+    limits::check_address_space()?;
     take_standard().map_err(|reason| {
         let detail = format!("no descriptor from 0 to 2 may stay closed: {}", limits::explained(reason));
         Error::new(LAPI_ERR_MEMORY_EXHAUSTED, detail)

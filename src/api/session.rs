@@ -83,6 +83,7 @@ pub use self::settings::{Interrupts, MOST_COMPLETION_THREADS, Settings};
 pub use crate::engine::context::settings::LOOK_AROUND;
 
 use crate::abi::lapi_dev_t;
+use crate::base::limits;
 use crate::base::machine::processors;
 use crate::config::{Config, ShmBulk, build};
 use crate::engine::context::events::Events;
@@ -267,6 +268,7 @@ pub fn open(
 ) -> Result<lapi_dev_t> {
     identity.check()?;
     settings.check()?;
+    limits::check_address_space()?;
     let Settings { config, instance, handle, level, thread_config, interrupts, log, .. } = settings;
     let threads = settings.completion_threads;
     let has_threads = threads != 0 || interrupts != Interrupts::Never;

@@ -2,6 +2,8 @@
 //! end the process.
 
 use super::control_group;
+use crate::abi::LAPI_ERR_MEMORY_EXHAUSTED;
+use crate::error::Error;
 use std::os::fd::AsFd;
 
 use rustix::io::Errno;
@@ -32,6 +34,19 @@ pub fn met(reason: Errno) -> Option<String> {
 
 fn of_address_space(limit: u64) -> String {
     format!("the limit of the address space is {limit} bytes (ulimit -v)")
+}
+
+/// Bytes of address space that a start takes at least: its tables, rings and buffers, without the
+/// stacks of threads. Many of these pieces are small, and each that finds no room would end the
+/// process.
+const LEAST: u64 = 2 << 20;
+
+/// The address space has room for a start.
+///
+/// # Errors
+/// `LAPI_ERR_MEMORY_EXHAUSTED`, with the limit.
+pub fn check_address_space() -> Result<(), Error> {
+    scarce_address_space(LEAST).map_or(Ok(()), |limit| Err(Error::new(LAPI_ERR_MEMORY_EXHAUSTED, limit)))
 }
 
 /// The limit of the address space in words, when this process may have fewer bytes than `needed`

@@ -147,6 +147,17 @@ fn messages_name_variable_and_value() {
 }
 
 #[test]
+fn little_address_space_is_named() {
+    let over_udp = [("MP_EUILIB", "ip"), ("LAPI_USE_SHM", "no")];
+    for variables in [&[][..], &over_udp] {
+        let job = variables.iter().fold(job("init/scarce", 2, ""), |job, (name, value)| job.env(name, value));
+        let outcome = job.run();
+        passed(&outcome, 2);
+        outcome.says("the limit of the address space is ").says(" bytes (ulimit -v), ");
+    }
+}
+
+#[test]
 fn shared_memory_may_be_refused_and_required() {
     if on_network("shared memory required", "the test chooses the transport itself") {
         return;

@@ -10,6 +10,7 @@ use super::segment::{RingMemory, Segment, Sizes};
 use super::window::{self, Part, Window};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::asymmetric_barrier::Light;
+use crate::base::limits;
 use crate::base::ring::{Consumer, Producer};
 use crate::base::sync::Mutex;
 use crate::error::{Error, Result};
@@ -123,6 +124,7 @@ impl Site {
     ) -> Result<Self> {
         let window = Window::reserve(tasks, sizes.segment, sizes.ring).map_err(|reason| {
             let bytes = window::bytes(tasks, sizes.segment, sizes.ring);
+            let reason = limits::explained(reason);
             let detail = format!("no room for {bytes} bytes of peers' shared memory: {reason}");
             Error::new(LAPI_ERR_SHM_SETUP, detail)
         })?;
