@@ -3,6 +3,7 @@
 use std::io;
 
 use nix::errno::Errno;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, rlim_t};
 
 use openlapi::base::patient::Patient;
 
@@ -64,12 +65,21 @@ pub(super) fn reason(error: &io::Error) -> String {
     let limit = match Errno::from_raw(number) {
         Errno::EMFILE => "open-file limit reached (ulimit -n)",
         Errno::ENFILE => "the system's open-file limit is reached (sysctl fs.file-max)",
-        Errno::EAGAIN => "process limit reached (ulimit -u, pids.max)",
+        Errno::EAGAIN => of_threads(getrlimit(Resource::RLIMIT_AS).map_or(RLIM_INFINITY, |(limit, _)| limit)),
         Errno::ENOMEM => "not enough memory (ulimit -v, memory.max)",
         Errno::EFBIG => "file-size limit reached (ulimit -f)",
         other => return other.desc().to_owned(),
     };
     limit.to_owned()
+}
+
+/// The limit that a new process or thread has met: that of processes, or one of the address space
+/// (this one), where there is one, in which a thread's stack has found no room.
+fn of_threads(address_space: rlim_t) -> &'static str {
+    match address_space {
+        RLIM_INFINITY => "process limit reached (ulimit -u, pids.max)",
+        _ => "process limit reached (ulimit -u, pids.max), or that of the address space (ulimit -v)",
+    }
 }
 
 /// Writes one message of `poe` itself, whole, to standard error. A closed standard error is
@@ -92,5 +102,12 @@ mod tests {
         ] {
             assert_eq!(Error::system("x", errno).to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_thread_may_have_met_the_limit_of_the_address_space() {
+        let threads = "process limit reached (ulimit -u, pids.max)";
+        assert_eq!(of_threads(RLIM_INFINITY), threads);
+        assert_eq!(of_threads(1 << 40), format!("{threads}, or that of the address space (ulimit -v)"));
     }
 }
