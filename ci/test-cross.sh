@@ -31,6 +31,9 @@ limit=$((600 * TEST_PATIENCE))
 
 # What qemu 7.2 cannot do as it runs programs of another kind, and the tests that need it.
 unit_tests_without_qemu=(
+    # It makes up /proc/self/stat, see below.
+    api::session::tests::processes::an_event_loop_learns_that_a_process_has_died_over_udp
+    api::session::tests::processes::event_loops_of_two_processes_converse_over_udp
     # It has no filters of system calls.
     base::known_threads::tests::threads_are_known_while_they_live_and_are_not_looked_up
     # It does not lead statx to the folder of that machine's libraries: they seem not to be there.

@@ -45,6 +45,9 @@ pub mod signals;
 pub(crate) mod simulation;
 pub mod slots;
 pub mod sync;
+#[cfg(test)]
+#[cfg(not(loom))]
+pub(crate) mod this_program;
 #[cfg(not(loom))]
 pub mod thread;
 #[cfg(not(loom))]

@@ -5,10 +5,11 @@ use super::event_loop::{run, run_by_time};
 use super::*;
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::api::address;
+use crate::base::this_program::this_program;
 use crate::job::addresses::Address;
 use crate::job::{Listing, Way};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::process::{Child, Command};
+use std::process::Child;
 
 /// Tells the other process what it is to do: a [`Job`].
 const VARIABLE: &str = "OPENLAPI_TEST_PEER";
@@ -70,9 +71,8 @@ impl Job {
 
     /// The other process.
     fn start(&self) -> Other {
-        let program = std::env::current_exe().expect("this program");
         let other = "api::session::tests::processes::the_other_process";
-        let mut command = Command::new(program);
+        let mut command = this_program();
         command.args([other, "--exact", "--ignored", "--nocapture"]).env(VARIABLE, self.text());
         Other(command.spawn().expect("a process"))
     }

@@ -1,9 +1,10 @@
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
 use super::*;
+use crate::base::this_program::this_program;
 
 impl CrossMemory {
     /// Processes that are all declared to have this process's landmark.
@@ -157,7 +158,7 @@ static MAILBOX: AtomicU64 = AtomicU64::new(0);
 #[test]
 fn another_process() {
     let name = format!("{}::the_other_process", module_path!().split_once("::").unwrap().1);
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    let mut child = this_program()
         .args(["--exact", "--ignored", "--nocapture", &name])
         .env(ROLE, "yes")
         .stdin(Stdio::piped())

@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::clock::test_deadline;
 use crate::base::process::Process;
+use crate::base::this_program::this_program;
 use crate::job::connect::{ConnectSettings, Connections, Service};
 use crate::job::{Common, Identity, Link};
 use crate::transport::conformance::Calls;
@@ -232,8 +233,7 @@ fn two_hundred_restarts_leave_nothing_behind() {
     const NAME: &str = "transport::shm::tests::connections::two_hundred_restarts_leave_nothing_behind";
     const ALONE: &str = "TWO_HUNDRED_RESTARTS";
     if std::env::var_os(ALONE).is_none() {
-        let program = std::env::current_exe().expect("this program");
-        let run = std::process::Command::new(program).args([NAME, "--exact"]).env(ALONE, "1").output();
+        let run = this_program().args([NAME, "--exact"]).env(ALONE, "1").output();
         let run = run.expect("a process");
         let text = String::from_utf8_lossy(&run.stdout);
         assert!(run.status.success() && text.contains("1 passed"), "{text}");
