@@ -6,6 +6,7 @@ use super::failure::never;
 use super::job::{self, Habits, Report, Task};
 use super::recovery::{all_is_well, look, purge, resume, settle};
 use crate::abi::{FETCH_AND_ADD, INT_ERR, LAPI_ERR_UNKNOWN};
+use crate::base::machine::page;
 use crate::engine::transfer::vector_wire;
 use crate::memory::bytes::Piece;
 use crate::proto::outbox::Sent;
@@ -91,7 +92,7 @@ fn a_guarded_task_uses_no_address_of_its_peers() {
 fn resident() -> usize {
     let numbers = std::fs::read_to_string("/proc/self/statm").expect("/proc");
     let pages: usize = numbers.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number");
-    pages * 4096
+    pages * page()
 }
 
 /// The first packet of a vector's description says how long the description is.

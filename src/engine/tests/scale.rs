@@ -5,6 +5,7 @@
 
 use super::calls::{Extras, enter, put};
 use super::job::{self, Habits, Task};
+use crate::base::machine::page;
 use crate::transport::testing::mem::{MemOptions, network};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -55,7 +56,9 @@ fn neighbours(task: u32, tasks: u32) -> Vec<u32> {
 /// Bytes of this process in memory.
 fn resident() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
-    pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok()).map_or(0, |pages| pages * 4096)
+    pages
+        .and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok())
+        .map_or(0, |pages| pages * page() as u64)
 }
 
 /// Begins something and steps all tasks until `done` holds for each.
