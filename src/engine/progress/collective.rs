@@ -5,7 +5,7 @@ use crate::base::clock::now;
 use crate::engine::context::Held;
 use crate::engine::progress::dispatcher;
 use crate::engine::progress::poll::make_progress;
-use crate::engine::progress::wait::{await_report, wait_until};
+use crate::engine::progress::wait::{await_report, wait_and_tell, wait_until};
 use crate::error::{Error, Result};
 use crate::proto::collective::Failure;
 use std::time::Duration;
@@ -37,10 +37,8 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     let (collectives, outbox, mut wire) = core.collective();
     collectives.enter(value, outbox, &mut wire);
     core.advance_collective();
-    let mut looks = 0_u32;
-    let outcome = wait_until(held, call, |held| {
+    let outcome = wait_and_tell(held, call, |held| {
         let core = held.core();
-        looks = looks.saturating_add(1);
         // A wait looks before it polls, and not by rounds of the dispatcher.
         dispatcher::look_for_signals(core);
         core.take_collected()
@@ -56,12 +54,11 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     // Another thread may wait for its turn.
     core.waiters.note_news_if_waiting();
     let me = core.options.me;
-    if looks <= 2 {
-        // The task that comes last has not polled, or only looked twice, and what others send it
-        // besides is to be taken also where the program makes no other calls.
+    if outcome.as_ref().is_ok_and(|waited| !waited.has_polled) {
+        // The task that comes last.
         make_progress(held);
     }
-    let outcome = outcome?;
+    let outcome = outcome?.value;
     if let Err(Failure { task, .. }) = outcome {
         await_report(held, call, |core| core.loss_reports.due_to_failure(task))?;
     }

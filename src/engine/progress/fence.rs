@@ -3,7 +3,7 @@
 
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::poll::make_progress;
-use crate::engine::progress::wait::{await_report, wait_until};
+use crate::engine::progress::wait::{await_report, wait_and_tell, wait_until};
 use crate::engine::progress::{collective, message_poll};
 use crate::engine::transfer::{accessed, one_sided};
 use crate::error::Result;
@@ -35,8 +35,10 @@ struct Asked {
     incarnation: u32,
 }
 
-/// Waits until the data of all operations of this task is in place. Returns `true` when nothing was
-/// under way, so that the call has not waited.
+/// Waits until the data of all operations of this task is in place. Returns whether the call has
+/// not polled for that ([`Waited::has_polled`]).
+///
+/// [`Waited::has_polled`]: super::wait::Waited::has_polled
 fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
     // A handler that the dispatcher runs cannot wait for the error handler.
     let nested = held.in_handler();
@@ -55,10 +57,8 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
     let (outbox, mut wire) = core.out();
     outbox.ask(&mut wire, |peer, count| asked.push(Asked { peer, count, incarnation: 0 }));
     asked.iter_mut().for_each(|asked| asked.incarnation = core.incarnation(asked.peer));
-    let mut looks = 0u32;
-    wait_until(held, call, |held| {
+    let waited = wait_and_tell(held, call, |held| {
         let core = held.core();
-        looks = looks.saturating_add(1);
         // Each check drops the peers that have confirmed from the end, so that all checks together
         // cost as much as one.
         while asked.last().is_some_and(|asked| is_confirmed(core, asked)) {
@@ -71,7 +71,7 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
     if !nested {
         await_report(held, call, |core| core.loss_reports.due_to_fences())?;
     }
-    Ok(looks == 1)
+    Ok(!waited.has_polled)
 }
 
 fn is_confirmed(core: &Core, asked: &Asked) -> bool {

@@ -29,26 +29,12 @@ pub fn poll_shortly(mut call: ShortCall<'_>) -> bool {
 /// that.
 #[inline(never)]
 fn take_shortly(mut call: ShortCall<'_>, src: Task) {
-    let mut seen = See::Packet(src);
-    for _ in 0..dispatcher::BATCH {
-        match seen {
-            See::Nothing => return,
-            See::Packet(src) if short_take::take(call.way(), src) => {
-                if !call.way().includes(Clear::TO_TAKE) {
-                    call.go_on(take_what_has_come);
-                    return;
-                }
-                seen = short_take::see(call.way(), Look::All);
-            }
-            See::Packet(_) | See::Something => {
-                call.go_on(|held| take_more(held, seen));
-                return;
-            }
+    let mut taken = 0;
+    match take_in_turn(call.way(), See::Packet(src), &mut taken) {
+        Rest::Nothing => {}
+        rest => {
+            call.go_on(|held| take_rest(held, rest, taken));
         }
-    }
-    if call.way().core().awaits_reports() {
-        // Where packets keep coming, no look was for these.
-        call.go_on(turn);
     }
 }
 
@@ -86,23 +72,58 @@ pub(super) fn take_what_has_come(held: &mut Held<'_>) -> bool {
 /// Takes what was seen, and what follows it, as many packets as a round takes. Returns whether
 /// anything moved.
 fn take_more(held: &mut Held<'_>, seen: See) -> bool {
-    let mut seen = seen;
-    for taken in 0..dispatcher::BATCH {
-        let Some(mut way) = held.unhindered(Clear::TO_TAKE) else { return true };
+    let Some(mut way) = held.unhindered(Clear::TO_TAKE) else { return true };
+    let mut taken = 0;
+    let rest = take_in_turn(&mut way, seen, &mut taken);
+    take_rest(held, rest, taken)
+}
+
+/// What is left where no more packets are taken by a short way.
+enum Rest {
+    /// Nothing had come at the last look.
+    Nothing,
+    /// Something that is for a round of the dispatcher.
+    ForARound,
+    /// What has come since, after a packet that may hinder the short way.
+    Unknown,
+    /// What has come since, after as many packets as a round takes.
+    Unseen,
+}
+
+/// Takes what was seen, and what follows it, and counts that.
+#[inline(always)]
+fn take_in_turn(way: &mut Unhindered<'_>, mut seen: See, taken: &mut usize) -> Rest {
+    loop {
         match seen {
-            See::Nothing => return taken != 0,
-            See::Packet(src) if short_take::take(&mut way, src) => {
-                seen = short_take::see(&mut way, Look::All)
-            }
-            See::Packet(_) | See::Something => return turn(held) || taken != 0,
+            See::Nothing => return Rest::Nothing,
+            See::Packet(src) if short_take::take(way, src) => *taken += 1,
+            See::Packet(_) | See::Something => return Rest::ForARound,
         }
+        if *taken == dispatcher::BATCH {
+            return Rest::Unseen;
+        }
+        if !way.includes(Clear::TO_TAKE) {
+            return Rest::Unknown;
+        }
+        seen = short_take::see(way, Look::All);
     }
-    // Where packets keep coming, no look was for reports on this task's own messages.
-    let awaits = held.unhindered(Clear::TO_TAKE).is_none_or(|mut way| way.core().awaits_reports());
-    if awaits {
-        turn(held);
+}
+
+/// Takes what is left after that many packets. Returns whether anything has moved.
+#[inline(never)]
+fn take_rest(held: &mut Held<'_>, mut rest: Rest, mut taken: usize) -> bool {
+    while let Rest::Unknown = rest {
+        let Some(mut way) = held.unhindered(Clear::TO_TAKE) else { break };
+        let seen = short_take::see(&mut way, Look::All);
+        rest = take_in_turn(&mut way, seen, &mut taken);
     }
-    true
+    let due = match rest {
+        Rest::Nothing | Rest::Unknown => false,
+        Rest::ForARound => true,
+        // Where packets keep coming, no look was for reports on this task's own messages.
+        Rest::Unseen => held.unhindered(Clear::TO_TAKE).is_none_or(|mut way| way.core().awaits_reports()),
+    };
+    due && turn(held) || taken != 0
 }
 
 /// A round of the dispatcher.

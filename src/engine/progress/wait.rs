@@ -50,6 +50,15 @@ const HANDLERS_MORE: usize = 4 << 20;
 /// A call that has polled for [`PAUSE`] polls only so often.
 const NAP: Duration = Duration::from_micros(100);
 
+/// What a wait has waited for, and how.
+pub(in crate::engine) struct Waited<T> {
+    /// What it has waited for.
+    pub value: T,
+    /// It has taken all that had come, at one moment, or has gone on by rounds of the dispatcher.
+    /// Otherwise what has come besides may never be taken, in a program that makes no other calls.
+    pub has_polled: bool,
+}
+
 /// A call that does not take the lock has changed a counter: wakes the threads that may wait for
 /// it. Where this thread has a [`Held`], they wake when that one leaves the lock.
 #[inline]
@@ -69,6 +78,16 @@ pub(in crate::engine) fn wait_until<T>(
     what: impl Into<WaitTarget>,
     ready: impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Result<T> {
+    Ok(wait_and_tell(held, what, ready)?.value)
+}
+
+/// [`wait_until`], which says besides how it has gone.
+#[inline]
+pub(in crate::engine) fn wait_and_tell<T>(
+    held: &mut Held<'_>,
+    what: impl Into<WaitTarget>,
+    ready: impl FnMut(&mut Held<'_>) -> Option<T>,
+) -> Result<Waited<T>> {
     look_and_wait(held, what, None, ready)
 }
 
@@ -92,7 +111,7 @@ pub(in crate::engine) fn wait_shortly<T>(
                 found = true;
             }
             See::Packet(_) | See::Something => {
-                return call.go_on(|held| look_and_wait(held, what, None, |_| ready()));
+                return call.go_on(|held| wait_until(held, what, |_| ready()));
             }
         }
         if let Some(value) = ready() {
@@ -100,7 +119,7 @@ pub(in crate::engine) fn wait_shortly<T>(
         }
         left -= 1;
         if left == 0 && found {
-            return call.go_on(|held| look_and_wait(held, what, None, |_| ready()));
+            return call.go_on(|held| wait_until(held, what, |_| ready()));
         }
         if left == 0 || call.is_lock_wanted() {
             return call.go_on(|held| wait_on(held, what, ready));
@@ -128,10 +147,11 @@ pub(in crate::engine) fn wait_before<T>(
         return Ok(Some(value));
     }
     make_progress(held);
-    look_and_wait(held, what, Some(deadline), |held| match ready(held) {
+    let waited = look_and_wait(held, what, Some(deadline), |held| match ready(held) {
         Some(value) => Some(Some(value)),
         None => (clock::now() >= deadline).then_some(None),
-    })
+    })?;
+    Ok(waited.value)
 }
 
 /// Waits for reports of lost peers, which other threads make, as long as one is due.
@@ -167,15 +187,17 @@ fn look_and_wait<T>(
     what: impl Into<WaitTarget>,
     until: Option<Instant>,
     mut ready: impl FnMut(&mut Held<'_>) -> Option<T>,
-) -> Result<T> {
+) -> Result<Waited<T>> {
     if let Some(value) = ready(held) {
-        return Ok(value);
+        return Ok(Waited { value, has_polled: false });
     }
-    if let Some(value) = look(held, &mut ready) {
-        return Ok(value);
+    let mut has_polled = false;
+    if let Some(value) = look(held, &mut has_polled, &mut ready) {
+        return Ok(Waited { value, has_polled });
     }
     let policy = held.core().options.wait_policy;
-    wait_with(held, what.into(), (policy, until), ready)
+    let value = wait_with(held, what.into(), (policy, until), ready)?;
+    Ok(Waited { value, has_polled: true })
 }
 
 /// [`wait_until`] with another policy than the context's, and without the stage of looks; without a
@@ -218,10 +240,14 @@ fn begin_looks(way: &mut Unhindered<'_>) -> u64 {
 /// The first stage of a wait: nothing but looks, while nothing else is to be done and there is a
 /// processor for each task. It lasts for as long as packets arrive. `None`: the wait goes on.
 #[inline]
-fn look<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>) -> Option<T> {
+fn look<T>(
+    held: &mut Held<'_>,
+    has_polled: &mut bool,
+    ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
+) -> Option<T> {
     let mut rounds = 0;
     loop {
-        let (found, value) = look_for_a_while(held, ready)?;
+        let (found, value) = look_for_a_while(held, has_polled, ready)?;
         if value.is_some() || !found {
             return value;
         }
@@ -246,6 +272,7 @@ fn look<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Held<'_>) -> Option<
 #[inline]
 fn look_for_a_while<T>(
     held: &mut Held<'_>,
+    has_polled: &mut bool,
     ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Option<(bool, Option<T>)> {
     let mut polled = Some(begin_looks(&mut held.unhindered(Clear::TO_LOOK)?));
@@ -254,7 +281,10 @@ fn look_for_a_while<T>(
         let mut way = held.unhindered(Clear::TO_LOOK)?;
         let mut value = None;
         match short_take::see(&mut way, polled.take().map_or(Look::All, Look::Polled)) {
-            See::Nothing => pause(),
+            See::Nothing => {
+                *has_polled = true;
+                pause();
+            }
             See::Packet(src) if short_take::take(&mut way, src) => found = true,
             See::Packet(_) | See::Something => {
                 let moved;
