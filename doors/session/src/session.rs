@@ -1,7 +1,11 @@
-//! An open session: what two processes do to each other's memory, and its end.
+//! An open session: its waits and its progress. What it does to memory, its messages and its end
+//! are beside this file.
 
+mod ending;
 mod fetch;
+mod memory;
 mod opening;
+mod sending;
 mod sleep;
 #[cfg(test)]
 mod tests;
@@ -12,15 +16,12 @@ pub(crate) use opening::{after, open};
 
 use crate::channel::User;
 use crate::error::{Error, Result};
-use crate::messages::{HANDLER, Inbox, LONGEST_HEADER, Message};
+use crate::messages::{Inbox, Message};
 use crate::watch::{End, Watch};
 use crate::wire::{Routes, Side};
 use openlapi::abi::lapi_handle_t;
-use openlapi::api::request::{Get, Hint, Message as Request, Places, PlainPut};
 use openlapi::api::session::Session as Core;
-use openlapi::api::{Content, Held, MAX_UHDR, Piece, SendDone, active_message, progress, put_get, recovery};
-use openlapi::dgsp::Layout;
-use openlapi::wire::user_header;
+use openlapi::api::{Held, progress};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,172 +66,6 @@ impl Session {
     /// listener, that is who has begun to listen.
     pub fn user(&self) -> Option<User> {
         self.user
-    }
-
-    /// Starts to copy this process's memory to an address of the peer. [`Self::fence`] says when
-    /// the data is in place.
-    ///
-    /// # Errors
-    /// [`Error::Closed`], [`Error::Lost`]: the session is over. [`Error::Core`].
-    ///
-    /// # Safety
-    /// Until a fence has returned, with an error or without, `length` bytes at `from` are readable
-    /// and do not change; and the peer has as much memory at `to`, which nothing else accesses.
-    pub unsafe fn put(&self, from: *const u8, length: usize, to: u64) -> Result<()> {
-        let put = PlainPut {
-            tgt: self.peer(),
-            local: from.expose_provenance(),
-            remote: to,
-            len: length,
-            tgt_cntr: 0,
-            org_cntr: 0,
-            cmpl_cntr: self.counter(),
-        };
-        // SAFETY: the caller's promise; the counter lives as long as the session.
-        self.start(|held| unsafe { put_get::put(held, &put.into()) })
-    }
-
-    /// Starts to copy memory at an address of the peer to this process. [`Self::fence`] says when
-    /// the data is here.
-    ///
-    /// # Errors
-    /// [`Error::Closed`], [`Error::Lost`]: the session is over. [`Error::Core`].
-    ///
-    /// # Safety
-    /// Until a fence has returned, with an error or without, `length` bytes at `into` are writable
-    /// and nothing else accesses them; and the peer has as much memory at `from`, which does not
-    /// change.
-    pub unsafe fn get(&self, into: *mut u8, length: usize, from: u64) -> Result<()> {
-        let get = Get {
-            tgt: self.peer(),
-            places: Places::Contiguous { local: into.expose_provenance(), remote: from, len: length },
-            tgt_cntr: 0,
-            org_cntr: self.counter(),
-            handler: None,
-            parameter: 0,
-            hint: Hint::None,
-        };
-        // SAFETY: the caller's promise; the counter lives as long as the session.
-        self.start(|held| unsafe { put_get::get(held, &get) })
-    }
-
-    /// Copies this process's memory to an address of the peer, and returns when the data is in
-    /// place. Other threads' operations do not delay it, as they do [`Self::fence`].
-    ///
-    /// # Errors
-    /// [`Error::Closed`], [`Error::Lost`]: the session is over, and nothing uses the memory any
-    /// more. [`Error::Core`]: if the call is made in a [`crate::Landing`], the memory is in use
-    /// until the session is over.
-    ///
-    /// # Safety
-    /// During the call, `length` bytes at `from` are readable and do not change; and the peer has
-    /// as much memory at `to`, which nothing else accesses.
-    pub unsafe fn write(&self, from: *const u8, length: usize, to: u64) -> Result<()> {
-        let complete = Box::new(AtomicI32::new(0));
-        let put = PlainPut {
-            tgt: self.peer(),
-            local: from.expose_provenance(),
-            remote: to,
-            len: length,
-            tgt_cntr: 0,
-            org_cntr: 0,
-            cmpl_cntr: complete.as_ptr().expose_provenance(),
-        };
-        self.check()?;
-        // SAFETY: the caller's promise; the counter lives until the operation is complete, or has
-        // ended with the session.
-        self.enter_and(|held| unsafe { put_get::put(held, &put.into()) })?;
-        self.wait_alone(complete)
-    }
-
-    /// Copies memory at an address of the peer to this process, and returns when the data is here.
-    /// Other threads' operations do not delay it, as they do [`Self::fence`].
-    ///
-    /// # Errors
-    /// [`Error::Closed`], [`Error::Lost`]: the session is over, and nothing uses the memory any
-    /// more. [`Error::Core`]: if the call is made in a [`crate::Landing`], the memory is in use
-    /// until the session is over.
-    ///
-    /// # Safety
-    /// During the call, `length` bytes at `into` are writable and nothing else accesses them; and
-    /// the peer has as much memory at `from`, which does not change.
-    pub unsafe fn read(&self, into: *mut u8, length: usize, from: u64) -> Result<()> {
-        let complete = Box::new(AtomicI32::new(0));
-        let get = Get {
-            tgt: self.peer(),
-            places: Places::Contiguous { local: into.expose_provenance(), remote: from, len: length },
-            tgt_cntr: 0,
-            org_cntr: complete.as_ptr().expose_provenance(),
-            handler: None,
-            parameter: 0,
-            hint: Hint::None,
-        };
-        self.check()?;
-        // SAFETY: the caller's promise; the counter lives until the operation is complete, or has
-        // ended with the session.
-        self.enter_and(|held| unsafe { put_get::get(held, &get) })?;
-        self.wait_alone(complete)
-    }
-
-    /// Sends a message to the peer, who takes it by [`Self::receive`]. The header has at most 1020
-    /// bytes; header and data may be changed at once. [`Self::fence`] says when it has arrived.
-    ///
-    /// # Errors
-    /// [`Error::Limit`]: the header is too long. [`Error::Closed`], [`Error::Lost`]: the session is
-    /// over. [`Error::Core`].
-    pub fn send(&self, header: &[u8], data: &[u8]) -> Result<()> {
-        let mut room = [0; MAX_UHDR];
-        let packed = packed(header, &mut room)?;
-        let data = Content::Piece(Piece { ptr: data.as_ptr(), len: data.len() });
-        let message = self.message(packed, data, self.counter(), SendDone::nothing(self.peer()), true);
-        // SAFETY: header and data are copied before this returns.
-        self.start(|held| unsafe { active_message::amsend(held, &message) })
-    }
-
-    /// Sends a message as [`Self::send`] does, of whose arrival nothing tells: for one that the
-    /// peer replies to, or that is a reply. [`Self::fence`] and [`Self::close`] do not wait for it.
-    ///
-    /// # Errors
-    /// Those of [`Self::send`].
-    #[inline]
-    pub fn post(&self, header: &[u8], data: &[u8]) -> Result<()> {
-        let mut room = [0; MAX_UHDR];
-        let packed = packed(header, &mut room)?;
-        let data = Content::Piece(Piece { ptr: data.as_ptr(), len: data.len() });
-        let message = self.message(packed, data, 0, SendDone::nothing(self.peer()), true);
-        self.check()?;
-        // SAFETY: header and data are copied before this returns.
-        self.enter_and(|held| unsafe { active_message::amsend(held, &message) })
-    }
-
-    /// Starts to send a message whose data is gathered from several pieces of memory, one behind
-    /// the other, without a copy of long ones. The header has at most 1020 bytes and is copied.
-    /// `ended` rises by 2 in all, and has risen so far when the message is in the peer's inbox and
-    /// the pieces may be changed. [`Self::fence`] and [`Self::close`] do not wait for it.
-    ///
-    /// # Errors
-    /// [`Error::Limit`]: the header is too long. [`Error::Closed`], [`Error::Lost`]: the session is
-    /// over. [`Error::Core`]. Then `ended` does not rise any more.
-    ///
-    /// # Safety
-    /// Until `ended` has risen by 2, or a call has said that the session is over, it lives, and the
-    /// bytes of the pieces are readable and do not change.
-    pub unsafe fn send_pieces(
-        &self,
-        header: &[u8],
-        pieces: &[(*const u8, usize)],
-        ended: *const AtomicI32,
-    ) -> Result<()> {
-        let mut room = [0; MAX_UHDR];
-        let packed = packed(header, &mut room)?;
-        let layout = Layout::pieces(pieces.iter().map(|(at, length)| (at.cast_mut(), *length as u64)));
-        let counter = ended.expose_provenance();
-        let done = SendDone { org_cntr: counter, ..SendDone::nothing(self.peer()) };
-        let message = self.message(packed, Content::from(layout), counter, done, false);
-        self.check()?;
-        // SAFETY: the caller's promise; the header is copied with the first packet, which leaves
-        // or is kept before this returns.
-        self.enter_and(|held| unsafe { active_message::amsend(held, &message) })
     }
 
     /// Takes the next message of the peer, if one has arrived. Makes no progress.
@@ -296,16 +131,6 @@ impl Session {
         }
     }
 
-    /// Waits for an operation with a counter of its own, which stays allocated when the operation
-    /// goes on.
-    fn wait_alone(&self, complete: Box<AtomicI32>) -> Result<()> {
-        let waited = self.wait(None, || complete.load(Ordering::Acquire) != 0);
-        if matches!(waited, Err(Error::Core(_))) {
-            std::mem::forget(complete);
-        }
-        waited.map(drop)
-    }
-
     /// Threads in [`Self::wait`] look at their conditions again, and a sleep of the program's event
     /// loop ends.
     pub fn wake(&self) {
@@ -359,42 +184,6 @@ impl Session {
         Ok(true)
     }
 
-    /// Closes the session in order: waits until what this side has started is complete, and tells
-    /// the peer. The peer's calls then fail with [`Error::Closed`], and it can still take what has
-    /// arrived. A session that the peer has closed is closed by this, too.
-    ///
-    /// # Errors
-    /// [`Error::Late`]: the peer has not taken all in the time that the settings give.
-    /// [`Error::Closed`]: the peer has closed the session before it had all. [`Error::Lost`]. The
-    /// session is closed in any case. In a child of fork this does nothing: the session is its
-    /// parent's.
-    pub fn close(self) -> Result<()> {
-        if self.is_of_parent() {
-            return Ok(());
-        }
-        let fenced = match self.fence_until(Some(after(self.patience))) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Error::Late("the peer has not taken what was sent to it")),
-            Err(Error::Closed) if self.is_complete() => Ok(()),
-            Err(error) => Err(error),
-        };
-        if fenced.is_ok() {
-            self.watch.part();
-        }
-        self.finish(End::Closed);
-        fenced
-    }
-
-    /// Ends the session at once, while others still have references to it: after that nothing of it
-    /// uses memory of the program, and all calls fail. The peer counts it as lost when the last
-    /// reference is dropped.
-    pub fn end(&self) {
-        if !self.is_of_parent() {
-            let _one = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-            self.finish(End::Lost("this side has ended the session".to_owned()));
-        }
-    }
-
     /// Waits as [`Self::fence`] does; `false`: `deadline` has passed before, and the operations go
     /// on.
     ///
@@ -413,31 +202,6 @@ impl Session {
 
     fn peer(&self) -> u32 {
         self.side.peer().task()
-    }
-
-    /// A message to the inbox of the peer.
-    fn message(
-        &self,
-        header: &[u8],
-        data: Content,
-        cmpl_cntr: usize,
-        done: SendDone,
-        copied: bool,
-    ) -> Request {
-        let done = SendDone { bytes: data.len() as u64, user: true, ..done };
-        Request {
-            tgt: self.peer(),
-            handler: HANDLER,
-            header: Piece { ptr: header.as_ptr(), len: header.len() },
-            data,
-            shape: None,
-            atom: 0,
-            tgt_cntr: 0,
-            cmpl_cntr,
-            done,
-            hint: Hint::None,
-            copied,
-        }
     }
 
     fn counter(&self) -> usize {
@@ -501,31 +265,6 @@ impl Session {
         }
         self.watch.check()
     }
-
-    /// The session is over: nothing of it uses memory of the program any more. One thread at a time
-    /// does this.
-    fn finish(&self, end: End) {
-        // Whoever sees the end may free memory, so the end is set last.
-        match self.core.enter() {
-            Ok(mut held) => {
-                // It is another task of the job.
-                let _ = recovery::purge(&mut held, self.peer());
-                self.watch.set(end);
-            }
-            Err(_) => {
-                // The core has ended by a failure, with operations under way, or is closed.
-                let _ = self.core.close();
-                self.watch.set(end);
-            }
-        }
-        self.core.wake();
-    }
-}
-
-/// A header as the core carries it.
-fn packed<'a>(header: &[u8], room: &'a mut [u8; MAX_UHDR]) -> Result<&'a [u8]> {
-    user_header::pack(header, room)
-        .ok_or_else(|| Error::Limit(format!("a header of {} bytes; at most {LONGEST_HEADER}", header.len())))
 }
 
 /// What an event loop sleeps on, see [`Session::arm`]: readable when the peer has done something,
@@ -542,18 +281,5 @@ impl std::fmt::Debug for Session {
             .field("side", &self.side)
             .field("route", &self.route)
             .finish_non_exhaustive()
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        if self.is_of_parent() {
-            // A child of fork: the session is its parent's.
-            return std::mem::forget(self.core.clone());
-        }
-        self.finish(End::Lost("this side has dropped the session".to_owned()));
-        // The core writes to no memory after that; it may be closed by a failure.
-        let _ = self.core.close();
-        Inbox::close(self.handle);
     }
 }

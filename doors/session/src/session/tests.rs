@@ -1,9 +1,13 @@
 //! Failures that the core reports in the middle of a session.
 
-use super::*;
-use crate::{Routes, accept, connect};
+use super::{Session, Settings};
+use crate::messages::HANDLER;
+use crate::{Error, Routes, accept, connect};
+use openlapi::api::request::{Hint, Message as Request};
+use openlapi::api::{Content, Piece, SendDone, active_message};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 fn pair(route: Routes) -> [Session; 2] {
     let (one, other) = UnixStream::pair().expect("sockets");
