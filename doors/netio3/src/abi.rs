@@ -63,7 +63,7 @@ fn settings(ways: c_uint, patience_ms: c_uint) -> Settings {
     Settings { routes, patience: Duration::from_millis(patience_ms.into()), ..Settings::default() }
 }
 
-/// A deadline in so many milliseconds; negative: none.
+/// The deadline `ms` milliseconds from now; negative: none.
 fn deadline(ms: c_int) -> Option<Instant> {
     u64::try_from(ms).ok().map(|ms| Instant::now() + Duration::from_millis(ms))
 }

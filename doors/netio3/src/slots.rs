@@ -63,7 +63,7 @@ impl Slots {
         inner.fewest = inner.fewest.min(inner.free.len());
         inner.states[slot] = State::UnderWay(key);
         self.counters[slot].store(0, Ordering::Release);
-        // SAFETY: inside the memory, which nobody else uses: the slot was free.
+        // SAFETY: inside the memory, and no other operation uses it: the slot was free.
         let at = unsafe {
             let at = self.memory.add(slot).cast::<u8>();
             at.copy_from_nonoverlapping(NonNull::from(header).cast(), header.len());

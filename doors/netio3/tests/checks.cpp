@@ -146,7 +146,7 @@ static void misuse(Caller &caller) {
     CHECK((caller.complete == std::vector<std::uint64_t>{9}));
 }
 
-/// The other side takes nothing until it is told to.
+/// The other side takes nothing until the test asks it to.
 static std::size_t fill(Caller &caller) {
     std::size_t sent = 0;
     while (caller.sender.send_data(std::span{caller.memory}.first(70'000), bytes("full"), 1000 + sent) ==

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// The most bytes of one write: a pipe that is ready takes so many without blocking (PIPE_BUF).
+/// The most bytes of one write: a pipe that is ready takes them without blocking (PIPE_BUF).
 const PIECE: usize = 4096;
 
 /// How many bytes the system keeps of a TCP connection that were not read, where the other side has
@@ -172,7 +172,7 @@ impl Channel {
     /// Writes as many of the bytes as there is room for now; returns how many.
     ///
     /// # Errors
-    /// The system's; `BrokenPipe`: nobody reads any more.
+    /// The system's; `BrokenPipe`: no process reads any more.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.write_within(bytes, Duration::ZERO)
     }
@@ -180,7 +180,7 @@ impl Channel {
     /// Writes all of the bytes.
     ///
     /// # Errors
-    /// The system's; `BrokenPipe`: nobody reads any more. `TimedOut`.
+    /// The system's; `BrokenPipe`: no process reads any more. `TimedOut`.
     pub fn write_all(&self, mut bytes: &[u8], until: Instant) -> io::Result<()> {
         while !bytes.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
@@ -219,7 +219,7 @@ fn ready(descriptor: BorrowedFd<'_>, what: PollFlags, at_most: Option<Duration>)
         Err(error) => return Err(error.into()),
     }
     let found = polled[0].revents();
-    // A write to a pipe that nobody reads would be a signal.
+    // A write to a pipe without a reader would be a signal.
     if what == PollFlags::OUT && found.contains(PollFlags::ERR) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }

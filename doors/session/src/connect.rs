@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Opens a session as the connecting side, by two pipes whose other ends the peer has: those of a
-/// child process, for example, which may be ssh. Whoever has given them vouches for the peer. They
+/// child process, for example, which may be ssh. Their giver vouches for the peer. They
 /// stay open as long as the session does.
 ///
 /// # Errors
@@ -43,7 +43,7 @@ pub fn accept(read: OwnedFd, write: OwnedFd, settings: &Settings) -> Result<Sess
 ///
 /// # Errors
 /// Those of [`connect`], [`Error::OtherUser`], [`Error::System`]. [`Error::Late`] also where the
-/// listener accepts nobody, and as many wait as its queue has room for.
+/// listener accepts no connection, and its queue is full.
 pub fn connect_unix(path: impl AsRef<Path>, settings: &Settings) -> Result<Session> {
     let until = after(settings.patience);
     let stream = knock(SocketAddrUnix::new(path.as_ref()), until)?;

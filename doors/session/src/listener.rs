@@ -147,7 +147,7 @@ impl Listener {
     pub fn tcp(at: SocketAddr, key: [u8; 16], settings: &Settings) -> Result<Self> {
         let failed = |error| Error::system("a TCP port")(error);
         let socket = TcpListener::bind(at).map_err(failed)?;
-        // What the kernel keeps of a connection that nobody reads yet; it doubles the number.
+        // What the kernel keeps of a connection that is not read yet; it doubles the number.
         rustix::net::sockopt::set_socket_recv_buffer_size(&socket, KEPT / 2)
             .map_err(|error| failed(error.into()))?;
         socket.set_nonblocking(true).map_err(failed)?;
@@ -313,7 +313,7 @@ impl Drop for Listener {
         if let Socket::Unix(_, path) = &self.socket
             && self.process == std::process::id()
         {
-            // Somebody may have removed it.
+            // Another process may have removed it.
             let _ = std::fs::remove_file(path);
         }
     }
