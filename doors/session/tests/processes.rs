@@ -62,6 +62,13 @@ impl Peer {
         Self(command.spawn().expect("the peer"))
     }
 
+    /// Waits until it listens. Its socket has a file a little earlier.
+    fn listens(&mut self) {
+        let mut line = String::new();
+        BufReader::new(self.0.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
+        assert!(line.starts_with("listens"), "{line}");
+    }
+
     /// All that it says until its end, which is in order.
     fn ends(mut self) -> String {
         let mut text = String::new();
@@ -289,7 +296,7 @@ fn a_socket_for_all_users_says_whose_process_the_peer_is() {
     assert_eq!(listener.seen(), Seen::default());
 }
 
-/// A peer that has proved itself and does not go on holds up nobody.
+/// A peer that has proved itself and does not go on holds up no other.
 #[test]
 fn sessions_of_one_listener_are_opened_in_any_order() {
     let name = format!("openlapi-session-order-{}", std::process::id());
@@ -367,12 +374,8 @@ fn a_child_of_fork_ends_neither_session_nor_listener() {
         let path = folder.path("socket");
         let channel = format!("unix:{}", path.display());
         let routes = route.0.to_string();
-        let server = Peer::start(&["serve", &channel, &routes, "fork"]);
-        let mut deadline = Deadline::after(Duration::from_secs(20));
-        while !path.exists() {
-            assert!(!deadline.has_passed(), "the server does not listen");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let mut server = Peer::start(&["serve", &channel, &routes, "fork"]);
+        server.listens();
         let first = Peer::start(&["call", &channel, &routes, "talk"]);
         let second = Peer::start(&["call", &channel, &routes, "talk"]);
         first.ends();
@@ -438,13 +441,13 @@ fn a_listener_whose_queue_is_full_is_not_waited_for_without_limit() {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
     let folder = Folder::new();
     let path = folder.path("socket");
-    // It has room for one, and accepts nobody.
+    // It has room for one, and accepts none.
     let listener = socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
     bind(&listener, &SocketAddrUnix::new(&path).expect("a path")).expect("a name");
     listen(&listener, 0).expect("a queue");
     let _first = UnixStream::connect(&path).expect("there is room");
     let quick = Settings { patience: Duration::from_millis(300), ..settings(Routes::ALL) };
-    let error = connect_unix(&path, &quick).expect_err("nobody accepts");
+    let error = connect_unix(&path, &quick).expect_err("the queue is full");
     assert!(matches!(error, Error::Late(_)), "{error}");
 }
 
@@ -467,7 +470,7 @@ fn the_sample_serves_one_client_after_the_other() {
         let line = lines.next().expect("a line").expect("text");
         assert_eq!(line, format!("process {pid} was here, by shared memory"));
     }
-    let nobody = Command::new(program).arg("call").arg(folder.path("nobody")).output().expect("a client");
-    assert_eq!(nobody.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&nobody.stderr).contains("No such file"), "{nobody:?}");
+    let alone = Command::new(program).arg("call").arg(folder.path("absent")).output().expect("a client");
+    assert_eq!(alone.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&alone.stderr).contains("No such file"), "{alone:?}");
 }
