@@ -2,6 +2,7 @@
 //! are beside this file.
 
 mod ending;
+mod endpoints;
 mod fetch;
 mod memory;
 mod opening;
@@ -19,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::messages::{Inbox, Message};
 use crate::watch::{End, Watch};
 use crate::wire::{Routes, Side};
+use endpoints::Endpoint;
 use openlapi::abi::lapi_handle_t;
 use openlapi::api::session::Session as Core;
 use openlapi::api::{Held, progress};
@@ -52,6 +54,8 @@ pub struct Session {
     started: AtomicI32,
     complete: Box<AtomicI32>,
     sleep: sleep::Descriptors,
+    /// Given back with the session; never read.
+    _endpoint: Option<Endpoint>,
     /// Locked while a thread looks whether the session is over, and ends it.
     ending: Mutex<()>,
 }

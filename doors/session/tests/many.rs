@@ -11,8 +11,14 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 1000;
-/// Over libfabric, whose `ofi_rxm` has 2,048 buffers for each endpoint: 71 MB.
+/// Over libfabric alone, whose `ofi_rxm` has 2,048 buffers for each endpoint: 71 MB.
 const FABRIC_SESSIONS: usize = 10;
+/// Libfabric or UDP.
+const BOTH: Routes = Routes(2 | 4);
+/// Sessions that may use either; `MANY_SESSIONS` asks for another number.
+const OF_BOTH: usize = 100;
+/// Those of them that are over libfabric: the first ones.
+const OVER_FABRIC: usize = 4;
 /// Bytes of memory that an idle session may take.
 const MOST_MEMORY: usize = 512 << 10;
 const MOST_FABRIC_MEMORY: usize = 100 << 20;
@@ -31,6 +37,13 @@ fn bounds(route: Routes) -> Bounds {
     if route == Routes::FABRIC {
         let (memory, descriptors) = (MOST_FABRIC_MEMORY, MOST_FABRIC_DESCRIPTORS);
         Bounds { sessions: FABRIC_SESSIONS, memory, descriptors }
+    } else if route == BOTH {
+        let asked = std::env::var("MANY_SESSIONS").ok();
+        let sessions = asked.map_or(OF_BOTH, |count| count.parse().expect("a number"));
+        // The first one is there before anything is counted.
+        let over_fabric = (OVER_FABRIC - 1) * MOST_FABRIC_MEMORY / (sessions - 1);
+        let memory = MOST_MEMORY + over_fabric;
+        Bounds { sessions, memory, descriptors: MOST_DESCRIPTORS }
     } else {
         Bounds { sessions: SESSIONS, memory: MOST_MEMORY, descriptors: MOST_DESCRIPTORS }
     }
@@ -74,7 +87,8 @@ fn serve(session: &Session) -> bool {
 #[test]
 fn many_idle_sessions_sleep_on_one_descriptor() {
     let fabric = openlapi_tests::has_fabric().then_some(Routes::FABRIC);
-    for route in [Routes::SHARED_MEMORY, Routes::UDP].into_iter().chain(fabric) {
+    let both = fabric.map(|_| BOTH);
+    for route in [Routes::SHARED_MEMORY, Routes::UDP].into_iter().chain(fabric).chain(both) {
         many(route);
     }
 }
@@ -109,6 +123,11 @@ fn many(route: Routes) {
     for session in &sessions {
         assert_eq!(session.receive(late()).expect("a message").expect("in time").data, b"idle");
         session.send(b"", b"idle").expect("a message");
+    }
+    if route == BOTH {
+        let over_fabric = |session: &&Session| session.route() == Routes::FABRIC;
+        assert_eq!(sessions.iter().filter(over_fabric).count(), OVER_FABRIC);
+        assert!(sessions[..OVER_FABRIC].iter().all(|session| over_fabric(&session)));
     }
     let each = |now: usize, before: usize| now.saturating_sub(before) / (most.sessions - 1);
     let (memory, count) = (each(memory(), before.0), each(descriptors(), before.1));
@@ -159,5 +178,17 @@ fn many(route: Routes) {
         assert!(!deadline.has_passed(), "{lost} of the sessions know that the peer is gone");
     }
     drop(open);
+    if route == BOTH {
+        // Their endpoints are free for others.
+        let mut peer = Command::new(env!("CARGO_BIN_EXE_session_peer"))
+            .args(["call", &format!("unix:{}", path.display()), &route.0.to_string(), "idle"])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the peer");
+        let session = listener.accept(late()).expect("a session").expect("in time");
+        assert_eq!(session.route(), Routes::FABRIC);
+        session.close().expect("an orderly end");
+        peer.wait().expect("its end");
+    }
     assert!(descriptors() <= before.1, "{} descriptors are left of {}", descriptors(), before.1);
 }

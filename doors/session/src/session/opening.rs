@@ -1,6 +1,7 @@
 //! How a session is opened on a channel whose two sides know each other.
 
 use super::Session;
+use super::endpoints::Endpoint;
 use super::sleep::Descriptors;
 use crate::error::{Error, Result};
 use crate::exchange::ByChannel;
@@ -23,7 +24,9 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub struct Settings {
     /// The ways that data may take. The two sides use the best one that both may and can: shared
-    /// memory, then libfabric, then UDP.
+    /// memory, then libfabric, then UDP. Where libfabric uses connections of TCP, which takes 71 MB
+    /// for each session, at most 4 sessions of a process have it at a time, and others use UDP; all
+    /// have it where one side may not use UDP.
     pub routes: Routes,
     /// How long opening and closing may take.
     pub patience: Duration,
@@ -109,8 +112,8 @@ pub(crate) fn open(
     settings: &Settings,
     until: Instant,
 ) -> Result<Session> {
-    let route = match route(&mut line, (own, peer), settings, until) {
-        Ok(route) => route,
+    let (route, endpoint) = match route(&mut line, (own, peer), settings, until) {
+        Ok(found) => found,
         Err(error) => {
             line.refuse(&error);
             return Err(error);
@@ -120,8 +123,14 @@ pub(crate) fn open(
     let secret = line.secret(b"job");
     let line = Arc::new(Mutex::new(line));
     let watch = Arc::new(Watch::new(line.clone(), peer, own));
-    let opened =
-        begin(&line, side, (name, secret), (route, own.host == peer.host), (settings, until), &watch);
+    let opened = begin(
+        &line,
+        side,
+        (name, secret),
+        (route, endpoint, own.host == peer.host),
+        (settings, until),
+        &watch,
+    );
     let mut line = lock(&line);
     match opened {
         Ok(session) => line.exchange(MessageKind::Ready, &[], until).map(|_| session),
@@ -136,40 +145,50 @@ fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
     line.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The best way that both sides may use and can.
+/// The best way that both sides may use and can, with the endpoint that it takes.
 fn route(
     line: &mut Line,
     (own, peer): (&Card, &Card),
     settings: &Settings,
     until: Instant,
-) -> Result<Routes> {
+) -> Result<(Routes, Option<Endpoint>)> {
     // A card says what its side wants; the kernel knows whose that is.
     let user = line.channel().user();
     let is_own = user.is_none_or(|user| user.uid == rustix::process::geteuid().as_raw());
     if is_own && own.host == peer.host && own.routes.and(peer.routes).has(Routes::SHARED_MEMORY) {
-        return Ok(Routes::SHARED_MEMORY);
+        return Ok((Routes::SHARED_MEMORY, None));
     }
-    let networks = networks(settings, own.host == peer.host);
+    let has_udp = own.routes.and(peer.routes).has(Routes::UDP);
+    let (networks, endpoint) = networks(settings, own.host == peer.host, has_udp);
     let theirs = match *line.exchange(MessageKind::Networks, &[networks.0], until)? {
         [byte] => Routes(byte),
         _ => return Err(Error::Forged("networks that are none")),
     };
     let common = networks.and(theirs);
     let found = [Routes::FABRIC, Routes::UDP].into_iter().find(|route| common.has(*route));
+    let found = found.map(|route| (route, endpoint.filter(|_| route == Routes::FABRIC)));
     found.ok_or_else(|| {
         let place = if own.host == peer.host { "they share a host" } else { "they share no host" };
         Error::NoRoute(format!("{place}; this side has {networks}, and the other one {theirs}"))
     })
 }
 
-/// The networks that this side may use and can.
-fn networks(settings: &Settings, one_host: bool) -> Routes {
+/// The networks that this side may use and can, with the endpoint that libfabric takes where its
+/// number is limited.
+fn networks(settings: &Settings, one_host: bool, has_udp: bool) -> (Routes, Option<Endpoint>) {
     let Settings { routes, config, .. } = settings;
-    let has_fabric = !settings.guarded
-        && routes.has(Routes::FABRIC)
-        && fabric_candidates(config, &network_preferences(config, one_host)).is_ok();
-    let fabric = if has_fabric { Routes::FABRIC.0 } else { 0 };
-    Routes(routes.and(Routes::UDP).0 | fabric)
+    let others = routes.and(Routes::UDP);
+    if settings.guarded || !routes.has(Routes::FABRIC) {
+        return (others, None);
+    }
+    let Ok(listed) = fabric_candidates(config, &network_preferences(config, one_host)) else {
+        return (others, None);
+    };
+    let both = Routes(others.0 | Routes::FABRIC.0);
+    if !has_udp || !listed.choice.sends_by_system_calls() {
+        return (both, None);
+    }
+    Endpoint::take().map_or((others, None), |endpoint| (both, Some(endpoint)))
 }
 
 /// Opens the core's session, with all that belongs to it.
@@ -177,7 +196,7 @@ fn begin(
     line: &Arc<Mutex<Line>>,
     side: Side,
     (name, secret): (u128, [u8; 16]),
-    (route, one_host): (Routes, bool),
+    (route, endpoint, one_host): (Routes, Option<Endpoint>, bool),
     (settings, until): (&Settings, Instant),
     watch: &Arc<Watch>,
 ) -> Result<Session> {
@@ -231,6 +250,7 @@ fn begin(
         started: AtomicI32::new(0),
         complete: Box::new(AtomicI32::new(0)),
         sleep,
+        _endpoint: endpoint,
         ending: Mutex::new(()),
     })
 }
