@@ -4,7 +4,7 @@
 use libc::{c_uint, c_ulong, c_void};
 use openlapi::abi::{LAPI_BURY_MSG, LAPI_LOCAL_STATE, compl_hndlr_p, lapi_handle_t, lapi_return_info_t};
 use openlapi::wire::user_header::{self, PREFIX};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -77,7 +77,7 @@ struct Parts {
 }
 
 /// The inboxes of the open sessions, by the numbers that the core passes to handlers.
-static INBOXES: RwLock<Option<HashMap<lapi_handle_t, Arc<Inbox>>>> = RwLock::new(None);
+static INBOXES: RwLock<BTreeMap<lapi_handle_t, Arc<Inbox>>> = RwLock::new(BTreeMap::new());
 
 impl Inbox {
     /// An inbox under the number of its session.
@@ -88,17 +88,13 @@ impl Inbox {
         longest: usize,
     ) -> Arc<Self> {
         let inbox = Arc::new(Self { landing, receiver, longest, parts: Mutex::default() });
-        let mut all = INBOXES.write().unwrap_or_else(PoisonError::into_inner);
-        all.get_or_insert_default().insert(handle, inbox.clone());
+        INBOXES.write().unwrap_or_else(PoisonError::into_inner).insert(handle, inbox.clone());
         inbox
     }
 
     /// No message arrives under this number any more.
     pub fn close(handle: lapi_handle_t) {
-        let mut all = INBOXES.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(all) = all.as_mut() {
-            all.remove(&handle);
-        }
+        INBOXES.write().unwrap_or_else(PoisonError::into_inner).remove(&handle);
     }
 
     /// Takes the message that has arrived first.
@@ -112,7 +108,7 @@ impl Inbox {
     }
 
     fn of(handle: lapi_handle_t) -> Option<Arc<Self>> {
-        INBOXES.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&handle).cloned()
+        INBOXES.read().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned()
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {

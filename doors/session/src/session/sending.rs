@@ -6,8 +6,11 @@ use crate::messages::{HANDLER, LONGEST_HEADER};
 use openlapi::api::request::{Hint, Message as Request};
 use openlapi::api::{Content, MAX_UHDR, Piece, SendDone, active_message};
 use openlapi::dgsp::Layout;
-use openlapi::wire::user_header;
+use openlapi::wire::user_header::{self, PREFIX};
 use std::sync::atomic::AtomicI32;
+
+/// Bytes of a header for which little room is enough, which is faster to clear.
+const SHORT_HEADER: usize = 60;
 
 impl Session {
     /// Sends a message to the peer, who takes it by [`Self::receive`]. The header has at most 1020
@@ -32,8 +35,14 @@ impl Session {
     /// Those of [`Self::send`].
     #[inline]
     pub fn post(&self, header: &[u8], data: &[u8]) -> Result<()> {
-        let mut room = [0; MAX_UHDR];
-        let packed = packed(header, &mut room)?;
+        let (mut short, mut long);
+        let packed = if header.len() <= SHORT_HEADER {
+            short = [0; SHORT_HEADER + PREFIX];
+            packed(header, &mut short)?
+        } else {
+            long = [0; MAX_UHDR];
+            packed(header, &mut long)?
+        };
         let data = Content::Piece(Piece { ptr: data.as_ptr(), len: data.len() });
         let message = self.message(packed, data, 0, SendDone::nothing(self.peer()), true);
         self.check()?;
@@ -98,7 +107,7 @@ impl Session {
 }
 
 /// A header as the core carries it.
-fn packed<'a>(header: &[u8], room: &'a mut [u8; MAX_UHDR]) -> Result<&'a [u8]> {
+fn packed<'a>(header: &[u8], room: &'a mut [u8]) -> Result<&'a [u8]> {
     user_header::pack(header, room)
         .ok_or_else(|| Error::Limit(format!("a header of {} bytes; at most {LONGEST_HEADER}", header.len())))
 }
