@@ -8,6 +8,7 @@ use crate::guest::{Guest, Reply};
 use crate::log;
 use crate::work::{Asked, Work};
 use fam::wire::Message;
+use openlapi::base::clock::ticks;
 use openlapi_session::Session;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use std::collections::{BTreeMap, VecDeque};
@@ -15,17 +16,23 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
 
-/// How long the loop looks for more from a session before it sleeps.
-const LOOK: Duration = Duration::from_micros(100);
-/// After so many rounds without a sleep, sessions that sleep are looked at.
-const ROUNDS: u32 = 64;
+/// How many ticks the loop looks for more from a session before it sleeps: 60 to 300 µs.
+const LOOK: u64 = 300_000;
+/// For so many ticks after something has come, the loop does not offer its processor to others:
+/// 4 to 20 µs.
+const HURRY: u64 = 20_000;
+/// After so many ticks without a sleep, sessions that sleep are looked at: 10 to 50 µs.
+const PAUSE: u64 = 50_000;
 /// Data of more bytes than this is sent from where it is.
 const SHORT: usize = 4096;
 /// With more bytes than this waiting for a session's peer, its replies are kept: sending them would
 /// pause the loop.
 const MOST_WAITING: usize = 256 << 10;
+/// Bytes that a message takes beside its data, about.
+const MESSAGE: usize = 128;
+/// After so many bytes of replies it is looked how many bytes wait.
+const UNSEEN: usize = 16 << 10;
 /// How many such sends of a session go on at a time.
 const MOST_LONG: usize = 8;
 /// The number of the bell among the descriptors.
@@ -77,10 +84,12 @@ struct Served {
     session: Arc<Session>,
     guest: Arc<Guest>,
     long: VecDeque<Long>,
-    /// A reply that waits until a long send has ended.
-    held: Option<Reply>,
-    /// When something has come last.
-    active: Instant,
+    /// Replies that were taken from the guest. The first one may wait until the peer takes some.
+    replies: VecDeque<Reply>,
+    /// Bytes that were sent since it was looked how many wait.
+    unseen: usize,
+    /// When something has come last, in ticks.
+    active: u64,
 }
 
 /// The event loop.
@@ -107,7 +116,7 @@ impl Data {
 
     /// Serves the sessions for ever.
     pub fn run(mut self) {
-        let mut rounds = 0;
+        let (mut active, mut looked) = (ticks(), ticks());
         loop {
             let mut moved = false;
             for at in (0..self.awake.len()).rev() {
@@ -118,15 +127,20 @@ impl Data {
                     Step::Asleep | Step::Over => drop(self.awake.swap_remove(at)),
                 }
             }
-            rounds += 1;
+            let mut now = ticks();
             if self.awake.is_empty() {
                 self.sleep(None);
-                rounds = 0;
-            } else if rounds == ROUNDS {
+                now = ticks();
+                (active, looked) = (now, now);
+            } else if now.wrapping_sub(looked) > PAUSE {
                 self.sleep(Some(Timespec { tv_sec: 0, tv_nsec: 0 }));
-                rounds = 0;
+                looked = now;
             }
-            if !moved && !self.awake.is_empty() {
+            if moved {
+                active = now;
+            } else if now.wrapping_sub(active) < HURRY {
+                std::hint::spin_loop();
+            } else {
                 std::thread::yield_now();
             }
         }
@@ -162,8 +176,9 @@ impl Data {
                 session: Arc::new(session),
                 guest,
                 long: VecDeque::new(),
-                held: None,
-                active: Instant::now(),
+                replies: VecDeque::new(),
+                unseen: 0,
+                active: ticks(),
             };
             self.all.insert(self.last, served);
             self.awake.push(self.last);
@@ -178,7 +193,7 @@ impl Data {
     /// A session that slept has something.
     fn wake(&mut self, number: u64) {
         let Some(served) = self.all.get_mut(&number) else { return };
-        served.active = Instant::now();
+        served.active = ticks();
         if served.session.progress().is_err() {
             return self.end(number);
         }
@@ -197,10 +212,10 @@ impl Data {
         }
         match moved {
             Ok(true) => {
-                served.active = Instant::now();
+                served.active = ticks();
                 Step::Moved
             }
-            Ok(false) if served.active.elapsed() < LOOK => Step::Quiet,
+            Ok(false) if ticks().wrapping_sub(served.active) < LOOK => Step::Quiet,
             Ok(false) => match served.session.arm() {
                 Ok(true) => Step::Asleep,
                 // It sleeps no more, and looks around.
@@ -254,25 +269,37 @@ impl Served {
             self.long.pop_front();
             moved = true;
         }
-        if self.guest.is_owed_too_much() {
+        if !self.guest.take_replies(&mut self.replies) {
             // It asks, and takes nothing.
             return Err(());
         }
-        while let Some(reply) = self.held.take().or_else(|| self.guest.next_reply()) {
-            let is_long = match &reply {
-                Reply::Data(_, reading) => reading.length > SHORT,
-                Reply::Gathered(_, data) => data.len() > SHORT,
-                Reply::Done(..) | Reply::Old(..) => false,
-            };
-            let is_full = self.session.waiting().map_err(drop)? > MOST_WAITING;
-            if is_full || is_long && self.long.len() == MOST_LONG {
-                self.held = Some(reply);
-                break;
-            }
+        while self.may_reply().map_err(drop)? {
+            let Some(reply) = self.replies.pop_front() else { break };
             moved = true;
             self.reply(reply).map_err(drop)?;
         }
         Ok(moved)
+    }
+
+    /// Whether the next reply can be sent without a pause.
+    fn may_reply(&mut self) -> openlapi_session::Result<bool> {
+        let length = match self.replies.front() {
+            None => return Ok(false),
+            Some(Reply::Data(_, reading)) => reading.length,
+            Some(Reply::Gathered(_, data)) => data.len(),
+            Some(Reply::Done(..) | Reply::Old(..)) => 0,
+        };
+        if self.unseen > UNSEEN {
+            if self.session.waiting()? > MOST_WAITING {
+                return Ok(false);
+            }
+            self.unseen = 0;
+        }
+        if length > SHORT && self.long.len() == MOST_LONG {
+            return Ok(false);
+        }
+        self.unseen += length + MESSAGE;
+        Ok(true)
     }
 
     fn reply(&mut self, reply: Reply) -> openlapi_session::Result<()> {

@@ -168,20 +168,19 @@ impl Guest {
         removed.is_some()
     }
 
-    /// The next thing that the session is owed.
-    pub fn next_reply(&self) -> Option<Reply> {
+    /// Takes all that the session is owed, if those of before are sent. `false`: the peer takes no
+    /// replies, or asks too much.
+    pub fn take_replies(&self, sent: &mut VecDeque<Reply>) -> bool {
         let mut state = self.state();
-        let reply = state.replies.pop_front();
-        if let Some(Reply::Gathered(_, data)) = &reply {
-            state.held -= data.len();
+        if state.replies.len() > MOST_OWED || state.asked > MOST_ASKED {
+            return false;
         }
-        reply
-    }
-
-    /// Whether the peer takes no replies, or asks too much.
-    pub fn is_owed_too_much(&self) -> bool {
-        let state = self.state();
-        state.replies.len() > MOST_OWED || state.asked > MOST_ASKED
+        if sent.is_empty() && !state.replies.is_empty() {
+            std::mem::swap(sent, &mut state.replies);
+            let gathered = |reply: &Reply| if let Reply::Gathered(_, data) = reply { data.len() } else { 0 };
+            state.held -= sent.iter().map(gathered).sum::<usize>();
+        }
+        true
     }
 
     /// Something is asked.
