@@ -1,6 +1,8 @@
 //! The keeper: names, rights, sizes and places of regions and items. It is one thread's.
 
+mod items;
 mod moves;
+mod regions;
 
 use crate::backup::Job;
 use crate::guest::Who;
@@ -9,27 +11,17 @@ use crate::rights::rights;
 use crate::servers::Servers;
 use crate::space::Space;
 use crate::store::{Backup, Change, Item, Region, Store};
-use fam::wire::{
-    Answer, Ask, Attributes, ItemFacts, LONGEST_NAME, PartKind, Piece, READ, RegionFacts, Sealed, Ticket,
-    WRITE,
-};
+use fam::wire::{Answer, Ask, ItemFacts, LONGEST_NAME, Piece, READ, RegionFacts, Sealed, Ticket};
 use fam::{Failure, FamError, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// The least size of a region, and of an item.
-const LEAST_REGION: u64 = 1 << 20;
+/// The least size of an item; that of a region is a multiple of it.
 const LEAST_ITEM: u64 = 128;
-/// The greatest size of either: sums of sizes stay far from the end of the numbers.
-const MOST: u64 = 1 << 56;
 
 /// Values of the attributes.
-const REDUNDANCIES: u32 = 3;
-const VOLATILE: u32 = 1;
 const PERSISTENT: u32 = 2;
 const ENABLE: u32 = 1;
-const DISABLE: u32 = 2;
 const OF_REGION: u32 = 1;
-const OF_ITEM: u32 = 2;
 
 /// What follows from something that was asked.
 pub enum Outcome {
@@ -260,66 +252,6 @@ impl Keeper {
         }
     }
 
-    fn create(
-        &mut self,
-        who: Who,
-        name: String,
-        size: u64,
-        mode: u32,
-        attributes: Attributes,
-    ) -> Result<Answer> {
-        check_name("the region", &name)?;
-        if name.is_empty() {
-            return Err(FamError::Invalid.because("a region has a name"));
-        }
-        if self.region_names.contains_key(&name) {
-            return Err(FamError::AlreadyExist.because("there is a region of this name"));
-        }
-        let attributes = complete(attributes)?;
-        if size > MOST {
-            return Err(FamError::NoSpace.because(format!("a region of {size} bytes")));
-        }
-        let size = size.max(LEAST_REGION).next_multiple_of(LEAST_ITEM);
-        let is_persistent = attributes.memory == PERSISTENT;
-        let mut servers = self.servers.with(is_persistent);
-        if servers.is_empty() {
-            let kind = if is_persistent { "persistent" } else { "volatile" };
-            return Err(FamError::NotCreated.because(format!("no server has {kind} memory")));
-        }
-        let region = self.number();
-        if !self.is_spanning {
-            servers = vec![servers[(region % servers.len() as u64) as usize]];
-        }
-        let kind = if is_persistent { PartKind::Persistent } else { PartKind::Volatile };
-        let mut parts = Vec::new();
-        let made = servers.iter().try_for_each(|server| {
-            let part = self.number();
-            self.servers.ask(*server, &Ask::MakePart { part, size, kind })?;
-            parts.push((*server, part));
-            Ok(())
-        });
-        let facts = RegionFacts {
-            region,
-            name,
-            size,
-            mode: mode & 0o777,
-            user: who.user,
-            group: who.group,
-            attributes,
-            servers,
-            block: self.block,
-        };
-        let new = Region { facts, parts };
-        let kept = made.and_then(|()| self.keep(is_persistent, &[Change::Region(&new)]));
-        if let Err(failure) = kept {
-            self.remove_parts(&new.parts);
-            return Err(failure);
-        }
-        let facts = new.facts.clone();
-        self.know_region(new);
-        Ok(Answer::Region(facts))
-    }
-
     /// Makes changes durable that must be.
     fn keep(&self, is_persistent: bool, changes: &[Change<'_>]) -> Result<()> {
         if is_persistent { self.store.change(changes) } else { Ok(()) }
@@ -333,202 +265,6 @@ impl Keeper {
                 log::line(&failure.text);
             }
         }
-    }
-
-    fn destroy(&mut self, who: Who, region: u64) -> Result<Answer> {
-        let found = self.region(region)?;
-        let facts = &found.facts;
-        if facts.user != who.user && self.region_rights(facts, who) & WRITE == 0 {
-            return Err(no_perm("the region"));
-        }
-        let (is_persistent, parts, name) =
-            (facts.attributes.memory == PERSISTENT, found.parts.clone(), facts.name.clone());
-        let members: Vec<u64> = self.members.get(&region).into_iter().flatten().copied().collect();
-        let gone = members.iter().map(|item| Change::NoItem(*item));
-        let gone: Vec<Change<'_>> = gone.chain([Change::NoRegion(region)]).collect();
-        self.keep(is_persistent, &gone)?;
-        self.remove_parts(&parts);
-        members.into_iter().for_each(|item| self.forget_item(item));
-        self.members.remove(&region);
-        self.used.remove(&region);
-        self.region_names.remove(&name);
-        self.regions.remove(&region);
-        Ok(Answer::Done)
-    }
-
-    fn resize(&mut self, who: Who, region: u64, size: u64) -> Result<Answer> {
-        let found = self.region(region)?;
-        if self.region_rights(&found.facts, who) & WRITE == 0 {
-            return Err(no_perm("the region"));
-        }
-        let size = size.clamp(LEAST_REGION, MOST + 1).next_multiple_of(LEAST_ITEM);
-        let full = || FamError::NoSpace.because(format!("the region cannot have {size} bytes"));
-        if size > MOST || self.used.get(&region).is_some_and(|used| *used > size) {
-            return Err(full());
-        }
-        let mut changed = found.clone();
-        let mut spaces = Vec::new();
-        for key in &changed.parts {
-            let mut space = self.spaces.get(key).cloned().unwrap_or_else(|| Space::new(found.facts.size));
-            if !space.resize(size) {
-                return Err(full());
-            }
-            spaces.push((*key, space));
-        }
-        let old = std::mem::replace(&mut changed.facts.size, size);
-        let is_persistent = changed.facts.attributes.memory == PERSISTENT;
-        if size < old {
-            // Nothing lies beyond the new size: a part that stays longer does no harm.
-            self.keep(is_persistent, &[Change::Region(&changed)])?;
-            if let Err(failure) = resize(&mut self.servers, &changed.parts, size) {
-                log::line(&failure.text);
-            }
-        } else {
-            let resized = resize(&mut self.servers, &changed.parts, size)
-                .and_then(|()| self.keep(is_persistent, &[Change::Region(&changed)]));
-            if let Err(failure) = resized {
-                // Some have the new size.
-                if let Err(failure) = resize(&mut self.servers, &changed.parts, old) {
-                    log::line(&failure.text);
-                }
-                return Err(failure);
-            }
-        }
-        self.spaces.extend(spaces);
-        self.regions.insert(region, changed);
-        Ok(Answer::Done)
-    }
-
-    fn stat_region(&self, who: Who, region: u64) -> Result<Answer> {
-        let facts = &self.region(region)?.facts;
-        if facts.user != who.user && self.region_rights(facts, who) == 0 {
-            return Err(no_perm("the region"));
-        }
-        Ok(Answer::Region(facts.clone()))
-    }
-
-    fn set_region_rights(&mut self, who: Who, region: u64, mode: u32) -> Result<Answer> {
-        let mut changed = self.region(region)?.clone();
-        if changed.facts.user != who.user {
-            return Err(no_perm("the region"));
-        }
-        changed.facts.mode = mode & 0o777;
-        self.keep(changed.facts.attributes.memory == PERSISTENT, &[Change::Region(&changed)])?;
-        self.regions.insert(region, changed);
-        Ok(Answer::Done)
-    }
-
-    fn allocate(&mut self, who: Who, region: u64, name: String, size: u64, mode: u32) -> Result<Answer> {
-        check_name("the item", &name)?;
-        let found = self.region(region)?.clone();
-        if self.region_rights(&found.facts, who) & WRITE == 0 {
-            return Err(no_perm("the region"));
-        }
-        if !name.is_empty() && self.item_names.contains_key(&(region, name.clone())) {
-            return Err(FamError::AlreadyExist.because("there is an item of this name"));
-        }
-        let size = size.max(LEAST_ITEM);
-        let used = self.used.get(&region).copied().unwrap_or(0);
-        if size > found.facts.size - used.min(found.facts.size) {
-            return Err(FamError::NoSpace.because(format!("{size} bytes in a region with {used} in use")));
-        }
-        let item = self.number();
-        let pieces = self.place(&found, item, size)?;
-        let RegionFacts { attributes, block, .. } = found.facts;
-        let new = Item {
-            facts: ItemFacts {
-                region,
-                item,
-                name,
-                size,
-                mode: mode & 0o777,
-                user: who.user,
-                group: who.group,
-                attributes,
-                servers: pieces.iter().map(|piece| piece.server).collect(),
-                block,
-            },
-            pieces,
-        };
-        let cleared = new.pieces.iter().try_for_each(|piece| {
-            let Piece { part, offset, length, .. } = *piece;
-            self.servers.ask(piece.server, &Ask::Clear { part, offset, length }).map(drop)
-        });
-        let kept = cleared.and_then(|()| self.keep(attributes.memory == PERSISTENT, &[Change::Item(&new)]));
-        if let Err(failure) = kept {
-            self.give_back(&new.pieces);
-            return Err(failure);
-        }
-        let facts = self.facts(&new, who)?.0;
-        self.know_item(new);
-        Ok(Answer::Item(facts))
-    }
-
-    /// Finds room for the pieces of an item.
-    fn place(&mut self, region: &Region, item: u64, size: u64) -> Result<Vec<Piece>> {
-        let (count, block) = (region.parts.len(), region.facts.block);
-        let is_spread = region.facts.attributes.interleave == ENABLE && size > block && count > 1;
-        let lengths = match is_spread {
-            true => Ticket::lengths(size, block, count.min(size.div_ceil(block) as usize)),
-            false => vec![size],
-        };
-        let first = (item % count as u64) as usize;
-        let mut pieces: Vec<Piece> = Vec::new();
-        for (at, length) in lengths.into_iter().enumerate() {
-            let (server, part) = region.parts[(first + at) % count];
-            let space = self.spaces.get_mut(&(server, part));
-            let Some(offset) = space.and_then(|space| space.place(length)) else {
-                self.give_back(&pieces);
-                return Err(FamError::NoSpace.because(format!("no {length} bytes are free at one place")));
-            };
-            pieces.push(Piece { server, part, offset, length });
-        }
-        Ok(pieces)
-    }
-
-    fn deallocate(&mut self, who: Who, region: u64, item: u64) -> Result<Answer> {
-        let found = self.item(region, item)?;
-        let (facts, rights) = self.facts(found, who)?;
-        if facts.user != who.user && rights & WRITE == 0 {
-            return Err(no_perm("the item"));
-        }
-        let pieces = found.pieces.clone();
-        self.keep(facts.attributes.memory == PERSISTENT, &[Change::NoItem(item)])?;
-        self.forget_item(item);
-        // Memory is used again only when nothing reaches it any more.
-        for piece in pieces {
-            match self.servers.ask(piece.server, &Ask::Withdraw { item }) {
-                Ok(_) => self.give_back(&[piece]),
-                Err(failure) => log::line(&format!("space of item {item} is lost: {failure}")),
-            }
-        }
-        Ok(Answer::Done)
-    }
-
-    fn lookup(&self, who: Who, region: &str, item: String) -> Result<Answer> {
-        let none = || FamError::NotFound.because("there is no such item");
-        let region = self.region_names.get(region).copied();
-        let region = region.ok_or_else(|| FamError::NotFound.because("there is no such region"))?;
-        let number = self.item_names.get(&(region, item)).copied().ok_or_else(none)?;
-        self.stat_item(who, region, number)
-    }
-
-    fn stat_item(&self, who: Who, region: u64, item: u64) -> Result<Answer> {
-        self.visible(self.item(region, item)?, who).map(|(facts, _)| Answer::Item(facts))
-    }
-
-    fn set_item_rights(&mut self, who: Who, region: u64, item: u64, mode: u32) -> Result<Answer> {
-        let mut changed = self.item(region, item)?.clone();
-        if changed.facts.user != who.user {
-            return Err(no_perm("the item"));
-        }
-        if changed.facts.attributes.permission == OF_REGION {
-            return Err(FamError::NoPerm.because("the rights of the region hold for all of its items"));
-        }
-        changed.facts.mode = mode & 0o777;
-        self.keep(changed.facts.attributes.memory == PERSISTENT, &[Change::Item(&changed)])?;
-        self.items.insert(item, changed);
-        Ok(Answer::Done)
     }
 
     fn ticket(&self, who: Who, region: u64, number: u64) -> Result<Answer> {
@@ -548,12 +284,6 @@ impl Keeper {
     }
 }
 
-fn resize(servers: &mut Servers, parts: &[(u64, u64)], size: u64) -> Result<()> {
-    parts
-        .iter()
-        .try_for_each(|(server, part)| servers.ask(*server, &Ask::ResizePart { part: *part, size }).map(drop))
-}
-
 fn later(job: Result<Job>) -> Outcome {
     match job {
         Ok(job) => Outcome::Later(job),
@@ -571,19 +301,4 @@ fn check_name(what: &str, name: &str) -> Result<()> {
             .because(format!("the name of {what} has more than {LONGEST_NAME} characters")));
     }
     Ok(())
-}
-
-/// The attributes with a number for each default.
-fn complete(attributes: Attributes) -> Result<Attributes> {
-    let Attributes { redundancy, memory, interleave, permission } = attributes;
-    if redundancy > REDUNDANCIES || memory > PERSISTENT || interleave > DISABLE || permission > OF_ITEM {
-        return Err(FamError::Invalid.because("an attribute of the region has no such value"));
-    }
-    let or = |value: u32, default: u32| if value == 0 { default } else { value };
-    Ok(Attributes {
-        redundancy: or(redundancy, 1),
-        memory: or(memory, VOLATILE),
-        interleave: or(interleave, ENABLE),
-        permission: or(permission, OF_REGION),
-    })
 }
