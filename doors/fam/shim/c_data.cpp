@@ -33,61 +33,24 @@ int c_fam_unmap(c_fam *given, void *local, c_fam_desc *what) {
     return status([&] { object(given)->fam_unmap(local, item(what)); });
 }
 
-int c_fam_gather_blocking_stride(c_fam *given, void *local, c_fam_desc *what,
-                                 uint64_t elements, uint64_t first, uint64_t stride,
-                                 uint64_t size) {
-    return status([&] {
-        object(given)->fam_gather_blocking(local, item(what), elements, first, stride, size);
-    });
-}
+// A gather or scatter of both shapes.
+#define VECTOR(CALL)                                                                               \
+    int c_fam_##CALL##_stride(c_fam *given, void *local, c_fam_desc *what, uint64_t elements,      \
+                              uint64_t first, uint64_t stride, uint64_t size) {                    \
+        return status([&] {                                                                        \
+            object(given)->fam_##CALL(local, item(what), elements, first, stride, size);           \
+        });                                                                                        \
+    }                                                                                              \
+    int c_fam_##CALL##_index(c_fam *given, void *local, c_fam_desc *what, uint64_t elements,       \
+                             uint64_t *index, uint64_t size) {                                     \
+        return status(                                                                             \
+            [&] { object(given)->fam_##CALL(local, item(what), elements, index, size); });         \
+    }
 
-int c_fam_gather_blocking_index(c_fam *given, void *local, c_fam_desc *what,
-                                uint64_t elements, uint64_t *index, uint64_t size) {
-    return status(
-        [&] { object(given)->fam_gather_blocking(local, item(what), elements, index, size); });
-}
-
-int c_fam_gather_nonblocking_stride(c_fam *given, void *local, c_fam_desc *what,
-                                    uint64_t elements, uint64_t first, uint64_t stride,
-                                    uint64_t size) {
-    return status([&] {
-        object(given)->fam_gather_nonblocking(local, item(what), elements, first, stride, size);
-    });
-}
-
-int c_fam_gather_nonblocking_index(c_fam *given, void *local, c_fam_desc *what,
-                                   uint64_t elements, uint64_t *index, uint64_t size) {
-    return status(
-        [&] { object(given)->fam_gather_nonblocking(local, item(what), elements, index, size); });
-}
-
-int c_fam_scatter_blocking_stride(c_fam *given, void *local, c_fam_desc *what,
-                                  uint64_t elements, uint64_t first, uint64_t stride,
-                                  uint64_t size) {
-    return status([&] {
-        object(given)->fam_scatter_blocking(local, item(what), elements, first, stride, size);
-    });
-}
-
-int c_fam_scatter_blocking_index(c_fam *given, void *local, c_fam_desc *what,
-                                 uint64_t elements, uint64_t *index, uint64_t size) {
-    return status(
-        [&] { object(given)->fam_scatter_blocking(local, item(what), elements, index, size); });
-}
-
-int c_fam_scatter_nonblocking_stride(c_fam *given, void *local, c_fam_desc *what,
-                                     uint64_t elements, uint64_t first, uint64_t stride,
-                                     uint64_t size) {
-    return status([&] {
-        object(given)->fam_scatter_nonblocking(local, item(what), elements, first, stride, size);
-    });
-}
-
-int c_fam_scatter_nonblocking_index(c_fam *given, void *local, c_fam_desc *what,
-                                    uint64_t elements, uint64_t *index, uint64_t size) {
-    return status(
-        [&] { object(given)->fam_scatter_nonblocking(local, item(what), elements, index, size); });
-}
+VECTOR(gather_blocking)
+VECTOR(gather_nonblocking)
+VECTOR(scatter_blocking)
+VECTOR(scatter_nonblocking)
 
 int c_fam_fence(c_fam *given) {
     return status([&] { object(given)->fam_fence(); });

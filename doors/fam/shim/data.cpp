@@ -71,65 +71,25 @@ void fam::fam_put_nonblocking(void *local, Fam_Descriptor *descriptor, uint64_t 
                     nbytes, 0));
 }
 
-void fam::fam_gather_blocking(void *local, Fam_Descriptor *descriptor, uint64_t nElements,
-                              uint64_t firstElement, uint64_t stride,
-                              uint64_t elementSize) {
-    auto elements = strided(nElements, firstElement, stride, elementSize);
-    check(olfam_gather(context_of(pimpl_), Descriptor_Access::item(descriptor), local, &elements,
-                       1));
-}
+// A gather or scatter of both shapes.
+#define VECTOR(CALL, KIND, BLOCKING)                                                               \
+    void fam::fam_##CALL##_##KIND(void *local, Fam_Descriptor *descriptor, uint64_t nElements,     \
+                                  uint64_t firstElement, uint64_t stride, uint64_t elementSize) {  \
+        auto elements = strided(nElements, firstElement, stride, elementSize);                     \
+        check(olfam_##CALL(context_of(pimpl_), Descriptor_Access::item(descriptor), local,         \
+                           &elements, BLOCKING));                                                  \
+    }                                                                                              \
+    void fam::fam_##CALL##_##KIND(void *local, Fam_Descriptor *descriptor, uint64_t nElements,     \
+                                  uint64_t *elementIndex, uint64_t elementSize) {                  \
+        auto elements = indexed(nElements, elementIndex, elementSize);                             \
+        check(olfam_##CALL(context_of(pimpl_), Descriptor_Access::item(descriptor), local,         \
+                           &elements, BLOCKING));                                                  \
+    }
 
-void fam::fam_gather_blocking(void *local, Fam_Descriptor *descriptor, uint64_t nElements,
-                              uint64_t *elementIndex, uint64_t elementSize) {
-    auto elements = indexed(nElements, elementIndex, elementSize);
-    check(olfam_gather(context_of(pimpl_), Descriptor_Access::item(descriptor), local, &elements,
-                       1));
-}
-
-void fam::fam_gather_nonblocking(void *local, Fam_Descriptor *descriptor, uint64_t nElements,
-                                 uint64_t firstElement, uint64_t stride,
-                                 uint64_t elementSize) {
-    auto elements = strided(nElements, firstElement, stride, elementSize);
-    check(olfam_gather(context_of(pimpl_), Descriptor_Access::item(descriptor), local, &elements,
-                       0));
-}
-
-void fam::fam_gather_nonblocking(void *local, Fam_Descriptor *descriptor, uint64_t nElements,
-                                 uint64_t *elementIndex, uint64_t elementSize) {
-    auto elements = indexed(nElements, elementIndex, elementSize);
-    check(olfam_gather(context_of(pimpl_), Descriptor_Access::item(descriptor), local, &elements,
-                       0));
-}
-
-void fam::fam_scatter_blocking(void *local, Fam_Descriptor *descriptor, uint64_t nElements,
-                               uint64_t firstElement, uint64_t stride,
-                               uint64_t elementSize) {
-    auto elements = strided(nElements, firstElement, stride, elementSize);
-    check(olfam_scatter(context_of(pimpl_), Descriptor_Access::item(descriptor), local, &elements,
-                        1));
-}
-
-void fam::fam_scatter_blocking(void *local, Fam_Descriptor *descriptor, uint64_t nElements,
-                               uint64_t *elementIndex, uint64_t elementSize) {
-    auto elements = indexed(nElements, elementIndex, elementSize);
-    check(olfam_scatter(context_of(pimpl_), Descriptor_Access::item(descriptor), local, &elements,
-                        1));
-}
-
-void fam::fam_scatter_nonblocking(void *local, Fam_Descriptor *descriptor, uint64_t nElements,
-                                  uint64_t firstElement, uint64_t stride,
-                                  uint64_t elementSize) {
-    auto elements = strided(nElements, firstElement, stride, elementSize);
-    check(olfam_scatter(context_of(pimpl_), Descriptor_Access::item(descriptor), local, &elements,
-                        0));
-}
-
-void fam::fam_scatter_nonblocking(void *local, Fam_Descriptor *descriptor, uint64_t nElements,
-                                  uint64_t *elementIndex, uint64_t elementSize) {
-    auto elements = indexed(nElements, elementIndex, elementSize);
-    check(olfam_scatter(context_of(pimpl_), Descriptor_Access::item(descriptor), local, &elements,
-                        0));
-}
+VECTOR(gather, blocking, 1)
+VECTOR(gather, nonblocking, 0)
+VECTOR(scatter, blocking, 1)
+VECTOR(scatter, nonblocking, 0)
 
 void *fam::fam_map(Fam_Descriptor *descriptor) {
     void *local = nullptr;

@@ -100,18 +100,7 @@ impl Context {
         blocking: bool,
     ) -> Result<()> {
         // SAFETY: the caller's promise.
-        self.vector(
-            item,
-            local,
-            elements,
-            blocking,
-            Class::Changes,
-            |call, connection, number, part| unsafe {
-                let (shape, runs, memory) = part;
-                let message = |id| Message::Scatter { number: id, item: number, shape };
-                connection.post(call.owner, call.class, Expected::Done, (runs, memory), message);
-            },
-        )
+        unsafe { self.vector(item, local, elements, blocking, Class::Changes) }
     }
 
     /// Copies elements of an item into memory.
@@ -129,22 +118,7 @@ impl Context {
         blocking: bool,
     ) -> Result<()> {
         // SAFETY: the caller's promise.
-        self.vector(
-            item,
-            local,
-            elements,
-            blocking,
-            Class::Fetches,
-            |call, connection, number, part| unsafe {
-                let (shape, runs, memory) = part;
-                let message = |id| Message::Gather { number: id, item: number, shape };
-                let expected = match memory {
-                    [one] => Expected::Data(*one),
-                    _ => Expected::Spread(memory.to_vec()),
-                };
-                connection.post(call.owner, call.class, expected, (runs, &[]), message);
-            },
-        )
+        unsafe { self.vector(item, local, elements, blocking, Class::Fetches) }
     }
 
     /// Changes a number of an item as one step; the old one, of a call that waits.
@@ -221,15 +195,31 @@ impl Context {
         Ok(Some(own))
     }
 
-    fn vector(
+    /// A scatter, which changes, or a gather.
+    ///
+    /// # Safety
+    /// Those of [`Self::scatter`] and [`Self::gather`].
+    unsafe fn vector(
         &self,
         item: &Item,
         local: *mut u8,
         elements: &Elements<'_>,
         blocking: bool,
         class: Class,
-        mut post: impl FnMut(&Begun<'_>, &Connection, u32, (Shape, Vec<u8>, &[Memory])),
     ) -> Result<()> {
+        let post = |call: &Begun<'_>, connection: &Connection, number, shape, runs, memory: &[Memory]| {
+            let (expected, sent) = match (class, memory) {
+                (Class::Changes, _) => (Expected::Done, memory),
+                (Class::Fetches, [one]) => (Expected::Data(*one), &[][..]),
+                (Class::Fetches, _) => (Expected::Spread(memory.to_vec()), &[][..]),
+            };
+            let message = |id| match class {
+                Class::Changes => Message::Scatter { number: id, item: number, shape },
+                Class::Fetches => Message::Gather { number: id, item: number, shape },
+            };
+            // SAFETY: the caller's promise.
+            unsafe { connection.post(call.owner, class, expected, (runs, sent), message) };
+        };
         let rights = if class == Class::Changes { WRITE } else { READ };
         self.call(item, class, rights, blocking, |call| {
             elements.check(&call.opened.ticket)?;
@@ -244,7 +234,7 @@ impl Context {
                     let shape = Shape::Strided { element: size, count, first, stride: stride * size };
                     let memory = Memory { at, length: (count * size) as usize };
                     let (connection, number) = call.number(0)?;
-                    post(call, &connection, number, (shape, Vec::new(), &[memory]));
+                    post(call, &connection, number, shape, Vec::new(), &[memory]);
                     begin += count;
                     at = at.wrapping_add(memory.length);
                 }
@@ -255,7 +245,7 @@ impl Context {
                 let (connection, number) = call.number(batch.piece)?;
                 let shape = Shape::Runs { count: batch.count() };
                 let Batch { runs, local, .. } = batch;
-                post(call, &connection, number, (shape, runs, &local));
+                post(call, &connection, number, shape, runs, &local);
                 Ok(())
             })
         })
@@ -307,6 +297,15 @@ impl<'a> Begun<'a> {
         local: Memory,
         mut post: impl FnMut(&Self, &Connection, u32, u64, Memory),
     ) -> Result<()> {
+        if self.opened.ticket.pieces.len() == 1 {
+            let shared = &self.context.client().shared;
+            let (connection, number) = self.item.number(shared, &mut self.opened, 0)?;
+            let connection = connection.clone();
+            self.begun += 1;
+            post(self, &connection, number, offset, local);
+            self.only = Some(connection);
+            return Ok(());
+        }
         let (mut at, whole) = (local.at, self.opened.clone());
         for segment in whole.ticket.segments(offset, local.length as u64) {
             let memory = Memory { at, length: segment.length as usize };
