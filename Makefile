@@ -229,6 +229,7 @@ bench-doors: doors
 	ci/deps.sh build
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" RELEASE="$(RELEASE)" BENCH_BUILD="$(BUILD)/bench/doors" benches/doors/run.sh
+	LAPI_STAGE="$(STAGE)" RELEASE="$(RELEASE)" BENCH_BUILD="$(BUILD)/bench/doors" benches/doors/fam.sh
 
 fuzz:
 	ci/deps.sh build

@@ -1,7 +1,8 @@
 /*
- * A job's put, beside which those of doors are measured: from LAPI_Put until the target has the
- * data (cmpl_cntr). Prints microseconds, the median over batches, and MB/s; and what it takes
- * besides to write a cache line back to memory, where the processor has an instruction for that.
+ * A job's put and get, beside which those of doors are measured: from LAPI_Put until the target has
+ * the data (cmpl_cntr), from LAPI_Get until it is here (org_cntr). Prints microseconds, the median
+ * over batches, and MB/s; and what it takes besides to write a cache line back to memory, where the
+ * processor has an instruction for that.
  */
 #include <lapi.h>
 #include <stdio.h>
@@ -43,6 +44,37 @@ static double flush(void)
 #endif
 }
 
+static lapi_handle_t handle;
+static lapi_cntr_t complete;
+static void *places[2];
+
+static void put(long bytes)
+{
+    LAPI_Put(handle, 1, (ulong)bytes, places[1], out, NULL, NULL, &complete);
+}
+
+static void get(long bytes)
+{
+    LAPI_Get(handle, 1, (ulong)bytes, places[1], out, NULL, &complete);
+}
+
+static void measure(const char *what, void (*begin)(long), long bytes, int count)
+{
+    double batch[BATCHES];
+    int left;
+    for (int b = 0; b < BATCHES; b++) {
+        double begun = now();
+        for (int n = 0; n < count; n++) {
+            begin(bytes);
+            LAPI_Waitcntr(handle, &complete, 1, &left);
+        }
+        batch[b] = (now() - begun) / count;
+    }
+    qsort(batch, BATCHES, sizeof *batch, by_value);
+    printf("lapi %s %ld: %.3f us (best %.3f), %.0f MB/s\n", what, bytes, batch[BATCHES / 2], batch[0],
+           (double)bytes / batch[BATCHES / 2]);
+}
+
 int main(void)
 {
     static lapi_info_t info;
@@ -50,9 +82,8 @@ int main(void)
         long bytes;
         int count;
     } sizes[] = {{8, 2000}, {4096, 1000}, {MOST, 40}};
-    lapi_handle_t handle;
-    lapi_cntr_t complete, over;
-    void *places[2], *counters[2];
+    lapi_cntr_t over;
+    void *counters[2];
     int task, left;
     if (LAPI_Init(&handle, &info) != LAPI_SUCCESS)
         return 1;
@@ -62,18 +93,8 @@ int main(void)
     LAPI_Address_init(handle, memory, places);
     LAPI_Address_init(handle, &over, counters);
     for (unsigned i = 0; task == 0 && i < sizeof sizes / sizeof *sizes; i++) {
-        double batch[BATCHES];
-        for (int b = 0; b < BATCHES; b++) {
-            double begun = now();
-            for (int n = 0; n < sizes[i].count; n++) {
-                LAPI_Put(handle, 1, (ulong)sizes[i].bytes, places[1], out, NULL, NULL, &complete);
-                LAPI_Waitcntr(handle, &complete, 1, &left);
-            }
-            batch[b] = (now() - begun) / sizes[i].count;
-        }
-        qsort(batch, BATCHES, sizeof *batch, by_value);
-        printf("lapi put %ld: %.3f us (best %.3f), %.0f MB/s\n", sizes[i].bytes, batch[BATCHES / 2], batch[0],
-               (double)sizes[i].bytes / batch[BATCHES / 2]);
+        measure("put", put, sizes[i].bytes, sizes[i].count);
+        measure("get", get, sizes[i].bytes, sizes[i].count);
     }
     if (task == 0) {
         printf("flush of a line: %.3f us\n", flush());
