@@ -8,7 +8,7 @@ use fam::files::Address;
 use fam::meeting::{key_path, socket_name};
 use fam::{Failure, FamError, Result};
 use openlapi_session::{Arrived, Error, Listener, Routes, Settings, key_file};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::ToSocketAddrs;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,6 +16,8 @@ use std::time::Duration;
 /// The most sessions that are opened at a time, of a user of this host, and of other hosts.
 const MOST_OF_USER: usize = 32;
 const MOST_OF_HOSTS: usize = 128;
+/// The most that wait for one of these to be open: all programs of a job begin at a time.
+const MOST_WAITING: usize = 4096;
 /// After a failure of the listener itself.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -54,47 +56,66 @@ pub fn listen(address: &Address) -> Result<Vec<Listener>> {
 
 /// Sessions that are being opened, by user; programs of other hosts are one user here.
 #[derive(Clone, Default)]
-pub struct Opening(Arc<Mutex<HashMap<Option<u32>, usize>>>);
+pub struct Opening(Arc<Mutex<HashMap<Option<u32>, OfUser>>>);
+
+#[derive(Default)]
+struct OfUser {
+    /// How many threads open sessions.
+    threads: usize,
+    waiting: VecDeque<Arrived>,
+}
 
 impl Opening {
-    /// One more of a user; `false`: there are too many.
-    fn begin(&self, user: Option<u32>) -> bool {
+    /// One more of a user, who gets it back where it is to be opened at once; otherwise it waits
+    /// until [`Self::next`] gives it.
+    fn begin(&self, user: Option<u32>, arrived: Arrived) -> Option<Arrived> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = all.entry(user).or_default();
-        let may = *count < if user.is_some() { MOST_OF_USER } else { MOST_OF_HOSTS };
-        *count += usize::from(may);
-        may
+        let of_user = all.entry(user).or_default();
+        if of_user.threads < if user.is_some() { MOST_OF_USER } else { MOST_OF_HOSTS } {
+            of_user.threads += 1;
+            return Some(arrived);
+        }
+        if of_user.waiting.len() < MOST_WAITING {
+            of_user.waiting.push_back(arrived);
+        } else {
+            log::line(&format!("too many programs of user {user:?} connect at a time"));
+        }
+        None
     }
 
-    fn end(&self, user: Option<u32>) {
+    /// The next one of a user, in the place of one that is open. `None`: a thread ends.
+    fn next(&self, user: Option<u32>) -> Option<Arrived> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = all.get_mut(&user) {
-            *count -= 1;
-            if *count == 0 {
+        let of_user = all.get_mut(&user)?;
+        let next = of_user.waiting.pop_front();
+        if next.is_none() {
+            of_user.threads -= 1;
+            if of_user.threads == 0 {
                 all.remove(&user);
             }
         }
+        next
     }
 }
 
-/// Accepts sessions for ever. Each is opened in a thread of its own: opening waits for the peer.
+/// Accepts sessions for ever. Threads open them: opening waits for the peer.
 pub fn accept(mut listener: Listener, newcomers: &Newcomers, bell: &Bell, opening: &Opening) {
     loop {
         match listener.next(None) {
             Ok(Some(arrived)) => {
                 let user = arrived.user().map(|user| user.uid);
-                if !opening.begin(user) {
-                    log::line(&format!("too many programs of user {user:?} connect at a time"));
-                    continue;
-                }
+                let Some(arrived) = opening.begin(user, arrived) else { continue };
                 let (newcomers, bell, all) = (newcomers.clone(), bell.clone(), opening.clone());
                 let begun = std::thread::Builder::new().name("open".to_owned()).spawn(move || {
-                    open(arrived, &newcomers, &bell);
-                    all.end(user);
+                    let mut next = Some(arrived);
+                    while let Some(arrived) = next {
+                        open(arrived, &newcomers, &bell);
+                        next = all.next(user);
+                    }
                 });
                 if let Err(error) = begun {
                     log::line(&format!("no session: {error}"));
-                    opening.end(user);
+                    while opening.next(user).is_some() {}
                     std::thread::sleep(PAUSE);
                 }
             }

@@ -7,6 +7,7 @@ use client::{Client, Host, VOLATILE, persistent};
 use fam::FamError;
 use fam::wire::{Answer, Ask, Attributes, Change, Kind, Message, Role, Shape};
 use openlapi::base::rng::Rng;
+use std::sync::Barrier;
 
 #[test]
 fn bytes_are_put_and_got_where_they_belong() {
@@ -85,6 +86,23 @@ fn numbers_of_128_bits_change_as_one_step() {
     let item = client.open_item(region, item).expect("an item");
     let sum = client.change(&item, 0, Change::Fetch, Kind::Int128, 0, 0);
     assert_eq!(sum, Ok(2 * TURNS * ((1 << 64) + 1)));
+}
+
+/// More than there are threads to open sessions of a user.
+#[test]
+fn all_programs_of_a_job_begin_at_a_time() {
+    const ALL: usize = 96;
+    let host = Host::new("job", 1, false);
+    let _daemon = host.keeper();
+    let all = Barrier::new(ALL);
+    std::thread::scope(|scope| {
+        for _ in 0..ALL {
+            scope.spawn(|| {
+                all.wait();
+                Client::open(&host);
+            });
+        }
+    });
 }
 
 #[test]
