@@ -3,7 +3,6 @@
 use crate::hand::Hand;
 use crate::job::Job;
 use crate::protocol::Output;
-use openlapi::api::Held;
 use std::time::Instant;
 
 /// The carrier of this process, of which there is one.
@@ -15,24 +14,15 @@ pub enum Carrier {
     Hand(Hand),
 }
 
-/// The way to the carrier for several messages.
-pub enum Way<'a> {
-    /// The lock of the job's session is held.
-    Job(&'a Job, Held<'a>),
-    /// The threads of the sessions take the messages.
-    Hand(&'a Hand),
-}
-
 /// The target is gone.
 pub struct Gone;
 
 impl Carrier {
-    /// Begins to send; `None`: the session has ended by a failure.
-    #[inline]
-    pub fn begin(&self) -> Option<Way<'_>> {
+    /// Whether something can still arrive; not after the session has ended by a failure.
+    pub fn is_there(&self) -> bool {
         match self {
-            Self::Job(job) => Some(Way::Job(job, job.enter().ok()?)),
-            Self::Hand(hand) => Some(Way::Hand(hand)),
+            Self::Job(job) => job.is_there(),
+            Self::Hand(_) => true,
         }
     }
 
@@ -49,6 +39,22 @@ impl Carrier {
         match self {
             Self::Job(job) => job.host_name(task, Some(deadline)),
             Self::Hand(hand) => hand.host_name(task),
+        }
+    }
+
+    /// Gives a message to the network. `watched`: the target's death is to be noticed though no
+    /// reply is awaited.
+    ///
+    /// # Errors
+    /// The target is gone, or the session has ended by a failure.
+    #[inline]
+    pub fn post(&self, output: &Output, watched: bool) -> Result<(), Gone> {
+        match self {
+            Self::Job(job) => job.post(output, watched).map_err(|_| Gone),
+            Self::Hand(hand) => {
+                hand.post(output);
+                Ok(())
+            }
         }
     }
 
@@ -88,23 +94,5 @@ impl Carrier {
     /// Whether another process may take the place of one that is gone.
     pub fn may_return(&self) -> bool {
         matches!(self, Self::Hand(_))
-    }
-}
-
-impl Way<'_> {
-    /// Gives a message to the network. `watched`: the target's death is to be noticed though no
-    /// reply is awaited.
-    ///
-    /// # Errors
-    /// The target is gone.
-    #[inline]
-    pub fn post(&mut self, output: &Output, watched: bool) -> Result<(), Gone> {
-        match self {
-            Self::Job(job, held) => job.post(held, output, watched).map_err(|_| Gone),
-            Self::Hand(hand) => {
-                hand.post(output);
-                Ok(())
-            }
-        }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::abi::Status;
 use crate::nodes::Nodes;
-use crate::protocol::{Event, Port, Request, Settings, Target as To, Then, Verdict};
-use crate::wire::{Header, Kind, LENGTH};
+use crate::protocol::{Data, Event, Port, Request, Settings, Target as To, Then, Verdict};
+use crate::wire::{Header, Kind, Word};
 use openlapi::fuzz::{Seed, Target, seed};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -15,7 +15,8 @@ const PORT: u8 = 2;
 /// How many buffers of each size are there.
 const BUFFERS: usize = 2;
 
-/// Headers one after the other, which two peers send in turns to a port that sends to both.
+/// Messages, which two peers send in turns to a port that sends to both: how many bytes the header
+/// has, how many the data, and the header.
 fn feed(input: &[u8]) -> bool {
     let epochs = Arc::new(AtomicU32::new(0));
     let settings = Settings { patience: 1000, check: false, epochs, counts_all: false };
@@ -33,8 +34,12 @@ fn feed(input: &[u8]) -> bool {
     }
     let mut is_accepted = false;
     let (mut received, mut ended) = (0, 0);
-    for (at, bytes) in input.chunks(LENGTH).enumerate() {
-        let Some(header) = Header::decode(bytes) else { continue };
+    let mut rest = input;
+    for at in 0.. {
+        let Some((&[len, data], others)) = rest.split_first_chunk() else { break };
+        let (bytes, others) = others.split_at(others.len().min(len.into()));
+        rest = others;
+        let Some(header) = Header::decode(bytes, data.into()) else { continue };
         is_accepted = true;
         let (from, now) = (at as u32 % 2, 100 * at as u64);
         match header.kind {
@@ -45,9 +50,12 @@ fn feed(input: &[u8]) -> bool {
             }
             _ => port.replied(now, from, &header),
         }
+        port.hear(now, &header);
+        port.found_nothing(now);
         port.tick(now);
         while let Some(output) = port.next_output() {
-            assert_eq!(Header::decode(&output.header.encode()), Some(output.header));
+            let data = if let Data::Memory { length, .. } = output.data { length } else { 0 };
+            assert_eq!(Header::decode(output.header.encode().as_bytes(), data), Some(output.header));
             assert!(output.task < 3, "a task of the job");
             output.data.free();
         }
@@ -68,14 +76,24 @@ fn feed(input: &[u8]) -> bool {
     is_accepted
 }
 
+/// A message as [`feed`] reads it.
+fn message(header: &Header) -> Vec<u8> {
+    let encoded = header.encode();
+    let data = if header.kind == Kind::Get { 0 } else { header.length as u8 };
+    [&[encoded.as_bytes().len() as u8, data], encoded.as_bytes()].concat()
+}
+
+/// The word that the first message to the first peer is delivered.
+const WORD: Option<Word> = Some(Word { epoch: 1, seq: 0, index: 0 });
+
 fn seeds() -> Vec<Seed> {
     let of = |kind, change: fn(&mut Header)| {
         let mut header = Header { epoch: 1, size: 4, length: 8, ..Header::of(kind, PORT, PORT) };
         change(&mut header);
-        header.encode()
+        message(&header)
     };
     let send = |seq: u32| {
-        Header { epoch: 1, size: 4, length: 8, seq, ..Header::of(Kind::Send, PORT, PORT) }.encode()
+        message(&Header { epoch: 1, size: 4, length: 8, seq, ..Header::of(Kind::Send, PORT, PORT) })
     };
     let reply = |kind| of(kind, |_| {});
     vec![
@@ -84,7 +102,8 @@ fn seeds() -> Vec<Seed> {
         seed("put", of(Kind::Put, |header| header.address = 5)),
         seed("get", of(Kind::Get, |header| header.address = 5)),
         seed("datagram", of(Kind::Datagram, |_| {})),
-        seed("delivered", reply(Kind::Delivered)),
+        seed("delivered", of(Kind::Delivered, |header| header.word = WORD)),
+        seed("word", of(Kind::Send, |header| header.word = WORD)),
         seed("wait", [reply(Kind::Wait), reply(Kind::Go), reply(Kind::Wait)].concat()),
         seed("again", reply(Kind::Again)),
         seed("refused", of(Kind::Refused, |header| header.code = Status::SendTargetPortClosed as u8)),

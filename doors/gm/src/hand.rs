@@ -361,6 +361,7 @@ impl Shared {
     /// Sends one message, and opens a session for it where there is none.
     fn send(self: &Arc<Self>, task: u32, life: u64, output: &Output) -> Result<(), Error> {
         let header = output.header.encode();
+        let header = header.as_bytes();
         let data = match output.data {
             Data::None | Data::Memory { length: 0, .. } => &[][..],
             Data::Memory { address, length, .. } => {
@@ -371,10 +372,10 @@ impl Shared {
             }
         };
         if task == self.own {
-            (self.receiving.arrived)(task, &header, data);
+            (self.receiving.arrived)(task, header, data);
             return Ok(());
         }
-        self.session(task, life)?.send(&header, data)
+        self.session(task, life)?.send(header, data)
     }
 
     /// The session with a peer, which is opened where there is none.

@@ -2,12 +2,12 @@
 
 use crate::nodes::Nodes;
 use crate::protocol::{Data, Output};
-use crate::wire::{Header, LENGTH};
+use crate::wire::Header;
 use openlapi::abi::lapi_handle_t;
 use openlapi::api::request::{Get, Hint, Places, PlainMessage};
 use openlapi::api::session::{Interrupts, LOOK_AROUND, Session, Settings};
 use openlapi::api::{
-    Context, Events, Failure, Held, Link, Piece, active_message, address, env, fence, progress, put_get,
+    Clear, Context, Events, Failure, Link, Piece, active_message, address, env, fence, progress, put_get,
     recovery,
 };
 use openlapi::error::{Log, Result};
@@ -173,12 +173,9 @@ impl Job {
         Some(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 
-    /// Takes the session's lock for what follows.
-    ///
-    /// # Errors
-    /// `LAPI_ERR_HNDL_INVALID`: the session has ended by a failure.
-    pub fn enter(&self) -> Result<Held<'_>> {
-        self.session.enter()
+    /// Whether the session has not ended by a failure.
+    pub fn is_there(&self) -> bool {
+        self.session.enter().is_ok()
     }
 
     /// Gives a message to the network. `watched`: the target's death is to be noticed though no
@@ -187,8 +184,9 @@ impl Job {
     /// # Errors
     /// The task is gone, or the session.
     #[inline]
-    pub fn post(&self, held: &mut Held<'_>, output: &Output, watched: bool) -> Result<()> {
-        let header = output.header.encode();
+    pub fn post(&self, output: &Output, watched: bool) -> Result<()> {
+        let encoded = output.header.encode();
+        let header = encoded.as_bytes();
         let (data, counter) = match output.data {
             Data::None => (Piece::EMPTY, 0),
             Data::Memory { address, length, counter } => {
@@ -199,7 +197,7 @@ impl Job {
         let message = PlainMessage {
             tgt: output.task,
             handler: HANDLER,
-            header: Piece { ptr: header.as_ptr(), len: LENGTH },
+            header: Piece::of(header),
             data,
             tgt_cntr: 0,
             org_cntr: counter,
@@ -207,12 +205,27 @@ impl Job {
         };
         // SAFETY: the header is copied before this returns, since it is short; the program leaves
         // the data as it is until its send has ended, which is after the counter has changed.
-        unsafe { active_message::amsend(held, &message.into()) }
+        unsafe {
+            if let Some(call) = self.session.context().enter_short(Clear::TO_SEND)
+                && match active_message::is_long(&message) {
+                    true => active_message::amsend_shortly::<true>(call, &message),
+                    false => active_message::amsend_shortly::<false>(call, &message),
+                }
+            {
+                return Ok(());
+            }
+            active_message::amsend(&mut self.session.enter()?, &message.into())
+        }
     }
 
     /// One round of progress.
     #[inline]
     pub fn poll(&self) {
+        if let Some(call) = self.session.context().enter_short(Clear::TO_POLL)
+            && progress::probe_shortly(call)
+        {
+            return;
+        }
         if let Ok(mut held) = self.session.enter() {
             progress::probe(&mut held);
         }

@@ -14,6 +14,7 @@ mod registered;
 #[cfg(test)]
 mod simulation;
 mod types;
+mod words;
 
 pub use port::{Port, Settings};
 pub use types::{Data, Event, Output, Request, Target, Then, Verdict};

@@ -1,7 +1,18 @@
 //! The header of every message between two ports.
 
-/// The length of a header in bytes.
-pub const LENGTH: usize = 40;
+/// The most bytes of a header.
+pub const LENGTH: usize = WORD + MORE;
+/// The bytes of every header.
+const FIXED: usize = 20;
+/// The bytes that follow where there is a word on delivered messages. A message of 8 bytes that has
+/// one still fits a cache line of the core's rings, with what the core adds.
+const WORD: usize = FIXED + 12;
+/// The bytes that follow where an address and a length are needed.
+const MORE: usize = 16;
+/// In the first byte, beside the kind: high priority.
+const HIGH: u8 = 1 << 4;
+/// In the first byte, too: there is a word on delivered messages.
+const HAS_WORD: u8 = 1 << 5;
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +28,7 @@ pub enum Kind {
     Data = 4,
     /// A message that is lost where it finds no buffer.
     Datagram = 5,
-    /// All messages up to this one are delivered.
+    /// Nothing but a word on delivered messages.
     Delivered = 6,
     /// A message was not taken: it waits for a buffer, or for the port (code 1).
     Wait = 7,
@@ -34,7 +45,7 @@ pub enum Kind {
     Where = 12,
     /// The answer to [`Kind::Where`]; the code is one of [`answer`].
     Answer = 13,
-    /// Nothing: whether it arrives shows whether the target lives.
+    /// The target is to say what is delivered; whether this arrives shows whether the target lives.
     Ping = 14,
     /// A get is refused; the code is a status.
     NoData = 15,
@@ -76,6 +87,18 @@ impl Kind {
     }
 }
 
+/// A word on what the receiver of this message has sent before: all messages of a connection up to
+/// one are delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// The life of the connection.
+    pub epoch: u32,
+    /// The number of the message.
+    pub seq: u32,
+    /// The connection's index at its sender.
+    pub index: u32,
+}
+
 /// A header. Numbers are little-endian on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -99,14 +122,39 @@ pub struct Header {
     pub seq: u32,
     /// The connection's, or for a get the request's, index at its sender; in replies as it came.
     pub index: u32,
+    /// What is delivered, of what the receiver has sent.
+    pub word: Option<Word>,
     /// An address of the target.
     pub address: u64,
-    /// How many bytes.
+    /// How many bytes: of a get those that it asks for, otherwise those that come with the header.
     pub length: u64,
+}
+
+/// A header as it travels.
+pub struct Encoded {
+    bytes: [u8; LENGTH],
+    len: usize,
+}
+
+impl Encoded {
+    /// The bytes, a multiple of four.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len.min(LENGTH)]
+    }
+}
+
+impl Kind {
+    /// Whether an address and a length are in the header.
+    #[inline]
+    fn has_more(self) -> bool {
+        matches!(self, Self::Put | Self::Get | Self::Again)
+    }
 }
 
 impl Header {
     /// A header of this kind with zeros.
+    #[inline]
     pub fn of(kind: Kind, from_port: u8, to_port: u8) -> Self {
         Self {
             kind,
@@ -119,6 +167,7 @@ impl Header {
             round: 0,
             seq: 0,
             index: 0,
+            word: None,
             address: 0,
             length: 0,
         }
@@ -127,55 +176,95 @@ impl Header {
     /// A reply to this message.
     pub fn reply(&self, kind: Kind, code: u8) -> Self {
         let (from_port, to_port) = (self.to_port, self.from_port);
-        Self { kind, code, from_port, to_port, size: 0, address: 0, length: 0, ..*self }
+        Self { kind, code, from_port, to_port, size: 0, word: None, address: 0, length: 0, ..*self }
     }
 
     /// As bytes.
-    pub fn encode(&self) -> [u8; LENGTH] {
+    #[inline]
+    pub fn encode(&self) -> Encoded {
         let mut bytes = [0; LENGTH];
-        bytes[0] = self.kind as u8;
-        bytes[1] = self.priority;
+        bytes[0] = self.kind as u8 | if self.priority == 0 { 0 } else { HIGH };
+        bytes[1] = self.from_port | self.to_port << 3;
         bytes[2] = self.size;
         bytes[3] = self.code;
-        bytes[4] = self.from_port;
-        bytes[5] = self.to_port;
-        bytes[8..12].copy_from_slice(&self.epoch.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.round.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.seq.to_le_bytes());
-        bytes[20..24].copy_from_slice(&self.index.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.address.to_le_bytes());
-        bytes[32..40].copy_from_slice(&self.length.to_le_bytes());
-        bytes
+        put(&mut bytes, 4, [self.epoch, self.round, self.seq, self.index]);
+        let mut len = FIXED;
+        if let Some(Word { epoch, seq, index }) = self.word {
+            bytes[0] |= HAS_WORD;
+            put(&mut bytes, len, [epoch, seq, index]);
+            len = WORD;
+        }
+        if self.kind.has_more() {
+            let halves = |long: u64| [long as u32, (long >> 32) as u32];
+            put(&mut bytes, len, halves(self.address));
+            put(&mut bytes, len + 8, halves(self.length));
+            len += MORE;
+        }
+        Encoded { bytes, len }
     }
 
-    /// From bytes; `None`: a peer has sent something else.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; LENGTH] = bytes.try_into().ok()?;
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+    /// From the bytes of a message with so many bytes of data; `None`: a peer has sent something
+    /// else.
+    #[inline]
+    pub fn decode(bytes: &[u8], data: u64) -> Option<Self> {
+        let (fixed, mut rest) = bytes.split_first_chunk::<FIXED>()?;
+        let long = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let kind = Kind::of(fixed[0] & (HIGH - 1))?;
+        let mut word = None;
+        if fixed[0] & HAS_WORD != 0 {
+            let (first, others) = rest.split_first_chunk::<{ WORD - FIXED }>()?;
+            let [epoch, seq, index] = numbers(first);
+            (word, rest) = (Some(Word { epoch, seq, index }), others);
+        }
+        let (mut address, mut length) = (0, data);
+        if kind.has_more() {
+            let (first, others) = rest.split_first_chunk::<MORE>()?;
+            let [low, high, short, longer] = numbers(first);
+            (address, length, rest) = (long(low, high), long(short, longer), others);
+        }
+        let [epoch, round, seq, index] = numbers(&fixed[4..]);
         let header = Self {
-            kind: Kind::of(bytes[0])?,
-            priority: bytes[1],
-            size: bytes[2],
-            code: bytes[3],
-            from_port: bytes[4],
-            to_port: bytes[5],
-            epoch: word(8),
-            round: word(12),
-            seq: word(16),
-            index: word(20),
-            address: long(24),
-            length: long(32),
+            kind,
+            priority: u8::from(fixed[0] & HIGH != 0),
+            size: fixed[2],
+            code: fixed[3],
+            from_port: fixed[1] & 7,
+            to_port: fixed[1] >> 3 & 7,
+            epoch,
+            round,
+            seq,
+            index,
+            word,
+            address,
+            length,
         };
-        let ports = crate::abi::PORTS as u8;
-        let is_sound = header.priority < 2
+        let is_sound = rest.is_empty()
             && header.size < crate::abi::SIZES
-            && header.from_port < ports
-            && header.to_port < ports
-            && bytes[6..8] == [0, 0];
+            && fixed[0] < HAS_WORD << 1
+            && fixed[1] < 1 << 6
+            && (kind == Kind::Get || length == data);
         is_sound.then_some(header)
     }
 }
+
+/// Writes numbers from a place on.
+#[inline]
+fn put<const COUNT: usize>(bytes: &mut [u8; LENGTH], at: usize, numbers: [u32; COUNT]) {
+    for (place, number) in bytes[at..at + 4 * COUNT].chunks_exact_mut(4).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// Reads numbers, for which there are bytes enough.
+#[inline]
+fn numbers<const COUNT: usize>(bytes: &[u8]) -> [u32; COUNT] {
+    std::array::from_fn(|at| {
+        let place = bytes.get(4 * at..4 * at + 4).and_then(|bytes| bytes.try_into().ok());
+        u32::from_le_bytes(place.unwrap_or_default())
+    })
+}
+
+const _: () = assert!(crate::abi::PORTS == 8, "a port's number has three bits");
 
 #[cfg(test)]
 mod tests {
@@ -183,21 +272,39 @@ mod tests {
 
     #[test]
     fn headers_come_back_and_nothing_else_is_one() {
-        for kind in 1..=15 {
+        let word = Word { epoch: u32::MAX, seq: 7, index: 1 << 30 };
+        for (kind, word) in (1..=15).flat_map(|kind| [(kind, None), (kind, Some(word))]) {
             let kind = Kind::of(kind).expect("a kind");
             let mut header = Header::of(kind, 2, 7);
-            (header.priority, header.size, header.code) = (1, 31, 9);
+            (header.priority, header.size, header.code, header.word) = (1, 31, 9, word);
             (header.epoch, header.round, header.seq, header.index) = (u32::MAX, 2, 3, 1 << 31);
-            (header.address, header.length) = (u64::MAX - 1, 1 << 40);
-            assert_eq!(Header::decode(&header.encode()), Some(header));
-            let mut bytes = header.encode();
-            for (at, wrong) in [(0, 0), (0, 16), (1, 2), (2, 32), (4, 8), (5, 8), (6, 1), (7, 1)] {
-                let before = std::mem::replace(&mut bytes[at], wrong);
-                assert_eq!(Header::decode(&bytes), None, "{at}: {wrong}");
-                bytes[at] = before;
+            let data = if kind == Kind::Get { 0 } else { 1 << 40 };
+            header.length = 1 << 40;
+            header.address = if kind.has_more() { u64::MAX - 1 } else { 0 };
+            let encoded = header.encode();
+            let bytes = encoded.as_bytes();
+            assert!(bytes.len().is_multiple_of(4));
+            assert_eq!(Header::decode(bytes, data), Some(header));
+            for (at, wrong) in [(0, 0x40), (0, 0), (1, 0x40), (2, 32)] {
+                let mut bytes = bytes.to_vec();
+                bytes[at] = wrong;
+                assert_eq!(Header::decode(&bytes, data), None, "{at}: {wrong}");
+            }
+            for len in 0..bytes.len() {
+                assert_eq!(Header::decode(&bytes[..len], data), None, "{len} bytes");
+            }
+            assert_eq!(Header::decode(&[bytes, &[0; 4]].concat(), data), None, "too long");
+            if kind == Kind::Put {
+                assert_eq!(Header::decode(bytes, data - 1), None, "it says another length");
             }
         }
-        assert_eq!(Header::decode(&[1; LENGTH - 1]), None);
-        assert_eq!(Header::decode(&[]), None);
+    }
+
+    #[test]
+    fn a_message_with_a_word_fits_a_line_of_the_rings() {
+        let word = Some(Word { epoch: 1, seq: 2, index: 3 });
+        let header = Header { word, ..Header::of(Kind::Send, 2, 2) };
+        // The line has 64 bytes: 8 are the slot's, 16 the core's head, 8 the data.
+        assert!(header.encode().as_bytes().len() <= 64 - 8 - 16 - 8);
     }
 }

@@ -1,6 +1,7 @@
 //! The ports of this process, and what arrives for them.
 
 mod handlers;
+mod lock;
 mod slot;
 
 use slot::State;
@@ -17,6 +18,7 @@ use crate::wire::{Header, Kind, NOT_OPEN, answer};
 use openlapi_runtime::console;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +26,8 @@ use std::time::{Duration, Instant};
 
 /// A look at what has ended while the network used its memory comes after this time.
 const LOOK: Duration = Duration::from_micros(200);
+/// A thread that sleeps asks targets for words after this time at most.
+const LONGEST_LOOK: Duration = Duration::from_millis(100);
 
 /// What gm_init has opened. It stays where it is when gm_finalize has closed it: another thread may
 /// be in a call.
@@ -33,6 +37,8 @@ pub struct World {
     settings: protocol::Settings,
     slots: [Slot; PORTS],
     started: Instant,
+    /// When that was by the clock that is cheap to read, in microseconds.
+    started_roughly: u64,
     /// Tells the ports of this job apart from those of others, on one host.
     name: String,
 }
@@ -64,6 +70,10 @@ pub fn init() -> Result<(), Status> {
             Some(path) => by_hand(path).map_err(failed)?,
             None => by_launcher(variables.by_task).map_err(failed)?,
         };
+        if TELLS_AT_EXIT.swap(process::id(), Ordering::Relaxed) == 0 {
+            // SAFETY: a function that may run at exit.
+            unsafe { libc::atexit(tell_at_exit) };
+        }
         let world = Box::leak(Box::new(World::new(found, &variables)));
         CURRENT.store(world, Ordering::Release);
         if let Carrier::Hand(hand) = &world.carrier {
@@ -105,6 +115,21 @@ pub fn finalize() {
     }
 }
 
+/// The process that calls [`tell_at_exit`], and not a forked child of it; 0: none.
+static TELLS_AT_EXIT: AtomicU32 = AtomicU32::new(0);
+
+/// The process ends, perhaps without having closed its ports: their peers learn what they have
+/// delivered.
+extern "C" fn tell_at_exit() {
+    let tells = TELLS_AT_EXIT.load(Ordering::Relaxed) == process::id();
+    let Some(world) = current().filter(|_| tells) else { return };
+    for slot in &world.slots {
+        world.with(slot, |open| open.port.tell());
+    }
+    // Packets may wait for others.
+    world.carrier.poll();
+}
+
 /// A task is gone, as the core reports it.
 fn gone(task: u32) {
     if let Some(world) = current() {
@@ -119,8 +144,8 @@ impl World {
         let counts_all = carrier.may_return();
         let settings = protocol::Settings { patience, check, epochs, counts_all };
         let slots = std::array::from_fn(|number| Slot::new(number as u8));
-        let started = Instant::now();
-        Self { carrier, nodes: Arc::new(nodes), settings, slots, started, name }
+        let (started, started_roughly) = (Instant::now(), roughly());
+        Self { carrier, nodes: Arc::new(nodes), settings, slots, started, started_roughly, name }
     }
 
     /// The place of a port.
@@ -142,6 +167,12 @@ impl World {
     #[inline]
     pub fn now(&self) -> u64 {
         self.started.elapsed().as_micros() as u64
+    }
+
+    /// Microseconds since gm_init, some milliseconds late: for what lasts a second.
+    #[inline]
+    pub fn roughly_now(&self) -> u64 {
+        roughly().saturating_sub(self.started_roughly)
     }
 
     /// Such a time on the clock.
@@ -197,16 +228,14 @@ impl World {
     /// Closes a port: what arrives is waited for, so that no memory of the program is used any
     /// more.
     pub fn close(&self, slot: &Slot) {
-        match &mut *slot.lock() {
-            State::Open(open) => open.port.close(),
-            _ => return,
+        if self.with(slot, |open| open.port.close()).is_none() {
+            return;
         }
-        self.pump(slot);
         let is_quiet = || match &*slot.lock() {
             State::Open(open) => open.port.is_quiet(),
             _ => true,
         };
-        while !is_quiet() && self.carrier.begin().is_some() {
+        while !is_quiet() && self.carrier.is_there() {
             self.carrier.wait(Some(Instant::now() + LOOK), true, is_quiet);
         }
         *slot.lock() = State::Closed;
@@ -216,86 +245,97 @@ impl World {
     /// Changes a port, and sends what follows from that. `None`: it is not open.
     #[inline]
     pub fn with<T>(&self, slot: &Slot, change: impl FnOnce(&mut Open) -> T) -> Option<T> {
-        let (value, has_output) = {
+        let (value, output) = {
             let mut state = slot.lock();
             let State::Open(open) = &mut *state else { return None };
             let value = change(open);
             slot.set_ready(open.port.peek().is_some());
             slot.set_lags(open.port.lags());
-            (value, open.port.has_output())
+            (value, if open.port.posting { None } else { open.port.post() })
         };
-        if has_output {
-            self.pump(slot);
+        if let Some(output) = output {
+            self.pump(slot, output);
         }
         Some(value)
     }
 
     /// The next event of a port, after one round of progress at most; `None` when there is none.
+    #[inline]
     pub fn next_event(&self, slot: &Slot) -> Option<Next> {
-        let mut polled = false;
-        loop {
-            let next = self.with(slot, |open| open.next(|| self.now()))?;
-            if next.is_some() || polled {
-                return next;
-            }
-            self.carrier.poll();
-            polled = true;
+        self.poll(slot);
+        self.with(slot, |open| open.next(|exact| if exact { self.now() } else { self.roughly_now() }))?
+    }
+
+    /// The next event, which stays.
+    pub fn peek(&self, slot: &Slot) -> Option<Next> {
+        self.poll(slot);
+        self.with(slot, |open| open.peek(|exact| if exact { self.now() } else { self.roughly_now() }))?
+    }
+
+    /// One round of progress, unless there is an event.
+    #[inline]
+    fn poll(&self, slot: &Slot) {
+        if !slot.is_ready() {
+            slot.look(|| self.carrier.poll());
         }
     }
 
     /// Waits for the next event of a port. `spins`: it polls first.
     pub fn wait_for_event(&self, slot: &Slot, spins: bool) -> Option<Next> {
+        // Targets are asked for words, at longer and longer intervals.
+        let mut asks_after = LOOK;
         loop {
-            if let Some(next) = self.next_event(slot) {
+            self.poll(slot);
+            if let Some(next) = self.with(slot, |open| open.next(|_| self.now()))? {
                 return Some(next);
             }
-            let (deadline, lags) = self.with(slot, |open| (open.deadline(), open.port.lags()))?;
-            let soon = lags.then(|| Instant::now() + LOOK);
+            let (deadline, lags, asks) = self.with(slot, |open| {
+                open.port.tell();
+                (open.deadline(), open.port.lags(), open.port.awaits_words())
+            })?;
+            let now = Instant::now();
+            let soon = lags.then_some(LOOK).into_iter().chain(asks.then_some(asks_after)).min();
+            let soon = soon.map(|time| now + time);
             let deadline = deadline.map(|at| self.instant(at)).into_iter().chain(soon).min();
             // What begins to lag meanwhile is looked at soon, too.
-            self.carrier.wait(deadline, spins, || slot.is_ready() || !lags && slot.lags());
+            let is_over = || slot.is_ready() || !lags && slot.lags();
+            slot.look(|| self.carrier.wait(deadline, spins, is_over));
+            if asks && now.elapsed() >= asks_after {
+                self.with(slot, |open| open.port.ask(self.now()));
+                asks_after = LONGEST_LOOK.min(2 * asks_after);
+            }
             // The session has ended by a failure: nothing arrives any more.
-            self.carrier.begin()?;
+            if !self.carrier.is_there() {
+                return None;
+            }
         }
     }
 
     /// Gives what a port has for the network to it. One thread at a time does this, so that a
     /// connection's messages leave in their order.
-    fn pump(&self, slot: &Slot) {
-        let Some(mut way) = self.carrier.begin() else { return };
+    fn pump(&self, slot: &Slot, first: Output) {
         let mut unreachable = Vec::new();
-        let mut is_first = true;
-        loop {
-            let output = {
-                let mut state = slot.lock();
-                let State::Open(open) = &mut *state else { break };
-                if is_first && open.port.posting {
-                    return;
-                }
-                is_first = false;
-                let output = open.port.next_output();
-                open.port.posting = output.is_some();
-                output
-            };
-            let Some(output) = output else { break };
+        let mut next = Some(first);
+        while let Some(output) = next {
             // No reply follows, or, from a task that has left in order, none ever.
             let watched = matches!(output.header.kind, Kind::Ping | Kind::Where | Kind::Go);
             if self.nodes.is_lost(output.task) {
                 output.data.free();
-            } else if way.post(&output, watched).is_err() {
+            } else if self.carrier.post(&output, watched).is_err() {
                 unreachable.push(output.task);
             }
+            next = match &mut *slot.lock() {
+                State::Open(open) => open.port.post(),
+                _ => None,
+            };
         }
-        drop(way);
         unreachable.into_iter().for_each(|task| self.lose(task));
     }
 
     /// A message that belongs to no open port of this process.
     fn post_alone(&self, task: u32, header: Header) {
-        if let Some(mut way) = self.carrier.begin() {
-            // Whoever is gone needs no reply.
-            let _ = way.post(&Output { task, header, data: Data::None }, false);
-        }
+        // Whoever is gone needs no reply.
+        let _ = self.carrier.post(&Output { task, header, data: Data::None }, false);
     }
 
     /// A task is gone: what waits for it ends.
@@ -307,7 +347,7 @@ impl World {
             if let State::Never { early } = &mut *slot.lock() {
                 early.retain(|(from, _)| *from != task);
             }
-            self.with(slot, |open| open.port.lost(self.now(), task));
+            self.with(slot, |open| open.port.lost(self.roughly_now(), task));
         }
         if self.carrier.may_return() {
             self.nodes.find(task);
@@ -318,11 +358,17 @@ impl World {
     /// A message that is no data has come.
     fn replied(&self, from: u32, header: &Header) {
         let Some(slot) = self.slot(header.to_port.into()) else { return };
+        if header.word.is_some() {
+            self.with(slot, |open| open.port.hear(self.roughly_now(), header));
+        }
         match header.kind {
-            Kind::Ping => {}
+            Kind::Delivered => {}
+            Kind::Ping => {
+                self.with(slot, |open| open.port.tell());
+            }
             Kind::Where => self.asked(slot, from, header),
             _ => {
-                let known = self.with(slot, |open| open.port.replied(self.now(), from, header));
+                let known = self.with(slot, |open| open.port.replied(self.roughly_now(), from, header));
                 if known.is_none() && header.kind == Kind::Go {
                     self.post_alone(from, header.reply(Kind::Decline, 0));
                 }
@@ -359,6 +405,16 @@ impl World {
         };
         self.post_alone(from, header.reply(kind, code));
     }
+}
+
+/// Microseconds by the clock of the kernel's ticks; not by rustix, which fails under valgrind.
+#[inline]
+fn roughly() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure lives during the call, which cannot fail for a clock that every Linux
+    // has.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
+    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
 }
 
 /// Notes who is to be told when a port opens: one message for each connection, the first that was

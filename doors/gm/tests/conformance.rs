@@ -68,6 +68,23 @@ fn small_messages_of_a_job_take_no_memory() {
 }
 
 #[test]
+fn a_sender_learns_that_its_message_is_delivered_though_the_target_looks_no_more() {
+    let program = compile("gm_words", "cc", &["words.c"], &["-Wextra", "-Werror"]);
+    for network in [&[][..], &[("MP_EUILIB", "ip"), ("LAPI_USE_SHM", "no")]] {
+        for what in ["computes", "leaves"] {
+            let known = std::env::temp_dir().join(format!("gm-words-{}", std::process::id()));
+            let job = poe(&program, 2).arg(what).arg(known.to_str().expect("a path"));
+            let job = network
+                .iter()
+                .fold(job.env("LAPI_GM_NODES", "task"), |job, (name, value)| job.env(name, value));
+            let outcome = job.run();
+            let _ = std::fs::remove_file(&known);
+            assert!(outcome.ok().stdout.contains("delivered\n"), "{what}, {network:?}\n{outcome}");
+        }
+    }
+}
+
+#[test]
 fn with_a_check_only_registered_memory_is_used() {
     let program = conformance("cc");
     let outcome = poe(&program, 2).arg("check").env("LAPI_GM_CHECK", "yes").run();

@@ -67,13 +67,10 @@ pub extern "C" fn gm_blocking_receive_no_spin(port: *mut GmPort) -> *mut RecvEve
 
 fn deliver(port: *mut GmPort, next: impl FnOnce(&World, &Slot) -> Option<Next>) -> *mut RecvEvent {
     let Some((world, slot)) = place(port) else { return (&raw const NOTHING).cast_mut() };
-    let (mut event, mut list, mut pending) = (RecvEvent::plain(abi::NO_RECV), None, None);
+    let (mut event, mut list) = (RecvEvent::plain(abi::NO_RECV), None);
     match next(world, slot) {
         None => {}
-        Some(Next::Alarm(alarm)) => {
-            event.kind = abi::ALARM;
-            pending = Some(Pending::Alarm(alarm));
-        }
+        Some(Next::Alarm(_)) => event.kind = abi::ALARM,
         Some(Next::Event(Event::Received { buffer, tag, size, priority, length, node, port })) => {
             let kind = if priority == 0 { abi::RECV } else { abi::HIGH_RECV };
             event = RecvEvent {
@@ -97,12 +94,8 @@ fn deliver(port: *mut GmPort, next: impl FnOnce(&World, &Slot) -> Option<Next>) 
                 ));
             }
         }
-        Some(Next::Event(Event::Ended { then, status, .. })) => {
-            event.kind = abi::CALLBACK;
-            pending = Some(Pending::Callback(then, status));
-        }
+        Some(Next::Event(Event::Ended { .. })) => event.kind = abi::CALLBACK,
     }
-    world.with(slot, |open| open.pending = pending);
     // SAFETY: GM allows one thread at a time on a port.
     unsafe { slot.store(event, list) }
 }
@@ -155,12 +148,7 @@ pub extern "C" fn gm_receive_pending(port: *mut GmPort) -> c_int {
 /// The type of the next event, and the node of the sender of a message.
 fn peek(port: *mut GmPort) -> Option<(u8, Option<u16>)> {
     let (world, slot) = place(port)?;
-    let look = || world.with(slot, |open| open.peek(world.now())).flatten();
-    let next = look().or_else(|| {
-        world.carrier().poll();
-        look()
-    })?;
-    Some(match next {
+    Some(match world.peek(slot)? {
         Next::Alarm(_) => (abi::ALARM, None),
         Next::Event(Event::Received { priority: 0, node, .. }) => (abi::RECV, Some(node)),
         Next::Event(Event::Received { node, .. }) => (abi::HIGH_RECV, Some(node)),

@@ -17,8 +17,8 @@ fn then(callback: Option<Callback>, context: *mut c_void) -> Then {
 }
 
 fn start(port: *mut GmPort, name: &str, request: Request) {
-    let started =
-        place(port).and_then(|(world, slot)| world.with(slot, |open| open.port.start(world.now(), request)));
+    let started = place(port)
+        .and_then(|(world, slot)| world.with(slot, |open| open.port.start(world.roughly_now(), request)));
     if started.is_none() {
         no_port(name);
     }
@@ -218,8 +218,9 @@ pub extern "C" fn gm_resume_sending(
 ) {
     let target = Target { node, port: narrow(target), priority: narrow(priority) };
     let then = then(callback, context);
-    let done = place(port)
-        .and_then(|(world, slot)| world.with(slot, |open| open.port.resume(world.now(), target, then)));
+    let done = place(port).and_then(|(world, slot)| {
+        world.with(slot, |open| open.port.resume(world.roughly_now(), target, then))
+    });
     done.unwrap_or_else(|| no_port("gm_resume_sending"));
 }
 
@@ -235,7 +236,8 @@ pub extern "C" fn gm_drop_sends(
 ) {
     let target = Target { node, port: narrow(target), priority: narrow(priority) };
     let then = then(callback, context);
-    let done = place(port)
-        .and_then(|(world, slot)| world.with(slot, |open| open.port.drop_sends(world.now(), target, then)));
+    let done = place(port).and_then(|(world, slot)| {
+        world.with(slot, |open| open.port.drop_sends(world.roughly_now(), target, then))
+    });
     done.unwrap_or_else(|| no_port("gm_drop_sends"));
 }

@@ -3,6 +3,7 @@
 use super::classes::{Buffer, Classes};
 use super::registered::{Registered, is_memory};
 use super::types::{Data, Event, Output, Verdict};
+use super::words::Words;
 use crate::abi::{Status, capacity};
 use crate::nodes::Nodes;
 use crate::wire::{Header, Kind};
@@ -13,6 +14,7 @@ pub struct Around<'a> {
     pub classes: &'a mut Classes,
     pub events: &'a mut VecDeque<Event>,
     pub outputs: &'a mut VecDeque<Output>,
+    pub words: &'a mut Words,
     pub nodes: &'a Nodes,
     /// Which sizes are taken, by priority.
     pub acceptable: [u64; 2],
@@ -198,7 +200,6 @@ impl Incoming {
         if let Some(arrival) = self.arrivals.get_mut(place) {
             arrival.is_complete = true;
         }
-        let mut last: Option<Header> = None;
         while self.arrivals.front().is_some_and(|first| first.is_complete) {
             let Some(Arrival { header, buffer, .. }) = self.arrivals.pop_front() else { break };
             self.first = self.first.wrapping_add(1);
@@ -213,13 +214,7 @@ impl Incoming {
                     port: header.from_port,
                 });
             }
-            if let Some(before) = last.filter(|before| before.epoch != header.epoch) {
-                self.reply(around, before.reply(Kind::Delivered, 0));
-            }
-            last = Some(header);
-        }
-        if let Some(header) = last {
-            self.reply(around, header.reply(Kind::Delivered, 0));
+            around.words.note(self.from, &header);
         }
     }
 

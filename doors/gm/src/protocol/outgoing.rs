@@ -1,6 +1,7 @@
 //! A connection at its sender: what goes to one port of one node with one priority, in order.
 
 mod around;
+mod search;
 mod state;
 
 pub use around::Around;
@@ -8,7 +9,7 @@ pub use around::Around;
 use super::messages::Message;
 use super::types::{Data, Event, Output, Request, Target};
 use crate::abi::{SEND_TOKENS, Status};
-use crate::wire::{Header, Kind};
+use crate::wire::{Header, Kind, Word};
 use state::{Flow, Place};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -102,7 +103,6 @@ impl Outgoing {
         }
         self.alive_at = around.now;
         match header.kind {
-            Kind::Delivered => self.deliver(around, header.seq),
             Kind::Wait => self.wait(around, header),
             Kind::Go => self.go(around, from, header),
             Kind::Again => self.again(around, header),
@@ -111,6 +111,30 @@ impl Outgoing {
             _ => {}
         }
         self.advance(around);
+    }
+
+    /// The target has delivered all messages up to one.
+    pub fn delivered(&mut self, around: &mut Around<'_>, word: Word) {
+        if word.epoch == self.epoch {
+            self.alive_at = around.now;
+            self.deliver(around, word.seq);
+            self.advance(around);
+        }
+    }
+
+    /// Whether it is not known of all that was sent what has become of it.
+    pub fn awaits_word(&self) -> bool {
+        self.kind == Kind::Send && self.sent > self.delivered
+    }
+
+    /// Asks the target what is delivered.
+    pub fn ask(&self, around: &mut Around<'_>) {
+        if let Place::At(task) = self.place
+            && self.awaits_word()
+        {
+            let header = self.header(around, Kind::Ping);
+            around.outputs.push_back(Output { task, header, data: Data::None });
+        }
     }
 
     /// A task is gone.
@@ -337,31 +361,6 @@ impl Outgoing {
         self.careful = true;
     }
 
-    fn answered(&mut self, around: &mut Around<'_>, from: u32, header: &Header) {
-        use crate::wire::answer::{CLOSED, HERE};
-        let waits = self.flow == Flow::Waits { not_open: true };
-        match (self.place, header.code) {
-            (Place::Asked { .. }, HERE) => self.place = Place::At(from),
-            (Place::Unknown, HERE) if waits => {
-                self.place = Place::At(from);
-                self.flow = Flow::Sends;
-            }
-            (Place::Asked { left, closed }, code) if header.seq == self.round => {
-                let (left, closed) = (left.saturating_sub(1), closed || code == CLOSED);
-                self.place = Place::Asked { left, closed };
-                if left == 0 {
-                    self.place = Place::Unknown;
-                    if closed || self.kind != Kind::Send {
-                        self.fail_first(around, Status::SendTargetPortClosed);
-                    } else if self.at(self.sent).is_some() {
-                        self.stall(around, true);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
     /// Ends what can end, and sends what can be sent.
     pub fn advance(&mut self, around: &mut Around<'_>) {
         self.settle(around);
@@ -384,28 +383,6 @@ impl Outgoing {
             }
             self.settle(around);
         }
-    }
-
-    /// Looks for the task that has the port.
-    fn find(&mut self, around: &mut Around<'_>) {
-        let tasks = around.nodes.tasks(self.target.node);
-        let alive = tasks.iter().filter(|task| !around.nodes.is_lost(**task)).count() as u32;
-        if alive == 0 {
-            return self.fail_first(around, Status::SendTargetNodeUnreachable);
-        }
-        if let [task] = *tasks {
-            self.place = Place::At(task);
-            return;
-        }
-        // A port of a task that is gone is closed.
-        self.place = Place::Asked { left: alive, closed: alive < tasks.len() as u32 };
-        self.round = self.round.wrapping_add(1);
-        let mut header = self.header(around, Kind::Where);
-        header.seq = self.round;
-        for &task in tasks.iter().filter(|task| !around.nodes.is_lost(**task)) {
-            around.outputs.push_back(Output { task, header, data: Data::None });
-        }
-        self.watch(around);
     }
 
     fn watch(&mut self, around: &mut Around<'_>) {

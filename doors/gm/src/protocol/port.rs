@@ -1,5 +1,7 @@
 //! A port: its connections, its buffers, and what the program is told.
 
+mod telling;
+
 use super::classes::{Buffer, Classes};
 use super::incoming::{self, Incoming};
 use super::index::Index;
@@ -7,6 +9,7 @@ use super::messages::Messages;
 use super::outgoing::{self, Outgoing};
 use super::registered::{Registered, is_memory};
 use super::types::{Data, Event, Output, Request, Target, Then, Verdict};
+use super::words::Words;
 use crate::abi::{PORTS, RECEIVE_TOKENS, SEND_TOKENS, SIZES, Status};
 use crate::nodes::Nodes;
 use crate::wire::{Header, Kind};
@@ -49,6 +52,9 @@ pub struct Port {
     incoming_by: Index,
     events: VecDeque<Event>,
     outputs: VecDeque<Output>,
+    words: Words,
+    /// How often in a row the program has looked for an event, and there was none.
+    idle: u32,
     /// When which outgoing connection is to be ticked, the next one first. A connection that has
     /// asked for an earlier time since leaves its later one here.
     timers: BinaryHeap<Reverse<(u64, u32)>>,
@@ -85,6 +91,8 @@ impl Port {
             incoming_by: Index::default(),
             events: VecDeque::with_capacity(2 * SEND_TOKENS + RECEIVE_TOKENS),
             outputs: VecDeque::with_capacity(2 * SEND_TOKENS + RECEIVE_TOKENS),
+            words: Words::default(),
+            idle: 0,
             timers: BinaryHeap::new(),
             lagging: VecDeque::new(),
             closing: false,
@@ -277,6 +285,7 @@ impl Port {
             if (at as usize) < self.incoming.len() {
                 let (connection, mut around) = self.inward(at);
                 connection.complete(&mut around, token as u32);
+                self.tell_of_many();
             }
             return;
         }
@@ -319,6 +328,7 @@ impl Port {
 
     /// A task is gone.
     pub fn lost(&mut self, now: u64, task: u32) {
+        self.words.forget(task);
         // What was meant for it is not for the process that takes its place.
         self.outputs.retain(|output| {
             let is_for_others = output.task != task;
@@ -384,14 +394,10 @@ impl Port {
         !self.outputs.is_empty()
     }
 
-    /// The next message for the network.
-    pub fn next_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
-    }
-
     /// The next event of the program.
     pub fn next_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
+        self.idle = 0;
         self.provided -= usize::from(matches!(event, Event::Received { .. }));
         Some(event)
     }
@@ -404,6 +410,7 @@ impl Port {
     /// Nothing is taken and nothing sent any more, and who waits is told.
     pub fn close(&mut self) {
         self.closing = true;
+        self.tell();
         for at in 0..self.incoming.len() as u32 {
             let (connection, mut around) = self.inward(at);
             connection.close(&mut around);
@@ -477,6 +484,7 @@ impl Port {
             classes: &mut self.classes,
             events: &mut self.events,
             outputs: &mut self.outputs,
+            words: &mut self.words,
             nodes: &self.nodes,
             acceptable: self.acceptable,
             remote_access: self.remote_access,

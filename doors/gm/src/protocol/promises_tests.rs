@@ -2,7 +2,7 @@
 
 use super::{Data, Output, Port, Request, Settings, Target, Then};
 use crate::nodes::Nodes;
-use crate::wire::{Header, Kind};
+use crate::wire::{Header, Kind, Word};
 use std::sync::Arc;
 
 const PORT: u8 = 2;
@@ -27,17 +27,23 @@ fn next(port: &mut Port) -> Header {
     header
 }
 
+/// The word that this message is delivered.
+fn delivered(message: &Header) -> Header {
+    let Header { epoch, seq, index, .. } = *message;
+    Header { word: Some(Word { epoch, seq, index }), ..Header::of(Kind::Delivered, PORT, PORT) }
+}
+
 #[test]
 fn a_promise_that_overtakes_its_wait_is_used() {
     let (mut port, [first, second]) = sender();
-    port.replied(1, 1, &first.reply(Kind::Delivered, 0));
+    port.hear(1, &delivered(&first));
     port.replied(2, 1, &second.reply(Kind::Go, 0));
     let again = next(&mut port);
     assert_eq!((again.kind, again.seq, again.round), (Kind::Send, second.seq, second.round + 1));
     port.replied(3, 1, &second.reply(Kind::Wait, 0));
     port.tick(2_000_000);
     assert_eq!(next(&mut port).kind, Kind::Ping, "it does not wait");
-    port.replied(2_000_001, 1, &again.reply(Kind::Delivered, 0));
+    port.hear(2_000_001, &delivered(&again));
     assert_eq!([0; 2].map(|_| port.next_event().is_some()), [true; 2]);
 }
 
@@ -56,8 +62,8 @@ fn a_port_that_was_opened_again_costs_only_what_the_one_before_may_have_taken() 
     for met in [0, 1] {
         let (mut port, sent) = sender();
         // It has had messages before these.
-        port.replied(1, 1, &sent[0].reply(Kind::Delivered, 0));
-        port.replied(1, 1, &sent[1].reply(Kind::Delivered, 0));
+        port.hear(1, &delivered(&sent[0]));
+        port.hear(1, &delivered(&sent[1]));
         while port.next_event().is_some() {}
         let target = Target { node: 2, port: PORT, priority: 0 };
         for context in [3, 4] {

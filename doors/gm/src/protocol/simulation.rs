@@ -177,7 +177,9 @@ impl World {
         let task = self.dice.below(self.tasks()) as u32;
         let is_closable = self.ports[task as usize].is_quiet() && !self.is_lost(task);
         assert!(!is_closable || self.used(task).next().is_none(), "the network uses what task {task} frees");
+        let mut has_event = false;
         while let Some(event) = self.ports[task as usize].next_event() {
+            has_event = true;
             if let Event::Received { buffer, priority, .. } = event {
                 let message = self.into[&buffer];
                 let Sent { from, target, .. } = self.sent[&message];
@@ -206,6 +208,9 @@ impl World {
                     }
                 }
             }
+        }
+        if !has_event && !self.is_lost(task) {
+            self.ports[task as usize].found_nothing(self.now);
         }
     }
 
@@ -290,12 +295,18 @@ impl World {
 
     fn arrive(&mut self, from: u32, output: Output) {
         let Output { task, header, data } = output;
-        let header = Header::decode(&header.encode()).expect("a header");
+        let length = if let Data::Memory { length, .. } = data { length } else { 0 };
+        let header = Header::decode(header.encode().as_bytes(), length).expect("a header");
         match data != Data::None && self.dice.one_in(5) {
             true => self.way.push_back(Way::Free { from, to: task, data }),
             false => data.free(),
         }
         let port = &mut self.ports[task as usize];
+        let verdict = match header.kind {
+            Kind::Send | Kind::Put | Kind::Get | Kind::Data | Kind::Datagram => port.arrived(from, &header),
+            _ => Verdict::Bury,
+        };
+        port.hear(self.now, &header);
         match header.kind {
             Kind::Where => {
                 let has_port = self.nodes.tasks(1).len() == 1 || task == 0;
@@ -305,7 +316,7 @@ impl World {
                 self.way.push_back(Way::Message { from: task, output });
             }
             Kind::Send | Kind::Put | Kind::Get | Kind::Data | Kind::Datagram => {
-                let Verdict::Into { token, address: into } = port.arrived(from, &header) else { return };
+                let Verdict::Into { token, address: into } = verdict else { return };
                 if let Data::Memory { address, .. } = data {
                     // A get has no memory of its own here: what it asks for stands for it.
                     self.arriving.insert((task, token), address);
@@ -316,7 +327,7 @@ impl World {
                     false => self.complete(task, token),
                 }
             }
-            Kind::Ping => {}
+            Kind::Ping => port.tell(),
             _ => port.replied(self.now, from, &header),
         }
     }
@@ -327,7 +338,12 @@ impl World {
             sent.delivered += 1;
             assert!(sent.kind == Kind::Get || sent.delivered == 1, "message {address} is delivered twice");
         }
-        self.ports[task as usize].complete(self.now, token);
+        let port = &mut self.ports[task as usize];
+        port.complete(self.now, token);
+        // In some cases the program will find no event that makes it send something.
+        if self.dice.one_in(3) {
+            port.tell();
+        }
     }
 
     /// Nothing new is sent, and all that waits is served.

@@ -1,21 +1,27 @@
 //! The place of a port: never opened, open, or closed.
 
+use super::lock::{Lock, Locked};
 use crate::abi::{RecvEvent, Status};
 use crate::protocol::{Event, Port, Then};
 use crate::wire::Header;
+use openlapi::base::known_threads::this_thread;
 use std::cell::UnsafeCell;
 use std::os::unix::net::UnixListener;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// With events at each look, one look in so many is at the clock, too.
+const EVENTS_PER_TIME: u32 = 64;
 
 /// A port, or the place for one.
 pub struct Slot {
     number: u8,
-    state: Mutex<State>,
+    state: Lock<State>,
     /// Whether the program has an event to get.
     ready: AtomicBool,
     /// Whether something has ended whose memory the network still uses.
     lags: AtomicBool,
+    /// The thread that is in a call that looks for events; 0: none.
+    looks: AtomicUsize,
     /// What gm_receive returns a pointer to, and the list of a GM_SENT_EVENT.
     event: UnsafeCell<(RecvEvent, [usize; 2])>,
 }
@@ -47,6 +53,8 @@ pub struct Open {
     pub alarms: Vec<(u64, usize)>,
     /// What gm_unknown does with the last event.
     pub pending: Option<Pending>,
+    /// How often the program has looked for an event.
+    looks: u32,
     _claim: Option<UnixListener>,
 }
 
@@ -70,31 +78,59 @@ pub enum Next {
 
 impl Open {
     pub fn new(port: Port, claim: Option<UnixListener>) -> Self {
-        Self { port, tokens: [0; 2], alarms: Vec::new(), pending: None, _claim: claim }
+        Self { port, tokens: [0; 2], alarms: Vec::new(), pending: None, looks: 0, _claim: claim }
     }
 
-    /// Takes the next event.
-    pub fn next(&mut self, now: impl FnOnce() -> u64) -> Option<Next> {
-        if self.port.deadline().is_some() || self.port.lags() || !self.alarms.is_empty() {
-            let now = now();
-            self.port.tick(now);
-            let due = self.alarms.iter().enumerate().min_by_key(|(_, (at, _))| *at);
-            if let Some((place, &(at, alarm))) = due
-                && at <= now
-            {
-                self.alarms.remove(place);
-                return Some(Next::Alarm(alarm));
-            }
+    /// Takes the next event, and notes what gm_unknown does with it. `clock` gives the time; it is
+    /// told whether that must be exact.
+    #[inline]
+    pub fn next(&mut self, clock: impl FnOnce(bool) -> u64) -> Option<Next> {
+        let next = self.find(clock, Port::next_event);
+        if let Some(Next::Alarm(alarm)) = next {
+            self.alarms.retain(|(_, set)| *set != alarm);
         }
-        self.port.next_event().map(Next::Event)
+        self.pending = match next {
+            Some(Next::Alarm(alarm)) => Some(Pending::Alarm(alarm)),
+            Some(Next::Event(Event::Ended { then, status, .. })) if then.callback != 0 => {
+                Some(Pending::Callback(then, status))
+            }
+            _ => None,
+        };
+        next
     }
 
     /// The next event, which stays.
-    pub fn peek(&mut self, now: u64) -> Option<Next> {
-        self.port.tick(now);
-        let due = self.alarms.iter().min_by_key(|(at, _)| *at).filter(|(at, _)| *at <= now);
-        let next = || self.port.peek().copied().map(Next::Event);
-        due.map(|(_, alarm)| Next::Alarm(*alarm)).or_else(next)
+    pub fn peek(&mut self, clock: impl FnOnce(bool) -> u64) -> Option<Next> {
+        self.find(clock, |port| port.peek().copied())
+    }
+
+    /// Looks for the next event. The clock is asked where there is none, and from time to time.
+    #[inline]
+    fn find(
+        &mut self,
+        clock: impl FnOnce(bool) -> u64,
+        event: impl Fn(&mut Port) -> Option<Event>,
+    ) -> Option<Next> {
+        self.looks = self.looks.wrapping_add(1);
+        if !self.looks.is_multiple_of(EVENTS_PER_TIME)
+            && let Some(event) = event(&mut self.port)
+        {
+            return Some(Next::Event(event));
+        }
+        let mut now = 0;
+        if !self.alarms.is_empty() || self.port.deadline().is_some() || self.port.lags() {
+            now = clock(!self.alarms.is_empty());
+            self.port.tick(now);
+            let due = self.alarms.iter().min_by_key(|(at, _)| *at).filter(|(at, _)| *at <= now);
+            if let Some(&(_, alarm)) = due {
+                return Some(Next::Alarm(alarm));
+            }
+        }
+        let next = event(&mut self.port).map(Next::Event);
+        if next.is_none() {
+            self.port.found_nothing(now);
+        }
+        next
     }
 
     /// When something is to be done though nothing arrives, in microseconds.
@@ -107,9 +143,10 @@ impl Slot {
     pub fn new(number: u8) -> Self {
         Self {
             number,
-            state: Mutex::new(State::Never { early: Vec::new() }),
+            state: Lock::new(State::Never { early: Vec::new() }),
             ready: AtomicBool::new(false),
             lags: AtomicBool::new(false),
+            looks: AtomicUsize::new(0),
             event: UnsafeCell::new((RecvEvent::plain(0), [0; 2])),
         }
     }
@@ -121,8 +158,8 @@ impl Slot {
 
     /// The state. No call into the core is made with it: handlers take it beneath the core's lock.
     #[inline]
-    pub fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn lock(&self) -> Locked<'_, State> {
+        self.state.lock()
     }
 
     /// Whether there is an event.
@@ -135,6 +172,26 @@ impl Slot {
     #[inline]
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::Release);
+    }
+
+    /// Does this in a call of the program that looks for events, and goes on when there is one.
+    #[inline]
+    pub fn look(&self, look: impl FnOnce()) {
+        self.looks.store(this_thread(), Ordering::Relaxed);
+        look();
+        self.looks.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether such a call is under way.
+    #[inline]
+    pub fn looks(&self) -> bool {
+        self.looks.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether such a call is under way in this thread. Then no other one takes events of the port.
+    #[inline]
+    pub fn looks_here(&self) -> bool {
+        self.looks.load(Ordering::Relaxed) == this_thread()
     }
 
     /// Whether an event waits for the network, which still uses its memory.

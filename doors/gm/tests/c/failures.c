@@ -196,8 +196,12 @@ void case_death(void) {
     static int numbers[2] = {1, 2};
     buffer(6, 0);
     together();
-    if (task == 1)
+    if (task == 1) {
+        /* The others learn that what they have sent to it is delivered. */
+        for (int i = 0; i < 100; i++)
+            turn(&mine, gm_receive(mine.port));
         kill(getpid(), SIGKILL);
+    }
     if (task == 0) {
         post(&mine, 1, &numbers[0], 9, sizeof(int), 1);
         post(&mine, 2, &numbers[1], 6, sizeof(int), 2);

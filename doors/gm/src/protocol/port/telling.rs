@@ -1,0 +1,87 @@
+//! When words on delivered messages go: with what is sent to the same port anyway, or by
+//! themselves.
+
+use super::Port;
+use crate::abi::SEND_TOKENS;
+use crate::protocol::types::{Data, Output};
+use crate::protocol::words::Owed;
+use crate::wire::{Header, Kind};
+
+/// With so many messages that a sender does not know of, words go by themselves: it may have no
+/// token left.
+const MOST: u32 = SEND_TOKENS as u32 / 4;
+/// After so many looks of the program in a row that have found nothing, words go by themselves.
+const PATIENT: u32 = 16;
+/// After so many, and again after twice as many each, targets are asked for their words. One may
+/// have looked into its port for the last time in a while.
+const ASKS: u32 = 64;
+
+impl Port {
+    /// The next message for the network, with a word if one is owed to its target.
+    pub fn next_output(&mut self) -> Option<Output> {
+        let mut output = self.outputs.pop_front()?;
+        if output.header.word.is_none() {
+            output.header.word = self.words.take(output.task, output.header.to_port);
+        }
+        Some(output)
+    }
+
+    /// [`Self::next_output`] for the thread that gives messages to the network: others leave that
+    /// to it until there is none.
+    #[inline]
+    pub fn post(&mut self) -> Option<Output> {
+        let output = self.next_output();
+        self.posting = output.is_some();
+        output
+    }
+
+    /// Takes the word of a message that has come, if there is one. To be called for every message.
+    #[inline]
+    pub fn hear(&mut self, now: u64, message: &Header) {
+        let Some(word) = message.word else { return };
+        if (word.index as usize) < self.outgoing.len() {
+            let (connection, mut around) = self.out(word.index, now);
+            connection.delivered(&mut around, word);
+        }
+    }
+
+    /// Sends all words that are owed, by themselves.
+    pub fn tell(&mut self) {
+        while let Some(Owed { task, port, word }) = self.words.pop() {
+            let header = Header { word: Some(word), ..Header::of(Kind::Delivered, self.number, port) };
+            self.outputs.push_back(Output { task, header, data: Data::None });
+        }
+    }
+
+    /// Sends the words that are owed, if they are about many messages.
+    pub fn tell_of_many(&mut self) {
+        if self.words.messages() >= MOST || self.closing {
+            self.tell();
+        }
+    }
+
+    /// The program has looked for an event, and there was none.
+    #[inline]
+    pub fn found_nothing(&mut self, now: u64) {
+        self.idle = self.idle.saturating_add(1);
+        if self.idle >= PATIENT && !self.words.are_none() {
+            self.tell();
+        }
+        if self.idle >= ASKS && self.idle.is_power_of_two() {
+            self.ask(now);
+        }
+    }
+
+    /// Asks all targets for words that they may owe.
+    pub fn ask(&mut self, now: u64) {
+        for at in 0..self.outgoing.len() as u32 {
+            let (connection, mut around) = self.out(at, now);
+            connection.ask(&mut around);
+        }
+    }
+
+    /// Whether a target may owe a word.
+    pub fn awaits_words(&self) -> bool {
+        self.outgoing.iter().any(|connection| connection.awaits_word())
+    }
+}
