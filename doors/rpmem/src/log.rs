@@ -21,7 +21,7 @@ pub fn log(level: u32, line: impl FnOnce() -> String) {
         return;
     }
     let line = format!("<librpmem>: <{level}> {}\n", line());
-    // A log that cannot be written stops nobody.
+    // A log that cannot be written ends no call.
     let _ = match FILE.as_ref() {
         Some(mut file) => Write::write_all(&mut file, line.as_bytes()),
         None => std::io::stderr().write_all(line.as_bytes()),

@@ -29,8 +29,8 @@ const KEPT: u64 = 65536;
 pub struct Ssh {
     /// `None`: the program has waited for it at once.
     process: Option<OwnedFd>,
-    /// What the command writes to standard error: a file in memory, which nobody needs to read so
-    /// that the command goes on.
+    /// What the command writes to standard error: a file in memory, so that
+    /// the command goes on while it is not read.
     said: File,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 
-/// A host, as ssh is told.
+/// A host, in the form that ssh takes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Target {
     /// `[user@]host`, without brackets.

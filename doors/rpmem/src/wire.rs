@@ -16,7 +16,7 @@ const MAGIC: u32 = 0x4d45_4d52;
 pub const LONGEST_NAME: usize = 4096;
 /// The most lanes of a pool.
 pub const MOST_LANES: u32 = 1024;
-/// Up to so many bytes travel with the request, and land as a whole.
+/// The most bytes that travel with the request, and land as a whole.
 pub const WHOLE: usize = 8192;
 /// The lane of answers to [`Request::SetAttributes`] and [`Request::Close`].
 pub const NO_LANE: u32 = u32::MAX;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// No answer has come.
 const OPEN: i32 = -1;
-/// A lane with so many flushes drains before the next one.
+/// The most flushes of a lane; it drains before the next one.
 const MOST_FLUSHES: usize = 1024;
 
 /// The answer that a lane waits for, and its flushes.
