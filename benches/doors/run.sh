@@ -35,7 +35,7 @@ cc $cflags -I"$root/doors/rpmem/include" "$here/rpmem.c" "$release/librpmem.so.1
 pool=$(mktemp -d "${POOL:-/dev/shm}/bench-doors.XXXXXX")
 trap 'rm -rf "$pool"' EXIT
 printf 'PMEMPOOLSET\n64M %s/part\n' "$pool" >"$pool/bench"
-printf 'poolset-dir = %s\nlog-file = %s/log\n' "$pool" "$pool" >"$pool/conf"
+printf 'poolset-dir = %s\nlog-file = %s/log\nuse-syslog = no\n' "$pool" "$pool" >"$pool/conf"
 # shellcheck disable=SC2016
 printf '#!/bin/sh\nfor command; do :; done\nexec sh -c "$command"\n' >"$pool/ssh"
 chmod +x "$pool/ssh"

@@ -17,7 +17,7 @@ mkdir "$work/sets"
 printf 'PMEMPOOLSET\n2M %s\n' "$work/text.part" >"$work/sets/text.set"
 printf 'PMEMPOOLSET\n16M %s\n' "$work/replica.part" >"$work/sets/replica.set"
 printf 'PMEMPOOLSET\n16M %s\nREPLICA node1 replica.set\n' "$work/pool.part" >"$work/pool.set"
-printf 'poolset-dir = %s\nlog-file = %s\n' "$work/sets" "$work/log" >"$work/rpmemd.conf"
+printf 'poolset-dir = %s\nlog-file = %s\nuse-syslog = no\n' "$work/sets" "$work/log" >"$work/rpmemd.conf"
 export RPMEM_CMD="$prefix/bin/rpmemd -c $work/rpmemd.conf" RPMEM_SSH=$work/ssh RPMEM_LOG_LEVEL=3 RPMEM_LOG_FILE=$work/steps
 if hosts_make "$work"; then
     there() { hosts_run 0 "$@"; }

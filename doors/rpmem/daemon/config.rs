@@ -7,7 +7,7 @@ use rpmem::{Failure, Result};
 #[derive(Debug, PartialEq, Eq)]
 pub struct Config {
     home: String,
-    /// Where the log goes.
+    /// Where the log goes without `use_syslog`.
     pub log_file: String,
     /// Where the set files are.
     pub poolset_dir: String,
@@ -30,7 +30,7 @@ impl Config {
             poolset_dir: home.to_owned(),
             persist_apm: false,
             persist_general: true,
-            use_syslog: false,
+            use_syslog: true,
             log_level: Level::Error,
         }
     }
@@ -101,10 +101,11 @@ mod tests {
     #[test]
     fn keys_and_values() {
         let mut config = Config::new("/home/me");
-        let text = "# comment\npoolset-dir = $HOME/sets # here\nlog-level=debug\n\nuse-syslog = yes\n persist-apm=yes\nlog-file = /tmp/a b";
+        assert!(config.use_syslog && config.persist_general && !config.persist_apm);
+        let text = "# comment\npoolset-dir = $HOME/sets # here\nlog-level=debug\n\nuse-syslog = no\n persist-apm=yes\nlog-file = /tmp/a b";
         config.read("f", text).expect("a configuration");
         assert_eq!((&*config.poolset_dir, &*config.log_file), ("/home/me/sets", "/tmp/a b"));
-        assert!(config.use_syslog && config.persist_apm && config.log_level == Level::Debug);
+        assert!(!config.use_syslog && config.persist_apm && config.log_level == Level::Debug);
         for line in ["", "x = y", "use-syslog = maybe", "log-level = loud", "poolset-dir =", "persist-apm"] {
             let failed = config.read("f", &format!("\n{line}\n"));
             assert_eq!(failed.is_ok(), line.is_empty(), "{line}");

@@ -61,7 +61,7 @@ impl Host {
         host.write(
             "rpmemd.conf",
             &format!(
-                "poolset-dir = {0}/sets\nlog-file = {0}/log\nlog-level = debug\n",
+                "poolset-dir = {0}/sets\nuse-syslog = no\nlog-file = {0}/log\nlog-level = debug\n",
                 host.folder.display()
             ),
         );
