@@ -313,6 +313,10 @@ fn ssh_and_daemons_that_fail() {
     assert_eq!(ssh("kill -9 $$\n").0, "ECONNABORTED");
     assert_eq!(ssh("exit 0\n").0, "ECONNABORTED");
     assert_eq!(ssh("echo a greeting that is none; sleep 1\n").0, "EREMOTEIO");
+    // It reads nothing. What is written to it is no signal; whether that or its greeting is found
+    // first is open.
+    let (errno, ..) = ssh("exec <&-; printf LAPICON1; head -c 32 /dev/zero; sleep 1\n");
+    assert!(["ECONNABORTED", "EREMOTEIO"].contains(&&*errno), "{errno}");
     let nothing = host.path("nothing");
     assert_eq!(host.try_by("open", "two", TWO, |job| job.env("RPMEM_SSH", nothing)).0, "ECONNREFUSED");
     // The daemon's configuration.

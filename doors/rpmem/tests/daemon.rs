@@ -3,13 +3,13 @@
 mod support;
 
 use openlapi_session::{Error, Routes, Session, Settings, accept, connect};
-use openlapi_tests::eventually;
+use openlapi_tests::{compile_plain, eventually};
 use rpmem::wire::{Answer, Depth, Range, Request, VERSION, WHOLE};
 use std::fs::{self, File, OpenOptions};
 use std::num::NonZero;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use support::{Host, PART, built};
 
@@ -26,6 +26,32 @@ fn a_part_has_its_space() {
     assert_eq!(host.try_call("create", "two", TWO).0, "OK");
     let blocks = part.metadata().expect("a part").blocks();
     assert!(blocks * 512 >= PART, "{blocks} blocks of 512 bytes");
+}
+
+/// A pool that was created or removed is so after a power failure, too: its parts are synchronised,
+/// and the folder that has their names.
+#[test]
+fn what_was_created_or_removed_is_durable() {
+    let syncs =
+        compile_plain("rpmem_syncs", &["doors/rpmem/tests/c/syncs.c"], &["-shared", "-fPIC", "-Wextra"]);
+    let host = Host::new("durable");
+    let log = host.path("syncs");
+    let names = format!("export LD_PRELOAD={} SYNCS={}\n", syncs.display(), log.display());
+    host.script("ssh", &format!("{names}for command; do :; done\nexec sh -c \"$command\"\n"));
+    host.set("two", "", 2);
+    let parts = [host.part("two", 0), host.part("two", 1)];
+    let folder = parts[0].parent().expect("a folder").to_path_buf();
+    let synced = || {
+        let said = fs::read_to_string(&log).unwrap_or_default();
+        let _ = fs::remove_file(&log);
+        said.lines().map(PathBuf::from).collect::<Vec<_>>()
+    };
+    assert_eq!(host.try_call("create", "two", TWO).0, "OK");
+    let found = synced();
+    assert!(parts.iter().chain([&folder]).all(|path| found.contains(path)), "{found:?}");
+    assert_eq!(host.try_call("remove", "two", TWO).0, "OK");
+    let found = synced();
+    assert!(!parts[0].exists() && found.contains(&folder), "{found:?}");
 }
 
 /// With force, too, no part goes that is in use.
