@@ -11,7 +11,7 @@
 # make simulate   whole jobs over UDP on a virtual clock, SEEDS=1000 from SEED=1: losses, partitions, deaths and returns (200 seeds are part of make test)
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and replaced; SEED=n; HOSTS=2: on network namespaces, RAILS=2: with two links, NETWORK=udp LOSS=1: over UDP with loss
 # make soak-gm    processes of GM send to each other for SECONDS=60 while some are killed and replaced; SEED=n
-# make soak-rpmem  TRANSACTIONS=100000 in 4 threads with a replica, and KILLS=1000 of the program and a tenth of them of the daemon
+# make soak-rpmem  TRANSACTIONS=100000 in 4 threads with a replica, and KILLS=1000 of the program and a tenth of them of the daemon; SEED=n: the first one
 # make cross      TARGET=aarch64-unknown-linux-gnu or powerpc64le-unknown-linux-gnu: build for machines of another kind, into the build folder's TARGET/stage
 # make test-cross unit tests, the headers, programs in C and Fortran and Debian packages for aarch64 and powerpc64le, under qemu
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
@@ -188,7 +188,7 @@ soak-gm:
 soak-rpmem:
 	ci/deps.sh build doors
 	@echo "== soak-rpmem"
-	RPMEM_TRANSACTIONS=$$(($(TRANSACTIONS) / 4)) RPMEM_KILLS=$(KILLS) $(CARGO) test --quiet -p openlapi-rpmem --test pmemobj -- --nocapture </dev/null
+	RPMEM_TRANSACTIONS=$$(($(TRANSACTIONS) / 4)) RPMEM_KILLS=$(KILLS) $(if $(SEED),RPMEM_SEED=$(SEED)) $(CARGO) test --quiet -p openlapi-rpmem --test pmemobj -- --nocapture </dev/null
 
 cross:
 	ci/deps.sh build

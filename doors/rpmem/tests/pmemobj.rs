@@ -11,7 +11,7 @@ use support::{Host, PART};
 /// Transactions of each thread in the ordinary tests; `RPMEM_TRANSACTIONS` asks for others.
 const TRANSACTIONS: u64 = 300;
 /// How often a process is killed in them; `RPMEM_KILLS` asks for others, and for a tenth of them of
-/// the daemon.
+/// the daemon. `RPMEM_SEED` is the first seed, so that a long run can go on where one has ended.
 const KILLS: u64 = 6;
 
 /// A pool with two parts here and two at the host.
@@ -26,6 +26,16 @@ fn asked_for(name: &str, usual: u64) -> u64 {
 
 fn transactions() -> u64 {
     asked_for("RPMEM_TRANSACTIONS", TRANSACTIONS)
+}
+
+/// The seeds of `kills` kills. A long run says how far it has come.
+fn seeds(of: &str, kills: u64) -> impl Iterator<Item = u64> {
+    let first = asked_for("RPMEM_SEED", 1);
+    (first..first + kills).inspect(move |seed| {
+        if *seed != first && (seed - first).is_multiple_of(25) {
+            println!("{of}: {} kills, the next seed is {seed}", seed - first);
+        }
+    })
 }
 
 /// The transaction in which a process is killed: each seed is another point before, within or after
@@ -135,7 +145,7 @@ fn a_program_that_is_killed_leaves_a_committed_state_at_the_replica() {
     let Some(pool) = Pool::new("killed") else { return };
     pool.create();
     let mut before = 0;
-    for seed in 1..=asked_for("RPMEM_KILLS", KILLS) {
+    for seed in seeds("the program", asked_for("RPMEM_KILLS", KILLS)) {
         let at = killed_at(seed);
         let killed = pool.job("run").arg("1000000").arg("self").arg(at.to_string()).run();
         assert_eq!(killed.signal, Some(9), "{killed:?}");
@@ -157,13 +167,13 @@ fn a_daemon_that_is_killed_ends_the_program_and_sync_repairs_the_replica() {
         format!("echo $$ >{}\nfor command; do :; done\nexec sh -c \"exec $command\"\n", number.display());
     pool.host.script("ssh", &script);
     let mut before = 0;
-    for seed in 1..=(asked_for("RPMEM_KILLS", KILLS) / 10).max(KILLS) {
+    for seed in seeds("the daemon", (asked_for("RPMEM_KILLS", KILLS) / 10).max(KILLS)) {
         let at = killed_at(seed);
         let job = pool.job("run").arg("1000000").arg("peer").arg(at.to_string()).arg(&number);
         let ended = job.env("RPMEM_LOG_LEVEL", "1").run();
         assert!(ended.status != Some(0) && !ended.timed_out, "{ended:?}");
         ended.says("the daemon is lost");
-        // The parts here have what was committed; the replica is made anew from them.
+        // The parts here have what was committed; the replica is made again from them.
         if seed % 2 == 0 {
             fs::remove_file(pool.host.part("replica", 1)).expect("a part");
         }
