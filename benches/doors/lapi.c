@@ -1,20 +1,23 @@
 /*
  * A job's put and get, beside which those of doors are measured: from LAPI_Put until the target has
  * the data (cmpl_cntr), from LAPI_Get until it is here (org_cntr). Prints microseconds, the median
- * over batches, and MB/s; and what it takes besides to write a cache line back to memory, where the
- * processor has an instruction for that.
+ * over batches, and MB/s; and what it takes besides until as many bytes of memory have left the
+ * caches, by the instruction that rpmemd chooses. Beside a persist stand a put and a flush, each in
+ * turns over as much memory as the pool has ("around"): more than the caches.
  */
 #include <lapi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #ifdef __x86_64__
+#include <cpuid.h>
 #include <emmintrin.h>
 #endif
 
-enum { BATCHES = 31, MOST = 1 << 20 };
+enum { BATCHES = 31, MOST = 1 << 20, AROUND = 32 << 20 };
 
-static char memory[MOST], out[MOST];
+static char memory[AROUND], out[MOST];
 
 static double now(void)
 {
@@ -29,20 +32,36 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double flush(void)
-{
 #ifdef __x86_64__
-    double begun = now();
-    for (int i = 0; i < 10000; i++) {
-        memory[0]++;
-        _mm_clflush(memory);
+/* Prints the median time until this many bytes, which were just written, have left the caches. */
+static void flush(long bytes)
+{
+    static double each[BATCHES * 8];
+    enum { TURNS = sizeof each / sizeof *each };
+    unsigned a, b = 0, c, d;
+    __get_cpuid_count(7, 0, &a, &b, &c, &d);
+    memset(memory, 1, AROUND);
+    for (int turn = 0; turn < TURNS; turn++) {
+        char *from = memory + turn * bytes % AROUND;
+        memset(from, turn, (size_t)bytes);
+        double begun = now();
+        for (long at = 0; at < bytes; at += 64) {
+            if (b & bit_CLWB)
+                __asm__ volatile("clwb %0" : "+m"(from[at]));
+            else if (b & bit_CLFLUSHOPT)
+                __asm__ volatile("clflushopt %0" : "+m"(from[at]));
+            else
+                _mm_clflush(from + at);
+        }
         _mm_sfence();
+        each[turn] = now() - begun;
     }
-    return (now() - begun) / 10000;
-#else
-    return 0;
-#endif
+    qsort(each, TURNS, sizeof *each, by_value);
+    printf("flush %ld: %.3f us (best %.3f)\n", bytes, each[TURNS / 2], each[0]);
 }
+#else
+static void flush(long bytes) { (void)bytes; }
+#endif
 
 static lapi_handle_t handle;
 static lapi_cntr_t complete;
@@ -51,6 +70,13 @@ static void *places[2];
 static void put(long bytes)
 {
     LAPI_Put(handle, 1, (ulong)bytes, places[1], out, NULL, NULL, &complete);
+}
+
+static void put_around(long bytes)
+{
+    static long at;
+    at = at + 2 * bytes > AROUND ? 0 : at + bytes;
+    LAPI_Put(handle, 1, (ulong)bytes, (char *)places[1] + at, out, NULL, NULL, &complete);
 }
 
 static void get(long bytes)
@@ -97,7 +123,9 @@ int main(void)
         measure("get", get, sizes[i].bytes, sizes[i].count);
     }
     if (task == 0) {
-        printf("flush of a line: %.3f us\n", flush());
+        measure("put around", put_around, 8, 2000);
+        measure("put around", put_around, MOST, 40);
+        flush(8), flush(MOST);
         LAPI_Put(handle, 1, 0, places[1], NULL, counters[1], NULL, NULL);
     } else {
         LAPI_Waitcntr(handle, &over, 1, &left);
