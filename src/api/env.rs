@@ -2,9 +2,8 @@
 
 use super::MAX_UHDR;
 use crate::abi::*;
-use crate::engine::context::queries::Statistics;
 pub use crate::engine::context::statistics::Path;
-use crate::engine::context::{ADDRESS_TABLE, Context, Held};
+use crate::engine::context::{ADDRESS_TABLE, Context, Held, Statistics};
 use crate::engine::progress::poll::make_progress;
 use crate::error::{Error, Result};
 use std::ffi::c_int;

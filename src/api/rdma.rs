@@ -6,8 +6,8 @@ use crate::abi::{
     LAPI_RDMA_RELEASE,
 };
 use crate::engine::context::Held;
+pub use crate::engine::context::RdmaAddress;
 use crate::engine::context::counter_status::Handled;
-pub use crate::engine::context::rdma::RdmaAddress;
 use crate::engine::context::request::{Get, Hint, Put};
 use crate::engine::progress::operations;
 use crate::error::{Error, Result};

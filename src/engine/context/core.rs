@@ -1,10 +1,16 @@
 //! What a context's lock guards. A thread of the engine that holds the lock reaches it
-//! by `Held::core`.
+//! by `Held::core`. The modules of this folder alone see what no other part of the engine uses.
+
+pub mod flow;
+pub(super) mod queries;
+pub(super) mod rdma;
+mod results;
 
 use crate::abi::lapi_msg_state_t;
 use crate::base::clock::{now, ticks};
 use crate::dgsp::DdmSlot;
 use crate::engine::context::addresses::Addresses;
+use crate::engine::context::core::rdma::Rdma;
 use crate::engine::context::counter_status::Watched;
 use crate::engine::context::direct_copies::DirectCopies;
 use crate::engine::context::failure::LossReports;
@@ -13,7 +19,6 @@ use crate::engine::context::incoming::{Kept, SelfMessage, Then};
 use crate::engine::context::membership::Membership;
 use crate::engine::context::one_sided::OneSided;
 use crate::engine::context::partings::Partings;
-use crate::engine::context::rdma::Rdma;
 use crate::engine::context::settings::Options;
 use crate::engine::context::statistics::{Path, Stats};
 use crate::engine::context::waiters::Waiters;
@@ -39,8 +44,8 @@ pub struct Core {
     pub(in crate::engine) outbox: Outbox,
     /// Messages on their way in.
     pub(in crate::engine) inbox: Inbox<Then>,
-    /// How many messages to this task have gone the short way.
-    pub(in crate::engine) short_to_self: u64,
+    /// See [`Core::count_short_to_self`].
+    short_to_self: u64,
     /// Operations that wait for a reply.
     pub(in crate::engine) ops: Ops,
     /// The peers that report packets through their doors, while such reports are awaited.
@@ -62,16 +67,16 @@ pub struct Core {
     /// Messages to oneself that a handler has sent.
     to_self: VecDeque<SelfMessage>,
     /// Messages that a header handler has refused for now.
-    pub(in crate::engine) kept: Kept,
+    kept: Kept,
     /// The peers from which no packets are taken because of what their messages make
     /// this task keep.
-    pub(in crate::engine) holds: Holds,
+    holds: Holds,
     /// There may be messages that are kept, or holds: see [`Core::has_deferred`].
     deferred: bool,
     /// Send operations that are done, to be reported.
-    pub(super) done_sends: Vec<SendDone>,
+    done_sends: Vec<SendDone>,
     /// Functions registered by LAPI_Addr_set.
-    pub(in crate::engine) addresses: Addresses,
+    addresses: Addresses,
     /// Completions that LAPI_Msgpoll has not reported yet.
     pub(in crate::engine) msgpoll_state: lapi_msg_state_t,
     /// See [`Life`].
@@ -81,7 +86,7 @@ pub struct Core {
     /// Which threads wait, and how.
     pub(in crate::engine) waiters: Waiters,
     /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
-    pub(super) ddm: DdmSlot,
+    ddm: DdmSlot,
     /// What is known of each peer.
     pub(in crate::engine) membership: Membership,
     /// Reports of lost peers that are under way.
@@ -92,7 +97,7 @@ pub struct Core {
     /// that wait for counters without polling.
     pub(in crate::engine) watched: Watched,
     /// What the program has registered and holds for RDMA transfers.
-    pub(super) rdma: Rdma,
+    rdma: Rdma,
     /// The statistics.
     pub(in crate::engine) stats: Stats,
 }
@@ -256,6 +261,19 @@ impl Core {
     /// How many of them there are.
     pub fn to_self(&self) -> usize {
         self.to_self.len()
+    }
+
+    /// A message to this task goes the short way. Returns how many have.
+    #[inline(always)]
+    pub fn count_short_to_self(&mut self) -> u64 {
+        self.short_to_self += 1;
+        self.short_to_self
+    }
+
+    /// The function that a message names, by its index or by its address.
+    #[inline(always)]
+    pub fn resolve_function(&self, named: u64) -> usize {
+        self.addresses.resolve(named)
     }
 
     /// Whether a fence has nothing to wait for.

@@ -4,7 +4,7 @@
 //! [`Held`], and reaches the core by `Held::core` for a moment at a time: no reference into the
 //! core lives across a call of the program's handlers, because those may call LAPI again and come
 //! here by a `Held` of their own. The core is private to the engine: the calls of `api` use the
-//! engine's operations, and read single values ([`queries`]); reports use a [`snapshot`].
+//! engine's operations, and read single values ([`Held`]); reports use a [`snapshot`].
 
 pub mod active_handler;
 pub mod addresses;
@@ -28,10 +28,7 @@ pub mod notifier;
 pub mod one_sided;
 mod other_contexts;
 pub mod partings;
-pub mod queries;
-pub mod rdma;
 pub mod request;
-mod results;
 pub mod settings;
 pub mod snapshot;
 pub mod snapshot_text;
@@ -49,6 +46,8 @@ use crate::engine::context::clear::Clear;
 use crate::engine::context::completion_queue::Completions;
 use crate::engine::context::conditions::Conditions;
 pub use crate::engine::context::core::Core;
+pub use crate::engine::context::core::queries::Statistics;
+pub use crate::engine::context::core::rdma::RdmaAddress;
 pub use crate::engine::context::held::Held;
 use crate::engine::context::lock::OwnedLock;
 use crate::engine::context::notifier::Notifier;

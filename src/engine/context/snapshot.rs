@@ -181,7 +181,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
             total: assembly.total,
         })),
         early: Few::of(early),
-        dropped: Few::of(core.kept.senders()),
+        dropped: Few::of(core.senders_of_kept()),
         to_self: core.to_self(),
         lost: core.membership.lost().collect(),
         polls: core.waiters.activity(),

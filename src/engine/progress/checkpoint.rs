@@ -112,7 +112,7 @@ fn next_step(context: &Context, core: &mut Core) -> Option<Vec<Task>> {
 /// Whether nothing is under way from this task, no handler is to run in it, and no other task is
 /// about to part from it, or about to be connected.
 fn is_at_rest(context: &Context, core: &mut Core) -> bool {
-    let handlers = !context.completions.is_idle() || !core.kept.is_empty() || core.to_self() != 0;
+    let handlers = !context.completions.is_idle() || core.keeps_messages() || core.to_self() != 0;
     if handlers
         || core.collectives.busy()
         || core.membership.is_any_held()

@@ -9,11 +9,12 @@
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::long_calls;
 use crate::engine::context::addresses::is_index;
+use crate::engine::context::core::flow;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::{parting, reports};
 use crate::engine::transfer::send::{account, broken, call_send_handler, refuse, send_control};
-use crate::engine::transfer::{bulk, direct, flow, loopback, one_sided, parts, receive, reply};
+use crate::engine::transfer::{bulk, direct, loopback, one_sided, parts, receive, reply};
 use crate::error::Error;
 use crate::memory::bytes::Piece;
 use crate::memory::word;

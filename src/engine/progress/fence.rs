@@ -64,8 +64,10 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
         while asked.last().is_some_and(|asked| is_confirmed(core, asked)) {
             asked.pop();
         }
-        let complete =
-            asked.is_empty() && core.ops.epochs().over(epoch) && core.to_self() == 0 && !core.kept.has_own();
+        let complete = asked.is_empty()
+            && core.ops.epochs().over(epoch)
+            && core.to_self() == 0
+            && !core.keeps_own_messages();
         complete.then_some(())
     })?;
     if !nested {

@@ -7,12 +7,12 @@
 
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
 use crate::base::clock::{moment, since};
+use crate::engine::context::core::flow;
 use crate::engine::context::partings::Stage;
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::dispatcher::turn;
 use crate::engine::progress::parting::{abandon, let_rejoin, put_off};
 use crate::engine::progress::reports;
-use crate::engine::transfer::flow;
 use crate::engine::transfer::send::send_control;
 use crate::error::Error;
 use crate::proto::liveness::Verdict;
@@ -205,8 +205,7 @@ fn check_liveness(held: &mut Held<'_>, awaited: &[Task]) {
 
 /// Receives what `peer` has sent until now. Returns whether the context continues.
 fn drain(held: &mut Held<'_>, peer: Task) -> bool {
-    flow::release(held.core(), peer);
-    held.core().holds.drain(Some(peer));
+    flow::drain(held.core(), Some(peer));
     for _ in 0..DRAIN.saturating_mul(held.core().options.tasks) {
         // Others may send all the time: what they send now is not waited for.
         let connection = held.core().transport.view(peer).connection;
@@ -215,7 +214,7 @@ fn drain(held: &mut Held<'_>, peer: Task) -> bool {
             break;
         }
     }
-    held.core().holds.drain(None);
+    flow::drain(held.core(), None);
     !held.core().is_closing()
 }
 

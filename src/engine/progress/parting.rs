@@ -10,12 +10,13 @@
 //! its peers let it rejoin; or it puts it off, and what has waited is sent.
 
 use crate::abi::INT_ERR;
+use crate::engine::context::core::flow;
 use crate::engine::context::counter_status::Handled;
 use crate::engine::context::membership::Standing;
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::reports;
+use crate::engine::transfer::accessed;
 use crate::engine::transfer::send::send_control;
-use crate::engine::transfer::{accessed, flow};
 use crate::error::Result;
 use crate::memory::bytes::Piece;
 use crate::proto::Transmit;
@@ -53,8 +54,7 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     core.outbox.abandon(peer, code, &mut finished);
     core.inbox.abandon(peer);
     core.partings.forget(peer);
-    core.kept.forget(peer);
-    core.membership.unkeep_all(peer);
+    core.forget_kept(peer);
     let copies = core.copies.abandon(peer);
     let ended = core.ops.abandon(peer);
     let without_reply = ended.iter().filter_map(|op| match op {
@@ -153,6 +153,6 @@ pub fn is_quiet(core: &Core, peer: Task) -> bool {
     !core.outbox.waits(peer)
         && !core.ops.wait_for(peer)
         && core.one_sided.announces_nothing()
-        && core.membership.kept(peer).0 == 0
+        && core.count_kept(peer) == 0
         && !copies.any(|copy| copy.peer == peer)
 }

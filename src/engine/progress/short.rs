@@ -180,11 +180,9 @@ unsafe fn put_to_self(core: &mut Core, put: PlainPut) -> Sent {
     let path = &mut core.stats.local;
     path.bytes_received += data.len as u64;
     path.bytes_sent += data.len as u64;
-    core.short_to_self += 1;
+    let count = core.count_short_to_self();
     // A program may make no other calls for long, and its peers wait for answers.
-    Sent::and(
-        core.short_to_self.is_multiple_of(MESSAGES_PER_LOOK) || !core.transport.look(Look::One).is_nothing(),
-    )
+    Sent::and(count.is_multiple_of(MESSAGES_PER_LOOK) || !core.transport.look(Look::One).is_nothing())
 }
 
 /// An active message.

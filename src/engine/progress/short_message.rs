@@ -89,7 +89,7 @@ fn handler(core: &mut Core, named: u64) -> Option<hdr_hndlr_t> {
         return None;
     }
     // SAFETY: the address of a header handler, by the contract of LAPI_Amsend and LAPI_Addr_set.
-    unsafe { header_handler::at(core.addresses.resolve(named)) }
+    unsafe { header_handler::at(core.resolve_function(named)) }
 }
 
 /// All data of the message is where it belongs, and nothing else follows.

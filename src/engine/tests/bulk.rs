@@ -192,7 +192,7 @@ fn a_refused_message_is_read_when_it_is_accepted() {
     let data = &*forever(LONG);
     send(&tasks[0], 1, super::recovery::later, &[1; 8], data, Extras::default()).expect("a message");
     (0..40).for_each(|step| _ = tasks[step % 2].step());
-    assert_eq!((enter(&tasks[1]).core().kept.len(), handle.registrations()), (1, 1));
+    assert_eq!((enter(&tasks[1]).core().senders_of_kept().count(), handle.registrations()), (1, 1));
     purge(&tasks[0], 1);
     assert_eq!(handle.registrations(), 0);
     purge(&tasks[1], 0);

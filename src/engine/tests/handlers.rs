@@ -131,10 +131,10 @@ fn a_message_waits_until_its_handler_is_set() {
     send(&tasks[0], 1, as_the_header_says, &headers[2], data, extras).expect("a message");
     let steps = || (0..100).for_each(|step| _ = tasks[step % 2].step());
     steps();
-    assert_eq!((done.load(Ordering::SeqCst), enter(&tasks[1]).core().kept.len()), (1, 2));
+    assert_eq!((done.load(Ordering::SeqCst), enter(&tasks[1]).core().senders_of_kept().count()), (1, 2));
     enter(&tasks[1]).register_function(9, as_the_header_says as *const () as usize).expect("an index");
     settle(&tasks);
-    assert_eq!((done.load(Ordering::SeqCst), enter(&tasks[1]).core().kept.len()), (3, 0));
+    assert_eq!((done.load(Ordering::SeqCst), enter(&tasks[1]).core().senders_of_kept().count()), (3, 0));
     tasks.iter().for_each(|task| assert_eq!(task.reports(), vec![]));
     assert!((*places[0])[..10] == data[..10] && *places[1] == *data && *places[2] == *data);
     job::close(tasks);

@@ -306,7 +306,7 @@ pub fn describe(core: &mut Core) -> String {
         core.collectives.awaited().collect::<Vec<_>>(),
         core.copies.iter().count() + core.copies.awaiting_parts().count(),
         core.to_self(),
-        core.kept.len(),
+        core.senders_of_kept().count(),
         core.count_done_sends(),
         core.waiters.waiting(),
         core.waiters.parked(),

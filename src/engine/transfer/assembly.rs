@@ -1,9 +1,9 @@
 //! Messages of several packets, put together.
 
 use crate::engine::context::Held;
+use crate::engine::context::core::flow;
 use crate::engine::context::incoming::{Delivery, Then};
 use crate::engine::transfer::deliver::{delivered, take};
-use crate::engine::transfer::flow;
 use crate::engine::transfer::send::broken;
 use crate::memory::bytes::Piece;
 use crate::proto::content::Sink;

@@ -4,9 +4,9 @@
 use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, LAPI_SEND_REPLY, compl_hndlr_t};
 use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::engine::context::completion_queue::Completion;
+use crate::engine::context::core::flow;
 use crate::engine::context::incoming::Delivery;
 use crate::engine::context::{Context, Held};
-use crate::engine::transfer::flow;
 use crate::engine::transfer::send::send_control;
 use crate::memory::bytes::Piece;
 use crate::proto::content::Sink;

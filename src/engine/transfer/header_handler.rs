@@ -208,7 +208,7 @@ fn to_program(
 
 /// The function behind a header handler's address or index.
 fn header_handler(held: &mut Held<'_>, named: u64) -> Option<hdr_hndlr_t> {
-    let address = held.resolve_function(named);
+    let address = held.core().resolve_function(named);
     // SAFETY: the address of a header handler, by the contract of LAPI_Amsend and LAPI_Addr_set.
     unsafe { at(address) }
 }

@@ -1,7 +1,6 @@
 //! How one operation proceeds, from the bottom up:
 //!
 //! * [`header_handler`]: calls header handlers.
-//! * [`flow`]: bounds on what the messages of a peer make this task keep.
 //! * [`send`]: how anything leaves this task. [`deliver`]: what follows when data is in its place.
 //! * [`assembly`]: messages of several packets. [`reply`]: replies, on both sides.
 //! * [`vector_wire`]: vectors in packets. [`packets`]: puts and gets in packets. [`direct`]: copies
@@ -16,7 +15,6 @@ pub mod assembly;
 pub mod bulk;
 pub mod deliver;
 pub mod direct;
-pub mod flow;
 pub mod header_handler;
 pub mod loopback;
 pub mod one_sided;

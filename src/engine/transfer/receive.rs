@@ -1,8 +1,9 @@
 //! Arriving messages: puts and active messages, and where their data goes.
 
 use crate::abi::LAPI_RECV_COMPLETE;
-use crate::base::clock::{moment, ticks};
+use crate::base::clock::moment;
 use crate::engine::context::Held;
+use crate::engine::context::core::flow;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::incoming::{
     ActiveMessage, Data, Delivery, Dropped, IncomingPut, Kept, Parts, Then,
@@ -10,7 +11,7 @@ use crate::engine::context::incoming::{
 use crate::engine::transfer::deliver::{confirm, delivered, scatter, take};
 use crate::engine::transfer::header_handler::{self, Answer, Verdict};
 use crate::engine::transfer::send::send_control;
-use crate::engine::transfer::{assembly, direct, flow, parts};
+use crate::engine::transfer::{assembly, direct, parts};
 use crate::memory::bytes::{self, Piece};
 use crate::proto::content::{self, Content, Sink};
 use crate::proto::inbox::Assembly;
@@ -176,32 +177,23 @@ unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data
     let since = if kept == 0 { moment() } else { kept };
     let dropped =
         Dropped { message: *message, header: kept_header, header_len: header.len, here, data, since };
-    let core = held.core();
-    core.membership.keep(message.src, dropped.bytes());
-    core.kept.keep(dropped);
-    core.defer();
-    flow::kept(core, message.src);
+    flow::keep(held.core(), dropped);
 }
 
 /// Offers the messages again that were refused before: some of them, each once, when it is time for
 /// that. Returns whether one was accepted.
 pub fn offer_again(held: &mut Held<'_>) -> bool {
     let core = held.core();
-    if core.kept.is_empty() {
+    let waiting = core.kept_to_offer();
+    if waiting == 0 {
         return false;
     }
-    let now = ticks();
-    if !core.kept.is_due(now) {
-        return false;
-    }
-    let waiting = core.kept.len();
     for _ in 0..waiting.min(Kept::BATCH) {
         let core = held.core();
         if core.is_closing() {
             break;
         }
-        let Some(dropped) = core.kept.take_first() else { break };
-        core.membership.unkeep(dropped.message.src, dropped.bytes());
+        let Some(dropped) = core.next_kept() else { break };
         let header = Piece { ptr: dropped.header.as_ptr().cast(), len: dropped.header_len };
         let kept = |piece: Piece| Piece { ptr: dropped.here.as_ptr().cast(), len: piece.len };
         let data = match dropped.data {
@@ -217,8 +209,5 @@ pub fn offer_again(held: &mut Held<'_>) -> bool {
     }
     // The message may be refused for long: that is not progress that a thread should
     // stay awake for.
-    let core = held.core();
-    let accepted = core.kept.len() < waiting;
-    core.kept.note_offer(now, accepted);
-    accepted
+    held.core().note_kept_offered(waiting)
 }

@@ -116,11 +116,6 @@ impl Held<'_> {
         self.core().addresses.get(index)
     }
 
-    /// The function that a message names, by its index or by its address.
-    pub(in crate::engine) fn resolve_function(&mut self, named: u64) -> usize {
-        self.core().addresses.resolve(named)
-    }
-
     /// Sets the function that CONTROL calls (LAPI_REG_DDM_FUNC).
     pub fn set_ddm_function(&mut self, function: ddm_func_p) {
         self.core().ddm.set(function);

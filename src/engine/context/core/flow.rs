@@ -1,9 +1,10 @@
-//! Bounds on what the messages of a peer make this task keep: beyond them its packets stay in its
-//! ring. The rules, and why they cannot stop two tasks for ever, are in
-//! [`crate::engine::context::holds`].
+//! What the messages of a peer make this task keep. Messages that header handlers have refused are
+//! offered again. What is kept has bounds, beyond which the peer's packets stay in its ring: the
+//! rules, and why they cannot stop two tasks for ever, are in [`crate::engine::context::holds`].
 
 use crate::base::clock::ticks;
 use crate::engine::context::holds::{Change, Hold, Level, Reason};
+use crate::engine::context::incoming::Dropped;
 use crate::engine::context::{Context, Core, Held};
 use crate::transport::{Task, Want};
 
@@ -20,6 +21,64 @@ const FORWARDED: usize = 4 << 20;
 /// (LAPI_SEND_REPLY) gets no send token: a completion thread runs it, where its calls can
 /// be slowed down.
 const TOKEN: usize = 256 << 10;
+
+impl Core {
+    /// How many messages are kept, if they are to be offered again now; otherwise 0.
+    pub fn kept_to_offer(&self) -> usize {
+        if self.kept.is_empty() || !self.kept.is_due(ticks()) { 0 } else { self.kept.len() }
+    }
+
+    /// Takes out the message that was kept or offered for longest.
+    pub fn next_kept(&mut self) -> Option<Dropped> {
+        let dropped = self.kept.take_first()?;
+        self.membership.unkeep(dropped.message.src, dropped.bytes());
+        Some(dropped)
+    }
+
+    /// Some of `waiting` messages were offered. Returns whether one was accepted.
+    pub fn note_kept_offered(&mut self, waiting: usize) -> bool {
+        let accepted = self.kept.len() < waiting;
+        self.kept.note_offer(ticks(), accepted);
+        accepted
+    }
+
+    /// Forgets the messages of `peer`.
+    pub fn forget_kept(&mut self, peer: Task) {
+        self.kept.forget(peer);
+        self.membership.unkeep_all(peer);
+    }
+
+    /// Whether messages are kept.
+    #[inline]
+    pub fn keeps_messages(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Whether messages of this task to itself are kept.
+    #[inline]
+    pub fn keeps_own_messages(&self) -> bool {
+        self.kept.has_own()
+    }
+
+    /// How many messages of `peer` are kept.
+    pub fn count_kept(&self, peer: Task) -> u32 {
+        self.membership.kept(peer).0
+    }
+
+    /// The sender of each message that is kept.
+    pub fn senders_of_kept(&self) -> impl Iterator<Item = Task> {
+        self.kept.senders()
+    }
+}
+
+/// Keeps a message that a header handler has refused.
+pub fn keep(core: &mut Core, dropped: Dropped) {
+    let src = dropped.message.src;
+    core.membership.keep(src, dropped.bytes());
+    core.kept.keep(dropped);
+    core.defer();
+    kept(core, src);
+}
 
 /// A message of `peer` was refused and is kept; or its data is, because its beginning is
 /// not known yet.
@@ -62,6 +121,14 @@ pub fn has_send_token(core: &Core) -> bool {
 pub fn release(core: &mut Core, peer: Task) {
     let change = core.holds.forget(peer);
     apply(core, change);
+}
+
+/// Nothing is held back of this peer from now on, but of any other; `None`: of none.
+pub fn drain(core: &mut Core, peer: Option<Task>) {
+    if let Some(peer) = peer {
+        release(core, peer);
+    }
+    core.holds.drain(peer);
 }
 
 /// Nothing is held back of any peer any more: the context is closing, and serves what has arrived.
