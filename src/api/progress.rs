@@ -63,24 +63,6 @@ pub unsafe fn waitcntr_shortly(call: ShortCall<'_>, cntr: usize, value: i32) -> 
     unsafe { counters::wait_shortly(call, cntr, value) }
 }
 
-/// [`waitcntr`] with a deadline; `None` when it has passed before, and the counter is as it was.
-/// Makes progress at least once.
-///
-/// # Errors
-/// As the man page of LAPI_Waitcntr says.
-///
-/// # Safety
-/// `cntr` must be the address of a counter, until this returns.
-pub unsafe fn waitcntr_until(
-    held: &mut Held<'_>,
-    cntr: usize,
-    value: i32,
-    deadline: Instant,
-) -> Result<Option<i32>> {
-    // SAFETY: the caller's promise.
-    unsafe { counters::wait_before(held, cntr, value, deadline) }
-}
-
 /// Waits until a condition of the program holds; `false` when the deadline, if there is one, has
 /// passed before. Makes progress meanwhile, and at least once unless the condition holds already.
 ///

@@ -13,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::memory::counter;
 use crate::transport::Task;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 
 /// Makes progress, and reads a counter.
 ///
@@ -112,20 +111,6 @@ pub unsafe fn wait_shortly(call: ShortCall<'_>, cntr: usize, value: i32) -> Resu
 
 fn awaited(cntr: usize, value: i32) -> impl FnOnce() -> WaitTarget {
     move || WaitTarget { call: "LAPI_Waitcntr", counter: Some((cntr, value)) }
-}
-
-/// [`wait`] with a deadline; `None` when it has passed before.
-///
-/// # Safety
-/// `cntr` must be the address of a counter, until this returns.
-pub unsafe fn wait_before(
-    held: &mut Held<'_>,
-    cntr: usize,
-    value: i32,
-    deadline: Instant,
-) -> Result<Option<i32>> {
-    // SAFETY: the caller's promise.
-    wait::wait_before(held, awaited(cntr, value), deadline, |_| unsafe { counter::take(cntr, value) })
 }
 
 /// Waits for a counter asleep all the time (LAPI_Nopoll_wait).

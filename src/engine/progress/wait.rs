@@ -137,7 +137,7 @@ fn wait_on<T>(
 }
 
 /// [`wait_until`] with a deadline; `None` when it has passed. Makes progress at least once.
-pub(in crate::engine) fn wait_before<T>(
+fn wait_before<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
     deadline: Instant,

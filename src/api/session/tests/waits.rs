@@ -4,29 +4,9 @@ use super::*;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-const AT_ONCE: Duration = Duration::ZERO;
 const SOON: Duration = Duration::from_millis(20);
 
-#[test]
-fn a_wait_for_a_counter_ends_at_its_deadline_and_leaves_the_counter() {
-    let task = Task::open("waits with a deadline", 0, 1);
-    let mut held = task.session.enter().expect("an open session");
-    let wait = |held: &mut Held<'_>, time| {
-        let until = Instant::now() + time;
-        // SAFETY: the counter lives.
-        let waited = unsafe { progress::waitcntr_until(held, task.arrived.as_ptr().addr(), 2, until) };
-        waited.expect("an open session")
-    };
-    task.arrived.store(1, Ordering::Release);
-    for time in [AT_ONCE, SOON] {
-        assert_eq!(wait(&mut held, time), None);
-        assert_eq!(task.arrived.load(Ordering::Acquire), 1);
-    }
-    task.arrived.store(5, Ordering::Release);
-    assert_eq!(wait(&mut held, AT_ONCE), Some(3));
-}
-
-/// A loop of such waits is a program that polls.
+/// A loop of waits with a deadline is a program that polls.
 #[test]
 fn a_wait_whose_deadline_has_passed_makes_progress() {
     let tasks = [0, 1].map(|me| Task::open_with(Interrupts::Never, "deadlines that have passed", me, 2));
