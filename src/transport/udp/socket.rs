@@ -69,8 +69,6 @@ pub struct Counts {
     pub refused: u64,
     /// Errors that had waited in the socket, such as the report of an unreachable port.
     pub errors: u64,
-    /// Messages that have arrived and could not be used: lost.
-    pub unusable: u64,
 }
 
 /// A socket of UDP.
@@ -245,10 +243,8 @@ impl Device for Socket {
         };
         let mut taken = 0;
         for at in 0..messages {
-            let Some(message) = self.incoming.message(at) else {
-                self.counts.unusable += 1;
-                continue;
-            };
+            // One that cannot be used is lost, as any may be.
+            let Some(message) = self.incoming.message(at) else { continue };
             if message.segment == 0 || message.segment >= message.bytes.len() {
                 take(message.from, message.bytes);
                 taken += 1;
