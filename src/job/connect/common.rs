@@ -1,21 +1,17 @@
 //! One thread that listens for all sessions of this process that have no thread of their own. It
 //! ends with the last of them.
 
-use super::{BLIND, LOOK_AROUND, Service, Shared};
+use super::descriptors::{Descriptors, WAKE};
+use super::{LOOK_AROUND, Service, Shared};
 use crate::abi::LAPI_ERR_SHM_SETUP;
-use crate::base::poll::is_event;
 use crate::base::sync::Mutex;
 use crate::base::thread::{self, ThreadConfig};
 use crate::error::{Error, Result};
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::event::epoll;
 use std::collections::BTreeMap;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What the descriptor reports for the event descriptor that wakes the thread.
-const WAKE: u64 = 0;
 
 /// The listeners of all these sessions. Locked while one of them is served, so that none is served
 /// once it was taken out.
@@ -30,11 +26,6 @@ struct All {
     process: u32,
 }
 
-struct Descriptors {
-    poll: OwnedFd,
-    wake: OwnedFd,
-}
-
 impl Service {
     /// Lets the common thread run this service. What is returned takes it out again.
     ///
@@ -45,7 +36,7 @@ impl Service {
         if let Some(all) = all.as_mut() {
             let number = all.add(self.0).map_err(failed)?;
             // It may have something to do at once.
-            all.wake();
+            all.descriptors.wake();
             return Ok(Box::new(move || take_out(number)));
         }
         let mut first = All::new().map_err(failed)?;
@@ -68,19 +59,16 @@ fn take_out(number: u64) {
     let Some(all) = all.as_mut().filter(|all| all.process == std::process::id()) else { return };
     if let Some(shared) = all.services.remove(&number) {
         // The program may have closed it.
-        let _ = epoll::delete(&all.descriptors.poll, shared.poll.as_fd());
+        let _ = epoll::delete(&all.descriptors.poll, shared.descriptors.poll.as_fd());
     }
     if all.services.is_empty() {
-        all.wake();
+        all.descriptors.wake();
     }
 }
 
 impl All {
     fn new() -> rustix::io::Result<Self> {
-        let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&poll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
-        let descriptors = Arc::new(Descriptors { poll, wake });
+        let descriptors = Arc::new(Descriptors::new()?);
         let process = std::process::id();
         Ok(Self { descriptors, services: BTreeMap::new(), last: WAKE, process })
     }
@@ -88,16 +76,9 @@ impl All {
     fn add(&mut self, shared: Arc<Shared>) -> rustix::io::Result<u64> {
         self.last += 1;
         let data = epoll::EventData::new_u64(self.last);
-        epoll::add(&self.descriptors.poll, shared.poll.as_fd(), data, epoll::EventFlags::IN)?;
+        epoll::add(&self.descriptors.poll, shared.descriptors.poll.as_fd(), data, epoll::EventFlags::IN)?;
         self.services.insert(self.last, shared);
         Ok(self.last)
-    }
-
-    fn wake(&self) {
-        if !is_event(self.descriptors.wake.as_fd()) {
-            return;
-        }
-        let _ = rustix::io::write(&self.descriptors.wake, &1_u64.to_ne_bytes());
     }
 
     /// How long until one of them has something to do, or the thread looks whether its descriptors
@@ -122,20 +103,7 @@ fn run(descriptors: &Arc<Descriptors>) {
             }
             own.time_left()
         };
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
-        let ready: Vec<u64> = match epoll::wait(&descriptors.poll, &mut space, Some(&timeout)) {
-            Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect(),
-            Err(rustix::io::Errno::INTR) => Vec::new(),
-            Err(_) => {
-                // The program has closed the descriptor: no session can connect any more.
-                std::thread::sleep(BLIND);
-                Vec::new()
-            }
-        };
-        if ready.contains(&WAKE) && is_event(descriptors.wake.as_fd()) {
-            let _ = rustix::io::read(&descriptors.wake, &mut [0; 8]);
-        }
+        let ready = descriptors.wait(left);
         let all = ALL.lock();
         let Some(all) = all.as_ref() else { return };
         for (number, shared) in &all.services {

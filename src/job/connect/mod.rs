@@ -6,6 +6,7 @@
 //! reached whatever its own threads do, and delays no other task.
 
 mod common;
+mod descriptors;
 mod driver;
 mod machine;
 
@@ -13,17 +14,14 @@ use super::ended::Ends;
 use super::name::Key;
 use super::{Identity, Openings, channel};
 use crate::abi::LAPI_ERR_SHM_SETUP;
-use crate::base::poll::is_event;
 use crate::base::process::Process;
 use crate::base::sync::Mutex;
 use crate::error::{Error, Log, Result};
 use crate::transport::Task;
 use crate::transport::shm::connection::{Absence, Connector, Site};
 use crate::wire::hello::Hello;
+use descriptors::Descriptors;
 use driver::Driver;
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -74,24 +72,16 @@ pub struct Service(Arc<Shared>);
 
 struct Shared {
     driver: Mutex<Driver>,
-    poll: Arc<OwnedFd>,
-    wake: OwnedFd,
+    descriptors: Descriptors,
     closed: AtomicBool,
     /// [`LOOK_AROUND`] in a job of this size.
     look_around: Duration,
 }
 
-/// A listener whose descriptor the program has closed looks this often whether it is to end.
-const BLIND: Duration = Duration::from_millis(10);
-
 /// The thread looks at least this often: once the program has closed the descriptors, nothing
 /// wakes it from a wait that has begun. In a job of several hundred tasks it looks up to four
 /// times as seldom.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
-
-/// What the descriptors report to a [`Service`]: this for the event descriptor that wakes the
-/// thread; a listener or a channel otherwise.
-const WAKE: u64 = 0;
 
 impl Connections {
     /// Begins to listen. `start` lets a thread run the service, and returns what waits until it
@@ -113,15 +103,10 @@ impl Connections {
     }
 
     fn listen(settings: ConnectSettings<'_>, site: Site, opening: u32) -> Result<Arc<Shared>> {
-        let failed = |reason: std::io::Error| {
+        let descriptors = Descriptors::new().map_err(|reason| {
+            let reason = std::io::Error::from(reason);
             Error::new(LAPI_ERR_SHM_SETUP, format!("the listener of task {}: {reason}", site.me()))
-        };
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let wake = eventfd(0, flags).map_err(|reason| failed(reason.into()))?;
-        let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|reason| failed(reason.into()))?;
-        let poll = Arc::new(poll);
-        epoll::add(&poll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)
-            .map_err(|reason| failed(reason.into()))?;
+        })?;
         let identity = settings.identity;
         let uid = rustix::process::geteuid().as_raw();
         let secret = settings.secret.unwrap_or_default().to_vec();
@@ -137,7 +122,7 @@ impl Connections {
             key,
             hello,
             site,
-            poll: poll.clone(),
+            poll: descriptors.poll.clone(),
             openings: settings.openings,
             ends: settings.ends,
             init_timeout: settings.init_timeout,
@@ -149,8 +134,7 @@ impl Connections {
         let look_around = LOOK_AROUND * (identity.tasks / 64).clamp(1, 4);
         Ok(Arc::new(Shared {
             driver: Mutex::new(driver),
-            poll,
-            wake,
+            descriptors,
             closed: AtomicBool::new(false),
             look_around,
         }))
@@ -164,7 +148,7 @@ impl Connections {
         let after = driver.due();
         drop(driver);
         if after.is_some_and(|after| before.is_none_or(|before| after < before)) {
-            self.shared.wake();
+            self.shared.descriptors.wake();
         }
         result
     }
@@ -196,7 +180,7 @@ impl Connector for Connections {
         self.openings.close(self.me, self.opening);
         self.shared.driver.lock().close();
         self.shared.closed.store(true, Ordering::Release);
-        self.shared.wake();
+        self.shared.descriptors.wake();
         join();
     }
 }
@@ -208,34 +192,11 @@ impl Drop for Connections {
 }
 
 impl Shared {
-    fn wake(&self) {
-        if !is_event(self.wake.as_fd()) {
-            return;
-        }
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
-    }
-
     /// Waits until something has happened, for this long at most, and does what follows.
     fn serve(&self, at_most: Duration) {
-        let timeout =
-            Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
-        let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
-        let ready: Vec<u64> = match epoll::wait(&self.poll, &mut space, Some(&timeout)) {
-            Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect(),
-            Err(rustix::io::Errno::INTR) => Vec::new(),
-            Err(_) => {
-                // The program has closed the descriptor: no task can connect any more.
-                std::thread::sleep(BLIND);
-                Vec::new()
-            }
-        };
-        if ready.contains(&WAKE) && is_event(self.wake.as_fd()) {
-            let _ = rustix::io::read(self.wake.as_fd(), &mut [0; 8]);
-        }
+        let ready = self.descriptors.wait(at_most);
         let mut driver = self.driver.lock();
-        for what in ready.into_iter().filter(|what| *what != WAKE) {
-            driver.ready(what);
-        }
+        ready.into_iter().for_each(|what| driver.ready(what));
         driver.tick();
     }
 }

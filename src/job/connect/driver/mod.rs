@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 const LISTENER: u64 = 1 << 63;
 
 /// Channels are numbered above this.
-const WAKE: ChannelId = super::WAKE;
+const WAKE: ChannelId = super::descriptors::WAKE;
 
 /// What a driver is made of.
 pub(super) struct DriverParts {

@@ -1,0 +1,58 @@
+//! The descriptors of a thread that listens: what it waits for, and what wakes it.
+
+use crate::base::poll::is_event;
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The number of the event descriptor that wakes the thread; all others have other numbers.
+pub(super) const WAKE: u64 = 0;
+
+/// A thread whose descriptor the program has closed looks this often whether it is to end.
+const BLIND: Duration = Duration::from_millis(10);
+
+pub(super) struct Descriptors {
+    /// What the thread waits with: descriptors are added to it, by number.
+    pub(super) poll: Arc<OwnedFd>,
+    wake: OwnedFd,
+}
+
+impl Descriptors {
+    pub(super) fn new() -> rustix::io::Result<Self> {
+        let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&poll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        Ok(Self { poll: Arc::new(poll), wake })
+    }
+
+    /// Wakes the thread, unless the program has closed the descriptor.
+    pub(super) fn wake(&self) {
+        if is_event(self.wake.as_fd()) {
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Waits until something has happened, for this long at most. Returns the numbers of the
+    /// descriptors that are ready, but for the one that wakes the thread.
+    pub(super) fn wait(&self, at_most: Duration) -> Vec<u64> {
+        let timeout =
+            Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
+        let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
+        let mut ready: Vec<u64> = match epoll::wait(&self.poll, &mut space, Some(&timeout)) {
+            Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect(),
+            Err(rustix::io::Errno::INTR) => Vec::new(),
+            Err(_) => {
+                // The program has closed the descriptor: no task can connect any more.
+                std::thread::sleep(BLIND);
+                Vec::new()
+            }
+        };
+        if ready.contains(&WAKE) && is_event(self.wake.as_fd()) {
+            let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        }
+        ready.retain(|number| *number != WAKE);
+        ready
+    }
+}
