@@ -36,3 +36,24 @@ pub fn prefetch(at: *const u8) {
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
     let _ = at;
 }
+
+/// Fetches the line with this byte, which will be written soon: a hint. Other processors lose it.
+///
+/// By the instruction itself. Compilers make one that fetches the line for reading instead where a
+/// processor may lack it, which then does nothing; and a line that was fetched for reading takes as
+/// long to be written as one that was not.
+#[inline(always)]
+pub fn prefetch_to_write(at: *mut u8) {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+    // SAFETY: a prefetch has no effect on memory, whatever the address is.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) at.addr(), options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(all(target_arch = "aarch64", not(any(loom, miri))))]
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!("prfm pstl1keep, [{}]", in(reg) at.addr(), options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(any(loom, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    let _ = at;
+}

@@ -3,6 +3,7 @@
 use super::{
     BODY_SHIFT, Full, HEAD_SHIFT, INLINE, LINE, PLACE_SHIFT, Producer, REPORT, ROOM, SLOT, sequence,
 };
+use crate::base::line::prefetch_to_write;
 use crate::memory::bytes::{self, Piece, Source, pad8};
 use std::ptr::NonNull;
 
@@ -11,6 +12,16 @@ const WORDS: usize = SLOT / 8;
 
 /// A longer body fits no slot: a packet with a body has at least two words of a head.
 pub const SHORT_BODY: usize = ROOM - 2 * 8;
+
+/// After each packet the producer fetches the slot of the one that comes so many after the next one.
+/// The consumer has read the slot's line, so that it comes back only when it is written, and
+/// whatever the producer's processor stores after that waits for it: there is room for what one or
+/// two calls of the program store. What is fetched much earlier, the consumer takes back in between.
+const SLOTS_AHEAD: u64 = 3;
+
+/// After a body of up to so many lines the producer fetches as many more, for the next one. Those of
+/// a longer body come while it is copied.
+const LINES_AHEAD: usize = 16;
 
 /// The bytes of a body of these pieces.
 #[inline(always)]
@@ -147,6 +158,7 @@ impl Filled<'_> {
         producer.ends[at] = producer.data_head;
         producer.ring.word(slot).store(word, super::Ordering::Release);
         producer.head += 1;
+        prefetch_to_write(producer.ring.slot(producer.head + SLOTS_AHEAD).as_ptr());
     }
 
     /// [`Self::publish`] of a packet that is to be reported. Returns what [`Producer::given_back`]
@@ -192,7 +204,23 @@ impl Producer {
         let place = self.reserve(body)?;
         // SAFETY: `reserve` gave us `body` bytes there that the consumer has given back.
         unsafe { self.write_many(self.ring.data.as_ptr().add(place), first, second) };
+        self.fetch_for_next(body.div_ceil(LINE));
         Ok(((place / LINE) as u64, body))
+    }
+
+    /// Fetches the lines of the next body, which will be as long as the last one, mostly.
+    #[inline]
+    fn fetch_for_next(&self, lines: usize) {
+        if lines > LINES_AHEAD {
+            return;
+        }
+        let size = self.ring.geometry.data;
+        let at = self.data_head as usize % size;
+        let left = (size - at) / LINE;
+        for line in 0..lines.min(left) {
+            // SAFETY: inside of the second area.
+            prefetch_to_write(unsafe { self.ring.data.as_ptr().add(at + line * LINE) });
+        }
     }
 
     /// Writes a body of any length.
