@@ -90,9 +90,12 @@ pub fn geometry(tasks: u32) -> Geometry {
     Geometry { slots: 256, data }
 }
 
+/// The bytes of a user header for which a packet has room besides data of a sixteenth of the area.
+const HEADER_ROOM: usize = 256;
+
 /// The longest body of a packet in such a ring, in bytes.
 pub fn longest_body(geometry: Geometry) -> usize {
-    geometry.data / 16
+    geometry.data / 16 + HEADER_ROOM
 }
 
 /// The addresses that a task keeps free for its peers' memory in a job of `tasks` tasks, in bytes;
