@@ -7,7 +7,7 @@
 //!
 //! The usual way ends with a round of the dispatcher. Here there is a look for what has come only
 //! when the target, or where there is no door to it anybody, may have sent something, and after
-//! each [`MESSAGES_PER_LOOK`] messages.
+//! each [`MESSAGES_PER_LOOK`] messages; in a stream of gets only the latter.
 
 use crate::abi::{LAPI_RECV_COMPLETE, LAPI_SEND_COMPLETE};
 use crate::base::clock::ticks;
@@ -271,11 +271,12 @@ pub unsafe fn get(way: &mut Unhindered<'_>, get: &PlainGet) -> Sent {
     };
     filled.publish();
     door.published();
-    door.note_asked(now);
+    let streams = door.note_asked(now);
     let path = &mut core.stats.peers;
     path.packets_sent += 1;
-    // A reply to one before, mostly.
-    Sent::and(path.packets_sent.is_multiple_of(MESSAGES_PER_LOOK) || door.has_packet())
+    // What has come is a reply to one before, mostly. In a stream the replies are taken together:
+    // each look would wait for the line that the peer is writing.
+    Sent::and(path.packets_sent.is_multiple_of(MESSAGES_PER_LOOK) || !streams && door.has_packet())
 }
 
 /// Whether messages to `tgt` go to another task of the job.

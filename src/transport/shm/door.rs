@@ -98,10 +98,11 @@ impl Door {
         now.wrapping_sub(self.heard) < RECENT || self.segment.polls()
     }
 
-    /// The peer is asked for something `now`, in ticks.
+    /// The peer is asked for something `now`, in ticks. Returns whether it was asked for something
+    /// a moment before.
     #[inline]
-    pub fn note_asked(&mut self, now: u64) {
-        self.asked = now;
+    pub fn note_asked(&mut self, now: u64) -> bool {
+        now.wrapping_sub(std::mem::replace(&mut self.asked, now)) < RECENT
     }
 
     /// The peer's reply is found `now`, in ticks. If it was asked a moment before, it has looked
