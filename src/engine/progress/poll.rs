@@ -31,9 +31,9 @@ pub fn poll_shortly(mut call: ShortCall<'_>) -> bool {
 fn take_shortly(mut call: ShortCall<'_>, src: Task) {
     let mut taken = 0;
     match take_in_turn(call.way(), See::Packet(src), &mut taken) {
-        Rest::Nothing => {}
-        rest => {
-            call.go_on(|held| take_rest(held, rest, taken));
+        Remaining::Nothing => {}
+        remaining => {
+            call.go_on(|held| take_remaining(held, remaining, taken));
         }
     }
 }
@@ -74,12 +74,12 @@ pub(super) fn take_what_has_come(held: &mut Held<'_>) -> bool {
 fn take_more(held: &mut Held<'_>, seen: See) -> bool {
     let Some(mut way) = held.unhindered(Clear::TO_TAKE) else { return true };
     let mut taken = 0;
-    let rest = take_in_turn(&mut way, seen, &mut taken);
-    take_rest(held, rest, taken)
+    let remaining = take_in_turn(&mut way, seen, &mut taken);
+    take_remaining(held, remaining, taken)
 }
 
 /// What is left where no more packets are taken by a short way.
-enum Rest {
+enum Remaining {
     /// Nothing had come at the last look.
     Nothing,
     /// Something that is for a round of the dispatcher.
@@ -92,18 +92,18 @@ enum Rest {
 
 /// Takes what was seen, and what follows it, and counts that.
 #[inline(always)]
-fn take_in_turn(way: &mut Unhindered<'_>, mut seen: See, taken: &mut usize) -> Rest {
+fn take_in_turn(way: &mut Unhindered<'_>, mut seen: See, taken: &mut usize) -> Remaining {
     loop {
         match seen {
-            See::Nothing => return Rest::Nothing,
+            See::Nothing => return Remaining::Nothing,
             See::Packet(src) if short_take::take(way, src) => *taken += 1,
-            See::Packet(_) | See::Something => return Rest::ForARound,
+            See::Packet(_) | See::Something => return Remaining::ForARound,
         }
         if *taken == dispatcher::BATCH {
-            return Rest::Unseen;
+            return Remaining::Unseen;
         }
         if !way.includes(Clear::TO_TAKE) {
-            return Rest::Unknown;
+            return Remaining::Unknown;
         }
         seen = short_take::see(way, Look::All);
     }
@@ -111,17 +111,19 @@ fn take_in_turn(way: &mut Unhindered<'_>, mut seen: See, taken: &mut usize) -> R
 
 /// Takes what is left after that many packets. Returns whether anything has moved.
 #[inline(never)]
-fn take_rest(held: &mut Held<'_>, mut rest: Rest, mut taken: usize) -> bool {
-    while let Rest::Unknown = rest {
+fn take_remaining(held: &mut Held<'_>, mut remaining: Remaining, mut taken: usize) -> bool {
+    while let Remaining::Unknown = remaining {
         let Some(mut way) = held.unhindered(Clear::TO_TAKE) else { break };
         let seen = short_take::see(&mut way, Look::All);
-        rest = take_in_turn(&mut way, seen, &mut taken);
+        remaining = take_in_turn(&mut way, seen, &mut taken);
     }
-    let due = match rest {
-        Rest::Nothing | Rest::Unknown => false,
-        Rest::ForARound => true,
+    let due = match remaining {
+        Remaining::Nothing | Remaining::Unknown => false,
+        Remaining::ForARound => true,
         // Where packets keep coming, no look was for reports on this task's own messages.
-        Rest::Unseen => held.unhindered(Clear::TO_TAKE).is_none_or(|mut way| way.core().awaits_reports()),
+        Remaining::Unseen => {
+            held.unhindered(Clear::TO_TAKE).is_none_or(|mut way| way.core().awaits_reports())
+        }
     };
     due && turn(held) || taken != 0
 }

@@ -54,8 +54,9 @@ const NAP: Duration = Duration::from_micros(100);
 pub(in crate::engine) struct Waited<T> {
     /// What it has waited for.
     pub value: T,
-    /// It has taken all that had come, at one moment, or has gone on by rounds of the dispatcher.
-    /// Otherwise what has come besides may never be taken, in a program that makes no other calls.
+    /// Whether the wait has taken all that had come, at one moment, or has gone on by rounds of the
+    /// dispatcher. Otherwise what has come besides may never be taken, in a program that makes no
+    /// other calls.
     pub has_polled: bool,
 }
 
