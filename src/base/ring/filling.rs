@@ -13,14 +13,15 @@ const WORDS: usize = SLOT / 8;
 /// A longer body fits no slot: a packet with a body has at least two words of a head.
 pub const SHORT_BODY: usize = ROOM - 2 * 8;
 
-/// After each packet the producer fetches the slot of the one that comes so many after the next one.
-/// The consumer has read the slot's line, so that it comes back only when it is written, and
-/// whatever the producer's processor stores after that waits for it: there is room for what one or
-/// two calls of the program store. What is fetched much earlier, the consumer takes back in between.
+/// How many packets after the next one that one comes whose slot the producer fetches after each
+/// packet. The consumer has read the line of the slot, so that it comes back only when it is
+/// written, and whatever the producer's processor stores after that waits for it: there is room for
+/// what one or two calls of the program store. What is fetched much earlier, the consumer takes
+/// back meanwhile.
 const SLOTS_AHEAD: u64 = 3;
 
-/// After a body of up to so many lines the producer fetches as many more, for the next one. Those of
-/// a longer body come while it is copied.
+/// The lines of the longest body after which the producer fetches as many more, for the next one.
+/// Those of a longer body come while it is copied.
 const LINES_AHEAD: usize = 16;
 
 /// The bytes of a body of these pieces.
