@@ -186,23 +186,42 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
 }
 
 /// Whether a packet has an address that this task is to use for its sender: of memory, of a counter
-/// or of a handler. A cookie is none: it names an operation of this task, or nothing.
+/// or of a handler. A cookie is none: it names an operation of this task, or nothing. Each kind of
+/// packet is listed, so that a new one does not compile before it has its place here.
 #[cold]
 fn names_memory(head: &Head) -> bool {
     match *head {
         Head::Am { handler, tgt_cntr, .. }
         | Head::RequestToSend { handler, tgt_cntr, .. }
-        | Head::PartsToSend { handler, tgt_cntr, .. } => !is_index(handler) || tgt_cntr != 0,
+        | Head::PartsToSend { handler, tgt_cntr, shape: None, .. } => !is_index(handler) || tgt_cntr != 0,
         Head::Placed { tgt_cntr, .. } => tgt_cntr != 0,
-        // What its handler returns is the address of a vector, by the sender's word.
+        // What the handler of a message with a shape returns is the address of a vector, by the
+        // sender's word.
         Head::Amv { .. }
+        | Head::PartsToSend { shape: Some(_), .. }
         | Head::Put { .. }
         | Head::PutRequest { .. }
         | Head::Get { .. }
         | Head::Rmw { .. }
         | Head::Vector { .. }
         | Head::Accessed { .. } => true,
-        _ => false,
+        Head::Data { .. }
+        | Head::Reply { .. }
+        | Head::Written { .. }
+        | Head::RmwReply { .. }
+        | Head::Done { .. }
+        | Head::NextParts { .. }
+        | Head::MoreParts { .. }
+        | Head::Fetched { .. }
+        | Head::Fence { .. }
+        | Head::FenceAck { .. }
+        | Head::Collective { .. }
+        | Head::CollectiveAt { .. }
+        | Head::CollectiveFailed { .. }
+        | Head::Parting { .. }
+        | Head::PartingReply { .. }
+        | Head::Ping
+        | Head::Pong => false,
     }
 }
 

@@ -5,7 +5,7 @@ use super::calls::{enter, forever};
 use super::failure::never;
 use super::job::{self, Habits, Report, Task};
 use super::recovery::{all_is_well, look, purge, resume, settle};
-use crate::abi::{FETCH_AND_ADD, INT_ERR, LAPI_ERR_UNKNOWN};
+use crate::abi::{FETCH_AND_ADD, INT_ERR, LAPI_ERR_UNKNOWN, compl_hndlr_p, lapi_handle_t};
 use crate::base::machine::page;
 use crate::engine::transfer::vector_wire;
 use crate::memory::bytes::Piece;
@@ -14,7 +14,10 @@ use crate::transport::testing::mem::MemOptions;
 use crate::transport::{Access, Exposure, Outgoing, SendOutcome, Withdrawal};
 use crate::wire::key::{Exposed, Key, Part};
 use crate::wire::packet::{Head, RMW_WIDE, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_MORE, VECTOR_PUT};
+use std::ffi::{c_uint, c_ulong, c_void};
+use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const REPORT: Report = Report { code: LAPI_ERR_UNKNOWN, kind: INT_ERR, task: 0, src: 1 };
 
@@ -57,16 +60,37 @@ fn data_of_a_message_that_was_refused_is_not_kept() {
     job::close(tasks);
 }
 
+/// How often [`counted`] has run.
+static COUNTED: AtomicU32 = AtomicU32::new(0);
+
+/// A header handler, or one that returns a vector, which counts its runs.
+unsafe extern "C" fn counted(
+    _: *mut lapi_handle_t,
+    _: *mut c_void,
+    _: *mut c_uint,
+    _: *mut c_ulong,
+    _: *mut compl_hndlr_p,
+    _: *mut *mut c_void,
+) -> *mut c_void {
+    COUNTED.fetch_add(1, Ordering::Relaxed);
+    ptr::null_mut()
+}
+
 /// A guarded task takes messages for handlers with an index, and nothing that names an address.
 #[test]
 fn a_guarded_task_uses_no_address_of_its_peers() {
     let tasks = open();
     enter(&tasks[0]).core().options.guarded = true;
+    enter(&tasks[0]).register_function(1, counted as *const () as usize).expect("a valid index");
     let memory = Box::new([5_u64; 4]);
     let at = memory.as_ptr().expose_provenance() as u64;
     let (cookie, total, uhdr_len, len) = (0, 0, 0, 8);
     let am = |handler, tgt_cntr| Head::Am { id: 0, uhdr_len, handler, tgt_cntr, cookie, total, atoms: false };
     let words = 4;
+    let parts = |handler, shape| {
+        let (id, uhdr_len, total, tgt_cntr) = (0, 8, 8, 0);
+        Head::PartsToSend { id, uhdr_len, handler, shape, total, cookie, tgt_cntr, atoms: false, more: true }
+    };
     let heads = [
         am(at, 0),
         am(1, at),
@@ -79,12 +103,16 @@ fn a_guarded_task_uses_no_address_of_its_peers() {
         Head::Placed { id: 0, bytes: 8, tgt_cntr: at, cookie },
         Head::Accessed { id: 0, written: 8 },
         Head::RequestToSend { id: 0, uhdr_len, handler: at, addr: at, total: 8, cookie, tgt_cntr: 0 },
+        parts(at, None),
+        parts(1, Some(0)),
     ];
     for (number, head) in heads.iter().enumerate() {
         inject(&tasks, head, &[1; 8]);
         assert_eq!(tasks[0].reports(), vec![REPORT; number + 1], "{head:?}");
     }
-    assert_eq!(*memory, [5; 4]);
+    assert_eq!((*memory, COUNTED.load(Ordering::Relaxed)), ([5; 4], 0));
+    inject(&tasks, &am(1, 0), &[1; 8]);
+    assert_eq!((tasks[0].reports().len(), COUNTED.load(Ordering::Relaxed)), (heads.len(), 1));
     job::close(tasks);
 }
 
