@@ -227,6 +227,7 @@ fn delivers_each_packet_once<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
                 assert!(!idle, "a packet has come, and the end was idle");
                 ledgers[task].enter(&packet, &ends[task]);
                 ends[task].release(packet);
+                deadline.has_moved();
             }
             deadline.check();
         }

@@ -26,8 +26,8 @@ pub(super) struct Deadline {
     checks: Cell<u32>,
 }
 
-/// Checks before others are let run: what one thread does for both ends comes within a few, and a
-/// crowded machine takes milliseconds to come back to it.
+/// Checks in a row before others are let run, unless something has arrived: what one thread does
+/// for both ends comes within a few, and a crowded machine takes milliseconds to come back to it.
 const SPINS: u32 = 16;
 
 impl Deadline {
@@ -40,8 +40,14 @@ impl Deadline {
         assert!(Instant::now() < self.end, "waited {:?} without success for {}", test_deadline(), self.what);
         self.checks.set(self.checks.get() + 1);
         if self.checks.get() > SPINS {
+            self.checks.set(0);
             std::thread::yield_now();
         }
+    }
+
+    /// Something that is waited for has come, and there is more.
+    pub(super) fn has_moved(&self) {
+        self.checks.set(0);
     }
 }
 
