@@ -39,7 +39,7 @@ class Part {
     void step() {
         uint64_t offset = numbers.below(part), length = 1 + numbers.below(part - offset);
         if (numbers.below(8))
-            length = 1 + length % 64;
+            length = 1 + (length - 1) % 64;
         switch (numbers.below(9)) {
         case 0:
         case 1:
