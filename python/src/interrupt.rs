@@ -4,7 +4,7 @@
 //! In a call that waits for another task that may be never: LAPI's waits have no end but what they
 //! wait for, and a collective call cannot be left half-way. So a thread looks, half a second after
 //! SIGINT, whether the main thread is still in the same call. Then it writes the stack of the main
-//! thread, as for an exception that nobody catches, and ends the process by SIGINT.
+//! thread, as for an exception that is not caught, and ends the process by SIGINT.
 //!
 //! This is for Python's own handler of SIGINT. One that the program has set runs when the call
 //! returns, as ever.

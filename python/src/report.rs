@@ -46,18 +46,18 @@ extern "C" fn line(thread: c_int, text: *mut u8, room: usize) -> usize {
     if ENDED.load(Ordering::SeqCst) || ASKED.swap(true, Ordering::SeqCst) {
         return 0;
     }
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let look = move || {
         let found = threads::attach(|py| place(py, thread)).flatten();
         ASKED.store(false, Ordering::SeqCst);
         // A report that has not waited.
-        let _ = tell.send(found);
+        let _ = sender.send(found);
     };
     if thread::Builder::new().name("lapi-line".into()).spawn(look).is_err() {
         ASKED.store(false, Ordering::SeqCst);
         return 0;
     }
-    let Ok(Some(found)) = told.recv_timeout(PATIENCE) else { return 0 };
+    let Ok(Some(found)) = receiver.recv_timeout(PATIENCE) else { return 0 };
     let length = found.len().min(room);
     // SAFETY: the library has this much room, and the text is as long.
     unsafe { ptr::copy_nonoverlapping(found.as_ptr(), text, length) };

@@ -185,8 +185,8 @@ impl Session {
         lock(&self.session).is_none()
     }
 
-    /// Lends memory to the peer until the session ends, and returns its address, which the peer is
-    /// to be told. What the peer does there is seen after a message of it.
+    /// Lends memory to the peer until the session ends, and returns its address, which the
+    /// program sends to the peer. What the peer does there is seen after a message of it.
     fn lend(&self, memory: &Bound<'_, PyAny>) -> PyResult<usize> {
         let buffer = Buffer::writable(memory, "lend")?;
         let address = buffer.address();
@@ -251,7 +251,7 @@ impl Session {
         py.detach(|| session.send(header.unwrap_or_default(), data)).map_err(raised)
     }
 
-    /// Waits for the next message: header and data; `None` when none has come in so many seconds.
+    /// Waits for the next message: header and data; `None` when none has come in `timeout` seconds.
     #[pyo3(signature = (timeout = None))]
     fn receive<'py>(
         &self,

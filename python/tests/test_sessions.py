@@ -239,12 +239,12 @@ def test_a_wait_ends_by_its_time_and_by_signals(tmp_path):
 
 def test_misuse(tmp_path):
     with pytest.raises(FileNotFoundError):
-        openlapi.connect(tmp_path / "nobody")
+        openlapi.connect(tmp_path / "absent")
     with pytest.raises(FileNotFoundError):
-        openlapi.connect(tmp_path / "nobody", timeout=1e18)
+        openlapi.connect(tmp_path / "absent", timeout=1e18)
     with pytest.raises(ValueError, match="route"):
-        openlapi.connect(tmp_path / "nobody", routes=["pigeon"])
+        openlapi.connect(tmp_path / "absent", routes=["pigeon"])
     with pytest.raises(ValueError):
-        openlapi.connect(tmp_path / "nobody", timeout=-1)
+        openlapi.connect(tmp_path / "absent", timeout=-1)
     with pytest.raises(TypeError):
         openlapi.connect(7)

@@ -24,7 +24,7 @@
 /* What a task puts into the next one. */
 struct message {
     long step;
-    long last; /* the step after which all stop; 0 as long as nobody knows */
+    long last; /* the step after which all stop; 0 as long as it is not known */
 };
 
 static struct message got[2];

@@ -77,7 +77,7 @@ def main():
             if first != end:
                 # A thief was faster, and has left some.
                 continue
-            # This task has none, so that nobody else changes its range.
+            # This task has none, so that no other task changes its range.
             loot = take(random.choice(others), half) if others else None
             if loot:
                 stolen += loot[1] - loot[0]

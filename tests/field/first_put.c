@@ -9,7 +9,7 @@
 static char to[1 << 20], from[1 << 20];
 static lapi_cntr_t arrived, completed;
 
-static void told(lapi_handle_t *h, int *code, lapi_err_t *type, int *task, int *src)
+static void on_error(lapi_handle_t *h, int *code, lapi_err_t *type, int *task, int *src)
 {
     char text[LAPI_MAX_ERR_STRING];
     LAPI_Msg_string(*code, text);
@@ -23,7 +23,7 @@ int main(int argc, char **argv)
     lapi_info_t info;
     int me, tasks, value, rc, expected = argc > 1 ? atoi(argv[1]) : LAPI_SUCCESS;
     memset(&info, 0, sizeof info);
-    info.err_hndlr = told;
+    info.err_hndlr = on_error;
     rc = LAPI_Init(&h, &info);
     if (rc != expected) return fprintf(stderr, "LAPI_Init: %d, not %d\n", rc, expected), 1;
     if (rc != LAPI_SUCCESS) return puts("PASS"), 0;

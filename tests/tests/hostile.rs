@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 const HOSTILE: &str = env!("CARGO_BIN_EXE_hostile");
 
-/// nobody
+/// A user without rights.
 const OTHER_USER: &str = "65534";
 
 /// Three hosts: the job is on two of them.

@@ -47,7 +47,7 @@ fn of_part(events: &[Event], share: usize) -> Thinned {
     by_time.sort_by_key(|at| (u64::MAX - events[*at].time, *at));
     let mut kept = vec![false; events.len()];
     by_time[..longest].iter().for_each(|at| kept[*at] = true);
-    // Of the others one in so many, in the course of time.
+    // Of the others a fraction, in the course of time.
     let others = events.len() - longest;
     let step = others.div_ceil((share - longest).max(1));
     let rest: Vec<usize> = (0..events.len()).filter(|at| !kept[*at]).collect();

@@ -13,7 +13,7 @@ with openlapi.init() as lapi:
     assert tickets == sorted(set(tickets))
     lapi.fetch_and_add(0, window, 8, -2, bits=32)
     lapi.fetch_and_or(0, window, 16, 1 << (me + 40))
-    # A lock: whoever replaces 0 has it.
+    # A lock: the task that replaces 0 has it.
     while not lapi.compare_and_swap(0, window, 24, 0, me + 1):
         pass
     assert lapi.compare_and_swap(0, window, 24, 0, me + 1) is False

@@ -32,7 +32,7 @@ with openlapi.init() as lapi:
         assert (mine[3 : 3 + size] == pattern(before, size, 1)).all(), size
         lapi.gfence()
 
-        # With counters, and a buffer that nobody but LAPI holds.
+        # With counters, and a buffer that only LAPI holds.
         lapi.put(pattern(me, size, 2), after, window, target_counter=arrived, origin_counter=origin, completion_counter=done)
         arrived.wait()
         assert (mine[:size] == pattern(before, size, 2)).all(), size

@@ -28,7 +28,7 @@ never = lapi.counter(shared=True)
 with lapi:
     if lapi.task == 0:
         if how == "exception":
-            raise KeyError("nobody catches this")
+            raise KeyError("not caught")
         elif how == "handler":
             lapi.send(1, handler)
         elif how in ("small", "calls"):

@@ -1,4 +1,4 @@
-"""Task 0 waits for a counter that nobody increments, task 1 for task 0, in a collective call of the package."""
+"""Task 0 waits for a counter that is never incremented, task 1 for task 0, in a collective call of the package."""
 
 import openlapi
 from openlapi.collectives import Collectives

@@ -39,7 +39,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// `looked`: for somebody who looks on; the stall of a task is still to be reported.
+    /// `looked`: for a viewer; the stall of a task is still to be reported.
     pub(super) fn of(places: &[OpenContext], watched: &[Watched], looked: bool) -> Self {
         let mut summary = Self::default();
         for place in places {

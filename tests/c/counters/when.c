@@ -4,7 +4,7 @@
  *   handler   target counter after the completion handler has returned, completion counter after that
  *   copied    origin counter before the call returns, for messages of up to BUF_CP_SIZE bytes, in bursts
  *   reusable  origin counter: the data may be changed without an effect on the data that the target gets
- *   complete  completion counter: small puts are at their target when it counts them, whoever polls, sleeps or computes
+ *   complete  completion counter: small puts are at their target when it counts them, whether the target polls, sleeps or computes
  *   msgpoll   what LAPI_Msgpoll says has happened
  */
 #include "../common/ltest.h"

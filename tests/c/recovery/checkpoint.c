@@ -55,7 +55,7 @@ static void *of_reply(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *ms
     return NULL;
 }
 
-/* A handler that answers by a message for whose fate nobody asks. */
+/* A handler that answers by a message whose completion is not waited for. */
 static void answer(lapi_handle_t *hndl, void *to) {
     int greeting = 0;
     usleep(50);

@@ -399,7 +399,7 @@ impl Hosts {
 }
 
 /// The commands that give a host a /tmp of its own, in which only what the tests run from is seen:
-/// somebody may have cloned the sources there.
+/// a user may have cloned the sources there.
 fn own_tmp(name: &str) -> String {
     let mut script = format!("mkdir tmp.{name}\nmount -t tmpfs -o mode=1777 tmpfs tmp.{name}\n");
     for seen in [workspace().to_owned(), build_dir(), stage().to_owned()] {

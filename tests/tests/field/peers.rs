@@ -23,7 +23,7 @@ fn with(job: Job, variables: &[(&str, &str)]) -> Job {
 }
 
 /// Tasks put to each other although no one sees another's process in `/proc`, or sees it as a
-/// zombie: nobody is reported as dead.
+/// zombie: no task is reported as dead.
 fn all_live(how: &str) {
     over_each(&format!("tasks that are {how}"), |_, variables| {
         let outcome = with(job("alive", 3, &format!("{how} put")), variables).run();

@@ -1,4 +1,4 @@
-//! What a job inherits from whoever starts it: signals, descriptors, limits, folders.
+//! What a job inherits from the process that starts it: signals, descriptors, limits, folders.
 
 mod inherited;
 mod limits;

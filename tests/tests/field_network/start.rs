@@ -46,7 +46,7 @@ fn a_task_that_does_not_read_its_open_input_ends() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
-/// The tasks write for ever, and nobody reads it any more.
+/// The tasks write for ever, and it is not read any more.
 #[test]
 fn tasks_whose_output_has_no_reader_end() {
     let Some(hosts) = two_hosts("an output without a reader") else { return };
@@ -69,7 +69,7 @@ fn a_time_to_start_that_never_ends() {
 /// Bytes of the first message on a connection of the start.
 const GREETING: usize = 56;
 
-/// What listens at one of poe's addresses may be a stranger: it is told nothing, and gets no task.
+/// What listens at one of poe's addresses may be a stranger: it learns nothing, and gets no task.
 #[test]
 fn a_stranger_at_poes_address_learns_nothing() {
     let token = "00112233445566778899aabbccddeeff";

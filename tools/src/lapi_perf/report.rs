@@ -85,7 +85,7 @@ impl Latency {
     pub(super) fn of(times: &mut [f64]) -> Self {
         times.sort_unstable_by(f64::total_cmp);
         let last = times.len() - 1;
-        // The smallest time that so many of 1000 do not exceed.
+        // The smallest time that `of_thousand` of 1000 do not exceed.
         let rank = |of_thousand: usize| times[(times.len() * of_thousand).div_ceil(1000) - 1];
         Self {
             min: times[0],

@@ -1,8 +1,8 @@
 //! `lapi_top`: a live view of a running job: tasks, what they send and receive, and who
 //! waits for whom.
 //!
-//! `poe` asks the tasks when somebody looks (`poe::reports::viewers`), and tasks keep the
-//! statistics anyway, so a job that nobody looks at pays nothing.
+//! `poe` asks the tasks when a viewer asks (`poe::reports::viewers`), and tasks keep the
+//! statistics anyway, so a job without a viewer pays nothing.
 
 mod job;
 mod options;

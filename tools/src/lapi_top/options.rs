@@ -29,7 +29,7 @@ pub(super) enum Request {
 #[derive(Debug, PartialEq)]
 pub(super) struct Options {
     pub(super) batch: bool,
-    /// How many states; `None`: until somebody ends it.
+    /// How many states; `None`: until it is ended.
     pub(super) times: Option<u64>,
     pub(super) delay: Duration,
     pub(super) pid: Option<i32>,

@@ -23,8 +23,8 @@ pub(super) struct Inherited {
 
 impl Inherited {
     /// Notes it, and begins to ignore what would end `poe` without a word: a file that may not
-    /// grow is an error. `poe` takes note of the end of its children, also if whoever has started
-    /// it did not want to.
+    /// grow is an error. `poe` takes note of the end of its children, also if the process that
+    /// started it did not want to.
     pub(super) fn take() -> Result<Self, Error> {
         let failed = |errno| Error::system("signals", errno);
         let own = Self::note().map_err(failed)?;

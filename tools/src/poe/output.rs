@@ -39,7 +39,7 @@ impl FromStr for StdoutMode {
 pub(super) struct Source {
     pub task: usize,
     pub stream: OutputStream,
-    /// Closed when nobody wants what comes from it: then the task gets SIGPIPE.
+    /// Closed when what comes from it is not wanted any more: then the task gets SIGPIPE.
     pub pipe: Arc<File>,
     /// The pipe is a pseudoterminal: its end is an error, and a task that writes to a closed one
     /// gets no SIGPIPE.

@@ -131,7 +131,7 @@ fn a_configure_script_that_was_told_of_aix() {
         $CC -qversion >version
         grep -q 'Free Software' version
         grep -q 'xlc_r (OpenLAPI)' version
-        # An option is tried, and its absence is told by the status.
+        # An option is tried, and the status shows its absence.
         $CC -qlanglvl=extc89 -c conftest.c
         if $CC -qnosuchoption -c conftest.c 2>err; then exit 1; fi
         grep -q nosuchoption err

@@ -165,7 +165,7 @@ fn input_that_does_not_block_is_read_to_its_end() {
 }
 
 /// A pipe as another program may have left it: its writing end does not block, and it is full until
-/// somebody reads.
+/// it is read.
 #[test]
 fn an_output_that_does_not_block_is_waited_for() {
     for (tool, argument) in [

@@ -166,7 +166,7 @@ struct Group(PathBuf);
 
 impl Group {
     /// With this limit, in the first of these files that there is; `None`: this machine lets
-    /// nobody make one.
+    /// no process make one.
     fn new(controller: &str, limit: &str, files: &[&str]) -> Option<Self> {
         let name = format!("openlapi-test-{}-{controller}", std::process::id());
         let tops = ["/sys/fs/cgroup".to_owned(), format!("/sys/fs/cgroup/{controller}")];

@@ -147,8 +147,8 @@ fn a_setuid_program_reads_the_file_of_the_site_only() {
     let file = write(&folder.join("a.conf"), "LAPI_SPIN=31\n");
     let program = folder.join("lapi_info");
     fs::copy(stage().join("bin/lapi_info"), &program).expect("a copy");
-    let nobody = 65_534;
-    std::os::unix::fs::chown(&program, Some(nobody), None).expect("root gives files away");
+    let other_user = 65_534;
+    std::os::unix::fs::chown(&program, Some(other_user), None).expect("root gives files away");
     let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o4755);
     fs::set_permissions(&program, mode).expect("a mode");
     let nosuid = nix::sys::statvfs::statvfs(&folder).expect("a file system");

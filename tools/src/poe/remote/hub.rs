@@ -61,7 +61,7 @@ struct Hub {
     launcher: Pid,
     /// Readable when the launcher has ended; `None`: that is known.
     launcher_ended: Option<OwnedFd>,
-    /// The user was told that addresses are randomised.
+    /// The user was warned that addresses are randomised.
     randomized: bool,
     /// What tasks have written into their files, and the others were not sent yet.
     changes: Vec<u8>,
@@ -380,7 +380,7 @@ mod tests {
         Note::Signal { signal: Signal::SIGKILL as i32 }.write(&mut poe).expect("the hub reads");
         assert_eq!(Note::read(&mut poe).expect("a note"), Note::Lost { task: 0 });
         assert_eq!(Note::read(&mut poe).expect("a note"), Note::Done);
-        assert_eq!((&*output).read(&mut [0]).expect("it is at its end"), 0, "nobody waits for its output");
+        assert_eq!((&*output).read(&mut [0]).expect("it is at its end"), 0, "its output is not waited for");
         thread.join().expect("nothing fails");
         drop(drain.join().expect("nothing fails"));
         drop((silent, data.1));

@@ -112,7 +112,7 @@ impl HubContact {
 }
 
 /// Notes leave at once, and the end of the other machine is noticed. The data of the tasks may wait
-/// for as long as nobody reads them: their connections end with the control connection.
+/// for as long as they are not read: their connections end with the control connection.
 pub(super) fn prepare(stream: &TcpStream, kind: ConnectionKind) {
     let _ = stream.set_nodelay(true);
     watch_over(stream);

@@ -1,5 +1,5 @@
 //! Those who look on: `lapi_top` connects to a socket of `poe`, gets one line of JSON with the
-//! state of all tasks, and connects again for the next. Tasks are asked when somebody has
+//! state of all tasks, and connects again for the next. Tasks are asked when a viewer has
 //! connected, and otherwise never.
 
 use std::collections::BTreeMap;
