@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # What `make test` compiles, and its checks by the compiler, side by side: with optimisation, the
-# installation to test, the doors and the Python package; without, the lints and the tests. cargo
-# locks the folders of the two separately. Then the models.
+# installation to test, the doors that are tested as they are installed, and the Python package;
+# without, the lints and the tests. cargo locks the folders of the two separately. Then the models.
 set -eu
 cd "$(dirname "$0")/.."
 # Not while another cargo runs.
 . ci/component.sh clippy clippy
 . ci/lanes.sh
 optimised() {
-    "${MAKE:-make}" stage doors && ci/wheel.sh && ci/loom.sh
+    "${MAKE:-make}" stage && "${MAKE:-make}" doors DOORS="fam rpmem" && ci/wheel.sh && ci/loom.sh
 }
 unoptimised() {
     ci/clippy.sh && echo "== build: the tests" && cargo test --workspace --no-run

@@ -14,8 +14,8 @@ export TEST_PATIENCE=${TEST_PATIENCE-2}
 unit=(openlapi openlapi_tools lapiprof)
 # Tests that wait more than they compute, one at a time.
 waiting=(deaths launchers network rails)
-# Tests that wait for the disk.
-disk=(calls daemon pmemobj)
+# Tests that wait for the disk, those of the doors, and the programs of other people.
+files=(calls daemon pmemobj by_hand conformance field library persistence pool programs users)
 # Some, one at a time, in the lane of the unit tests, which would be the shortest.
 before_unit=(field_network python survive)
 
@@ -31,8 +31,8 @@ unit_tests() {
     [ -z "$failed" ]
 }
 waiting_tests() { TESTS_ONLY=${waiting[*]} tests -- --test-threads 1; }
-disk_tests() { TESTS_ONLY=${disk[*]} tests; }
-other_tests() { TESTS_EXCEPT="${unit[*]} ${before_unit[*]} ${waiting[*]} ${disk[*]}" tests; }
+files_tests() { TESTS_ONLY=${files[*]} tests; }
+other_tests() { TESTS_EXCEPT="${unit[*]} ${before_unit[*]} ${waiting[*]} ${files[*]}" tests; }
 
 other_processors() {
     renice -n 10 -p $BASHPID >/dev/null
@@ -42,7 +42,7 @@ other_processors() {
 echo "== test"
 cargo test --workspace --no-run </dev/null
 lane "tests that wait" waiting_tests
-lane "tests of files" disk_tests
+lane "tests of files and doors" files_tests
 lane "other tests" other_tests
 lane "unit tests and some others" unit_tests
 lane "processors of other kinds" other_processors
