@@ -1,7 +1,9 @@
 use super::*;
 use crate::error::{Entry, TABLE};
+use rustix::fs::{FileType, Mode, OFlags};
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::{Duration, Instant};
 
 const HEAD: &str = "\
 $ codeset=UTF-8
@@ -160,4 +162,21 @@ fn english_asks_for_no_catalogue_and_another_language_for_one() {
 fn what_is_no_catalogue_is_not_opened() {
     let env = set(&[("LANG", "tlh"), ("NLSPATH", "/proc/self/exe:/etc/passwd:/:/dev/null")]);
     assert!(matches!(look_up(428, &env), Found::NoCatalog { .. }));
+    // A pipe would be waited for: a writer, which a look that hangs is freed by, finds no reader.
+    let pipe = std::env::temp_dir().join(format!("openlapi-catalogue-{}", std::process::id()));
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+    let path = pipe.to_str().expect("a path of ASCII").to_owned();
+    let look = std::thread::spawn(move || {
+        matches!(look_up(428, &set(&[("LANG", "tlh"), ("NLSPATH", &path)])), Found::NoCatalog { .. })
+    });
+    let until = Instant::now() + Duration::from_secs(60);
+    while !look.is_finished() {
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+        let reader = rustix::fs::open(&pipe, flags, Mode::empty());
+        assert_eq!(reader.err(), Some(rustix::io::Errno::NXIO), "the pipe was opened");
+        assert!(Instant::now() < until, "the look does not end");
+        std::thread::yield_now();
+    }
+    fs::remove_file(&pipe).expect("the pipe is there");
+    assert!(look.join().expect("the look ends"));
 }

@@ -94,6 +94,10 @@ fn mistakes_are_refused_by_name() {
     missing.exited(1).says("/nowhere/hosts");
     let missing = Job::new(task()).arg("args").poe_arg("-cmdfile").poe_arg("/nowhere/commands").run();
     missing.exited(1).says("/nowhere/commands: No such file or directory");
+    let endless = Job::new(task()).arg("args").poe_arg("-hostfile").poe_arg("/dev/zero").run();
+    endless.exited(1).says("/dev/zero: longer than 4 MiB");
+    let endless = Job::poe().poe_arg("-cmdfile").poe_arg("/dev/zero").run();
+    endless.exited(1).says("/dev/zero: longer than 4 MiB");
     Job::new(task()).arg("args").env("MP_PROCS", "x").run().exited(2).says("MP_PROCS: \"x\"");
     Job::poe().run().exited(2).says("no program given; usage: poe [flags] program [arguments]");
     Job::new(task()).arg("args").arg("-procs").run().exited(2).says("-procs needs a value");
