@@ -152,9 +152,7 @@ fn collect(task: &Task, test: &Test, row: &Row, times: &[u64]) -> Result<Option<
         Pattern::Collective => 1.0,
         _ => counts.iter().filter(|count| **count > 0).count() as f64,
     };
-    // Of the median too: a pause of one task, which is long beside a window, says nothing
-    // about the others.
-    let messages_per_s = at_once * 1e6 / latency_us.median.max(1e-6);
+    let messages_per_s = latency_us.messages_per_s(at_once);
     Ok(Some(Measured {
         test: test.name.to_owned(),
         size: row.size,

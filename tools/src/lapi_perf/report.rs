@@ -97,6 +97,12 @@ impl Latency {
             mean: times.iter().sum::<f64>() / times.len() as f64,
         }
     }
+
+    /// Messages per second of `at_once` tasks: of the median too, since a pause of one task, which
+    /// is long beside a window, says nothing about the others.
+    pub(super) fn messages_per_s(&self, at_once: f64) -> f64 {
+        at_once * 1e6 / self.median.max(1e-6)
+    }
 }
 
 impl Report {
@@ -162,5 +168,7 @@ mod tests {
         assert_eq!([one.min, one.median, one.p90, one.p99, one.p999, one.max, one.mean], [7.0; 7]);
         // Of two times, 99 in 100 are both.
         assert_eq!(Latency::of(&mut [2.0, 1.0]).p99, 2.0);
+        // One pause does not change the rate.
+        assert_eq!(Latency::of(&mut [1.0, 1.0, 1000.0, 1.0, 1.0]).messages_per_s(2.0), 2e6);
     }
 }
