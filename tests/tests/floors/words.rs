@@ -61,6 +61,12 @@ const WORDS: &[&str] = &[
     "am_attach",
     "sleep_in_room",
     "hand_over",
+    "an address that no process has",
+    "another one is preferred",
+    "no multiple of",
+    "no secret against strangers",
+    "packet without room",
+    "packets without room",
 ];
 /// Names of types, in code: as words of a sentence they are fine.
 const TYPES: &[&str] = &["Effort", "Rest"];

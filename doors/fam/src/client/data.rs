@@ -124,13 +124,14 @@ impl Context {
     /// Changes a number of an item as one step; the old one, of a call that waits.
     ///
     /// # Errors
-    /// [`FamError::Invalid`]: the offset is no multiple of the number's size. Those of
+    /// [`FamError::Invalid`]: the offset is not a multiple of the number's size. Those of
     /// [`Self::put`].
     pub fn atomic(&self, item: &Item, offset: u64, atomic: &Atomic, blocking: bool) -> Result<u128> {
         let Atomic { change, kind, operand, comparand } = *atomic;
         let size = kind.size();
         if !offset.is_multiple_of(size as u64) {
-            let why = format!("an atomic operation of {size} bytes at offset {offset}, no multiple of them");
+            let why =
+                format!("an atomic operation of {size} bytes at offset {offset}, not a multiple of them");
             return Err(FamError::Invalid.because(why));
         }
         let class = if change.writes() { Class::Changes } else { Class::Fetches };
