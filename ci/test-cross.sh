@@ -113,7 +113,8 @@ on_one_machine() { # on_one_machine MACHINE
     step "$machine: the library" "$make" stage "TARGET=$target"
     step "$machine: the headers against its compilers" cargo test -p openlapi-capi --target "$target" --test layout --test compile
     packages=(-p openlapi -p openlapi-runtime -p openlapi-prof -p openlapi-fortran)
-    step "$machine: unit tests" cargo test "${packages[@]}" --lib --no-fail-fast --target "$target" -- \
+    # Simulations of 200 jobs take half an hour under qemu.
+    step "$machine: unit tests" env SEEDS=10 cargo test "${packages[@]}" --lib --no-fail-fast --target "$target" -- \
         --exact $(skips "${unit_tests_without_qemu[@]}")
     for size in 16384 65536; do
         step "$machine: unit tests of shared memory, pages of $size bytes" \
