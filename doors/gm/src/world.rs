@@ -193,7 +193,10 @@ impl World {
                 State::Never { early } => std::mem::take(early),
                 State::Closed => Vec::new(),
             };
-            let port = Port::new(slot.number(), self.nodes.clone(), self.settings.clone());
+            let mut port = Port::new(slot.number(), self.nodes.clone(), self.settings.clone());
+            if early.iter().any(|(_, header)| header.kind != Kind::Where) {
+                port.note_wait();
+            }
             *state = State::Open(Box::new(Open::new(port, claim)));
             early
         };

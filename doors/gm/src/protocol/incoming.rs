@@ -165,6 +165,7 @@ impl Incoming {
                     self.wait = Wait::Listed(class);
                 }
                 self.waiting = Some(*header);
+                around.words.has_made_wait = true;
                 Err((Kind::Wait, 0))
             }
         }
@@ -172,6 +173,7 @@ impl Incoming {
 
     fn stop(&mut self, around: &mut Around<'_>, header: &Header, kind: Kind, code: u8) -> Verdict {
         self.stopped = true;
+        around.words.has_made_wait = true;
         self.reply(around, header.reply(kind, code));
         Verdict::Bury
     }

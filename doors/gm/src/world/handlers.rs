@@ -141,10 +141,10 @@ impl World {
     }
 
     /// Words go by themselves, unless the program is in a call, will find an event, and may then
-    /// send something that takes them along.
+    /// send something that takes them along, and no sender waits for each.
     #[inline]
     fn tell(&self, slot: &Slot, open: &mut Open) {
-        if !(slot.looks() && open.port.peek().is_some()) {
+        if open.port.must_tell() || !(slot.looks() && open.port.peek().is_some()) {
             open.port.tell();
         }
     }

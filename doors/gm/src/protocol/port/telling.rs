@@ -45,6 +45,17 @@ impl Port {
         }
     }
 
+    /// A message had to wait before the port was open.
+    pub fn note_wait(&mut self) {
+        self.words.has_made_wait = true;
+    }
+
+    /// Whether words go by themselves in any case: a sender waits for each of them.
+    #[inline]
+    pub fn must_tell(&self) -> bool {
+        self.words.has_made_wait
+    }
+
     /// Sends all words that are owed, by themselves.
     pub fn tell(&mut self) {
         while let Some(Owed { task, port, word }) = self.words.pop() {
