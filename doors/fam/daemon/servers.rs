@@ -10,11 +10,16 @@ use fam::wire::{Answer, Ask, Message, Role, SECRET, VERSION, decode_answer, enco
 use fam::{FamError, Result};
 use openlapi_session::{Routes, Session, Settings};
 use std::collections::BTreeMap;
+use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// How long another daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long after a try to connect to a daemon the next one begins, at least: news of one daemon
+/// are no reason to try another.
+const BETWEEN_TRIES: Duration = Duration::from_millis(500);
 
 /// How sessions with other daemons are opened.
 pub fn settings() -> Settings {
@@ -32,12 +37,14 @@ pub struct Remote {
     pub serial: u64,
     /// What a thread that connects gives: a host that does not answer holds up nobody.
     coming: Option<mpsc::Receiver<Result<Remote>>>,
+    /// When the last of them began.
+    tried: Option<Instant>,
 }
 
 impl Remote {
     /// One without a session.
     pub fn new(address: Address) -> Self {
-        Self { address, session: None, last: 0, serial: 0, coming: None }
+        Self { address, session: None, last: 0, serial: 0, coming: None, tried: None }
     }
 
     /// Whether the session goes on, if there is one.
@@ -77,9 +84,10 @@ impl Remote {
 
     /// Has a thread connect, unless one does, and tell by `when_ready` that it is done.
     fn begin_to_connect(&mut self, when_ready: impl FnOnce() + Send + 'static) {
-        if self.coming.is_some() {
+        if self.coming.is_some() || self.tried.is_some_and(|when| when.elapsed() < BETWEEN_TRIES) {
             return;
         }
+        self.tried = Some(Instant::now());
         let (give, coming) = mpsc::channel();
         let mut fresh = Self::new(self.address.clone());
         let connect = move || {
@@ -96,12 +104,18 @@ impl Remote {
     /// Takes the session that a thread has opened, for which `waits` waits. `None`: there is none.
     fn connected(&mut self, waits: bool) -> Option<Result<()>> {
         let coming = self.coming.as_ref()?;
-        let fresh = if waits { coming.recv().ok() } else { coming.try_recv().ok() }?;
+        let fresh =
+            if waits { coming.recv().map_err(|_| TryRecvError::Disconnected) } else { coming.try_recv() };
+        if matches!(fresh, Err(TryRecvError::Empty)) {
+            return None;
+        }
         self.coming = None;
-        Some(fresh.map(|fresh| {
-            (self.session, self.last) = (fresh.session, fresh.last);
-            self.serial += 1;
-        }))
+        fresh.ok().map(|fresh| {
+            fresh.map(|fresh| {
+                (self.session, self.last) = (fresh.session, fresh.last);
+                self.serial += 1;
+            })
+        })
     }
 
     /// Asks, and waits for the answer.
