@@ -228,7 +228,7 @@ impl Context {
 
     /// Takes the lock of a context that may be closing: for its own threads and its end.
     pub fn enter_closing(&self) -> Option<Held<'_>> {
-        let mut held = Held::by(self, self.lock.enter());
+        let mut held = Held::by(self, self.enter_lock());
         held.try_core().is_some().then_some(held)
     }
 
