@@ -102,8 +102,15 @@ impl Peers for ShmTransport {
     fn withdraw(&mut self, task: Task, what: Withdrawal) {
         match what {
             Withdrawal::Connection => self.part(task),
-            // Nothing is taken, and nothing is reached by keys.
-            Withdrawal::Key(_) | Withdrawal::Traffic => {}
+            // Nothing is reached by keys.
+            Withdrawal::Key(_) => {}
+            // What waited for room is given up: room is no reason to wake up any more.
+            Withdrawal::Traffic => {
+                if let Some(peer) = self.peers.get_mut(task) {
+                    peer.door.stuck_at = None;
+                }
+                self.stuck.retain(|&stuck| stuck != task);
+            }
         }
     }
 
