@@ -203,8 +203,9 @@ impl Segment {
     pub fn polls(&self) -> bool {
         let last = self.control().polled.load(Ordering::Relaxed);
         // One that polls all the time has often stored a later time than this processor has read:
-        // a processor may read its clock while it waits for the line.
-        last == POLLING || ticks().wrapping_sub(last).cast_signed() < RECENT.cast_signed()
+        // a processor may read its clock while it waits for the line. A time that is much later is
+        // of before a hibernation, after which ticks are counted from the beginning.
+        last == POLLING || ticks().wrapping_sub(last).wrapping_add(RECENT) < 2 * RECENT
     }
 
     /// The owner polls from now on, or has polled until `now` (in ticks).
