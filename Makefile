@@ -261,7 +261,7 @@ crates:
 
 wheel:
 	ci/deps.sh build python
-	ci/wheel.sh
+	SOURCE_DATE_EPOCH="$$(packaging/install/date.sh)" ci/wheel.sh
 
 dist:
 	@VENDOR="$(VENDOR)" ci/dist.sh "$(BUILD)/dist"

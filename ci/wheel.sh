@@ -5,13 +5,14 @@
 # symbols that the module uses: maturin looks at them, gives the wheel the tag manylinux_2_NN, and
 # refuses a module that is linked with other libraries than that tag allows. LAPI's library is not
 # in it; it is opened at run time (docs/python.md).
+#
+# make wheel sets SOURCE_DATE_EPOCH, so that the same sources make the same wheel. The tests do not:
+# with another value of it cargo compiles the core again, for the wheel and again for what follows.
 set -eu
 cd "$(dirname "$0")/.."
 build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 ci/venv.sh "$build/python/build" 'maturin>=1.16,<2'
 echo "== wheel: $build/wheel"
-SOURCE_DATE_EPOCH=$(packaging/install/date.sh)
-export SOURCE_DATE_EPOCH
 packaging/install/paths.sh "$build"
 # An older version in the same folder would be installed instead.
 rm -rf "$build/wheel"
