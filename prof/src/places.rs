@@ -52,8 +52,8 @@ pub unsafe extern "C" fn lapiprof_place(file: *const c_char, line: c_int, functi
         SourceLine { next: ptr::null(), function: function.into_owned(), file: file.into_owned(), line };
     let new = Box::into_raw(Box::new(new));
     loop {
-        // SAFETY: no other thread knows it yet. Of two threads that add the same place at once, each
-        // has one: both have the same name.
+        // SAFETY: no other thread knows it yet. Of two threads that add the same place at once,
+        // each has one: both have the same name.
         unsafe { (*new).next = first };
         match ALL.compare_exchange_weak(first, new, Ordering::Release, Ordering::Acquire) {
             Ok(_) => return new as usize,

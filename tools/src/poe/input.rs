@@ -74,8 +74,8 @@ pub(super) fn copy_to_all(mut pipes: Vec<File>) -> Result<(), Error> {
 }
 
 /// Waits until there is input, and until the pipe has room if it is the only one: of several, one
-/// without a reader shall not keep input from the others. Drops the pipes without a reader; `false`:
-/// none is left.
+/// without a reader shall not keep input from the others. Drops the pipes without a reader;
+/// `false`: none is left.
 fn wait_for_input(stdin: &impl AsFd, pipes: &mut Vec<File>) -> bool {
     if let [only] = &pipes[..] {
         wait(&mut [PollFd::new(only.as_fd(), PollFlags::POLLOUT)]);
