@@ -17,15 +17,7 @@ impl Session {
     /// Until a fence has returned, with an error or without, `length` bytes at `from` are readable
     /// and do not change; and the peer has as much memory at `to`, which nothing else accesses.
     pub unsafe fn put(&self, from: *const u8, length: usize, to: u64) -> Result<()> {
-        let put = PlainPut {
-            tgt: self.peer(),
-            local: from.expose_provenance(),
-            remote: to,
-            len: length,
-            tgt_cntr: 0,
-            org_cntr: 0,
-            cmpl_cntr: self.counter(),
-        };
+        let put = self.plain_put(from, length, to, self.counter());
         // SAFETY: the caller's promise; the counter lives as long as the session.
         self.start(|held| unsafe { put_get::put(held, &put.into()) })
     }
@@ -67,15 +59,7 @@ impl Session {
     /// as much memory at `to`, which nothing else accesses.
     pub unsafe fn write(&self, from: *const u8, length: usize, to: u64) -> Result<()> {
         let complete = Box::new(AtomicI32::new(0));
-        let put = PlainPut {
-            tgt: self.peer(),
-            local: from.expose_provenance(),
-            remote: to,
-            len: length,
-            tgt_cntr: 0,
-            org_cntr: 0,
-            cmpl_cntr: complete.as_ptr().expose_provenance(),
-        };
+        let put = self.plain_put(from, length, to, complete.as_ptr().expose_provenance());
         self.check()?;
         // SAFETY: the caller's promise; the counter lives until the operation is complete, or has
         // ended with the session.
@@ -110,6 +94,19 @@ impl Session {
         // ended with the session.
         self.enter_and(|held| unsafe { put_get::get(held, &get) })?;
         self.wait_alone(complete)
+    }
+
+    /// A put to the peer, which the counter at this address counts when it is complete.
+    fn plain_put(&self, from: *const u8, length: usize, to: u64, cmpl_cntr: usize) -> PlainPut {
+        PlainPut {
+            tgt: self.peer(),
+            local: from.expose_provenance(),
+            remote: to,
+            len: length,
+            tgt_cntr: 0,
+            org_cntr: 0,
+            cmpl_cntr,
+        }
     }
 
     /// Waits for an operation with a counter of its own, which stays allocated when the operation
