@@ -178,6 +178,7 @@ class Known {
     char *name();
     void set_name(const char *name);
     uint64_t *ids();
+    uint64_t first_id();
     Fam_Global_Descriptor global();
     int get_status();
     void set_status(int given);

@@ -40,6 +40,12 @@ uint64_t *Known::ids() {
     return facts.ids;
 }
 
+uint64_t Known::first_id() {
+    std::lock_guard<std::mutex> held(one);
+    look();
+    return facts.ids[0];
+}
+
 Fam_Global_Descriptor Known::global() {
     std::lock_guard<std::mutex> held(one);
     return Fam_Global_Descriptor{facts.region, facts.offset};
@@ -152,7 +158,7 @@ uint64_t Fam_Descriptor::get_used_memsrv_cnt() { return fdimpl_->get(&olfam_fact
 
 uint64_t *Fam_Descriptor::get_memserver_ids() { return fdimpl_->ids(); }
 
-uint64_t Fam_Descriptor::get_first_memserver_id() { return fdimpl_->ids()[0]; }
+uint64_t Fam_Descriptor::get_first_memserver_id() { return fdimpl_->first_id(); }
 
 Fam_Region_Descriptor::Fam_Region_Descriptor(Fam_Global_Descriptor globalDescriptor,
                                              uint64_t regionSize)
@@ -231,7 +237,7 @@ void Fam_Region_Descriptor::set_permissionLevel(Fam_Permission_Level permissionL
     frdimpl_->set(&olfam_facts::level, permissionLevel);
 }
 
-uint64_t Fam_Region_Descriptor::get_memserver_id() { return frdimpl_->ids()[0]; }
+uint64_t Fam_Region_Descriptor::get_memserver_id() { return frdimpl_->first_id(); }
 
 olfam_item *Descriptor_Access::item(Fam_Descriptor *descriptor) {
     if (!descriptor)

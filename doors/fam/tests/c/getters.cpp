@@ -35,6 +35,7 @@ int main() {
                     CHECK((one.get_perm() & ~0640u) == 0);
                     CHECK(one.get_uid() <= geteuid() && one.get_gid() <= getegid());
                     CHECK(one.get_desc_status() != DESC_INVALID);
+                    CHECK(one.get_first_memserver_id() == where->get_memserver_id());
                     CHECK(!std::strcmp(made->get_name(), "one"));
                     CHECK(where->get_size() == 1 << 20 && !std::strcmp(where->get_name(), "getters"));
                 }
