@@ -4,7 +4,7 @@
 //! [`parting`] has what the others do.
 
 use crate::abi::LAPI_ERR_CKPT;
-use crate::base::clock::ticks;
+use crate::base::clock::{has_come, ticks};
 use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::membership::Standing;
 use crate::engine::context::partings::Stage;
@@ -46,13 +46,13 @@ pub fn part_from_all(held: &mut Held<'_>) -> Result<()> {
         // Sleeps are short until this is over.
         core.defer();
         let now = ticks();
-        if next_look > now {
+        if !has_come(next_look, AGAIN, now) {
             return None;
         }
         let asked = core.partings.stage() == Stage::Asking;
         let parted = next_step(context, core);
         let put_off = asked && core.partings.stage() == Stage::Waiting;
-        next_look = now + if put_off { AGAIN } else { BETWEEN_LOOKS };
+        next_look = now.wrapping_add(if put_off { AGAIN } else { BETWEEN_LOOKS });
         // What they may still send has no place to arrive.
         parted.inspect(|_| core.partings.enter(Stage::Parted))
     });
