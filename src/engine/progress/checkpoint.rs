@@ -1,7 +1,7 @@
 //! Checkpoint and restart: this task parts from all others without a loss, and comes back, as the
 //! same process or as another one (docs/design/0028-checkpoint.md).
 //!
-//! [`parting`] has what the others do.
+//! [`parting`](super::parting) has what the others do.
 
 use crate::abi::LAPI_ERR_CKPT;
 use crate::base::clock::{has_come, ticks};

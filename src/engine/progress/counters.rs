@@ -94,7 +94,7 @@ pub unsafe fn wait(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> 
     wait_until(held, awaited(cntr, value), |_| unsafe { counter::take(cntr, value) })
 }
 
-/// [`wait`] by a short way.
+/// [`wait()`] by a short way.
 ///
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.
