@@ -64,7 +64,15 @@ cp "$packages"/*.deb "$root/tmp/packages"
 inside sh -c 'dpkg -i /tmp/packages/*.deb' >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 lib=/lib/$(gcc -print-multiarch)
 inside ldconfig -p | grep -Eq "liblapi_r.so.1 .*=> (/usr)?$lib/liblapi_r.so.1"
-inside sh -c 'dpkg --verify liblapi-r1 liblapi-r-dev openlapi'
+# Those of the doors are among them.
+mapfile -t names < <(for package in "$packages"/*.deb; do dpkg-deb -f "$package" Package; done)
+inside dpkg --verify "${names[@]}"
+# Each program and library finds what it needs in a system with little else.
+needs=$(inside dpkg -L "${names[@]}" | grep -E '\.so(\.|$)|/bin/' | sort -u | while read -r file; do
+    inside ldd "$file" 2>/dev/null </dev/null | sed "s#^#$file: #"
+done)
+[ -n "$needs" ]
+! grep -F 'not found' <<<"$needs" || { echo "ci/deb-test.sh: a dependency is missing" >&2; exit 1; }
 
 say "using"
 cp -r "$root/usr/share/doc/liblapi-r-dev/examples/lapi_api" "$root/tmp/lapi_api"
@@ -73,14 +81,15 @@ ran=$(inside sh -c 'cd /tmp/lapi_api && poe ./Put -procs 2 && poe ./Am -procs 4'
 echo "$ran"
 grep -q 'task 1: the board is as it was put' <<<"$ran"
 grep -q 'task 3: the message is as it was sent' <<<"$ran"
+inside sh -c 'cd /tmp && cc /usr/share/openlapi/samples/gm/ring.c -o ring -lgm && poe ./ring -procs 3'
 inside lapi_info >"$work/log" || { cat "$work/log" >&2; exit 1; }
 grep -q "/usr$lib/liblapi_r.so.1" "$work/log"
 grep -q 'shared memory: usable' "$work/log"
 german=$(inside env LC_ALL=de_DE.UTF-8 MP_PROCS=2 MP_INFOLEVEL=1 /tmp/lapi_api/Put 2>&1 || true)
-grep -q 'eine Umgebungsvariable, die gesetzt sein muss' <<<"$german" || { echo "$german" >&2; exit 1; }
+grep -qF "$(sed -n 's/^510 "\(.*\)"$/\1/p' packaging/catalogs/de.msg)" <<<"$german" || { echo "$german" >&2; exit 1; }
 
 say "removing"
-inside dpkg --purge openlapi liblapi-r-dev liblapi-r1 >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+inside dpkg --purge "${names[@]}" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 tree >"$work/after"
 diff "$work/before" "$work/after" || { echo "ci/deb-test.sh: the packages leave something behind" >&2; exit 1; }
 say "installed, used and removed in a fresh Debian"
