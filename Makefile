@@ -200,6 +200,10 @@ test-cross:
 	ci/deps.sh build test aarch64 powerpc64le cross-test deb
 	ci/test-cross.sh
 
+# The headers of the kernel, to which gcc-multilib has a link, but not gcc-12-multilib: Debian has that one
+# beside cross compilers.
+interop: export C_INCLUDE_PATH = /usr/include/$(shell gcc -print-multiarch)
+interop: export CPLUS_INCLUDE_PATH = $(C_INCLUDE_PATH)
 interop:
 	ci/deps.sh build test interop
 	$(MAKE) stage LIB32=yes STAGE="$(BUILD)/stage32"

@@ -123,8 +123,9 @@ for purpose in "$@"; do
         need valgrind command -v valgrind
         ;;
     interop)
-        need gcc-multilib compiles "gcc -m32" stdio.h
-        need g++-multilib compiles "g++ -m32" type_traits c++
+        # Of one version, which Debian has beside cross compilers. The Makefile has what it lacks.
+        need "gcc-$(gcc -dumpversion)-multilib" compiles "gcc -m32" errno.h
+        need "g++-$(gcc -dumpversion)-multilib" compiles "g++ -m32" type_traits c++
         if [ ! -d "$(rustc --print sysroot)/lib/rustlib/i686-unknown-linux-gnu" ]; then
             echo "== Rust for programs of 32 bits is missing: adding it"
             rustup target add i686-unknown-linux-gnu
