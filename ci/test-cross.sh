@@ -45,6 +45,7 @@ unit_tests_without_qemu=(
     transport::shm::remote::tests::more_than_one_call_takes
     transport::shm::remote::tests::to_and_from_oneself
     transport::shm::remote::tests::what_the_kernel_refuses
+    transport::shm::tests::memory_of_a_task_that_has_parted_is_not_accessed
 )
 programs_without_qemu=(
     # A task, or what it begins with, is a program of this machine: a shell, setpriv.

@@ -38,8 +38,11 @@ fn connected(tasks: u32, page: usize, before: impl Fn(Task) -> Range<Task>) -> V
     for task in 0..tasks {
         before(task).for_each(|peer| exchange.connect((task, None), (peer, None)));
     }
+    // Where the machine has no copies across address spaces, as qemu has none, the rest is tested.
+    // What needs them, remote::tests first, fails there.
+    let copies = remote::landmark().look_up(std::process::id().cast_signed()).is_ok();
     let end = |(task, own): (usize, Own)| {
-        let memory = Some(CrossMemory::new(tasks, false, None));
+        let memory = copies.then(|| CrossMemory::new(tasks, false, None));
         let connector = Box::new(Hub { task: task as Task, exchange: exchange.clone() });
         let mut end = ShmTransport::new(own, asymmetric, memory, connector);
         end.fetch_first_contacts();
