@@ -15,8 +15,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 { echo '{ global:' && sed 's/$/;/' symbols.txt && echo 'local: *; };'; } >"$work/openfam.map"
 { echo '{ global: c_fam_*; local: *; };'; } >"$work/openfam_c.map"
+# Sources are named as packaging/install/paths.sh has it: the library is the same in every folder.
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' ../../Cargo.toml | head -n 1)
+map=-ffile-prefix-map=$(cd ../.. && pwd -P)=/usr/src/openlapi-$version
 compile() {
-	${CXX:-c++} -std=c++14 -O2 -g -fPIC -Wall -Wextra -Wpedantic -Iinclude -c "$1" -o "$work/$(basename "$1").o"
+	${CXX:-c++} "$map" -std=c++14 -O2 -g -fPIC -Wall -Wextra -Wpedantic -Iinclude -c "$1" -o "$work/$(basename "$1").o"
 }
 for source in shim/*.cpp; do compile "$source"; done
 # Names of their own at first, so that a program that runs keeps the library that it has mapped. The
