@@ -75,6 +75,13 @@ fn a_call_to_where_no_code_is_shows_its_caller() {
         .says(" at crash.c:");
 }
 
+/// Of such an address the kernel tells x86 programs nothing.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn an_address_that_no_processor_has_is_not_named() {
+    crash("far").exited(139).says("LAPI: task 1: signal 11 (SIGSEGV) at a non-canonical address\n");
+}
+
 #[test]
 fn a_stack_that_cannot_be_read_does_not_change_the_signal() {
     crash("smashed")

@@ -8,6 +8,7 @@
  *   handler   the header handler of a message of task 0 writes to address 0x30 in task 1
  *   nowhere   it returns address 0x38 for the data of the message
  *   own       task 1 writes to address 0x40 by itself
+ *   far       task 1 reads where a processor of x86 has no address
  *   wild      task 1 calls a function at address 0x48
  *   closed    task 1 writes to address 0x40, and its standard error has no reader
  *   smashed   task 1 calls abort where its stack is overwritten
@@ -79,6 +80,8 @@ int main(int argc, char **argv) {
             OK(LAPI_Amsend(t_hndl, 1, (void *)header_handler, &header, sizeof header, &data, sizeof data, NULL, NULL, NULL));
     } else if (strcmp(which, "own") == 0 || strcmp(which, "handled") == 0) {
         *(volatile int *)0x40 = 1;
+    } else if (strcmp(which, "far") == 0) {
+        printf("%d\n", *(volatile int *)0x8000000000000000);
     } else if (strcmp(which, "wild") == 0) {
         printf("%d\n", wild());
     } else if (strcmp(which, "closed") == 0) {
