@@ -1,8 +1,9 @@
 /*
  * Who is alive: alive HOW WHAT
  *
- * HOW: "hidden": /proc shows no task to another one, "parted": the main thread ends, and another
- * one does everything.
+ * HOW: "hidden": /proc shows no task to another one, "undumpable": no task may look into another
+ * one, as where the program's file may not be read, "parted": the main thread ends, and another one
+ * does everything.
  * WHAT: "put": each task puts to the next one, "die": task 1 is killed, and the others put to each
  * other after that.
  */
@@ -38,18 +39,24 @@ static void on_error(lapi_handle_t *h, int *code, lapi_err_t *type, int *task, i
     losses++;
 }
 
-static void hide(void) {
+/* What the kernel does with a program that its user may not read. The right to look into all
+ * processes would go past it. */
+static void protect(void) {
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct sets[2];
+    CHECK(syscall(SYS_capget, &head, sets) == 0);
+    sets[0].effective &= ~(1u << CAP_SYS_PTRACE), sets[0].permitted &= ~(1u << CAP_SYS_PTRACE);
+    CHECK(syscall(SYS_capset, &head, sets) == 0);
+    CHECK(prctl(PR_SET_DUMPABLE, 0) == 0);
+}
+
+static void hide(void) {
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("proc", "/proc", "proc", 0, "hidepid=2") != 0) {
         puts("SKIP");
         exit(0);
     }
-    CHECK(syscall(SYS_capget, &head, sets) == 0);
-    sets[0].effective &= ~(1u << CAP_SYS_PTRACE), sets[0].permitted &= ~(1u << CAP_SYS_PTRACE);
-    CHECK(syscall(SYS_capset, &head, sets) == 0);
-    CHECK(prctl(PR_SET_DUMPABLE, 0) == 0);
+    protect();
 }
 
 static void put_to(int task) {
@@ -96,6 +103,8 @@ int main(int argc, char **argv) {
     CHECK(argc == 3);
     dies = strcmp(argv[2], "die") == 0;
     if (strcmp(argv[1], "hidden") == 0) hide(), run(NULL);
+    if (strcmp(argv[1], "undumpable") == 0) protect(), run(NULL);
+    CHECK(strcmp(argv[1], "parted") == 0);
     CHECK(pthread_create(&thread, NULL, run, NULL) == 0);
     pthread_exit(NULL);
 }

@@ -52,6 +52,12 @@ fn tasks_that_proc_hides_live() {
     all_live("hidden");
 }
 
+/// Needs no privilege, unlike the hidden ones.
+#[test]
+fn tasks_that_may_not_be_looked_into_live() {
+    all_live("undumpable");
+}
+
 #[test]
 fn tasks_whose_main_thread_has_ended_live() {
     all_live("parted");
@@ -65,7 +71,7 @@ fn tasks_that_proc_hides_live_under_hydra() {
         return skipped("hidden tasks under Hydra", "mpiexec.hydra is not installed");
     }
     let program = compile("field-alive-hydra", &["tests/field/alive.c"], &[]);
-    for how in ["hidden", "parted"] {
+    for how in ["hidden", "undumpable", "parted"] {
         let job = Job::direct("mpiexec.hydra").without_launchers().arg("-n").arg("2").arg(&program);
         let outcome = job.arg(how).arg("put").run();
         if !outcome.ok().stdout.contains("SKIP") {
