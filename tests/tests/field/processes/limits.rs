@@ -167,8 +167,9 @@ struct Group(PathBuf);
 impl Group {
     /// With this limit, in the first of these files that there is; `None`: this machine lets
     /// no process make one.
-    fn new(controller: &str, limit: &str, files: &[&str]) -> Option<Self> {
-        let name = format!("openlapi-test-{}-{controller}", std::process::id());
+    /// `name`: of the test, others of which run at the same time.
+    fn new(name: &str, controller: &str, limit: &str, files: &[&str]) -> Option<Self> {
+        let name = format!("openlapi-test-{}-{name}-{controller}", std::process::id());
         let tops = ["/sys/fs/cgroup".to_owned(), format!("/sys/fs/cgroup/{controller}")];
         tops.iter().find_map(|top| {
             let group = Self(PathBuf::from(top).join(&name));
@@ -181,10 +182,15 @@ impl Group {
         })
     }
 
-    fn job(&self) -> Job {
+    /// An installed program, which runs in this group.
+    fn inside(&self, program: &str) -> Job {
         let script = r#"echo $$ >"$1" && shift && exec "$0" "$@""#;
-        let job = Job::direct("bash").arg("-c").arg(script).arg(stage().join("bin/poe"));
-        job.arg(self.0.join("cgroup.procs")).arg("-procs").arg("2").deadline(120)
+        let job = Job::direct("bash").arg("-c").arg(script).arg(stage().join(program));
+        job.arg(self.0.join("cgroup.procs"))
+    }
+
+    fn job(&self) -> Job {
+        self.inside("bin/poe").arg("-procs").arg("2").deadline(120)
     }
 }
 
@@ -200,15 +206,38 @@ impl Drop for Group {
 }
 
 #[test]
+fn lapi_info_shows_the_limits_of_a_control_group() {
+    for (controller, limit, files, shown) in [
+        ("pids", "64", &["pids.max"][..], "processes of the control group (pids.max)"),
+        (
+            "memory",
+            "536870912",
+            &["memory.max", "memory.limit_in_bytes"],
+            "memory of the control group (memory.max)",
+        ),
+    ] {
+        let Some(group) = Group::new("shown", controller, limit, files) else {
+            return skipped("the control group in lapi_info", "none can be made");
+        };
+        let outcome = group.inside("bin/lapi_info").arg("--json").run();
+        let report: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+        let limits = report["limits"].as_array().expect("a list");
+        let found = limits.iter().find(|limit| limit["name"] == shown).expect("the limit");
+        assert_eq!(found["value"].to_string(), limit, "{outcome}");
+    }
+}
+
+#[test]
 fn the_limits_of_a_control_group_are_named() {
-    let Some(group) = Group::new("pids", "8", &["pids.max"]) else {
+    let Some(group) = Group::new("met", "pids", "8", &["pids.max"]) else {
         return skipped("the limits of a control group", "none can be made");
     };
     let outcome = group.job().arg(program()).env("LAPI_INIT_TIMEOUT", "15").run();
     assert!(!outcome.timed_out && !works(&outcome), "{outcome}");
     assert!(outcome.stderr.contains("pids.max 8)"), "{outcome}");
     drop(group);
-    let Some(group) = Group::new("memory", "20000000", &["memory.max", "memory.limit_in_bytes"]) else {
+    let Some(group) = Group::new("met", "memory", "20000000", &["memory.max", "memory.limit_in_bytes"])
+    else {
         return skipped("the memory of a control group", "none can be made");
     };
     // Of task 1 alone, and of no other process of the job.
