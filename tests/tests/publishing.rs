@@ -2,6 +2,7 @@
 //! that are installed.
 
 use openlapi_tests::{skipped, stage, workspace};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -146,6 +147,19 @@ fn crates_have_their_licences_and_nothing_that_is_not_needed() {
             assert!(needed, "{name} has {file}");
         }
     }
+}
+
+/// The first build of a program in Rust compiles these. A procedural macro would bring a parser of
+/// Rust with it, which takes longer than all of them.
+#[test]
+fn a_program_in_rust_compiles_few_crates() {
+    let listed = shell(
+        workspace(),
+        "cargo tree --offline --locked -p lapi -e normal,build --prefix none --format {p}",
+    );
+    let crates: BTreeSet<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(crates.contains("lapi") && crates.contains("openlapi"), "{crates:?}");
+    assert!(crates.len() <= 35 && !crates.contains("syn"), "{} crates: {crates:?}", crates.len());
 }
 
 #[test]
