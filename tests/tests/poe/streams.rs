@@ -62,12 +62,15 @@ fn one_tasks_output_can_be_chosen() {
 
 #[test]
 fn much_output_arrives_whole() {
-    let outcome = job(4, &["lines", "80000", "100"]).env("MP_INFOLEVEL", "0").deadline(120).run();
-    for text in [&outcome.ok().stdout, &outcome.stderr] {
-        assert_eq!(text.len(), 4 * 80000 * 100);
-        for letter in ["a", "b", "c", "d"] {
-            let line = letter.repeat(99);
-            assert_eq!(text.lines().filter(|found| **found == line).count(), 80000);
+    for terminals in ["yes", "no"] {
+        let job = job(4, &["lines", "80000", "100"]).poe_arg("-tty").poe_arg(terminals);
+        let outcome = job.env("MP_INFOLEVEL", "0").deadline(120).run();
+        for text in [&outcome.ok().stdout, &outcome.stderr] {
+            assert_eq!(text.len(), 4 * 80000 * 100);
+            for letter in ["a", "b", "c", "d"] {
+                let line = letter.repeat(99);
+                assert_eq!(text.lines().filter(|found| **found == line).count(), 80000);
+            }
         }
     }
 }
