@@ -39,6 +39,8 @@ fn hosts(what: &str, rails: usize, script: &str) -> Option<Hosts> {
 fn first_put(hosts: &Hosts, network: Network, args: &[&str]) -> Job {
     let program = compile("field-first_put", &["tests/field/first_put.c"], &[]);
     let job = args.iter().fold(Job::new(program).procs(2), Job::arg).env("MP_INFOLEVEL", "2");
+    // No network is tried for longer than seconds; what hangs ends after LAPI_INIT_TIMEOUT.
+    let job = job.deadline(30);
     // libfabric's connections arrive at ports that a filter can name.
     let job = job.env("FI_TCP_PORT_LOW_RANGE", "20000").env("FI_TCP_PORT_HIGH_RANGE", "20099");
     hosts.place(2, network.select(job))
