@@ -43,7 +43,7 @@ impl Carrier {
     }
 
     /// Gives a message to the network. `watched`: the target's death is to be noticed though no
-    /// reply is awaited.
+    /// reply is awaited, or [`Self::finish`] waits for it.
     ///
     /// # Errors
     /// The target is gone, or the session has ended by a failure.
@@ -72,6 +72,15 @@ impl Carrier {
             Self::Job(job) if spins => job.wait(deadline, condition),
             Self::Job(job) => job.sleep(deadline, condition),
             Self::Hand(hand) => hand.wait(deadline, condition),
+        }
+    }
+
+    /// Waits until the condition holds and what was posted has left this process, of a job what was
+    /// watched has arrived; until the deadline at most.
+    pub fn finish(&self, deadline: Instant, mut condition: impl FnMut() -> bool) {
+        match self {
+            Self::Job(job) => job.wait(Some(deadline), || condition() && job.has_arrived()),
+            Self::Hand(hand) => hand.wait(Some(deadline), || condition() && hand.has_sent_all()),
         }
     }
 

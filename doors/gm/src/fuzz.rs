@@ -51,7 +51,7 @@ fn feed(input: &[u8]) -> bool {
             _ => port.replied(now, from, &header),
         }
         port.hear(now, &header);
-        port.found_nothing(now);
+        port.found_nothing();
         port.tick(now);
         while let Some(output) = port.next_output() {
             let data = if let Data::Memory { length, .. } = output.data { length } else { 0 };

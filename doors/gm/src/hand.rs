@@ -15,7 +15,7 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -58,6 +58,8 @@ struct Shared {
     settings: Settings,
     key: Option<[u8; 16]>,
     leaves: AtomicBool,
+    /// How many messages were ordered and not sent yet.
+    ordered: AtomicUsize,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Threads that wait for events sleep by this.
     bell: (Mutex<u64>, Condvar),
@@ -130,11 +132,22 @@ impl Hand {
         let listener = listener.map_err(|error| format!("{}: {error}", nodes[own as usize].address))?;
         let peers = nodes.iter().map(|_| Peer::default()).collect();
         let bell = (Mutex::new(0), Condvar::new());
-        let (leaves, threads) = (AtomicBool::new(false), Mutex::default());
+        let (leaves, ordered, threads) = (AtomicBool::new(false), AtomicUsize::new(0), Mutex::default());
         let incarnation = RandomState::new().build_hasher().finish();
-        let shared =
-            Shared { own, incarnation, nodes, peers, receiving, settings, key, leaves, threads, bell };
-        Ok(Self { shared: Arc::new(shared), listener: Mutex::new(Some(listener)) })
+        let shared = Arc::new(Shared {
+            own,
+            incarnation,
+            nodes,
+            peers,
+            receiving,
+            settings,
+            key,
+            leaves,
+            ordered,
+            threads,
+            bell,
+        });
+        Ok(Self { shared, listener: Mutex::new(Some(listener)) })
     }
 
     /// Takes what arrives, from now on.
@@ -157,6 +170,11 @@ impl Hand {
     /// Gives a message to the thread that sends to its target.
     pub fn post(&self, output: &Output) {
         self.shared.order(output);
+    }
+
+    /// Whether all messages were given to their sessions.
+    pub fn has_sent_all(&self) -> bool {
+        self.shared.ordered.load(Ordering::Acquire) == 0
     }
 
     /// Waits until the condition holds, or the deadline has passed.
@@ -228,6 +246,7 @@ impl Shared {
         });
         // The thread ends after the sender only.
         let life = lock(&peer.link).life;
+        self.ordered.fetch_add(1, Ordering::Relaxed);
         let _ = sender.send(Order { life, output: *output });
     }
 
@@ -351,6 +370,7 @@ impl Shared {
             let is_now = lock(&self.peers[task as usize].link).life == life;
             let is_lost = is_now && self.send(task, life, &output).is_err();
             output.data.free();
+            self.ordered.fetch_sub(1, Ordering::Release);
             if is_lost {
                 self.lose(task, life);
             }

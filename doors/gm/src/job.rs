@@ -36,8 +36,9 @@ pub struct Job {
     /// Where each task has the name of its host, which others read.
     names: Vec<u64>,
     _own_name: Box<[u8; NAME]>,
-    /// What the core counts that nobody looks at.
-    ignored: Box<AtomicI32>,
+    /// How many messages were watched, and of how many of them the core has counted the arrival.
+    watched: AtomicI32,
+    arrived: Box<AtomicI32>,
     /// Locked by the thread that sleeps on the session's descriptor.
     sleeper: Mutex<()>,
 }
@@ -128,9 +129,10 @@ impl Job {
         };
         let lowest: Vec<u32> = lowest.into_iter().map(|task| task as u32).collect();
         let nodes = Nodes::by_lowest(&lowest);
-        let (ignored, sleeper) = (Box::default(), Mutex::new(()));
+        let (watched, arrived, sleeper) = (AtomicI32::new(0), Box::default(), Mutex::new(()));
         let name = format!("{} {}", rustix::process::getuid().as_raw(), identity.key);
-        let job = Self { session, task: identity.task, names, _own_name: own_name, ignored, sleeper };
+        let task = identity.task;
+        let job = Self { session, task, names, _own_name: own_name, watched, arrived, sleeper };
         Ok(Joined { job, nodes, name: digest(&name) })
     }
 
@@ -179,12 +181,21 @@ impl Job {
     }
 
     /// Gives a message to the network. `watched`: the target's death is to be noticed though no
-    /// reply is awaited.
+    /// reply is awaited, and [`Self::has_arrived`] looks at it.
     ///
     /// # Errors
     /// The task is gone, or the session.
     #[inline]
     pub fn post(&self, output: &Output, watched: bool) -> Result<()> {
+        let given = self.give(output, watched);
+        if watched && given.is_ok() {
+            self.watched.fetch_add(1, Ordering::Relaxed);
+        }
+        given
+    }
+
+    #[inline]
+    fn give(&self, output: &Output, watched: bool) -> Result<()> {
         let encoded = output.header.encode();
         let header = encoded.as_bytes();
         let (data, counter) = match output.data {
@@ -201,7 +212,7 @@ impl Job {
             data,
             tgt_cntr: 0,
             org_cntr: counter,
-            cmpl_cntr: if watched { self.ignored.as_ptr().expose_provenance() } else { 0 },
+            cmpl_cntr: if watched { self.arrived.as_ptr().expose_provenance() } else { 0 },
         };
         // SAFETY: the header is copied before this returns, since it is short; the program leaves
         // the data as it is until its send has ended, which is after the counter has changed.
@@ -216,6 +227,12 @@ impl Job {
             }
             active_message::amsend(&mut self.session.enter()?, &message.into())
         }
+    }
+
+    /// Whether all messages that were watched have arrived. Those of a task that is gone, or has
+    /// left, never do.
+    pub fn has_arrived(&self) -> bool {
+        self.arrived.load(Ordering::Acquire).wrapping_sub(self.watched.load(Ordering::Relaxed)) >= 0
     }
 
     /// One round of progress.

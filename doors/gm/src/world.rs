@@ -4,8 +4,8 @@ mod handlers;
 mod lock;
 mod slot;
 
-use slot::State;
 pub use slot::{Next, Open, Pending, Slot};
+use slot::{SOON, State};
 
 use crate::abi::{PORTS, Status};
 use crate::carrier::Carrier;
@@ -15,19 +15,20 @@ use crate::nodes::Nodes;
 use crate::protocol::{self, Data, Output, Port};
 use crate::settings::Variables;
 use crate::wire::{Header, Kind, NOT_OPEN, answer};
+use openlapi::base::random::random;
 use openlapi_runtime::console;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A look at what has ended while the network used its memory comes after this time.
 const LOOK: Duration = Duration::from_micros(200);
-/// A thread that sleeps asks targets for words after this time at most.
-const LONGEST_LOOK: Duration = Duration::from_millis(100);
+/// A process that exits waits this long at most until what it has said has arrived.
+const PARTING: Duration = Duration::from_millis(100);
 
 /// What gm_init has opened. It stays where it is when gm_finalize has closed it: another thread may
 /// be in a call.
@@ -41,6 +42,8 @@ pub struct World {
     started_roughly: u64,
     /// Tells the ports of this job apart from those of others, on one host.
     name: String,
+    /// The process exits: what is said now is not said again.
+    exits: AtomicBool,
 }
 
 static CURRENT: AtomicPtr<World> = AtomicPtr::new(ptr::null_mut());
@@ -123,11 +126,23 @@ static TELLS_AT_EXIT: AtomicU32 = AtomicU32::new(0);
 extern "C" fn tell_at_exit() {
     let tells = TELLS_AT_EXIT.load(Ordering::Relaxed) == process::id();
     let Some(world) = current().filter(|_| tells) else { return };
+    world.exits.store(true, Ordering::Relaxed);
     for slot in &world.slots {
-        world.with(slot, |open| open.port.tell());
+        world.with(slot, |open| {
+            open.port.tell_at_once();
+            open.port.tell();
+        });
     }
+    // Another thread may be giving words to the network.
+    let has_given_all = || {
+        world.slots.iter().all(|slot| match &*slot.lock() {
+            State::Open(open) => open.port.has_given_all(),
+            _ => true,
+        })
+    };
     // Packets may wait for others.
     world.carrier.poll();
+    world.carrier.finish(Instant::now() + PARTING, has_given_all);
 }
 
 /// A task is gone, as the core reports it.
@@ -139,13 +154,20 @@ fn gone(task: u32) {
 
 impl World {
     fn new((carrier, nodes, name): Found, variables: &Variables) -> Self {
-        let epochs = Arc::new(AtomicU32::new(0));
+        // What was meant for a process that is gone is none of the one that has taken its place: by
+        // hand each begins with other epochs. There is room for a billion above.
+        let first = match carrier.may_return() {
+            true => u32::from_ne_bytes(random()) >> 2,
+            false => 0,
+        };
+        let epochs = Arc::new(AtomicU32::new(first));
         let Variables { timeout: patience, check, .. } = *variables;
         let counts_all = carrier.may_return();
         let settings = protocol::Settings { patience, check, epochs, counts_all };
         let slots = std::array::from_fn(|number| Slot::new(number as u8));
         let (started, started_roughly) = (Instant::now(), roughly());
-        Self { carrier, nodes: Arc::new(nodes), settings, slots, started, started_roughly, name }
+        let (nodes, exits) = (Arc::new(nodes), AtomicBool::new(false));
+        Self { carrier, nodes, settings, slots, started, started_roughly, name, exits }
     }
 
     /// The place of a port.
@@ -195,7 +217,7 @@ impl World {
             };
             let mut port = Port::new(slot.number(), self.nodes.clone(), self.settings.clone());
             if early.iter().any(|(_, header)| header.kind != Kind::Where) {
-                port.note_wait();
+                port.tell_at_once();
             }
             *state = State::Open(Box::new(Open::new(port, claim)));
             early
@@ -253,7 +275,7 @@ impl World {
             let State::Open(open) = &mut *state else { return None };
             let value = change(open);
             slot.set_ready(open.port.peek().is_some());
-            slot.set_lags(open.port.lags());
+            slot.set_due(open.due());
             (value, if open.port.posting { None } else { open.port.post() })
         };
         if let Some(output) = output {
@@ -285,28 +307,20 @@ impl World {
 
     /// Waits for the next event of a port. `spins`: it polls first.
     pub fn wait_for_event(&self, slot: &Slot, spins: bool) -> Option<Next> {
-        // Targets are asked for words, at longer and longer intervals.
-        let mut asks_after = LOOK;
         loop {
             self.poll(slot);
             if let Some(next) = self.with(slot, |open| open.next(|_| self.now()))? {
                 return Some(next);
             }
-            let (deadline, lags, asks) = self.with(slot, |open| {
+            let (deadline, due) = self.with(slot, |open| {
                 open.port.tell();
-                (open.deadline(), open.port.lags(), open.port.awaits_words())
+                (open.deadline(), open.due())
             })?;
-            let now = Instant::now();
-            let soon = lags.then_some(LOOK).into_iter().chain(asks.then_some(asks_after)).min();
-            let soon = soon.map(|time| now + time);
+            let soon = (due == SOON).then(|| Instant::now() + LOOK);
             let deadline = deadline.map(|at| self.instant(at)).into_iter().chain(soon).min();
-            // What begins to lag meanwhile is looked at soon, too.
-            let is_over = || slot.is_ready() || !lags && slot.lags();
+            // What comes to be done earlier meanwhile, by what arrives, is noticed.
+            let is_over = || slot.is_ready() || slot.due() < due;
             slot.look(|| self.carrier.wait(deadline, spins, is_over));
-            if asks && now.elapsed() >= asks_after {
-                self.with(slot, |open| open.port.ask(self.now()));
-                asks_after = LONGEST_LOOK.min(2 * asks_after);
-            }
             // The session has ended by a failure: nothing arrives any more.
             if !self.carrier.is_there() {
                 return None;
@@ -321,7 +335,8 @@ impl World {
         let mut next = Some(first);
         while let Some(output) = next {
             // No reply follows, or, from a task that has left in order, none ever.
-            let watched = matches!(output.header.kind, Kind::Ping | Kind::Where | Kind::Go);
+            let watched = matches!(output.header.kind, Kind::Ping | Kind::Where | Kind::Go)
+                || self.exits.load(Ordering::Relaxed);
             if self.nodes.is_lost(output.task) {
                 output.data.free();
             } else if self.carrier.post(&output, watched).is_err() {

@@ -58,6 +58,24 @@ fn the_statements_hold_on_two_hosts() {
     }
 }
 
+/// As in a job, and also where the process ends right after it has taken the message.
+#[test]
+fn a_sender_learns_by_hand_that_its_message_is_delivered() {
+    let program = compile("gm_words", "cc", &["words.c"], &["-Wextra", "-Werror"]);
+    for turn in 0..3 {
+        for what in ["computes", "leaves", "late"] {
+            let folder = Folder::new(&format!("words-{what}-{turn}"));
+            let (map, known) = (folder.map(2), folder.path().join("known"));
+            let job = |at: usize| node(&program, &map, at).arg(what).arg(known.to_str().expect("a path"));
+            let outcomes = all(vec![job(1), job(2)]);
+            for outcome in &outcomes {
+                outcome.ok();
+            }
+            assert!(outcomes[0].stdout.contains("delivered\n"), "{what}\n{}", outcomes[0]);
+        }
+    }
+}
+
 /// The sample: clients come and go, and a server that was killed is replaced by another one.
 #[test]
 fn an_echo_server_and_its_clients() {

@@ -71,7 +71,7 @@ fn small_messages_of_a_job_take_no_memory() {
 fn a_sender_learns_that_its_message_is_delivered_though_the_target_looks_no_more() {
     let program = compile("gm_words", "cc", &["words.c"], &["-Wextra", "-Werror"]);
     for network in [&[][..], &[("MP_EUILIB", "ip"), ("LAPI_USE_SHM", "no")]] {
-        for what in ["computes", "leaves"] {
+        for what in ["computes", "leaves", "late"] {
             let known = std::env::temp_dir().join(format!("gm-words-{}", std::process::id()));
             let job = poe(&program, 2).arg(what).arg(known.to_str().expect("a path"));
             let job = network

@@ -165,7 +165,7 @@ impl Incoming {
                     self.wait = Wait::Listed(class);
                 }
                 self.waiting = Some(*header);
-                around.words.has_made_wait = true;
+                around.words.go_at_once = true;
                 Err((Kind::Wait, 0))
             }
         }
@@ -173,7 +173,7 @@ impl Incoming {
 
     fn stop(&mut self, around: &mut Around<'_>, header: &Header, kind: Kind, code: u8) -> Verdict {
         self.stopped = true;
-        around.words.has_made_wait = true;
+        around.words.go_at_once = true;
         self.reply(around, header.reply(kind, code));
         Verdict::Bury
     }

@@ -17,6 +17,10 @@ use std::sync::atomic::Ordering;
 
 /// The target of what is under way is asked for a sign of life after this time, in microseconds.
 const SIGN_OF_LIFE: u64 = 1_000_000;
+/// A target that may owe a word is asked after this time, and again after twice as long each, up
+/// to [`SIGN_OF_LIFE`]: it may have looked into its port for the last time in a while. The clock
+/// may be some milliseconds behind.
+const WORD: u64 = 5_000;
 
 #[derive(Debug)]
 pub struct Outgoing {
@@ -41,6 +45,8 @@ pub struct Outgoing {
     /// One at a time, until one is delivered.
     careful: bool,
     alive_at: u64,
+    /// How long after `alive_at` the target is asked for a word.
+    asks_after: u64,
     /// When the port ticks this connection.
     wakes_at: Option<u64>,
     /// The port looks at this connection again, since the network has used memory of the first
@@ -65,6 +71,7 @@ impl Outgoing {
             sent: 0,
             careful: false,
             alive_at: 0,
+            asks_after: WORD,
             wakes_at: None,
             lags: false,
         }
@@ -117,24 +124,19 @@ impl Outgoing {
     pub fn delivered(&mut self, around: &mut Around<'_>, word: Word) {
         if word.epoch == self.epoch {
             self.alive_at = around.now;
+            let base = self.base;
             self.deliver(around, word.seq);
             self.advance(around);
+            if base != self.base && self.is_under_way() {
+                self.watch(around);
+            }
         }
     }
 
-    /// Whether it is not known of all that was sent what has become of it.
-    pub fn awaits_word(&self) -> bool {
-        self.kind == Kind::Send && self.sent > self.delivered
-    }
-
-    /// Asks the target what is delivered.
-    pub fn ask(&self, around: &mut Around<'_>) {
-        if let Place::At(task) = self.place
-            && self.awaits_word()
-        {
-            let header = self.header(around, Kind::Ping);
-            around.outputs.push_back(Output { task, header, data: Data::None });
-        }
+    /// When the target is asked for a word, or for a sign of life.
+    fn asks_at(&self) -> u64 {
+        let awaits_word = self.kind == Kind::Send && self.sent > self.delivered;
+        self.alive_at + if awaits_word { self.asks_after } else { SIGN_OF_LIFE }
     }
 
     /// A task is gone.
@@ -193,17 +195,18 @@ impl Outgoing {
             }
         }
         if self.is_under_way() {
-            if around.now >= self.alive_at + SIGN_OF_LIFE {
+            if around.now >= self.asks_at() {
                 self.alive_at = around.now;
                 match self.place {
                     Place::At(task) => {
+                        self.asks_after = SIGN_OF_LIFE.min(2 * self.asks_after);
                         let header = self.header(around, Kind::Ping);
                         around.outputs.push_back(Output { task, header, data: Data::None });
                     }
                     _ => self.place = Place::Unknown,
                 }
             }
-            self.wake_at(around, self.alive_at + SIGN_OF_LIFE);
+            self.wake_at(around, self.asks_at());
         }
         self.advance(around);
     }
@@ -386,8 +389,8 @@ impl Outgoing {
     }
 
     fn watch(&mut self, around: &mut Around<'_>) {
-        self.alive_at = around.now;
-        self.wake_at(around, around.now + SIGN_OF_LIFE);
+        (self.alive_at, self.asks_after) = (around.now, WORD);
+        self.wake_at(around, self.asks_at());
     }
 
     /// The port ticks this connection at that time, or before.

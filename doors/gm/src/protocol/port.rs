@@ -93,7 +93,7 @@ impl Port {
             outputs: VecDeque::with_capacity(2 * SEND_TOKENS + RECEIVE_TOKENS),
             words: Words::default(),
             idle: 0,
-            timers: BinaryHeap::new(),
+            timers: BinaryHeap::with_capacity(SEND_TOKENS),
             lagging: VecDeque::new(),
             closing: false,
             acceptable: [u64::MAX; 2],
@@ -388,10 +388,9 @@ impl Port {
         !self.lagging.is_empty()
     }
 
-    /// Whether there is something for the network.
-    #[inline]
-    pub fn has_output(&self) -> bool {
-        !self.outputs.is_empty()
+    /// Whether the network has been given all that there was for it.
+    pub fn has_given_all(&self) -> bool {
+        self.outputs.is_empty() && !self.posting
     }
 
     /// The next event of the program.
@@ -419,8 +418,7 @@ impl Port {
 
     /// Whether the network uses no memory of the program for this port.
     pub fn is_quiet(&self) -> bool {
-        self.outputs.is_empty()
-            && !self.posting
+        self.has_given_all()
             && self.datagrams.is_empty()
             && self.incoming.iter().all(|connection| connection.arriving() == 0)
             && !self.messages.are_in_use()

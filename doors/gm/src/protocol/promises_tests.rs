@@ -1,4 +1,4 @@
-//! What a sender does with a promise that it cannot use as it should.
+//! What a sender does with a promise that it cannot use as it should, and when it asks.
 
 use super::{Data, Output, Port, Request, Settings, Target, Then};
 use crate::nodes::Nodes;
@@ -85,4 +85,33 @@ fn a_port_that_was_opened_again_costs_only_what_the_one_before_may_have_taken() 
             _ => assert!(port.next_event().is_some() && port.next_output().is_none(), "the first has failed"),
         }
     }
+}
+
+/// The target has looked once and then computes; the program here looks in vain or not at all, has
+/// other events, sends to others: all of that changes nothing.
+#[test]
+fn a_target_that_may_owe_a_word_is_asked_soon_and_then_less_and_less() {
+    let (mut port, [first, second]) = sender();
+    let asked = |port: &mut Port, times: std::ops::Range<u64>| {
+        let mut count = 0;
+        for now in times.step_by(1000) {
+            port.tick(now);
+            while let Some(output) = port.next_output() {
+                assert_eq!(output.header.kind, Kind::Ping);
+                count += 1;
+            }
+        }
+        count
+    };
+    assert_eq!(asked(&mut port, 0..5_000), 0);
+    assert!((1..=3).contains(&asked(&mut port, 5_000..50_000)));
+    // One that says nothing, because it is stopped, is asked once a second in the end.
+    assert!((5..=6).contains(&asked(&mut port, 50_000..2_000_000)));
+    assert!((59..=61).contains(&asked(&mut port, 2_000_000..62_000_000)));
+    // A word begins it anew for the next message, and the last word ends it.
+    port.hear(62_000_000, &delivered(&first));
+    assert!(port.deadline().is_some_and(|at| at <= 62_005_000));
+    assert_eq!(asked(&mut port, 62_005_000..62_006_000), 1);
+    port.hear(62_006_000, &delivered(&second));
+    assert_eq!(asked(&mut port, 62_006_000..70_000_000), 0);
 }

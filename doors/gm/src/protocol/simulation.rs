@@ -210,7 +210,7 @@ impl World {
             }
         }
         if !has_event && !self.is_lost(task) {
-            self.ports[task as usize].found_nothing(self.now);
+            self.ports[task as usize].found_nothing();
         }
     }
 

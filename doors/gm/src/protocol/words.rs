@@ -19,9 +19,10 @@ pub struct Words {
     owed: Vec<Owed>,
     /// How many messages they are about, at most.
     messages: u32,
-    /// Whether a message had to wait. Its sender sends one at a time from then on, each after the
-    /// word on the one before; it may not look, and the program here neither.
-    pub has_made_wait: bool,
+    /// Words go by themselves: a message had to wait. Its sender sends one at a time from then on,
+    /// each after the word on the one before; it may not look, and the program here neither. Or the
+    /// process ends, and will say nothing later.
+    pub go_at_once: bool,
 }
 
 impl Words {

@@ -7,10 +7,12 @@ use crate::wire::Header;
 use openlapi::base::known_threads::this_thread;
 use std::cell::UnsafeCell;
 use std::os::unix::net::UnixListener;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// With events at each look, one look in so many is at the clock, too.
 const EVENTS_PER_TIME: u32 = 64;
+/// [`Slot::due`] where an event waits for the network, which still uses its memory.
+pub const SOON: u64 = 0;
 
 /// A port, or the place for one.
 pub struct Slot {
@@ -18,8 +20,9 @@ pub struct Slot {
     state: Lock<State>,
     /// Whether the program has an event to get.
     ready: AtomicBool,
-    /// Whether something has ended whose memory the network still uses.
-    lags: AtomicBool,
+    /// When something is to be done though nothing arrives, in microseconds: [`SOON`] where
+    /// something has ended whose memory the network still uses, and the highest number for never.
+    due: AtomicU64,
     /// The thread that is in a call that looks for events; 0: none.
     looks: AtomicUsize,
     /// What gm_receive returns a pointer to, and the list of a GM_SENT_EVENT.
@@ -117,9 +120,8 @@ impl Open {
         {
             return Some(Next::Event(event));
         }
-        let mut now = 0;
         if !self.alarms.is_empty() || self.port.deadline().is_some() || self.port.lags() {
-            now = clock(!self.alarms.is_empty());
+            let now = clock(!self.alarms.is_empty());
             self.port.tick(now);
             let due = self.alarms.iter().min_by_key(|(at, _)| *at).filter(|(at, _)| *at <= now);
             if let Some(&(_, alarm)) = due {
@@ -128,9 +130,15 @@ impl Open {
         }
         let next = event(&mut self.port).map(Next::Event);
         if next.is_none() {
-            self.port.found_nothing(now);
+            self.port.found_nothing();
         }
         next
+    }
+
+    /// [`Slot::due`].
+    #[inline]
+    pub fn due(&self) -> u64 {
+        if self.port.lags() { SOON } else { self.port.deadline().unwrap_or(u64::MAX) }
     }
 
     /// When something is to be done though nothing arrives, in microseconds.
@@ -145,7 +153,7 @@ impl Slot {
             number,
             state: Lock::new(State::Never { early: Vec::new() }),
             ready: AtomicBool::new(false),
-            lags: AtomicBool::new(false),
+            due: AtomicU64::new(u64::MAX),
             looks: AtomicUsize::new(0),
             event: UnsafeCell::new((RecvEvent::plain(0), [0; 2])),
         }
@@ -194,16 +202,17 @@ impl Slot {
         self.looks.load(Ordering::Relaxed) == this_thread()
     }
 
-    /// Whether an event waits for the network, which still uses its memory.
+    /// When something of the port is to be done, in microseconds; [`SOON`]; the highest number:
+    /// never.
     #[inline]
-    pub fn lags(&self) -> bool {
-        self.lags.load(Ordering::Acquire)
+    pub fn due(&self) -> u64 {
+        self.due.load(Ordering::Acquire)
     }
 
-    /// Notes whether an event waits for the network.
+    /// Notes when something of the port is to be done.
     #[inline]
-    pub fn set_lags(&self, lags: bool) {
-        self.lags.store(lags, Ordering::Release);
+    pub fn set_due(&self, due: u64) {
+        self.due.store(due, Ordering::Release);
     }
 
     /// Stores the event for the program, with a list of one message if it has one. Returns its

@@ -12,9 +12,6 @@ use crate::wire::{Header, Kind};
 const MOST: u32 = SEND_TOKENS as u32 / 4;
 /// After so many looks of the program in a row that have found nothing, words go by themselves.
 const PATIENT: u32 = 16;
-/// After so many, and again after twice as many each, targets are asked for their words. One may
-/// have looked into its port for the last time in a while.
-const ASKS: u32 = 64;
 
 impl Port {
     /// The next message for the network, with a word if one is owed to its target.
@@ -45,15 +42,16 @@ impl Port {
         }
     }
 
-    /// A message had to wait before the port was open.
-    pub fn note_wait(&mut self) {
-        self.words.has_made_wait = true;
+    /// Words go by themselves from now on: a message had to wait before the port was open, or the
+    /// process ends.
+    pub fn tell_at_once(&mut self) {
+        self.words.go_at_once = true;
     }
 
-    /// Whether words go by themselves in any case: a sender waits for each of them.
+    /// Whether words go by themselves in any case.
     #[inline]
     pub fn must_tell(&self) -> bool {
-        self.words.has_made_wait
+        self.words.go_at_once
     }
 
     /// Sends all words that are owed, by themselves.
@@ -73,26 +71,10 @@ impl Port {
 
     /// The program has looked for an event, and there was none.
     #[inline]
-    pub fn found_nothing(&mut self, now: u64) {
+    pub fn found_nothing(&mut self) {
         self.idle = self.idle.saturating_add(1);
         if self.idle >= PATIENT && !self.words.are_none() {
             self.tell();
         }
-        if self.idle >= ASKS && self.idle.is_power_of_two() {
-            self.ask(now);
-        }
-    }
-
-    /// Asks all targets for words that they may owe.
-    pub fn ask(&mut self, now: u64) {
-        for at in 0..self.outgoing.len() as u32 {
-            let (connection, mut around) = self.out(at, now);
-            connection.ask(&mut around);
-        }
-    }
-
-    /// Whether a target may owe a word.
-    pub fn awaits_words(&self) -> bool {
-        self.outgoing.iter().any(|connection| connection.awaits_word())
     }
 }
