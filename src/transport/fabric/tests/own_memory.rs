@@ -134,30 +134,39 @@ fn the_rest_of_a_write_is_not_stored_later() {
         if !is_there(provider) {
             continue;
         }
-        let mut ends = acquainted(provider);
-        let key = ends[0].standing_key(1).expect("a key");
-        let here = vec![1; 64 << 20];
-        let mut there: Vec<u8> = vec![0; here.len()];
-        let remote = there.as_mut_ptr().expose_provenance();
-        let copy = Copy { local: here.as_ptr().cast_mut(), remote: remote as u64, len: here.len() };
-        // SAFETY: both places live until the endpoints are closed.
-        let started = unsafe { ends[0].start(Access::Write, 1, Some(key), &[copy]) };
-        assert!(matches!(started, Ok(Started::Pending(_))));
-        let stored = |at: usize| {
-            let at: *const u8 = with_exposed_provenance(remote + at);
-            // SAFETY: in the memory of `there`, which only the kernel and the provider
-            // write meanwhile.
-            unsafe { at.read_volatile() }
-        };
-        let all = || (0..here.len()).step_by(64).map(stored).filter(|byte| *byte == 1).count();
-        await_that(&mut ends, "the first bytes are stored", |_| stored(0) == 1);
-        drop(ends.remove(0));
-        ends[0].part(0);
-        let before = all();
-        assert!(before < here.len() / 64, "all of it was stored before the end: nothing is tested");
-        (0..2000).for_each(|_| ends[0].serve());
-        assert_eq!(all(), before, "{provider}");
+        // On a busy machine a provider may store all of it at once.
+        let is_cut_off = (0..50).any(|_| a_write_is_cut_off(provider));
+        assert!(is_cut_off, "{provider}: all was stored before the end each time, and nothing was tested");
     }
+}
+
+/// Whether the origin has died before all was stored.
+fn a_write_is_cut_off(provider: &str) -> bool {
+    let mut ends = acquainted(provider);
+    let key = ends[0].standing_key(1).expect("a key");
+    let here = vec![1; 64 << 20];
+    let mut there: Vec<u8> = vec![0; here.len()];
+    let remote = there.as_mut_ptr().expose_provenance();
+    let copy = Copy { local: here.as_ptr().cast_mut(), remote: remote as u64, len: here.len() };
+    // SAFETY: both places live until the endpoints are closed.
+    let started = unsafe { ends[0].start(Access::Write, 1, Some(key), &[copy]) };
+    assert!(matches!(started, Ok(Started::Pending(_))));
+    let stored = |at: usize| {
+        let at: *const u8 = with_exposed_provenance(remote + at);
+        // SAFETY: in the memory of `there`, which only the kernel and the provider
+        // write meanwhile.
+        unsafe { at.read_volatile() }
+    };
+    let all = || (0..here.len()).step_by(64).map(stored).filter(|byte| *byte == 1).count();
+    await_that(&mut ends, "the first bytes are stored", |_| stored(0) == 1);
+    drop(ends.remove(0));
+    ends[0].part(0);
+    let before = all();
+    (0..2000).for_each(|_| ends[0].serve());
+    assert_eq!(all(), before, "{provider}");
+    // Closed before the memory goes.
+    ends.clear();
+    before < here.len() / 64
 }
 
 /// Of each length, as many at a time as there is room for.
