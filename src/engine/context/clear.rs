@@ -24,9 +24,8 @@ impl Clear {
     /// stack.
     pub const TO_SEND: Self = Self(1);
     /// Taking what has come and doing nothing else: besides, no other thread waits or is to be
-    /// relieved, no event loop of the program is to be called, and peers are believed what memory
-    /// is theirs to use. A collective operation may be under way, and is advanced by who waits for
-    /// it.
+    /// relieved, and no event loop of the program is to be called. A collective operation may be
+    /// under way, and is advanced by who waits for it.
     pub const TO_TAKE: Self = Self(2);
     /// Taking what has come in place of a round of the dispatcher: besides, no collective operation
     /// is under way, and no death is to be reported.
@@ -53,8 +52,7 @@ impl Clear {
         }
         let waiters = &core.waiters;
         let others = waiters.waiting() != 0 || waiters.armed() != ArmedBy::NoThread;
-        // No short way looks at what packets name.
-        if others || waiters.awaits_news() || core.options.guarded {
+        if others || waiters.awaits_news() {
             return Self::TO_SEND;
         }
         let round = !core.collectives.busy() && !core.membership.look_is_wanted();

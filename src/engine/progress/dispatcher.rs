@@ -166,10 +166,11 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
     // SAFETY: the transport vouches for the head until the packet is released.
     let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
     let body = Piece { ptr: packet.body, len: packet.body_len };
-    if held.core().options.guarded && Head::decode(head).is_some_and(|head| names_memory(&head)) {
+    let frequent = Head::decode_frequent(head);
+    if held.core().options.guarded && frequent.as_ref().is_some_and(names_memory) {
         return broken(held, src);
     }
-    match Head::decode_frequent(head) {
+    match frequent {
         Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
             receive::put(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
         }
@@ -189,7 +190,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
 /// or of a handler. A cookie is none: it names an operation of this task, or nothing. Each kind of
 /// packet is listed, so that a new one does not compile before it has its place here.
 #[cold]
-fn names_memory(head: &Head) -> bool {
+pub(super) fn names_memory(head: &Head) -> bool {
     match *head {
         Head::Am { handler, tgt_cntr, .. }
         | Head::RequestToSend { handler, tgt_cntr, .. }
@@ -228,7 +229,13 @@ fn names_memory(head: &Head) -> bool {
 /// Handles a packet that is none of the most frequent ones ([`Head::decode_frequent`]).
 #[inline(never)]
 fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
-    match Head::decode(head) {
+    // The peer may change the head meanwhile, where it lies in memory of both: what is looked at
+    // here is what is done.
+    let decoded = Head::decode(head);
+    if held.core().options.guarded && decoded.as_ref().is_some_and(names_memory) {
+        return broken(held, src);
+    }
+    match decoded {
         Some(Head::RequestToSend { id, uhdr_len, handler, addr, total, cookie, tgt_cntr }) => {
             let message =
                 ActiveMessage { src, id: Some(id), handler, shape: None, atoms: false, tgt_cntr, cookie };

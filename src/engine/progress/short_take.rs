@@ -14,9 +14,7 @@ use crate::engine::context::Core;
 use crate::engine::context::clear::Clear;
 use crate::engine::context::incoming::ActiveMessage;
 use crate::engine::context::unhindered::Unhindered;
-#[cfg(doc)]
-use crate::engine::progress::dispatcher;
-use crate::engine::progress::dispatcher::LONG_BODY;
+use crate::engine::progress::dispatcher::{self, LONG_BODY};
 use crate::engine::progress::short_message;
 use crate::engine::transfer::send::send_control;
 use crate::memory::bytes::{self, Piece};
@@ -54,7 +52,7 @@ pub(super) fn see(way: &mut Unhindered<'_>, look: Look) -> See {
 #[inline(never)]
 pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
     let context = way.context();
-    let Core { transport, inbox, outbox, ops, stats, msgpoll_state, waiters, .. } = way.core();
+    let Core { transport, inbox, outbox, ops, stats, msgpoll_state, waiters, options, .. } = way.core();
     let Some(door) = transport.door(src) else { return false };
     let Some(packet) = door.arrived(src) else { return false };
     if packet.body_len >= LONG_BODY {
@@ -64,6 +62,9 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
     let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
     let body = Piece { ptr: packet.body, len: packet.body_len };
     let head = Head::decode_frequent(head);
+    if options.guarded && head.as_ref().is_some_and(dispatcher::names_memory) {
+        return false;
+    }
     if let Some(Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0, atoms: false }) = head {
         let id = Some(id);
         let message = ActiveMessage { src, id, handler, shape: None, atoms: false, tgt_cntr, cookie };
