@@ -4,9 +4,8 @@
 //!
 //! The header handler runs as in a round of the dispatcher. If it has made no call that uses the
 //! core, the word of what is known ([`Clear`]) is as it was; if it has answered with contiguous
-//! memory as well, and the message has no completion counter, little is left to be done. In all
-//! other cases, a message without data among them, the packet was the only one of a round, which
-//! ends as every round does.
+//! memory or with none as well, and the message has no completion counter, little is left to be
+//! done. In all other cases the packet was the only one of a round, which ends as every round does.
 
 use super::dispatcher;
 use crate::abi::{LAPI_RECV_COMPLETE, hdr_hndlr_t};
@@ -49,10 +48,12 @@ pub(super) fn take(
     let answer = context
         .run_unwatched(run, || unsafe { header_handler::call(context, handler, message.src, header, data) });
     way.renew();
-    match answer.plain_buffer() {
-        Some(buffer) if message.cookie == 0 && way.includes(Clear::TO_TAKE) => {
-            // SAFETY: the header handler has given this place for the message.
-            unsafe { bytes::copy(data, buffer) };
+    match answer.plain_place() {
+        Some(place) if message.cookie == 0 && way.includes(Clear::TO_TAKE) => {
+            if !place.is_null() {
+                // SAFETY: the header handler has given this place for the message.
+                unsafe { bytes::copy(data, place) };
+            }
             deliver(way, &packet, &message, data.len);
         }
         _ => go_beyond(way, packet, message, (header, data), &answer, incarnation),

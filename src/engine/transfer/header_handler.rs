@@ -95,13 +95,15 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Where the data goes, if it goes to contiguous memory and nothing follows.
+    /// Where the data goes, if it goes to contiguous memory or nowhere (null), and nothing follows.
     #[inline(always)]
-    pub fn plain_buffer(&self) -> Option<*mut u8> {
-        let plain = self.info.ctl_flags == LAPI_DELIVER_MSG
-            && self.info.dgsp_handle.is_null()
-            && self.completion.is_none();
-        (plain && !self.buffer.is_null()).then_some(self.buffer.cast())
+    pub fn plain_place(&self) -> Option<*mut u8> {
+        let place = match self.info.ctl_flags {
+            LAPI_DELIVER_MSG if self.info.dgsp_handle.is_null() => self.buffer.cast(),
+            LAPI_BURY_MSG => ptr::null_mut(),
+            _ => return None,
+        };
+        self.completion.is_none().then_some(place)
     }
 }
 
