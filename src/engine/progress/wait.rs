@@ -20,7 +20,6 @@ use crate::engine::context::unhindered::{ShortCall, Unhindered};
 use crate::engine::context::wait_policy::{IdlePolls, LOOKS, Next, WaitPolicy};
 use crate::engine::context::waiters::{WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
-use crate::engine::progress::poll::make_progress;
 use crate::engine::progress::short_take::{self, See};
 use crate::engine::progress::sleep::{Woken, sleep, take_over};
 use crate::engine::progress::{attention, dispatcher, lost_peers};
@@ -34,6 +33,9 @@ use std::time::{Duration, Instant};
 const BUSY_POLLS: u32 = 1 << 12;
 /// The thread's call is long after this many of them.
 const BUSY_WHILE: u32 = 4;
+/// A wait with a deadline reads the clock once in this many looks: each reading takes as long as
+/// one of them.
+const LOOKS_BETWEEN_TIMES: u32 = 8;
 
 /// How long a call pauses when what waits for room exceeds its bound, once more for each [`EXCESS`]
 /// bytes above it.
@@ -144,13 +146,13 @@ fn wait_before<T>(
     deadline: Instant,
     mut ready: impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Result<Option<T>> {
-    if let Some(value) = ready(held) {
-        return Ok(Some(value));
-    }
-    make_progress(held);
+    let mut looks = 0_u32;
     let waited = look_and_wait(held, what, Some(deadline), |held| match ready(held) {
         Some(value) => Some(Some(value)),
-        None => (clock::now() >= deadline).then_some(None),
+        None => {
+            looks = looks.wrapping_add(1);
+            (looks.is_multiple_of(LOOKS_BETWEEN_TIMES) && clock::now() >= deadline).then_some(None)
+        }
     })?;
     Ok(waited.value)
 }
