@@ -115,16 +115,21 @@ impl Inbox {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The place of a message's data, with whom to tell when it is there. `None`: there is none.
+    /// The place of a message's data, with whom to tell when it is there. `None`: there is none, or
+    /// the message is in the inbox already, since its data was `here`.
     fn place(&self, header: &[u8], length: usize, here: Option<&[u8]>) -> Option<(*mut u8, Tell)> {
         let place = match &self.receiver {
             Some(receiver) if length <= self.longest => receiver.begin(header, length, here),
             _ => Place::Inbox,
         };
-        match place {
-            Place::At(at, number) => Some((at, Tell::Receiver(number))),
-            Place::Inbox => self.land(header, length).map(|(at, number)| (at, Tell::Inbox(number))),
-            Place::Nowhere => None,
+        match (place, here) {
+            (Place::At(at, number), _) => Some((at, Tell::Receiver(number))),
+            (Place::Inbox, None) => self.land(header, length).map(|(at, number)| (at, Tell::Inbox(number))),
+            (Place::Inbox, Some(data)) => {
+                self.keep(header, data);
+                None
+            }
+            (Place::Nowhere, _) => None,
         }
     }
 
@@ -137,26 +142,39 @@ impl Inbox {
         }
     }
 
+    /// A message that has arrived whole.
+    fn keep(&self, header: &[u8], data: &[u8]) {
+        if let Some(mut memory) = self.memory(header, data.len()) {
+            memory.extend_from_slice(data);
+            self.parts().arrived.push_back(Message { header: header.to_vec(), data: memory });
+        }
+    }
+
     /// Memory for the data of a message, which stays where it is until [`Self::complete`]; the
     /// message's number beside it. `None`: there is none, and the session cannot go on.
     fn land(&self, header: &[u8], length: usize) -> Option<(*mut u8, usize)> {
-        if length > self.longest {
-            self.parts().refused = Some(length);
-            return None;
-        }
-        let mut data = self.landing.as_ref().map_or_else(Vec::new, |landing| landing(header, length));
-        data.clear();
-        let mut parts = self.parts();
-        if data.try_reserve_exact(length).is_err() {
-            parts.refused = Some(length);
-            return None;
-        }
+        let mut data = self.memory(header, length)?;
         // Any bytes will do: the data replaces them before the program sees it.
         data.resize(length, 0);
+        let mut parts = self.parts();
         parts.last += 1;
         let number = parts.last;
         let message = parts.receiving.entry(number).or_insert(Message { header: header.to_vec(), data });
         Some((message.data.as_mut_ptr(), number))
+    }
+
+    /// Memory for so many bytes of data, empty. `None`: there is none, and the session cannot go
+    /// on.
+    fn memory(&self, header: &[u8], length: usize) -> Option<Vec<u8>> {
+        if length <= self.longest {
+            let mut data = self.landing.as_ref().map_or_else(Vec::new, |landing| landing(header, length));
+            data.clear();
+            if data.try_reserve_exact(length).is_ok() {
+                return Some(data);
+            }
+        }
+        self.parts().refused = Some(length);
+        None
     }
 
     fn complete(&self, number: usize) {
@@ -207,13 +225,10 @@ pub unsafe extern "C" fn arrived(
         unsafe { (*info).ctl_flags = LAPI_BURY_MSG };
         return ptr::null_mut();
     };
-    if length == 0 || !here.is_null() {
-        // SAFETY: all data is there, in one packet; the memory has room for it, and is kept until
-        // `tell`.
+    if let Some(data) = data {
+        // SAFETY: the memory has room for the data, and is kept until `tell`.
         unsafe {
-            if length != 0 {
-                ptr::copy_nonoverlapping(here, at, length);
-            }
+            ptr::copy_nonoverlapping(data.as_ptr(), at, length);
             (*info).ctl_flags = LAPI_BURY_MSG;
         }
         inbox.tell(whom);
