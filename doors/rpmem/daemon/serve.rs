@@ -116,8 +116,14 @@ fn work(session: &Session, pool: &RwLock<Option<Pool>>) {
             if errno != 0 {
                 log::error(&text);
             }
-            // A client that is gone is seen by the next receive.
-            let _ = session.send(&Answer::Done { lane, errno }.encode(), text.as_bytes());
+            let answer = Answer::Done { lane, errno }.encode();
+            // The end of the session waits for what was sent, and not for what was posted: after
+            // the answer to a close the client ends it. One that is gone is seen by the next
+            // receive.
+            let _ = match lane {
+                NO_LANE => session.send(&answer, text.as_bytes()),
+                _ => session.post(&answer, text.as_bytes()),
+            };
         }
     }
 }

@@ -173,7 +173,7 @@ impl Pool {
             Then::Persist(depth) => self.ask(lane, &Request::Persist { lane: number, range, depth }, data),
             Then::Flush => {
                 lane.add_flush(offset, length);
-                let sent = self.session.send(&Request::Flush { lane: number, range }.encode(), data);
+                let sent = self.session.post(&Request::Flush { lane: number, range }.encode(), data);
                 sent.map_err(|error| self.lost(error))
             }
         };
@@ -189,7 +189,7 @@ impl Pool {
     /// Sends a request, and waits for its answer.
     fn ask(&self, lane: &Lane, request: &Request, data: &[u8]) -> Result<()> {
         lane.begin();
-        self.session.send(&request.encode(), data).map_err(|error| self.lost(error))?;
+        self.session.post(&request.encode(), data).map_err(|error| self.lost(error))?;
         let answered = self.session.wait(None, || {
             self.take_answers();
             lane.is_answered() || self.no_answer.load(Ordering::Acquire)
