@@ -3,8 +3,10 @@
 //! Algorithm: a FastForward-style ring (Giacomoni, Moseley, Vachharajani, PPoPP 2008): the flag
 //! that says "this slot is full" is in the slot itself, beside the data, so that a small packet
 //! costs the consumer exactly one cache line, or two that cross together, and neither side reads
-//! the other's index on its common path. A slot's flag is its sequence number, which a slot never
-//! carries twice in 2^32 packets, so slots need no clearing.
+//! the other's index on its common path. A body that the first line has no room for lies in the
+//! slot's second line: it is written first, and the consumer can ask for both lines at once. A
+//! slot's flag is its sequence number, which a slot never carries twice in 2^32 packets, so slots
+//! need no clearing.
 //!
 //! A packet whose bytes do not fit its slot puts its body into a second, circular area of bytes.
 //! Room in both returns through one word, `consumed`, that the consumer writes now and then (every
@@ -33,20 +35,23 @@ use super::asymmetric_barrier::Light;
 use super::line::{Line, prefetch};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::memory::bytes::{Piece, Source};
-pub use filling::{Filled, Filling, SHORT_BODY};
+pub use filling::{Filled, Filling};
 use std::ptr::NonNull;
 
 /// The bytes of a slot, its word included: a pair of cache lines, which processors fetch together,
 /// and of which a small packet uses the first one alone.
 pub const SLOT: usize = 128;
-/// The bytes of a slot that a packet may use.
-const ROOM: usize = SLOT - 8;
-/// Bodies in the second area start at multiples of this.
+/// A cache line, in bytes. A body that is not beside its head starts at a multiple of this.
 const LINE: usize = 64;
+/// The longest head, in bytes: the rest of the slot's first line.
+const LONGEST_HEAD: usize = LINE - 8;
+/// The longest body that lies beside its head, in bytes. A longer one would not fit the first line
+/// even beside the shortest head that a packet with a body has, of two words.
+pub const SHORT_BODY: usize = LONGEST_HEAD - 2 * 8;
 
 // The slot's word: sequence (32 bits), length of the head in units of 8 bytes (3), length of
 // the body (16), place of the body in units of a line (12), or INLINE when it is in the slot
-// after the head, and whether the producer wants a report.
+// ([`in_slot`]), and whether the producer wants a report.
 const HEAD_SHIFT: u32 = 32;
 const BODY_SHIFT: u32 = 35;
 const PLACE_SHIFT: u32 = 51;
@@ -168,6 +173,16 @@ impl Layout {
     fn offset(&self, at: *const u8) -> usize {
         at.addr() - self.slots.as_ptr().addr()
     }
+}
+
+/// Where a body of that many bytes lies in its slot, of at most a line: after the head, or, if it
+/// is longer than [`SHORT_BODY`], in the second line, whatever the length of the head.
+#[inline(always)]
+fn in_slot(slot: NonNull<u8>, head_len: usize, body_len: usize) -> NonNull<u8> {
+    debug_assert!(head_len <= LONGEST_HEAD && body_len <= LINE);
+    let at = if body_len <= SHORT_BODY { 8 + head_len } else { LINE };
+    // SAFETY: with the body that is at most 8 + 56 + 40 bytes, or two lines: what a slot has.
+    unsafe { slot.add(at) }
 }
 
 /// The sequence number that a slot carries when it holds the packet with this index.
@@ -340,6 +355,8 @@ pub struct Consumer {
     tail: u64,
     /// The slot of the next packet.
     next: NonNull<u8>,
+    /// The second line of that slot, if the last body was in its slot's second line, or null.
+    next_body: *const u8,
     /// The packet before which it is written next, at the latest: an eighth of the slots.
     due: u64,
     /// Bytes of bodies given back since then.
@@ -372,6 +389,7 @@ impl Consumer {
             ring,
             tail: 0,
             next: ring.slot(0),
+            next_body: std::ptr::null(),
             due: geometry.eighth_of_slots(),
             unpublished: 0,
             mute: false,
@@ -382,6 +400,14 @@ impl Consumer {
     #[inline(always)]
     pub fn ready(&self) -> bool {
         self.ring.word(self.next).load(Ordering::Acquire) as u32 == sequence(self.tail)
+    }
+
+    /// Fetches the line of the next packet's body, if it is as long as the last one and that was in
+    /// the slot's second line, so that both lines cross together. For a consumer that polls in
+    /// vain: the line is taken away from a producer that is writing it.
+    #[inline(always)]
+    pub fn fetch_next_body(&self) {
+        prefetch(self.next_body);
     }
 
     /// The consumer will not poll this ring: the producer announces its next packet. A barrier, and
@@ -417,25 +443,23 @@ impl Consumer {
         let head_len = (word >> HEAD_SHIFT & 7) as usize * 8;
         let body_len = (word >> BODY_SHIFT & 0xffff) as usize;
         let place = word >> PLACE_SHIFT & INLINE;
-        // SAFETY: 8 bytes and ROOM are the slot's size, so both pointers stay inside the slot; the
-        // second branch is checked against the area's size, since the number comes from another
-        // process.
-        unsafe {
-            let head = slot.add(8);
-            let body = if place == INLINE {
-                if head_len + body_len > ROOM {
-                    return Err(Corrupt);
-                }
-                head.add(head_len)
-            } else {
-                let at = place as usize * LINE;
-                if at + body_len > self.ring.geometry.data {
-                    return Err(Corrupt);
-                }
-                self.ring.data.add(at)
-            };
-            Ok(Some(Packet { head, head_len, body, body_len, reported: word & REPORT != 0 }))
-        }
+        let body = if place == INLINE {
+            if body_len > LINE {
+                return Err(Corrupt);
+            }
+            in_slot(slot, head_len, body_len)
+        } else {
+            let at = place as usize * LINE;
+            if at + body_len > self.ring.geometry.data {
+                return Err(Corrupt);
+            }
+            // SAFETY: inside of the second area, by the comparison: the number comes from another
+            // process.
+            unsafe { self.ring.data.add(at) }
+        };
+        // SAFETY: the slot is longer than its word.
+        let head = unsafe { slot.add(8) };
+        Ok(Some(Packet { head, head_len, body, body_len, reported: word & REPORT != 0 }))
     }
 
     /// The producer learns of no packet any more that it is given back, and finds no room.
@@ -449,6 +473,9 @@ impl Consumer {
     pub fn release(&mut self, body_len: usize, reported: bool, light: Light) -> Room {
         self.tail += 1;
         self.next = self.ring.slot(self.tail);
+        let in_second_line = SHORT_BODY < body_len && body_len <= LINE;
+        self.next_body =
+            if in_second_line { self.next.as_ptr().wrapping_add(LINE) } else { std::ptr::null() };
         self.unpublished += body_len;
         if self.mute {
             return Room::Unasked;

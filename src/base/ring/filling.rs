@@ -1,7 +1,8 @@
 //! A packet while its producer writes it, in place.
 
 use super::{
-    BODY_SHIFT, Full, HEAD_SHIFT, INLINE, LINE, PLACE_SHIFT, Producer, REPORT, ROOM, SLOT, sequence,
+    BODY_SHIFT, Full, HEAD_SHIFT, INLINE, LINE, LONGEST_HEAD, PLACE_SHIFT, Producer, REPORT, SHORT_BODY,
+    SLOT, in_slot, sequence,
 };
 use crate::base::line::prefetch_to_write;
 use crate::memory::bytes::{self, Piece, Source, pad8};
@@ -9,9 +10,6 @@ use std::ptr::NonNull;
 
 /// The words of a slot, its own word included.
 const WORDS: usize = SLOT / 8;
-
-/// A longer body fits no slot: a packet with a body has at least two words of a head.
-pub const SHORT_BODY: usize = ROOM - 2 * 8;
 
 /// How many packets after the next one that one comes whose slot the producer fetches after each
 /// packet. The consumer has read the line of the slot, so that it comes back only when it is
@@ -71,7 +69,7 @@ impl<'a> Filling<'a> {
 
     #[inline(always)]
     fn put(&mut self, value: u64) {
-        debug_assert!(self.words < WORDS - 1, "a head has fewer words");
+        debug_assert!(8 * self.words < LONGEST_HEAD, "a head has fewer words");
         // SAFETY: the place is inside of the slot, which is ours: it has been consumed.
         unsafe { self.slot.cast::<u64>().add((1 + self.words) % WORDS).write(value) }
     }
@@ -79,7 +77,7 @@ impl<'a> Filling<'a> {
     /// A whole head, a multiple of 8 bytes.
     #[inline]
     pub(super) fn head(mut self, head: &[u8]) -> Self {
-        assert!(head.len().is_multiple_of(8) && head.len() <= ROOM);
+        assert!(head.len().is_multiple_of(8) && head.len() <= LONGEST_HEAD);
         // SAFETY: the head fits the slot behind its word, and the slot is ours.
         unsafe { bytes::copy_few(Piece::of(head), self.slot.as_ptr().add(8)) };
         self.words = head.len() / 8;
@@ -89,10 +87,10 @@ impl<'a> Filling<'a> {
     /// Writes the whole packet: the head, as `head` writes it, and the body: `first`, then (at the
     /// next multiple of 8) `second`.
     ///
-    /// A body that fits no slot is written before anything is written into the slot. The consumer
-    /// polls the slot, so that its line comes back to this processor for the first word of the
-    /// head, and would come once more for the slot's own word after a body in between; and all that
-    /// is stored later waits for that.
+    /// A body that is not beside its head is written before the head. The consumer polls the slot's
+    /// first line, so that it comes back to this processor for the first word of the head, and
+    /// would come once more for the slot's own word after a body in between; and all that is stored
+    /// later waits for that.
     ///
     /// # Errors
     /// [`Full`]: it has no room.
@@ -110,6 +108,12 @@ impl<'a> Filling<'a> {
             // SAFETY: the caller's promise.
             return unsafe { head(self).body(first, second) };
         }
+        let body = length(first, second);
+        if body <= LINE {
+            // SAFETY: the slot is ours, and its second line has room.
+            unsafe { self.producer.write_few(in_slot(self.slot, 0, body).as_ptr(), first, second) };
+            return Ok(head(self).end(INLINE, body));
+        }
         let Self { producer, .. } = self;
         // SAFETY: the caller's promise.
         let (place, body) = unsafe { producer.place(first, second)? };
@@ -126,9 +130,10 @@ impl<'a> Filling<'a> {
     #[inline(always)]
     pub unsafe fn body(self, first: Piece, second: Source<'_>) -> Result<Filled<'a>, Full> {
         let body = length(first, second);
-        if 8 * self.words + body <= ROOM {
-            // SAFETY: head and body fit the slot behind its word, and the slot is ours.
-            unsafe { self.producer.write_few(self.slot.as_ptr().add(8 + 8 * self.words), first, second) };
+        if body <= LINE {
+            let place = in_slot(self.slot, 8 * self.words, body);
+            // SAFETY: the slot is ours, and has room for the body there.
+            unsafe { self.producer.write_few(place.as_ptr(), first, second) };
             return Ok(self.end(INLINE, body));
         }
         let Self { producer, slot, words } = self;

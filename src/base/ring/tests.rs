@@ -100,6 +100,34 @@ fn every_size_arrives_whole() {
     }
 }
 
+/// A packet takes one line if it can, two at most if its body has no more than a line, and a body
+/// that has is in no slot.
+#[test]
+fn a_packet_takes_few_lines() {
+    let geometry = Geometry { slots: 8, data: 2048 };
+    let memory = Memory::of(geometry);
+    let (mut producer, mut consumer) = memory.ends(geometry);
+    let second_area = memory.at.addr().get() + FIRST_SLOT + geometry.slots * SLOT;
+    for head_len in (0..=LONGEST_HEAD).step_by(8) {
+        for body_len in 1..=2 * LINE {
+            push(&mut producer, &vec![1; head_len], &vec![2; body_len], &[]).expect("room");
+            let packet = look(&consumer);
+            let behind = packet.body.as_ptr().addr().wrapping_sub(packet.head.as_ptr().addr());
+            let is_beside = body_len <= SHORT_BODY;
+            assert!(
+                match (is_beside, body_len <= LINE) {
+                    (true, _) => behind == head_len,
+                    (false, true) => behind == LINE - 8,
+                    (false, false) => packet.body.as_ptr().addr() >= second_area,
+                },
+                "a head of {head_len} bytes, a body of {body_len}: it lies {behind} bytes behind"
+            );
+            assert!(head_len > 16 || !is_beside || 8 + head_len + body_len <= LINE, "two lines");
+            take(&mut consumer);
+        }
+    }
+}
+
 #[test]
 fn a_full_ring_refuses_packets_and_loses_none() {
     let memory = Memory::of(SMALL);
@@ -156,9 +184,9 @@ fn room_is_reported_at_once_only_on_request() {
 fn a_word_that_no_producer_writes_is_an_error() {
     let geometry = Geometry { slots: 8, data: 512 };
     let words = [
-        // A body of 114 bytes behind a head of 8, in a slot that has room for 120.
-        (1 << HEAD_SHIFT | 114 << BODY_SHIFT | INLINE << PLACE_SHIFT, Err(Corrupt)),
-        (1 << HEAD_SHIFT | 112 << BODY_SHIFT | INLINE << PLACE_SHIFT, Ok(112)),
+        // Bodies in the slot's second line, one of them longer than that.
+        (1 << HEAD_SHIFT | 65 << BODY_SHIFT | INLINE << PLACE_SHIFT, Err(Corrupt)),
+        (1 << HEAD_SHIFT | 64 << BODY_SHIFT | INLINE << PLACE_SHIFT, Ok(64)),
         // Bodies in the last line of the second area, and behind it.
         (1 << HEAD_SHIFT | 64 << BODY_SHIFT | 7 << PLACE_SHIFT, Ok(64)),
         (1 << HEAD_SHIFT | 65 << BODY_SHIFT | 7 << PLACE_SHIFT, Err(Corrupt)),
