@@ -2,17 +2,25 @@
 
 use super::connection::Connection;
 use super::pending::Table;
-use crate::error::{FamError, Result};
+use crate::error::{Failure, FamError, Result};
 use crate::files::Address;
 use crate::wire::{Answer, Ask, Role, Server, VERSION};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 /// A daemon, which is connected at its first use, and again after its death.
 pub struct Daemon {
     address: Address,
-    connection: Mutex<Option<Arc<Connection>>>,
+    state: Mutex<State>,
     /// Where a connection that is made is put, too.
     all: Arc<Connections>,
+}
+
+#[derive(Default)]
+struct State {
+    connection: Option<Arc<Connection>>,
+    /// When the last attempt to connect has failed, and why.
+    failed: Option<(Instant, Failure)>,
 }
 
 /// The connections of a process's object, as long as something uses them. A thread that waits for
@@ -40,7 +48,7 @@ impl Connections {
 impl Daemon {
     /// The daemon at an address.
     pub fn new(address: Address, all: Arc<Connections>) -> Self {
-        Self { address, connection: Mutex::new(None), all }
+        Self { address, state: Mutex::default(), all }
     }
 
     /// Where it listens.
@@ -48,16 +56,30 @@ impl Daemon {
         &self.address
     }
 
-    /// The connection; a new one where there is none. `named` gets the servers that it names.
+    /// The connection; a new one where there is none. `named` gets the servers that it names. A
+    /// thread that waits while another one connects gets what that one gets, a failure too.
     ///
     /// # Errors
     /// [`FamError::RpcClientNotFound`]: no daemon is there. [`FamError::Timeout`]: it does not
     /// answer. [`FamError::NoPerm`], [`FamError::Rpc`].
     pub fn connection(&self, named: impl FnOnce(Vec<Server>)) -> Result<Arc<Connection>> {
-        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(connection) = slot.as_ref().filter(|connection| connection.holds()) {
+        let called = Instant::now();
+        let mut state = self.state();
+        if let Some(connection) = state.connection.as_ref().filter(|connection| connection.holds()) {
             return Ok(connection.clone());
         }
+        if let Some((_, failure)) = state.failed.as_ref().filter(|(when, _)| *when > called) {
+            return Err(failure.clone());
+        }
+        let connected = self.connect(named);
+        match &connected {
+            Ok(connection) => *state = State { connection: Some(connection.clone()), failed: None },
+            Err(failure) => state.failed = Some((Instant::now(), failure.clone())),
+        }
+        connected
+    }
+
+    fn connect(&self, named: impl FnOnce(Vec<Server>)) -> Result<Arc<Connection>> {
         let table = Arc::new(Table::default());
         let session = super::replies::session(&self.address, &table)?;
         let connection = Arc::new(Connection::new(session, table));
@@ -76,17 +98,50 @@ impl Daemon {
             _ => return Err(strange()),
         }
         self.all.add(&connection);
-        *slot = Some(connection.clone());
         Ok(connection)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the connection.
     pub fn part(&self) {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.state().connection = None;
     }
 }
 
 /// An answer to another question.
-pub fn strange() -> crate::error::Failure {
+pub fn strange() -> Failure {
     FamError::Rpc.because("the daemon has answered something else than what was asked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meeting::socket_name;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+    use std::sync::Barrier;
+
+    #[test]
+    fn threads_wait_together_for_a_daemon_that_does_not_answer() {
+        // No other test's, and no port of TCP.
+        let port = 1;
+        let name = SocketAddr::from_abstract_name(socket_name(port)).expect("a name");
+        let listener = UnixListener::bind_addr(&name).expect("a listener");
+        let daemon = Daemon::new(Address { host: "127.0.0.1".to_owned(), port }, Arc::default());
+        let barrier = Barrier::new(4);
+        let failures: Vec<FamError> = std::thread::scope(|scope| {
+            let call = || {
+                barrier.wait();
+                daemon.connection(drop).err().expect("nobody answers").error
+            };
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(call)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("a failure")).collect()
+        });
+        assert_eq!(failures, [FamError::Timeout; 4]);
+        listener.set_nonblocking(true).expect("a listener");
+        assert_eq!(listener.incoming().take_while(std::io::Result::is_ok).count(), 1, "one has tried");
+    }
 }
