@@ -314,6 +314,7 @@ impl Served {
                 (number, reading.at, reading.length, Source::Item { _reading: reading })
             }
             Reply::Gathered(number, data) => {
+                self.guest.has_sent(data.len());
                 (number, data.as_ptr(), data.len(), Source::Gathered { _data: data })
             }
         };

@@ -32,7 +32,8 @@ pub enum Reply {
     Gathered(u64, Vec<u8>),
 }
 
-/// The most things that a session asks at a time, and the most replies that it is owed.
+/// The most things that a session asks at a time, and the most replies that it is owed, those that
+/// wait to be sent included.
 const MOST_ASKED: usize = 1 << 13;
 const MOST_OWED: usize = 1 << 16;
 /// The most bytes of vector messages of a session.
@@ -172,15 +173,18 @@ impl Guest {
     /// replies, or asks too much.
     pub fn take_replies(&self, sent: &mut VecDeque<Reply>) -> bool {
         let mut state = self.state();
-        if state.replies.len() > MOST_OWED || state.asked > MOST_ASKED {
+        if state.replies.len() + sent.len() > MOST_OWED || state.asked > MOST_ASKED {
             return false;
         }
         if sent.is_empty() && !state.replies.is_empty() {
             std::mem::swap(sent, &mut state.replies);
-            let gathered = |reply: &Reply| if let Reply::Gathered(_, data) = reply { data.len() } else { 0 };
-            state.held -= sent.iter().map(gathered).sum::<usize>();
         }
         true
+    }
+
+    /// A reply with so many gathered bytes is sent.
+    pub fn has_sent(&self, gathered: usize) {
+        self.state().held -= gathered;
     }
 
     /// Something is asked.
@@ -276,5 +280,36 @@ unsafe impl Receiver for Guest {
             writing.end_whole();
             state.done(number, Ok(()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_gathered_counts_until_it_is_sent() {
+        let guest = Guest::default();
+        let mut sent = VecDeque::new();
+        {
+            let mut state = guest.state();
+            state.replies.push_back(Reply::Gathered(1, vec![0; 10]));
+            state.held = 10;
+        }
+        assert!(guest.take_replies(&mut sent) && sent.len() == 1);
+        assert_eq!(guest.state().held, 10);
+        guest.has_sent(10);
+        assert_eq!(guest.state().held, 0);
+    }
+
+    #[test]
+    fn a_session_is_owed_so_many_replies_wherever_they_wait() {
+        let guest = Guest::default();
+        let done = |count: usize| (0..count as u64).map(|number| Reply::Done(number, 0));
+        let mut sent: VecDeque<Reply> = done(MOST_OWED / 2).collect();
+        guest.state().replies.extend(done(MOST_OWED / 2));
+        assert!(guest.take_replies(&mut sent));
+        guest.state().replies.extend(done(1));
+        assert!(!guest.take_replies(&mut sent));
     }
 }
