@@ -58,7 +58,7 @@ impl Control {
 
     fn look(&mut self) {
         if let Some(keeper) = &mut self.keeper {
-            keeper.look(false);
+            keeper.look(Instant::now());
         }
     }
 

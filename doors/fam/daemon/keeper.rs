@@ -14,7 +14,11 @@ use crate::store::{Backup, Change, Item, Region, Store};
 use fam::wire::{Answer, Ask, ItemFacts, LONGEST_NAME, Piece, READ, RegionFacts, Sealed, Ticket};
 use fam::{Failure, FamError, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::{Duration, Instant};
 
+/// How long a keeper that begins waits for the other servers of memory, all of them together. One
+/// that is later joins when it is there.
+const START: Duration = Duration::from_secs(5);
 /// The least size of an item; that of a region is a multiple of it.
 const LEAST_ITEM: u64 = 128;
 
@@ -95,19 +99,20 @@ impl Keeper {
             keeper.know_item(item);
         }
         // Programs that begin with the daemon find all servers that are there.
-        keeper.look(false);
-        keeper.look(true);
+        keeper.look(Instant::now());
+        keeper.look(Instant::now() + START);
         Ok(keeper)
     }
 
-    /// Looks after the servers of memory; `waits`: until none is on its way.
-    pub fn look(&mut self, waits: bool) {
+    /// Looks after the servers of memory, and waits until then at most for those that are being
+    /// connected to.
+    pub fn look(&mut self, until: Instant) {
         let regions = &self.regions;
         let known = |server: u64| {
             let parts = regions.values().flat_map(|region| region.parts.iter());
             parts.filter(|(on, _)| *on == server).map(|(_, part)| *part).collect()
         };
-        let joined = self.servers.look(waits, known);
+        let joined = self.servers.look(until, known);
         if joined.is_empty() {
             return;
         }

@@ -10,7 +10,7 @@ use fam::wire::{Answer, Ask, Message, Role, SECRET, VERSION, decode_answer, enco
 use fam::{FamError, Result};
 use openlapi_session::{Routes, Session, Settings};
 use std::collections::BTreeMap;
-use std::sync::mpsc::TryRecvError;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -101,12 +101,12 @@ impl Remote {
         }
     }
 
-    /// Takes the session that a thread has opened, for which `waits` waits. `None`: there is none.
-    fn connected(&mut self, waits: bool) -> Option<Result<()>> {
+    /// Takes the session that a thread opens, for which it waits until then at most. `None`: there
+    /// is none.
+    fn connected(&mut self, until: Instant) -> Option<Result<()>> {
         let coming = self.coming.as_ref()?;
-        let fresh =
-            if waits { coming.recv().map_err(|_| TryRecvError::Disconnected) } else { coming.try_recv() };
-        if matches!(fresh, Err(TryRecvError::Empty)) {
+        let fresh = coming.recv_timeout(until.saturating_duration_since(Instant::now()));
+        if matches!(fresh, Err(RecvTimeoutError::Timeout)) {
             return None;
         }
         self.coming = None;
@@ -238,17 +238,16 @@ impl Servers {
         std::iter::once(own).chain(others).collect()
     }
 
-    /// Has servers that are down connected to, and takes those that are; `waits`: also those that
-    /// are under way. `known` says which parts lie on a server. Returns the servers that have
-    /// joined.
-    pub fn look(&mut self, waits: bool, known: impl Fn(u64) -> Vec<u64>) -> Vec<u64> {
+    /// Has servers that are down connected to, and takes those that are connected until then.
+    /// `known` says which parts lie on a server. Returns the servers that have joined.
+    pub fn look(&mut self, until: Instant, known: impl Fn(u64) -> Vec<u64>) -> Vec<u64> {
         let mut new = Vec::new();
         for (server, remote) in &mut self.others {
             if remote.is_up() {
                 continue;
             }
             self.offers.remove(server);
-            match remote.connected(waits) {
+            match remote.connected(until) {
                 Some(Ok(())) => new.push(*server),
                 Some(Err(failure)) if failure.error == FamError::NoPerm => log::line(&failure.text),
                 Some(Err(_)) => {}
