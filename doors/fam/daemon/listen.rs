@@ -7,7 +7,9 @@ use crate::log;
 use fam::files::Address;
 use fam::meeting::{key_path, socket_name};
 use fam::{Failure, FamError, Result};
+use openlapi::base::open_files;
 use openlapi_session::{Arrived, Error, Listener, Routes, Settings, key_file};
+use rustix::process::{Resource, getrlimit};
 use std::collections::{HashMap, VecDeque};
 use std::net::ToSocketAddrs;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +18,11 @@ use std::time::Duration;
 /// The most sessions that are opened at a time, of a user of this host, and of other hosts.
 const MOST_OF_USER: usize = 32;
 const MOST_OF_HOSTS: usize = 128;
-/// The most that wait for one of these to be open: all programs of a job begin at a time.
+/// The most of a user that wait for one of these to be open: all programs of a job begin at a time.
+/// Fewer where that would be more than a quarter of the files that the daemon may open.
 const MOST_WAITING: usize = 4096;
+/// How many open files the daemon wants. Each session takes some.
+const FILES: u64 = 1 << 16;
 /// After a failure of the listener itself.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -40,6 +45,8 @@ fn failed(address: &Address) -> impl Fn(Error) -> Failure {
 /// # Errors
 /// [`FamError::Rpc`]: another daemon listens there, for example.
 pub fn listen(address: &Address) -> Result<Vec<Listener>> {
+    // Where the system allows fewer, fewer programs are served at a time.
+    let _ = open_files::allow(FILES);
     let name = socket_name(address.port);
     let mut all = vec![Listener::unix_of_any_user(&name, &settings()).map_err(failed(address))?];
     match key_file(key_path()) {
@@ -75,12 +82,27 @@ impl Opening {
             of_user.threads += 1;
             return Some(arrived);
         }
-        if of_user.waiting.len() < MOST_WAITING {
+        let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
+        if of_user.waiting.len() < MOST_WAITING.min(files / 4) {
             of_user.waiting.push_back(arrived);
         } else {
             log::line(&format!("too many programs of user {user:?} connect at a time"));
         }
         None
+    }
+
+    /// A thread could not begin. Where the user has no other one, what waits is refused.
+    fn give_up(&self, user: Option<u32>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(of_user) = all.get_mut(&user) else { return };
+        of_user.threads -= 1;
+        if of_user.threads == 0 {
+            let count = of_user.waiting.len();
+            all.remove(&user);
+            if count != 0 {
+                log::line(&format!("{count} programs of user {user:?} are refused: there is no thread"));
+            }
+        }
     }
 
     /// The next one of a user, in the place of one that is open. `None`: a thread ends.
@@ -115,7 +137,7 @@ pub fn accept(mut listener: Listener, newcomers: &Newcomers, bell: &Bell, openin
                 });
                 if let Err(error) = begun {
                     log::line(&format!("no session: {error}"));
-                    while opening.next(user).is_some() {}
+                    opening.give_up(user);
                     std::thread::sleep(PAUSE);
                 }
             }
