@@ -30,7 +30,7 @@ impl Control {
         Self { memory, keeper, orders }
     }
 
-    /// Answers until nobody can ask any more.
+    /// Answers until no session can ask any more.
     pub fn run(mut self, work: &mpsc::Receiver<Work>) {
         let mut looked = Instant::now();
         loop {
@@ -65,7 +65,7 @@ impl Control {
     fn asked(&mut self, asked: Asked) {
         let Asked { session, guest, number, body } = asked;
         if guest.is_doomed.load(Ordering::SeqCst) {
-            // The session is over: nobody wants it any more.
+            // The session is over: the answer has no reader.
             return;
         }
         let asker = Asker { session, guest: guest.clone(), number };

@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 /// How many ticks the loop looks for more from a session before it sleeps: 60 to 300 µs.
 const LOOK: u64 = 300_000;
-/// For so many ticks after something has come, the loop does not offer its processor to others:
+/// For this number of ticks after something has come, the loop does not offer its processor to others:
 /// 4 to 20 µs.
 const HURRY: u64 = 20_000;
-/// After so many ticks without a sleep, sessions that sleep are looked at: 10 to 50 µs.
+/// After this number of ticks without a sleep, sessions that sleep are looked at: 10 to 50 µs.
 const PAUSE: u64 = 50_000;
 /// Data of more bytes than this is sent from where it is.
 const SHORT: usize = 4096;
@@ -31,7 +31,7 @@ const SHORT: usize = 4096;
 const MOST_WAITING: usize = 256 << 10;
 /// Bytes that a message takes beside its data, about.
 const MESSAGE: usize = 128;
-/// After so many bytes of replies it is looked how many bytes wait.
+/// After this number of bytes of replies it is looked how many bytes wait.
 const UNSEEN: usize = 16 << 10;
 /// How many such sends of a session go on at a time.
 const MOST_LONG: usize = 8;
@@ -43,7 +43,7 @@ const BELL: u64 = 0;
 pub struct Bell(Arc<(OwnedFd, AtomicBool)>);
 
 impl Bell {
-    /// One that nobody has rung.
+    /// One that was not rung.
     ///
     /// # Errors
     /// The system's.

@@ -182,7 +182,7 @@ impl Guest {
         true
     }
 
-    /// A reply with so many gathered bytes is sent.
+    /// A reply with this number of gathered bytes is sent.
     pub fn has_sent(&self, gathered: usize) {
         self.state().held -= gathered;
     }

@@ -35,7 +35,7 @@ pub struct Remote {
     last: u64,
     /// Another one for each session.
     pub serial: u64,
-    /// What a thread that connects gives: a host that does not answer holds up nobody.
+    /// What a thread that connects gives: a host that does not answer holds up nothing.
     coming: Option<mpsc::Receiver<Result<Remote>>>,
     /// When the last of them began.
     tried: Option<Instant>,

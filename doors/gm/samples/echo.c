@@ -16,7 +16,7 @@ static void sent(struct gm_port *port, void *context, gm_status_t status) {
     under_way--;
 }
 
-/* A client that is gone harms nobody: what waits for it is forgotten. */
+/* A client that is gone does no harm: what waits for it is forgotten. */
 static void returned(struct gm_port *port, void *buffer, gm_status_t status) {
     if (status != GM_SUCCESS && buffer)
         gm_drop_sends(port, GM_LOW_PRIORITY, *(unsigned *)((char *)buffer + (1 << SIZE)), PORT, returned, NULL);

@@ -12,7 +12,7 @@ mod tokens;
 use crate::world::{Open, Slot, World, current};
 use std::ffi::{c_uint, c_void};
 
-/// `struct gm_port`: the address is the port's number and one, so that a stale one harms nobody.
+/// `struct gm_port`: the address is the port's number and one, so that a stale one does no harm.
 #[repr(C)]
 pub struct GmPort {
     _opaque: [u8; 0],

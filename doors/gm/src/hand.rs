@@ -270,7 +270,7 @@ impl Shared {
         }
     }
 
-    /// This process and its life, as a peer is told of them.
+    /// This process and its life, as a peer learns of them.
     fn hello(&self, session: &Session, life: u64) -> Result<(), Error> {
         let life = self.incarnation.wrapping_add(life);
         session.send(HELLO, &[&self.own.to_le_bytes()[..], &life.to_le_bytes()].concat())

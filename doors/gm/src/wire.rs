@@ -116,7 +116,7 @@ pub struct Header {
     pub to_port: u8,
     /// Which life of the sender's connection this belongs to: numbers of a later life are higher.
     pub epoch: u32,
-    /// How often the connection has begun anew to send what was not taken.
+    /// How often the connection has begun again to send what was not taken.
     pub round: u32,
     /// The number of a message in its connection.
     pub seq: u32,

@@ -352,7 +352,7 @@ impl World {
 
     /// A message that belongs to no open port of this process.
     fn post_alone(&self, task: u32, header: Header) {
-        // Whoever is gone needs no reply.
+        // A task that is gone needs no reply.
         let _ = self.carrier.post(&Output { task, header, data: Data::None }, false);
     }
 
@@ -435,7 +435,7 @@ fn roughly() -> u64 {
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
 }
 
-/// Notes who is to be told when a port opens: one message for each connection, the first that was
+/// Notes who gets a message when a port opens: one message for each connection, the first that was
 /// sent in its last round.
 fn note(early: &mut Vec<(u32, Header)>, from: u32, header: &Header) {
     let connection = |header: &Header| (header.from_port, header.priority, header.kind == Kind::Where);

@@ -33,7 +33,7 @@ pub unsafe extern "C" fn gm_initialize_alarm(alarm: *mut GmAlarm) {
 }
 
 /// Sets an alarm: in that many microseconds an event comes, for which gm_unknown calls the
-/// function. One that was set is set anew.
+/// function. One that was set is set again.
 ///
 /// # Safety
 /// `alarm` was initialized, and stays until it has been delivered or cancelled.

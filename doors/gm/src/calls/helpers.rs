@@ -232,7 +232,7 @@ pub extern "C" fn gm_rand() -> c_int {
     unsafe { libc::rand() }
 }
 
-/// Begins gm_rand's numbers anew.
+/// Begins gm_rand's numbers again.
 #[unsafe(no_mangle)]
 pub extern "C" fn gm_srand(seed: c_uint) {
     // SAFETY: it has no condition.

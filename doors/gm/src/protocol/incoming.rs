@@ -228,7 +228,7 @@ impl Incoming {
     /// The sender's task is gone. Returns the buffers that are free again, by class.
     pub fn lost(&mut self, around: &mut Around<'_>) -> Vec<(u8, Buffer)> {
         self.wait_no_more(around);
-        // Another process may take its place, whose epochs begin anew.
+        // Another process may take its place, whose epochs begin elsewhere.
         self.epoch = 0;
         let arrivals = std::mem::take(&mut self.arrivals);
         self.first = self.first.wrapping_add(arrivals.len() as u32);
@@ -239,7 +239,7 @@ impl Incoming {
         back.collect()
     }
 
-    /// The port is closed: who waits is told. Its place in the list, or its promise, ends with the
+    /// The port is closed: a sender that waits gets a refusal. Its place in the list, or its promise, ends with the
     /// port.
     pub fn close(&mut self, around: &mut Around<'_>) {
         if let Some(header) = self.waiting.take() {

@@ -1,4 +1,4 @@
-//! A port: its connections, its buffers, and what the program is told.
+//! A port: its connections, its buffers, and the events of the program.
 
 mod telling;
 
@@ -406,7 +406,7 @@ impl Port {
         self.events.front()
     }
 
-    /// Nothing is taken and nothing sent any more, and who waits is told.
+    /// Nothing is taken and nothing sent any more, and senders that wait get a refusal.
     pub fn close(&mut self) {
         self.closing = true;
         self.tell();

@@ -108,7 +108,7 @@ fn a_target_that_may_owe_a_word_is_asked_soon_and_then_less_and_less() {
     // One that says nothing, because it is stopped, is asked once a second in the end.
     assert!((5..=6).contains(&asked(&mut port, 50_000..2_000_000)));
     assert!((59..=61).contains(&asked(&mut port, 2_000_000..62_000_000)));
-    // A word begins it anew for the next message, and the last word ends it.
+    // A word begins it again for the next message, and the last word ends it.
     port.hear(62_000_000, &delivered(&first));
     assert!(port.deadline().is_some_and(|at| at <= 62_005_000));
     assert_eq!(asked(&mut port, 62_005_000..62_006_000), 1);

@@ -1,5 +1,5 @@
 //! Ports that send to each other over a network that delays, reorders and loses tasks, from a seed:
-//! GM_SEED=n runs that one, GM_SEEDS=n so many from 1.
+//! GM_SEED=n runs that one, GM_SEEDS=n the first n.
 
 use super::types::{Data, Event, Output, Request, Target, Then, Verdict};
 use super::{Port, Settings};
@@ -199,7 +199,7 @@ impl World {
                     let Sent { target, delivered, .. } = *sent;
                     assert!(is_get || delivered == 1, "message {} to {target:?}: {delivered}", then.context);
                 } else {
-                    // What the dead have taken nobody knows.
+                    // What the dead have taken is not known.
                     let of_dead =
                         self.nodes.tasks(sent.target.node).iter().any(|task| self.lost.contains(task));
                     assert!(sent.delivered == 0 || of_dead, "{status:?} and delivered");

@@ -43,7 +43,7 @@ pub struct Request {
     pub then: Then,
 }
 
-/// What the program is told.
+/// What the program gets as an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A message has arrived.
@@ -91,7 +91,7 @@ pub enum Data {
 }
 
 impl Data {
-    /// The memory is free: nobody reads it any more.
+    /// The memory is free: it is not read any more.
     pub fn free(&self) {
         if let Self::Memory { counter, .. } = *self {
             // SAFETY: the counter of a message or of a port, which lives as long as the port; a

@@ -9,7 +9,7 @@ use std::cell::UnsafeCell;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// With events at each look, one look in so many is at the clock, too.
+/// With events at each look, one look in this number is at the clock, too.
 const EVENTS_PER_TIME: u32 = 64;
 /// [`Slot::due`] where an event waits for the network, which still uses its memory.
 pub const SOON: u64 = 0;

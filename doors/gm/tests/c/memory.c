@@ -84,7 +84,7 @@ void case_check(void) {
     together();
 }
 
-/* Memory that is none ends its put or get, and harms nobody. */
+/* Memory that is none ends its put or get, and does no harm. */
 void case_absurd(void) {
     static int number = 5;
     void *context = (void *)1;

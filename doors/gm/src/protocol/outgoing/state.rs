@@ -3,7 +3,7 @@
 /// Which of the node's tasks has the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Nobody was asked.
+    /// No task was asked.
     Unknown,
     /// The tasks of the node were asked, and this many have not answered.
     Asked {
