@@ -22,10 +22,14 @@ const START: Duration = Duration::from_secs(5);
 /// The least size of an item; that of a region is a multiple of it.
 const LEAST_ITEM: u64 = 128;
 
-/// Values of the attributes.
+/// Values of the attributes: the redundancy is at most this, then memory, interleaving and rights.
+const REDUNDANCIES: u32 = 3;
+const VOLATILE: u32 = 1;
 const PERSISTENT: u32 = 2;
 const ENABLE: u32 = 1;
+const DISABLE: u32 = 2;
 const OF_REGION: u32 = 1;
+const OF_ITEM: u32 = 2;
 
 /// What follows from something that was asked.
 pub enum Outcome {

@@ -34,7 +34,7 @@ int c_fam_unmap(c_fam *given, void *local, c_fam_desc *what) {
 }
 
 // A gather or scatter of both shapes.
-#define VECTOR(CALL)                                                                               \
+#define BOTH_SHAPES(CALL)                                                                          \
     int c_fam_##CALL##_stride(c_fam *given, void *local, c_fam_desc *what, uint64_t elements,      \
                               uint64_t first, uint64_t stride, uint64_t size) {                    \
         return status([&] {                                                                        \
@@ -47,10 +47,10 @@ int c_fam_unmap(c_fam *given, void *local, c_fam_desc *what) {
             [&] { object(given)->fam_##CALL(local, item(what), elements, index, size); });         \
     }
 
-VECTOR(gather_blocking)
-VECTOR(gather_nonblocking)
-VECTOR(scatter_blocking)
-VECTOR(scatter_nonblocking)
+BOTH_SHAPES(gather_blocking)
+BOTH_SHAPES(gather_nonblocking)
+BOTH_SHAPES(scatter_blocking)
+BOTH_SHAPES(scatter_nonblocking)
 
 int c_fam_fence(c_fam *given) {
     return status([&] { object(given)->fam_fence(); });

@@ -1,6 +1,7 @@
 //! Regions: create, destroy, other sizes and rights.
 
-use super::{ENABLE, Keeper, LEAST_ITEM, OF_REGION, PERSISTENT, check_name, no_perm};
+use super::{DISABLE, ENABLE, Keeper, LEAST_ITEM, OF_ITEM, OF_REGION, PERSISTENT, REDUNDANCIES, VOLATILE};
+use super::{check_name, no_perm};
 use crate::guest::Who;
 use crate::log;
 use crate::servers::Servers;
@@ -13,12 +14,6 @@ use fam::{FamError, Result};
 const LEAST: u64 = 1 << 20;
 /// The greatest size: sums of sizes stay far from the end of the numbers.
 const MOST: u64 = 1 << 56;
-
-/// Values of the attributes.
-const REDUNDANCIES: u32 = 3;
-const VOLATILE: u32 = 1;
-const DISABLE: u32 = 2;
-const OF_ITEM: u32 = 2;
 
 impl Keeper {
     pub(super) fn create(
