@@ -36,6 +36,7 @@ use super::line::{Line, prefetch};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::memory::bytes::{Piece, Source};
 pub use filling::{Filled, Filling};
+use std::cell::Cell;
 use std::ptr::NonNull;
 
 /// The bytes of a slot, its word included: a pair of cache lines, which processors fetch together,
@@ -48,6 +49,10 @@ const LONGEST_HEAD: usize = LINE - 8;
 /// The longest body that lies beside its head, in bytes. A longer one would not fit the first line
 /// even beside the shortest head that a packet with a body has, of two words.
 pub const SHORT_BODY: usize = LONGEST_HEAD - 2 * 8;
+
+/// A consumer that has looked more often than this since the last packet waits for one that is not
+/// part of a stream.
+const LOOKS_IN_VAIN: u32 = 4;
 
 // The slot's word: sequence (32 bits), length of the head in units of 8 bytes (3), length of
 // the body (16), place of the body in units of a line (12), or INLINE when it is in the slot
@@ -355,8 +360,11 @@ pub struct Consumer {
     tail: u64,
     /// The slot of the next packet.
     next: NonNull<u8>,
-    /// The second line of that slot, if the last body was in its slot's second line, or null.
+    /// The second line of that slot, if the last body was in its slot's second line, or null: a
+    /// look fetches it, so that both lines cross together.
     next_body: *const u8,
+    /// How many looks have found nothing since the last packet.
+    looks: Cell<u32>,
     /// The packet before which it is written next, at the latest: an eighth of the slots.
     due: u64,
     /// Bytes of bodies given back since then.
@@ -390,6 +398,7 @@ impl Consumer {
             tail: 0,
             next: ring.slot(0),
             next_body: std::ptr::null(),
+            looks: Cell::new(0),
             due: geometry.eighth_of_slots(),
             unpublished: 0,
             mute: false,
@@ -399,15 +408,14 @@ impl Consumer {
     /// Whether a packet is there.
     #[inline(always)]
     pub fn ready(&self) -> bool {
+        // In the middle of a stream this would take away what the producer is writing.
+        let looks = self.looks.get();
+        if looks >= LOOKS_IN_VAIN {
+            prefetch(self.next_body);
+        } else {
+            self.looks.set(looks + 1);
+        }
         self.ring.word(self.next).load(Ordering::Acquire) as u32 == sequence(self.tail)
-    }
-
-    /// Fetches the line of the next packet's body, if it is as long as the last one and that was in
-    /// the slot's second line, so that both lines cross together. For a consumer that polls in
-    /// vain: the line is taken away from a producer that is writing it.
-    #[inline(always)]
-    pub fn fetch_next_body(&self) {
-        prefetch(self.next_body);
     }
 
     /// The consumer will not poll this ring: the producer announces its next packet. A barrier, and
@@ -473,6 +481,7 @@ impl Consumer {
     pub fn release(&mut self, body_len: usize, reported: bool, light: Light) -> Room {
         self.tail += 1;
         self.next = self.ring.slot(self.tail);
+        self.looks.set(0);
         let in_second_line = SHORT_BODY < body_len && body_len <= LINE;
         self.next_body =
             if in_second_line { self.next.as_ptr().wrapping_add(LINE) } else { std::ptr::null() };

@@ -37,9 +37,6 @@ const BUSY_WHILE: u32 = 4;
 /// one of them.
 const LOOKS_BETWEEN_TIMES: u32 = 8;
 
-/// A wait that has looked so often in vain is for a packet that is not on its way yet.
-const IN_VAIN: u32 = 4;
-
 /// How long a call pauses when what waits for room exceeds its bound, once more for each [`EXCESS`]
 /// bytes above it.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -107,15 +104,14 @@ pub(in crate::engine) fn wait_shortly<T>(
     if !call.way().includes(Clear::TO_LOOK) {
         return call.go_on(|held| wait_on(held, what, ready));
     }
-    let mut looks = Looks::begin(call.way());
+    let mut polled = Some(begin_looks(call.way()));
     let (mut left, mut found) = (LOOKS, false);
     loop {
-        match short_take::see(call.way(), looks.next()) {
-            See::Nothing => looks.pause(),
+        match short_take::see(call.way(), polled.take().map_or(Look::All, Look::Polled)) {
+            See::Nothing => pause(),
             // What was taken has left everything as it was, or else the call goes on.
             See::Packet(src) if short_take::take(call.way(), src) && call.way().includes(Clear::TO_LOOK) => {
                 found = true;
-                looks.in_vain = 0;
             }
             See::Packet(_) | See::Something => {
                 return call.go_on(|held| wait_until(held, what, |_| ready()));
@@ -234,40 +230,14 @@ pub(in crate::engine) fn wait_with<T>(
     value
 }
 
-/// The looks of a wait.
-struct Looks {
-    /// When it has begun, in ticks, until it has looked.
-    begun: Option<u64>,
-    /// How many there were since a packet was found.
-    in_vain: u32,
-}
-
-impl Looks {
-    /// A thread looks from now on.
-    #[inline(always)]
-    fn begin(way: &mut Unhindered<'_>) -> Self {
-        let now = ticks();
-        let waiters = &mut way.core().waiters;
-        waiters.count_activity();
-        waiters.note_poll(now);
-        Self { begun: Some(now), in_vain: 0 }
-    }
-
-    #[inline(always)]
-    fn next(&mut self) -> Look {
-        match self.begun.take() {
-            Some(now) => Look::Polled(now),
-            None if self.in_vain < IN_VAIN => Look::All,
-            None => Look::InVain,
-        }
-    }
-
-    /// The last one has found nothing.
-    #[inline(always)]
-    fn pause(&mut self) {
-        self.in_vain += 1;
-        pause();
-    }
+/// A thread looks from now on. Returns the time in ticks.
+#[inline(always)]
+fn begin_looks(way: &mut Unhindered<'_>) -> u64 {
+    let now = ticks();
+    let waiters = &mut way.core().waiters;
+    waiters.count_activity();
+    waiters.note_poll(now);
+    now
 }
 
 /// The first stage of a wait: nothing but looks, while nothing else is to be done and there is a
@@ -308,20 +278,17 @@ fn look_for_a_while<T>(
     has_polled: &mut bool,
     ready: &mut impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Option<(bool, Option<T>)> {
-    let mut looks = Looks::begin(&mut held.unhindered(Clear::TO_LOOK)?);
+    let mut polled = Some(begin_looks(&mut held.unhindered(Clear::TO_LOOK)?));
     let mut found = false;
     for _ in 0..LOOKS {
         let mut way = held.unhindered(Clear::TO_LOOK)?;
         let mut value = None;
-        match short_take::see(&mut way, looks.next()) {
+        match short_take::see(&mut way, polled.take().map_or(Look::All, Look::Polled)) {
             See::Nothing => {
                 *has_polled = true;
-                looks.pause();
+                pause();
             }
-            See::Packet(src) if short_take::take(&mut way, src) => {
-                found = true;
-                looks.in_vain = 0;
-            }
+            See::Packet(src) if short_take::take(&mut way, src) => found = true,
             See::Packet(_) | See::Something => {
                 let moved;
                 (moved, value) = dispatcher::turn_until(held, ready);
