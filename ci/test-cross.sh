@@ -25,7 +25,7 @@ machines=("$@")
 files=(address coll counters data dgsp errors fence fortran handlers init interrupt locks messages progress rdma threads util vectors)
 build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 make=${MAKE:-make}
-export TEST_PATIENCE=${TEST_PATIENCE-4}
+export TEST_PATIENCE=${TEST_PATIENCE-4} ADDRESS_RUNS=${ADDRESS_RUNS-20}
 # A test that hangs is ended, and so is qemu.
 limit=$((600 * TEST_PATIENCE))
 
