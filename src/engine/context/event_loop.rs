@@ -42,6 +42,18 @@ impl EventLoop {
 }
 
 impl Core {
+    /// Arms the transport. Returns `false`, with nothing armed, when a packet or a report through a
+    /// door has come. Costs one look for each door that awaits reports.
+    pub fn arm(&mut self) -> bool {
+        let armed = self.transport.arm();
+        // A report that comes after this look finds the transport armed, and wakes.
+        let reported = armed && self.awaits_reports() && self.has_report();
+        if reported {
+            self.disarm();
+        }
+        armed && !reported
+    }
+
     /// Disarms the transport, which empties the descriptor. A loop that was called by it may not
     /// have run yet, and is called again.
     pub fn disarm(&mut self) {

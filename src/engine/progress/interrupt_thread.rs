@@ -151,7 +151,7 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
         || core.waiters.waiting() != 0
         || core.waiters.on_descriptor()
         || core.waiters.event_loop().sleeps()
-        || !core.transport.arm()
+        || !core.arm()
     {
         notifier.note_watch();
         return Plan::Watch(Duration::from_micros(1));

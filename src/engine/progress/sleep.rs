@@ -112,7 +112,7 @@ fn relieve(held: &mut Held<'_>) {
 pub(super) fn arm(held: &mut Held<'_>) -> Option<Duration> {
     let core = held.core();
     accessed::announce(core);
-    if core.waiters.armed() != ArmedBy::NoThread || !core.transport.arm() {
+    if core.waiters.armed() != ArmedBy::NoThread || !core.arm() {
         take_over(held);
         return None;
     }

@@ -4,6 +4,7 @@ use super::calls::{self, Extras, as_the_header_says, counter, enter, forever};
 use super::job::{self, Ends, Habits, Task};
 use super::recovery::settle;
 use crate::base::rng::Rng;
+use crate::engine::context::Core;
 use crate::engine::context::request::{PlainMessage, PlainPut};
 use crate::engine::context::statistics::Path;
 use crate::engine::progress::poll::poll_once;
@@ -183,6 +184,30 @@ fn what_a_ring_copies_goes_the_short_way_whatever_its_length() {
         settle(&tasks);
         job::close(tasks);
     }
+}
+
+/// No transport looks for reports through doors before a sleep.
+#[test]
+fn a_report_through_a_door_keeps_a_task_awake() {
+    let tasks = job::open(job::boxed(job::shm(2)), &Habits::STEPPED);
+    let (complete, to, data) = (counter(), forever(8), forever(8));
+    let mut put = |extras| calls::put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+    put(Extras::default());
+    settle(&tasks);
+    put(Extras { cmpl_cntr: Some(complete), ..Extras::default() });
+    let arms = |by: fn(&mut Core) -> bool| {
+        let mut held = enter(&tasks[0]);
+        let armed = by(held.core());
+        held.core().disarm();
+        armed
+    };
+    assert!(enter(&tasks[0]).core().awaits_reports(), "the put goes through the door");
+    assert!(arms(Core::arm));
+    tasks[1].step();
+    assert!(arms(|core| core.transport.arm()) && !arms(Core::arm));
+    tasks[0].step();
+    assert!(complete.load(Ordering::SeqCst) == 1 && arms(Core::arm));
+    job::close(tasks);
 }
 
 #[test]

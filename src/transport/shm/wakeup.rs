@@ -20,7 +20,6 @@ impl Wakeup for ShmTransport {
                     .any(|peer| peer.door.inward.ready())
                 || self.has_announcements()
                 || self.room_again()
-                || self.peers.iter().any(|peer| peer.door.has_report())
         })
     }
 
