@@ -206,6 +206,10 @@ fn check_liveness(held: &mut Held<'_>, awaited: &[Task]) {
 /// Receives what `peer` has sent until now. Returns whether the context continues.
 fn drain(held: &mut Held<'_>, peer: Task) -> bool {
     flow::drain(held.core(), Some(peer));
+    // A transport may poll the peer only when the peer has announced a packet. One that was killed
+    // before it announced its last one never does: of a peer that is released, all is polled.
+    let transport = &mut held.core().transport;
+    [true, false].into_iter().for_each(|hold| transport.want(Want::Hold(peer, hold)));
     for _ in 0..DRAIN.saturating_mul(held.core().options.tasks) {
         // Others may send all the time: what they send now is not waited for.
         let connection = held.core().transport.view(peer).connection;

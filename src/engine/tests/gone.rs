@@ -78,6 +78,31 @@ fn a_death_that_a_call_finds_first_is_reported_at_once() {
     job::close(tasks);
 }
 
+/// The ring of a peer that has been quiet is not polled until the peer announces a packet. One that
+/// is killed after its reply, and before it announces that, has replied nevertheless.
+#[test]
+fn a_reply_that_was_not_announced_before_a_death_is_taken() {
+    let mut ends = in_process::selective_ends(2);
+    in_process::end_process(&mut ends[0], 1);
+    let habits = Habits { preference: Preference::Packets, ..Habits::STEPPED };
+    let tasks = job::open(job::boxed(ends), &habits);
+    let (data, buffer, came) = (forever(8), forever(8), counter());
+    data.fill(7);
+    let extras = Extras { org_cntr: Some(came), ..Extras::default() };
+    get(&tasks[0], 1, data, buffer.as_mut_ptr(), extras).expect("a get");
+    tasks[0].step();
+    let mut held = enter(&tasks[1]);
+    let door = held.core().transport.door(0).expect("a connection");
+    assert!(in_process::die_before_announcing(door), "the peer is quiet");
+    drop(held);
+    tasks[1].step();
+    assert!(!tasks[0].step() && came.load(Ordering::SeqCst) == 0, "nothing tells of the reply");
+    lost_peers::look_after_peers(&mut enter(&tasks[0]));
+    assert_eq!((&*buffer, came.load(Ordering::SeqCst)), (&[7; 8][..], 1));
+    assert_eq!(tasks[0].reports(), []);
+    job::close(tasks);
+}
+
 /// A program may free the memory of its operations with a task when its error handler has learnt of
 /// that task's death. A message without room is the first to find the death here, while the
 /// beginning of a reply has arrived, and more of it is in the ring.

@@ -3,7 +3,7 @@
 
 use super::connection::{self, Absence, Connector, Particulars, Site};
 use super::remote::{self, CrossMemory};
-use super::{Own, ShmTransport, polled};
+use super::{Door, Own, ShmTransport, polled};
 use crate::base::asymmetric_barrier;
 use crate::base::machine::page;
 use crate::base::sync::Mutex;
@@ -65,6 +65,12 @@ pub(crate) fn end_process(end: &mut ShmTransport, peer: Task) {
     let (here, _) = UnixStream::pair().expect("sockets");
     process.life = Some(Box::new(here));
     process.landmark.mark += 1;
+}
+
+/// The owner of this door has learnt that it is to announce its next packet, and is killed before
+/// it does. Returns whether it had to announce one.
+pub(crate) fn die_before_announcing(door: &Door) -> bool {
+    door.out.must_announce()
 }
 
 /// Connects the tasks of one process.
