@@ -417,6 +417,13 @@ impl Collectives {
         })
     }
 
+    /// Whether a task that awaits packets of this one in some round may not get them yet, since
+    /// packets are parked for it. A long message to it is no reason: parked packets pass it.
+    pub fn is_held_up(&self, outbox: &Outbox) -> bool {
+        let mut receivers = (0..self.rounds.count()).flat_map(|round| self.rounds.receivers(round));
+        receivers.any(|&peer| outbox.parked(peer) != 0)
+    }
+
     /// Whether a packet of this task is awaited in the present round.
     pub fn awaits(&self, task: Task) -> bool {
         self.awaited().any(|awaited| awaited == task)

@@ -2,7 +2,7 @@
 
 use crate::abi::LAPI_ERR_UNKNOWN;
 use crate::base::clock::now;
-use crate::engine::context::Held;
+use crate::engine::context::{Core, Held};
 use crate::engine::progress::dispatcher;
 use crate::engine::progress::poll::make_progress;
 use crate::engine::progress::wait::{await_report, wait_and_tell, wait_until};
@@ -26,6 +26,10 @@ pub fn exchange(held: &mut Held<'_>, value: u64) -> Result<Vec<u64>> {
     collective(held, ADDRESS_INIT, Some(value))
 }
 
+fn is_held_up(core: &Core) -> bool {
+    core.outbox.waiting() && core.collectives.is_held_up(&core.outbox)
+}
+
 /// One collective operation. Threads of one task take turns.
 fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Result<Vec<u64>> {
     if held.in_handler() {
@@ -43,11 +47,11 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
         dispatcher::look_for_signals(core);
         core.take_collected()
     });
-    if held.core().outbox.waiting() {
+    if is_held_up(held.core()) {
         // This task's part of the operation has found no room yet. Other tasks wait for it, and
         // this task may not call LAPI again soon.
         let until = now() + LAST_PACKET;
-        wait_until(held, call, |held| (!held.core().outbox.waiting() || now() >= until).then_some(()))?;
+        wait_until(held, call, |held| (!is_held_up(held.core()) || now() >= until).then_some(()))?;
     }
     let core = held.core();
     core.end_collective();

@@ -4,8 +4,10 @@
 use super::network::Network;
 use super::{placement, random_hosts, seeds};
 use crate::base::rng::Rng;
+use crate::memory::bytes::Piece;
 use crate::proto::collective::{Collectives, Failure, Part};
-use crate::proto::outbox::Outbox;
+use crate::proto::content::Content;
+use crate::proto::outbox::{Continuation, Outbox, SendDone, Sent, Streaming};
 use crate::proto::tests::network;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
@@ -289,6 +291,27 @@ fn a_barrier_that_meets_an_exchange_fails_in_every_task() {
             }
         }
     });
+}
+
+/// A task that leaves a barrier sees to its packets, which others await, and to nothing else: room
+/// for a long message may come only when its target calls LAPI again.
+#[test]
+fn a_long_message_does_not_hold_a_barrier_up() {
+    let (mut full, mut roomy) = (Network::new(1, 4, 1.0, true), Network::new(2, 4, 0.0, true));
+    let (mut outbox, mut member) = (Outbox::new(3, 64), Collectives::new(0, 3, None));
+    let (data, finished) = (Content::Piece(Piece::of(&[7; 4096])), &mut Vec::new());
+    let how = Streaming { copied: false, atom: 0 };
+    // SAFETY: the data lives as long as the program.
+    let sent = unsafe {
+        let next = Continuation::Message(1);
+        outbox.send_stream(1, None, next, &data, how, SendDone::nothing(1))
+    };
+    assert!(sent == Sent::Queued && outbox.streams(1) == 1 && !member.is_held_up(&outbox));
+    member.enter(None, &mut outbox, &mut full.link(0));
+    assert!(member.is_held_up(&outbox), "its packet has found no room");
+    network::pump(&mut outbox, roomy.link(0), finished);
+    assert!(outbox.waits(1) && outbox.streams(1) == 1, "there was room for a part of the long message");
+    assert!(!member.is_held_up(&outbox), "its packet is out");
 }
 
 /// Signals are all that a barrier needs, and a task that is one operation ahead is not taken for
