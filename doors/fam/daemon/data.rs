@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 /// How many ticks the loop looks for more from a session before it sleeps: 60 to 300 µs.
 const LOOK: u64 = 300_000;
-/// For this number of ticks after something has come, the loop does not offer its processor to others:
-/// 4 to 20 µs.
+/// For this number of ticks after something has come, the loop does not offer its processor to
+/// others: 4 to 20 µs.
 const HURRY: u64 = 20_000;
 /// After this number of ticks without a sleep, sessions that sleep are looked at: 10 to 50 µs.
 const PAUSE: u64 = 50_000;

@@ -77,7 +77,8 @@ fn nothing_is_lost_while_processes_die_and_return() {
         sleep(Duration::from_millis(100 + soak.random.below(900)));
         let at = 1 + soak.random.below(NODES as u64) as usize;
         if soak.random.below(4) == 0 {
-            // It says nothing any more, and its peers cannot see that it is gone: a host without power.
+            // It says nothing any more, and its peers cannot see that it is gone: a host without
+            // power.
             processes[at - 1].running().signal(Signal::SIGSTOP);
             fs::remove_file(soak.folder.path().join(at.to_string())).expect("its place");
             let next = soak.start(at);

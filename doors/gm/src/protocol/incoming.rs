@@ -239,8 +239,8 @@ impl Incoming {
         back.collect()
     }
 
-    /// The port is closed: a sender that waits gets a refusal. Its place in the list, or its promise, ends with the
-    /// port.
+    /// The port is closed: a sender that waits gets a refusal. Its place in the list, or its
+    /// promise, ends with the port.
     pub fn close(&mut self, around: &mut Around<'_>) {
         if let Some(header) = self.waiting.take() {
             self.reply(around, header.reply(Kind::Refused, Status::SendTargetPortClosed as u8));

@@ -7,10 +7,11 @@ use crate::protocol::types::{Data, Output};
 use crate::protocol::words::Owed;
 use crate::wire::{Header, Kind};
 
-/// With this number of messages that a sender does not know of, words go by themselves: it may have no
-/// token left.
+/// With this number of messages that a sender does not know of, words go by themselves: it may
+/// have no token left.
 const MOST: u32 = SEND_TOKENS as u32 / 4;
-/// After this number of looks of the program in a row that have found nothing, words go by themselves.
+/// After this number of looks of the program in a row that have found nothing, words go by
+/// themselves.
 const PATIENT: u32 = 16;
 
 impl Port {
