@@ -53,6 +53,9 @@ pub const SHORT_BODY: usize = LONGEST_HEAD - 2 * 8;
 /// A consumer that has looked more often than this since the last packet waits for one that is not
 /// part of a stream.
 const LOOKS_IN_VAIN: u32 = 4;
+/// The lines of the longest body that a look fetches: the producer, which writes them one after the
+/// other, would lose many more again and again.
+const MOST_EXPECTED: usize = 4;
 
 // The slot's word: sequence (32 bits), length of the head in units of 8 bytes (3), length of
 // the body (16), place of the body in units of a line (12), or INLINE when it is in the slot
@@ -353,6 +356,23 @@ pub struct Packet {
     pub reported: bool,
 }
 
+/// Lines of a ring.
+struct Lines {
+    first: *const u8,
+    count: usize,
+}
+
+impl Lines {
+    const NONE: Self = Self { first: std::ptr::null(), count: 0 };
+
+    #[inline(always)]
+    fn fetch(&self) {
+        for line in 0..self.count {
+            prefetch(self.first.wrapping_add(line * LINE));
+        }
+    }
+}
+
 /// The side that reads packets.
 pub struct Consumer {
     ring: Layout,
@@ -360,9 +380,8 @@ pub struct Consumer {
     tail: u64,
     /// The slot of the next packet.
     next: NonNull<u8>,
-    /// The second line of that slot, if the last body was in its slot's second line, or null: a
-    /// look fetches it, so that both lines cross together.
-    next_body: *const u8,
+    /// The lines of its body, which a look fetches, so that they cross together with the slot's.
+    expected: Lines,
     /// How many looks have found nothing since the last packet.
     looks: Cell<u32>,
     /// The packet before which it is written next, at the latest: an eighth of the slots.
@@ -397,7 +416,7 @@ impl Consumer {
             ring,
             tail: 0,
             next: ring.slot(0),
-            next_body: std::ptr::null(),
+            expected: Lines::NONE,
             looks: Cell::new(0),
             due: geometry.eighth_of_slots(),
             unpublished: 0,
@@ -411,7 +430,7 @@ impl Consumer {
         // In the middle of a stream this would take away what the producer is writing.
         let looks = self.looks.get();
         if looks >= LOOKS_IN_VAIN {
-            prefetch(self.next_body);
+            self.expected.fetch();
         } else {
             self.looks.set(looks + 1);
         }
@@ -479,12 +498,11 @@ impl Consumer {
     /// the thread that makes the producer sleep.
     #[inline]
     pub fn release(&mut self, body_len: usize, reported: bool, light: Light) -> Room {
+        let last = self.next;
         self.tail += 1;
         self.next = self.ring.slot(self.tail);
         self.looks.set(0);
-        let in_second_line = SHORT_BODY < body_len && body_len <= LINE;
-        self.next_body =
-            if in_second_line { self.next.as_ptr().wrapping_add(LINE) } else { std::ptr::null() };
+        self.expected = if body_len <= SHORT_BODY { Lines::NONE } else { self.lines_after(last, body_len) };
         self.unpublished += body_len;
         if self.mute {
             return Room::Unasked;
@@ -507,6 +525,26 @@ impl Consumer {
         light.fence();
         let wanted = wanted || reported || self.ring.shared().wants_room.load(Ordering::Relaxed) != 0;
         if wanted { Room::Wanted } else { Room::Unasked }
+    }
+}
+
+impl Consumer {
+    /// The lines of the next body, if it is as long as this one, of the packet that was in this
+    /// slot, and none where it has many lines. The other process may be broken: they are some lines
+    /// of the ring.
+    #[inline]
+    fn lines_after(&self, slot: NonNull<u8>, body_len: usize) -> Lines {
+        let count = body_len.div_ceil(LINE);
+        if count > MOST_EXPECTED {
+            return Lines::NONE;
+        }
+        let place = self.ring.word(slot).load(Ordering::Relaxed) >> PLACE_SHIFT & INLINE;
+        if place == INLINE {
+            return Lines { first: self.next.as_ptr().wrapping_add(LINE), count: 1 };
+        }
+        let next = place as usize + count;
+        let fits = (next + count) * LINE <= self.ring.geometry.data;
+        Lines { first: self.ring.data.as_ptr().wrapping_add(if fits { next * LINE } else { 0 }), count }
     }
 }
 
