@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::asymmetric_barrier::Light;
 use crate::base::rng::Rng;
 use crate::memory::bytes::pad8;
 
