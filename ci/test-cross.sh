@@ -46,6 +46,9 @@ unit_tests_without_qemu=(
     transport::shm::remote::tests::to_and_from_oneself
     transport::shm::remote::tests::what_the_kernel_refuses
     transport::shm::tests::memory_of_a_task_that_has_parted_is_not_accessed
+    # It does not say how long a datagram may be on a route (IP_MTU).
+    transport::udp::socket::tests::every_length_arrives_whole
+    transport::udp::socket::tests::the_longest_datagram_fits_and_the_next_does_not
 )
 programs_without_qemu=(
     # A task, or what it begins with, is a program of this machine: a shell, setpriv.
