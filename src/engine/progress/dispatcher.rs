@@ -186,15 +186,21 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
     }
 }
 
+/// Whether a message that names this handler and this counter names one of them by its address.
+#[inline]
+pub(super) fn is_address(handler: u64, tgt_cntr: u64) -> bool {
+    !is_index(handler) || tgt_cntr != 0
+}
+
 /// Whether a packet has an address that this task is to use for its sender: of memory, of a counter
 /// or of a handler. A cookie is none: it names an operation of this task, or nothing. Each kind of
 /// packet is listed, so that a new one does not compile before it has its place here.
 #[cold]
-pub(super) fn names_memory(head: &Head) -> bool {
+fn names_memory(head: &Head) -> bool {
     match *head {
         Head::Am { handler, tgt_cntr, .. }
         | Head::RequestToSend { handler, tgt_cntr, .. }
-        | Head::PartsToSend { handler, tgt_cntr, shape: None, .. } => !is_index(handler) || tgt_cntr != 0,
+        | Head::PartsToSend { handler, tgt_cntr, shape: None, .. } => is_address(handler, tgt_cntr),
         Head::Placed { tgt_cntr, .. } => tgt_cntr != 0,
         // What the handler of a message with a shape returns is the address of a vector, by the
         // sender's word.

@@ -62,10 +62,12 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
     let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
     let body = Piece { ptr: packet.body, len: packet.body_len };
     let head = Head::decode_frequent(head);
-    if options.guarded && head.as_ref().is_some_and(dispatcher::names_memory) {
-        return false;
-    }
+    // What a packet names is looked at in each case: the head stays in registers.
+    let guarded = options.guarded;
     if let Some(Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0, atoms: false }) = head {
+        if guarded && dispatcher::is_address(handler, tgt_cntr) {
+            return false;
+        }
         let id = Some(id);
         let message = ActiveMessage { src, id, handler, shape: None, atoms: false, tgt_cntr, cookie };
         return short_message::take(way, packet, body, uhdr_len, message);
@@ -76,7 +78,7 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
     debug_assert!(free, "a round would hinder this");
     context.activity.handles(&packet);
     let taken = match head {
-        Some(Head::Put { id, addr, tgt_cntr, cookie: 0, total }) if total <= body.len as u64 => {
+        Some(Head::Put { id, addr, tgt_cntr, cookie: 0, total }) if !guarded && total <= body.len as u64 => {
             // SAFETY: the origin's program says that it may write there.
             unsafe { bytes::copy(body, addr as usize as *mut u8) };
             *msgpoll_state |= LAPI_RECV_COMPLETE;
@@ -87,7 +89,7 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
             true
         }
         Some(Head::Get { addr, len, cookie, tgt_cntr })
-            if body.len == 0 && len <= outbox.max_body() as u64 =>
+            if !guarded && body.len == 0 && len <= outbox.max_body() as u64 =>
         {
             let data = Piece { ptr: addr as usize as *const u8, len: len as usize };
             // SAFETY: the origin's program says that it may read there.
