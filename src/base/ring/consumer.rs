@@ -7,12 +7,8 @@ use super::{
 use crate::base::asymmetric_barrier::Light;
 use crate::base::line::prefetch;
 use crate::base::sync::Ordering;
-use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// A consumer that has looked more often than this since the last packet waits for one that is not
-/// part of a stream.
-const LOOKS_IN_VAIN: u32 = 4;
 /// The lines of the longest body that a look fetches: the producer, which writes them one after the
 /// other, would lose many more again and again.
 const MOST_EXPECTED: usize = 4;
@@ -38,17 +34,6 @@ struct Lines {
     count: usize,
 }
 
-impl Lines {
-    const NONE: Self = Self { first: std::ptr::null(), count: 0 };
-
-    #[inline(always)]
-    fn fetch(&self) {
-        for line in 0..self.count {
-            prefetch(self.first.wrapping_add(line * LINE));
-        }
-    }
-}
-
 /// The side that reads packets.
 pub struct Consumer {
     pub(super) ring: Layout,
@@ -58,8 +43,6 @@ pub struct Consumer {
     pub(super) next: NonNull<u8>,
     /// The lines of its body, which a look fetches, so that they cross together with the slot's.
     expected: Lines,
-    /// How many looks have found nothing since the last packet.
-    looks: Cell<u32>,
     /// The packet before which it is written next, at the latest: an eighth of the slots.
     pub(super) due: u64,
     /// Bytes of bodies given back since then.
@@ -92,8 +75,7 @@ impl Consumer {
             ring,
             tail: 0,
             next: ring.slot(0),
-            expected: Lines::NONE,
-            looks: Cell::new(0),
+            expected: Lines { first: std::ptr::null(), count: 0 },
             due: geometry.eighth_of_slots(),
             unpublished: 0,
             mute: false,
@@ -103,14 +85,19 @@ impl Consumer {
     /// Whether a packet is there.
     #[inline(always)]
     pub fn ready(&self) -> bool {
-        // In the middle of a stream this would take away what the producer is writing.
-        let looks = self.looks.get();
-        if looks >= LOOKS_IN_VAIN {
-            self.expected.fetch();
-        } else {
-            self.looks.set(looks + 1);
-        }
         self.ring.word(self.next).load(Ordering::Acquire) as u32 == sequence(self.tail)
+    }
+
+    /// Fetches the lines of the next body, if it is as long as the last long one, so that they
+    /// cross together with the slot's: to be called before a look at the slot. Only for a consumer
+    /// that has looked in vain for a while: it takes away what a producer in the middle of a stream
+    /// is writing.
+    #[inline]
+    pub fn fetch_body(&self) {
+        let Lines { first, count } = self.expected;
+        for line in 0..count {
+            prefetch(first.wrapping_add(line * LINE));
+        }
     }
 
     /// The consumer will not poll this ring: the producer announces its next packet. A barrier, and
@@ -177,8 +164,9 @@ impl Consumer {
         let last = self.next;
         self.tail += 1;
         self.next = self.ring.slot(self.tail);
-        self.looks.set(0);
-        self.expected = if body_len <= SHORT_BODY { Lines::NONE } else { self.lines_after(last, body_len) };
+        if body_len > SHORT_BODY {
+            self.expect_after(last, body_len);
+        }
         self.unpublished += body_len;
         if self.mute {
             return Room::Unasked;
@@ -203,21 +191,23 @@ impl Consumer {
         if wanted { Room::Wanted } else { Room::Unasked }
     }
 
-    /// The lines of the next body, if it is as long as this one, of the packet that was in this
-    /// slot, and none where it has many lines. The other process may be broken: they are some lines
-    /// of the ring.
+    /// Expects that the next body is as long as this one, of the packet that was in this slot,
+    /// unless that has many lines. The other process may be broken: some lines of the ring are
+    /// expected then.
     #[inline]
-    fn lines_after(&self, slot: NonNull<u8>, body_len: usize) -> Lines {
+    fn expect_after(&mut self, slot: NonNull<u8>, body_len: usize) {
         let count = body_len.div_ceil(LINE);
         if count > MOST_EXPECTED {
-            return Lines::NONE;
+            self.expected.count = 0;
+            return;
         }
         let place = self.ring.word(slot).load(Ordering::Relaxed) >> PLACE_SHIFT & INLINE;
-        if place == INLINE {
-            return Lines { first: self.next.as_ptr().wrapping_add(LINE), count: 1 };
-        }
-        let next = place as usize + count;
-        let fits = (next + count) * LINE <= self.ring.geometry.data;
-        Lines { first: self.ring.data.as_ptr().wrapping_add(if fits { next * LINE } else { 0 }), count }
+        self.expected = if place == INLINE {
+            Lines { first: self.next.as_ptr().wrapping_add(LINE), count: 1 }
+        } else {
+            let next = place as usize + count;
+            let fits = (next + count) * LINE <= self.ring.geometry.data;
+            Lines { first: self.ring.data.as_ptr().wrapping_add(if fits { next * LINE } else { 0 }), count }
+        };
     }
 }

@@ -37,6 +37,9 @@ const BUSY_WHILE: u32 = 4;
 /// one of them.
 const LOOKS_BETWEEN_TIMES: u32 = 8;
 
+/// A wait that has looked so often and has found nothing is for a packet that is not under way.
+const IN_VAIN: u32 = 4;
+
 /// How long a call pauses when what waits for room exceeds its bound, once more for each [`EXCESS`]
 /// bytes above it.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -107,7 +110,7 @@ pub(in crate::engine) fn wait_shortly<T>(
     let mut polled = Some(begin_looks(call.way()));
     let (mut left, mut found) = (LOOKS, false);
     loop {
-        match short_take::see(call.way(), polled.take().map_or(Look::All, Look::Polled)) {
+        match short_take::see(call.way(), next_look(&mut polled, LOOKS - left, found)) {
             See::Nothing => pause(),
             // What was taken has left everything as it was, or else the call goes on.
             See::Packet(src) if short_take::take(call.way(), src) && call.way().includes(Clear::TO_LOOK) => {
@@ -240,6 +243,17 @@ fn begin_looks(way: &mut Unhindered<'_>) -> u64 {
     now
 }
 
+/// How a wait looks after that many looks: as one that has begun to poll at that moment, in ticks,
+/// if it has not looked yet.
+#[inline(always)]
+fn next_look(begun: &mut Option<u64>, looks: u32, found: bool) -> Look {
+    match begun.take() {
+        Some(now) => Look::Polled(now),
+        None if found || looks < IN_VAIN => Look::All,
+        None => Look::InVain,
+    }
+}
+
 /// The first stage of a wait: nothing but looks, while nothing else is to be done and there is a
 /// processor for each task. It lasts for as long as packets arrive. `None`: the wait goes on.
 #[inline]
@@ -280,10 +294,10 @@ fn look_for_a_while<T>(
 ) -> Option<(bool, Option<T>)> {
     let mut polled = Some(begin_looks(&mut held.unhindered(Clear::TO_LOOK)?));
     let mut found = false;
-    for _ in 0..LOOKS {
+    for looks in 0..LOOKS {
         let mut way = held.unhindered(Clear::TO_LOOK)?;
         let mut value = None;
-        match short_take::see(&mut way, polled.take().map_or(Look::All, Look::Polled)) {
+        match short_take::see(&mut way, next_look(&mut polled, looks, found)) {
             See::Nothing => {
                 *has_polled = true;
                 pause();

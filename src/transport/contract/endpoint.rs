@@ -60,6 +60,10 @@ pub enum Look {
     /// At everything, for a task that has polled until this moment, in ticks, as by
     /// [`Want::Polling`].
     Polled(u64),
+    /// At everything, after several looks in vain: where the next packet crosses in parts, the look
+    /// asks for another part of it besides, so that they cross together. A sender in the middle of
+    /// a stream would lose what it is writing.
+    InVain,
 }
 
 /// What [`Endpoint::look`] has found.

@@ -72,6 +72,11 @@ impl Endpoint for ShmTransport {
             Look::One => return self.look_at_one(),
             Look::All => {}
             Look::Polled(now) => self.segment.set_polling(false, now),
+            Look::InVain => {
+                if let Some(peer) = self.peers.get(self.polled.current()) {
+                    peer.door.inward.fetch_body();
+                }
+            }
         }
         // The same peer as before, mostly.
         let mut src = self.polled.current();
