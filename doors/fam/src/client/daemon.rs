@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn threads_wait_together_for_a_daemon_that_does_not_answer() {
-        // No other test's, and no port of TCP.
-        let port = 1;
+        // No daemon is tried there by other tests, which may run beside this one.
+        let port = 9;
         let name = SocketAddr::from_abstract_name(socket_name(port)).expect("a name");
         let listener = UnixListener::bind_addr(&name).expect("a listener");
         let daemon = Daemon::new(Address { host: "127.0.0.1".to_owned(), port }, Arc::default());
