@@ -133,10 +133,24 @@ impl Outgoing {
         }
     }
 
+    /// Whether it is not known of all that was sent what has become of it.
+    fn awaits_word(&self) -> bool {
+        self.kind == Kind::Send && self.sent > self.delivered
+    }
+
+    /// Asks the target what is delivered, if that is not known.
+    pub fn ask(&self, around: &mut Around<'_>) {
+        if let Place::At(task) = self.place
+            && self.awaits_word()
+        {
+            let header = self.header(around, Kind::Ping);
+            around.outputs.push_back(Output { task, header, data: Data::None });
+        }
+    }
+
     /// When the target is asked for a word, or for a sign of life.
     fn asks_at(&self) -> u64 {
-        let awaits_word = self.kind == Kind::Send && self.sent > self.delivered;
-        self.alive_at + if awaits_word { self.asks_after } else { SIGN_OF_LIFE }
+        self.alive_at + if self.awaits_word() { self.asks_after } else { SIGN_OF_LIFE }
     }
 
     /// A task is gone.

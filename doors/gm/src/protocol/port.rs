@@ -109,6 +109,7 @@ impl Port {
 
     /// Sends, puts or gets.
     pub fn start(&mut self, now: u64, request: Request) {
+        self.idle = 0;
         let wrong = self.fault(&request);
         if let Some(status) = wrong {
             return self.end(request.then, status, request.address);

@@ -13,6 +13,10 @@ const MOST: u32 = SEND_TOKENS as u32 / 4;
 /// After this number of looks of the program in a row that have found nothing, words go by
 /// themselves.
 const PATIENT: u32 = 16;
+/// After this number of them, and again after twice as many each, targets that may owe a word are
+/// asked for it: a program that looks again and again learns of a delivery sooner than by the
+/// timers of its connections.
+const ASKS: u32 = 64;
 
 impl Port {
     /// The next message for the network, with a word if one is owed to its target.
@@ -76,6 +80,13 @@ impl Port {
         self.idle = self.idle.saturating_add(1);
         if self.idle >= PATIENT && !self.words.are_none() {
             self.tell();
+        }
+        if self.idle >= ASKS && self.idle.is_power_of_two() {
+            for at in 0..self.outgoing.len() as u32 {
+                // A question is not timed.
+                let (connection, mut around) = self.out(at, 0);
+                connection.ask(&mut around);
+            }
         }
     }
 }
