@@ -41,9 +41,10 @@ pub struct Consumer {
     pub(super) tail: u64,
     /// The slot of the next packet.
     pub(super) next: NonNull<u8>,
-    /// The lines of its body, which a look fetches, so that they cross together with the slot's.
+    /// The lines of its body, if that is as long as the last one that was not beside its head.
     expected: Lines,
-    /// The packet before which it is written next, at the latest: an eighth of the slots.
+    /// The packet before which the count of released ones is written next, at the latest: an eighth
+    /// of the slots.
     pub(super) due: u64,
     /// Bytes of bodies given back since then.
     unpublished: usize,
