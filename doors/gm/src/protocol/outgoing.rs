@@ -143,9 +143,13 @@ impl Outgoing {
         if let Place::At(task) = self.place
             && self.awaits_word()
         {
-            let header = self.header(around, Kind::Ping);
-            around.outputs.push_back(Output { task, header, data: Data::None });
+            self.ping(around, task);
         }
+    }
+
+    fn ping(&self, around: &mut Around<'_>, task: u32) {
+        let header = self.header(around, Kind::Ping);
+        around.outputs.push_back(Output { task, header, data: Data::None });
     }
 
     /// When the target is asked for a word, or for a sign of life.
@@ -214,8 +218,7 @@ impl Outgoing {
                 match self.place {
                     Place::At(task) => {
                         self.asks_after = SIGN_OF_LIFE.min(2 * self.asks_after);
-                        let header = self.header(around, Kind::Ping);
-                        around.outputs.push_back(Output { task, header, data: Data::None });
+                        self.ping(around, task);
                     }
                     _ => self.place = Place::Unknown,
                 }
