@@ -26,6 +26,8 @@ pub fn exchange(held: &mut Held<'_>, value: u64) -> Result<Vec<u64>> {
     collective(held, ADDRESS_INIT, Some(value))
 }
 
+/// Whether a task may not get what it needs of this one's part of the operation: packets for it
+/// have found no room.
 fn is_held_up(core: &Core) -> bool {
     core.outbox.waiting() && core.collectives.is_held_up(&core.outbox)
 }
