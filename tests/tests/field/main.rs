@@ -9,7 +9,10 @@ mod surroundings;
 mod tools;
 mod top;
 
-use openlapi_tests::{Job, compile};
+use std::fs;
+use std::path::PathBuf;
+
+use openlapi_tests::{Job, build_dir, compile};
 
 /// Does this with each of these, in threads: jobs that wait take no longer than one of them.
 fn side_by_side<T: Send>(each: impl IntoIterator<Item = T>, test: impl Fn(T) + Sync) {
@@ -26,4 +29,12 @@ fn job(name: &str, procs: usize, args: &str) -> Job {
     let source = format!("tests/field/{name}.c");
     let program = compile(&format!("field-{name}"), &[&source], &[]);
     args.split_whitespace().fold(Job::new(&program).procs(procs), Job::arg)
+}
+
+/// A folder of the tests, new and empty.
+fn scratch(name: &str) -> PathBuf {
+    let folder = build_dir().join(format!("tests/field-{name}"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("the folder can be made");
+    folder
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use crate::scratch;
 use nix::sys::signal::Signal;
 use openlapi_tests::{
     Job, Outcome, build_dir, compile, compile_plain, compile_with, eventually, has_fabric, is_installed,
@@ -402,14 +403,6 @@ fn rr_records_a_task_and_replays_it() {
         let replayed = replayed.expect("rr runs");
         assert!(String::from_utf8_lossy(&replayed.stdout).contains("good"), "{replayed:?}");
     }
-}
-
-/// A folder of the tests, new and empty.
-fn scratch(name: &str) -> PathBuf {
-    let folder = build_dir().join(format!("tests/field-{name}"));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("the folder can be made");
-    folder
 }
 
 #[test]

@@ -10,7 +10,9 @@ use crate::side_by_side;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, geteuid, pipe2};
-use openlapi_tests::{Job, Outcome, compile, compile_plain, eventually, is_installed, named, skipped, stage};
+use openlapi_tests::{
+    Job, Outcome, compile, compile_plain, eventually, is_installed, named, on_network, skipped, stage,
+};
 
 /// A program that is started with this in a state that parents may leave to their children.
 fn inheriting(state: &str, program: impl AsRef<Path>) -> Job {
@@ -197,6 +199,42 @@ fn an_output_that_does_not_block_is_waited_for() {
         assert!(child.wait().expect("it ends").success(), "{tool}: {errors}");
         assert_eq!(errors, "", "{tool}");
         assert!(text[full..].contains(env!("CARGO_PKG_VERSION")), "{tool}: {:?}", &text[full..]);
+    }
+}
+
+/// Reads and writes that move a few bytes, or are interrupted: nothing is lost, doubled or changed,
+/// in poe, its tasks and lapi_prof.
+#[test]
+fn short_and_interrupted_reads_and_writes_lose_nothing() {
+    if on_network("short reads and writes", "it chooses the transport itself") {
+        return;
+    }
+    let flags = ["-shared", "-fPIC", "-ldl"];
+    let short = compile_plain("field_short.so", &["tests/field/short.c"], &flags);
+    let under = |script: &str| {
+        let job = Job::direct("sh").arg("-c").arg(script).arg(poe()).env("SHORT", &short);
+        job.env("OUT", crate::scratch("short")).deadline(120).run()
+    };
+    // The shell itself has whole ones.
+    let copies = under(
+        "seq 100000 > $OUT/lines
+         LD_PRELOAD=$SHORT $0 -procs 3 -stdinmode all -labelio yes cat < $OUT/lines > $OUT/all || exit 1
+         for task in 0 1 2; do sed -n \"s/^ *$task://p\" $OUT/all | cmp - $OUT/lines || exit 2; done
+         LD_PRELOAD=$SHORT $0 -procs 3 -stdinmode all -stdoutmode ordered cat < $OUT/lines > $OUT/all || exit 3
+         cat $OUT/lines $OUT/lines $OUT/lines | cmp - $OUT/all || exit 4
+         for i in $(seq 40); do echo echo $i; done | LD_PRELOAD=$SHORT $0 -procs 2 > $OUT/all || exit 5
+         for i in $(seq 40); do echo $i; echo $i; done | cmp - $OUT/all || exit 6",
+    );
+    copies.ok();
+    let program = compile("field-exchange", &["tests/field/exchange.c"], &[]);
+    // Over libfabric these would be its own.
+    for network in ["", "LAPI_USE_SHM=no MP_EUILIB=ip"] {
+        let script = format!(
+            "env LD_PRELOAD=$SHORT {network} $0 -procs 2 -profile $OUT/profile '{}' && test -s $OUT/profile/report.html",
+            program.display()
+        );
+        let outcome = under(&script);
+        assert_eq!(outcome.exited(0).stdout, "good\ngood\n", "{network}\n{outcome}");
     }
 }
 
