@@ -2,8 +2,8 @@
  * Who is alive: alive HOW WHAT
  *
  * HOW: "hidden": /proc shows no task to another one, "undumpable": no task may look into another
- * one, as where the program's file may not be read, "parted": the main thread ends, and another one
- * does everything.
+ * one, as where the program's file may not be read, "plain": as the program's file has it,
+ * "parted": the main thread ends, and another one does everything.
  * WHAT: "put": each task puts to the next one, "die": task 1 is killed, and the others put to each
  * other after that.
  */
@@ -104,6 +104,7 @@ int main(int argc, char **argv) {
     dies = strcmp(argv[2], "die") == 0;
     if (strcmp(argv[1], "hidden") == 0) hide(), run(NULL);
     if (strcmp(argv[1], "undumpable") == 0) protect(), run(NULL);
+    if (strcmp(argv[1], "plain") == 0) run(NULL);
     CHECK(strcmp(argv[1], "parted") == 0);
     CHECK(pthread_create(&thread, NULL, run, NULL) == 0);
     pthread_exit(NULL);

@@ -2,7 +2,10 @@
 //! thread, bad addresses.
 
 use super::{job, side_by_side};
-use openlapi_tests::{Job, compile, has_fabric, is_installed, on_network, skipped};
+use nix::unistd::geteuid;
+use openlapi_tests::{Job, compile, has_fabric, is_installed, on_network, skipped, stage};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 /// Does this with the variables that choose each transport.
 fn over_each(what: &str, test: impl Fn(&str, &[(&str, &str)])) {
@@ -56,6 +59,29 @@ fn tasks_that_proc_hides_live() {
 #[test]
 fn tasks_that_may_not_be_looked_into_live() {
     all_live("undumpable");
+}
+
+/// The kernel's own rule: a program that its user may run and not read is not to be looked into.
+#[test]
+fn tasks_of_a_program_that_may_not_be_read_live() {
+    let what = "a program that may not be read";
+    if !geteuid().is_root() || !is_installed("setpriv") {
+        return skipped(what, "only root can run a job as a user who may not read its program");
+    }
+    let folder = std::env::temp_dir().join(format!("openlapi-unreadable-{}", std::process::id()));
+    fs::create_dir(&folder).expect("a folder can be made");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it can be opened to all");
+    let program = folder.join("alive");
+    fs::copy(compile("field-alive", &["tests/field/alive.c"], &[]), &program).expect("it can be copied");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o711)).expect("it can be closed");
+    over_each(what, |_, variables| {
+        let job = ["--reuid=65534", "--regid=65534", "--clear-groups"].iter();
+        let job = job.fold(Job::direct("setpriv"), Job::arg).arg(stage().join("bin/poe"));
+        let job = job.arg("-procs").arg("3").arg(&program).arg("plain").arg("put").dir("/");
+        let outcome = with(job.env("HOME", "/nonexistent"), variables).run();
+        assert_eq!((outcome.ok().stdout.matches("PASS").count(), &*outcome.stderr), (3, ""), "{outcome}");
+    });
+    fs::remove_dir_all(&folder).expect("it can be removed");
 }
 
 #[test]
