@@ -15,8 +15,9 @@ int main(int argc, char **argv)
     if (LAPI_Init(&t, &info) != LAPI_SUCCESS) return 1;
     LAPI_Qenv(t, TASK_ID, &me);
     LAPI_Qenv(t, NUM_TASKS, &n);
-    LAPI_Gfence(t);
     int last = me == n - 1;
+    if (last && strcmp(how, "early") == 0) exit(3);
+    if (LAPI_Gfence(t) != LAPI_SUCCESS) abort();
     if (last && strcmp(how, "exit") == 0) exit(3);
     if (last && strcmp(how, "leave") == 0) exit(0);
     rc = last && strcmp(how, "mismatch") == 0 ? LAPI_Address_init(t, &me, table) : LAPI_Gfence(t);

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::Ipv4Addr;
 
 use nix::unistd::gethostname;
-use openlapi_tests::{Cluster, Marked, Node, is_installed, skipped};
+use openlapi_tests::{Cluster, Marked, Node, compile, is_installed, skipped};
 
 use super::installed::{Installed, env_of_open_mpi, mpicc_of_mpich, mpicc_of_open_mpi};
 use super::{Folder, numbered, program};
@@ -65,6 +65,23 @@ fn a_low_limit_of_open_files(cluster: &Cluster) {
     outcome.says("task 0 needs about 216 open files, its limit is 24 (ulimit -Hn)");
 }
 
+/// A task ends after LAPI_Init, before another one has met it: what is said of it is true.
+fn an_end_after_lapi_init_is_named(cluster: &Cluster) {
+    let program = compile("field-first_cause", &["tests/field/first_cause.c"], &[]);
+    let ends = |words: &str, variables: &[(&str, &str)]| {
+        let job = cluster.srun("none", 3, &program).arg("early").env("SLURM_KILL_BAD_EXIT", "0");
+        let job = variables.iter().fold(job, |job, (name, value)| job.env(name, value));
+        let outcome = Marked::start(job.deadline(120)).over();
+        assert!(!outcome.timed_out && outcome.status != Some(0), "{outcome}");
+        outcome.says(&format!("task 2 {words}"));
+    };
+    // On one machine tasks meet when they send, and it cannot be known that there was one.
+    let late = [("LAPI_INIT_TIMEOUT", "10")];
+    ends("has not called LAPI_Init within 10 s (LAPI_INIT_TIMEOUT), or has died since", &late);
+    // Over a network all have met in LAPI_Init.
+    ends("has ended without calling LAPI_Term", &[("LAPI_USE_SHM", "no"), ("MP_EUILIB", "ip")]);
+}
+
 /// The node of this machine.
 pub(super) fn this_machine() -> Node<'static> {
     let name = gethostname().expect("this machine has a name");
@@ -80,6 +97,7 @@ fn slurm() {
     };
     srun(&cluster, "none").serves();
     a_low_limit_of_open_files(&cluster);
+    an_end_after_lapi_init_is_named(&cluster);
     for (way, mpicc) in [("pmi2", mpicc_of_mpich as fn() -> Option<String>), ("pmix", mpicc_of_open_mpi)] {
         if cluster.knows(way) {
             let srun = srun(&cluster, way);
