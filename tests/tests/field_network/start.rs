@@ -123,6 +123,21 @@ fn a_second_interrupt_ends_the_wait_for_a_host_that_has_vanished() {
     outcome.exited(130);
 }
 
+/// The same with one signal: poe ends by itself, within TCP_USER_TIMEOUT and not TCP's quarter of an
+/// hour.
+#[test]
+fn the_wait_for_a_host_that_has_vanished_ends_by_itself() {
+    let Some(hosts) = two_hosts("a host that has vanished for good") else { return };
+    let script = "trap '' INT; echo on $(hostname); sleep 1000";
+    let job = Job::new("sh").procs(2).arg("-c").arg(script).deadline(150);
+    let mut job = on(&hosts, job).start();
+    job.lines(2);
+    hosts.set_link(1, 0, false);
+    job.signal(Signal::SIGINT);
+    let outcome = job.wait();
+    outcome.exited(130);
+}
+
 /// Where any address can be bound, the other host is another one still.
 #[test]
 fn a_host_is_not_this_one_because_its_address_can_be_bound() {
