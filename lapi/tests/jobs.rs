@@ -303,6 +303,34 @@ fn a_panic_in_a_handler_ends_the_task() {
     assert!(!outcome.stdout.contains("still here"), "{outcome}");
 }
 
+/// A length that another task names is no order to take memory: the task ends, and says for what.
+#[test]
+fn a_message_without_memory_for_it_is_named() {
+    let bytes = 2 << 30;
+    let Some(outcome) = start("a_message_without_memory_for_it_is_named", 2) else {
+        let context = Context::open().unwrap();
+        context.on_message(1, |_, _| Accept::then(|_, _| unreachable!("it has no place"))).unwrap();
+        context.gfence().unwrap();
+        if context.task() == 1 {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+            let size: u64 = size.trim().trim_end_matches(" kB").parse().unwrap();
+            let most = libc::rlimit { rlim_cur: (size << 10) + (1 << 30), rlim_max: libc::RLIM_INFINITY };
+            // SAFETY: it reads the structure.
+            assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &most) }, 0);
+        }
+        context.gfence().unwrap();
+        if context.task() == 0 {
+            let data = vec![0; bytes];
+            let _ = context.send_complete(1, 1, &[], &data);
+        }
+        let _ = context.gfence();
+        return;
+    };
+    assert!(!outcome.timed_out && outcome.status != Some(0), "{outcome}");
+    outcome.says(&format!("there is no memory for the {bytes} bytes of a message of task 0"));
+}
+
 /// Fences of one context do not wait for operations of another one, which would write to a window
 /// that is freed or lent out.
 #[test]
