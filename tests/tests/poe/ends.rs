@@ -4,7 +4,7 @@ use std::fs;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use openlapi_tests::{Job, Marked, Outcome, descendants, eventually, stage};
+use openlapi_tests::{Job, Marked, Outcome, descendants, eventually, is_installed, skipped, stage};
 
 use crate::{file, job, task};
 
@@ -154,6 +154,27 @@ fn other_signals_are_passed_on() {
     }
     running.signal(Signal::SIGTERM);
     running.wait().exited(143);
+}
+
+/// The table of processes is read once for a signal, and not once for each task.
+#[test]
+fn a_signal_is_passed_on_by_one_look_at_the_processes() {
+    if !is_installed("strace") {
+        return skipped("how often poe looks at the processes", "strace is not installed");
+    }
+    let log = std::env::temp_dir().join(format!("openlapi-looks-{}", std::process::id()));
+    // Task 0 sends the signal to poe, the parent of its parent.
+    let script = "if [ $MP_CHILD = 0 ]; then kill -USR2 $(ps -o ppid= -p $PPID); fi; sleep 2";
+    let looks = |tasks: &str| {
+        let trace = ["-f", "-qq", "-e", "trace=openat", "-o"].iter().fold(Job::direct("strace"), Job::arg);
+        let job = trace.arg(&log).arg(stage().join("bin/poe")).arg("-procs").arg(tasks);
+        job.arg("sh").arg("-c").arg(script).deadline(120).run().ok();
+        let text = fs::read_to_string(&log).expect("strace has written it");
+        text.lines().filter(|line| line.contains("\"/proc\"")).count()
+    };
+    let (of_two, of_twenty) = (looks("2"), looks("20"));
+    fs::remove_file(&log).expect("it is there");
+    assert!(of_two > 0 && of_twenty == of_two, "{of_two} looks with 2 tasks, {of_twenty} with 20");
 }
 
 #[test]
