@@ -5,7 +5,7 @@ use std::fs;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use openlapi_tests::{Hosts, Job, Launcher, Layout, Marked, Outcome, eventually, skipped};
+use openlapi_tests::{Hosts, Job, Launcher, Layout, Marked, Outcome, eventually, skipped, stage};
 
 /// The hosts, or a loud end of the test.
 fn hosts(what: &str, layout: Layout) -> Option<Hosts> {
@@ -69,6 +69,10 @@ fn hosts_may_share_tmp() {
         let seen = shell(&hosts, 1, &format!("test -e {file}")).status == Some(0);
         shell(&hosts, 0, &format!("rm {file}")).ok();
         assert_eq!(seen, !own_tmp);
+        // A clone in /tmp is there on every host.
+        let here = stage();
+        assert!(here.is_dir(), "{}", here.display());
+        shell(&hosts, 1, &format!("test -d '{}'", here.display())).ok();
     }
 }
 
