@@ -5,7 +5,7 @@ use super::job::{self, Ends, Habits, Task};
 use super::recovery::settle;
 use crate::base::rng::Rng;
 use crate::engine::context::Core;
-use crate::engine::context::request::{PlainMessage, PlainPut};
+use crate::engine::context::request::{PlainMessage, PlainPut, Preference};
 use crate::engine::context::statistics::Path;
 use crate::engine::progress::poll::poll_once;
 use crate::engine::progress::short;
@@ -25,7 +25,8 @@ type Outcome = (Vec<u8>, [i32; 3], [[u64; 4]; 2]);
 /// Messages from a seed, from task 0 to task 1. With a send completion handler each of them goes
 /// the usual way.
 fn run(ends: Ends, seed: u64, handler: bool) -> Outcome {
-    let tasks = job::open(ends, &Habits::STEPPED);
+    // The way of long messages would be chosen by how long each has taken before.
+    let tasks = job::open(ends, &Habits { preference: Preference::Packets, ..Habits::STEPPED });
     let mut rng = Rng::new(seed);
     let counters = [(); 3].map(|()| counter());
     let mut everything = Vec::new();
