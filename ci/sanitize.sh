@@ -45,6 +45,13 @@ address_doors=(
     "rpmem --lib --bins"
     "fam --lib --bins"
 )
+thread_doors=(
+    "session --lib --test processes"
+    "gm --lib --test conformance"
+    "netio3 --lib"
+    "rpmem --lib --bins"
+    "fam --lib --bins"
+)
 # Tests that are skipped: those that measure or count memory and mappings, which would be the
 # sanitizer's, or replace malloc, and those that leave no memory for shadows.
 left_out=(
@@ -88,7 +95,7 @@ one_sanitizer() { # one_sanitizer KIND SHORT
     [ "$kind" = address ] || skip+=(--skip simulation::)
     ln -sfn "$(rustc --print sysroot)/lib/rustlib/$target/lib/librustc-stable_rt.$short.a" "$runtime/lib$short.a"
 
-    case "$kind $parts " in "address "*"doors "*) of_doors ;; esac
+    case " $parts " in *" doors "*) of_doors ;; esac
     case " $parts " in *" core "*) ;; *) return ;; esac
 
     checked "$kind-build" instrumented "$kind" cargo build --release --target "$target" -p lapi_r
@@ -114,8 +121,8 @@ one_sanitizer() { # one_sanitizer KIND SHORT
 }
 
 of_doors() {
-    local words
-    for words in "${address_doors[@]}"; do
+    local words doors=${kind}_doors[@]
+    for words in "${!doors}"; do
         # shellcheck disable=SC2086 # targets, split at blanks
         checked "$kind-door-${words%% *}" instrumented "$kind" env TEST_PATIENCE=10 LAPI_STAGE="$stage" \
             TEST_CFLAGS="-fsanitize=$kind -static-lib$short -L$runtime -rdynamic" \
