@@ -17,7 +17,7 @@ fn tasks_die_and_come_back_on_two_hosts() {
     if let Err(why) = Hosts::new(2) {
         return skipped("the soak on two hosts", &why);
     }
-    let soak = Soak { seed: 1, seconds: 20, tasks: 4, hosts: 2, rails: 1, network: SoakNetwork::Fabric };
+    let soak = Soak { seed: 1, seconds: 12, tasks: 4, hosts: 2, rails: 1, network: SoakNetwork::Fabric };
     println!("{}", soak.run().unwrap_or_else(|what| panic!("{what}")));
 }
 
@@ -28,7 +28,7 @@ fn tasks_die_and_come_back_on_two_hosts_with_two_rails() {
     if let Err(why) = Hosts::new(2) {
         return skipped("the soak on two hosts with two rails", &why);
     }
-    let soak = Soak { seed: 1, seconds: 20, tasks: 4, hosts: 2, rails: 2, network: SoakNetwork::Fabric };
+    let soak = Soak { seed: 1, seconds: 12, tasks: 4, hosts: 2, rails: 2, network: SoakNetwork::Fabric };
     println!("{}", soak.run().unwrap_or_else(|what| panic!("{what}")));
 }
 
@@ -39,6 +39,6 @@ fn tasks_die_and_come_back_on_two_hosts_over_udp_with_loss() {
         return skipped("the soak on two hosts over UDP", &why);
     }
     let network = SoakNetwork::Udp { loss: 1 };
-    let soak = Soak { seed: 1, seconds: 20, tasks: 4, hosts: 2, rails: 1, network };
+    let soak = Soak { seed: 1, seconds: 12, tasks: 4, hosts: 2, rails: 1, network };
     println!("{}", soak.run().unwrap_or_else(|what| panic!("{what}")));
 }
