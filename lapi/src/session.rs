@@ -12,7 +12,7 @@
 //!     let mut memory = vec![0_u8; 4096];
 //!     let mut listener = Listener::unix("/tmp/service", &Settings::default())?;
 //!     let session = listener.accept(None)?.expect("no deadline");
-//!     // The client is told where it may put.
+//!     // The client learns where it may put.
 //!     let address = memory.as_mut_ptr().expose_provenance() as u64;
 //!     session.send(b"memory", &address.to_le_bytes())?;
 //!     assert!(session.receive(None).is_err(), "the client has closed the session");

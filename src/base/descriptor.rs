@@ -78,7 +78,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// A descriptor that somebody else has opened, such as the launcher, by number and inode: the
+/// A descriptor that another program has opened, such as the launcher, by number and inode: the
 /// program may have closed it, and opened another one in its place. It is never closed here.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign {

@@ -279,7 +279,7 @@ impl Producer {
         self.ring.shared().consumed.load(Ordering::Acquire)
     }
 
-    /// Whether the consumer has given so many packets back. The other process may be broken: more
+    /// Whether the consumer has given this many packets back. The other process may be broken: more
     /// than there were are none.
     pub fn has_back(&self, count: u64) -> bool {
         (count..=self.head).contains(&self.given_back())

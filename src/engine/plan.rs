@@ -88,7 +88,7 @@ pub struct Means {
     pub body: usize,
     /// User header and data of a packet, however long each is: MAX_PKT_SZ.
     pub packet: usize,
-    /// Messages of so many bytes are copied when they have to wait: LAPI_COPY_LIMIT.
+    /// Messages of up to this many bytes are copied when they have to wait: LAPI_COPY_LIMIT.
     pub copy_limit: usize,
     /// There is a buffer for such a copy now.
     pub buffer: bool,

@@ -327,8 +327,8 @@ impl Open {
         let sealed = Sealed::new(&self.ticket, &secret);
         let server = self.ticket.pieces[piece].server;
         let place = if server == mover.memory.server {
-            let nobody = Arc::new(AtomicBool::new(false));
-            Place::Here(mover.memory.open(&sealed, self.ticket.user, &nobody)?)
+            let given_up = Arc::new(AtomicBool::new(false));
+            Place::Here(mover.memory.open(&sealed, self.ticket.user, &given_up)?)
         } else {
             let none = || FamError::Rpc.because(format!("server {server} is not in memsrv_list any more"));
             let remote = mover.remotes.get_mut(&server).ok_or_else(none)?;

@@ -1,4 +1,4 @@
-//! The log: lines on standard error, which whoever starts the daemon keeps.
+//! The log: lines on standard error, which the one that starts the daemon keeps.
 
 /// Writes a line.
 pub fn line(text: &str) {

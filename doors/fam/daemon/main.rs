@@ -126,7 +126,7 @@ fn begin(plan: Plan) -> Result<Arc<Memory>> {
 
 fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
     let ends = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        // A daemon with a thread less would serve nobody and end for nobody.
+        // A daemon with a thread less would serve no program and never end.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
         if outcome.is_err() {
             std::process::abort();

@@ -68,7 +68,7 @@ pub fn set_label(words: &[AtomicU64], label: Label) {
     }
 }
 
-/// The marks that nobody uses, of a head without marks.
+/// The marks of a head without marks, which are not used.
 pub fn all_free() -> Mutex<Vec<u16>> {
     Mutex::new((0..MARKS as u16).rev().collect())
 }

@@ -74,7 +74,7 @@ impl Opened {
         if self.rights & right != right {
             return Err(FamError::NoPerm);
         }
-        // First this, then the look: whoever withdraws does it in the other order.
+        // First this, then the look: a withdrawal does it in the other order.
         self.users.fetch_add(1, Ordering::SeqCst);
         if self.is_withdrawn.load(Ordering::SeqCst) {
             self.end();
@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(opened(READ).change(0, add, 1, 0), Err(FamError::NoPerm));
         let (writes, set) = (opened(WRITE), (Change::Swap, Kind::Int64));
         assert_eq!(writes.change(0, set, 5, 0), Ok(0));
-        assert_eq!(writes.change(0, set, 6, 0), Ok(0), "what it was is not told");
+        assert_eq!(writes.change(0, set, 6, 0), Ok(0), "what it was is not said");
         assert_eq!(writes.change(0, (Change::CompareSwap, Kind::Int64), 1, 6), Err(FamError::NoPerm));
         assert_eq!(writes.change(0, (Change::Fetch, Kind::Int64), 0, 0), Err(FamError::NoPerm));
         assert_eq!(opened(WRITE).begin_get(0, 1).err(), Some(FamError::NoPerm));

@@ -276,7 +276,7 @@ impl Part {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         // Where the file system has no holes, zeros are written.
         if fallocate(&self.file, hole, at, length).is_err() {
-            // SAFETY: within the mapping; nobody has an item there.
+            // SAFETY: within the mapping; there is no item.
             unsafe { ptr::write_bytes(self.at(offset), 0, length as usize) };
         }
         if self.path.is_some() {

@@ -171,7 +171,7 @@ impl Remote {
 /// What a keeper asks of a server of memory, done by this daemon's own.
 ///
 /// # Errors
-/// What the memory refuses; [`FamError::InvalidOp`]: it is asked of somebody else.
+/// What the memory refuses; [`FamError::InvalidOp`]: another server is to be asked.
 pub fn by_memory(memory: &Memory, ask: &Ask) -> Result<Answer> {
     match *ask {
         Ask::Join { pool, secret, ref parts } => memory.join(pool, secret, parts),

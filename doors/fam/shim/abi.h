@@ -157,7 +157,7 @@ inline olfam_context *context_of(void *impl) {
     return static_cast<olfam_context *>(impl);
 }
 
-// What a descriptor knows. Any thread may ask while others are told by the daemon.
+// What a descriptor knows. Any thread may ask while others learn of it from the daemon.
 class Known {
   public:
     explicit Known(const olfam_facts &given)

@@ -198,7 +198,7 @@ fn a_session_that_breaks_the_rules_is_ended_alone() {
     let mut silent = Client::connect(&host);
     let refused = silent.ask(&Ask::StatRegion { region }).expect_err("no hello");
     assert_eq!(refused.error, FamError::InvalidOp);
-    // A ticket that was changed, or of nobody.
+    // A ticket that was changed, or of no program.
     let mut other = Client::open(&host);
     let forged = fam::wire::Sealed::new(&item.ticket.read().expect("a ticket"), &[5; 32]);
     assert_eq!(other.open_ticket(&forged).expect_err("it is forged").error, FamError::Metadata);
@@ -213,7 +213,7 @@ fn a_session_that_breaks_the_rules_is_ended_alone() {
     assert!(good.get(&item, 0, 8).expect("a get") == [3; 8]);
 }
 
-/// Messages that are nearly right, from seeds: the daemon goes on, and nobody else's bytes change.
+/// Messages that are nearly right, from seeds: the daemon goes on, and other items stay as they are.
 #[test]
 fn whatever_a_session_sends_touches_no_other() {
     let host = Host::new("whatever", 1, false);

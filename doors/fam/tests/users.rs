@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What the other process is told: the port of the daemon, and a ticket of the first one.
+/// What the other process gets: the port of the daemon, and a ticket of the first one.
 const PORT: &str = "FAM_TEST_PORT";
 const TICKET: &str = "FAM_TEST_TICKET";
 const OTHER: u32 = 65_534;

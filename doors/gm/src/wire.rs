@@ -203,7 +203,7 @@ impl Header {
         Encoded { bytes, len }
     }
 
-    /// From the bytes of a message with so many bytes of data; `None`: a peer has sent something
+    /// From the bytes of a message with this many bytes of data; `None`: a peer has sent something
     /// else.
     #[inline]
     pub fn decode(bytes: &[u8], data: u64) -> Option<Self> {

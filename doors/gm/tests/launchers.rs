@@ -20,7 +20,7 @@ fn ended(outcome: &Outcome, what: &str, tasks: usize) {
     assert_eq!(said, tasks, "{what}\n{outcome}");
 }
 
-/// What must hold under a launcher, which starts so many tasks of a program.
+/// What must hold under a launcher, which starts this many tasks of a program.
 fn holds(start: &dyn Fn(usize, &Path) -> Job) {
     let nodes = compile("gm_nodes", "cc", &["nodes.c"], &["-Wextra", "-Werror"]);
     let both = both();

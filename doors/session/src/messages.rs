@@ -163,7 +163,7 @@ impl Inbox {
         Some((message.data.as_mut_ptr(), number))
     }
 
-    /// Memory for so many bytes of data, empty. `None`: there is none, and the session cannot go
+    /// Memory for this many bytes of data, empty. `None`: there is none, and the session cannot go
     /// on.
     fn memory(&self, header: &[u8], length: usize) -> Option<Vec<u8>> {
         if length <= self.longest {

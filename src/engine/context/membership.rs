@@ -307,7 +307,7 @@ impl Membership {
         self.joined_at
     }
 
-    /// This task has rejoined a job that runs, in which others have entered so many operations.
+    /// This task has rejoined a job that runs, in which others have entered this many operations.
     pub fn join_at(&mut self, position: u32) {
         self.joined_at = Some(position);
     }

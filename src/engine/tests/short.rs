@@ -110,7 +110,7 @@ fn tried(task: &Task, tgt: Number, org_cntr: &AtomicI32) -> [bool; 2] {
     tried_with(8, task, tgt, org_cntr)
 }
 
-/// What the short way does with a put and with a message of so many bytes.
+/// What the short way does with a put and with a message of this many bytes.
 fn tried_with(len: usize, task: &Task, tgt: Number, org_cntr: &AtomicI32) -> [bool; 2] {
     let (data, to) = (forever(len), forever(len));
     let header = to.as_mut_ptr().expose_provenance().to_ne_bytes();

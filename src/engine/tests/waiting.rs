@@ -425,7 +425,7 @@ fn a_task_that_packets_keep_busy_hears_of_its_own_messages() {
     let taken = wait_until(&mut enter(&tasks[0]), "a wait of the test", |_| {
         sends(1, Extras::default());
         looks += 1;
-        assert!(looks < 10_000, "it is not told while packets arrive");
+        assert!(looks < 10_000, "it does not know while packets arrive");
         (done.load(Ordering::SeqCst) != 0).then_some(())
     });
     taken.expect("the report");

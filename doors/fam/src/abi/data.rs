@@ -139,7 +139,7 @@ pub unsafe extern "C" fn olfam_scatter(
     code(scatter())
 }
 
-/// The operations, in the order of `shim/abi.h`: a set is a swap whose result nobody wants.
+/// The operations, in the order of `shim/abi.h`: a set is a swap whose result is dropped.
 const CHANGES: [Change; 11] = [
     Change::Swap,
     Change::Fetch,

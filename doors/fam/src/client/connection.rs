@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 pub const COPIED: usize = 2048;
 /// With this many operations under way, one that begins waits until half of them have ended.
 const MOST: usize = 4096;
-/// With so many numbers of items that are to be given back, the next item waits until they are.
+/// With this many numbers of items to be given back, the next item waits until they are.
 const MOST_RETIRED: usize = 1024;
-/// After a pause of so many ticks, 2 to 10 ms, the next operation looks first whether the daemon is
-/// there: it may have ended, and begun again, unnoticed.
+/// After a pause of this many ticks, 2 to 10 ms, the next operation looks first whether the daemon
+/// is there: it may have ended, and begun again, unnoticed.
 const PAUSE: u64 = 10_000_000;
 /// How long a daemon may take to answer the first question.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -289,7 +289,7 @@ impl Connection {
     }
 
     /// Whether the daemon holds the connection, as a look tells that is made now; but where
-    /// operations are under way whoever waits for them looks.
+    /// operations are under way the thread that waits for them looks.
     pub fn holds(&self) -> bool {
         if !self.is_over() && self.open() == 0 {
             self.progress();
@@ -376,7 +376,7 @@ unsafe fn bytes(memory: &Memory) -> &[u8] {
     unsafe { std::slice::from_raw_parts(memory.at, memory.length) }
 }
 
-/// What a child of fork is told.
+/// The error of a child of fork.
 pub fn of_parent() -> Failure {
     FamError::Rpc.because("the connections are the parent's of this child of fork")
 }

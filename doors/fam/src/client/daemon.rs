@@ -135,7 +135,7 @@ mod tests {
         let failures: Vec<FamError> = std::thread::scope(|scope| {
             let call = || {
                 barrier.wait();
-                daemon.connection(drop).err().expect("nobody answers").error
+                daemon.connection(drop).err().expect("no daemon answers").error
             };
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(call)).collect();
             threads.into_iter().map(|thread| thread.join().expect("a failure")).collect()

@@ -16,7 +16,7 @@ pub struct Memory {
     pub length: usize,
 }
 
-// SAFETY: an address and a length; whoever uses the memory says why that is allowed.
+// SAFETY: an address and a length; the user of the memory says why that is allowed.
 unsafe impl Send for Memory {}
 
 /// What the reply to an operation is to be.
@@ -32,7 +32,7 @@ pub enum Expected {
     Old,
     /// An answer, which [`Table::take`] gives.
     Answer,
-    /// An answer that nobody wants to know.
+    /// An answer that is not wanted.
     Anything,
 }
 

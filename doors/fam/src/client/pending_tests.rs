@@ -195,7 +195,7 @@ fn simulate(seed: u64) {
         assert_eq!(owner.take_failure().is_err(), refused > 0);
     }
     assert_eq!((owner.pending(), table.open()), (0, 0), "seed {seed}");
-    assert_eq!(owner.take_failure(), Ok(()), "a failure is told once");
+    assert_eq!(owner.take_failure(), Ok(()), "a failure is reported once");
 }
 
 #[test]

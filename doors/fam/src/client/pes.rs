@@ -88,7 +88,7 @@ impl Pes {
                 // SAFETY: a header alone, which is copied before this returns.
                 unsafe { active_message::amsend(&mut held, &message.into()) }
             });
-            // One that is gone need not be told.
+            // One that is gone need not know.
             drop(sent);
         }
         // Some may be gone already.

@@ -85,7 +85,7 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-/// A table whose keys are taken one by one; those that nobody takes are left.
+/// A table whose keys are taken one by one; the others are left.
 #[derive(Debug)]
 pub struct Table {
     file: &'static str,

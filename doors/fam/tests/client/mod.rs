@@ -30,7 +30,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A pool with so many servers of memory, the first one the keeper's.
+    /// A pool with this many servers of memory, the first one the keeper's.
     pub fn new(name: &str, servers: u16, is_persistent: bool) -> Self {
         let folder = std::env::temp_dir().join(format!("openfam-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);

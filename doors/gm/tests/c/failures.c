@@ -116,7 +116,7 @@ void case_closed(void) {
         until(&second, &second.arrivals, 1);
         together();
         gm_close(second.port);
-        /* The other task knows of that when it has told this one so. */
+        /* The other task knows of that when it has said so. */
         await(&mine, 0);
         open_desk(&second, 7);
         gm_provide_receive_buffer(second.port, gm_malloc(64), 6, GM_LOW_PRIORITY);

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Connections of this party at a time, at least: the limit of open files is often 1,024.
 const AT_A_TIME: usize = 200;
-/// One after the other so many connections have the time of all trials.
+/// One after the other this many connections have the time of all trials.
 const ONE_AFTER_THE_OTHER: usize =
     1 + ((ALL.as_millis() - PATIENCE.as_millis()) / REPEATED.as_millis()) as usize;
 /// Connections of others at a time. Where there are more, the oldest one is closed.
@@ -74,7 +74,7 @@ fn bound(at: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// How many of so many pairs are tried at a time.
+/// How many of this many pairs are tried at a time.
 pub(super) fn at_a_time(pairs: usize) -> usize {
     AT_A_TIME.max(pairs.div_ceil(ONE_AFTER_THE_OTHER))
 }
