@@ -58,8 +58,8 @@ pub struct Whole {
     pub header: usize,
 }
 
-/// Messages that have arrived, in the order in which they were sent. A sender has at most
-/// [`SLOTS`] under way, so no more than these wait for an earlier one.
+/// Messages that have arrived, in the order in which they were sent. A sender sends fewer than
+/// [`SLOTS`] behind one that has not ended, so no more than these wait for an earlier one.
 #[derive(Default)]
 pub struct Order {
     next: u64,

@@ -1,7 +1,7 @@
 //! A connection, and the messages that are under way on it.
 
 use crate::frame::{self, BEFORE};
-use crate::slots::{LENGTH, Slots};
+use crate::slots::{LENGTH, SLOTS, Slots};
 use openlapi_session::{Error, Session, Settings, connect_tcp, connect_unix, key_file};
 use std::collections::VecDeque;
 use std::net::ToSocketAddrs;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub enum Status {
     /// The message is under way.
     Ok = 0,
-    /// All slots are in use.
+    /// All slots are in use, or as many messages have been sent after one that has not ended.
     NoResources = 1,
     /// The message cannot be sent: [`Connection::send`].
     Failed = 2,
@@ -27,8 +27,8 @@ pub struct Connection {
     session: Option<Session>,
     /// Why.
     why: String,
-    /// Slots of the messages that have not ended, in the order in which they were sent.
-    under_way: VecDeque<(Arc<Slots>, usize)>,
+    /// The messages that have not ended, in the order in which they were sent: number and slot.
+    under_way: VecDeque<(u64, Arc<Slots>, usize)>,
     /// Keys of messages that do not end any more.
     lost: Vec<(Arc<Slots>, u64)>,
     number: u64,
@@ -96,6 +96,10 @@ impl Connection {
         if length.is_none_or(|length| length as u64 > self.longest) {
             return Err(format!("the message is longer than the other side takes: {} bytes", self.longest));
         }
+        // The other side keeps as many that have passed an earlier one.
+        if self.under_way.front().is_some_and(|(oldest, ..)| self.number - oldest >= SLOTS as u64) {
+            return Ok(Status::NoResources);
+        }
         let Some((slot, at, ended)) = slots.take(key, header) else { return Ok(Status::NoResources) };
         let all: Vec<(*const u8, usize)> = [(at, header.len())].iter().chain(pieces).copied().collect();
         let before: [u8; BEFORE] = frame::before(self.number, header.len());
@@ -103,7 +107,7 @@ impl Connection {
         // `under_way` has a reference, and is dropped after the session.
         match unsafe { session.send_pieces(&before, &all, ended) } {
             Ok(()) => {
-                self.under_way.push_back((slots.clone(), slot));
+                self.under_way.push_back((self.number, slots.clone(), slot));
                 self.number += 1;
                 Ok(Status::Ok)
             }
@@ -118,8 +122,8 @@ impl Connection {
 
     /// Takes the slot of a message that has ended: the other side has all of it.
     pub fn completed(&mut self) -> Option<usize> {
-        let at = self.under_way.iter().position(|(slots, slot)| slots.has_ended(*slot))?;
-        let (slots, slot) = self.under_way.remove(at)?;
+        let at = self.under_way.iter().position(|(_, slots, slot)| slots.has_ended(*slot))?;
+        let (_, slots, slot) = self.under_way.remove(at)?;
         slots.end(slot);
         Some(slot)
     }
@@ -127,9 +131,11 @@ impl Connection {
     /// The keys of the messages that have not ended, in the order in which they were sent.
     pub fn pending(&self, of: &Arc<Slots>) -> Vec<u64> {
         let lost = self.lost.iter().filter(|(slots, _)| Arc::ptr_eq(slots, of)).map(|(_, key)| *key);
-        let own =
-            self.under_way.iter().filter(|(slots, slot)| Arc::ptr_eq(slots, of) && !slots.has_ended(*slot));
-        lost.chain(own.filter_map(|(slots, slot)| slots.key(*slot))).collect()
+        let own = self
+            .under_way
+            .iter()
+            .filter(|(_, slots, slot)| Arc::ptr_eq(slots, of) && !slots.has_ended(*slot));
+        lost.chain(own.filter_map(|(_, slots, slot)| slots.key(*slot))).collect()
     }
 
     /// Makes progress.
@@ -175,7 +181,7 @@ impl Connection {
     /// Why some have not.
     pub fn close(&mut self) -> Result<(), String> {
         let Some(session) = self.session.take() else { return Ok(()) };
-        let ended = || self.under_way.iter().all(|(slots, slot)| slots.has_ended(*slot));
+        let ended = || self.under_way.iter().all(|(_, slots, slot)| slots.has_ended(*slot));
         let waited = session.wait(Some(Instant::now() + self.patience), ended);
         let closed = match waited {
             Ok(true) => session.close().map_err(|error| error.to_string()),
@@ -189,11 +195,11 @@ impl Connection {
     /// The memory of these slots' messages is not used any more: where some are under way, that
     /// ends the connection.
     pub fn abandon(&mut self, of: &Arc<Slots>) {
-        if self.under_way.iter().any(|(slots, slot)| Arc::ptr_eq(slots, of) && !slots.has_ended(*slot)) {
+        if self.under_way.iter().any(|(_, slots, slot)| Arc::ptr_eq(slots, of) && !slots.has_ended(*slot)) {
             self.session = None;
             self.over();
         }
-        self.under_way.retain(|(slots, slot)| {
+        self.under_way.retain(|(_, slots, slot)| {
             let stays = !Arc::ptr_eq(slots, of);
             if !stays {
                 slots.end(*slot);
@@ -215,9 +221,9 @@ impl Connection {
     /// Messages that have not ended do not end any more: their slots are free.
     fn over(&mut self) {
         let (ended, lost): (VecDeque<_>, VecDeque<_>) =
-            self.under_way.drain(..).partition(|(slots, slot)| slots.has_ended(*slot));
+            self.under_way.drain(..).partition(|(_, slots, slot)| slots.has_ended(*slot));
         self.under_way = ended;
-        for (slots, slot) in lost {
+        for (_, slots, slot) in lost {
             slots.end(slot);
             if let Some(key) = slots.release(slot as u64) {
                 self.lost.push((slots, key));
@@ -229,7 +235,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.session = None;
-        for (slots, slot) in self.under_way.drain(..) {
+        for (_, slots, slot) in self.under_way.drain(..) {
             slots.end(slot);
             slots.release(slot as u64);
         }

@@ -1,4 +1,4 @@
-// What tests/programs.rs runs: checks serve ADDRESS WAYS [wait], or checks WHAT ADDRESS WAYS.
+// What tests/programs.rs runs: checks serve ADDRESS WAYS [wait|long], or checks WHAT ADDRESS WAYS.
 #include <netio3/ReceiveEndpoint.hpp>
 #include <netio3/SendEndpointZeroCopy.hpp>
 
@@ -22,6 +22,9 @@ using namespace std::chrono_literals;
         }                                                                             \
     } while (false)
 
+/// Bytes of a message that short ones overtake.
+static const std::size_t LONG = 256 << 20;
+
 template <class Exception>
 bool throws(const std::function<void()> &run) {
     try {
@@ -36,12 +39,13 @@ static std::span<const std::uint8_t> bytes(std::string_view text) {
     return {reinterpret_cast<const std::uint8_t *>(text.data()), text.size()};
 }
 
-static int serve(const char *address, unsigned ways, bool wait) {
-    PassiveEndpoint listener{{.address = address, .patience = 100s}, 1 << 20, ways};
+static int serve(const char *address, unsigned ways, std::string_view how) {
+    const std::size_t longest = how == "long" ? LONG : 1 << 20;
+    PassiveEndpoint listener{{.address = address, .patience = 100s}, longest, ways};
     std::printf("%s\n", listener.get_address().c_str());
     std::fflush(stdout);
     auto from = listener.accept();
-    if (wait) {
+    if (how == "wait") {
         std::puts("accepted");
         std::fflush(stdout);
         std::getchar();
@@ -67,7 +71,7 @@ static int serve(const char *address, unsigned ways, bool wait) {
 }
 
 struct Caller {
-    std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(1 << 20, 1);
+    std::vector<std::uint8_t> memory;
     DomainManager domain;
     std::vector<std::uint64_t> complete;
     std::string why;
@@ -75,8 +79,9 @@ struct Caller {
     std::optional<ZeroCopyBufferManager> none;
     SendEndpointZeroCopy sender;
 
-    Caller(const char *address, unsigned ways)
-        : domain{ways},
+    Caller(const char *address, unsigned ways, std::size_t size)
+        : memory(size, 1),
+          domain{ways},
           endpoint{{.address = address, .patience = 100s},
                    domain,
                    [this](std::uint64_t key) { complete.push_back(key); },
@@ -173,6 +178,22 @@ static void slots(Caller &caller) {
     CHECK(caller.endpoint.close());
 }
 
+/// Short messages pass a long one, as many as may, and come after it.
+static void passing(Caller &caller) {
+    CHECK(caller.sender.send_data(std::span{caller.memory}.first(LONG - 4), bytes("long"), 1) == NetioStatus::OK);
+    std::size_t sent = 0;
+    while (std::ranges::find(caller.complete, 1u) == caller.complete.end()) {
+        CHECK(caller.why.empty());
+        if (caller.sender.send_data(std::span<std::uint8_t>{}, bytes("short"), 1000 + sent) == NetioStatus::OK) {
+            ++sent;
+        } else {
+            caller.endpoint.progress();
+        }
+    }
+    CHECK(caller.endpoint.close());
+    std::printf("%zu\n", sent);
+}
+
 /// The other side is killed with messages under way.
 static void loss(Caller &caller) {
     std::getchar();
@@ -213,13 +234,13 @@ int main(int argc, char **argv) {
     const std::string_view what{argc > 3 ? argv[1] : ""};
     const unsigned ways = argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 0;
     if (what == "serve") {
-        return serve(argv[2], ways, argc > 4);
+        return serve(argv[2], ways, argc > 4 ? argv[4] : "");
     }
     if (what == "shared") {
         shared(argv[2], ways);
     } else {
-        Caller caller{argv[2], ways};
-        what == "pieces" ? pieces(caller) : what == "misuse" ? misuse(caller) : what == "slots" ? slots(caller) : loss(caller);
+        Caller caller{argv[2], ways, what == "passing" ? LONG : 1 << 20};
+        what == "pieces" ? pieces(caller) : what == "misuse" ? misuse(caller) : what == "slots" ? slots(caller) : what == "passing" ? passing(caller) : loss(caller);
     }
     std::puts("done");
 }

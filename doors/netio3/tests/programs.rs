@@ -148,6 +148,19 @@ fn without_a_free_slot_a_sender_tries_again_later() {
     }
 }
 
+/// A message is passed by fewer than the other side keeps.
+#[test]
+fn short_messages_that_pass_a_long_one_come_after_it() {
+    for way in ways() {
+        let (server, caller) = pair("passing", way, &["long"]);
+        let said = caller.ends();
+        let sent: usize = said.lines().next().and_then(|line| line.parse().ok()).expect("a number");
+        let expected =
+            format!("long: {0} bytes, {0}\n", (256 << 20) - 4) + &"short: 0 bytes, 0\n".repeat(sent);
+        assert!(server.ends() == expected + "closed\n", "over {way}, {said}");
+    }
+}
+
 #[test]
 fn a_killed_receiver_leaves_the_keys_of_what_it_has_not_taken() {
     for way in ways() {

@@ -24,7 +24,8 @@ inline constexpr std::size_t HEADER_SLOT_SIZE = OLNETIO3_SLOT_LENGTH;
 /// What has become of a send.
 enum class NetioStatus {
     OK,            ///< It is under way; its key comes back when it is complete.
-    NO_RESOURCES,  ///< All header slots are in use: try again after a completion.
+    NO_RESOURCES,  ///< All header slots are in use, or as many messages follow one that is
+                   ///< under way: try again after a completion.
     FAILED,        ///< It cannot be sent, and nothing of it was.
 };
 
