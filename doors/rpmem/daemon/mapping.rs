@@ -53,26 +53,14 @@ impl Mapping {
         let mut offset = 0;
         for (file, start, length) in files {
             let length = *length as usize;
-            let map = |flags: MapFlags| {
-                // SAFETY: within the memory that was reserved for it.
-                unsafe {
-                    let at = base.add(offset).cast();
-                    mmap(
-                        at,
-                        length,
-                        ProtFlags::READ | ProtFlags::WRITE,
-                        flags | MapFlags::FIXED,
-                        file,
-                        *start,
-                    )
-                }
+            let is_direct = is_direct(file, *start, page);
+            let flags = if is_direct { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
+            // SAFETY: within the memory that was reserved for it.
+            let mapped = unsafe {
+                let at = base.add(offset).cast();
+                mmap(at, length, ProtFlags::READ | ProtFlags::WRITE, flags | MapFlags::FIXED, file, *start)
             };
-            // On other processors no instruction here writes lines back.
-            let is_direct =
-                cfg!(target_arch = "x86_64") && map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC).is_ok();
-            if !is_direct {
-                map(MapFlags::SHARED).map_err(failed)?;
-            }
+            mapped.map_err(failed)?;
             mapping.pieces.push(Piece { offset, length, is_direct: is_direct || flush::is_forced() });
             offset += length;
         }
@@ -87,6 +75,11 @@ impl Mapping {
     /// Whether a part of it is made durable by msync.
     pub fn waits_for_disk(&self) -> bool {
         self.pieces.iter().any(|piece| !piece.is_direct)
+    }
+
+    /// Takes a failure that the kernel has reported to another call on one of the files.
+    pub fn note_failure(&self, failure: &Failure) {
+        let _ = self.failed.set(failure.clone());
     }
 
     /// Copies data to an offset.
@@ -142,6 +135,20 @@ impl Drop for Mapping {
         // SAFETY: the whole mapping, which nothing uses any more.
         let _ = unsafe { munmap(self.base.cast(), self.length) };
     }
+}
+
+/// Whether stores into the file are durable when they have left the caches. A page of its own says
+/// so: a file system may refuse a mapping in a place only after it has taken away what was there.
+fn is_direct(file: &File, start: u64, page: usize) -> bool {
+    // On other processors no instruction here writes lines back.
+    if !cfg!(target_arch = "x86_64") {
+        return false;
+    }
+    let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+    // SAFETY: new memory, which no other mapping has.
+    let tried = unsafe { mmap(ptr::null_mut(), page, ProtFlags::READ, flags, file, start) };
+    // SAFETY: the page that was just mapped.
+    tried.is_ok_and(|at| unsafe { munmap(at, page) }.is_ok())
 }
 
 /// Ranges that touch become one.
@@ -206,5 +213,15 @@ mod tests {
             assert_eq!(failure.errno, libc::ENOMEM);
         }
         assert!(mapping.sync(&[], false).is_err());
+    }
+
+    #[test]
+    fn a_failure_of_another_call_on_the_file_counts() {
+        let fd = rustix::fs::memfd_create("part", rustix::fs::MemfdFlags::CLOEXEC).expect("a file");
+        let (file, page) = (File::from(fd), rustix::param::page_size());
+        file.set_len(page as u64).expect("its size");
+        let mapping = Mapping::new(&[(&file, 0, page as u64)]).expect("a mapping");
+        mapping.note_failure(&Failure::new(libc::EIO, "fdatasync"));
+        assert_eq!(mapping.sync(&[(0, 1)], false).expect_err("lost data").errno, libc::EIO);
     }
 }
