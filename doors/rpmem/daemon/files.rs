@@ -78,7 +78,11 @@ impl Files {
             let part = files.set.parts[at].clone();
             let (file, is_fresh) = open_or_make(&part.path)?;
             if is_fresh {
+                // With its lock until it is removed again, where something fails.
                 files.fresh.push(part.path.clone().into());
+                files.parts.push(file);
+                allocate(&files.parts[at], part.size).map_err(Failure::system(&part.path))?;
+                continue;
             }
             let length = file.metadata().map_err(Failure::system(&part.path))?.len();
             if length != 0 {

@@ -181,7 +181,8 @@ impl Pool {
         let mut headers = lock(&self.headers);
         let mut changed = self.files.changed(&headers, attributes);
         changed.iter_mut().for_each(|header| header.is_dirty = header.has_state());
-        self.files.write_headers(&changed)?;
+        // The kernel may have reported to it what it could not write of the pool's data.
+        self.files.write_headers(&changed).inspect_err(|failure| self.mapping.note_failure(failure))?;
         *headers = changed;
         Ok(())
     }
