@@ -115,7 +115,9 @@ fn with_variables<'a, T>(
         // old one has room for what is left.
         let left = unsafe { entries(new) }.into_iter().filter(|text| !ours.clone().any(|own| own == *text));
         for (at, text) in left.take(theirs.len()).chain([ptr::null_mut()]).enumerate() {
-            if !old.is_null() {
+            // What stays is not stored again: another thread may read it now.
+            // SAFETY: as above.
+            if !old.is_null() && unsafe { *old.add(at) } != text {
                 // SAFETY: as above.
                 unsafe { *old.add(at) = text };
             }
