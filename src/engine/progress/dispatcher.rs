@@ -232,13 +232,29 @@ fn names_memory(head: &Head) -> bool {
     }
 }
 
+/// Whether a packet belongs to what the tasks of a job do together. A guarded session has nothing of
+/// that, and what it would keep, or wait for, its peer could set without a bound.
+#[cold]
+fn is_of_a_job(head: &Head) -> bool {
+    matches!(
+        head,
+        Head::Collective { .. }
+            | Head::CollectiveAt { .. }
+            | Head::CollectiveFailed { .. }
+            | Head::Parting { .. }
+            | Head::PartingReply { .. }
+    )
+}
+
 /// Handles a packet that is none of the most frequent ones ([`Head::decode_frequent`]).
 #[inline(never)]
 fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
     // The peer may change the head meanwhile, where it lies in memory of both: what is looked at
     // here is what is done.
     let decoded = Head::decode(head);
-    if held.core().options.guarded && decoded.as_ref().is_some_and(names_memory) {
+    if held.core().options.guarded
+        && decoded.as_ref().is_some_and(|head| names_memory(head) || is_of_a_job(head))
+    {
         return broken(held, src);
     }
     match decoded {

@@ -13,7 +13,9 @@ use crate::proto::outbox::Sent;
 use crate::transport::testing::mem::MemOptions;
 use crate::transport::{Access, Exposure, Outgoing, SendOutcome, Withdrawal};
 use crate::wire::key::{Exposed, Key, Part};
-use crate::wire::packet::{Head, RMW_WIDE, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_MORE, VECTOR_PUT};
+use crate::wire::packet::{
+    Head, PARTING_ASKED, RMW_WIDE, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_MORE, VECTOR_PUT,
+};
 use std::ffi::{c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -76,7 +78,8 @@ unsafe extern "C" fn counted(
     ptr::null_mut()
 }
 
-/// A guarded task takes messages for handlers with an index, and nothing that names an address.
+/// A guarded task takes messages for handlers with an index, nothing that names an address, and
+/// nothing of what the tasks of a job do together.
 #[test]
 fn a_guarded_task_uses_no_address_of_its_peers() {
     let tasks = open();
@@ -105,6 +108,11 @@ fn a_guarded_task_uses_no_address_of_its_peers() {
         Head::RequestToSend { id: 0, uhdr_len, handler: at, addr: at, total: 8, cookie, tgt_cntr: 0 },
         parts(at, None),
         parts(1, Some(0)),
+        Head::Collective { round: 0, sequence: 7, offset: 0, other: 0 },
+        Head::CollectiveAt { sequence: 7 },
+        Head::CollectiveFailed { sequence: 7, task: 1, code: 434 },
+        Head::Parting { count: 0, position: 0, step: PARTING_ASKED },
+        Head::PartingReply { granted: true },
     ];
     for (number, head) in heads.iter().enumerate() {
         inject(&tasks, head, &[1; 8]);
