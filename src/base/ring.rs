@@ -269,9 +269,9 @@ impl Producer {
         self.ring.shared().wants_room.store(1, Ordering::Relaxed);
     }
 
-    /// Whether there is new room since then.
+    /// Whether there is new room since then. A count that the other process cannot have is none.
     pub fn room_since(&self, then: Shortage) -> bool {
-        self.given_back() != then.known
+        (then.known + 1..=self.head).contains(&self.given_back())
     }
 
     /// How many packets the consumer has given back so far.

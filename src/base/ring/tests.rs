@@ -213,6 +213,7 @@ fn an_impossible_count_is_ignored() {
     consumer.ring.shared().consumed.store(1000, Ordering::Release);
     assert_eq!(push(&mut producer, &[0; 8], &[], &[]), Err(Full));
     assert!(!producer.has_back(1), "nor has it given anything back");
+    assert!(!producer.room_since(producer.shortage()), "nor made room");
 }
 
 /// One thread writes and one reads, packets of random sizes, from seeds.

@@ -467,7 +467,9 @@ fn poll_until<T>(
                         noted = true;
                         note_stack(held, since);
                     }
-                    Woken::ByTimeout | Woken::Otherwise => {}
+                    Woken::ByTimeout => {}
+                    // It may come again and again: no sleep would begin, and no death be found.
+                    Woken::Otherwise => lost_peers::look_when_due(held),
                 }
                 look_for_stall(held, since);
             }
