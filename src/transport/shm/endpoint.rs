@@ -198,6 +198,7 @@ impl ShmTransport {
             if self.polled.remove(peer, std::mem::take(&mut found.quiet)) {
                 self.held.push(peer);
             }
+            self.hear_all();
         } else if let Some(at) = self.held.iter().position(|&task| task == peer) {
             self.polled.add(self.held.remove(at));
         }

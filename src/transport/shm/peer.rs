@@ -153,6 +153,7 @@ impl ShmTransport {
         let Some(mut peer) = self.peers.take(task) else { return };
         peer.process.life = None;
         self.polled.remove(task, peer.quiet);
+        self.hear_all();
         self.left.push(peer);
         self.held.retain(|&held| held != task);
         self.stuck.retain(|&stuck| stuck != task);

@@ -170,10 +170,16 @@ impl ShmTransport {
             }
         });
         polled.update();
-        if polled.quiet == 0 {
+        let fewer = polled.quiet < before;
+        self.hear_all();
+        fewer
+    }
+
+    /// Peers announce nothing any more when none is quiet.
+    pub(super) fn hear_all(&self) {
+        if self.polled.quiet == 0 && self.segment.doorbell().selective() {
             self.segment.doorbell().set_selective(false);
         }
-        polled.quiet < before
     }
 
     /// Stops polling the rings in which nothing has arrived since the last call, if they are too
@@ -215,6 +221,7 @@ impl ShmTransport {
         polled.set_turn(0);
         polled.streak = 0;
         polled.update();
+        self.hear_all();
     }
 
     /// Those of the peers in the list that were found quiet.

@@ -151,6 +151,7 @@ fn a_quiet_peer_may_be_held_and_may_leave() {
     // All others leave: nothing is counted twice.
     (1..PEERS).for_each(|task| ends[0].part(task));
     assert!(!ends[0].polled.selective() && ends[0].polled.tasks().is_empty());
+    assert!(!ends[0].segment.doorbell().selective(), "others would announce each packet");
 }
 
 /// Tasks send, receive, sleep, hold and part in an order that a seed decides. Each packet arrives,
