@@ -185,12 +185,28 @@ impl Memory {
         ended
     }
 
-    /// Clears a range of a part, for a new item.
+    /// Clears a range of a part, for a new item. What is open there is an item whose withdrawal
+    /// has not come, as when the keeper died before it: it is withdrawn now.
     ///
     /// # Errors
-    /// Those of [`Part::clear`]; [`FamError::NotFound`].
+    /// Those of [`Part::clear`] and [`Self::withdraw`]; [`FamError::NotFound`].
     pub fn clear(&self, part: u64, offset: u64, length: u64) -> Result<Answer> {
-        let part = self.state().parts.get(&part).cloned().ok_or_else(|| no_part(part))?;
+        let number = part;
+        let lies_there = |one: &Opened| {
+            let (begin, end) = (one.offset.max(offset), (one.offset + one.length).min(offset + length));
+            one.part.number == number && begin < end
+        };
+        let (part, left) = {
+            let state = self.state();
+            let part = state.parts.get(&number).cloned().ok_or_else(|| no_part(number))?;
+            let is_left =
+                |all: &Vec<Weak<Opened>>| all.iter().filter_map(Weak::upgrade).any(|one| lies_there(&one));
+            let left = state.opened.iter().filter(|(_, all)| is_left(all)).map(|(item, _)| *item);
+            (part, left.collect::<Vec<u64>>())
+        };
+        for item in left {
+            self.withdraw(item)?;
+        }
         part.clear(offset, length)?;
         Ok(Answer::Done)
     }
@@ -266,4 +282,28 @@ impl Memory {
 
 fn no_part(part: u64) -> fam::Failure {
     FamError::NotFound.because(format!("part {part} is not here: a server of memory has restarted"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fam::wire::{READ, WRITE};
+
+    #[test]
+    fn a_range_that_is_used_again_is_no_earlier_items_any_more() {
+        let memory = Memory::new(0, None, Box::new(|| ())).expect("a memory");
+        memory.join(1, [7; SECRET], &[]).expect("a keeper");
+        memory.make_part(1, 1 << 16, PartKind::Volatile).expect("a part");
+        let part = memory.state().parts[&1].clone();
+        let [first, second] = [(9, 0), (10, 4096)].map(|(item, offset)| {
+            let one = Opened::new((item, READ | WRITE), part.clone(), (offset, 4096), Arc::default());
+            let one = Arc::new(one);
+            memory.state().opened.entry(item).or_default().push(Arc::downgrade(&one));
+            one
+        });
+        // The keeper died before it withdrew item 9, and knows nothing of it.
+        memory.clear(1, 0, 100).expect("a range");
+        assert_eq!(first.put(0, &[1]), Err(FamError::NotFound));
+        assert_eq!(second.put(0, &[1]), Ok(()));
+    }
 }
