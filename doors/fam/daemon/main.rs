@@ -67,8 +67,8 @@ fn run(options: &Options) -> Result<()> {
     // Each session and each region has descriptors.
     openlapi::base::open_files::allow(1 << 16);
     let memory = begin(plan)?;
-    // Whoever has started the daemon may wait for this line.
-    println!("ready");
+    // The one that has started the daemon may wait for this line.
+    let _ = writeln!(std::io::stdout(), "ready");
     signals.wait();
     memory.sync();
     Ok(())
@@ -95,7 +95,7 @@ fn begin(plan: Plan) -> Result<Arc<Memory>> {
     let ring = bell.clone();
     let memory = Arc::new(Memory::new(plan.server, plan.folder, Box::new(move || ring.ring()))?);
     start("data", move || data.run())?;
-    let secret = Secret::default();
+    let secret = Secret::new(openlapi::base::random::random().into());
     let mut mover = Mover::new(memory.clone(), &Default::default(), (None, secret.clone()), work.clone());
     let mut keeper = None;
     if let Some(plan) = plan.keeper {

@@ -6,10 +6,10 @@ use crate::memory::Memory;
 use crate::work::Work;
 use fam::files::Address;
 use fam::reach::{failure, reach};
-use fam::wire::{Answer, Ask, Message, Role, SECRET, VERSION, decode_answer, encode};
+use fam::wire::{Answer, Ask, Message, Role, SECRET, Sealed, Ticket, VERSION, decode_answer, encode};
 use fam::{FamError, Result};
 use openlapi_session::{Routes, Session, Settings};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -200,9 +200,15 @@ pub struct Servers {
     /// The secret of tickets. Another one whenever a server joins: it may have restarted, and then
     /// does not know which items are gone.
     secret: Secret,
+    /// Those that this keeper has drawn before, the last [`MOST_SECRETS`].
+    earlier: VecDeque<[u8; SECRET]>,
     /// Whom a thread tells that has connected.
     work: mpsc::Sender<Work>,
 }
+
+/// How many secrets a keeper remembers: as many times servers may join while a program keeps a
+/// descriptor and copies.
+const MOST_SECRETS: usize = 256;
 
 /// The secret of a pool, of all threads that seal tickets.
 pub type Secret = Arc<Mutex<[u8; SECRET]>>;
@@ -216,7 +222,7 @@ impl Servers {
         work: mpsc::Sender<Work>,
     ) -> Self {
         let others = others.into_iter().map(|(server, address)| (server, Remote::new(address))).collect();
-        Self { own, others, offers: BTreeMap::new(), pool, secret, work }
+        Self { own, others, offers: BTreeMap::new(), pool, secret, earlier: VecDeque::new(), work }
     }
 
     /// The secret of tickets of now.
@@ -224,8 +230,17 @@ impl Servers {
         *self.secret.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set_secret(&self, secret: [u8; SECRET]) {
-        *self.secret.lock().unwrap_or_else(PoisonError::into_inner) = secret;
+    fn set_secret(&mut self, secret: [u8; SECRET]) {
+        let old = std::mem::replace(&mut *self.secret.lock().unwrap_or_else(PoisonError::into_inner), secret);
+        self.earlier.push_front(old);
+        self.earlier.truncate(MOST_SECRETS);
+    }
+
+    /// What a ticket says that this keeper has sealed, also before a server has joined: the keeper
+    /// knows itself which items are gone, and an item stays where it is.
+    pub fn unsealed(&self, ticket: &Sealed) -> Option<Ticket> {
+        let secrets = std::iter::once(self.secret()).chain(self.earlier.iter().copied());
+        secrets.into_iter().find_map(|secret| ticket.open(&secret))
     }
 
     /// The numbers and the addresses of all; the own one has none.
@@ -313,5 +328,28 @@ impl Servers {
             Some(remote) => remote.ask(ask),
             None => Err(FamError::Rpc.because(format!("server {server} is not in memsrv_list any more"))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fam::wire::{Piece, READ};
+
+    #[test]
+    fn a_ticket_outlives_the_secret_that_has_sealed_it() {
+        let own = Arc::new(Memory::new(0, None, Box::new(|| ())).expect("a memory"));
+        let secret = Secret::new([1; SECRET].into());
+        let mut servers = Servers::new(own, BTreeMap::new(), (1, secret), mpsc::channel().0);
+        let pieces = vec![Piece { server: 0, part: 1, offset: 0, length: 8 }];
+        let ticket = Ticket { item: 9, user: 1, rights: READ, size: 8, block: 8, pieces };
+        let sealed = Sealed::new(&ticket, &servers.secret());
+        for _ in 0..MOST_SECRETS {
+            servers.set_secret(openlapi::base::random::random());
+            assert_eq!(servers.unsealed(&sealed).as_ref(), Some(&ticket));
+        }
+        servers.set_secret([2; SECRET]);
+        assert_eq!(servers.unsealed(&sealed), None);
+        assert_eq!(servers.unsealed(&Sealed::new(&ticket, &[0; SECRET])), None);
     }
 }

@@ -11,7 +11,7 @@ use fam::{FamError, Result};
 impl Keeper {
     /// A ticket that a user shows, and that has this right.
     fn shown(&self, who: Who, ticket: &Sealed, right: u8) -> Result<Ticket> {
-        let ticket = ticket.open(&self.servers.secret());
+        let ticket = self.servers.unsealed(ticket);
         let ticket = ticket.ok_or_else(|| FamError::Metadata.because("the ticket is not valid any more"))?;
         if ticket.user != who.user || ticket.rights & right == 0 {
             return Err(no_perm("the item"));
