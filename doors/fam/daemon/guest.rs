@@ -3,7 +3,7 @@
 
 use crate::opened::{Opened, Reading, Writing};
 use fam::FamError;
-use fam::wire::{LONGEST_BODY, MOST_VECTOR, Message, READ, RUN, Role, WRITE};
+use fam::wire::{LONGEST_BODY, MOST_VECTOR, Message, READ, Role, WRITE};
 use openlapi_session::{Place, Receiver};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,14 +86,11 @@ impl State {
         }
     }
 
-    /// A vector message may wait for its data in the inbox, if it is allowed, and not longer than
-    /// what it can touch.
+    /// A vector message may wait for its data in the inbox, if it is allowed. It may be longer than
+    /// the item: an index may come again.
     fn may_wait(&mut self, item: u32, writes: bool, length: usize) -> Result<(), FamError> {
         let item = self.item(item)?;
         item.may(if writes { WRITE } else { READ })?;
-        if length as u64 > item.length.saturating_mul(1 + RUN as u64) {
-            return Err(FamError::OutOfRange);
-        }
         if length > MOST_VECTOR || self.held + length > MOST_HELD {
             return Err(FamError::Resource);
         }

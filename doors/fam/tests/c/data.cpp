@@ -158,6 +158,27 @@ void gather_and_scatter() {
         vectors(size, true);
 }
 
+// An index may come again: a list is longer than what it names.
+void indices_that_come_again() {
+    const uint64_t places = 128, count = 4000;
+    auto where = region(1 << 20);
+    auto one = pool->fam_allocate("one", places * 8, 0777, where);
+    std::vector<uint64_t> index, local(count), found(places);
+    for (uint64_t i = 0; i < count; i++) {
+        index.push_back(i * 7 % places);
+        local[i] = 3 * index[i] + 1;
+    }
+    pool->fam_scatter_blocking(local.data(), one, count, index.data(), 8);
+    pool->fam_get_blocking(found.data(), one, 0, places * 8);
+    for (uint64_t i = 0; i < places; i++)
+        SAME(found[i], 3 * i + 1);
+    std::fill(local.begin(), local.end(), 0);
+    pool->fam_gather_blocking(local.data(), one, count, index.data(), 8);
+    for (uint64_t i = 0; i < count; i++)
+        SAME(local[i], 3 * index[i] + 1);
+    pool->fam_destroy_region(where);
+}
+
 void gather_and_scatter_nonblocking() {
     for (uint64_t size : {2, 8, 100, 3000})
         vectors(size, false);
@@ -228,6 +249,7 @@ const Case data_cases[] = {
     {"ranges", true, ranges},
     {"gather_and_scatter", true, gather_and_scatter},
     {"gather_and_scatter_nonblocking", true, gather_and_scatter_nonblocking},
+    {"indices_that_come_again", true, indices_that_come_again},
     {"mapped", true, mapped},
     {"interleaved", true, interleaved},
     {nullptr, false, nullptr},
