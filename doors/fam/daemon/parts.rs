@@ -7,13 +7,14 @@ use fam::{Failure, FamError, Result};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// A mapping of a part's file. One that has grown has another mapping; both are the same memory.
 pub struct Part {
@@ -63,14 +64,22 @@ fn name(label: Label) -> String {
     format!("part-{:032x}-{:016x}", label.pool, label.part)
 }
 
+/// How long a folder may be looked through by `openfamd --torn` as a daemon begins.
+const LOOK: Duration = Duration::from_secs(2);
+
 /// Holds a folder of parts for this daemon alone, as long as the file that this returns is open.
 ///
 /// # Errors
 /// [`FamError::Memory`]: another daemon has it.
 pub fn hold(folder: &Path) -> Result<File> {
     let file = File::open(folder).map_err(by_file("the folder", folder))?;
-    let taken = |_| FamError::Memory.because(format!("another daemon uses {}", folder.display()));
-    file.try_lock().map_err(taken)?;
+    let until = Instant::now() + LOOK;
+    while let Err(error) = file.try_lock() {
+        if Instant::now() >= until || !matches!(error, TryLockError::WouldBlock) {
+            return Err(FamError::Memory.because(format!("another daemon uses {}", folder.display())));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
     Ok(file)
 }
 
@@ -90,7 +99,9 @@ pub fn files(folder: &Path, pool: u128) -> Vec<(u64, PathBuf)> {
 pub fn torn(folder: &Path) -> Result<Vec<(PathBuf, Vec<Range>)>> {
     let entries = std::fs::read_dir(folder).map_err(by_file("the folder", folder))?;
     let mut all = Vec::new();
-    let held = hold(folder);
+    // Others may look at the same time.
+    let held = File::open(folder).map_err(by_file("the folder", folder))?;
+    let is_used = held.try_lock_shared().is_err();
     for entry in entries.flatten() {
         if !entry.file_name().to_string_lossy().starts_with("part-") {
             continue;
@@ -105,7 +116,7 @@ pub fn torn(folder: &Path) -> Result<Vec<(PathBuf, Vec<Range>)>> {
         let words: Vec<AtomicU64> =
             words.iter().map(|word| AtomicU64::new(u64::from_le_bytes(*word))).collect();
         if marks::label(&words).is_some() {
-            let found = Marks::new(&words, &marks::all_free()).torn(held.is_err());
+            let found = Marks::new(&words, &marks::all_free()).torn(is_used);
             all.push((path, found));
         }
     }
