@@ -213,7 +213,7 @@ fn a_session_that_breaks_the_rules_is_ended_alone() {
     assert!(good.get(&item, 0, 8).expect("a get") == [3; 8]);
 }
 
-/// Messages that are nearly right, from seeds: the daemon goes on, and other items stay as they are.
+/// Messages that are nearly right, from seeds: the daemon goes on, and other items stay.
 #[test]
 fn whatever_a_session_sends_touches_no_other() {
     let host = Host::new("whatever", 1, false);

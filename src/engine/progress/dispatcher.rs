@@ -232,8 +232,8 @@ fn names_memory(head: &Head) -> bool {
     }
 }
 
-/// Whether a packet belongs to what the tasks of a job do together. A guarded session has nothing of
-/// that, and what it would keep, or wait for, its peer could set without a bound.
+/// Whether a packet belongs to what the tasks of a job do together. A guarded session has nothing
+/// of that, and what it would keep, or wait for, its peer could set without a bound.
 #[cold]
 fn is_of_a_job(head: &Head) -> bool {
     matches!(

@@ -123,8 +123,8 @@ fn a_second_interrupt_ends_the_wait_for_a_host_that_has_vanished() {
     outcome.exited(130);
 }
 
-/// The same with one signal: poe ends by itself, within TCP_USER_TIMEOUT and not TCP's quarter of an
-/// hour.
+/// A machine vanishes with one signal in flight to it: poe ends by itself, within TCP_USER_TIMEOUT
+/// and not TCP's quarter of an hour.
 #[test]
 fn the_wait_for_a_host_that_has_vanished_ends_by_itself() {
     let Some(hosts) = two_hosts("a host that has vanished for good") else { return };
