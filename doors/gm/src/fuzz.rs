@@ -48,7 +48,7 @@ fn feed(input: &[u8]) -> bool {
                     port.complete(now, token);
                 }
             }
-            _ => port.replied(now, from, &header),
+            _ => drop(port.replied(now, from, &header)),
         }
         port.hear(now, &header);
         port.found_nothing();

@@ -387,7 +387,8 @@ impl World {
             Kind::Where => self.asked(slot, from, header),
             _ => {
                 let known = self.with(slot, |open| open.port.replied(self.roughly_now(), from, header));
-                if known.is_none() && header.kind == Kind::Go {
+                // The target keeps a buffer for a port that needs it no more.
+                if known != Some(true) && header.kind == Kind::Go {
                     self.post_alone(from, header.reply(Kind::Decline, 0));
                 }
             }
@@ -406,9 +407,10 @@ impl World {
         self.post_alone(from, header.reply(Kind::Answer, code));
     }
 
-    /// Data has come for a port that is not open.
-    fn not_open(&self, slot: &Slot, from: u32, header: &Header) {
+    /// Data has come for a port that is not open; `false`: it has been opened since.
+    fn not_open(&self, slot: &Slot, from: u32, header: &Header) -> bool {
         let waits = match &mut *slot.lock() {
+            State::Open(_) => return false,
             State::Never { early } if matches!(header.kind, Kind::Send | Kind::Put) => {
                 note(early, from, header);
                 true
@@ -419,9 +421,10 @@ impl World {
             Kind::Get => (Kind::NoData, Status::SendTargetPortClosed as u8),
             Kind::Send | Kind::Put if waits => (Kind::Wait, NOT_OPEN),
             Kind::Send | Kind::Put => (Kind::Refused, Status::SendTargetPortClosed as u8),
-            _ => return,
+            _ => return true,
         };
         self.post_alone(from, header.reply(kind, code));
+        true
     }
 }
 

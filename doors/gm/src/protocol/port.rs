@@ -303,8 +303,8 @@ impl Port {
         connection.advance(&mut around);
     }
 
-    /// A reply has come.
-    pub fn replied(&mut self, now: u64, from: u32, header: &Header) {
+    /// A reply has come; `false`: to a port that was open here before.
+    pub fn replied(&mut self, now: u64, from: u32, header: &Header) -> bool {
         if header.kind == Kind::Decline {
             let key = u64::from(from) << 8 | u64::from(header.from_port) << 1 | u64::from(header.priority);
             if let Some(&at) = self.incoming_by.get(&key) {
@@ -312,19 +312,21 @@ impl Port {
                 connection.declined(&mut around, header);
                 self.promise_all();
             }
-            return;
+            return true;
         }
         let mut index = header.index;
         if header.kind == Kind::NoData {
-            let Some(message) = self.messages.known(header.index, header.round) else { return };
+            let Some(message) = self.messages.known(header.index, header.round) else { return true };
             let target = message.request.target;
             message.status.get_or_insert(Status::of_peer(header.code));
             index = self.connection(target, Kind::Get);
         }
-        if (index as usize) < self.outgoing.len() {
+        let is_known = (index as usize) < self.outgoing.len();
+        if is_known {
             let (connection, mut around) = self.out(index, now);
             connection.replied(&mut around, from, header);
         }
+        is_known
     }
 
     /// A task is gone.

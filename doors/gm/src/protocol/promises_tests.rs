@@ -58,6 +58,15 @@ fn a_promise_to_a_port_that_is_being_closed_is_declined() {
 }
 
 #[test]
+fn a_promise_to_the_port_that_was_open_before_is_not_known() {
+    let (_, [first, _]) = sender();
+    let settings = Settings { patience: 1_000_000, check: false, epochs: Arc::default(), counts_all: false };
+    let mut port = Port::new(PORT, Arc::new(Nodes::by_lowest(&[0, 1])), settings);
+    assert!(!port.replied(2, 1, &first.reply(Kind::Go, 0)), "the target has its buffer back");
+    assert!(sender().0.replied(2, 1, &first.reply(Kind::Go, 0)));
+}
+
+#[test]
 fn a_port_that_was_opened_again_costs_only_what_the_one_before_may_have_taken() {
     for met in [0, 1] {
         let (mut port, sent) = sender();

@@ -328,7 +328,7 @@ impl World {
                 }
             }
             Kind::Ping => port.tell(),
-            _ => port.replied(self.now, from, &header),
+            _ => assert!(port.replied(self.now, from, &header), "no port is opened again here"),
         }
     }
 

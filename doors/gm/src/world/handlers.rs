@@ -134,9 +134,10 @@ impl World {
             self.tell(slot, open);
             place
         });
-        arrived.unwrap_or_else(|| {
-            self.not_open(slot, from, header);
-            Place::Nowhere
+        arrived.unwrap_or_else(|| match self.not_open(slot, from, header) {
+            true => Place::Nowhere,
+            // The program has opened it between the two looks.
+            false => self.arrived(from, header, length, here),
         })
     }
 
