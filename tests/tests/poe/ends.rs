@@ -1,6 +1,7 @@
 //! How a job ends: by itself, by the death of a task, by the user.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -154,6 +155,31 @@ fn other_signals_are_passed_on() {
     }
     running.signal(Signal::SIGTERM);
     running.wait().exited(143);
+}
+
+/// All tasks have ended in time, and what they wrote is read late: limits, requests for reports and
+/// keys that stop a job lose nothing of it.
+#[test]
+fn output_that_is_read_late_is_whole() {
+    let poe = Command::new(stage().join("bin/poe"))
+        .args(["-procs", "2", "-timeout", "2", "head", "-c", "60000", "/dev/zero"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("poe starts");
+    let pid = poe.id() as i32;
+    let signal = |signal| kill(Pid::from_raw(pid), signal).expect("poe is there");
+    let state = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    assert!(eventually(|| descendants(pid).is_empty()));
+    // Past the limit of time.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    signal(Signal::SIGUSR2);
+    signal(Signal::SIGTSTP);
+    assert!(eventually(|| state().contains(") T ")), "{}", state());
+    signal(Signal::SIGCONT);
+    let output = poe.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.stdout.len(), output.status.code(), &*said), (120_000, Some(0), ""));
 }
 
 /// The table of processes is read once for a signal, and not once for each task.

@@ -97,14 +97,19 @@ impl Job<'_> {
             let [_, noted, broken, debugged] =
                 ready.map_err(|errno| Error::system("waiting for the tasks", errno))?;
             while let Some(signal) = signals.next() {
-                if !kept && signal != Signal::SIGCONT {
-                    // The tasks have ended, and what they wrote is not read: nothing is left to do.
-                    return Ok(End { status: 128 + signal as u8, early: true });
+                match signal {
+                    _ if kept => self.pass_on(signal),
+                    // The tasks have ended, and what they wrote is not read yet.
+                    Signal::SIGTSTP => drop(raise(Signal::SIGSTOP)),
+                    Signal::SIGCONT | Signal::SIGUSR1 | Signal::SIGUSR2 => {}
+                    _ => return Ok(End { status: 128 + signal as u8, early: true }),
                 }
-                self.pass_on(signal);
             }
             if noted {
                 kept = self.take_note(signals.inherited());
+                if !kept {
+                    self.all_have_ended();
+                }
             }
             if debugged {
                 // It waits where the debugger could not attach.
@@ -134,6 +139,17 @@ impl Job<'_> {
                 }
                 Ok(End { status: self.status.unwrap_or_else(|| self.causes.status(&errors)), early })
             }
+        }
+    }
+
+    /// No process is left that a limit could end: the job goes on for its output alone.
+    fn all_have_ended(&mut self) {
+        self.limit = None;
+        if self.end_at.take().is_some() && self.ending.is_none() {
+            self.ending = Some(Ending { since: Instant::now(), signal: Signal::SIGTERM, kill_at: None });
+        }
+        if let Some(ending) = &mut self.ending {
+            ending.kill_at = None;
         }
     }
 
