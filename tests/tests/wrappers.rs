@@ -81,6 +81,17 @@ fn a_program_is_linked_with_everything_it_needs() {
 
 /// Variables without an initial value in a header are one variable for old programs, as they
 /// were until gcc 10.
+/// A user's CDPATH has nothing to do with where a wrapper is installed.
+#[test]
+fn a_wrapper_finds_its_installation_whatever_cdpath_says() {
+    let elsewhere = folder("wrappers-cdpath");
+    fs::create_dir(elsewhere.join("bin")).expect("a folder");
+    let path = format!(".:{}", elsewhere.display());
+    let command = "exec bin/mpcc_r -show -c x.c";
+    let ran = run_in(stage(), Path::new("/bin/sh"), &["-c", command], &[("CDPATH", &path)]).ok();
+    assert!(ran.stdout.contains(&format!("-I{}/include", stage().display())), "{}", ran.stdout);
+}
+
 #[test]
 fn tentative_definitions_are_one_variable() {
     let dir = folder("wrapper_common");
