@@ -271,7 +271,7 @@ impl Producer {
 
     /// Whether there is new room since then. A count that the other process cannot have is none.
     pub fn room_since(&self, then: Shortage) -> bool {
-        (then.known + 1..=self.head).contains(&self.given_back())
+        self.has_back(then.known + 1)
     }
 
     /// How many packets the consumer has given back so far.
