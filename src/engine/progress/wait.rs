@@ -33,9 +33,9 @@ use std::time::{Duration, Instant};
 const BUSY_POLLS: u32 = 1 << 12;
 /// The thread's call is long after this many of them.
 const BUSY_WHILE: u32 = 4;
-/// A wait with a deadline reads the clock once in this many looks: each reading takes as long as
-/// one of them.
-const LOOKS_BETWEEN_TIMES: u32 = 8;
+/// A wait with a deadline reads the clock when so many ticks have passed since it last did: each
+/// reading takes as long as a look, and handlers or a yield may come between two looks.
+const BETWEEN_TIMES: u64 = 500;
 
 /// A wait that has looked so often and has found nothing is for a packet that is not under way.
 const IN_VAIN: u32 = 4;
@@ -149,12 +149,16 @@ fn wait_before<T>(
     deadline: Instant,
     mut ready: impl FnMut(&mut Held<'_>) -> Option<T>,
 ) -> Result<Option<T>> {
-    let mut looks = 0_u32;
+    let mut read = ticks();
     let waited = look_and_wait(held, what, Some(deadline), |held| match ready(held) {
         Some(value) => Some(Some(value)),
         None => {
-            looks = looks.wrapping_add(1);
-            (looks.is_multiple_of(LOOKS_BETWEEN_TIMES) && clock::now() >= deadline).then_some(None)
+            let now = ticks();
+            if now.wrapping_sub(read) < BETWEEN_TIMES {
+                return None;
+            }
+            read = now;
+            (clock::now() >= deadline).then_some(None)
         }
     })?;
     Ok(waited.value)
