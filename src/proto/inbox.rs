@@ -264,6 +264,10 @@ impl<T> Source<T> {
 
     #[cold]
     fn insert_beyond(&mut self, id: u32) {
+        if before(id, self.delivered) {
+            // No correct task sends a message twice, and what a wrong one sends is not kept.
+            return;
+        }
         let (base, next) = (self.delivered, id.wrapping_add(1));
         let place = |number: u32| number.wrapping_sub(base);
         let at = self.beyond.partition_point(|&(start, _)| place(start) <= place(id));

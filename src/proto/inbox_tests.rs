@@ -71,6 +71,18 @@ fn what_comes_before_its_message_is_kept_for_it() {
 }
 
 #[test]
+fn a_number_that_comes_again_is_not_kept() {
+    let mut inbox: Inbox<()> = Inbox::new(2);
+    for id in 0..8 {
+        inbox.deliver(1, id);
+    }
+    for id in [0, 2, 4, 7] {
+        inbox.deliver(1, id);
+    }
+    assert_eq!((inbox.delivered(1), inbox.source(1).beyond.len()), (8, 0));
+}
+
+#[test]
 fn a_message_under_way_can_be_taken_back() {
     let mut inbox = Inbox::new(2);
     inbox.begin(1, 5, assembly(30));
