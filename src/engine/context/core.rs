@@ -11,6 +11,7 @@ use crate::base::clock::{now, ticks};
 use crate::dgsp::DdmSlot;
 use crate::engine::context::addresses::Addresses;
 use crate::engine::context::core::rdma::Rdma;
+use crate::engine::context::core::results::Reporters;
 use crate::engine::context::counter_status::Watched;
 use crate::engine::context::direct_copies::DirectCopies;
 use crate::engine::context::failure::LossReports;
@@ -29,7 +30,6 @@ use crate::proto::collective::{Collectives, Failure};
 use crate::proto::inbox::Inbox;
 use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
-use crate::proto::tasks::TaskSet;
 use crate::transport::{AnyTransport, Look, Outgoing, PeerState, Reach, SendOutcome, Task, Transport, Want};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub struct Core {
     /// Operations that wait for a reply.
     pub(in crate::engine) ops: Ops,
     /// The peers that report packets through their doors, while such reports are awaited.
-    pub(in crate::engine) door_reporters: TaskSet,
+    pub(in crate::engine) door_reporters: Reporters,
     /// Barrier and exchange.
     pub(in crate::engine) collectives: Collectives,
     /// The result of the last collective operation, when it is complete.
@@ -172,7 +172,7 @@ impl Core {
             inbox: Inbox::new(tasks),
             short_to_self: 0,
             ops: Ops::new(256),
-            door_reporters: TaskSet::default(),
+            door_reporters: Reporters::default(),
             collectives: Collectives::new(me, tasks, options.hosts.placement()),
             collected: None,
             collective_turn: false,

@@ -44,7 +44,7 @@ pub(super) fn see(way: &mut Unhindered<'_>, look: Look) -> See {
         Seen::Nothing => {}
     }
     // A report may have come, through a door.
-    if !core.awaits_reports() || !core.has_report() { See::Nothing } else { See::Something }
+    if !core.awaits_reports() || !core.next_has_report() { See::Nothing } else { See::Something }
 }
 
 /// Takes the first packet of the peer, if it is one short message. `false`: nothing was done; it is

@@ -4,7 +4,32 @@
 use crate::abi::lapi_msg_state_t;
 use crate::engine::context::Core;
 use crate::proto::outbox::SendDone;
-use crate::transport::Ticket;
+use crate::proto::tasks::TaskSet;
+use crate::transport::{Task, Ticket};
+
+/// The peers whose doors are to report messages.
+#[derive(Default)]
+pub struct Reporters {
+    tasks: TaskSet,
+    /// Whose turn it is, as a position among them.
+    turn: usize,
+}
+
+impl Reporters {
+    /// Adds a peer, unless it is there.
+    #[inline]
+    pub fn insert(&mut self, peer: Task) {
+        self.tasks.insert(peer);
+    }
+
+    /// The next one in turn.
+    #[inline]
+    fn next(&mut self) -> Option<Task> {
+        let peers = self.tasks.members();
+        self.turn = if self.turn + 1 < peers.len() { self.turn + 1 } else { 0 };
+        peers.get(self.turn).copied()
+    }
+}
 
 impl Core {
     /// Passes what waits in the outbox to the transport; returns whether something has moved.
@@ -58,13 +83,21 @@ impl Core {
     /// Whether reports through doors are awaited.
     #[inline]
     pub fn awaits_reports(&self) -> bool {
-        !self.door_reporters.is_empty()
+        !self.door_reporters.tasks.is_empty()
     }
 
-    /// Whether a report has come through a door.
+    /// Whether a report has come through the door whose turn it is: many looks find all, and none
+    /// of them costs more where many peers are to report.
+    #[inline]
+    pub fn next_has_report(&mut self) -> bool {
+        let Some(peer) = self.door_reporters.next() else { return false };
+        self.transport.door(peer).is_some_and(|door| door.has_report())
+    }
+
+    /// Whether a report has come through any door.
     pub fn has_report(&mut self) -> bool {
         let transport = &mut self.transport;
-        let mut peers = self.door_reporters.members().iter();
+        let mut peers = self.door_reporters.tasks.members().iter();
         peers.any(|&peer| transport.door(peer).is_some_and(|door| door.has_report()))
     }
 
@@ -77,7 +110,7 @@ impl Core {
 
     fn take_some_reports(&mut self) -> bool {
         let (mut any, mut at) = (false, 0);
-        while let Some(&peer) = self.door_reporters.members().get(at) {
+        while let Some(&peer) = self.door_reporters.tasks.members().get(at) {
             let mut awaits = false;
             while let Some(door) = self.transport.door(peer) {
                 let Some(cookie) = door.report() else {
@@ -95,9 +128,31 @@ impl Core {
                 at += 1;
             } else {
                 // All are reported, or the connection has ended, and their operations with it.
-                self.door_reporters.remove(peer);
+                self.door_reporters.tasks.remove(peer);
             }
         }
         any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reporter_has_its_turn() {
+        let mut reporters = Reporters::default();
+        assert_eq!(reporters.next(), None);
+        for count in 1..=5 {
+            reporters.insert(count - 1);
+            let mut seen: Vec<Task> = (0..count).filter_map(|_| reporters.next()).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..count).collect::<Vec<_>>());
+        }
+        // Those that have left do not keep others from theirs.
+        reporters.tasks.remove(4);
+        reporters.tasks.remove(1);
+        let seen: Vec<Task> = (0..3).filter_map(|_| reporters.next()).collect();
+        assert!([0, 2, 3].iter().all(|peer| seen.contains(peer)), "{seen:?}");
     }
 }
