@@ -147,6 +147,7 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     }
     let core = held.core();
     accessed::announce(core);
+    reports::take_rejoined(core);
     if core.has_ready_work()
         || core.waiters.waiting() != 0
         || core.waiters.on_descriptor()

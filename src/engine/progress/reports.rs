@@ -25,6 +25,15 @@ pub fn take(core: &mut Core) {
     }
 }
 
+/// Takes tasks that have rejoined before the transport is armed. Whoever disarmed it last may have
+/// emptied the descriptor, which was all that told of them.
+#[inline]
+pub fn take_rejoined(core: &mut Core) {
+    if !core.membership.rejoining().is_empty() {
+        take(core);
+    }
+}
+
 /// Takes note of a task that has rejoined, or has let this task rejoin.
 fn note_joined(core: &mut Core, task: Task, epoch: u64) {
     if core.membership.standing(task) == Standing::Rejoining {

@@ -109,9 +109,10 @@ fn relieve(held: &mut Held<'_>) {
 
 /// Arms the transport for a thread that is to sleep on its descriptor. Returns for how long it may
 /// sleep at most; `None`: nothing is armed, since there may be something to do.
-pub(super) fn arm(held: &mut Held<'_>) -> Option<Duration> {
+pub(in crate::engine) fn arm(held: &mut Held<'_>) -> Option<Duration> {
     let core = held.core();
     accessed::announce(core);
+    reports::take_rejoined(core);
     if core.waiters.armed() != ArmedBy::NoThread || !core.arm() {
         take_over(held);
         return None;

@@ -7,8 +7,10 @@ use super::job::{self, Habits, MAX_BODY, Task, in_threads};
 use crate::abi::*;
 use crate::api::recovery;
 use crate::base::rng::Rng;
+use crate::engine::context::Held;
+use crate::engine::context::membership::Standing;
 use crate::engine::context::request::Preference;
-use crate::engine::progress::{closing, reports};
+use crate::engine::progress::{closing, reports, sleep};
 use crate::proto::tests::seeds;
 use crate::transport::Transport;
 use crate::transport::testing::faults::{FaultPlan, Faulty};
@@ -298,6 +300,29 @@ fn a_fence_passes_over_a_task_that_is_given_up_and_resumed() {
         });
         job::close(tasks);
     }
+}
+
+/// What tells of a task that is back is a descriptor, which a thread that disarms may have emptied:
+/// the next one that arms looks.
+#[test]
+fn a_task_that_is_back_is_found_before_a_sleep() {
+    let tasks = job::open(job::mem(2, 4, false), &Habits::STEPPED);
+    for (task, peer) in [(0, 1), (1, 0)] {
+        purge(&tasks[task], peer);
+    }
+    for (task, peer) in [(0, 1), (1, 0)] {
+        resume(&tasks[task], peer);
+    }
+    let standing = |held: &mut Held<'_>| held.core().membership.standing(1);
+    let mut held = enter(&tasks[0]);
+    assert_eq!(standing(&mut held), Standing::Rejoining);
+    let armed = sleep::arm(&mut held).is_some();
+    assert_eq!(standing(&mut held), Standing::Up, "armed: {armed}");
+    if armed {
+        held.core().disarm();
+    }
+    drop(held);
+    job::close(tasks);
 }
 
 /// LAPI_Term does not wait for tasks that are awaited.
