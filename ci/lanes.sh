@@ -2,14 +2,17 @@
 # Sourced: runs commands side by side, in lanes.
 #
 #   lane NAME COMMAND...    begins a command
-#   lanes_end               waits for all; prints what each has written, whole, when it ends; fails if one has failed, and names it
+#   lane_ends NAME          waits for one; fails if it has failed
+#   lanes_end               waits for all; fails if one has failed, and names it
 #
-# Meanwhile the last line of each is printed once in a minute.
+# What a lane has written is printed whole when it ends. Meanwhile the last line of each is printed
+# once in a minute.
 #
 # A signal that ends the script ends the lanes, and prints the last lines of those that
 # have not ended.
 lane_logs=$(mktemp -d)
 declare -A lane_names=() lane_starts=()
+lanes_failed=()
 lane_watch=
 
 lane() {
@@ -35,30 +38,39 @@ lanes_watch() {
     done
 }
 
+# Waits for whichever ends next, and prints its output.
+lane_next() {
+    local process status=0
+    if [ -z "$lane_watch" ]; then
+        set -m
+        lanes_watch &
+        set +m
+        lane_watch=$!
+    fi
+    wait -n -p process "${!lane_names[@]}" || status=$?
+    local name=${lane_names[$process]} seconds=$((SECONDS - lane_starts[$process]))
+    unset "lane_names[$process]"
+    echo "== $name: its output"
+    cat "$lane_logs/$name"
+    rm "$lane_logs/$name"
+    if [ "$status" -eq 0 ]; then
+        echo "== $name: passed after $seconds s"
+    else
+        echo "== $name: FAILED with status $status after $seconds s"
+        lanes_failed+=("$name")
+    fi
+}
+
+lane_ends() {
+    while [[ " ${lane_names[*]} " == *" $1 "* ]]; do lane_next; done
+    [[ " ${lanes_failed[*]} " != *" $1 "* ]]
+}
+
 lanes_end() {
-    local process status failed=()
-    set -m
-    lanes_watch &
-    set +m
-    lane_watch=$!
-    while [ ${#lane_names[@]} -ne 0 ]; do
-        status=0
-        wait -n -p process "${!lane_names[@]}" || status=$?
-        local name=${lane_names[$process]} seconds=$((SECONDS - lane_starts[$process]))
-        unset "lane_names[$process]"
-        echo "== $name: its output"
-        cat "$lane_logs/$name"
-        rm "$lane_logs/$name"
-        if [ "$status" -eq 0 ]; then
-            echo "== $name: passed after $seconds s"
-        else
-            echo "== $name: FAILED with status $status after $seconds s"
-            failed+=("$name")
-        fi
-    done
+    while [ ${#lane_names[@]} -ne 0 ]; do lane_next; done
     lanes_watch_end
-    if [ ${#failed[@]} -ne 0 ]; then
-        echo "== failed: ${failed[*]}" >&2
+    if [ ${#lanes_failed[@]} -ne 0 ]; then
+        echo "== failed: ${lanes_failed[*]}" >&2
         return 1
     fi
 }

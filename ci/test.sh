@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# Every test of the workspace: unit tests, tests with real processes, documentation tests.
-# LAPI_STAGE names the installation to test; without it `make stage` is run by the first test
-# that needs it.
+# What `make test` compiles and runs after the formatting: lints, every test of the workspace (unit
+# tests, tests with real processes, documentation tests), the Python package, the models.
+# LAPI_STAGE names the installation to test, which `make stage` makes.
 #
-# They run side by side, since those with real processes often wait: for a death to be noticed, for
-# a link, for a launcher. The unit tests get the time that the others leave. The lanes take about
-# equally long. Deadlines, which only tests that hang reach, are twice as long.
+# Two lanes compile side by side, with optimisation and without: cargo locks the folders of the two
+# separately. The unit tests begin when what they need is there, and the others when all is. These
+# run side by side, since those with real processes often wait: for a death to be noticed, for a
+# link, for a launcher. The unit tests get the time that the others leave. Deadlines, which only
+# tests that hang reach, are twice as long.
 set -eu
 cd "$(dirname "$0")/.."
+# Not while another cargo runs.
+. ci/component.sh clippy clippy
 . ci/lanes.sh
 export TEST_PATIENCE=${TEST_PATIENCE-2}
 # Unit tests that take long.
@@ -16,34 +20,46 @@ unit=(openlapi openlapi_tools lapiprof)
 waiting=(deaths launchers network rails)
 # Tests that wait for the disk, those of the doors, and the programs of other people.
 files=(calls daemon pmemobj by_hand conformance field library persistence pool programs users)
-# Some, one at a time, in the lane of the unit tests, which would be the shortest.
-before_unit=(field_network python survive)
+# Some that wait, one at a time, in the lane of these files, which would be the shortest.
+after_files=(field_network python survive)
 
+optimised() {
+    "${MAKE:-make}" stage && "${MAKE:-make}" doors DOORS="fam rpmem" && ci/wheel.sh
+}
+unoptimised() {
+    ci/clippy.sh && echo "== build: the tests" && cargo test --workspace --no-run
+}
 # All lanes select the same packages and targets; cargo would build others with other features. The
 # runner selects among their programs.
 tests() { cargo test --workspace --tests --no-fail-fast --config "target.'cfg(all())'.runner = '$PWD/ci/runner.sh'" "$@"; }
 unit_tests() {
     local failed=
-    TESTS_ONLY=${before_unit[*]} tests -- --test-threads 1 || failed=yes
     renice -n 10 -p $BASHPID >/dev/null
     TESTS_ONLY=${unit[*]} tests || failed=yes
+    ci/loom.sh || failed=yes
     cargo test --workspace --doc --no-fail-fast || failed=yes
     [ -z "$failed" ]
 }
 waiting_tests() { TESTS_ONLY=${waiting[*]} tests -- --test-threads 1; }
-files_tests() { TESTS_ONLY=${files[*]} tests; }
-other_tests() { TESTS_EXCEPT="${unit[*]} ${before_unit[*]} ${waiting[*]} ${files[*]}" tests; }
-
+files_tests() {
+    local failed=
+    TESTS_ONLY=${files[*]} tests || failed=yes
+    TESTS_ONLY=${after_files[*]} tests -- --test-threads 1 || failed=yes
+    [ -z "$failed" ]
+}
+other_tests() { TESTS_EXCEPT="${unit[*]} ${after_files[*]} ${waiting[*]} ${files[*]}" tests; }
 other_processors() {
     renice -n 10 -p $BASHPID >/dev/null
     ci/test-cross.sh --short
 }
 
-echo "== test"
-cargo test --workspace --no-run </dev/null
+lane "the library, the doors, the Python package" optimised
+lane "lints, the tests" unoptimised
+lane_ends "lints, the tests"
+lane "unit tests, models, documentation tests" unit_tests
+lane_ends "the library, the doors, the Python package"
 lane "tests that wait" waiting_tests
 lane "tests of files and doors" files_tests
 lane "other tests" other_tests
-lane "unit tests and some others" unit_tests
 lane "processors of other kinds" other_processors
 lanes_end
