@@ -85,9 +85,9 @@ fn a_peer_whose_ring_is_corrupt_is_lost_and_no_other() {
     let head = [7_u8; 8];
     let packet =
         Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
-    // The word of the first slot in the ring from task 1 to task 0: a packet behind the
-    // end of the ring.
-    let word = 1_u64 | 1 << 32 | 1000 << 35 | 8000 << 51;
+    // The word of the first slot in the ring from task 1 to task 0: a packet that reaches beyond
+    // the end of the ring.
+    let word = 1_u64 | 1 << 32 | 0xffff << 35 | 4094 << 51;
     let memory = ends[0].peer(1).map(|peer| &peer.memory).expect("a connection");
     memory.receive.write_word(FIRST_SLOT, word);
     // SAFETY: the head lives during the call.
