@@ -5,6 +5,7 @@
 //! writes what the task has done so far, every few seconds and when a signal ends the process.
 
 use crate::{handlers, identity, long_calls, merge, part, record, settings, signal_sets, signals, watcher};
+use openlapi::base::patient;
 use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -99,7 +100,7 @@ fn report() {
 
 fn complain(task: u32, written: Result<(), String>) {
     if let Err(error) = written {
-        eprintln!("lapiprof: task {task}: {error}");
+        patient::say(format!("lapiprof: task {task}: {error}\n").as_bytes());
     }
 }
 

@@ -1,5 +1,6 @@
 //! The environment variables of the profiler.
 
+use openlapi::base::patient;
 use std::env;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -66,7 +67,7 @@ pub fn warn() {
         .filter(|name| name.starts_with("LAPIPROF_") && !NAMES.contains(&name.as_str()))
         .map(|name| format!("unknown variable {name}"));
     for wrong in get().wrong.iter().cloned().chain(unknown) {
-        eprintln!("lapiprof: {wrong}");
+        patient::say(format!("lapiprof: {wrong}\n").as_bytes());
     }
 }
 

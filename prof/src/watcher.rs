@@ -7,6 +7,7 @@
 
 use crate::settings;
 use crate::signal_sets::{Blocked, name};
+use openlapi::base::patient;
 use rustix::event::Timespec;
 use rustix::thread::futex::{self, Flags};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
@@ -59,7 +60,8 @@ pub fn start(report: Report) -> bool {
     drop(blocked);
     if failed != 0 {
         let reason = std::io::Error::from_raw_os_error(failed);
-        eprintln!("lapiprof: no thread can be started: {reason}; an interrupted task leaves no profile");
+        let lost = "an interrupted task leaves no profile";
+        patient::say(format!("lapiprof: no thread can be started: {reason}; {lost}\n").as_bytes());
         return false;
     }
     while THREAD.load(Ordering::Relaxed) == 0 {

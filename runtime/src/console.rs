@@ -1,5 +1,6 @@
 //! Messages of this process on standard error, and the task that they name.
 
+use openlapi::base::patient;
 use std::fmt::Arguments;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,8 +19,7 @@ pub fn task() -> Option<u32> {
 }
 
 /// Writes a line to standard error, in one piece: `LAPI: task 3: ` and the message. A standard
-/// error that is closed or broken must not end the process. The line does not go through the
-/// standard library's stream: another thread may have held its lock when this process was forked.
+/// error that is closed or broken must not end the process ([`patient::say`]).
 pub fn log(line: Arguments<'_>) {
     let line = match task() {
         None => format!("LAPI: {line}\n"),
@@ -30,14 +30,7 @@ pub fn log(line: Arguments<'_>) {
 
 /// Writes to standard error, as [`log`] does.
 pub fn write(text: &str) {
-    let mut rest = text.as_bytes();
-    while !rest.is_empty() {
-        match rustix::io::write(rustix::stdio::stderr(), rest) {
-            Ok(written) => rest = &rest[written..],
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return,
-        }
-    }
+    patient::say(text.as_bytes());
 }
 
 /// Writes to C's stdout, after what the program has printed before, and in one piece so that the

@@ -2,9 +2,11 @@
 //! belongs to the open file, and everybody who has inherited it shares it.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::{mem, ptr};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 /// A file whose reads and writes wait, also where it is non-blocking.
 #[derive(Debug)]
@@ -57,6 +59,72 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
+/// Writes a message to standard error, without the standard library's stream: another thread may
+/// have held its lock when this process was forked. A standard error that is closed, or whose
+/// reader has gone, is no failure, and does not raise SIGPIPE. Async-signal-safe.
+pub fn say(message: &[u8]) {
+    say_to(rustix::stdio::stderr(), message);
+}
+
+fn say_to(to: BorrowedFd<'_>, mut message: &[u8]) {
+    let _blocked = WithoutSigpipe::new();
+    while !message.is_empty() {
+        match rustix::io::write(to, message) {
+            Ok(written) => message = &message[written..],
+            Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// While it lives, a write of the calling thread to a pipe without a reader is an error alone. What
+/// the program does with SIGPIPE stays as it is: the thread blocks the signal, and takes the one
+/// that its write has raised, which is the thread's own.
+struct WithoutSigpipe {
+    before: libc::sigset_t,
+    /// One came earlier, which the thread has blocked: it is not ours.
+    pending: bool,
+}
+
+impl WithoutSigpipe {
+    fn new() -> Self {
+        // SAFETY: the sets live during the calls, which fill them in.
+        unsafe {
+            let mut before = mem::zeroed();
+            libc::pthread_sigmask(libc::SIG_BLOCK, &sigpipe(), &mut before);
+            let mut pending = mem::zeroed();
+            libc::sigpending(&mut pending);
+            Self { before, pending: libc::sigismember(&pending, libc::SIGPIPE) == 1 }
+        }
+    }
+}
+
+impl Drop for WithoutSigpipe {
+    fn drop(&mut self) {
+        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: whole sets, and a time, that live during the calls.
+        unsafe {
+            if !self.pending {
+                while libc::sigtimedwait(&sigpipe(), ptr::null_mut(), &at_once) == -1
+                    && *libc::__errno_location() == libc::EINTR
+                {}
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut());
+        }
+    }
+}
+
+/// The set of this signal alone.
+fn sigpipe() -> libc::sigset_t {
+    // SAFETY: the set lives during the calls, of which the first one fills it in.
+    unsafe {
+        let mut set = mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGPIPE);
+        set
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +141,30 @@ mod tests {
         Patient(here).read_to_end(&mut read).expect("it is read to its end");
         writer.join().expect("no panic").expect("all is written");
         assert!(read == bytes, "{} of {} bytes", read.len(), bytes.len());
+    }
+
+    fn is_pending() -> bool {
+        // SAFETY: the set lives during the calls, of which the first one fills it in.
+        unsafe {
+            let mut pending = mem::zeroed();
+            libc::sigpending(&mut pending);
+            libc::sigismember(&pending, libc::SIGPIPE) == 1
+        }
+    }
+
+    /// A blocked signal is pending even where it would be ignored.
+    #[test]
+    fn a_message_without_a_reader_raises_no_signal_and_takes_none_of_the_program() {
+        let blocked = WithoutSigpipe::new();
+        let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+        drop(reader);
+        say_to(writer.as_fd(), b"nobody reads this\n");
+        assert!(!is_pending(), "the message has raised it");
+        // SAFETY: a signal that this thread has blocked.
+        unsafe { libc::raise(libc::SIGPIPE) };
+        say_to(writer.as_fd(), b"nor this\n");
+        assert!(is_pending(), "it was there before the message");
+        drop(blocked);
+        assert!(!is_pending(), "the first block takes it");
     }
 }

@@ -299,6 +299,13 @@ fn a_request_that_there_is_not_is_no_news() {
     more.ok().says("LAPI_Util: LAPI_ERR_UTIL_CMD (").says("utility type 9999 is unknown or not implemented");
 }
 
+/// What the program does with SIGPIPE is not changed.
+#[test]
+fn a_message_that_nobody_reads_does_not_end_the_program() {
+    let outcome = said("unread").env("MP_INFOLEVEL", "1").run();
+    assert_eq!(outcome.ok().stdout, "goes on\n", "{outcome}");
+}
+
 #[test]
 fn an_error_without_a_handler_is_said_once() {
     for level in ["0", "1"] {

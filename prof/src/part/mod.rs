@@ -15,13 +15,13 @@ pub use files::{of_last_job, parse};
 pub use gather::gather;
 
 use crate::settings;
-use std::io::Write;
+use openlapi::base::patient;
 
 /// Prints the table of a part, if the settings ask for it.
 pub fn print(part: &Part) {
     if settings::get().table.wanted(part.task) {
         // In one piece, so that the tables of different tasks do not mix.
-        let _ = std::io::stderr().lock().write_all(table::table(part).as_bytes());
+        patient::say(table::table(part).as_bytes());
     }
 }
 

@@ -114,8 +114,6 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     match SPEAKING.compare_exchange(0, thread, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
             DESCRIBED.store(signal, Ordering::Relaxed);
-            // A standard error without a reader must not end the process with another status.
-            ignore(libc::SIGPIPE);
             // SAFETY: what a handler gets.
             let address = (code > 0 && code != SI_KERNEL).then(|| unsafe { (*info).si_addr() } as usize);
             let before = (registers.instruction, registers.stack);
@@ -140,15 +138,6 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
         if code <= 0 {
             libc::raise(signal);
         }
-    }
-}
-
-fn ignore(signal: c_int) {
-    // SAFETY: the structure lives during the call.
-    unsafe {
-        let mut ignored: libc::sigaction = mem::zeroed();
-        ignored.sa_sigaction = libc::SIG_IGN;
-        libc::sigaction(signal, &ignored, ptr::null_mut());
     }
 }
 

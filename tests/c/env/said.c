@@ -5,11 +5,14 @@
  *   unhandled   an error that no call can return, in a program without an error handler
  *   nothing     LAPI_Init and LAPI_Term
  *   probe       LAPI_Util with a type that it does not have
+ *   unread      a message on a standard error whose reader has gone, where SIGPIPE ends a program
  */
 #include <lapi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static lapi_handle_t hndl;
 
@@ -23,6 +26,26 @@ static void start(void) {
     lapi_info_t info;
     memset(&info, 0, sizeof info);
     is(LAPI_Init(&hndl, &info), LAPI_SUCCESS, "LAPI_Init");
+}
+
+/* Makes a pipe standard error, and returns the end that its reader has. */
+static int redirected(void) {
+    int ends[2];
+    is(pipe(ends), 0, "pipe");
+    is(dup2(ends[1], 2), 2, "dup2");
+    close(ends[1]);
+    return ends[0];
+}
+
+static void unread(void) {
+    struct sigaction action;
+    sigset_t signals;
+    close(redirected());
+    signal(SIGPIPE, SIG_DFL);
+    is(LAPI_Fence(hndl + 64), LAPI_ERR_HNDL_INVALID, "LAPI_Fence");
+    is(sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL, 1, "its action");
+    is(pthread_sigmask(SIG_BLOCK, NULL, &signals) == 0 && sigismember(&signals, SIGPIPE), 0, "its mask");
+    printf("goes on\n");
 }
 
 int main(int argc, char **argv) {
@@ -41,6 +64,7 @@ int main(int argc, char **argv) {
         util.Util_type = (lapi_util_type_t)9999;
         is(LAPI_Util(hndl, &util), LAPI_ERR_UTIL_CMD, "LAPI_Util");
     }
+    if (strcmp(which, "unread") == 0) unread();
     is(LAPI_Term(hndl), LAPI_SUCCESS, "LAPI_Term");
     if (strcmp(which, "ended") == 0) {
         is(LAPI_Probe(hndl), LAPI_ERR_HNDL_INVALID, "LAPI_Probe");

@@ -1,5 +1,6 @@
 //! Lines of messages that may be written in a signal handler.
 
+use openlapi::base::patient;
 use std::ffi::CStr;
 use std::fmt::{self, Write as _};
 
@@ -46,7 +47,7 @@ impl Line {
     /// Writes the line, with its end.
     pub(super) fn end(mut self) {
         self.bytes[self.length] = b'\n';
-        let _ = rustix::io::write(rustix::stdio::stderr(), &self.bytes[..=self.length]);
+        patient::say(&self.bytes[..=self.length]);
     }
 }
 
