@@ -3,10 +3,14 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use std::{mem, ptr};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+
+use super::clock;
 
 /// A file whose reads and writes wait, also where it is non-blocking.
 #[derive(Debug)]
@@ -61,20 +65,43 @@ pub fn print(text: &str) -> io::Result<()> {
 
 /// Writes a message to standard error, without the standard library's stream: another thread may
 /// have held its lock when this process was forked. A standard error that is closed, or whose
-/// reader has gone, is no failure, and does not raise SIGPIPE. Async-signal-safe.
+/// reader has gone, is no failure, and does not raise SIGPIPE. One that is non-blocking and full is
+/// waited for, up to [`LIMIT`] without a byte: a reader who never reads holds nobody for ever, and
+/// the messages that follow are not waited for until one is written. Async-signal-safe.
 pub fn say(message: &[u8]) {
-    say_to(rustix::stdio::stderr(), message);
+    static UNREAD: AtomicBool = AtomicBool::new(false);
+    let limit = if UNREAD.load(Ordering::Relaxed) { Duration::ZERO } else { LIMIT };
+    let unread = !say_to(rustix::stdio::stderr(), message, limit);
+    UNREAD.store(unread, Ordering::Relaxed);
 }
 
-fn say_to(to: BorrowedFd<'_>, mut message: &[u8]) {
+/// How long a message waits for room where nobody reads.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Returns `false` where there was no room in time.
+fn say_to(to: BorrowedFd<'_>, mut message: &[u8], limit: Duration) -> bool {
     let _blocked = WithoutSigpipe::new();
+    let mut until = clock::now() + limit;
     while !message.is_empty() {
         match rustix::io::write(to, message) {
-            Ok(written) => message = &message[written..],
+            Ok(written) => {
+                message = &message[written..];
+                until = clock::now() + limit;
+            }
             Err(Errno::INTR) => {}
-            Err(_) => return,
+            Err(Errno::AGAIN) => {
+                let left = until.saturating_duration_since(clock::now());
+                if left.is_zero() {
+                    return false;
+                }
+                let left =
+                    Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+                let _ = poll(&mut [PollFd::new(&to, PollFlags::OUT)], Some(&left));
+            }
+            Err(_) => return true,
         }
     }
+    true
 }
 
 /// While it lives, a write of the calling thread to a pipe without a reader is an error alone. What
@@ -158,13 +185,27 @@ mod tests {
         let blocked = WithoutSigpipe::new();
         let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
         drop(reader);
-        say_to(writer.as_fd(), b"nobody reads this\n");
+        say_to(writer.as_fd(), b"nobody reads this\n", LIMIT);
         assert!(!is_pending(), "the message has raised it");
         // SAFETY: a signal that this thread has blocked.
         unsafe { libc::raise(libc::SIGPIPE) };
-        say_to(writer.as_fd(), b"nor this\n");
+        say_to(writer.as_fd(), b"nor this\n", LIMIT);
         assert!(is_pending(), "it was there before the message");
         drop(blocked);
         assert!(!is_pending(), "the first block takes it");
+    }
+
+    #[test]
+    fn a_message_waits_for_room_but_not_for_ever() {
+        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).expect("a pipe");
+        let fill = vec![b'.'; 1 << 20];
+        assert!(!say_to(writer.as_fd(), &fill, Duration::from_millis(10)), "a pipe holds less");
+        let said = b"a report\n";
+        let speaker = std::thread::spawn(move || say_to(writer.as_fd(), said, LIMIT * 100));
+        let mut read = Vec::new();
+        Patient(std::fs::File::from(reader)).read_to_end(&mut read).expect("it is read to its end");
+        assert!(speaker.join().expect("no panic"), "it was read");
+        let begins = read.iter().position(|byte| *byte != b'.').expect("the message came");
+        assert_eq!(read[begins..], *said);
     }
 }

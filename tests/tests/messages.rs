@@ -306,6 +306,14 @@ fn a_message_that_nobody_reads_does_not_end_the_program() {
     assert_eq!(outcome.ok().stdout, "goes on\n", "{outcome}");
 }
 
+/// As node and ssh leave a pipe that others have inherited.
+#[test]
+fn a_message_waits_where_standard_error_is_non_blocking_and_full() {
+    let outcome = said("full").env("MP_INFOLEVEL", "1").run();
+    let said = "LAPI: task 0: LAPI_Fence: LAPI_ERR_HNDL_INVALID (417): ";
+    assert!(outcome.ok().stdout.starts_with(said) && outcome.stdout.ends_with('\n'), "{outcome}");
+}
+
 #[test]
 fn an_error_without_a_handler_is_said_once() {
     for level in ["0", "1"] {

@@ -6,8 +6,12 @@
  *   nothing     LAPI_Init and LAPI_Term
  *   probe       LAPI_Util with a type that it does not have
  *   unread      a message on a standard error whose reader has gone, where SIGPIPE ends a program
+ *   full        a message on a standard error that is non-blocking and full, until another thread reads it
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <lapi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +52,32 @@ static void unread(void) {
     printf("goes on\n");
 }
 
+static char text[1 << 20];
+
+static void *reader(void *end) {
+    size_t length = 0;
+    ssize_t got;
+    /* The message shall find the pipe full. */
+    usleep(300000);
+    while (length < sizeof text - 1 && (got = read(*(int *)end, text + length, sizeof text - 1 - length)) > 0) {
+        length += (size_t)got;
+    }
+    return NULL;
+}
+
+static void full(void) {
+    pthread_t thread;
+    int end = redirected(), flags = fcntl(2, F_GETFL);
+    is(fcntl(2, F_SETFL, flags | O_NONBLOCK), 0, "fcntl");
+    while (write(2, ".", 1) == 1) continue;
+    is(errno, EAGAIN, "write");
+    is(pthread_create(&thread, NULL, reader, &end), 0, "pthread_create");
+    is(LAPI_Fence(hndl + 64), LAPI_ERR_HNDL_INVALID, "LAPI_Fence");
+    close(2);
+    is(pthread_join(thread, NULL), 0, "pthread_join");
+    printf("%s", text + strspn(text, "."));
+}
+
 int main(int argc, char **argv) {
     const char *which = argc >= 2 ? argv[1] : "";
     start();
@@ -65,6 +95,7 @@ int main(int argc, char **argv) {
         is(LAPI_Util(hndl, &util), LAPI_ERR_UTIL_CMD, "LAPI_Util");
     }
     if (strcmp(which, "unread") == 0) unread();
+    if (strcmp(which, "full") == 0) full();
     is(LAPI_Term(hndl), LAPI_SUCCESS, "LAPI_Term");
     if (strcmp(which, "ended") == 0) {
         is(LAPI_Probe(hndl), LAPI_ERR_HNDL_INVALID, "LAPI_Probe");

@@ -12,7 +12,6 @@ mod text;
 pub(crate) mod viewers;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
@@ -25,6 +24,7 @@ use nix::libc;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use nix::sys::stat::fstat;
+use openlapi::base::patient;
 use openlapi::wire::launcher::{Cause, FromLauncher, How, Report, Stage};
 use openlapi_runtime::report::lines::with_lines;
 
@@ -317,7 +317,7 @@ impl<'a> Gathering<'a> {
             })
             .collect();
         let text = with_lines(&text::report(&current.cause, &tasks, self.complete));
-        let _ = io::stderr().write_all(text.as_bytes());
+        patient::say(text.as_bytes());
         self.quiet_until = Instant::now() + QUIET;
     }
 }
