@@ -5,9 +5,11 @@
 use super::greeting::{Called, Heard, Proofs, Subject};
 use super::reach::watch_over;
 use crate::job::derive::Secret;
+use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,31 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub const UNPROVED: usize = 128;
 /// Connections that are accepted before the others are served again.
 const AT_A_TIME: usize = 32;
+
+/// How many connections may wait to be accepted.
+const BACKLOG: i32 = 4096;
+
+/// Listens on a port of all addresses of this machine; 0: the system chooses it. What listens on
+/// IPv6 takes connections over IPv4 too, also where the system's default is otherwise
+/// (net.ipv6.bindv6only).
+///
+/// # Errors
+/// The system's.
+pub fn listen(port: u16) -> io::Result<TcpListener> {
+    bound((Ipv6Addr::UNSPECIFIED, port).into()).or_else(|_| bound((Ipv4Addr::UNSPECIFIED, port).into()))
+}
+
+fn bound(at: SocketAddr) -> io::Result<TcpListener> {
+    let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_reuseaddr(&socket, true)?;
+    if at.is_ipv6() {
+        set_ipv6_v6only(&socket, false)?;
+    }
+    bind(&socket, &at)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
 
 /// The connections to a port.
 pub struct Arrivals {

@@ -229,6 +229,17 @@ fn signals_reach_the_tasks_on_all_hosts() {
     });
 }
 
+/// The hosts have addresses of IPv4 alone.
+#[test]
+fn tasks_reach_poe_where_listeners_on_ipv6_take_ipv6_alone() {
+    by_each("net.ipv6.bindv6only", |way| {
+        let set = way.hosts.set_up(0, "echo 1 > /proc/sys/net/ipv6/bindv6only");
+        set.expect("a host's settings are its own");
+        let outcome = way.run("node0\nnode1\n", shell(PLACE).env("LAPI_INIT_TIMEOUT", "60"));
+        assert_eq!(outcome.ok().stdout.lines().count(), 2, "{outcome}");
+    });
+}
+
 #[test]
 fn the_end_of_any_process_ends_the_job_on_all_hosts() {
     by_each("processes that are killed", |way| {

@@ -6,12 +6,12 @@ use super::{Fence, Key, ports};
 use crate::base::open_files;
 use crate::base::poll::await_readable;
 use crate::error::Result;
-use crate::job::start_up::arrivals::{Arrivals, Arrived, UNPROVED};
+use crate::job::start_up::arrivals::{self, Arrivals, Arrived, UNPROVED};
 use crate::job::start_up::greeting::{By, Proofs, hash};
 use crate::wire::exchange::{LONGEST_VALUES, Values, decode_values, encode_table, take_frame};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -118,9 +118,7 @@ impl Peer {
 /// The first port that is free.
 fn listen(fence: &Fence) -> Result<TcpListener> {
     for port in ports(&fence.job) {
-        let bound = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
-            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
-        if let Ok(listener) = bound {
+        if let Ok(listener) = arrivals::listen(port) {
             return Ok(listener);
         }
     }

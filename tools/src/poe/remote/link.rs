@@ -6,12 +6,13 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use openlapi::base::random::random;
 use openlapi::job::secret::Secret;
+use openlapi::job::start_up::arrivals;
 use openlapi::job::start_up::greeting::{SUBJECT, Subject};
 use openlapi::job::start_up::reach::{Reached, reach, watch_over};
 use rustix::net::sockopt::set_tcp_user_timeout;
@@ -130,10 +131,8 @@ pub(super) struct Listener {
 impl Listener {
     /// Listens on a free port, with a token of its own.
     pub(super) fn open() -> Result<Self, Error> {
-        // The first one takes connections over IPv4, too.
-        let socket = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0))
-            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))
-            .map_err(|error| Error::system("cannot listen for the tasks", error))?;
+        let socket =
+            arrivals::listen(0).map_err(|error| Error::system("cannot listen for the tasks", error))?;
         Ok(Self { socket, token: random() })
     }
 
