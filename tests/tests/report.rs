@@ -9,7 +9,7 @@ use std::{fs, thread};
 use ltest::{job, passed, program, run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use openlapi_tests::{Deadline, Job, Running, eventually};
+use openlapi_tests::{Deadline, Job, Running, descendants, eventually};
 
 const END: &str = "poe: end of the report\n";
 
@@ -383,6 +383,17 @@ fn without_poe_it_goes_to_standard_error() {
     let stalled = Job::direct(program("report/hang")).arg("counter").env("LAPI_STALL_SECONDS", "1").start();
     let mut stalled = stalled;
     stalled.until_it_says("(no progress for 1 s)\n");
+}
+
+/// The process that reads source lines is none of the program's.
+#[test]
+fn a_program_that_waits_for_any_child_finds_none_of_the_library() {
+    let mut job = Job::direct(program("report/hang")).arg("reaps").env("LAPI_SPIN", "0").start();
+    let lines = job.lines(1);
+    let pid = job.pid();
+    until_it_reports(&mut job, pid, "hang.c:");
+    assert_eq!(job.lines(1), lines, "{}", job.stderr_so_far());
+    assert!(descendants(pid).is_empty());
 }
 
 #[test]

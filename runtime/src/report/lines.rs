@@ -5,11 +5,12 @@
 //! crashed, whose heap may be locked or damaged. All that [`Question`] calls may be called in a
 //! signal handler.
 
-use libc::{c_char, c_int};
+use libc::{c_char, c_int, c_void};
 use openlapi::base::call_stack::MARK;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fmt::{self, Write as _};
+use std::mem;
 use std::ptr;
 use std::time::{Duration, Instant};
 
@@ -17,8 +18,8 @@ use std::time::{Duration, Instant};
 pub const PLACES: usize = 48;
 /// How long the helper may take. poe kills tasks 5 s after it has asked them to end.
 const LIMIT: Duration = Duration::from_secs(3);
-/// How long its end may take after that.
-const GRACE: Duration = Duration::from_millis(500);
+/// The stack of the process that starts it.
+const STACK: usize = 128 << 10;
 const TOOL: &CStr = c"lapi_prof";
 /// Where the helper is, from the folder of the library on, or of `poe`.
 const BESIDE: [&str; 3] = ["/../bin/lapi_prof", "/../../bin/lapi_prof", "/lapi_prof"];
@@ -89,18 +90,11 @@ impl Question {
         let helper = self.start(pipe[1]);
         // SAFETY: both ends are ours, and closed once.
         unsafe { libc::close(pipe[1]) };
-        if let Some(helper) = helper {
-            self.read(pipe[0], until);
-            // SAFETY: a child of this process. It has said everything, or too little in time. One
-            // that waits for a file system may not end.
-            unsafe {
-                libc::kill(helper, libc::SIGKILL);
-                while libc::waitpid(helper, ptr::null_mut(), libc::WNOHANG) == 0
-                    && Instant::now() < until + GRACE
-                {
-                    libc::usleep(1000);
-                }
-            }
+        if let Some(helper) = helper
+            && self.read(pipe[0], until) == End::Late
+        {
+            // SAFETY: it has not closed its end of the pipe: the number is still its own.
+            unsafe { libc::kill(helper, libc::SIGKILL) };
         }
         // SAFETY: as above.
         unsafe { libc::close(pipe[0]) };
@@ -120,15 +114,6 @@ impl Question {
         let environment: [*mut c_char; 1] = [ptr::null_mut()];
         let mut path = Text::<1024>::new();
         let arguments = arguments.as_ptr().cast::<*mut c_char>();
-        let mut helper = 0;
-        type Spawn = unsafe extern "C" fn(
-            *mut libc::pid_t,
-            *const c_char,
-            *const libc::posix_spawn_file_actions_t,
-            *const libc::posix_spawnattr_t,
-            *const *mut c_char,
-            *const *mut c_char,
-        ) -> libc::c_int;
         let (spawn, path): (Spawn, *const c_char) = match beside(&mut path) {
             Some(path) => (libc::posix_spawn, path),
             // What the PATH of another user names is not started.
@@ -136,15 +121,11 @@ impl Question {
             None if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 => return None,
             None => (libc::posix_spawnp, TOOL.as_ptr()),
         };
-        // SAFETY: lists of zero-terminated texts, ended by null, that live during the call. glibc's
-        // function takes no lock and no memory of the heap where no file actions are asked for.
-        let failed =
-            unsafe { spawn(&mut helper, path, ptr::null(), ptr::null(), arguments, environment.as_ptr()) };
-        (failed == 0).then_some(helper)
+        Start { spawn, path, arguments, environment: environment.as_ptr(), helper: None }.by_another()
     }
 
     /// Reads until there is a line for each place.
-    fn read(&mut self, from: c_int, until: Instant) {
+    fn read(&mut self, from: c_int, until: Instant) -> End {
         loop {
             let left = until.saturating_duration_since(Instant::now()).as_millis() as c_int;
             let mut polled = libc::pollfd { fd: from, events: libc::POLLIN, revents: 0 };
@@ -154,16 +135,16 @@ impl Question {
                 match libc::poll(&mut polled, 1, left) {
                     1 => libc::read(from, room.as_mut_ptr().cast(), room.len()),
                     -1 if left > 0 && *libc::__errno_location() == libc::EINTR => continue,
-                    _ => return,
+                    _ => return End::Late,
                 }
             };
             if count <= 0 {
-                return;
+                return End::Done;
             }
             self.replied += count as usize;
             let lines = self.reply[..self.replied].iter().filter(|byte| **byte == b'\n').count();
             if lines >= self.count {
-                return;
+                return End::Done;
             }
         }
     }
@@ -177,13 +158,104 @@ impl Question {
     }
 }
 
+/// How the reading of the reply has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The helper has said what it knows.
+    Done,
+    /// The helper has taken too long.
+    Late,
+}
+
+/// posix_spawn, or posix_spawnp.
+type Spawn = unsafe extern "C" fn(
+    *mut libc::pid_t,
+    *const c_char,
+    *const libc::posix_spawn_file_actions_t,
+    *const libc::posix_spawnattr_t,
+    *const *mut c_char,
+    *const *mut c_char,
+) -> c_int;
+
+/// The start of the helper.
+struct Start {
+    spawn: Spawn,
+    path: *const c_char,
+    arguments: *const *mut c_char,
+    environment: *const *mut c_char,
+    /// The number of the helper, once it is started.
+    helper: Option<libc::pid_t>,
+}
+
+impl Start {
+    /// Starts the helper by a process in between that ends at once: the helper is no child of this
+    /// process, whose program may wait for any child, or count them at SIGCHLD. Of the one in
+    /// between no signal tells, and wait(2) does not find it without __WCLONE.
+    fn by_another(mut self) -> Option<libc::pid_t> {
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, which ends with the process that uses it as its stack. That one
+        // has the memory of this one, and the calling thread waits until it has ended
+        // (CLONE_VFORK). It has blocked the signals that the calling thread has, and no handler
+        // runs on that stack.
+        unsafe {
+            let stack = libc::mmap(ptr::null_mut(), STACK, access, kind, -1, 0);
+            if stack == libc::MAP_FAILED {
+                return None;
+            }
+            let (mut all, mut before) = (mem::zeroed(), mem::zeroed());
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            let mut between = Between { start: &mut self, mask: before };
+            let flags = libc::CLONE_VM | libc::CLONE_VFORK;
+            let number = libc::clone(in_between, stack.byte_add(STACK), flags, (&raw mut between).cast());
+            while number > 0
+                && libc::waitpid(number, ptr::null_mut(), libc::__WCLONE) == -1
+                && *libc::__errno_location() == libc::EINTR
+            {}
+            libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+            libc::munmap(stack, STACK);
+        }
+        self.helper
+    }
+}
+
+/// What the process in between gets.
+struct Between<'a> {
+    start: &'a mut Start,
+    /// The signals that the helper blocks.
+    mask: libc::sigset_t,
+}
+
+extern "C" fn in_between(argument: *mut c_void) -> c_int {
+    // SAFETY: the caller's, whose thread waits. Lists of zero-terminated texts, ended by null, that
+    // live during the call. glibc's functions take no lock and no memory of the heap where no file
+    // actions are asked for.
+    unsafe {
+        let Between { start, mask } = &mut *argument.cast::<Between<'_>>();
+        let (mut helper, mut attributes) = (0, mem::zeroed());
+        libc::posix_spawnattr_init(&mut attributes);
+        libc::posix_spawnattr_setsigmask(&mut attributes, mask);
+        libc::posix_spawnattr_setflags(&mut attributes, libc::POSIX_SPAWN_SETSIGMASK as libc::c_short);
+        let failed = (start.spawn)(
+            &mut helper,
+            start.path,
+            ptr::null(),
+            &attributes,
+            start.arguments,
+            start.environment,
+        );
+        start.helper = (failed == 0).then_some(helper);
+    }
+    0
+}
+
 /// The path of the helper beside this library, if it is there.
 fn beside(path: &mut Text<1024>) -> Option<*const c_char> {
     let mut own = Text::<1024>::new();
     // SAFETY: the structure lives during the call; the text is the loader's.
     let file = unsafe {
-        let mut found: libc::Dl_info = std::mem::zeroed();
-        let known = libc::dladdr(beside as *const () as *const libc::c_void, &mut found) != 0;
+        let mut found: libc::Dl_info = mem::zeroed();
+        let known = libc::dladdr(beside as *const () as *const c_void, &mut found) != 0;
         known.then(|| CStr::from_ptr(found.dli_fname))?
     };
     if file.to_bytes().contains(&b'/') {

@@ -9,6 +9,7 @@
  *   stuck     a header handler in task 1 does not return; task 0 waits for it
  *   circle    the completion handlers of two tasks wait for each other
  *   own       the program has a handler for SIGUSR2, which prints "OWN"; task 0 waits for a put that is never made
+ *   reaps     the program waits for any child, and says when one ends; task 0 waits as in "counter"
  *   closed    all descriptors from 3 on were closed before LAPI_Init, and are FILE now; task 0 waits as in "counter"
  *   again     task 0 waits for a put that task 1 makes when FILE is there, then for another one that is never made
  *   init      task 0 is in LAPI_Init, which task 1 does not call
@@ -221,6 +222,27 @@ static void life(void) {
     t_pass();
 }
 
+static void tells(int number) {
+    static const char text[] = "a child has ended\n";
+    (void)number;
+    if (write(STDOUT_FILENO, text, sizeof text - 1) < 0) _exit(1);
+}
+
+/* A program that looks after all its children: it has none. */
+static void *reaper(void *argument) {
+    (void)argument;
+    for (;; usleep(1000)) {
+        if (waitpid(-1, NULL, 0) > 0) tells(SIGCHLD);
+    }
+    return NULL;
+}
+
+static void reaps(void) {
+    pthread_t thread;
+    signal(SIGCHLD, tells);
+    CHECK_EQ(pthread_create(&thread, NULL, reaper, NULL), 0);
+}
+
 int main(int argc, char **argv) {
     const char *which = argc > 1 ? argv[1] : "", *file = argc > 2 ? argv[2] : "";
     if (strcmp(which, "life") == 0) {
@@ -233,6 +255,7 @@ int main(int argc, char **argv) {
         if (strcmp(getenv("MP_CHILD"), "1") == 0) outside();
     }
     if (strcmp(which, "closed") == 0) close_all(file);
+    if (strcmp(which, "reaps") == 0) reaps();
     if (strcmp(which, "own") == 0) signal(SIGUSR2, says_own);
     t_init();
     t_fence();
