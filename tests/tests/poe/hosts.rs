@@ -6,7 +6,9 @@ use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use openlapi_tests::{Cluster, Hosts, Job, Launcher, Marked, Outcome, compile_plain, skipped, stage};
+use openlapi_tests::{
+    Cluster, Hosts, Job, Launcher, Marked, Outcome, compile_plain, eventually, skipped, stage,
+};
 
 use crate::{file, job, sorted, task};
 
@@ -226,6 +228,28 @@ fn signals_reach_the_tasks_on_all_hosts() {
         assert_eq!(lines.iter().filter(|line| line.ends_with("got signal 10")).count(), 2, "{lines:?}");
         job.running().signal(Signal::SIGINT);
         job.over_by(way.name).exited(130).says("interrupted (SIGINT)");
+    });
+}
+
+#[test]
+fn a_stopped_job_stops_and_goes_on_on_all_hosts() {
+    by_each("jobs that are stopped", |way| {
+        // What poe has written before it stops is to be sent nevertheless.
+        for _ in 0..5 {
+            let mut job = Marked::start(way.job("node0\nnode1\n", Job::new(task()).arg("signals")));
+            job.running().lines(2);
+            let poe = job.running().pid();
+            let state = |pid: i32| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let tasks: Vec<i32> =
+                way.hosts.processes().into_iter().filter(|pid| state(*pid).contains("(poe_task")).collect();
+            let stopped = |pid: &i32| state(*pid).contains(") T ");
+            job.running().signal(Signal::SIGTSTP);
+            assert!(eventually(|| tasks.len() == 2 && tasks.iter().all(stopped) && stopped(&poe)));
+            job.running().signal(Signal::SIGCONT);
+            assert!(eventually(|| !tasks.iter().any(stopped) && !stopped(&poe)));
+            job.running().signal(Signal::SIGINT);
+            job.over_by(way.name).exited(130);
+        }
     });
 }
 

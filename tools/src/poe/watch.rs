@@ -279,7 +279,10 @@ impl Job<'_> {
         match signal {
             Signal::SIGTSTP => {
                 self.supervisor.signal(Signal::SIGSTOP);
-                let _ = raise(Signal::SIGSTOP);
+                // The thread that passes it to other machines stops this process when it has.
+                if self.hosts.is_none() {
+                    let _ = raise(Signal::SIGSTOP);
+                }
                 // They go on with this process, whatever has continued it; the first process of a
                 // container is not stopped at all.
                 self.supervisor.signal(Signal::SIGCONT);

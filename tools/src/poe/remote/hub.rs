@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, raise};
 use nix::unistd::Pid;
 use rustix::event::{self, Timespec};
 use rustix::process::{PidfdFlags, pidfd_open};
@@ -162,6 +162,11 @@ impl Hub {
                 _ => continue,
             };
             self.give(number, &bytes_of(note).into());
+        }
+        if matches!(note, Note::Signal { signal } if signal == Signal::SIGSTOP as i32) {
+            // With the tasks, and not before they know it: `poe` leaves it to this thread. Raised
+            // here, the signal lets this thread do nothing more before the process is continued.
+            let _ = raise(Signal::SIGSTOP);
         }
     }
 
