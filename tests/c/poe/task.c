@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static int task(void) {
@@ -81,13 +82,15 @@ static int beget(void) {
     return wait_here();
 }
 
-/* The same, but this task exits when its offspring is there. */
-static int beget_and_leave(void) {
+/* The same, but this task exits when its offspring is there. Of one that hides, /proc with hidepid
+ * shows nothing: only root may trace it. */
+static int beget_and_leave(int hides) {
     int there[2];
     char byte;
     if (pipe(there) != 0) return 97;
     if (fork() == 0) {
         setsid();
+        if (hides && prctl(PR_SET_DUMPABLE, 0) != 0) _exit(94);
         if (write(there[1], "x", 1) != 1) _exit(96);
         return be_deaf();
     }
@@ -195,7 +198,8 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "signals")) return print_signals();
     if (!strcmp(what, "deaf")) return be_deaf();
     if (!strcmp(what, "beget")) return beget();
-    if (!strcmp(what, "beget-and-leave")) return beget_and_leave();
+    if (!strcmp(what, "beget-and-leave")) return beget_and_leave(0);
+    if (!strcmp(what, "beget-and-hide")) return beget_and_leave(1);
     if (!strcmp(what, "lines") && argc == 4) return lines(rest);
     if (!strcmp(what, "addresses")) return addresses();
     if (!strcmp(what, "processors")) return processors();

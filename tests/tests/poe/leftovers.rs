@@ -1,10 +1,10 @@
 //! No process is left behind, whatever happens.
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use openlapi_tests::{Marked, descendants, eventually};
+use nix::unistd::{Pid, getuid};
+use openlapi_tests::{Job, Marked, descendants, eventually, is_installed, skipped, stage};
 
-use crate::{job, sorted};
+use crate::{job, sorted, task};
 
 #[test]
 fn killing_poe_leaves_nothing() {
@@ -47,6 +47,20 @@ fn killing_the_supervisor_leaves_nothing() {
 #[test]
 fn offspring_of_tasks_does_not_outlive_the_job() {
     Marked::start(job(3, &["beget-and-leave"])).over().ok();
+}
+
+/// The task leaves a process that nobody may trace, and so a `/proc` with hidepid shows to root
+/// alone.
+#[test]
+fn offspring_that_proc_hides_does_not_outlive_the_job() {
+    let what = "a /proc that hides processes";
+    if !getuid().is_root() || !is_installed("setpriv") {
+        return skipped(what, "it needs root and setpriv");
+    }
+    let hides = r#"mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid=65534 --regid=65534 --clear-groups "$0" "$@""#;
+    let entry = ["--mount", "sh", "-c", hides].iter().fold(Job::direct("unshare"), Job::arg);
+    let job = entry.arg(stage().join("bin/poe")).arg("-procs").arg("1").arg(task()).arg("beget-and-hide");
+    Marked::start(job).over().ok();
 }
 
 #[test]

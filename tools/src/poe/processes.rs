@@ -32,10 +32,25 @@ pub(super) fn end_descendants() {
     }
 }
 
-/// The children of this process, dead ones that are not reaped included.
-fn children() -> Vec<Pid> {
+/// The children of this process, dead ones that are not reaped included: those that `/proc` shows,
+/// and those that the kernel lists for the threads of this process. A `/proc` that is mounted with
+/// hidepid does not show a process that this one may not trace, though it may kill it; a kernel
+/// without CONFIG_PROC_CHILDREN has no lists.
+fn children() -> HashSet<Pid> {
     let here = Here::of_this_process();
-    here.children(&all()).filter_map(|child| here.own_number(child.place)).collect()
+    let all = all();
+    let shown = here.children(&all).map(|child| child.place);
+    shown.chain(listed()).filter_map(|place| here.own_number(place)).collect()
+}
+
+/// The children in the kernel's lists. One may miss what follows a child that ends at that moment.
+fn listed() -> Vec<i32> {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let lists =
+        threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|place| place.parse().ok()).collect::<Vec<i32>>())
+        .collect()
 }
 
 /// The processes of these tasks, which are children of this process, that have a handler for a
