@@ -2,7 +2,9 @@
 
 use super::data::{FORMAT, Part};
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// More tasks than any job has: the report names those that are missing one by one.
@@ -42,9 +44,9 @@ pub fn remove(out: &Path, task: u32) {
     let _ = fs::remove_file(interim_place(out, task));
 }
 
-/// Reads the parts of the job of which one was written last, by task: the final part, or else
-/// the interim one.
-pub fn parts(out: &Path) -> Result<Vec<Part>, String> {
+/// Reads the parts of the job of this part, or else of the job of which one was written last, by
+/// task: the final part, or else the interim one.
+pub fn parts(out: &Path, own: Option<&Part>) -> Result<Vec<Part>, String> {
     let wrong = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut found = Vec::new();
     for entry in fs::read_dir(out).map_err(|error| wrong(out, &error))? {
@@ -63,7 +65,10 @@ pub fn parts(out: &Path) -> Result<Vec<Part>, String> {
     if found.is_empty() {
         return Err(format!("{}: no part of any task here (part-N.json)", out.display()));
     }
-    Ok(of_last_job(found))
+    Ok(match own {
+        Some(own) => of_job(found, own.job.clone(), own.tasks),
+        None => of_last_job(found),
+    })
 }
 
 /// Reads the content of a part's file.
@@ -79,11 +84,15 @@ pub fn parse(text: &[u8]) -> Result<Part, String> {
 }
 
 /// The parts of the job of which one was written last, by task.
-pub fn of_last_job(mut found: Vec<Part>) -> Vec<Part> {
+pub fn of_last_job(found: Vec<Part>) -> Vec<Part> {
     let Some(last) = found.iter().max_by_key(|part| part.started.saturating_add(part.wall)) else {
         return found;
     };
     let (job, tasks) = (last.job.clone(), last.tasks);
+    of_job(found, job, tasks)
+}
+
+fn of_job(mut found: Vec<Part>, job: String, tasks: u32) -> Vec<Part> {
     found.retain(|part| part.job == job && part.tasks == tasks && part.task < tasks);
     // Of a task that has just ended there may be both parts: the final one comes first, and the
     // other is dropped.
@@ -95,6 +104,22 @@ pub fn of_last_job(mut found: Vec<Part>) -> Vec<Part> {
 /// Whether all of a job's `tasks` have written their final part.
 pub fn all_written(out: &Path, tasks: u32) -> bool {
     in_mixed_order(tasks).all(|task| place(out, task).exists())
+}
+
+/// A number for the files of all parts in a folder, which is another one once any of them was
+/// written again. Their times are not compared with those of others: a clock may have been set
+/// back.
+pub fn files_of(out: &Path) -> u64 {
+    let entries = fs::read_dir(out).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| is_part(path)).collect();
+    paths.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    for path in paths {
+        path.file_name().hash(&mut hasher);
+        let file = fs::metadata(path).ok();
+        file.map(|file| (file.ino(), file.mtime(), file.mtime_nsec(), file.len())).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// All tasks, so that the first few are a sample of them: each task that ends asks whether others

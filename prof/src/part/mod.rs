@@ -9,7 +9,7 @@ mod table;
 #[cfg(feature = "fuzz")]
 pub use data::FORMAT;
 pub use data::{Event, Moved, Part, SiteRow, SizeCount, TaskPair};
-pub use files::{all_written, parts, write, write_whole};
+pub use files::{all_written, files_of, parts, write, write_whole};
 #[cfg(feature = "fuzz")]
 pub use files::{of_last_job, parse};
 pub use gather::gather;

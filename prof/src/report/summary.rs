@@ -51,6 +51,8 @@ pub struct Report {
     pub events: u64,
     /// How many calls came later.
     pub events_left_out: u64,
+    /// The files it was made of ([`crate::part::files_of`]); `None`: not all parts are final.
+    pub made_of: Option<u64>,
 }
 
 /// One task.
@@ -156,6 +158,7 @@ impl Report {
             lanes: Lanes::of(parts, started, wall),
             events: parts.iter().map(|part| part.events.len() as u64).sum(),
             events_left_out: total(parts.iter().map(|part| part.events_left_out)),
+            made_of: None,
         }
     }
 

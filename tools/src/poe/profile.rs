@@ -2,14 +2,15 @@
 
 mod reason;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Stdio};
-use std::time::SystemTime;
 
 use nix::poll::PollTimeout;
 use nix::sys::signal::{Signal, raise};
@@ -34,12 +35,16 @@ const ANY_ORDER: &str = "verify_asan_link_order=0";
 const LIBRARY: &str = "liblapiprof.so.1";
 const MERGER: &str = "lapi_prof";
 
+/// The file of a part: its name, its number, and when it was written. One that is written again is
+/// another one, also where the clock was set back.
+type PartFile = (OsString, u64, i64, i64);
+
 /// The profile of the jobs of this `poe`.
 pub(super) struct Profile {
     folder: PathBuf,
-    /// When the first job began, by the clock of the folder; `None`: its tasks write there on
-    /// other machines.
-    since: Option<SystemTime>,
+    /// The parts that were there before the first job; `None`: its tasks write there on other
+    /// machines.
+    before: Option<HashSet<PartFile>>,
     /// What the tasks run.
     programs: Vec<OsString>,
 }
@@ -58,15 +63,14 @@ impl Profile {
             steps.iter().flatten().filter_map(|words| words.first().cloned()).collect();
         programs.dedup();
         if elsewhere {
-            return Ok(Some(Self { folder, since: None, programs }));
+            return Ok(Some(Self { folder, before: None, programs }));
         }
         let trial = folder.join(format!(".poe-{}", process::id()));
         let tried = fs::create_dir_all(&folder)
             .and_then(|()| File::create_new(&trial))
-            .and_then(|file| file.metadata()?.modified())
-            .and_then(|since| fs::remove_file(&trial).map(|()| since));
+            .and_then(|_| fs::remove_file(&trial));
         match tried {
-            Ok(since) => Ok(Some(Self { folder, since: Some(since), programs })),
+            Ok(()) => Ok(Some(Self { before: Some(parts_in(&folder)), folder, programs })),
             Err(error) => Err(Error::system(format!("-profile: {}", folder.display()), error)),
         }
     }
@@ -76,7 +80,7 @@ impl Profile {
     pub(super) fn merge(&self, signals: &Signals) -> Option<Signal> {
         let folder = self.folder.display();
         if !self.has_parts() {
-            let place = if self.since.is_some() { String::new() } else { " on this machine".to_owned() };
+            let place = if self.before.is_some() { String::new() } else { " on this machine".to_owned() };
             say(&format!(
                 "profile: no task has left a part in {folder}{place}, so there is no report: {}",
                 reason::of(&self.programs)
@@ -107,15 +111,25 @@ impl Profile {
 
     /// Whether a task has written a part there since the first job began.
     fn has_parts(&self) -> bool {
-        let is_new = |entry: &fs::DirEntry| {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            let is_part = name.starts_with("part-") && name.ends_with(".json");
-            let since = self.since.unwrap_or(SystemTime::UNIX_EPOCH);
-            is_part && entry.metadata().and_then(|file| file.modified()).is_ok_and(|time| time >= since)
-        };
-        fs::read_dir(&self.folder).is_ok_and(|entries| entries.flatten().any(|entry| is_new(&entry)))
+        let now = parts_in(&self.folder);
+        now.iter().any(|part| !self.before.as_ref().is_some_and(|before| before.contains(part)))
     }
+}
+
+/// The parts of all tasks in a folder.
+fn parts_in(folder: &Path) -> HashSet<PartFile> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let parts = entries.filter(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("part-") && name.ends_with(".json")
+    });
+    parts
+        .filter_map(|entry| {
+            let file = entry.metadata().ok()?;
+            Some((entry.file_name(), file.ino(), file.mtime(), file.mtime_nsec()))
+        })
+        .collect()
 }
 
 /// What became of a report.
