@@ -72,6 +72,29 @@ fn a_message_for_a_task_that_is_gone_ends_when_its_memory_is_free() {
     }
 }
 
+/// By hand another process may have the place of the one that is gone.
+#[test]
+fn a_datagram_that_is_being_sent_to_a_task_that_is_gone_is_not_sent_again() {
+    let (mut port, nodes) = port(true);
+    let target = Target { node: 2, port: PORT, priority: 0 };
+    let then = Then { callback: 1, context: 7 };
+    let request = Request { kind: Kind::Datagram, target, size: 5, address: 64, length: 8, remote: 0, then };
+    port.start(0, request);
+    let sent = data(&mut port);
+    port.lost(5, 1);
+    assert!(port.next_output().is_none());
+    nodes.lose(1);
+    port.lost(6, 1);
+    nodes.find(1);
+    port.start(7, request);
+    data(&mut port).free();
+    assert!(port.next_output().is_none() && port.next_event().is_none());
+    sent.free();
+    port.tick(8);
+    let ended = Event::Ended { then, status: Status::Success, address: 64 };
+    assert_eq!([(); 3].map(|()| port.next_event()), [Some(ended), Some(ended), None]);
+}
+
 #[test]
 fn what_has_not_left_for_a_task_that_is_gone_never_does() {
     for counts_all in [true, false] {

@@ -371,7 +371,11 @@ impl Outgoing {
     fn begin_anew(&mut self, around: &mut Around<'_>) {
         self.place = Place::Unknown;
         self.epoch = around.epochs.fetch_add(1, Ordering::Relaxed) + 1;
-        (self.round, self.base, self.sent) = (0, 0, self.delivered);
+        (self.round, self.base) = (0, 0);
+        // A get that has not ended has failed, and a datagram is not sent again.
+        if self.kind == Kind::Send {
+            self.sent = self.delivered;
+        }
     }
 
     fn restart(&mut self) {
