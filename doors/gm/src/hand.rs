@@ -339,10 +339,11 @@ impl Shared {
         self.wake();
     }
 
-    /// Takes what a peer sends, until its session or its life ends.
+    /// Takes what a peer sends, until its session or its life ends, or this process leaves: all
+    /// ports are closed then, and what is still to be taken is for none of them.
     fn take_all(&self, task: u32, life: u64, session: Arc<Session>) {
         let peer = &self.peers[task as usize];
-        loop {
+        while !self.leaves() {
             match session.receive(Some(Instant::now() + LOOK)) {
                 Ok(Some(message)) => {
                     let _alone = lock(&peer.taking);
@@ -352,7 +353,6 @@ impl Shared {
                     (self.receiving.arrived)(task, &message.header, &message.data);
                     self.wake();
                 }
-                Ok(None) if self.leaves() => return,
                 Ok(None) => {}
                 Err(_) => {
                     let is_current = lock(&peer.link).has(&session);

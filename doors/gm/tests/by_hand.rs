@@ -97,6 +97,17 @@ fn an_echo_server_and_its_clients() {
     }
 }
 
+/// Whoever leaves is not held up by peers that go on to send.
+#[test]
+fn a_process_leaves_while_others_send_to_it() {
+    let program = compile("gm_flood", "cc", &["flood.c"], &["-Wextra", "-Werror"]);
+    let folder = Folder::new("flood");
+    let map = folder.map(3);
+    let _others = [2, 3].map(|at| Marked::start(node(&program, &map, at)));
+    let outcome = node(&program, &map, 1).run();
+    assert_eq!(outcome.ok().stdout, "left\n", "{outcome}");
+}
+
 /// A client whose process takes the place of one that says nothing any more, and whose session is
 /// not over for the server: its host has lost its power, say.
 #[test]
