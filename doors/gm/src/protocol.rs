@@ -6,6 +6,8 @@ mod index;
 #[cfg(test)]
 mod memory_tests;
 mod messages;
+#[cfg(test)]
+mod moves_tests;
 mod outgoing;
 mod port;
 #[cfg(test)]

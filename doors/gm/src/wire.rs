@@ -64,6 +64,10 @@ pub mod answer {
 /// The code of [`Kind::Wait`] where the port is not open yet.
 pub const NOT_OPEN: u8 = 1;
 
+/// The code of a [`Kind::Datagram`] to a node of several tasks: where the port is not open, the
+/// task says so by [`Kind::Refused`], since another one may have it by now.
+pub const MAY_MOVE: u8 = 1;
+
 impl Kind {
     fn of(byte: u8) -> Option<Self> {
         Some(match byte {

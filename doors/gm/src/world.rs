@@ -14,7 +14,7 @@ use crate::job::Job;
 use crate::nodes::Nodes;
 use crate::protocol::{self, Data, Output, Port};
 use crate::settings::Variables;
-use crate::wire::{Header, Kind, NOT_OPEN, answer};
+use crate::wire::{Header, Kind, MAY_MOVE, NOT_OPEN, answer};
 use openlapi::base::random::random;
 use openlapi_runtime::console;
 use std::os::linux::net::SocketAddrExt;
@@ -421,6 +421,7 @@ impl World {
             Kind::Get => (Kind::NoData, Status::SendTargetPortClosed as u8),
             Kind::Send | Kind::Put if waits => (Kind::Wait, NOT_OPEN),
             Kind::Send | Kind::Put => (Kind::Refused, Status::SendTargetPortClosed as u8),
+            Kind::Datagram if header.code == MAY_MOVE => (Kind::Refused, Status::SendTargetPortClosed as u8),
             _ => return true,
         };
         self.post_alone(from, header.reply(kind, code));

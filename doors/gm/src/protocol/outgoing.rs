@@ -9,7 +9,7 @@ pub use around::Around;
 use super::messages::Message;
 use super::types::{Data, Event, Output, Request, Target};
 use crate::abi::{SEND_TOKENS, Status};
-use crate::wire::{Header, Kind, Word};
+use crate::wire::{Header, Kind, MAY_MOVE, Word};
 use state::{Flow, Place};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -29,6 +29,9 @@ pub struct Outgoing {
     kind: Kind,
     index: u32,
     place: Place,
+    /// The task that has had the port has refused a get or a datagram, since the port is closed
+    /// there: another one may have opened it.
+    may_have_moved: bool,
     /// The task that something was last sent to.
     posted_to: Option<u32>,
     flow: Flow,
@@ -61,6 +64,7 @@ impl Outgoing {
             kind,
             index,
             place: Place::Unknown,
+            may_have_moved: false,
             posted_to: None,
             flow: Flow::Sends,
             epoch,
@@ -110,6 +114,7 @@ impl Outgoing {
         }
         self.alive_at = around.now;
         match header.kind {
+            Kind::NoData | Kind::Refused if self.kind != Kind::Send => self.not_there(from, header),
             Kind::Wait => self.wait(around, header),
             Kind::Go => self.go(around, from, header),
             Kind::Again => self.again(around, header),
@@ -369,7 +374,7 @@ impl Outgoing {
 
     /// The target has forgotten the connection.
     fn begin_anew(&mut self, around: &mut Around<'_>) {
-        self.place = Place::Unknown;
+        (self.place, self.may_have_moved) = (Place::Unknown, false);
         self.epoch = around.epochs.fetch_add(1, Ordering::Relaxed) + 1;
         (self.round, self.base) = (0, 0);
         // A get that has not ended has failed, and a datagram is not sent again.
@@ -396,6 +401,11 @@ impl Outgoing {
             }
             match self.place {
                 Place::At(task) if around.nodes.is_lost(task) => self.place = Place::Unknown,
+                // What is under way gets its answers from there.
+                Place::At(_) if self.may_have_moved && self.sent > self.delivered => return,
+                Place::At(_) if self.may_have_moved => {
+                    (self.place, self.may_have_moved) = (Place::Unknown, false);
+                }
                 Place::At(task) => {
                     if self.careful && self.sent > self.delivered {
                         return;
@@ -427,11 +437,15 @@ impl Outgoing {
         let mut header = self.header(around, kind);
         header.seq = self.base.wrapping_add(self.sent - self.delivered);
         (header.size, header.address, header.length) = (size, remote, length);
-        let mut data = Data::None;
         match kind {
             Kind::Get => (header.index, header.round) = (at, around.messages.at(at).life),
-            _ => data = Data::Memory { address, length, counter: around.messages.post(at) },
+            Kind::Datagram if around.nodes.tasks(self.target.node).len() > 1 => header.code = MAY_MOVE,
+            _ => {}
         }
+        let data = match kind {
+            Kind::Get => Data::None,
+            _ => Data::Memory { address, length, counter: around.messages.post(at) },
+        };
         around.outputs.push_back(Output { task, header, data });
         self.posted_to = Some(task);
         self.sent += 1;

@@ -12,7 +12,7 @@ use super::types::{Data, Event, Output, Request, Target, Then, Verdict};
 use super::words::Words;
 use crate::abi::{PORTS, RECEIVE_TOKENS, SEND_TOKENS, SIZES, Status};
 use crate::nodes::Nodes;
-use crate::wire::{Header, Kind};
+use crate::wire::{Header, Kind, MAY_MOVE};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -225,7 +225,7 @@ impl Port {
     }
 
     fn refuse(&mut self, from: u32, header: &Header, status: Status) -> Verdict {
-        if header.kind != Kind::Datagram {
+        if header.kind != Kind::Datagram || header.code == MAY_MOVE {
             let kind = if header.kind == Kind::Get { Kind::NoData } else { Kind::Refused };
             let header = header.reply(kind, status as u8);
             self.outputs.push_back(Output { task: from, header, data: Data::None });

@@ -157,6 +157,48 @@ void case_reopened(void) {
     together();
 }
 
+/* A port that one task of a node has closed and another one has opened: gets and datagrams find it
+ * after one was refused. */
+void case_moved(void) {
+    static gm_u64_t number, address, place;
+    static struct desk second;
+    unsigned highest;
+    int has, sent = 0;
+    CHECK(gm_max_node_id_in_use(mine.port, &highest) == GM_SUCCESS);
+    for (has = 0; has < 2 && highest == 1; has++) {
+        if (task == has) {
+            number = 70 + (gm_u64_t)has;
+            address = (gm_u64_t)(uintptr_t)&number;
+            open_desk(&second, 7);
+            CHECK(gm_allow_remote_memory_access(second.port) == GM_SUCCESS);
+            gm_provide_receive_buffer(second.port, gm_malloc(64), 6, GM_LOW_PRIORITY);
+            post(&mine, 2, &address, 6, sizeof address, 1);
+            until(&second, &second.arrivals, 1);
+            tell(&mine, 2);
+        }
+        if (task == 2) {
+            buffer(6, 0);
+            until(&mine, &mine.arrivals, has + 1);
+            while (place != 70 + (gm_u64_t)has) {
+                gm_get(mine.port, *(gm_u64_t *)mine.arrived[has].buffer, &place, 8, GM_LOW_PRIORITY, 1, 7, note,
+                       (void *)1);
+                until(&mine, &mine.ends, ++sent);
+            }
+            while (!mine.told[has]) {
+                gm_datagram_send(mine.port, &number, 6, 8, 0, 1, 7, note, (void *)2);
+                until(&mine, &mine.ends, ++sent);
+                usleep(10000);
+            }
+            await(&mine, has);
+        }
+        together();
+        if (task == has)
+            gm_close(second.port);
+        together();
+    }
+    together();
+}
+
 /* A task that has waited for a buffer leaves in order: the next one is for those who are there. */
 void case_left(void) {
     static int number = 5;

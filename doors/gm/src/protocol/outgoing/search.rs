@@ -29,6 +29,13 @@ impl Outgoing {
         self.watch(around);
     }
 
+    /// A get or a datagram was refused. Where it is not known yet that the port is closed in this
+    /// task, the tasks of the node are asked before the next one is sent.
+    pub(super) fn not_there(&mut self, from: u32, header: &Header) {
+        let is_closed = header.code == Status::SendTargetPortClosed as u8;
+        self.may_have_moved |= is_closed && self.place == Place::At(from);
+    }
+
     /// A task of the node has answered.
     pub(super) fn answered(&mut self, around: &mut Around<'_>, from: u32, header: &Header) {
         use crate::wire::answer::{CLOSED, HERE};
