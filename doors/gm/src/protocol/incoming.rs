@@ -185,6 +185,12 @@ impl Incoming {
         self.reply(around, header.reply(Kind::Go, 0));
     }
 
+    /// The class of which a buffer is promised to this connection.
+    #[inline]
+    pub fn promised_class(&self) -> Option<u8> {
+        if let Wait::Promised(class) = self.wait { Some(class) } else { None }
+    }
+
     /// The sender does not need what was promised.
     pub fn declined(&mut self, around: &mut Around<'_>, header: &Header) {
         let Wait::Promised(class) = self.wait else { return };

@@ -206,8 +206,12 @@ impl Port {
                     self.incoming.push(Incoming::new(from, at));
                 }
                 let (connection, mut around) = self.inward(at);
+                let promised = connection.promised_class();
                 let verdict = connection.offered(&mut around, header);
-                self.promise(Classes::of(header.size, header.priority));
+                if let Some(class) = promised {
+                    // The connection may have left its promise for the next one.
+                    self.promise(class);
+                }
                 verdict
             }
             Kind::Datagram => self.datagram(from, header),

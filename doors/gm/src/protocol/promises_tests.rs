@@ -96,6 +96,26 @@ fn a_port_that_was_opened_again_costs_only_what_the_one_before_may_have_taken() 
     }
 }
 
+/// By a message of another size, by a put, and by one of a new epoch.
+#[test]
+fn a_promise_that_its_connection_leaves_is_the_next_ones() {
+    let settings = Settings { patience: 1_000_000, check: false, epochs: Arc::default(), counts_all: false };
+    let message = |kind, size, epoch, round| Header { size, epoch, round, ..Header::of(kind, PORT, PORT) };
+    for other in [message(Kind::Send, 6, 1, 1), message(Kind::Put, 0, 1, 1), message(Kind::Send, 6, 2, 0)] {
+        let mut port = Port::new(PORT, Arc::new(Nodes::by_lowest(&[0, 1, 2])), settings.clone());
+        let said = |port: &mut Port| port.next_output().map(|output| (output.task, output.header.kind));
+        for from in [1, 2] {
+            port.arrived(from, &message(Kind::Send, 5, 1, 0));
+            assert_eq!(said(&mut port), Some((from, Kind::Wait)));
+        }
+        port.provide(64, 5, 0, 0);
+        assert_eq!(said(&mut port), Some((1, Kind::Go)));
+        port.arrived(1, &other);
+        assert_eq!(said(&mut port).map(|(task, _)| task), Some(1), "it is not taken");
+        assert_eq!(said(&mut port), Some((2, Kind::Go)), "{other:?}");
+    }
+}
+
 /// The target has looked once and then computes; the program here looks in vain or not at all, has
 /// other events, sends to others: all of that changes nothing.
 #[test]
