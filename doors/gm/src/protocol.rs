@@ -8,6 +8,8 @@ mod memory_tests;
 mod messages;
 #[cfg(test)]
 mod moves_tests;
+#[cfg(test)]
+mod order_tests;
 mod outgoing;
 mod port;
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! A connection at its sender: what goes to one port of one node with one priority, in order.
 
 mod around;
+mod ends;
 mod search;
 mod state;
 
 pub use around::Around;
 
-use super::messages::Message;
 use super::types::{Data, Event, Output, Request, Target};
 use crate::abi::{SEND_TOKENS, Status};
 use crate::wire::{Header, Kind, MAY_MOVE, Word};
@@ -41,7 +41,12 @@ pub struct Outgoing {
     base: u32,
     /// The messages that have not ended, in their order.
     queue: VecDeque<u32>,
-    /// How many of them, from the first one on, are delivered.
+    /// The ends of sends that were wrong, and after how many ends of the connection's messages they
+    /// come: in the order of the program's calls.
+    faults: VecDeque<(u32, Event)>,
+    /// How many messages have ended.
+    ended: u32,
+    /// How many of the queue, from the first one on, are delivered.
     delivered: u32,
     /// How many of them, from the first one on, were sent in this round or taken before.
     sent: u32,
@@ -71,6 +76,8 @@ impl Outgoing {
             round: 0,
             base: 0,
             queue: VecDeque::with_capacity(SEND_TOKENS),
+            faults: VecDeque::new(),
+            ended: 0,
             delivered: 0,
             sent: 0,
             careful: false,
@@ -464,40 +471,6 @@ impl Outgoing {
             round: self.round,
             index: self.index,
             ..Header::of(kind, around.port, self.target.port)
-        }
-    }
-
-    /// Ends messages from the first one on.
-    fn settle(&mut self, around: &mut Around<'_>) {
-        while let Some(&at) = self.queue.front() {
-            let is_in_use = around.messages.is_in_use(at);
-            let &mut Message { request, delivered, status, .. } = around.messages.at(at);
-            let Some(status) = (if delivered { Some(Status::Success) } else { status }) else { return };
-            if is_in_use {
-                if !std::mem::replace(&mut self.lags, true) {
-                    around.lagging.push_back(self.index);
-                }
-                return;
-            }
-            self.queue.pop_front();
-            if self.kind != Kind::Send {
-                self.sent = self.sent.saturating_sub(1);
-            } else if delivered {
-                self.delivered -= 1;
-                self.sent -= 1;
-            }
-            around.messages.remove(at);
-            let Request { then, address, .. } = request;
-            around.events.push_back(Event::Ended { then, status, address });
-            let failed = !matches!(status, Status::Success | Status::SendDropped);
-            if failed && self.kind == Kind::Send {
-                self.sent = self.delivered;
-                self.flow = Flow::Stands;
-                if then.callback == 0 {
-                    // The program cannot learn of it, and so cannot say what follows.
-                    self.restart();
-                }
-            }
         }
     }
 

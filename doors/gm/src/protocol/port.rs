@@ -1,5 +1,6 @@
 //! A port: its connections, its buffers, and the events of the program.
 
+mod requests;
 mod telling;
 
 use super::classes::{Buffer, Classes};
@@ -8,9 +9,9 @@ use super::index::Index;
 use super::messages::Messages;
 use super::outgoing::{self, Outgoing};
 use super::registered::{Registered, is_memory};
-use super::types::{Data, Event, Output, Request, Target, Then, Verdict};
+use super::types::{Data, Event, Output, Target, Verdict};
 use super::words::Words;
-use crate::abi::{PORTS, RECEIVE_TOKENS, SEND_TOKENS, SIZES, Status};
+use crate::abi::{RECEIVE_TOKENS, SEND_TOKENS, Status};
 use crate::nodes::Nodes;
 use crate::wire::{Header, Kind, MAY_MOVE};
 use std::cmp::Reverse;
@@ -105,63 +106,6 @@ impl Port {
             provided: 0,
             posting: false,
         }
-    }
-
-    /// Sends, puts or gets.
-    pub fn start(&mut self, now: u64, request: Request) {
-        self.idle = 0;
-        let wrong = self.fault(&request);
-        if let Some(status) = wrong {
-            return self.end(request.then, status, request.address);
-        }
-        let Some(message) = self.messages.add(request) else {
-            return self.end(request.then, Status::InvalidParameter, request.address);
-        };
-        let kind = if request.kind == Kind::Put { Kind::Send } else { request.kind };
-        let at = self.connection(request.target, kind);
-        let (connection, mut around) = self.out(at, now);
-        connection.add(&mut around, message);
-    }
-
-    /// What is wrong with a request by itself.
-    fn fault(&self, request: &Request) -> Option<Status> {
-        let Target { node, port, priority } = request.target;
-        if usize::from(port) >= PORTS || priority > 1 || !is_memory(request.address, request.length) {
-            return Some(Status::InvalidParameter);
-        }
-        let has_size = matches!(request.kind, Kind::Send | Kind::Datagram);
-        if has_size && (request.size >= SIZES || request.length > crate::abi::capacity(request.size)) {
-            return Some(Status::InvalidParameter);
-        }
-        if request.kind == Kind::Datagram && request.length > crate::abi::MTU.into() {
-            return Some(Status::InvalidParameter);
-        }
-        if self.settings.check && !self.registered.has(request.address, request.length as usize) {
-            return Some(Status::MemoryFault);
-        }
-        (self.nodes.tasks(node).is_empty()).then_some(Status::SendTargetNodeUnreachable)
-    }
-
-    fn end(&mut self, then: Then, status: Status, address: usize) {
-        self.events.push_back(Event::Ended { then, status, address });
-    }
-
-    /// A connection that stands still after a failure goes on.
-    pub fn resume(&mut self, now: u64, target: Target, then: Then) {
-        self.end(then, Status::Success, 0);
-        if let Some(at) = self.known(target) {
-            let (connection, mut around) = self.out(at, now);
-            connection.resume(&mut around);
-        }
-    }
-
-    /// A connection that stands still after a failure forgets what it has.
-    pub fn drop_sends(&mut self, now: u64, target: Target, then: Then) {
-        if let Some(at) = self.known(target) {
-            let (connection, mut around) = self.out(at, now);
-            connection.drop_all(&mut around);
-        }
-        self.end(then, Status::Success, 0);
     }
 
     /// One buffer more; `false`: the port has as many as it takes.
