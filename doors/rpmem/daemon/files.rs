@@ -1,6 +1,6 @@
 //! The part files of a pool: opened, locked, and given their headers.
 
-use rpmem::disk::{HEADER, Header, Place, Set};
+use rpmem::disk::{HEADER, Header, Part, Place, Set};
 use rpmem::wire::is_below;
 use rpmem::{Attributes, Failure, Result};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
@@ -78,27 +78,17 @@ impl Files {
             let part = files.set.parts[at].clone();
             let (file, is_fresh) = open_or_make(&part.path)?;
             if is_fresh {
-                // With its lock until it is removed again, where something fails.
                 files.fresh.push(part.path.clone().into());
+            } else {
+                check_unused(&file, &part)?;
+            }
+            let allocated = allocate(&file, part.size);
+            // A file that was made is locked until it is removed again, where something fails; one
+            // that was there, and gets no space, stays as it is.
+            if is_fresh || allocated.is_ok() {
                 files.parts.push(file);
-                allocate(&files.parts[at], part.size).map_err(Failure::system(&part.path))?;
-                continue;
             }
-            let length = file.metadata().map_err(Failure::system(&part.path))?.len();
-            if length != 0 {
-                if length < part.size {
-                    let text = format!("{} has {length} bytes, and the set says {}", part.path, part.size);
-                    return Err(Failure::invalid(text));
-                }
-                let mut first = [0; HEADER];
-                file.read_exact_at(&mut first, 0).map_err(Failure::system(&part.path))?;
-                if first.iter().any(|byte| *byte != 0) {
-                    let text = format!("{} is the part of a pool already", part.path);
-                    return Err(Failure::new(libc::EEXIST, text));
-                }
-            }
-            allocate(&file, part.size).map_err(Failure::system(&part.path))?;
-            files.parts.push(file);
+            allocated.map_err(Failure::system(&part.path))?;
         }
         Ok(files)
     }
@@ -276,6 +266,28 @@ fn lock(file: &File, path: &str) -> Result<bool> {
             Err(error) => return Err(Failure::system(path)(error.into())),
         }
     }
+}
+
+/// Whether a file that exists may become a part: it is empty, or long enough and without a header.
+///
+/// # Errors
+/// EINVAL: it is too short. EEXIST: it belongs to a pool. The system's.
+fn check_unused(file: &File, part: &Part) -> Result<()> {
+    let length = file.metadata().map_err(Failure::system(&part.path))?.len();
+    if length == 0 {
+        return Ok(());
+    }
+    if length < part.size {
+        let text = format!("{} has {length} bytes, and the set says {}", part.path, part.size);
+        return Err(Failure::invalid(text));
+    }
+    let mut first = [0; HEADER];
+    file.read_exact_at(&mut first, 0).map_err(Failure::system(&part.path))?;
+    if first.iter().any(|byte| *byte != 0) {
+        let text = format!("{} is the part of a pool already", part.path);
+        return Err(Failure::new(libc::EEXIST, text));
+    }
+    Ok(())
 }
 
 fn busy(path: &str) -> Failure {
