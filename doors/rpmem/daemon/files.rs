@@ -1,5 +1,6 @@
 //! The part files of a pool: opened, locked, and given their headers.
 
+use crate::log;
 use rpmem::disk::{HEADER, Header, Part, Place, Set};
 use rpmem::wire::is_below;
 use rpmem::{Attributes, Failure, Result};
@@ -107,10 +108,11 @@ impl Files {
         Ok(())
     }
 
-    /// The headers of the parts that have one, verified.
+    /// The headers of the parts that have one, verified. Where a daemon was killed while it changed
+    /// the attributes, the parts that it has not come to get those of the first.
     ///
     /// # Errors
-    /// EINVAL: one is damaged, or they do not belong together.
+    /// EINVAL: one is damaged, or they do not belong together. The system's.
     pub fn headers(&self) -> Result<Vec<Header>> {
         let count = self.set.headers();
         let mut headers = Vec::with_capacity(count);
@@ -121,19 +123,38 @@ impl Files {
                 .map_err(|failure| Failure::new(failure.errno, format!("{}: {failure}", part.path)))?;
             headers.push(header);
         }
-        for (at, header) in headers.iter().enumerate() {
-            let next = &headers[(at + 1) % count];
-            let ring = header.place.next_part == next.place.uuid && next.place.prev_part == header.place.uuid;
-            let common = Attributes { uuid: [0; 16], ..header.attributes };
-            let same = common == Attributes { uuid: [0; 16], ..headers[0].attributes };
-            if !ring || !same || header.is_single() != self.set.single_header {
-                let path = &self.set.parts[at].path;
-                return Err(Failure::invalid(format!(
-                    "{path} is the part of another pool, or in another place"
-                )));
-            }
+        let single = self.set.single_header;
+        if let Some(at) = headers.iter().position(|header| header.is_single() != single) {
+            return Err(self.foreign(at));
         }
-        Ok(headers)
+        let whole = self.changed(&headers, headers.first().map(|first| first.attributes).unwrap_or_default());
+        let Some(at) = (0..count).find(|at| !headers[*at].belongs_as(&whole[*at])) else {
+            return Ok(headers);
+        };
+        if !self.were_being_changed(&headers, at) {
+            return Err(self.foreign(at));
+        }
+        log::notice(&format!("the headers of {} get the attributes of the first", self.set.parts[at].path));
+        self.write_headers(&whole)?;
+        Ok(whole)
+    }
+
+    fn foreign(&self, at: usize) -> Failure {
+        let path = &self.set.parts[at].path;
+        Failure::invalid(format!("{path} is the part of another pool, or in another place"))
+    }
+
+    /// Whether the headers from this one on are as they were before [`Self::write_headers`] of
+    /// other attributes was stopped there. A pool that was closed in order since then is none of
+    /// these: such a header has come from somewhere else.
+    fn were_being_changed(&self, headers: &[Header], at: usize) -> bool {
+        let Some(last) = headers.last() else { return false };
+        let is_open = |header: &Header| !header.has_state() || header.is_dirty;
+        // What the last part has for the next one in the ring, which is the first.
+        let uuid = last.place.next_part;
+        let before = self.changed(headers, Attributes { uuid, ..last.attributes });
+        let are_as_before = (at..headers.len()).all(|at| headers[at].belongs_as(&before[at]));
+        headers[0].devices == [0; 2] && headers.iter().all(is_open) && are_as_before
     }
 
     /// New headers for these attributes.
@@ -148,8 +169,10 @@ impl Files {
     /// Headers as these, with other attributes.
     pub fn changed(&self, headers: &[Header], attributes: Attributes) -> Vec<Header> {
         let mut uuids: Vec<[u8; 16]> = headers.iter().map(|header| header.place.uuid).collect();
-        uuids[0] = attributes.uuid;
-        let is_dirty = headers[0].is_dirty;
+        if let Some(first) = uuids.first_mut() {
+            *first = attributes.uuid;
+        }
+        let is_dirty = headers.first().is_some_and(|first| first.is_dirty);
         let new = (0..headers.len()).map(|at| header(attributes, &uuids, at, headers[at].created));
         new.map(|header| Header { is_dirty, ..header }).collect()
     }
@@ -321,13 +344,100 @@ fn random() -> [u8; 16] {
 mod tests {
     use super::*;
 
+    /// The features of a pool that keeps its shutdown state.
+    const STATE: u32 = 4;
+
+    /// A folder of a test, removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("openlapi-rpmemd-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).expect("a folder");
+            Self(path)
+        }
+
+        fn path(&self, name: &str) -> String {
+            self.0.join(name).display().to_string()
+        }
+
+        /// A set of parts with these names.
+        fn set(&self, names: &[&str]) -> Set {
+            let parts = names.iter().map(|name| format!("2M {}\n", self.path(name)));
+            let text = format!("PMEMPOOLSET\n{}", parts.collect::<String>());
+            rpmem::disk::parse(text.as_bytes()).expect("a set")
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn attributes(signature: [u8; 8], uuid: u8) -> Attributes {
+        let user_flags = [5; 16];
+        Attributes { signature, uuid: [uuid; 16], incompat: STATE, user_flags, ..Attributes::default() }
+    }
+
+    fn open_headers(files: &Files, attributes: Attributes) -> Vec<Header> {
+        let new = files.new_headers(attributes).into_iter();
+        new.map(|header| Header { is_dirty: true, ..header }).collect()
+    }
+
+    /// Headers come to the first part first.
+    #[test]
+    fn a_change_of_the_attributes_that_was_stopped_is_completed() {
+        let folder = Folder::new("stopped");
+        let mut files = Files::create(folder.set(&["a", "b", "c"])).expect("parts");
+        let before = open_headers(&files, attributes(*b"BEFORE\0\0", 1));
+        files.keep().expect("durable");
+        for (uuid, done) in [1, 2].into_iter().flat_map(|uuid| (0..=3).map(move |done| (uuid, done))) {
+            let after = files.changed(&before, attributes(*b"AFTER\0\0\0", uuid));
+            files.write_headers(&before).expect("headers");
+            files.write_headers(&after[..done]).expect("headers");
+            for _ in 0..2 {
+                let found = files.headers().expect("a whole pool");
+                let expected = if done == 0 { &before } else { &after };
+                assert!((0..3).all(|at| found[at].belongs_as(&expected[at])), "{uuid}, {done}: {found:?}");
+                assert!(found.iter().all(|header| header.is_dirty));
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_that_does_not_belong_to_the_others_is_no_part_of_a_change() {
+        let folder = Folder::new("foreign");
+        let mut files = Files::create(folder.set(&["a", "b", "c"])).expect("parts");
+        let before = open_headers(&files, attributes(*b"BEFORE\0\0", 1));
+        let after = files.changed(&before, attributes(*b"AFTER\0\0\0", 2));
+        let other = open_headers(&files, attributes(*b"BEFORE\0\0", 1));
+        files.keep().expect("durable");
+        let closed = |header: Header| Header { is_dirty: false, ..header };
+        for wrong in [
+            // Of another pool, in the middle of a change, and after it.
+            [after[0], other[1], before[2]],
+            [after[0], before[1], other[2]],
+            [after[0], after[1], other[2]],
+            // Not in the order in which headers are written.
+            [before[0], after[1], before[2]],
+            [after[0], before[1], after[2]],
+            [after[0], before[2], before[1]],
+            // The pool was closed after the change, or before it.
+            [closed(after[0]), closed(before[1]), closed(before[2])],
+            [after[0], closed(before[1]), before[2]],
+        ] {
+            files.write_headers(&wrong).expect("headers");
+            let failure = files.headers().expect_err("a foreign part");
+            assert!(failure.errno == libc::EINVAL && failure.text.contains("another pool"), "{wrong:?}");
+        }
+    }
+
     #[test]
     fn a_pool_that_is_not_created_leaves_no_header() {
-        let folder = std::env::temp_dir().join(format!("openlapi-rpmemd-files-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        let path = |name: &str| folder.join(name).display().to_string();
-        let text = format!("PMEMPOOLSET\n2M {}\n2M {}\n", path("old"), path("new"));
-        let set = rpmem::disk::parse(text.as_bytes()).expect("a set");
+        let folder = Folder::new("files");
+        let set = folder.set(&["old", "new"]);
+        let path = |name: &str| folder.path(name);
         File::create(path("old")).expect("a file");
         let attributes = Attributes { signature: *b"EXAMPLE\0", ..Attributes::default() };
         for is_kept in [false, true] {
@@ -344,6 +454,5 @@ mod tests {
         let again = Files::create(set).err().map(|failure| failure.errno);
         assert_eq!(again, Some(libc::EEXIST));
         assert!(Path::new(&path("new")).exists());
-        fs::remove_dir_all(&folder).expect("a folder");
     }
 }

@@ -128,6 +128,12 @@ impl Header {
         Some(Ok(Self { attributes, place, created, is_dirty, devices }))
     }
 
+    /// Whether this header has the attributes and the place of another one.
+    pub fn belongs_as(&self, other: &Self) -> bool {
+        let common = |header: &Self| Attributes { uuid: [0; 16], ..header.attributes };
+        self.place == other.place && common(self) == common(other)
+    }
+
     /// Whether this header says that it is the only one of its pool.
     pub fn is_single(&self) -> bool {
         self.attributes.incompat & SINGLE_HEADER != 0
