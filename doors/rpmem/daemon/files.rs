@@ -433,6 +433,37 @@ mod tests {
         }
     }
 
+    /// Nothing is left of it but what was there before, as it was.
+    #[test]
+    fn what_a_pool_that_is_not_created_leaves() {
+        let folder = Folder::new("leaves");
+        let create = |set: Set| Files::create(set).err().map(|failure| failure.errno);
+        let is_free = |name: &str| File::open(folder.path(name)).is_ok_and(|file| file.try_lock().is_ok());
+        // No folder.
+        assert_eq!(create(folder.set(&["new", "absent/new"])), Some(libc::ENOENT));
+        assert!(!folder.0.join("new").exists());
+        // No space: more than any file may have.
+        let mut set = folder.set(&["new", "large"]);
+        set.parts[1].size = i64::MAX as u64;
+        assert!(create(set.clone()).is_some());
+        assert!(!folder.0.join("new").exists() && !folder.0.join("large").exists());
+        File::create(folder.path("large")).expect("a file");
+        assert!(create(set).is_some());
+        assert!(!folder.0.join("new").exists() && is_free("large"));
+        assert_eq!(fs::read(folder.path("large")).expect("a file"), []);
+        // A part that another process has.
+        let set = folder.set(&["new", "held", "later"]);
+        fs::write(folder.path("held"), "its contents").expect("a file");
+        let held = File::open(folder.path("held")).expect("a file");
+        held.lock().expect("a lock");
+        assert_eq!(create(set.clone()), Some(libc::EBUSY));
+        assert_eq!(fs::read(folder.path("held")).expect("a file"), b"its contents");
+        assert!(!folder.0.join("new").exists() && !folder.0.join("later").exists());
+        drop(held);
+        assert_eq!(create(set), Some(libc::EINVAL), "it is too short");
+        assert!(folder.0.join("held").exists() && !folder.0.join("new").exists() && is_free("held"));
+    }
+
     #[test]
     fn a_pool_that_is_not_created_leaves_no_header() {
         let folder = Folder::new("files");
