@@ -48,6 +48,8 @@ struct Running {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
+    /// Goes after the program.
+    socket: Option<Address>,
 }
 
 impl Running {
@@ -63,7 +65,7 @@ impl Running {
             .expect("a program");
         let input = child.stdin.take().expect("a pipe");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
-        Self { child, input, output }
+        Self { child, input, output, socket: None }
     }
 
     fn line(&mut self) -> String {
@@ -97,18 +99,35 @@ fn ways() -> Vec<&'static str> {
     ["1", "2", "4"].into_iter().filter(|way| *way != "2" || has_fabric()).collect()
 }
 
-fn address() -> String {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    let number = LAST.fetch_add(1, Ordering::Relaxed);
-    format!("unix:{}/netio3-{}-{number}", std::env::temp_dir().display(), std::process::id())
+/// Where a receiver listens: a socket, which a receiver that is killed leaves and this removes.
+struct Address(PathBuf);
+
+impl Address {
+    fn new() -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        Self(std::env::temp_dir().join(format!("netio3-{}-{number}", std::process::id())))
+    }
+
+    fn word(&self) -> String {
+        format!("unix:{}", self.0.display())
+    }
+}
+
+impl Drop for Address {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 /// A side that receives, and one that does this; both over one way.
 fn pair(what: &str, way: &str, wait: &[&str]) -> (Running, Running) {
-    let address = address();
+    let socket = Address::new();
+    let address = socket.word();
     let mut server = Running::start(checks(), &[&["serve", &address, way][..], wait].concat());
     assert_eq!(server.line(), address);
     let caller = Running::start(checks(), &[what, &address, way]);
+    server.socket = Some(socket);
     (server, caller)
 }
 
@@ -187,7 +206,8 @@ fn an_endpoint_that_ends_frees_the_shared_slots_and_its_connection() {
 #[test]
 fn the_samples_send_and_receive() {
     let [send, receive] = ["samples/send.cpp", "samples/receive.cpp"].map(compiled);
-    let address = address();
+    let socket = Address::new();
+    let address = socket.word();
     let mut receiver = Running::start(&receive, &[&address]);
     assert_eq!(receiver.line(), address);
     assert_eq!(Running::start(&send, &[&address, "1000"]).ends(), "1000 fragments were sent\n");
