@@ -189,11 +189,14 @@ impl Memory {
     /// has not come, as when the keeper died before it: it is withdrawn now.
     ///
     /// # Errors
-    /// Those of [`Part::clear`] and [`Self::withdraw`]; [`FamError::NotFound`].
+    /// Those of [`Part::clear`] and [`Self::withdraw`]; [`FamError::NotFound`],
+    /// [`FamError::OutOfRange`].
     pub fn clear(&self, part: u64, offset: u64, length: u64) -> Result<Answer> {
         let number = part;
+        let beyond = || FamError::OutOfRange.because("a range beyond the part");
+        let end = offset.checked_add(length).ok_or_else(beyond)?;
         let lies_there = |one: &Opened| {
-            let (begin, end) = (one.offset.max(offset), (one.offset + one.length).min(offset + length));
+            let (begin, end) = (one.offset.max(offset), (one.offset + one.length).min(end));
             one.part.number == number && begin < end
         };
         let (part, left) = {
@@ -305,5 +308,20 @@ mod tests {
         memory.clear(1, 0, 100).expect("a range");
         assert_eq!(first.put(0, &[1]), Err(FamError::NotFound));
         assert_eq!(second.put(0, &[1]), Ok(()));
+    }
+
+    #[test]
+    fn a_range_that_no_part_has_ends_no_item() {
+        let memory = Memory::new(0, None, Box::new(|| ())).expect("a memory");
+        memory.join(1, [7; SECRET], &[]).expect("a keeper");
+        memory.make_part(1, 1 << 16, PartKind::Volatile).expect("a part");
+        let part = memory.state().parts[&1].clone();
+        let item = Arc::new(Opened::new((9, READ | WRITE), part, (1 << 15, 4096), Arc::default()));
+        memory.state().opened.entry(9).or_default().push(Arc::downgrade(&item));
+        for (offset, length) in [(u64::MAX - 10, 1 << 15), (1 << 15, u64::MAX), (u64::MAX, u64::MAX)] {
+            let refused = memory.clear(1, offset, length).expect_err("beyond all numbers");
+            assert_eq!(refused.error, FamError::OutOfRange);
+        }
+        assert_eq!(item.put(0, &[1]), Ok(()));
     }
 }

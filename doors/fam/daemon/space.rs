@@ -31,10 +31,11 @@ impl Space {
 
     /// Takes the room of a piece that is there. `false`: it is not free.
     pub fn take(&mut self, offset: u64, length: u64) -> bool {
-        let length = length.max(1).next_multiple_of(GRAIN);
+        let Some(length) = length.max(1).checked_next_multiple_of(GRAIN) else { return false };
         let Some((start, gap)) = self.gaps.range(..=offset).next_back() else { return false };
         let (start, gap) = (*start, *gap);
-        let fits = offset.is_multiple_of(GRAIN) && offset + length <= start + gap;
+        let fits =
+            offset.is_multiple_of(GRAIN) && offset.checked_add(length).is_some_and(|end| end <= start + gap);
         if fits {
             self.cut(start, gap, offset, length);
         }
@@ -141,6 +142,11 @@ mod tests {
             let mut again = Space::new(size);
             assert!(pieces.iter().all(|(offset, length)| again.take(*offset, *length)));
             assert!(pieces.iter().all(|(offset, length)| !again.take(*offset, *length)));
+            for (offset, length) in
+                [(0, u64::MAX), (u64::MAX / GRAIN * GRAIN, GRAIN), (GRAIN, u64::MAX - GRAIN)]
+            {
+                assert!(!again.take(offset, length), "beyond all numbers");
+            }
             assert_eq!(again.gaps, space.gaps);
             pieces.iter().for_each(|(offset, length)| space.free(*offset, *length));
             assert_eq!(space.gaps, BTreeMap::from([(0, size)]));
