@@ -9,7 +9,7 @@ use openlapi::base::clock::ticks;
 use openlapi_session::Session;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Data up to this many bytes is copied as it is sent; longer data is read from where it is.
@@ -37,9 +37,18 @@ pub struct Connection {
     /// When something was heard of the daemon last, in [`ticks`].
     heard: AtomicU64,
     /// Numbers of items that nothing uses any more.
-    retired: Mutex<Vec<u32>>,
+    retired: Mutex<Retired>,
     /// Locked while a thread ends the operations.
     ending: Mutex<()>,
+}
+
+/// Numbers that wait until the operations have ended that may use them.
+#[derive(Default)]
+struct Retired {
+    /// Those that were there when the table's turn began: they wait for operations of before.
+    of_turn: Vec<u32>,
+    /// Later ones.
+    later: Vec<u32>,
 }
 
 impl Connection {
@@ -191,35 +200,47 @@ impl Connection {
         Ok(number)
     }
 
-    /// Nothing will use the number of an item any more. The server forgets it when no operation is
-    /// under way that may have used it.
+    /// Nothing will use the number of an item any more. The server forgets it when the operations
+    /// have ended that are under way now, and may use it.
     pub fn retire(&self, number: u32) {
         if self.is_over() {
             return;
         }
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+        self.retired().later.push(number);
         self.give_back();
     }
 
     /// Has numbers that nothing uses forgotten before there is one more.
     pub fn make_room_for_number(&self) {
-        let is_full = || self.retired.lock().unwrap_or_else(PoisonError::into_inner).len() >= MOST_RETIRED;
-        if is_full() {
-            self.wait(|| self.open() == 0);
+        while self.give_back() >= MOST_RETIRED && !self.is_over() {
+            self.wait(|| self.table.has_turned());
         }
-        self.give_back();
     }
 
-    fn give_back(&self) {
-        if self.open() != 0 {
-            return;
+    /// Gives back the numbers that no operation uses any more. Returns how many are left.
+    fn give_back(&self) -> usize {
+        let mut free = Vec::new();
+        let mut retired = self.retired();
+        while self.table.has_turned() {
+            free.append(&mut retired.of_turn);
+            if retired.later.is_empty() {
+                break;
+            }
+            retired.of_turn = std::mem::take(&mut retired.later);
+            self.table.turn();
         }
-        let retired = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
+        let left = retired.of_turn.len() + retired.later.len();
+        drop(retired);
         let owner = Arc::default();
-        for number in retired {
+        for number in free {
             // A connection that is over has no numbers.
             let _ = self.ask_and(&owner, &Ask::Close { number }, Expected::Anything);
         }
+        left
+    }
+
+    fn retired(&self) -> MutexGuard<'_, Retired> {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn answer(&self, number: u64) -> Result<Answer> {
@@ -383,4 +404,87 @@ pub fn of_parent() -> Failure {
 
 fn lost(error: &openlapi_session::Error) -> Failure {
     FamError::Rpc.because(format!("the daemon is lost: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::replies::Replies;
+    use super::*;
+    use crate::wire::encode_answer;
+    use openlapi_session::{Routes, Settings, accept, connect};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc;
+    use std::thread;
+
+    const LATE: Duration = Duration::from_secs(100);
+
+    /// A connection, and the session of its daemon.
+    fn pair() -> (Arc<Connection>, Session) {
+        let table = Arc::new(Table::default());
+        let other = Settings { routes: Routes::SHARED_MEMORY, patience: LATE, ..Settings::default() };
+        let own = Settings { receiver: Some(Arc::new(Replies(table.clone()))), ..other.clone() };
+        let (here, there) = UnixStream::pair().expect("sockets");
+        let ends =
+            |end: UnixStream| -> [OwnedFd; 2] { [end.try_clone().expect("a socket").into(), end.into()] };
+        let ([read, write], there) = (ends(here), ends(there));
+        let daemon = thread::spawn(move || {
+            let [read, write] = there;
+            accept(read, write, &other).expect("a session")
+        });
+        let session = connect(read, write, &own).expect("a session");
+        (Arc::new(Connection::new(session, table)), daemon.join().expect("a session"))
+    }
+
+    /// Answers what is asked, and replies to a put when the next one has come. Returns how many
+    /// numbers were given back.
+    fn serve(daemon: &Session) -> usize {
+        let (mut held, mut closed) = (None, 0);
+        while let Ok(Some(message)) = daemon.receive(None) {
+            let (header, body) = match Message::decode(&message.header) {
+                Some(Message::Put { number, .. }) => match held.replace(number) {
+                    Some(number) => (Message::Done { number, code: 0 }, Vec::new()),
+                    None => continue,
+                },
+                Some(Message::Ask { number }) => {
+                    closed += 1;
+                    (Message::Answer { number }, encode_answer(&Ok(Answer::Done)))
+                }
+                other => panic!("{other:?}"),
+            };
+            daemon.post(&header.encode(), &body).expect("a connection");
+        }
+        closed
+    }
+
+    /// An operation is under way at every moment, as with a thread that overlaps its calls.
+    #[test]
+    fn numbers_are_given_back_while_later_operations_go_on() {
+        let (connection, daemon) = pair();
+        let served = thread::spawn(move || serve(&daemon));
+        let owner = Arc::new(Owner::default());
+        let put = || {
+            let message = |number| Message::Put { number, item: 1, offset: 0 };
+            // SAFETY: there is no data.
+            unsafe { connection.post(&owner, Class::Changes, Expected::Done, (Vec::new(), &[]), message) };
+        };
+        put();
+        (0..MOST_RETIRED as u32).for_each(|number| connection.retire(number));
+        put();
+        let (give, has_room) = mpsc::channel();
+        let waits = connection.clone();
+        thread::spawn(move || {
+            waits.make_room_for_number();
+            let _ = give.send(());
+        });
+        has_room.recv_timeout(LATE).expect("it waits for all operations");
+        assert_eq!(owner.pending(), 1);
+        let none_is_left = || owner.pending() == 1 && connection.open() == 1;
+        put();
+        assert!(connection.wait_until(Some(Instant::now() + LATE), none_is_left));
+        connection.make_room_for_number();
+        assert!(connection.wait_until(Some(Instant::now() + LATE), none_is_left));
+        drop(connection);
+        assert_eq!(served.join().expect("a daemon"), MOST_RETIRED);
+    }
 }

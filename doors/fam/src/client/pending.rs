@@ -44,6 +44,8 @@ struct Operation {
     owner: Arc<Owner>,
     class: Class,
     expected: Expected,
+    /// The turn in which it has begun.
+    turn: usize,
     /// Where data lands that does not go into the program's memory at once.
     landed: Vec<u8>,
     answer: Option<Result<Answer>>,
@@ -79,6 +81,9 @@ struct Slots {
     /// The operations that have ended but for their memory.
     leaving: Vec<u64>,
     closed: Option<Failure>,
+    /// The turn of now, 0 or 1, and how many operations of each are not complete.
+    turn: usize,
+    of_turn: [usize; 2],
 }
 
 /// The operations of a connection, by their numbers.
@@ -125,21 +130,24 @@ impl Table {
     ) -> Result<(u64, *const AtomicI32)> {
         let sent = from.map(|bytes| Box::new(Sent { count: AtomicI32::new(0), _bytes: bytes }));
         let counter = sent.as_ref().map_or(std::ptr::null(), |sent| &raw const sent.count);
+        let mut all = self.slots();
+        if let Some(failure) = &all.closed {
+            return Err(failure.clone());
+        }
+        let turn = all.turn;
         let operation = Operation {
             owner: owner.clone(),
             class,
             expected,
+            turn,
             landed: Vec::new(),
             answer: None,
             sent,
             ended: None,
             is_landing: false,
         };
-        let mut all = self.slots();
-        if let Some(failure) = &all.closed {
-            return Err(failure.clone());
-        }
         owner.begin(class);
+        all.of_turn[turn] += 1;
         self.open.fetch_add(1, Ordering::Relaxed);
         let index = all.free;
         let count = all.slots.len() as u32;
@@ -159,6 +167,19 @@ impl Table {
     /// How many operations are not complete.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Acquire)
+    }
+
+    /// Another turn begins, for who waits for the operations of now and not for later ones. The
+    /// operations of the one before last must have ended, see [`Self::has_turned`].
+    pub fn turn(&self) {
+        let mut all = self.slots();
+        all.turn = 1 - all.turn;
+    }
+
+    /// Whether all operations that had begun before the last call of [`Self::turn`] have ended.
+    pub fn has_turned(&self) -> bool {
+        let all = self.slots();
+        all.of_turn[1 - all.turn] == 0
     }
 
     /// What has arrived is no message.
@@ -324,7 +345,7 @@ impl Table {
             self.leaving.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let (owner, class) = (operation.owner.clone(), operation.class);
+        let (owner, class, turn) = (operation.owner.clone(), operation.class, operation.turn);
         if matches!(operation.expected, Expected::Answer) {
             // It stays until its answer is taken, which has the failure.
             if let Err(failure) = outcome {
@@ -335,6 +356,7 @@ impl Table {
             self.free(all, number);
             owner.end(class, outcome);
         }
+        all.of_turn[turn] -= 1;
         // Who sees that none is under way sees that their owners know it.
         self.open.fetch_sub(1, Ordering::Release);
     }

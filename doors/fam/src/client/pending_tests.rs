@@ -270,3 +270,24 @@ fn a_reply_to_something_else_ends_its_operation() {
         }
     }
 }
+
+#[test]
+fn a_turn_waits_for_the_operations_of_before_alone() {
+    let (table, owner) = (Table::default(), Arc::new(Owner::default()));
+    let begin = || table.begin(&owner, Class::Changes, Expected::Done).expect("open");
+    let end = |number| assert!(arrive(&table, &Message::Done { number, code: 0 }, &[]));
+    let first = begin();
+    assert!(table.has_turned());
+    table.turn();
+    assert!(!table.has_turned());
+    let second = begin();
+    end(first);
+    assert!(table.has_turned());
+    table.turn();
+    let third = begin();
+    assert!(!table.has_turned());
+    table.close(&FamError::Rpc.because("the daemon is lost"));
+    assert!(table.has_turned() && !arrive(&table, &Message::Done { number: second, code: 0 }, &[]));
+    table.turn();
+    assert!(table.has_turned(), "operation {third} has ended, too");
+}

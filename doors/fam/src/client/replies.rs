@@ -26,7 +26,8 @@ pub fn session(address: &Address, table: &Arc<Table>) -> Result<Session> {
     reach(address, &settings)
 }
 
-struct Replies(Arc<Table>);
+/// The receiver of a session with a daemon.
+pub struct Replies(pub Arc<Table>);
 
 // SAFETY: memory of the program is given by its calls until they are complete, and of the table's
 // own each operation has its piece. Operations of the connection end with the session, before the
