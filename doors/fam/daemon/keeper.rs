@@ -72,7 +72,7 @@ impl Keeper {
     ///
     /// # Errors
     /// [`FamError::Metadata`].
-    pub fn new(store: Store, servers: Servers, (block, is_spanning): (u64, bool)) -> Result<Self> {
+    pub fn new(mut store: Store, servers: Servers, (block, is_spanning): (u64, bool)) -> Result<Self> {
         let (regions, items, backups) = store.all()?;
         let last = store.starts << 32;
         let mut keeper = Self {
@@ -262,7 +262,7 @@ impl Keeper {
     }
 
     /// Makes changes durable that must be.
-    fn keep(&self, is_persistent: bool, changes: &[Change<'_>]) -> Result<()> {
+    fn keep(&mut self, is_persistent: bool, changes: &[Change<'_>]) -> Result<()> {
         if is_persistent { self.store.change(changes) } else { Ok(()) }
     }
 

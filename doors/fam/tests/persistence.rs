@@ -3,13 +3,15 @@
 
 mod client;
 
-use client::{Client, Host, VOLATILE, names, persistent};
+use client::{Client, Daemon, Host, VOLATILE, names, persistent};
 use fam::FamError;
 use fam::wire::{Answer, Ask, Change, Kind, Message};
 use openlapi::base::rng::Rng;
 use openlapi_session::Routes;
 use openlapi_tests::{Deadline, eventually};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
 use std::time::Duration;
 
 #[test]
@@ -151,6 +153,43 @@ fn a_put_that_the_end_of_its_session_has_cut_is_found() {
         String::from_utf8(listed).expect("text").contains(&line)
     };
     assert!(eventually(listed), "it is not found");
+}
+
+#[test]
+fn names_and_rights_are_kept_again_when_the_disk_takes_them_again() {
+    let host = Host::new("disk", 1, true);
+    let mut command = host.command(&[]);
+    let ignore = || {
+        // SAFETY: a call that may stand between fork and exec.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+        Ok(())
+    };
+    // SAFETY: `ignore` does nothing else.
+    unsafe { command.pre_exec(ignore) };
+    let daemon = Daemon::start(command);
+    let mut client = Client::open(&host);
+    let region = client.region("r", 1 << 20, 0o600, persistent());
+    let limit = |current| {
+        let limit = Rlimit { current, maximum: None };
+        prlimit(Pid::from_raw(daemon.process()), Resource::Fsize, limit).expect("a limit");
+    };
+    let change = Ask::RegionRights { region, mode: 0o640 };
+    // Now every file is full.
+    limit(Some(0));
+    for _ in 0..3 {
+        assert_eq!(client.ask(&change).expect_err("the disk is full").error, FamError::NoSpace);
+    }
+    let Ok(Answer::Region(facts)) = client.ask(&Ask::StatRegion { region }) else { panic!("the region") };
+    assert_eq!(facts.mode, 0o600, "what was refused has happened");
+    limit(None);
+    client.ask(&change).expect("the disk has room");
+    client.item(region, "i", 4096);
+    daemon.kill();
+    let _daemon = host.keeper();
+    let mut client = Client::open(&host);
+    let Ok(Answer::Region(facts)) = client.ask(&Ask::StatRegion { region }) else { panic!("the region") };
+    assert_eq!(facts.mode, 0o640);
+    client.lookup("r", "i").expect("the item");
 }
 
 #[test]
