@@ -3,7 +3,7 @@
 use crate::memory::Memory;
 use crate::opened::Opened;
 use crate::parts::sync_folder;
-use crate::servers::{Remote, Secret};
+use crate::servers::Remote;
 use crate::store::Backup;
 use crate::work::{Asker, Ready, Work};
 use fam::files::Address;
@@ -16,7 +16,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The name of the file of a backup of a pool.
@@ -74,7 +74,6 @@ pub struct Mover {
     memory: Arc<Memory>,
     remotes: BTreeMap<u64, Remote>,
     folder: Option<PathBuf>,
-    secret: Secret,
     work: mpsc::Sender<Work>,
 }
 
@@ -83,11 +82,11 @@ impl Mover {
     pub fn new(
         memory: Arc<Memory>,
         others: &BTreeMap<u64, Address>,
-        (folder, secret): (Option<PathBuf>, Secret),
+        folder: Option<PathBuf>,
         work: mpsc::Sender<Work>,
     ) -> Self {
         let remotes = others.iter().map(|(server, address)| (*server, Remote::new(address.clone())));
-        Self { memory, remotes: remotes.collect(), folder, secret, work }
+        Self { memory, remotes: remotes.collect(), folder, work }
     }
 
     /// Does jobs, one after the other.
@@ -285,6 +284,15 @@ impl Mover {
         Ok(())
     }
 
+    /// A ticket with a seal of now, as the keeper gives it: the item may be gone since the job was
+    /// asked for, and a server that has joined since then does not know that.
+    fn sealed(&self, ticket: &Ticket) -> Result<Sealed> {
+        let over = || FamError::Rpc.because("the daemon ends");
+        let (give, sealed) = mpsc::channel();
+        self.work.send(Work::Seal(ticket.clone(), give)).map_err(|_| over())?;
+        sealed.recv().map_err(|_| over())?
+    }
+
     /// The session in which a number was given.
     fn remote(&mut self, server: u64, serial: u64) -> Result<&mut Remote> {
         let remote = self.remotes.get_mut(&server).filter(|remote| remote.serial == serial);
@@ -323,8 +331,7 @@ impl Open {
         if let Some(place) = self.places.get(&piece) {
             return Ok(place.clone());
         }
-        let secret = *mover.secret.lock().unwrap_or_else(PoisonError::into_inner);
-        let sealed = Sealed::new(&self.ticket, &secret);
+        let sealed = mover.sealed(&self.ticket)?;
         let server = self.ticket.pieces[piece].server;
         let place = if server == mover.memory.server {
             let given_up = Arc::new(AtomicBool::new(false));

@@ -41,6 +41,11 @@ impl Control {
             }
             match work.recv_timeout(LOOK) {
                 Ok(Work::Asked(asked)) => self.asked(asked),
+                Ok(Work::Seal(ticket, give)) => {
+                    let none = || FamError::InvalidOp.because("this daemon has memory alone");
+                    let keeper = self.keeper.as_ref().ok_or_else(none);
+                    let _ = give.send(keeper.and_then(|keeper| keeper.sealed(&ticket)));
+                }
                 Ok(Work::Moved(ready, asker)) => {
                     let answer = match (ready, &mut self.keeper) {
                         (Ready::Backup(name, made), Some(keeper)) => keeper.backed_up(&name, made),

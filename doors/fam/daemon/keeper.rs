@@ -286,6 +286,17 @@ impl Keeper {
         Ok(Answer::Ticket { ticket: Sealed::new(&ticket, &self.servers.secret()), facts })
     }
 
+    /// A ticket of before with a seal of now.
+    ///
+    /// # Errors
+    /// [`FamError::NotFound`]: the item is gone.
+    pub fn sealed(&self, ticket: &Ticket) -> Result<Sealed> {
+        if !self.items.contains_key(&ticket.item) {
+            return Err(FamError::NotFound.because("the item is gone"));
+        }
+        Ok(Sealed::new(ticket, &self.servers.secret()))
+    }
+
     fn ticket_of(&self, item: &Item, user: u32, rights: u8) -> Ticket {
         let size = item.facts.size;
         let block = if item.pieces.len() == 1 { size } else { item.facts.block };

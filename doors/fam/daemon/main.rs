@@ -26,7 +26,7 @@ use keeper::Keeper;
 use listen::Opening;
 use memory::Memory;
 use options::{Options, Plan, USAGE};
-use servers::{Secret, Servers};
+use servers::Servers;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
@@ -95,13 +95,12 @@ fn begin(plan: Plan) -> Result<Arc<Memory>> {
     let ring = bell.clone();
     let memory = Arc::new(Memory::new(plan.server, plan.folder, Box::new(move || ring.ring()))?);
     start("data", move || data.run())?;
-    let secret = Secret::new(openlapi::base::random::random().into());
-    let mut mover = Mover::new(memory.clone(), &Default::default(), (None, secret.clone()), work.clone());
+    let mut mover = Mover::new(memory.clone(), &Default::default(), None, work.clone());
     let mut keeper = None;
     if let Some(plan) = plan.keeper {
         let store = Store::open(plan.metadata.as_deref())?;
-        mover = Mover::new(memory.clone(), &plan.others, (plan.backups, secret.clone()), work.clone());
-        let servers = Servers::new(memory.clone(), plan.others, (store.pool, secret), work);
+        mover = Mover::new(memory.clone(), &plan.others, plan.backups, work.clone());
+        let servers = Servers::new(memory.clone(), plan.others, store.pool, work);
         let new = Keeper::new(store, servers, (plan.block, plan.is_spanning))?;
         mover.forget_others(new.pool(), &new.backup_files());
         keeper = Some(new);

@@ -11,7 +11,7 @@ use fam::{FamError, Result};
 use openlapi_session::{Routes, Session, Settings};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// How long another daemon may take to answer.
@@ -199,7 +199,7 @@ pub struct Servers {
     pool: u128,
     /// The secret of tickets. Another one whenever a server joins: it may have restarted, and then
     /// does not know which items are gone.
-    secret: Secret,
+    secret: [u8; SECRET],
     /// Those that this keeper has drawn before, the last [`MOST_SECRETS`].
     earlier: VecDeque<[u8; SECRET]>,
     /// Whom a thread tells that has connected.
@@ -210,28 +210,26 @@ pub struct Servers {
 /// descriptor and copies.
 const MOST_SECRETS: usize = 256;
 
-/// The secret of a pool, of all threads that seal tickets.
-pub type Secret = Arc<Mutex<[u8; SECRET]>>;
-
 impl Servers {
     /// This daemon's own memory, and other daemons.
     pub fn new(
         own: Arc<Memory>,
         others: BTreeMap<u64, Address>,
-        (pool, secret): (u128, Secret),
+        pool: u128,
         work: mpsc::Sender<Work>,
     ) -> Self {
+        let secret = openlapi::base::random::random();
         let others = others.into_iter().map(|(server, address)| (server, Remote::new(address))).collect();
         Self { own, others, offers: BTreeMap::new(), pool, secret, earlier: VecDeque::new(), work }
     }
 
     /// The secret of tickets of now.
     pub fn secret(&self) -> [u8; SECRET] {
-        *self.secret.lock().unwrap_or_else(PoisonError::into_inner)
+        self.secret
     }
 
     fn set_secret(&mut self, secret: [u8; SECRET]) {
-        let old = std::mem::replace(&mut *self.secret.lock().unwrap_or_else(PoisonError::into_inner), secret);
+        let old = std::mem::replace(&mut self.secret, secret);
         self.earlier.push_front(old);
         self.earlier.truncate(MOST_SECRETS);
     }
@@ -339,8 +337,7 @@ mod tests {
     #[test]
     fn a_ticket_outlives_the_secret_that_has_sealed_it() {
         let own = Arc::new(Memory::new(0, None, Box::new(|| ())).expect("a memory"));
-        let secret = Secret::new([1; SECRET].into());
-        let mut servers = Servers::new(own, BTreeMap::new(), (1, secret), mpsc::channel().0);
+        let mut servers = Servers::new(own, BTreeMap::new(), 1, mpsc::channel().0);
         let pieces = vec![Piece { server: 0, part: 1, offset: 0, length: 8 }];
         let ticket = Ticket { item: 9, user: 1, rights: READ, size: 8, block: 8, pieces };
         let sealed = Sealed::new(&ticket, &servers.secret());

@@ -3,9 +3,9 @@
 use crate::guest::Guest;
 use crate::store::Backup;
 use fam::Result;
-use fam::wire::{Answer, Message, encode_answer};
+use fam::wire::{Answer, Message, Sealed, Ticket, encode_answer};
 use openlapi_session::Session;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 /// Something that a session asks.
 pub struct Asked {
@@ -41,6 +41,8 @@ pub enum Ready {
 pub enum Work {
     /// Something is asked.
     Asked(Asked),
+    /// The thread that moves bytes wants a ticket sealed.
+    Seal(Ticket, mpsc::Sender<Result<Sealed>>),
     /// Bytes were moved.
     Moved(Ready, Asker),
     /// A thread has connected to a server of memory, or has not reached it.

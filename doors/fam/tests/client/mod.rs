@@ -198,11 +198,16 @@ impl Client {
         self.last += 1;
         let message = message(self.last);
         self.session.post(&message.encode(), data)?;
+        let reply = self.reply()?;
+        assert_eq!(reply.0.number(), self.last);
+        Ok(reply)
+    }
+
+    /// The next reply.
+    pub fn reply(&self) -> openlapi_session::Result<(Message, Vec<u8>)> {
         let late = Some(Instant::now() + Duration::from_secs(300));
         let reply = self.session.receive(late)?.expect("in time");
-        let header = Message::decode(&reply.header).expect("a message");
-        assert_eq!(header.number(), self.last);
-        Ok((header, reply.data))
+        Ok((Message::decode(&reply.header).expect("a message"), reply.data))
     }
 
     /// Sends a message and waits for the reply, in a session that goes on.
@@ -216,6 +221,14 @@ impl Client {
             (Message::Answer { .. }, body) => decode_answer(&body),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Asks, and does not wait for the answer. Returns the number of the operation.
+    pub fn ask_for(&mut self, ask: &Ask) -> u64 {
+        self.last += 1;
+        let header = Message::Ask { number: self.last }.encode();
+        self.session.post(&header, &encode(ask)).expect("an open session");
+        self.last
     }
 
     /// Creates a region.
