@@ -293,3 +293,16 @@ fn a_copy_that_has_waited_does_not_write_what_has_taken_the_items_place() {
     }
     assert!(client.get(&next, 0, 4096).expect("a get") == [0; 4096], "another item's bytes");
 }
+
+#[test]
+fn a_log_that_cannot_be_written_ends_no_daemon() {
+    let host = Host::new("unlogged", 2, false);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = host.command(&[]);
+    command.stderr(writer);
+    let _keeper = client::Daemon::start(command);
+    // This is a line of the log, of another thread than the first one.
+    let _server = host.server(1);
+    assert!(eventually(|| have_joined(&host)), "the server has not joined");
+}
