@@ -83,6 +83,8 @@ enum Source {
 struct Served {
     session: Arc<Session>,
     guest: Arc<Guest>,
+    /// Questions that wait until the peer takes answers: their numbers and bodies.
+    questions: VecDeque<(u64, Vec<u8>)>,
     long: VecDeque<Long>,
     /// Replies that were taken from the guest. The first one may wait until the peer takes some.
     replies: VecDeque<Reply>,
@@ -172,15 +174,7 @@ impl Data {
                 log::line(&format!("a session: {error}"));
                 continue;
             }
-            let served = Served {
-                session: Arc::new(session),
-                guest,
-                long: VecDeque::new(),
-                replies: VecDeque::new(),
-                unseen: 0,
-                active: ticks(),
-            };
-            self.all.insert(self.last, served);
+            self.all.insert(self.last, Served::new(session, guest));
             self.awake.push(self.last);
         }
         let doomed = self.all.iter().filter(|(_, served)| served.guest.is_doomed.load(Ordering::SeqCst));
@@ -250,27 +244,42 @@ enum Step {
 }
 
 impl Served {
+    fn new(session: Session, guest: Arc<Guest>) -> Self {
+        Self {
+            session: Arc::new(session),
+            guest,
+            questions: VecDeque::new(),
+            long: VecDeque::new(),
+            replies: VecDeque::new(),
+            unseen: 0,
+            active: ticks(),
+        }
+    }
+
     /// Takes what has come, and replies. Returns whether anything moved.
     fn round(&mut self, asked: &mpsc::Sender<Work>) -> Result<bool, ()> {
         let mut moved = self.session.poll().map_err(drop)?;
         while let Some(message) = self.session.take() {
             moved = true;
             match Message::decode(&message.header) {
-                Some(Message::Ask { number }) => {
-                    self.guest.has_asked();
-                    let (session, guest) = (self.session.clone(), self.guest.clone());
-                    let _ = asked.send(Work::Asked(Asked { session, guest, number, body: message.data }));
-                }
+                Some(Message::Ask { number }) => self.questions.push_back((number, message.data)),
                 Some(vector) => self.guest.vector(&vector, &message.data),
                 None => return Err(()),
             }
+        }
+        while self.guest.may_ask() {
+            let Some((number, body)) = self.questions.pop_front() else { break };
+            moved = true;
+            self.guest.has_asked(body.len());
+            let (session, guest) = (self.session.clone(), self.guest.clone());
+            let _ = asked.send(Work::Asked(Asked { session, guest, number, body }));
         }
         while self.long.front().is_some_and(|long| long.ended.load(Ordering::Acquire) >= 2) {
             self.long.pop_front();
             moved = true;
         }
         if !self.guest.take_replies(&mut self.replies) {
-            // It asks, and takes nothing.
+            // It has much done, and takes nothing.
             return Err(());
         }
         while self.may_reply().map_err(drop)? {
@@ -286,7 +295,7 @@ impl Served {
         let length = match self.replies.front() {
             None => return Ok(false),
             Some(Reply::Data(_, reading)) => reading.length,
-            Some(Reply::Gathered(_, data)) => data.len(),
+            Some(Reply::Gathered(_, data) | Reply::Answer(_, data)) => data.len(),
             Some(Reply::Done(..) | Reply::Old(..)) => 0,
         };
         if self.unseen > UNSEEN {
@@ -310,6 +319,10 @@ impl Served {
             Reply::Old(number, value) => {
                 return self.session.post(&Message::Old { number, value }.encode(), &[]);
             }
+            Reply::Answer(number, body) => {
+                self.guest.has_sent_answer(body.len());
+                return self.session.post(&Message::Answer { number }.encode(), &body);
+            }
             Reply::Data(number, reading) => {
                 (number, reading.at, reading.length, Source::Item { _reading: reading })
             }
@@ -331,5 +344,82 @@ impl Served {
         // SAFETY: memory and counter live until the counter has risen, or the session is over:
         // `end` ends it before they go.
         unsafe { self.session.send_pieces(&header, &[(at, length)], ended) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::MOST_ASKED;
+    use openlapi_session::{Routes, Settings, accept, connect};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    use std::time::{Duration, Instant};
+
+    const LATE: Duration = Duration::from_secs(100);
+
+    /// A session of the loop, and its peer.
+    fn pair() -> (Served, Session) {
+        let guest = Arc::new(Guest::default());
+        let other = Settings { routes: Routes::SHARED_MEMORY, patience: LATE, ..Settings::default() };
+        let own = Settings { receiver: Some(guest.clone()), guarded: true, ..other.clone() };
+        let (here, there) = UnixStream::pair().expect("sockets");
+        let ends =
+            |end: UnixStream| -> [OwnedFd; 2] { [end.try_clone().expect("a socket").into(), end.into()] };
+        let ([read, write], there) = (ends(here), ends(there));
+        let peer = std::thread::spawn(move || {
+            let [read, write] = there;
+            connect(read, write, &other).expect("a session")
+        });
+        let session = accept(read, write, &own).expect("a session");
+        (Served::new(session, guest), peer.join().expect("a session"))
+    }
+
+    #[test]
+    fn questions_wait_while_the_peer_takes_no_answers() {
+        const ALL: usize = 3 * MOST_ASKED;
+        let (mut served, peer) = pair();
+        let (asked, questions) = mpsc::channel();
+        let passed = || {
+            let questions = questions.try_iter();
+            let number = |work| match work {
+                Work::Asked(asked) => asked.number,
+                _ => panic!("no question"),
+            };
+            questions.map(number).collect::<Vec<u64>>()
+        };
+        let until = Instant::now() + LATE;
+        for number in 0..ALL as u64 {
+            peer.post(&Message::Ask { number }.encode(), &[7; 16]).expect("a question");
+            served.round(&asked).expect("a session");
+        }
+        let mut answered = passed();
+        while answered.len() + served.questions.len() < ALL {
+            assert!(Instant::now() < until, "they have not come");
+            peer.progress().expect("a session");
+            served.round(&asked).expect("a session");
+            answered.extend(passed());
+        }
+        assert_eq!(answered.len(), MOST_ASKED);
+        // Now the peer takes nothing.
+        answered.iter().for_each(|number| served.guest.answer(*number, vec![1; 8192]));
+        for _ in 0..1000 {
+            served.round(&asked).expect("a session");
+        }
+        assert!(passed().is_empty() && served.session.waiting().expect("a session") < 2 * MOST_WAITING);
+        // Now it does.
+        let mut taken = Vec::new();
+        while taken.len() < ALL {
+            assert!(Instant::now() < until, "answers have not come");
+            peer.progress().expect("a session");
+            while let Some(message) = peer.take() {
+                taken.extend(Message::decode(&message.header).map(|message| message.number()));
+            }
+            served.round(&asked).expect("a session");
+            let more = passed();
+            more.iter().for_each(|number| served.guest.answer(*number, vec![1; 8]));
+            answered.extend(more);
+        }
+        assert_eq!((taken, answered), ((0..ALL as u64).collect(), (0..ALL as u64).collect()));
     }
 }

@@ -30,14 +30,20 @@ pub enum Reply {
     Data(u64, Reading),
     /// Bytes that were gathered.
     Gathered(u64, Vec<u8>),
+    /// The answer to something that was asked.
+    Answer(u64, Vec<u8>),
 }
 
-/// The most things that a session asks at a time, and the most replies that it is owed, those that
-/// wait to be sent included.
-const MOST_ASKED: usize = 1 << 13;
+/// The most replies that a session is owed, those that wait to be sent included.
 const MOST_OWED: usize = 1 << 16;
-/// The most bytes of vector messages of a session.
+/// With as many questions that are not answered, and with more bytes of answers that are not sent,
+/// a session's further questions wait.
+pub const MOST_ASKED: usize = 1 << 10;
+const MOST_UNSENT: usize = 1 << 20;
+/// The most bytes of a session's vector messages and questions.
 const MOST_HELD: usize = 256 << 20;
+/// Bytes that a question takes beside its body, about.
+const QUESTION: usize = 128;
 /// The most pieces that a session has open.
 const MOST_OPEN: usize = 1 << 20;
 
@@ -59,9 +65,12 @@ struct State {
     /// Puts whose data is on the way, with their operations.
     writing: HashMap<usize, (u64, Writing)>,
     last: usize,
-    /// Things that were asked and not answered.
+    /// Questions that were passed on and not answered.
     asked: usize,
-    /// Bytes of vector messages in the inbox, and of what was gathered and not sent.
+    /// Bytes of answers that are not sent.
+    unsent: usize,
+    /// Bytes of vector messages in the inbox, of questions that were not passed on, and of what was
+    /// gathered and not sent.
     held: usize,
 }
 
@@ -91,7 +100,15 @@ impl State {
     fn may_wait(&mut self, item: u32, writes: bool, length: usize) -> Result<(), FamError> {
         let item = self.item(item)?;
         item.may(if writes { WRITE } else { READ })?;
-        if length > MOST_VECTOR || self.held + length > MOST_HELD {
+        if length > MOST_VECTOR {
+            return Err(FamError::Resource);
+        }
+        self.hold(length)
+    }
+
+    /// There is room for as many bytes.
+    fn hold(&mut self, length: usize) -> Result<(), FamError> {
+        if self.held + length > MOST_HELD {
             return Err(FamError::Resource);
         }
         self.held += length;
@@ -167,10 +184,10 @@ impl Guest {
     }
 
     /// Takes all that the session is owed, if those of before are sent. `false`: the peer takes no
-    /// replies, or asks too much.
+    /// replies.
     pub fn take_replies(&self, sent: &mut VecDeque<Reply>) -> bool {
         let mut state = self.state();
-        if state.replies.len() + sent.len() > MOST_OWED || state.asked > MOST_ASKED {
+        if state.replies.len() + sent.len() > MOST_OWED {
             return false;
         }
         if sent.is_empty() && !state.replies.is_empty() {
@@ -184,14 +201,30 @@ impl Guest {
         self.state().held -= gathered;
     }
 
-    /// Something is asked.
-    pub fn has_asked(&self) {
-        self.state().asked += 1;
+    /// An answer of this length is sent.
+    pub fn has_sent_answer(&self, length: usize) {
+        self.state().unsent -= length;
     }
 
-    /// Something that was asked is answered.
-    pub fn is_answered(&self) {
-        self.state().asked -= 1;
+    /// Whether a question may be passed on: else the peer has to take answers first.
+    pub fn may_ask(&self) -> bool {
+        let state = self.state();
+        state.asked < MOST_ASKED && state.unsent <= MOST_UNSENT
+    }
+
+    /// A question with a body of this length is passed on.
+    pub fn has_asked(&self, length: usize) {
+        let mut state = self.state();
+        state.held -= QUESTION + length;
+        state.asked += 1;
+    }
+
+    /// A question that was passed on has its answer.
+    pub fn answer(&self, number: u64, body: Vec<u8>) {
+        let mut state = self.state();
+        state.asked -= 1;
+        state.unsent += body.len();
+        state.replies.push_back(Reply::Answer(number, body));
     }
 
     /// Does what a vector message asks that has come through the inbox.
@@ -260,10 +293,11 @@ unsafe impl Receiver for Guest {
                 }
             }
             Message::Ask { number } => {
-                if length <= LONGEST_BODY {
-                    return Place::Inbox;
+                let fits = if length > LONGEST_BODY { Err(FamError::Invalid) } else { Ok(()) };
+                match fits.and_then(|()| state.hold(QUESTION + length)) {
+                    Ok(()) => Place::Inbox,
+                    Err(error) => state.done(number, Err(error)),
                 }
-                state.done(number, Err(FamError::Invalid))
             }
             Message::Answer { .. } | Message::Done { .. } | Message::Data { .. } | Message::Old { .. } => {
                 Place::Nowhere
@@ -297,6 +331,21 @@ mod tests {
         assert_eq!(guest.state().held, 10);
         guest.has_sent(10);
         assert_eq!(guest.state().held, 0);
+    }
+
+    #[test]
+    fn questions_that_are_not_passed_on_have_so_many_bytes() {
+        let guest = Guest::default();
+        let header = Message::Ask { number: 1 }.encode();
+        let most = MOST_HELD / (LONGEST_BODY + QUESTION);
+        for _ in 0..most {
+            assert_eq!(guest.begin(&header, LONGEST_BODY, None), Place::Inbox);
+        }
+        assert_eq!(guest.begin(&header, LONGEST_BODY, None), Place::Nowhere);
+        let refused = guest.state().replies.pop_back();
+        assert!(matches!(refused, Some(Reply::Done(1, code)) if code == FamError::Resource.code()));
+        guest.has_asked(LONGEST_BODY);
+        assert_eq!(guest.begin(&header, LONGEST_BODY, None), Place::Inbox);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::guest::Guest;
 use crate::store::Backup;
 use fam::Result;
-use fam::wire::{Answer, Message, Sealed, Ticket, encode_answer};
+use fam::wire::{Answer, Sealed, Ticket, encode_answer};
 use openlapi_session::Session;
 use std::sync::{Arc, mpsc};
 
@@ -50,12 +50,10 @@ pub enum Work {
 }
 
 impl Asker {
-    /// Sends the answer. Nobody waits for that of a session that is over.
+    /// Has the thread for data send the answer, when the peer has room for it. Nobody waits for
+    /// that of a session that is over.
     pub fn answer(&self, answer: &Result<Answer>) {
-        self.guest.is_answered();
-        let header = Message::Answer { number: self.number }.encode();
-        if self.session.post(&header, &encode_answer(answer)).is_ok() {
-            self.session.wake();
-        }
+        self.guest.answer(self.number, encode_answer(answer));
+        self.session.wake();
     }
 }
