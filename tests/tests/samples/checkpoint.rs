@@ -36,7 +36,7 @@ fn checkpoint() {
     for tasks in [1, 2, 3] {
         let again = Job::new(folder.path().join("again.sh")).arg("./Restart").procs(tasks);
         let outcome = script(again).run();
-        assert!(outcome.ok().stderr.is_empty(), "{outcome}");
+        assert!(outcome.ok().complaints().is_empty(), "{outcome}");
         check_lines(&outcome, "Restart", tasks, restarted);
 
         let job = script(Job::new(folder.path().join("Outside")).procs(tasks)).start();
@@ -45,7 +45,7 @@ fn checkpoint() {
         let saving = script(checkpointer.into_iter().fold(direct, Job::arg)).run();
         assert!(saving.ok().stdout.starts_with("saved process "), "{saving}");
         let outcome = job.wait();
-        assert!(outcome.ok().stderr.is_empty(), "{outcome}");
+        assert!(outcome.ok().complaints().is_empty(), "{outcome}");
         check_lines(&outcome, "Outside", tasks, saved);
     }
     for lines in [restarted, saved] {
