@@ -158,8 +158,8 @@ impl Port {
     /// # Errors
     /// `LAPI_ERR_QUERY_TYPE`: it cannot be set. `LAPI_ERR_SET_VAL`: the value is out of its range.
     pub fn set_attribute(&self, attribute: Attribute, value: i32) -> Result<()> {
-        drop(self.enter()?);
-        env::set(&self.context, attribute as lapi_query_t, value)
+        let held = self.enter()?;
+        env::set(held.context(), attribute as lapi_query_t, value)
     }
 
     /// What went over the network, or over shared memory (`QUERY_STATISTICS`,

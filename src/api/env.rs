@@ -122,7 +122,8 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
         ACK_THRESHOLD => {
             within("ACK_THRESHOLD", ACK_THRESHOLDS)?;
             settings.ack_threshold.store(value, Relaxed);
-            if let Ok(mut held) = context.enter() {
+            // The calling thread may be in a call already.
+            if let Some(mut held) = context.enter_closing() {
                 held.acknowledge_every(value as u16);
             }
         }

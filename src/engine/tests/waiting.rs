@@ -5,7 +5,7 @@
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, wait};
 use super::job::{self, Habits, SLEEPY, Setup, Task, in_threads};
 use super::recovery::settle;
-use crate::abi::{INTERRUPT_SET, lapi_handle_t, lapi_sh_info_t};
+use crate::abi::{ACK_THRESHOLD, INTERRUPT_SET, lapi_handle_t, lapi_sh_info_t};
 use crate::api::{env, progress, put_get};
 use crate::base::clock::ticks;
 use crate::base::rng::Rng;
@@ -430,5 +430,19 @@ fn a_task_that_packets_keep_busy_hears_of_its_own_messages() {
     });
     taken.expect("the report");
     settle(&tasks);
+    job::close(tasks);
+}
+
+/// LAPI_Senv is in a call already when it tells the transport, and other callers are not.
+#[test]
+fn the_transport_learns_of_a_setting_within_a_call_and_outside_of_one() {
+    let (ends, network) = job::mortal_mem(2, 8, false);
+    let tasks = job::open(ends, &Habits::STEPPED);
+    let held = enter(&tasks[0]);
+    env::set(held.context(), ACK_THRESHOLD, 3).expect("a value that is allowed");
+    drop(held);
+    assert_eq!(network.acknowledges_every(0), 3);
+    env::set(&tasks[0].context, ACK_THRESHOLD, 4).expect("a value that is allowed");
+    assert_eq!([0, 1].map(|task| network.acknowledges_every(task)), [4, 0]);
     job::close(tasks);
 }

@@ -143,7 +143,10 @@ impl Endpoint for MemTransport {
             Want::Polling(polling, _) => {
                 self.network.end(self.task).polling.store(polling, Ordering::Relaxed);
             }
-            Want::Connection(_) | Want::Fetched(..) | Want::Flush | Want::AcknowledgeEvery(_) => {}
+            Want::AcknowledgeEvery(packets) => {
+                self.network.end(self.task).acknowledges_every.store(packets, Ordering::Relaxed);
+            }
+            Want::Connection(_) | Want::Fetched(..) | Want::Flush => {}
         }
     }
 

@@ -195,6 +195,11 @@ impl NetworkHandle {
         self.0.depart(task, PeerState::Dead);
     }
 
+    /// The last number of packets that a task wanted to be acknowledged together; 0: none.
+    pub fn acknowledges_every(&self, task: Task) -> u16 {
+        self.0.end(task).acknowledges_every.load(Ordering::Relaxed)
+    }
+
     /// How many registrations are present.
     pub fn registrations(&self) -> usize {
         self.0.registrations.lock().len()

@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 pub(super) struct Network {
     pub(super) options: MemOptions,
@@ -156,6 +156,7 @@ pub(super) struct End {
     /// How often the task was restarted.
     pub(super) life: AtomicU64,
     pub(super) polling: AtomicBool,
+    pub(super) acknowledges_every: AtomicU16,
     /// Made when it is first needed: tasks that are stepped by one thread need none, and there
     /// may be thousands.
     pub(super) event: OnceLock<OwnedFd>,
@@ -168,6 +169,7 @@ impl End {
             state: AtomicU8::new(PeerState::Up as u8),
             life: AtomicU64::new(0),
             polling: AtomicBool::new(false),
+            acknowledges_every: AtomicU16::new(0),
             event: OnceLock::new(),
         }
     }
