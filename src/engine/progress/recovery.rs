@@ -11,7 +11,7 @@ use crate::engine::progress::dispatcher;
 use crate::engine::progress::parting::{abandon, let_rejoin};
 use crate::engine::progress::reports::FIRST_POSITION;
 use crate::error::Result;
-use crate::transport::{Task, Withdrawal};
+use crate::transport::{PeerState, Task, Withdrawal};
 
 /// Gives tasks up: everything that goes to them, comes from them or waits for them ends. Has no
 /// effect on a task that is purged.
@@ -43,7 +43,14 @@ fn give_up(held: &mut Held<'_>, tasks: &[Task]) {
 /// # Errors
 /// LAPI_ERR_SHM_SETUP: the system lacks what is needed; the task stays as it was.
 pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
-    if held.core().membership.standing(task) == Standing::Lost {
+    let core = held.core();
+    let lost = match core.membership.standing(task) {
+        Standing::Lost => true,
+        // It has died or left, and nothing was under way that would have shown it.
+        Standing::Up => matches!(core.transport.standing(task).state, PeerState::Dead | PeerState::Closed),
+        _ => false,
+    };
+    if lost {
         give_up(held, &[task]);
     }
     let core = held.core();

@@ -302,6 +302,18 @@ fn a_fence_passes_over_a_task_that_is_given_up_and_resumed() {
     }
 }
 
+/// Nothing was under way that would have shown its death, and its successor is to be let in.
+#[test]
+fn a_task_that_has_died_unnoticed_is_resumed() {
+    let (ends, fabric) = job::mortal_mem(2, 8, false);
+    let tasks = job::open(ends, &Habits::STEPPED);
+    fabric.kill(1);
+    resume(&tasks[0], 1);
+    assert_eq!(enter(&tasks[0]).core().membership.standing(1), Standing::Rejoining);
+    assert_eq!(tasks[0].reports(), []);
+    job::close(tasks);
+}
+
 /// What tells of a task that is back is a descriptor, which a thread that disarms may have emptied:
 /// the next one that arms looks.
 #[test]
