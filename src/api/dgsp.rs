@@ -9,6 +9,7 @@ use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::{Layout, pack};
 use crate::engine::context::request::Message;
 use crate::engine::context::{Context, Held};
+use crate::engine::progress::operations;
 use crate::error::{Error, Result};
 use crate::proto::content::Content;
 
@@ -123,6 +124,12 @@ pub unsafe fn amsend(held: &mut Held<'_>, request: DgspMessage) -> Result<()> {
         Err(error) if error.code == LAPI_ERR_DGSP_CTL => {
             super::check::target(held, message.tgt)?;
             super::check::header_handler(message.handler)?;
+            super::check::header_fits(message.header.len)?;
+            if super::check::wanted(held) {
+                super::check::header(message.header.ptr as usize, message.header.len)?;
+            }
+            // Of a message that is not sent nothing is reported.
+            operations::check_reachable(held, message.tgt)?;
             let reported = Error::new(error.code, format!("{}; the message is buried", error.detail));
             let tgt = message.tgt;
             held.context().report(held, AM_ERR, tgt, &reported);

@@ -331,6 +331,24 @@ static void send_one(int distance, long bytes, lapi_dg_handle_t by, lapi_dg_hand
     CHECK_FILLED(in, ROOM, 2);
 }
 
+/* A message that is refused is none that the error handler would be told of. */
+static void refused_before(lapi_dg_handle_t control) {
+    static char header[2048];
+    lapi_xfer_t x;
+    reported = 0;
+    bzero(&x, sizeof x);
+    x.Dgsp.Xfer_type = LAPI_DGSP_XFER;
+    x.Dgsp.tgt = (uint)t_me;
+    x.Dgsp.hdr_hdl = t_long(handlers[t_me]);
+    x.Dgsp.uhdr = header;
+    x.Dgsp.uhdr_len = sizeof header;
+    x.Dgsp.udata = out;
+    x.Dgsp.udata_len = 400;
+    x.Dgsp.dgsp = control;
+    RETURNS(LAPI_Xfer(t_hndl, &x), LAPI_ERR_UHDR_LEN);
+    CHECK_EQ(reported, 0);
+}
+
 static void report(void) {
     static const long lengths[] = {4, 400, 20000, ROOM};
     program *control = controlled(), *ints = atoms_of(4), *any = atoms_of(0), *gone = atoms_of(0), *none = p_new();
@@ -343,6 +361,7 @@ static void report(void) {
     p_register(any);
     p_register(gone);
     OK(p_unreserve(gone->handle));
+    refused_before(control->handle);
     for (distance = 0; distance < t_tasks; distance++)
         for (i = 0; i < sizeof lengths / sizeof *lengths; i++) {
             /* CONTROL without a function, */
