@@ -65,6 +65,10 @@ unsafe fn list(
         return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "a null pointer for the statuses of a list of tasks"));
     }
     let count = usize::try_from(num_dest).unwrap_or_default();
+    if count == 0 {
+        // Every task of an empty list would have raised the counter at once.
+        return Ok(None);
+    }
     // SAFETY: not null, and the caller's promise.
     let tasks = unsafe { std::slice::from_raw_parts(dest_list, count) };
     Ok(Some((tasks.to_vec(), dest_status.expose_provenance())))

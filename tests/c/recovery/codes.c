@@ -94,11 +94,25 @@ static void codes(void) {
     OK(LAPI_Fence(t_hndl));
 }
 
+struct waiter {
+    lapi_cntr_t *cntr;
+    volatile int code;
+    int left;
+    pthread_t thread;
+};
+
+static void *wait_in_thread(void *of) {
+    struct waiter *waiter = of;
+    __atomic_store_n(&waiter->code, LAPI_Nopoll_wait(t_hndl, waiter->cntr, 1, &waiter->left), __ATOMIC_RELEASE);
+    return NULL;
+}
+
 static void statuses(void) {
     enum { SLOTS = 4 };
     uint before = (uint)(t_me + t_tasks - 1) % (uint)t_tasks;
     uint list[SLOTS] = {before, other, before, (uint)t_tasks};
     int status[SLOTS] = {77, 77, 77, 77}, left;
+    struct waiter alone = {&arrived, -1, 0, 0};
     t_fence();
     OK(LAPI_Setcntr_wstatus(t_hndl, &arrived, SLOTS, list, status));
     CHECK_EQ(status[0], LAPI_MSG_INITIAL);
@@ -131,25 +145,19 @@ static void statuses(void) {
     OK(LAPI_Put(t_hndl, (uint)t_me, 0, NULL, NULL, &arrived, NULL, NULL));
     OK(LAPI_Nopoll_wait(t_hndl, &arrived, 1, NULL));
     CHECK_EQ(status[0], LAPI_MSG_RECVD);
+    /* An empty list is none: a thread waits as without a list. */
+    OK(LAPI_Setcntr_wstatus(t_hndl, &arrived, 0, list, status));
+    CHECK_EQ(pthread_create(&alone.thread, NULL, wait_in_thread, &alone), 0);
+    usleep(50000);
+    OK(LAPI_Put(t_hndl, (uint)t_me, 0, NULL, NULL, &arrived, NULL, NULL));
+    CHECK_EQ(pthread_join(alone.thread, NULL), 0);
+    CHECK_EQ(alone.code, LAPI_SUCCESS);
     /* LAPI_Setcntr takes the list away. */
     OK(LAPI_Setcntr_wstatus(t_hndl, &arrived, 1, list, status));
     OK(LAPI_Setcntr(t_hndl, &arrived, 1));
     OK(LAPI_Put(t_hndl, (uint)t_me, 0, NULL, NULL, &arrived, NULL, NULL));
     OK(LAPI_Nopoll_wait(t_hndl, &arrived, 2, NULL));
     CHECK_EQ(status[0], LAPI_MSG_INITIAL);
-}
-
-struct waiter {
-    lapi_cntr_t *cntr;
-    volatile int code;
-    int left;
-    pthread_t thread;
-};
-
-static void *wait_in_thread(void *of) {
-    struct waiter *waiter = of;
-    __atomic_store_n(&waiter->code, LAPI_Nopoll_wait(t_hndl, waiter->cntr, 1, &waiter->left), __ATOMIC_RELEASE);
-    return NULL;
 }
 
 /* Of two threads one waits: the other one has been refused because of that. Returns the one
