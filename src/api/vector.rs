@@ -59,10 +59,10 @@ impl Pair {
     }
 }
 
-/// `len` bytes from the first address of a vector on.
+/// `len` bytes from the first address of a vector on; that of an empty piece may be null.
 fn beginning(vector: &Vector, len: u64) -> Layout {
     let strided = vector.template().map(|template| template.base);
-    let first = strided.or_else(|| vector.pieces().next().map(|(at, _)| at));
+    let first = strided.or_else(|| vector.pieces().find(|&(_, len)| len != 0).map(|(at, _)| at));
     Layout::contiguous(first.unwrap_or(std::ptr::null_mut()), if first.is_some() { len } else { 0 })
 }
 

@@ -113,6 +113,7 @@ static void vectors(void) {
     void **tables = t_addresses(sparse);
     void *here[3], *there[3];
     lapi_vec_t org = {LAPI_GEN_STRIDED_XFER, 50, here, NULL}, tgt = {LAPI_GEN_STRIDED_XFER, 50, there, NULL};
+    ulong lens[2] = {0, 50 * sizeof(int)};
     lapi_xfer_t xfer;
     int i, peer = (t_me + 1) % t_tasks;
     clear();
@@ -144,6 +145,25 @@ static void vectors(void) {
     t_wait_exact(&org_cntr, 1);
     for (i = 0; i < 50; i++) CHECK_EQ(data[i], i + 1);
     CHECK_EQ(data[50], 0);
+    t_fence();
+    /* A first piece without bytes has no address. */
+    clear();
+    org.vec_type = tgt.vec_type = LAPI_GEN_IOVECTOR;
+    org.num_vecs = tgt.num_vecs = 2;
+    org.len = tgt.len = lens;
+    here[0] = there[0] = NULL;
+    here[1] = data, there[1] = sparse;
+    bzero(&xfer, sizeof xfer);
+    xfer.Putv.Xfer_type = LAPI_PUTV_XFER;
+    xfer.Putv.flags = USE_TGT_VEC_TYPE | BUFFER_BOTH_CONTIGUOUS;
+    xfer.Putv.tgt = (uint)t_me;
+    xfer.Putv.org_vec = &org;
+    xfer.Putv.tgt_vec = &tgt;
+    xfer.Putv.cmpl_cntr = &cmpl_cntr;
+    OK(LAPI_Xfer(t_hndl, &xfer));
+    t_wait_exact(&cmpl_cntr, 1);
+    for (i = 0; i < 50; i++) CHECK_EQ(sparse[i], i + 1);
+    CHECK_EQ(sparse[50], -1);
     t_fence();
 }
 
