@@ -3,7 +3,7 @@
 //! An instance keeps its context for ever, open or closed: a call that comes too late finds it
 //! closed.
 
-use openlapi::abi::{LAPI_ERR_HNDL_INVALID, lapi_handle_t};
+use openlapi::abi::{LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_handle_t};
 use openlapi::api::Context;
 use openlapi::api::env::INSTANCES;
 use openlapi::error::{Error, Result};
@@ -104,7 +104,8 @@ pub fn at(handle: lapi_handle_t) -> Option<&'static Context> {
 pub fn find(handle: lapi_handle_t) -> Result<&'static Arc<Context>> {
     // SAFETY: null, or made from a box by `Instance::context` and never freed.
     match unsafe { CONTEXTS[index(handle)].load(Ordering::Acquire).as_ref() } {
-        Some(context) if context.handle() == handle => Ok(context),
+        // A closed context has that handle, too.
+        Some(context) if context.handle() == handle && handle != LAPI_VOID_HANDLE => Ok(context),
         _ => Err(invalid(handle)),
     }
 }

@@ -25,6 +25,7 @@ static void all_fields(void) {
     static const lapi_lib_t levels[] = {L1_LIB, L2_LIB, LAST_LIB};
     lapi_handle_t h, second;
     lapi_info_t info = zeroed();
+    lapi_cntr_t counter;
     size_t i;
     RETURNS(LAPI_Init(NULL, &info), LAPI_ERR_HNDL_INVALID);
     RETURNS(LAPI_Init(&h, NULL), LAPI_ERR_INFO_NULL);
@@ -72,6 +73,13 @@ static void all_fields(void) {
     OK(LAPI_Term(second));
     traffic(h, 104);
     OK(LAPI_Term(h));
+
+    /* The handle of none has the number of the 15th instance, and stays none of it. */
+    info = zeroed();
+    info.instance_no = 15;
+    OK(LAPI_Init(&h, &info));
+    OK(LAPI_Term(h));
+    RETURNS(LAPI_Setcntr(LAPI_VOID_HANDLE, &counter, 1), LAPI_ERR_HNDL_INVALID);
 }
 
 static void instances(void) {
