@@ -212,7 +212,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_RETRANSMIT_INTERVAL",
-        "Polling loops between two checks of what must be sent again; it has no effect.",
+        "Polling loops after which something that UDP has lost is sent again, at the latest: of this and MP_POLLING_INTERVAL the smaller one holds.",
         "1000000",
         ValueKind::Integer(1000, INT_MAX),
         LAPI_ERR_UNKNOWN,

@@ -115,7 +115,7 @@ pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joi
         security: udp::security(config.net_security),
         datagram: usize::from(takes).min(config.udp_packet_size as usize),
         acknowledge_every: config.ack_thresh as u16,
-        longest_interval: config.polling_interval,
+        longest_interval: udp::longest_interval(config),
         opening: place.opening,
         patience: Some(config.init_timeout),
     };

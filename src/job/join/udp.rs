@@ -108,7 +108,7 @@ pub(super) fn provider(config: &Config) -> String {
 
 /// The longest time after which something is sent again. MP_RETRANSMIT_INTERVAL counts polling
 /// loops: its default is taken for that of MP_POLLING_INTERVAL.
-fn longest_interval(config: &Config) -> Duration {
+pub(super) fn longest_interval(config: &Config) -> Duration {
     const LOOP: Duration = Duration::from_nanos(400);
     config.polling_interval.min(LOOP * config.retransmit_interval)
 }
