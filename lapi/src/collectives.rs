@@ -3,9 +3,10 @@
 //!
 //! Task p exchanges data with p + 2^k and p - 2^k, modulo the number of tasks, for each k: whatever
 //! the root, each of these channels has one sender and one receiver. A channel has two slots in the
-//! memory of its receiver and a counter there, which says how many are full; the sender has a
-//! counter that says how many are free. So a task that is already in the next call cannot overwrite
-//! what a slower task still reads.
+//! memory of its receiver and a counter there for each of them, which says that it is full:
+//! messages may overtake each other, so that one counter for both slots would not say which. The
+//! sender has a counter that says how many are free. So a task that is already in the next call
+//! cannot overwrite what a slower task still reads.
 
 use crate::counter::TargetCounter;
 use crate::port::Port;
@@ -30,8 +31,8 @@ enum Way {
 
 /// The ends of one channel to, and one from another task.
 struct Channel {
-    /// Slots here that have been filled.
-    full: TargetCounter,
+    /// For each slot here, whether it is full.
+    full: [TargetCounter; SLOTS],
     /// Slots of the receiver that are free again.
     room: TargetCounter,
     sent: usize,
@@ -88,7 +89,7 @@ impl Collectives {
         let board = Window::new(port, 2 * levels * SLOTS * piece)?;
         let channel = |_| {
             Ok(Channel {
-                full: TargetCounter::new(port)?,
+                full: [TargetCounter::new(port)?, TargetCounter::new(port)?],
                 room: TargetCounter::new(port)?,
                 sent: 0,
                 taken: 0,
@@ -279,7 +280,7 @@ impl Collectives {
             channel.room.wait(1)?;
         }
         channel.sent += 1;
-        self.board.put_notify(to, at, &self.words, &channel.full)
+        self.board.put_notify(to, at, &self.words, &channel.full[number % SLOTS])
     }
 
     /// Waits for the next piece of a channel, and copies it out. The sender may use the slot again.
@@ -289,7 +290,7 @@ impl Collectives {
         let at = self.slot(way, level, number);
         let channel = &mut self.channels[way as usize][level];
         channel.taken += 1;
-        channel.full.wait(1)?;
+        channel.full[number % SLOTS].wait(1)?;
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(into);
         let words = self.board.to_vec(at..at + bytes.len().div_ceil(WORD));
         bytes.copy_from_slice(&bytemuck::cast_slice(&words)[..bytes.len()]);

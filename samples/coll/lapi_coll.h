@@ -25,9 +25,10 @@
  *
  * How it works. Task p exchanges data with p + 2^k and p - 2^k, modulo the number of tasks, for
  * each k: whatever the root, each of these channels has one sender and one receiver. A channel has
- * LAPI_COLL_SLOTS slots in the memory of its receiver and a counter there, which says how many are
- * full; the sender has a counter that says how many are free. So a task that is already in the next
- * collective call cannot overwrite what a slower task still reads.
+ * LAPI_COLL_SLOTS slots in the memory of its receiver and a counter there for each of them, which
+ * says that it is full: messages may overtake each other, so that one counter for all slots would
+ * not say which. The sender has a counter that says how many are free. So a task that is already in
+ * the next collective call cannot overwrite what a slower task still reads.
  */
 #ifndef LAPI_COLL_H
 #define LAPI_COLL_H
@@ -74,9 +75,9 @@ typedef void (*lapi_coll_combine_t)(void *into, const void *from, size_t count);
 
 /* In the memory of each task, known to all others. */
 typedef struct {
-    lapi_cntr_t full[2][LAPI_COLL_LEVELS]; /* slots that have been filled, by direction and level */
-    lapi_cntr_t room[2][LAPI_COLL_LEVELS]; /* slots of the receiver that are free */
-    lapi_cntr_t sent;                      /* the data of the last message may be changed */
+    lapi_cntr_t full[2][LAPI_COLL_LEVELS][LAPI_COLL_SLOTS]; /* 1: the slot is full; by direction and level */
+    lapi_cntr_t room[2][LAPI_COLL_LEVELS];                  /* slots of the receiver that are free */
+    lapi_cntr_t sent;                                       /* the data of the last message may be changed */
     /* The slots come behind it: by direction, level and number. */
 } lapi_coll_board_t;
 
@@ -118,25 +119,26 @@ static inline size_t lapi_coll_slot(const lapi_coll_t *coll, int direction, unsi
  * when this returns. */
 static inline int lapi_coll_send(lapi_coll_t *coll, int direction, unsigned level, const void *data, size_t bytes)
 {
-    unsigned to = lapi_coll_other(coll, direction, level);
+    unsigned to = lapi_coll_other(coll, direction, level), number = coll->sent[direction][level];
     char *there = coll->boards[to];
     lapi_coll_board_t *board = (lapi_coll_board_t *)there;
     lapi_cntr_t *sent = &coll->board->sent;
     int rc = LAPI_Waitcntr(coll->hndl, &coll->board->room[direction][level], 1, NULL);
 
+    coll->sent[direction][level]++;
     if (rc == LAPI_SUCCESS)
-        rc = LAPI_Put(coll->hndl, to, bytes, there + lapi_coll_slot(coll, direction, level, coll->sent[direction][level]++),
-                      bytes ? (void *)data : NULL, &board->full[direction][level], sent, NULL);
+        rc = LAPI_Put(coll->hndl, to, bytes, there + lapi_coll_slot(coll, direction, level, number),
+                      bytes ? (void *)data : NULL, &board->full[direction][level][number % LAPI_COLL_SLOTS], sent, NULL);
     return rc == LAPI_SUCCESS ? LAPI_Waitcntr(coll->hndl, sent, 1, NULL) : rc;
 }
 
 /* Waits for the next piece that comes in this direction. It is valid until lapi_coll_release. */
 static inline int lapi_coll_receive(lapi_coll_t *coll, int direction, unsigned level, const void **data)
 {
-    int rc = LAPI_Waitcntr(coll->hndl, &coll->board->full[direction][level], 1, NULL);
+    unsigned number = coll->taken[direction][level]++;
 
-    *data = (char *)coll->board + lapi_coll_slot(coll, direction, level, coll->taken[direction][level]++);
-    return rc;
+    *data = (char *)coll->board + lapi_coll_slot(coll, direction, level, number);
+    return LAPI_Waitcntr(coll->hndl, &coll->board->full[direction][level][number % LAPI_COLL_SLOTS], 1, NULL);
 }
 
 /* The sender may use the slot again. */
@@ -219,7 +221,7 @@ static inline int lapi_coll_combine(lapi_coll_type_t type, lapi_coll_op_t op, vo
 static inline int lapi_coll_init(lapi_coll_t *coll, lapi_handle_t hndl, size_t piece)
 {
     int me, tasks, rc, direction;
-    unsigned level;
+    unsigned level, slot;
 
     memset(coll, 0, sizeof *coll);
     coll->hndl = hndl;
@@ -242,7 +244,8 @@ static inline int lapi_coll_init(lapi_coll_t *coll, lapi_handle_t hndl, size_t p
     }
     for (direction = 0; direction < 2; direction++) {
         for (level = 0; level < coll->levels && rc == LAPI_SUCCESS; level++) {
-            rc = LAPI_Setcntr(hndl, &coll->board->full[direction][level], 0);
+            for (slot = 0; slot < LAPI_COLL_SLOTS && rc == LAPI_SUCCESS; slot++)
+                rc = LAPI_Setcntr(hndl, &coll->board->full[direction][level][slot], 0);
             if (rc == LAPI_SUCCESS)
                 rc = LAPI_Setcntr(hndl, &coll->board->room[direction][level], LAPI_COLL_SLOTS);
         }

@@ -4,7 +4,7 @@
 mod ltest;
 
 use ltest::passed;
-use openlapi_tests::{Job, build_dir, compile, compile_with, stage, workspace};
+use openlapi_tests::{Job, Network, build_dir, compile, compile_with, stage, workspace};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -30,6 +30,17 @@ fn all_calls_with_any_number_of_tasks() {
         for seed in seeds {
             passed(&Job::new(&program).procs(tasks).arg(seed.to_string()).run(), tasks);
         }
+    }
+}
+
+/// A message whose datagram is lost arrives after the one that was sent behind it.
+#[test]
+fn messages_that_overtake_each_other() {
+    let Some(hosts) = Network::Udp.hosts("collective calls in C while datagrams are lost", 1) else { return };
+    hosts.lose(5).expect("nft refuses the rule, or is not installed (nftables)");
+    for seed in ["8", "9", "10"] {
+        let job = Job::new(program()).procs(3).arg(seed).env("MP_EUILIB", "ip").env("LAPI_USE_SHM", "no");
+        passed(&hosts.place(3, job.deadline(120)).run(), 3);
     }
 }
 

@@ -1,9 +1,9 @@
 """Barrier, broadcast, reduction and gathering for all tasks of a job, made of puts into windows and counters.
 
 Task p exchanges data with p + 2^k and p - 2^k, modulo the number of tasks, for each k: whatever the root, each of these channels has
-one sender and one receiver. A channel has two slots in the memory of its receiver and a counter there, which says how many are full; the
-sender has a counter that says how many are free. So a task that is already in the next call cannot overwrite what a slower
-task still reads.
+one sender and one receiver. A channel has two slots in the memory of its receiver and a counter there for each of them, which says that it
+is full: messages may overtake each other, so that one counter for both slots would not say which. The sender has a counter that says how
+many are free. So a task that is already in the next call cannot overwrite what a slower task still reads.
 """
 
 import operator
@@ -50,7 +50,7 @@ class Collectives:
         self._view = memoryview(self._board)
         self._window = lapi.window(self._board)
         channels = [(direction, level) for direction in (_UP, _DOWN) for level in range(self._levels)]
-        self._full = {channel: lapi.counter(shared=True) for channel in channels}
+        self._full = {(channel, slot): lapi.counter(shared=True) for channel in channels for slot in range(_SLOTS)}
         self._room = {channel: lapi.counter(shared=True) for channel in channels}
         self._sent = dict.fromkeys(channels, 0)
         self._taken = dict.fromkeys(channels, 0)
@@ -176,14 +176,15 @@ class Collectives:
         self._sent[channel] = number + 1
         offset = self._slot(direction, level, number)
         to = self._other(direction, level)
-        self._lapi.put(data, to, self._window, offset, target_counter=self._full[channel])
+        self._lapi.put(data, to, self._window, offset, target_counter=self._full[channel, number % _SLOTS])
 
     def _receive(self, direction, level, size):
         """Waits for the next piece of a channel; it is there until _release."""
         channel = direction, level
-        self._full[channel].wait()
-        offset = self._slot(direction, level, self._taken[channel])
-        self._taken[channel] += 1
+        number = self._taken[channel]
+        self._full[channel, number % _SLOTS].wait()
+        self._taken[channel] = number + 1
+        offset = self._slot(direction, level, number)
         return self._view[offset : offset + size]
 
     def _release(self, direction, level):
