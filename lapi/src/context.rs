@@ -141,6 +141,8 @@ impl Drop for Context {
         let _ = init::term(self.port.context());
         self.port.set_ended();
         instances::set_owner(self.port.index(), None);
+        // Windows, counters and threads may keep the port longer.
+        self.port.release();
     }
 }
 

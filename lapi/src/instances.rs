@@ -20,11 +20,12 @@ static TAKEN: Instances = Instances::new();
 static OWNERS: [RwLock<Option<Owner>>; INSTANCES] = [const { RwLock::new(None) }; INSTANCES];
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// An instance that is taken, until this is dropped.
+/// An instance that is taken, until it is released or this is dropped.
 #[derive(Debug)]
 pub struct Instance {
     index: usize,
     forks: u32,
+    released: AtomicBool,
 }
 
 impl Instance {
@@ -32,7 +33,7 @@ impl Instance {
     pub fn take(number: u32) -> Result<Self> {
         static REGISTERED: AtomicBool = AtomicBool::new(false);
         fork::prepare(&REGISTERED, forget_in_child);
-        Ok(Self { index: TAKEN.take(number)?, forks: forks() })
+        Ok(Self { index: TAKEN.take(number)?, forks: forks(), released: AtomicBool::new(false) })
     }
 
     /// The index of the instance, from 0.
@@ -45,6 +46,13 @@ impl Instance {
         TAKEN.handle(self.index)
     }
 
+    /// Gives the instance back, once.
+    pub fn release(&self) {
+        if self.is_own() && !self.released.swap(true, Ordering::AcqRel) {
+            TAKEN.release(self.index);
+        }
+    }
+
     /// Whether this process has taken it: a forked child has no contexts.
     #[inline]
     pub fn is_own(&self) -> bool {
@@ -54,9 +62,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        if self.is_own() {
-            TAKEN.release(self.index);
-        }
+        self.release();
     }
 }
 

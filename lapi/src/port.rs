@@ -239,6 +239,11 @@ impl Port {
         self.place.is_own()
     }
 
+    /// The context has ended: another one may take its instance.
+    pub(crate) fn release(&self) {
+        self.place.release();
+    }
+
     /// The context is closed: nothing of it uses memory of the program any more.
     pub(crate) fn set_ended(&self) {
         self.ended.store(true, Ordering::Release);

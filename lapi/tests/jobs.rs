@@ -331,6 +331,23 @@ fn a_message_without_memory_for_it_is_named() {
     outcome.says(&format!("there is no memory for the {bytes} bytes of a message of task 0"));
 }
 
+/// Otherwise a task that still has a window of it would take another instance than the others, and
+/// not find them.
+#[test]
+fn the_instance_of_an_ended_context_is_free() {
+    job("the_instance_of_an_ended_context_is_free", &[1, 2], |context| {
+        let window = Window::<u8>::new(&context, 4).unwrap();
+        context.gfence().unwrap();
+        drop(context);
+        let again = Context::builder().instance(1).open().unwrap();
+        assert_eq!(code(window.put(0, 0, &[1])), codes::LAPI_ERR_HNDL_INVALID);
+        // The end of the last object of the first context does not free it for a third one.
+        drop(window);
+        assert_eq!(code(Context::builder().instance(1).open()), codes::LAPI_ERR_ALL_HNDL_IN_USE);
+        again.gfence().unwrap();
+    });
+}
+
 /// Fences of one context do not wait for operations of another one, which would write to a window
 /// that is freed or lent out.
 #[test]
