@@ -10,15 +10,20 @@ use openlapi::error::Result;
 use openlapi_runtime::fork;
 use openlapi_runtime::instances::{self, Instances};
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What a handle stands for.
 pub type Owner = Arc<dyn Any + Send + Sync>;
 
 static TAKEN: Instances = Instances::new();
-static OWNERS: [RwLock<Option<Owner>>; INSTANCES] = [const { RwLock::new(None) }; INSTANCES];
+/// The owner of each instance: null until one is set. It is never freed. A forked child begins with
+/// another one, because threads of the parent may hold locks of this one for ever there.
+static OWNERS: AtomicPtr<Owners> = AtomicPtr::new(ptr::null_mut());
 static FORKS: AtomicU32 = AtomicU32::new(0);
+
+type Owners = [RwLock<Option<Owner>>; INSTANCES];
 
 /// An instance that is taken, until it is released or this is dropped.
 #[derive(Debug)]
@@ -69,7 +74,7 @@ impl Drop for Instance {
 /// What [`owner`] returns for this instance from now on.
 pub fn set_owner(index: usize, owner: Option<Owner>) {
     let before = {
-        let mut slot = OWNERS[index].write().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = owners()[index].write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *slot, owner)
     };
     // Without the lock: the closures of a program may be dropped with it.
@@ -78,7 +83,24 @@ pub fn set_owner(index: usize, owner: Option<Owner>) {
 
 /// The owner of the instance of a handle.
 pub fn owner(handle: lapi_handle_t) -> Option<Owner> {
-    OWNERS[instances::index(handle)].read().unwrap_or_else(PoisonError::into_inner).clone()
+    owners()[instances::index(handle)].read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn owners() -> &'static Owners {
+    let mut owners = OWNERS.load(Ordering::Acquire);
+    if owners.is_null() {
+        let fresh = Box::into_raw(Box::new([const { RwLock::new(None) }; INSTANCES]));
+        owners = match OWNERS.compare_exchange(owners, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => fresh,
+            Err(other) => {
+                // SAFETY: made from a box above, and nothing else has its address.
+                drop(unsafe { Box::from_raw(fresh) });
+                other
+            }
+        };
+    }
+    // SAFETY: made from a box above, and never freed.
+    unsafe { &*owners }
 }
 
 fn forks() -> u32 {
@@ -89,6 +111,41 @@ fn forks() -> u32 {
 /// are refused there.
 extern "C" fn forget_in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
+    OWNERS.store(ptr::null_mut(), Ordering::Relaxed);
     TAKEN.release_all();
     fork::in_child();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The child would wait for ever where the threads of its parent hold locks.
+    #[test]
+    fn a_forked_child_waits_for_no_thread_of_its_parent() {
+        const LAST: u32 = INSTANCES as u32;
+        let place = Instance::take(LAST).expect("it is free");
+        set_owner(place.index(), Some(Arc::new("parent")));
+        let handle = place.handle();
+        let held = owners()[place.index()].write().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the child does what programs do there, and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: it ends a child that waits.
+            unsafe { libc::alarm(60) };
+            let inherited = owner(handle).is_some();
+            let taken = Instance::take(LAST).is_ok();
+            set_owner(place.index(), Some(Arc::new("child")));
+            let own = owner(handle).is_some_and(|owner| owner.downcast_ref() == Some(&"child"));
+            // SAFETY: nothing of the parent's is to run in it.
+            unsafe { libc::_exit(i32::from(inherited || !taken || !own)) };
+        }
+        drop(held);
+        let mut status = 0;
+        // SAFETY: a child of this process, and a place for its status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+        assert!(owner(handle).is_some_and(|owner| owner.downcast_ref() == Some(&"parent")));
+        set_owner(place.index(), None);
+    }
 }
