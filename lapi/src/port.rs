@@ -10,6 +10,7 @@ use openlapi::api::env::{self, Value};
 use openlapi::api::{self, Held, address, fence, progress, recovery};
 use openlapi::error::{Error, Result};
 use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -43,17 +44,19 @@ pub struct Port {
     /// Collective calls consist of several steps, which must not mix with those of another thread.
     turn: Mutex<()>,
     /// Operations whose end a thread waits for: only when the program continues after a loss.
-    awaited: Option<Mutex<Vec<Awaited>>>,
+    awaited: Option<Mutex<AwaitedList>>,
     handlers: [OnceLock<Box<dyn Any + Send + Sync>>; HANDLERS],
 }
 
-/// An operation, in which life of its target it was started, and its counter.
-#[derive(Clone, Copy, PartialEq)]
+/// An operation, and in which life of its target it was started.
+#[derive(Clone, Copy)]
 struct Awaited {
     task: u32,
     life: u32,
-    cntr: usize,
 }
+
+/// Operations by the addresses of their counters: a scope may have very many.
+type AwaitedList = HashMap<usize, Awaited>;
 
 /// Which counter of an operation is waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -347,8 +350,8 @@ impl Port {
         start: impl FnOnce(&mut Held<'_>, Counters) -> Result<()>,
     ) -> Result<()> {
         let mut held = self.enter_to_wait("an operation that waits")?;
-        let awaited = Awaited { task, life: self.life(task)?, cntr: cntr as usize };
-        self.list(|list| list.push(awaited));
+        let awaited = Awaited { task, life: self.life(task)? };
+        self.list(|list| list.insert(cntr as usize, awaited));
         let none = std::ptr::null_mut();
         let counters = match until {
             Until::Reusable => Counters { origin: cntr, completion: none },
@@ -360,7 +363,7 @@ impl Port {
         let started = start(&mut held, counters);
         std::mem::forget(bomb);
         if started.is_err() {
-            self.list(|list| list.retain(|other| other.cntr != awaited.cntr));
+            self.list(|list| list.remove(&(cntr as usize)));
         }
         started
     }
@@ -385,7 +388,7 @@ impl Port {
                 std::thread::sleep(Duration::from_micros(50));
             }
         }
-        self.list(|list| list.retain(|other| other.cntr != cntr as usize));
+        self.list(|list| list.remove(&(cntr as usize)));
         std::mem::forget(bomb);
         if waited? >= LOST - 1 { Err(lost(task)) } else { Ok(()) }
     }
@@ -408,9 +411,10 @@ impl Port {
     /// core must have ended those, and the context's lock be held since.
     fn end_awaited(&self, task: u32, life: u32) {
         self.list(|list| {
-            for awaited in list.iter().filter(|awaited| awaited.task == task && awaited.life <= life) {
+            let ended = |awaited: &Awaited| awaited.task == task && awaited.life <= life;
+            for (cntr, _) in list.iter().filter(|(_, awaited)| ended(awaited)) {
                 // SAFETY: it lives as long as it is in the list.
-                unsafe { value(awaited.cntr as *mut lapi_cntr_t) }.store(LOST, Ordering::Release);
+                unsafe { value(*cntr as *mut lapi_cntr_t) }.store(LOST, Ordering::Release);
             }
         });
     }
@@ -423,10 +427,9 @@ impl Port {
         unsafe { progress::setcntr(&self.context, (&raw mut any) as usize, 0) };
     }
 
-    fn list(&self, change: impl FnOnce(&mut Vec<Awaited>)) {
-        if let Some(awaited) = &self.awaited {
-            change(&mut awaited.lock().unwrap_or_else(PoisonError::into_inner));
-        }
+    fn list<R>(&self, change: impl FnOnce(&mut AwaitedList) -> R) -> Option<R> {
+        let mut list = self.awaited.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(change(&mut list))
     }
 
     pub(crate) fn handler(&self, index: usize) -> Option<&(dyn Any + Send + Sync)> {

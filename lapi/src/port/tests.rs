@@ -14,12 +14,19 @@ fn lives_and_operations_of_a_task() {
     // A refused operation leaves nothing behind that a loss would write to.
     assert_eq!(context.send(7, 1, &[], &[]).map_err(|error| error.code), Err(LAPI_ERR_TGT));
     assert_eq!(listed(&context), 0);
+    // Nor does a scope, which waits for all of its operations.
+    let window = Window::<u8>::new(&context, 100).expect("a window");
+    let scope = context.scope(|scope| {
+        (0..100).for_each(|at| scope.put(&window, 0, at, &[1]).expect("a put"));
+        listed(&context)
+    });
+    assert_eq!((scope, listed(&context)), (Ok(100), 0));
     // Those of an earlier life end with it, those of a later one do not.
     let counters = [const { AtomicI32::new(0) }; 3];
-    let awaited = |life: u32, at: usize| Awaited { task: 0, life, cntr: counters[at].as_ptr() as usize };
+    let awaited = |life: u32, at: usize| (counters[at].as_ptr() as usize, Awaited { task: 0, life });
     context.list(|list| list.extend([awaited(4, 0), awaited(5, 1), awaited(6, 2)]));
     context.end_awaited(0, 5);
-    context.list(Vec::clear);
+    context.list(HashMap::clear);
     assert_eq!(counters.map(AtomicI32::into_inner), [LOST, LOST, 0]);
     // A window that a purge has met in the middle of its making is refused.
     let purged_meanwhile = context.collectively(CollectiveKind::Exchange, 0, |step| {
