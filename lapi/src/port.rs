@@ -126,7 +126,10 @@ impl Port {
         fence::gfence(&mut self.enter()?)
     }
 
-    /// Every task gives a number and gets those of all, by task (LAPI_Address_init64).
+    /// Every task gives a number and gets those of all, by task.
+    ///
+    /// A task in C calls LAPI_Address_init64 twice for it: with 0x0100000000000000, which says that
+    /// it is in this call as well, and with its number.
     ///
     /// # Errors
     /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task is in another

@@ -9,8 +9,8 @@ use openlapi_runtime::request;
 
 impl Port {
     /// Copies `data` to an address of `task` (LAPI_Put). Returns when `data` may be changed; it is
-    /// in place after a fence. Tasks tell each other their addresses by [`Self::exchange`], which
-    /// is LAPI_Address_init64 for tasks in C.
+    /// in place after a fence. Tasks tell each other their addresses by [`Self::exchange`], also
+    /// those in C.
     ///
     /// # Errors
     /// The errors of [`Window::put`](crate::Window::put).

@@ -2,8 +2,11 @@
 
 mod common;
 
-use common::{code, job};
+use common::{code, is_task, job, passed, prepare};
 use lapi::{Context, Dgsp, DgspBuilder, Operation, codes};
+use openlapi_tests::compile;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -191,4 +194,30 @@ fn operations_by_address() {
         context.gfence().unwrap();
         assert_eq!(memory[0], 7);
     });
+}
+
+#[test]
+fn tasks_in_c_and_in_rust_tell_each_other_addresses() {
+    const LEN: usize = 1000;
+    const NAME: &str = "tasks_in_c_and_in_rust_tell_each_other_addresses";
+    const PROGRAM: &str = "PROGRAM_IN_C";
+    if is_task() {
+        if std::env::var("MP_CHILD").as_deref() == Ok("0") {
+            let program = std::env::var_os(PROGRAM).expect("the test has named it");
+            panic!("it cannot be run: {}", Command::new(program).exec());
+        }
+        let context = Context::open().unwrap();
+        let memory = Box::leak(Box::new([0u64; LEN]));
+        let addresses = context.exchange(memory.as_ptr() as u64).unwrap();
+        let data: Vec<u64> = (0..LEN as u64).map(|at| at << 32 | 1).collect();
+        // SAFETY: task 0 has as many numbers there, and reads them after the fence.
+        unsafe { context.put_at(0, addresses[0], &data).unwrap() };
+        context.gfence().unwrap();
+        assert!(memory.iter().enumerate().all(|(at, number)| *number == (at as u64) << 32));
+        return context.gfence().unwrap();
+    }
+    let program = compile("address-rust", &["tests/c/address/rust.c", "tests/c/common/ltest.c"], &[]);
+    let outcome = prepare(NAME, 2).env(PROGRAM, program).run();
+    passed(&outcome, 1);
+    assert!(outcome.stdout.contains("PASS 0"), "{outcome}");
 }
