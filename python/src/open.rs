@@ -1,10 +1,18 @@
 //! The contexts that are open, by their handles.
+//!
+//! Threads of the library look here without Python's lock, so that a fork waits until the list is
+//! free ([`crate::threads`]): a child would find it locked for ever.
 
 use crate::port::{Port, lock};
 use openlapi::abi::lapi_handle_t;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 static OPEN: Mutex<Vec<Arc<Port>>> = Mutex::new(Vec::new());
+
+/// Keeps the list as it is, during a fork.
+pub fn hold() -> MutexGuard<'static, Vec<Arc<Port>>> {
+    lock(&OPEN)
+}
 
 /// A context is open.
 pub fn add(port: Arc<Port>) {

@@ -5,24 +5,30 @@
 //! meanwhile would find it taken for ever. So a state is made once for each thread, never while
 //! this process forks, and removed at the end of the thread, with Python's lock held.
 
+use crate::open;
+use crate::port::{Port, lock};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use std::cell::RefCell;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The interpreter that has loaded this module.
 static INTERPRETER: AtomicPtr<ffi::PyInterpreterState> = AtomicPtr::new(ptr::null_mut());
 /// Held while a state is made, and while this process forks.
 static MAKING: Mutex<()> = Mutex::new(());
 
+/// What a child of fork must not find taken.
+type Locks = (MutexGuard<'static, ()>, MutexGuard<'static, Vec<Arc<Port>>>);
+
 /// A state that was made for this thread.
 struct State(bool);
 
 thread_local! {
     static STATE: State = State(make());
-    /// The lock during a fork.
-    static FORKING: std::cell::RefCell<Option<MutexGuard<'static, ()>>> = const { std::cell::RefCell::new(None) };
+    /// The locks during a fork.
+    static FORKING: RefCell<Option<Locks>> = const { RefCell::new(None) };
 }
 
 /// To be called once, when the module is loaded.
@@ -36,7 +42,7 @@ pub fn prepare(_py: Python<'_>) {
 }
 
 extern "C" fn before_fork() {
-    let held = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let held = (lock(&MAKING), open::hold());
     FORKING.with(|forking| *forking.borrow_mut() = Some(held));
 }
 
@@ -55,7 +61,7 @@ pub fn attach<R>(run: impl FnOnce(Python<'_>) -> R) -> Option<R> {
 
 /// Makes a state for this thread, unless it has one: threads of Python do.
 fn make() -> bool {
-    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _making = lock(&MAKING);
     // SAFETY: neither needs Python's lock; the interpreter lives, as `attach` has seen.
     unsafe {
         ffi::PyGILState_GetThisThreadState().is_null()
