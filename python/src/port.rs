@@ -34,7 +34,7 @@ pub struct Port {
     process: u32,
     /// The handlers of messages, by their numbers.
     pub handlers: Mutex<Vec<Arc<Entry>>>,
-    /// How many collective objects were made.
+    /// How many collective calls all tasks have agreed on.
     collectives: AtomicU64,
     counters: Mutex<Counters>,
     /// The memory of windows, by their numbers: other tasks may write there until the
@@ -139,11 +139,15 @@ impl Port {
     ) -> Result<R, Refusal> {
         self.may_call(what).map_err(Refusal::Disagreed)?;
         let step = Step { port: self, py, what };
-        let number = self.collectives.fetch_add(1, Ordering::SeqCst);
-        step.agree(hash(what).wrapping_add(number), || {
+        let number = self.collectives.load(Ordering::SeqCst);
+        let agreed = step.agree(hash(what).wrapping_add(number), || {
             "another task is in another collective call: windows, shared counters and handlers are made by all tasks in one order"
                 .to_owned()
-        })?;
+        });
+        // Without this task's part in what follows no other task can make the call.
+        agreed.map_err(|refused| Refusal::Disagreed(refused.into()))?;
+        // Not before: of a task that was in another call of LAPI the number stays, too.
+        self.collectives.fetch_add(1, Ordering::SeqCst);
         run(&step)
     }
 
@@ -192,7 +196,7 @@ impl Port {
 
 /// Why a collective call has not been made.
 pub enum Refusal {
-    /// No task makes it: what they do differs, or this task has not begun.
+    /// No task makes it: what they do differs, or this task has no part in it.
     Disagreed(PyErr),
     /// The call has failed here; other tasks may have made it.
     Failed(PyErr),

@@ -32,6 +32,9 @@ with openlapi.init() as lapi:
     else:
         refused(lapi.window, bytearray(8))
     refused(lapi.handler, first if me == 1 else second)
+    # Task 1 is in a call that is not of this package.
+    for call, argument in (lapi.window, bytearray(8)), (lapi.handler, first):
+        refused(lapi.gfence) if me == 1 else refused(call, argument)
     one, two = lapi.handler(second), lapi.handler(first)
     for handler in one, two:
         done = lapi.counter()
