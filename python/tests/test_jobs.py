@@ -44,6 +44,7 @@ def test_refused_collective_calls_leave_nothing_behind(job):
 
 FAILURES = {
     "exception": "KeyError: 'not caught'",
+    "thread": "KeyError: 'not caught by a thread'",
     "handler": "task 1: this exception left handler \"fail\"",
     "small": "the buffer that `into` returns has 7 bytes; the message has 8",
     "calls": "fence in `into` of a handler, which must not call LAPI",

@@ -17,6 +17,7 @@ Start it by ``poe python script.py -procs 4``.
 
 import atexit as _atexit
 import sys as _sys
+import threading as _threading
 
 from ._core import Context, Counter, Error, Handler, Listener, Session, Window, __version__, connect, init, listen
 from ._core import close_all as _close_all
@@ -48,4 +49,12 @@ def _uncaught(kind, value, traceback, _before=_sys.excepthook):
     _in_job()
 
 
+def _uncaught_in_thread(raised, _before=_threading.excepthook):
+    """Prints an exception that a thread has not caught, and ends the task; SystemExit ends the thread alone."""
+    _before(raised)
+    if raised.exc_type is not SystemExit:
+        _in_job()
+
+
 _sys.excepthook = _uncaught
+_threading.excepthook = _uncaught_in_thread

@@ -1,6 +1,7 @@
 """One task fails in the way that is named, and the others wait for it: the job must end."""
 
 import sys
+import threading
 
 import openlapi
 
@@ -29,6 +30,12 @@ with lapi:
     if lapi.task == 0:
         if how == "exception":
             raise KeyError("not caught")
+        elif how == "thread":
+            # This is how a thread ends itself.
+            leaves = threading.Thread(target=sys.exit)
+            leaves.start()
+            leaves.join()
+            threading.Thread(target=lambda: {}["not caught by a thread"]).start()
         elif how == "handler":
             lapi.send(1, handler)
         elif how in ("small", "calls"):
