@@ -324,17 +324,21 @@ impl Session {
 /// Finds clients: an object of `listen`.
 #[pyclass(frozen, module = "openlapi")]
 pub struct Listener {
-    /// Locked while a client is accepted, without Python's lock.
+    /// Locked while a client is accepted, without Python's lock: a child of fork may find it locked
+    /// for ever.
     listener: Mutex<Option<RawListener>>,
     address: Option<SocketAddr>,
     descriptor: i32,
     is_closed: AtomicBool,
+    /// The process that has made it.
+    process: u32,
 }
 
 impl Listener {
     fn new(listener: RawListener) -> Self {
         let (address, descriptor) = (listener.address(), listener.as_fd().as_raw_fd());
-        Self { listener: Mutex::new(Some(listener)), address, descriptor, is_closed: AtomicBool::new(false) }
+        let (is_closed, process) = (AtomicBool::new(false), std::process::id());
+        Self { listener: Mutex::new(Some(listener)), address, descriptor, is_closed, process }
     }
 
     fn check(&self) -> PyResult<()> {
@@ -342,6 +346,11 @@ impl Listener {
             return Err(PyValueError::new_err("the listener is closed"));
         }
         Ok(())
+    }
+
+    /// Whether this process is a child of fork of the one that has made it.
+    fn is_of_parent(&self) -> bool {
+        self.process != std::process::id()
     }
 }
 
@@ -358,6 +367,9 @@ impl Listener {
     /// many seconds. One thread at a time.
     #[pyo3(signature = (timeout = None))]
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Session>> {
+        if self.is_of_parent() {
+            return Err(PyRuntimeError::new_err("the listener is the parent's of this child of fork"));
+        }
         let found = patiently(py, deadline(timeout)?, |until| match lock(&self.listener).as_mut() {
             Some(listener) => listener.accept(until),
             None => Err(Error::Closed),
@@ -372,8 +384,12 @@ impl Listener {
     }
 
     /// Ends the listener, and removes the file of a Unix socket. A thread in `accept` ends first.
+    /// In a child of fork the parent's listener stays as it is.
     fn close(&self, py: Python<'_>) {
         self.is_closed.store(true, Ordering::Release);
+        if self.is_of_parent() {
+            return;
+        }
         py.detach(|| drop(lock(&self.listener).take()));
     }
 

@@ -237,6 +237,43 @@ def test_a_wait_ends_by_its_time_and_by_signals(tmp_path):
         listener.fileno()
 
 
+def test_a_forked_child_leaves_the_listener_to_its_parent(client, tmp_path):
+    """Its parent's thread that waits for a client does not hold it up."""
+    with openlapi.listen(tmp_path / "socket", timeout=LATE) as listener:
+        accepted = []
+        thread = threading.Thread(target=lambda: accepted.append(listener.accept(LATE)))
+        thread.start()
+        try:
+            for child in range(20):
+                # Anywhere in a step of the wait.
+                time.sleep(0.01)
+                process = os.fork()
+                if process == 0:
+                    try:
+                        with pytest.raises(RuntimeError, match="parent"):
+                            listener.accept(0)
+                        listener.close()
+                        with pytest.raises(ValueError, match="closed"):
+                            listener.fileno()
+                        os._exit(0)
+                    finally:
+                        os._exit(1)
+                until = time.monotonic() + LATE
+                while (ended := os.waitpid(process, os.WNOHANG)) == (0, 0):
+                    if time.monotonic() > until:
+                        os.kill(process, signal.SIGKILL)
+                    time.sleep(0.001)
+                assert ended == (process, 0), child
+        finally:
+            peer = client("echo", tmp_path / "socket", "shm")
+            thread.join()
+    [session] = accepted
+    for _ in range(100):
+        session.send(session.receive(LATE)[1])
+    session.close()
+    assert over(peer) == "over\n"
+
+
 def test_misuse(tmp_path):
     with pytest.raises(FileNotFoundError):
         openlapi.connect(tmp_path / "absent")
