@@ -1,9 +1,10 @@
 //! Threads of the library that run code of Python.
 //!
 //! Python makes a state for such a thread when it attaches, and removes it when it detaches. To
-//! make one takes a lock of Python, but not the one that `os.fork` holds: a child that was forked
-//! meanwhile would find it taken for ever. So a state is made once for each thread, never while
-//! this process forks, and removed at the end of the thread, with Python's lock held.
+//! make one takes a lock of Python, which up to 3.12 `os.fork` does not hold: a child that was
+//! forked meanwhile would find it taken for ever. So a state is made once for each thread, never
+//! while this process forks, and removed at the end of the thread, with Python's lock held. From
+//! 3.13 on `os.fork` holds that lock: to wait for a thread that makes a state would be for ever.
 
 use crate::open;
 use crate::port::{Port, lock};
@@ -16,11 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The interpreter that has loaded this module.
 static INTERPRETER: AtomicPtr<ffi::PyInterpreterState> = AtomicPtr::new(ptr::null_mut());
-/// Held while a state is made, and while this process forks.
+/// Held while a state is made, and while this process forks, up to Python 3.12.
 static MAKING: Mutex<()> = Mutex::new(());
 
 /// What a child of fork must not find taken.
-type Locks = (MutexGuard<'static, ()>, MutexGuard<'static, Vec<Arc<Port>>>);
+type Locks = (Option<MutexGuard<'static, ()>>, MutexGuard<'static, Vec<Arc<Port>>>);
 
 /// A state that was made for this thread.
 struct State(bool);
@@ -41,8 +42,15 @@ pub fn prepare(_py: Python<'_>) {
     }
 }
 
+/// Keeps other threads from making a state, where Python does not do that itself in a fork.
+fn making() -> Option<MutexGuard<'static, ()>> {
+    // SAFETY: a constant of the interpreter.
+    let version = unsafe { ffi::Py_Version };
+    (version < 0x030d_0000).then(|| lock(&MAKING))
+}
+
 extern "C" fn before_fork() {
-    let held = (lock(&MAKING), open::hold());
+    let held = (making(), open::hold());
     FORKING.with(|forking| *forking.borrow_mut() = Some(held));
 }
 
@@ -61,7 +69,7 @@ pub fn attach<R>(run: impl FnOnce(Python<'_>) -> R) -> Option<R> {
 
 /// Makes a state for this thread, unless it has one: threads of Python do.
 fn make() -> bool {
-    let _making = lock(&MAKING);
+    let _making = making();
     // SAFETY: neither needs Python's lock; the interpreter lives, as `attach` has seen.
     unsafe {
         ffi::PyGILState_GetThisThreadState().is_null()

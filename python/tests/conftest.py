@@ -30,6 +30,8 @@ def launcher():
 
 # Every test finds the library beside this poe.
 os.environ["PATH"] = f"{os.path.dirname(launcher())}:{os.environ['PATH']}"
+# From Python 3.12 on it warns of each fork beside other threads.
+os.environ["PYTHONWARNINGS"] = "ignore::DeprecationWarning"
 
 
 class Outcome:

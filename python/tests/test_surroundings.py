@@ -50,6 +50,10 @@ def test_forked_children_do_not_hang(job):
     assert job("forks.py", 2).ok().out.count("no child hangs") == 2
 
 
+def test_forks_beside_new_threads_of_the_library(job):
+    job("opens.py").ok()
+
+
 def test_multiprocessing_in_a_job(job):
     assert job("spawns.py", 2).ok().out.count("children have computed") == 2
 
