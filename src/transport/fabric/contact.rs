@@ -7,6 +7,7 @@ use crate::transport::presence::Presence;
 use crate::wire::network::Rejoin;
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// A peer.
 pub(super) struct Peer {
@@ -56,6 +57,8 @@ pub(super) struct Peer {
     pub(super) progress: u64,
     /// The transport's own messages that are to be sent: bits of [`super::own::Wants`].
     pub(super) wants: Cell<u8>,
+    /// When it was to be sent last that its departure was seen.
+    pub(super) seen_owed: Cell<Option<Instant>>,
     /// The peer was sent a [`Hello`](crate::wire::network::FrameKind::Hello) in this connection.
     pub(super) hello_sent: Cell<bool>,
     /// The peer departs when this number of packets has been received.
@@ -98,6 +101,7 @@ impl Peer {
             waiting: 0,
             progress: 0,
             wants: Cell::new(0),
+            seen_owed: Cell::new(None),
             hello_sent: Cell::new(false),
             departs_after: None,
             knows_departure: false,

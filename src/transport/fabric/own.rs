@@ -8,6 +8,7 @@ use super::ofi::Errno;
 use crate::transport::Task;
 use crate::transport::presence::Presence;
 use crate::wire::network::{FRAME, Frame, FrameKind, REJOIN, Rejoin, TAG};
+use std::time::Instant;
 
 /// Bytes of the longest message of the transport's own that is injected.
 const SHORT: usize = 96;
@@ -39,6 +40,9 @@ impl FabricTransport {
     /// The peer is owed one of the transport's own messages.
     pub(super) fn owe(&self, task: Task, what: u8) {
         let Some(peer) = self.peer(task) else { return };
+        if what & Wants::SEEN != 0 {
+            peer.seen_owed.set(Some(Instant::now()));
+        }
         let before = peer.wants.replace(peer.wants.get() | what);
         if before == 0 {
             self.pending.borrow_mut().push(task);
@@ -170,6 +174,12 @@ impl FabricTransport {
         for task in tasks {
             if self.peer(task).is_some_and(|peer| peer.wants.get() != 0) {
                 self.send_own(task);
+                // A peer that departs waits no longer; its endpoint may be closed, to which there
+                // is never room.
+                let owed = self.peer(task).and_then(|peer| peer.seen_owed.get());
+                if owed.is_some_and(|since| since.elapsed() > self.linger) {
+                    self.want_no_more(task, Wants::SEEN);
+                }
                 if self.peer(task).is_some_and(|peer| peer.wants.get() != 0) {
                     self.pending.borrow_mut().push(task);
                 }

@@ -3,6 +3,7 @@
 //! shared memory.
 
 mod bursts;
+mod departures;
 mod network;
 mod own_memory;
 mod replacement;

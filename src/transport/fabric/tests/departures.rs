@@ -1,0 +1,51 @@
+//! Peers that have left, or are leaving: what they are owed, and what is queued for them.
+
+use super::is_there;
+use super::network::{self, preferring};
+use crate::base::clock::test_deadline;
+use crate::transport::Endpoint;
+use crate::transport::fabric::FabricTransport;
+use crate::transport::fabric::own::Wants;
+use crate::transport::presence::Presence;
+use std::time::{Duration, Instant};
+
+const PROVIDER: &str = "tcp;ofi_rxm";
+
+fn rests(end: &FabricTransport) -> bool {
+    end.tally().outstanding == 0 && end.due().is_none()
+}
+
+#[test]
+fn nothing_is_owed_to_a_peer_that_has_died() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    for how in [Presence::Dead("has died".to_owned()), Presence::HasParted] {
+        let mut ends = network::unserved(2, &preferring(PROVIDER));
+        ends[0].owe(1, Wants::CREDITS | Wants::KICK);
+        ends[0].note_left(1, how);
+        assert_eq!(ends[0].peer(1).expect("a peer").wants.get(), 0);
+        ends[0].serve();
+        assert!(rests(&ends[0]));
+    }
+}
+
+/// With `ofi_rxm` there is never room to an endpoint that is closed.
+#[test]
+fn a_peer_that_departs_is_told_that_this_was_seen_as_long_as_it_waits() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    let mut ends = network::strangers(2, &preferring(PROVIDER));
+    drop(ends.pop());
+    assert!(ends[0].meet(1));
+    ends[0].linger = Duration::from_millis(20);
+    ends[0].owe(1, Wants::SEEN | Wants::CREDITS);
+    ends[0].note_left(1, Presence::Closed);
+    assert_eq!(ends[0].peer(1).expect("a peer").wants.get(), Wants::SEEN);
+    let deadline = Instant::now() + test_deadline();
+    while !rests(&ends[0]) {
+        assert!(Instant::now() < deadline, "it is tried again for ever");
+        ends[0].serve();
+    }
+}
