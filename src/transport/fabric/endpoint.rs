@@ -34,7 +34,7 @@ impl Endpoint for FabricTransport {
         let len = FRAME + packet.head.len() + pad8(packet.body_len());
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return SendOutcome::Gone };
         let Some(address) = peer.address else { return SendOutcome::Gone };
-        let frame = Frame {
+        let mut frame = Frame {
             kind: FrameKind::Packet,
             src: self.credentials.me(),
             tag: peer.theirs,
@@ -58,6 +58,9 @@ impl Endpoint for FabricTransport {
             if let Some(refusal) = self.refusal_without_buffer(task) {
                 return refusal;
             }
+            // Credits may have been returned meanwhile, and the peer may have rejoined.
+            let Some(peer) = self.peer(task) else { return SendOutcome::Gone };
+            (frame.tag, frame.credits) = (peer.theirs, peer.owed.get());
         }
         // SAFETY: the caller's promise.
         let Some((slot, ticket)) = (unsafe { self.posting.make(&self.device, task, &frame, packet, len) })

@@ -7,6 +7,7 @@ mod departures;
 mod network;
 mod own_memory;
 mod replacement;
+mod shares;
 mod strangers;
 
 use super::{Directory, FabricTransport, Own, Preferences};
