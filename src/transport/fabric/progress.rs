@@ -225,16 +225,17 @@ impl FabricTransport {
             let address = self.peer(task).filter(wanted).and_then(|peer| peer.address);
             if address.is_none() {
                 self.posting.remove(slot);
+                self.note_unqueued(task);
                 continue;
             }
             match self.posting.post(&self.device, address, slot) {
-                Posted::Sent => {
-                    if let Some(peer) = self.peer_mut(task) {
-                        peer.queued -= 1;
-                    }
-                }
+                Posted::Sent => self.note_unqueued(task),
                 Posted::Queued => blocked.push(task),
-                Posted::Failed(errno) => self.lose_by(task, errno, &errno.text()),
+                Posted::Failed(errno) => {
+                    // One that is awaited is not lost by this: what follows is not to be queued.
+                    self.note_unqueued(task);
+                    self.lose_by(task, errno, &errno.text());
+                }
             }
         }
         if self.accesses.wait() {
@@ -242,6 +243,13 @@ impl FabricTransport {
         }
         self.settle();
         self.notify();
+    }
+
+    /// A message to the peer has left the queue.
+    fn note_unqueued(&mut self, task: Task) {
+        if let Some(peer) = self.peer_mut(task) {
+            peer.queued = peer.queued.saturating_sub(1);
+        }
     }
 
     /// Nothing is under way any more for peers that have left. What their departure has

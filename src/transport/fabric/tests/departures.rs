@@ -3,10 +3,10 @@
 use super::is_there;
 use super::network::{self, preferring};
 use crate::base::clock::test_deadline;
-use crate::transport::Endpoint;
 use crate::transport::fabric::FabricTransport;
 use crate::transport::fabric::own::Wants;
 use crate::transport::presence::Presence;
+use crate::transport::{Endpoint, Peers};
 use std::time::{Duration, Instant};
 
 const PROVIDER: &str = "tcp;ofi_rxm";
@@ -48,4 +48,22 @@ fn a_peer_that_departs_is_told_that_this_was_seen_as_long_as_it_waits() {
         assert!(Instant::now() < deadline, "it is tried again for ever");
         ends[0].serve();
     }
+}
+
+#[test]
+fn what_is_dropped_from_the_queue_of_an_awaited_peer_is_not_queued() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    let mut ends = network::unserved(2, &preferring(PROVIDER));
+    let end = &mut ends[0];
+    end.part(1);
+    Peers::rejoin(end, 1, 3).expect("can rejoin");
+    let address = end.peer_mut(1).expect("a peer").address.take();
+    let slot = end.posting.make_of(1, &[0; 4]).expect("a buffer");
+    end.post_own(1, slot);
+    assert!(end.peer(1).expect("a peer").queued != 0);
+    end.serve();
+    assert_eq!((end.posting.waiting(), end.peer(1).expect("a peer").queued), (0, 0));
+    end.peer_mut(1).expect("a peer").address = address;
 }
