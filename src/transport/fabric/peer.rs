@@ -263,11 +263,12 @@ impl FabricTransport {
         }
     }
 
-    /// A peer that departs has left when all its packets have arrived.
+    /// A peer that departs has left when all its packets have arrived. One that is awaited has to
+    /// rejoin first: its departure may overtake the proof that it has.
     #[inline]
     pub(super) fn look_at_departure(&mut self, task: Task) {
         let Some(peer) = self.peer_mut(task) else { return };
-        if peer.departs_after == Some(peer.received) {
+        if peer.is_up() && peer.departs_after == Some(peer.received) {
             self.owe(task, Wants::SEEN);
             let _ = self.try_send_own(task);
             self.note_left(task, Presence::Closed);

@@ -219,6 +219,7 @@ impl FabricTransport {
         // The peer waits for the proof that this task has its tag.
         self.owe(task, Wants::REJOIN);
         self.send_own(task);
+        self.look_at_departure(task);
     }
 }
 

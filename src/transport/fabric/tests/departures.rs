@@ -1,12 +1,14 @@
 //! Peers that have left, or are leaving: what they are owed, and what is queued for them.
 
-use super::is_there;
 use super::network::{self, preferring};
+use super::{is_there, rejoins};
 use crate::base::clock::test_deadline;
+use crate::base::process::Process;
 use crate::transport::fabric::FabricTransport;
 use crate::transport::fabric::own::Wants;
 use crate::transport::presence::Presence;
-use crate::transport::{Endpoint, Peers};
+use crate::transport::{Endpoint, PeerState, Peers};
+use crate::wire::network::{Frame, FrameKind, Rejoin};
 use std::time::{Duration, Instant};
 
 const PROVIDER: &str = "tcp;ofi_rxm";
@@ -48,6 +50,36 @@ fn a_peer_that_departs_is_told_that_this_was_seen_as_long_as_it_waits() {
         assert!(Instant::now() < deadline, "it is tried again for ever");
         ends[0].serve();
     }
+}
+
+/// The departure comes on a new connection, while the proof that both have rejoined is lost with
+/// the one before, and sent again.
+#[test]
+fn a_departure_that_overtakes_the_proof_of_rejoining_is_seen_after_it() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    let mut ends = network::unserved(2, &preferring(PROVIDER));
+    ends[1].part(0);
+    Peers::rejoin(&mut ends[1], 0, 3).expect("can rejoin");
+    let mine = ends[1].peer(0).expect("a peer").mine;
+    let departure =
+        Frame { kind: FrameKind::Departure, src: 0, tag: mine, credits: 0, head_len: 0, body_len: 0 };
+    let deadline = Instant::now() + test_deadline();
+    let peer = ends[0].peer(1).expect("a peer");
+    while let Err(errno) = ends[0].inject_own(1, peer, &departure, &[]) {
+        assert!(errno.is_again() && Instant::now() < deadline, "{}", errno.text());
+    }
+    while ends[1].peer(0).expect("a peer").departs_after.is_none() {
+        assert!(Instant::now() < deadline, "the departure does not arrive");
+        ends[1].serve();
+    }
+    assert!(ends[1].peer(0).expect("a peer").seen_owed.get().is_none(), "it departs before it is there");
+    let own = Process::own();
+    let process = (own.pid, own.started);
+    rejoins(&mut ends, Rejoin { tag: 101, echo: mine, epoch: 9, process, waits: true });
+    assert_eq!(ends[1].standing(0).state, PeerState::Closed);
+    assert!(ends[1].peer(0).expect("a peer").seen_owed.get().is_some());
 }
 
 #[test]
