@@ -28,6 +28,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
+pub(crate) use self::partings::tells_its_end_to_a_peer_that_waits_for_it;
 pub(crate) use self::remote::{checks_keys, reports_what_is_under_way_when_the_peer_leaves};
 pub(crate) use self::served::{Served, served};
 pub(crate) use self::support::{Calls, readable};

@@ -141,6 +141,25 @@ fn shows_that_a_peer_has_parted<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     both_ways(&mut ends, 9000);
 }
 
+/// A task ends LAPI while a peer that has parted from it waits for it to rejoin.
+pub(crate) fn tells_its_end_to_a_peer_that_waits_for_it<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(2);
+    pass(&mut ends, 0, 1, &Sample::exact(1, 8, 100, None));
+    ends[1].part(0);
+    ends[1].rejoin(0, 41).expect("can rejoin");
+    let deadline = Deadline::new("the peer has parted");
+    while !ends[0].standing(1).has_parted {
+        deadline.check();
+        assert!(ends.iter_mut().all(|end| end.recv().is_none()), "a packet");
+    }
+    ends[0].close();
+    let deadline = Deadline::new("the end of the peer that is awaited");
+    while ends[1].standing(0).state != PeerState::Closed {
+        deadline.check();
+        assert!(ends[1].recv().is_none(), "a packet");
+    }
+}
+
 /// Both let the other rejoin, and this is reported to each once.
 pub(super) fn reconnect<T: Transport>(ends: &mut [T], first: usize, second: usize) {
     ends[first].rejoin(second as Task, 40 + first as u64).expect("can rejoin");

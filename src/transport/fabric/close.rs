@@ -4,8 +4,8 @@
 use super::FabricTransport;
 use super::contact::Peer;
 use super::own::Wants;
-use crate::transport::Task;
 use crate::transport::presence::Presence;
+use crate::transport::{NO_EPOCH, Peers, Task};
 use std::time::{Duration, Instant};
 
 /// How long the end waits for the peers, at most: one that is alive takes messages as soon as it
@@ -24,14 +24,19 @@ impl FabricTransport {
     pub(super) fn end(&mut self) {
         // Other hosts may learn of a death by this task only.
         self.look_at_others_now();
-        if std::mem::replace(&mut self.closed, true) {
+        if self.closed {
             return;
         }
+        let awaiting = self.reply_to_those_that_rejoin();
+        self.closed = true;
         let start = Instant::now();
         self.linger(|end| {
             let passed = start.elapsed();
             let said = !end.has_pending() || passed > LINGER_FOR_WATCHER;
-            passed > end.linger || end.posting.under_way() == 0 && said
+            let awaited =
+                |task: &Task| end.peer(*task).is_some_and(|peer| peer.standing == Presence::Rejoining);
+            let replied = passed > end.linger / 2 || !awaiting.iter().any(awaited);
+            passed > end.linger || end.posting.under_way() == 0 && said && replied
         });
         let known =
             |peer: &Option<Box<Peer>>| peer.as_ref().is_some_and(|peer| peer.is_up() && peer.has_met());
@@ -54,6 +59,16 @@ impl FabricTransport {
         self.device.close_endpoint();
         self.accesses.withdraw_all(&mut self.device);
         self.posting.close();
+    }
+
+    /// Peers that have parted from this task wait until it rejoins them: they learn of the end by a
+    /// connection that ends at once. Returns them.
+    fn reply_to_those_that_rejoin(&mut self) -> Vec<Task> {
+        let awaits = |peer: &Peer| peer.standing == Presence::HasParted && peer.hello.is_some();
+        let all = (0..self.peers.len() as Task).filter(|task| self.peer(*task).is_some_and(awaits));
+        let mut awaiting: Vec<Task> = all.collect();
+        awaiting.retain(|&task| self.rejoin(task, NO_EPOCH).is_ok());
+        awaiting
     }
 
     /// Makes progress until something is so.

@@ -108,6 +108,15 @@ fn accesses_that_are_under_way_when_the_peer_leaves_are_reported() {
     }
 }
 
+#[test]
+fn a_task_that_ends_tells_a_peer_that_waits_for_it_to_rejoin() {
+    for provider in ["tcp;ofi_rxm", "udp;ofi_rxd"] {
+        if is_there(provider) {
+            conformance::tells_its_end_to_a_peer_that_waits_for_it(&|tasks| patient(tasks, provider));
+        }
+    }
+}
+
 /// Links that stay as they are.
 struct Calm;
 

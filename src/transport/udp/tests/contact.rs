@@ -2,7 +2,7 @@
 
 use super::{Listed, ends_on, met, send, serve_until, settings, socket, take};
 use crate::base::clock::test_deadline;
-use crate::transport::conformance::Calls;
+use crate::transport::conformance::{self, Calls, served};
 use crate::transport::udp::contact::CHALLENGE;
 use crate::transport::udp::device::{Datagram, Device};
 use crate::transport::udp::seal::{ENVELOPE, JobKey, Security};
@@ -164,19 +164,12 @@ fn a_peer_that_is_connected_learns_of_an_end_before_the_connection_is_made_here(
     receiver.join().expect("the receiver");
 }
 
-/// A task ends LAPI while a peer that has parted from it waits for it to rejoin.
 #[test]
 fn a_peer_that_waits_for_a_task_to_rejoin_learns_of_its_end() {
-    let mut ends = met(two());
-    ends[1].part(0);
-    ends[1].rejoin(0, 1).expect("it lives");
-    serve_until(&mut ends, "the parting", |ends| ends[0].standing(1).has_parted);
-    let mut other = ends.pop().expect("two ends");
-    let mut one = ends.pop().expect("two ends");
-    let end = std::thread::spawn(move || one.close());
-    let others = std::slice::from_mut(&mut other);
-    serve_until(others, "the end", |others| others[0].standing(0).state == PeerState::Closed);
-    end.join().expect("the end of the other one");
+    conformance::tells_its_end_to_a_peer_that_waits_for_it(&|tasks| {
+        assert_eq!(tasks, 2);
+        served(met(two()))
+    });
 }
 
 /// What was accepted for the process that began with the job, or for its first successor, is not
