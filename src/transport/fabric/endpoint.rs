@@ -53,7 +53,7 @@ impl Endpoint for FabricTransport {
                 Err((words, errno)) => return self.send_injected_later(task, words, errno),
             }
         }
-        if !self.posting.has_free() {
+        if !self.posting.has_room(task) {
             self.advance();
             if let Some(refusal) = self.refusal_without_buffer(task) {
                 return refusal;
@@ -230,7 +230,7 @@ impl FabricTransport {
         if !self.peer(task).is_some_and(Peer::is_up) {
             return Some(SendOutcome::Gone);
         }
-        self.posting.refuses().then_some(SendOutcome::NoRoom)
+        self.posting.refuses(task).then_some(SendOutcome::NoRoom)
     }
 
     /// The endpoint has no room for a message that is complete, or the peer is lost.

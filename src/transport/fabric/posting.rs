@@ -2,7 +2,7 @@
 //! reports of those that have ended.
 
 use super::ofi::{Address, Device, Errno, PIECES, Region, Slot};
-use super::{BUFFERS, COPY, INJECT};
+use super::{BUFFERS, COPY, INJECT, WINDOW};
 use crate::memory::bytes::{self, Piece, pad8, zeroed};
 use crate::transport::parcel::{self, bytes_of};
 use crate::transport::{Outgoing, Task, Ticket};
@@ -82,7 +82,7 @@ pub(super) struct Posting {
     /// `ofi_rxm` some 20 ms: that is to be the first packet, and not one in the middle of a stream.
     inject: usize,
     next_ticket: u64,
-    /// A packet was refused because all send buffers were in use.
+    /// A packet was refused for want of a send buffer.
     refused: bool,
 }
 
@@ -95,6 +95,8 @@ pub(super) enum Posted {
     /// The peer cannot be reached: the message is dropped.
     Failed(Errno),
 }
+
+const _: () = assert!(WINDOW as usize <= SENDS / 2);
 
 impl Posting {
     /// Buffers for messages of up to `longest` bytes.
@@ -141,7 +143,7 @@ impl Posting {
 
     /// Keeps the message that could not be injected, to be posted; `None` without a buffer.
     pub(super) fn keep_injected(&mut self, to: Task, words: usize) -> Option<Slot> {
-        if self.refuses() {
+        if self.refuses(to) {
             return None;
         }
         let scratch = std::mem::take(&mut self.scratch);
@@ -150,10 +152,18 @@ impl Posting {
         slot
     }
 
-    /// Whether a packet is refused because all send buffers are in use.
-    pub(super) fn refuses(&mut self) -> bool {
-        self.refused = !self.has_free();
+    /// Whether a packet to the peer is refused for want of a send buffer.
+    pub(super) fn refuses(&mut self, peer: Task) -> bool {
+        self.refused = !self.has_room(peer);
         self.refused
+    }
+
+    /// Whether a packet to the peer may have a send buffer. A peer has at most as many as are free,
+    /// so that those that take nothing leave some to the others; alone it has its whole window.
+    #[inline]
+    pub(super) fn has_room(&self, peer: Task) -> bool {
+        let free = self.free.len();
+        self.under_way() < free || self.of(peer).count() < free
     }
 
     pub(super) fn has_free(&self) -> bool {

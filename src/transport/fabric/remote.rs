@@ -14,8 +14,9 @@ use rustix::io::Errno as System;
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
-/// Chunks under way at a time, of all accesses.
-pub(super) const CHUNKS: usize = 16;
+/// Chunks under way at a time, of all accesses. A peer has at most as many as are free, which is
+/// half of them where it is the only one.
+pub(super) const CHUNKS: usize = 32;
 
 /// The longest chunk, in bytes.
 const CHUNK: usize = 1 << 20;
@@ -25,8 +26,8 @@ pub(super) struct Accesses {
     /// The first of the slots; the others follow.
     first: Slot,
     free: Vec<u16>,
-    /// The access that each slot works for.
-    owners: [u64; CHUNKS],
+    /// The access that each slot works for, and the peer.
+    owners: [Option<(u64, Task)>; CHUNKS],
     running: VecDeque<Running>,
     done: VecDeque<(Task, AccessId, io::Result<()>)>,
     singles: Singles,
@@ -78,7 +79,7 @@ impl Accesses {
         Self {
             first,
             free: (0..CHUNKS as u16).rev().collect(),
-            owners: [0; CHUNKS],
+            owners: [None; CHUNKS],
             running: VecDeque::new(),
             done: VecDeque::new(),
             singles: Singles::new(first + CHUNKS),
@@ -129,7 +130,8 @@ impl Accesses {
         }
         let at = slot - self.first;
         self.free.push(at as u16);
-        let running = self.running.iter_mut().find(|running| running.id == self.owners[at])?;
+        let (owner, _) = self.owners[at].take()?;
+        let running = self.running.iter_mut().find(|running| running.id == owner)?;
         let peer = (!running.recalled).then_some(running.peer);
         running.under_way -= 1;
         if let Some(why) = failure {
@@ -213,7 +215,7 @@ impl Accesses {
         let of_peer =
             |id: u64| self.running.iter().any(|running| running.id == id && running.is_awaited(peer));
         (0..CHUNKS)
-            .filter(|at| !self.free.contains(&(*at as u16)) && of_peer(self.owners[*at]))
+            .filter(|at| self.owners[*at].is_some_and(|(id, _)| of_peer(id)))
             .map(|at| self.first + at)
             .chain(self.singles.slots_of(peer))
             .collect()
@@ -332,16 +334,26 @@ impl FabricTransport {
         Ok(Started::Pending(id))
     }
 
-    /// Starts chunks while there are slots, and room in the endpoint.
+    /// Starts chunks while there are slots, and room in the endpoint. A peer gets a slot while it
+    /// has fewer than are free, so that those that make no progress leave some to the others.
     pub(super) fn start_chunks(&mut self) {
         let Self { accesses, device, peers, .. } = self;
         let Accesses { running, free, owners, first, .. } = accesses;
+        let mut full: Vec<Task> = Vec::new();
         'accesses: for running in running.iter_mut() {
+            if full.contains(&running.peer) {
+                continue;
+            }
             let Some(address) = peers[running.peer as usize].as_deref().and_then(|peer| peer.address) else {
                 running.fail(System::SRCH.into());
                 continue;
             };
             while let Some((copy, region)) = running.copies.front_mut() {
+                let used = owners.iter().flatten().filter(|(_, peer)| *peer == running.peer).count();
+                if used >= free.len() {
+                    full.push(running.peer);
+                    continue 'accesses;
+                }
                 let Some(at) = free.pop() else { break 'accesses };
                 let slot = *first + usize::from(at);
                 let len = copy.len.min(CHUNK);
@@ -368,7 +380,7 @@ impl FabricTransport {
                     running.fail(system(errno));
                     continue 'accesses;
                 }
-                owners[usize::from(at)] = running.id;
+                owners[usize::from(at)] = Some((running.id, running.peer));
                 running.under_way += 1;
                 copy.local = copy.local.wrapping_add(len);
                 copy.remote += len as u64;

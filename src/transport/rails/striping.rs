@@ -10,8 +10,9 @@ use std::io;
 /// The longest stripe, in bytes.
 const STRIPE: usize = 256 << 10;
 
-/// Stripes under way on one rail, at most.
-const DEPTH: usize = 8;
+/// Stripes under way on one rail, at most. A peer has at most as many as are free, which is half of
+/// them where it is the only one.
+const DEPTH: usize = 16;
 
 /// A part of an access.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +61,7 @@ struct Running {
 
 struct UnderWay {
     rail: usize,
+    peer: Task,
     id: AccessId,
     running: u64,
     stripe: Stripe,
@@ -127,9 +129,10 @@ impl Striping {
     }
 
     /// The next stripe that can be started. `usable` says which rails can make an access to this
-    /// peer by this key.
+    /// peer by this key. A peer gets a place on a rail while it has fewer than are free there, so
+    /// that those that make no progress leave some to the others.
     pub(super) fn next_start(&mut self, usable: impl Fn(Task, Option<u64>) -> Usable) -> Option<Start> {
-        let Self { running, load, rails, .. } = self;
+        let Self { running, under_way, load, rails, .. } = self;
         for running in running.iter_mut() {
             let Some(stripe) = running.stripes.front_mut() else { continue };
             let Usable::Now(rails_now) = usable(running.peer, running.key) else { continue };
@@ -140,7 +143,10 @@ impl Striping {
                 running.stripes.clear();
                 continue;
             }
-            let free = |rail: &usize| rails_left & 1 << *rail != 0 && load[*rail] < DEPTH;
+            let used = |rail: usize| {
+                under_way.iter().filter(|one| (one.rail, one.peer) == (rail, running.peer)).count()
+            };
+            let free = |rail: &usize| rails_left & 1 << *rail != 0 && used(*rail) < DEPTH - load[*rail];
             let Some(rail) = (0..*rails).filter(free).min_by_key(|rail| load[*rail]) else { continue };
             let copy = &mut stripe.copy;
             let len = copy.len.min(STRIPE);
@@ -167,8 +173,8 @@ impl Striping {
 
     /// The rail has taken the stripe, and will report it under this name.
     pub(super) fn started(&mut self, start: Start, id: AccessId) {
-        let Start { rail, stripe, running, .. } = start;
-        self.under_way.push(UnderWay { rail, id, running, stripe });
+        let Start { rail, peer, stripe, running, .. } = start;
+        self.under_way.push(UnderWay { rail, peer, id, running, stripe });
     }
 
     /// The rail has ended the stripe at once. Returns as [`Self::finished`].
@@ -306,6 +312,25 @@ impl Striping {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_peer_that_makes_no_progress_leaves_places_to_others() {
+        let mut striping = Striping::new(2);
+        let copy = Copy { local: std::ptr::null_mut(), remote: 0, len: 64 << 20 };
+        let both = |_: Task, _: Option<u64>| Usable::Now(0b11);
+        let mut ids = 0..;
+        for peer in 1..4 {
+            striping.add(Access::Read, peer, None, &[copy]);
+            let mut began = 0;
+            while let Some(start) = striping.next_start(both) {
+                assert_eq!(start.peer, peer);
+                striping.started(start, AccessId(ids.next().expect("a number")));
+                began += 1;
+            }
+            assert!(began != 0, "peer {peer} has none");
+            assert!(peer != 1 || striping.load() == [8, 8], "{:?}", striping.load());
+        }
+    }
 
     #[test]
     fn what_a_rail_has_refused_may_be_made_there_after_it_was_joined_again() {

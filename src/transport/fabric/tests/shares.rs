@@ -1,12 +1,15 @@
-//! What is shared by all peers: buffers for packets.
+//! What is shared by all peers: buffers for packets, and slots for accesses.
 
 use super::network::{preferring, unserved};
 use super::{FabricTransport, is_there};
 use crate::base::clock::test_deadline;
+use crate::transport::conformance::Calls;
 use crate::transport::fabric::own::Wants;
 use crate::transport::fabric::posting::SENDS;
-use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome, Task};
-use std::time::Instant;
+use crate::transport::{
+    Access, AccessId, Copy, Endpoint, Exposure, Outgoing, Piece, RemoteAccess, SendOutcome, Started, Task,
+};
+use std::time::{Duration, Instant};
 
 const PROVIDER: &str = "tcp;ofi_rxm";
 
@@ -18,6 +21,67 @@ fn fill(end: &mut FabricTransport, peer: Task, count: usize) -> Vec<usize> {
 /// Gives them back.
 fn empty(end: &mut FabricTransport, slots: Vec<usize>) {
     slots.into_iter().for_each(|slot| _ = end.posting.remove(slot));
+}
+
+/// Begins to read from a task.
+fn read(ends: &mut [FabricTransport], from: Task, there: &[u8], here: &mut [u8]) -> AccessId {
+    let exposure = Exposure { access: Access::Read, one_rail: false };
+    // SAFETY: both places live longer than the ends.
+    unsafe {
+        let key = ends[from as usize].expose(0, Piece::of(there), exposure).expect("a key");
+        let remote = there.as_ptr().expose_provenance() as u64;
+        let copy = Copy { local: here.as_mut_ptr(), remote, len: here.len() };
+        match ends[0].start(Access::Read, from, Some(key), &[copy]) {
+            Ok(Started::Pending(id)) => id,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_is_stopped_leaves_slots_to_the_accesses_of_others() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    let there = [vec![1_u8; 64 << 20], vec![2_u8; 1 << 20]];
+    let mut here = [vec![0_u8; 64 << 20], vec![0_u8; 1 << 20]];
+    let mut ends = unserved(3, &preferring(PROVIDER));
+    let [stopped, served] = &mut here;
+    // Nobody serves task 2.
+    read(&mut ends, 2, &there[0], stopped);
+    let id = read(&mut ends, 1, &there[1], served);
+    let deadline = Instant::now() + test_deadline();
+    let (done, outcome) = loop {
+        assert!(Instant::now() < deadline, "it waits for the peer that is stopped");
+        ends[..2].iter_mut().for_each(|end| end.serve());
+        if let Some(report) = ends[0].accessed() {
+            break report;
+        }
+    };
+    assert!(done == id && outcome.is_ok());
+    assert!(here[1].iter().all(|byte| *byte == 2));
+    ends.iter_mut().for_each(|end| end.linger = Duration::ZERO);
+}
+
+#[test]
+fn peers_that_take_nothing_leave_send_buffers_to_others() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    const WINDOW: usize = crate::transport::fabric::WINDOW as usize;
+    let mut ends = unserved(2, &preferring(PROVIDER));
+    let end = &mut ends[0];
+    let mut slots = Vec::new();
+    for peer in 10..15 {
+        let before = slots.len();
+        while slots.len() < before + WINDOW && !end.posting.refuses(peer) {
+            slots.extend(fill(end, peer, 1));
+        }
+        assert!(peer != 10 || slots.len() == WINDOW, "one peer has its whole window");
+        assert!(slots.len() > before && slots.len() < SENDS, "task {peer}: {before} and {}", slots.len());
+    }
+    assert!(!end.posting.refuses(1));
+    empty(end, slots);
 }
 
 /// The credits leave in a message of their own while a packet waits for a buffer.
