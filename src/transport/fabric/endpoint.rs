@@ -1,6 +1,5 @@
 //! Packets through the endpoint.
 
-use super::contact::Peer;
 use super::ofi::{Device, Errno};
 use super::own::Wants;
 use super::posting::{Posted, SENDS};
@@ -226,11 +225,14 @@ impl FabricTransport {
     }
 
     #[cold]
-    fn refusal_without_buffer(&mut self, task: Task) -> Option<SendOutcome> {
-        if !self.peer(task).is_some_and(Peer::is_up) {
-            return Some(SendOutcome::Gone);
+    pub(super) fn refusal_without_buffer(&mut self, task: Task) -> Option<SendOutcome> {
+        match self.peer(task)?.standing {
+            Presence::Up => self.posting.refuses(task).then_some(SendOutcome::NoRoom),
+            Presence::Meeting | Presence::Rejoining => Some(SendOutcome::NoRoom),
+            Presence::Closed | Presence::Dead(_) | Presence::HasParted | Presence::Parted => {
+                Some(SendOutcome::Gone)
+            }
         }
-        self.posting.refuses(task).then_some(SendOutcome::NoRoom)
     }
 
     /// The endpoint has no room for a message that is complete, or the peer is lost.

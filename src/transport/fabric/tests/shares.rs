@@ -6,6 +6,7 @@ use crate::base::clock::test_deadline;
 use crate::transport::conformance::Calls;
 use crate::transport::fabric::own::Wants;
 use crate::transport::fabric::posting::SENDS;
+use crate::transport::presence::Presence;
 use crate::transport::{
     Access, AccessId, Copy, Endpoint, Exposure, Outgoing, Piece, RemoteAccess, SendOutcome, Started, Task,
 };
@@ -131,4 +132,24 @@ fn credits_are_returned_once() {
     }
     assert_eq!(ends[1].peer(0).expect("a peer").in_flight, BEFORE - given);
     empty(&mut ends[0], slots);
+}
+
+#[test]
+fn a_packet_to_a_peer_that_begins_to_rejoin_finds_no_room() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    let mut ends = unserved(2, &preferring(PROVIDER));
+    let end = &mut ends[0];
+    let slots = fill(end, 1, SENDS);
+    for (standing, outcome) in [
+        (Presence::Rejoining, SendOutcome::NoRoom),
+        (Presence::Up, SendOutcome::NoRoom),
+        (Presence::Parted, SendOutcome::Gone),
+    ] {
+        end.peer_mut(1).expect("a peer").standing = standing;
+        assert_eq!(end.refusal_without_buffer(1), Some(outcome));
+    }
+    end.peer_mut(1).expect("a peer").standing = Presence::Up;
+    empty(end, slots);
 }
