@@ -1,7 +1,7 @@
 //! libfabric as the network of a job: one endpoint of each task, or one for each rail.
 
 use super::Joining;
-use super::agreed::{Agreed, groups, join};
+use super::agreed::{Agreed, failed, groups, join};
 use super::networks::device;
 use super::rails::{self, process};
 use crate::base::limits;
@@ -9,9 +9,12 @@ use crate::base::process::Process;
 use crate::config::{Config, NetSecurity};
 use crate::error::Result;
 use crate::transport::Transport;
-use crate::transport::fabric::{Choice, Fabric, FabricSettings, FabricTransport, Own, Preferences, Reach};
+use crate::transport::fabric::{
+    Choice, Fabric, FabricSettings, FabricTransport, Own, Preferences, Reach, difference,
+};
 use crate::transport::rails::Rails;
 use crate::wire::card::{Candidate, Card};
+use std::collections::BTreeMap;
 
 /// The endpoints of this task on these networks.
 pub(super) fn open(
@@ -95,6 +98,21 @@ pub(super) fn publish(own: &[Own], card: Card) -> Card {
     }
 }
 
+/// Tasks with a network in common understand each other there.
+fn understand(cards: &[Card]) -> Result<()> {
+    let mut first: BTreeMap<&str, (usize, &[u8])> = BTreeMap::new();
+    for (task, card) in cards.iter().enumerate() {
+        for (network, address) in card.networks.iter().zip(&card.addresses) {
+            let &mut (other, published) = first.entry(network).or_insert((task, address));
+            let name = format!("task {other} on {}", cards[other].host_name);
+            if let Some(why) = difference(&name, published, address) {
+                return Err(failed(format!("task {task} on {}: {why}", card.host_name)));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The transport over the endpoints, and lines about it for MP_INFOLEVEL 2.
 pub(super) fn join_all(
     own: Vec<Own>,
@@ -103,6 +121,7 @@ pub(super) fn join_all(
 ) -> Result<(Box<dyn Transport>, Vec<String>)> {
     let Joining { identity, .. } = *place;
     let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
+    understand(&cards)?;
     let network = own.first().map_or("", |own| own.network());
     rails::warn(place, own.len(), network, "the tasks have one rail in common");
     warn(place);
@@ -139,4 +158,36 @@ pub(super) fn join_all(
         }
     };
     Ok((transport, notes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a task has published whose messages have at most `longest` bytes.
+    fn card(host: &str, longest: u32, version: u32, network: &str) -> Card {
+        let numbers = [1, 2, version, longest, 64];
+        let address = numbers.iter().flat_map(|number: &u32| number.to_le_bytes()).chain([9; 16]).collect();
+        Card {
+            host_name: host.to_owned(),
+            addresses: vec![address],
+            networks: vec![network.to_owned()],
+            ..Card::default()
+        }
+    }
+
+    #[test]
+    fn tasks_whose_messages_differ_in_length_do_not_join() {
+        let equal = card("one", 33_792, 1, "10.0.0.0/8");
+        understand(&[equal.clone(), card("two", 33_792, 1, "10.0.0.0/8")]).expect("they are equal");
+        let shorter = card("two", 16_384, 1, "10.0.0.0/8");
+        let why = understand(&[equal.clone(), equal.clone(), shorter]).expect_err("another length").detail;
+        let all = ["task 2 on two", "16384", "task 0 on one 33792", "FI_OFI_RXM_BUFFER_SIZE=33792"];
+        assert!(all.iter().all(|part| why.contains(part)), "{why}");
+        let later = card("two", 33_792, 2, "10.0.0.0/8");
+        let why = understand(&[equal.clone(), later]).expect_err("another version").detail;
+        assert!(why.contains("task 1 on two") && why.contains("another version"), "{why}");
+        understand(&[equal, card("two", 16_384, 1, "192.168.0.0/16")])
+            .expect("they have no network in common");
+    }
 }

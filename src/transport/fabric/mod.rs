@@ -174,6 +174,24 @@ fn publish(device: &Device, name: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Why tasks that have published these, of whom the first one is named, do not understand each
+/// other, if so.
+pub fn difference(name: &str, one: &[u8], other: &[u8]) -> Option<String> {
+    let (one, other) = (one.get(..PUBLISHED_BEFORE)?, other.get(..PUBLISHED_BEFORE)?);
+    let longest = |numbers: &[u8]| numbers[12..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    let (at_most, own) = (longest(one), longest(other));
+    if one == other {
+        None
+    } else if at_most != own {
+        Some(format!(
+            "its messages have at most {own} bytes, those of {name} {at_most}: set \
+             FI_OFI_RXM_BUFFER_SIZE={LONGEST} on all hosts"
+        ))
+    } else {
+        Some(format!("it has another version of libfabric or of its provider than {name}"))
+    }
+}
+
 /// The bytes before the address.
 const PUBLISHED_BEFORE: usize = 20;
 

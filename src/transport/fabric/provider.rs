@@ -213,7 +213,8 @@ pub fn preview(preferences: &Preferences) -> Result<Choice, String> {
 /// # Errors
 /// The errors of [`preview`].
 pub fn reaches(preferences: &Preferences) -> Result<(Choice, Vec<Reach>), String> {
-    let traits: Vec<Traits> = ofi::list(None)?.iter().map(Traits::of).collect();
+    let traits: Vec<Traits> =
+        ofi::list(None, preferences.provider.as_deref())?.iter().map(Traits::of).collect();
     let anywhere = Preferences { one_machine: true, ..preferences.clone() };
     // On a host that has the loopback only the provider is the same as on others; another
     // interface may come.
@@ -231,7 +232,7 @@ pub fn reaches(preferences: &Preferences) -> Result<(Choice, Vec<Reach>), String
 /// # Errors
 /// One of them is gone: a sentence.
 pub(super) fn at(provider: &str, reaches: &[Reach], least: usize) -> Result<Vec<Info>, String> {
-    let infos = ofi::list(None)?;
+    let infos = ofi::list(None, Some(provider))?;
     let traits: Vec<Traits> = infos.iter().map(Traits::of).collect();
     let place = |reach: &Reach| {
         let is_it = |traits: &Traits| {
@@ -254,7 +255,7 @@ pub(super) fn at(provider: &str, reaches: &[Reach], least: usize) -> Result<Vec<
 /// # Errors
 /// libfabric is not there, or nothing is left: a sentence with what there is.
 pub(super) fn choose(preferences: &Preferences, least: usize) -> Result<(Info, Choice), String> {
-    let mut infos = ofi::list(None)?;
+    let mut infos = ofi::list(None, preferences.provider.as_deref())?;
     let traits: Vec<Traits> = infos.iter().map(Traits::of).collect();
     let (best, choice) = pick(&traits, preferences, least)?;
     Ok((injecting(infos.swap_remove(best))?, choice))
@@ -265,7 +266,9 @@ fn injecting(info: Info) -> Result<Info, String> {
     let traits = Traits::of(&info);
     // Some providers inject longer messages than they say, when they are asked.
     for size in INJECT_SIZES.into_iter().take_while(|size| *size > info.inject_size()) {
-        let longer = ofi::list(Some(size))?.into_iter().find(|other| Traits::of(other) == traits);
+        let longer = ofi::list(Some(size), Some(&traits.provider))?
+            .into_iter()
+            .find(|other| Traits::of(other) == traits);
         if let Some(longer) = longer {
             return Ok(longer);
         }

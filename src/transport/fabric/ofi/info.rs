@@ -28,12 +28,16 @@ impl Drop for Info {
 }
 
 /// Everything that has reliable-datagram endpoints with messages and remote access, in libfabric's
-/// order. With `inject`, what can inject messages of this length.
-pub(in crate::transport::fabric) fn list(inject: Option<usize>) -> Result<Vec<Info>, String> {
+/// order. With `inject`, what can inject messages of this length. `provider` is the one that was
+/// asked for, which decides when libfabric is used first.
+pub(in crate::transport::fabric) fn list(
+    inject: Option<usize>,
+    provider: Option<&str>,
+) -> Result<Vec<Info>, String> {
     static OPENED: Once = Once::new();
     let mut found = None;
     // libfabric initialises its providers when it is first asked.
-    OPENED.call_once(|| found = Some(undisturbed::open(&buffers(), || ask(inject))));
+    OPENED.call_once(|| found = Some(undisturbed::open(&buffers(provider), || ask(inject))));
     found.unwrap_or_else(|| ask(inject))
 }
 
@@ -84,9 +88,11 @@ const RXM_BUFFERS: [(&str, usize); 2] =
     [("FI_OFI_RXM_BUFFER_SIZE", LONGEST), ("FI_OFI_RXM_MSG_RX_SIZE", 256)];
 
 /// [`RXM_BUFFERS`] as environment variables, which libfabric reads when it is used first. Where a
-/// card for remote access exists the memory would be pinned for each peer.
-fn buffers() -> Vec<(CString, CString)> {
-    if fs::read_dir("/sys/class/infiniband").is_ok_and(|mut cards| cards.next().is_some()) {
+/// card for remote access exists the memory would be pinned for each peer, unless tcp was asked
+/// for, which hosts with such a card and without one use together.
+fn buffers(provider: Option<&str>) -> Vec<(CString, CString)> {
+    let has_card = || fs::read_dir("/sys/class/infiniband").is_ok_and(|mut cards| cards.next().is_some());
+    if provider != Some("tcp;ofi_rxm") && has_card() {
         return Vec::new();
     }
     let variable = |(name, value): &(&str, usize)| {
