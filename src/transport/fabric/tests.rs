@@ -16,7 +16,7 @@ use crate::base::poll::await_events;
 use crate::base::process::Process;
 use crate::error::Result;
 use crate::transport::conformance::Calls;
-use crate::transport::conformance::{self, served};
+use crate::transport::conformance::{self, Served, served};
 use crate::transport::link_state::Links;
 use crate::transport::rails::{Rail, RailEvent, Rails};
 use crate::transport::testing::faults::{FaultPlan, Faulty};
@@ -131,16 +131,24 @@ fn accesses_over_two_rails_that_are_under_way_when_the_peer_leaves_are_reported(
     if !is_there("tcp;ofi_rxm") {
         return;
     }
-    conformance::reports_what_is_under_way_when_the_peer_leaves(&|tasks| {
-        let rails = [(); 2].map(|()| network::unserved(tasks, &preferring("tcp;ofi_rxm")));
-        let [first, second] = rails;
-        let pairs = first.into_iter().zip(second).enumerate();
-        let join = |(me, (first, second))| {
-            let rails = Rails::new(vec![first, second], me as Task, tasks, Box::new(Calm), None);
-            rails.expect("rails")
-        };
-        served(pairs.map(join).collect())
-    });
+    conformance::reports_what_is_under_way_when_the_peer_leaves(&two_rails);
+}
+
+fn two_rails(tasks: u32) -> Vec<Served<Rails<FabricTransport>>> {
+    let [first, second] = [(); 2].map(|()| network::unserved(tasks, &preferring("tcp;ofi_rxm")));
+    let pairs = first.into_iter().zip(second).enumerate();
+    let join = |(me, (first, second))| {
+        let rails = Rails::new(vec![first, second], me as Task, tasks, Box::new(Calm), None);
+        rails.expect("rails")
+    };
+    served(pairs.map(join).collect())
+}
+
+#[test]
+fn a_task_of_two_rails_that_ends_tells_a_peer_that_waits_for_it_to_rejoin() {
+    if is_there("tcp;ofi_rxm") {
+        conformance::tells_its_end_to_a_peer_that_waits_for_it(&two_rails);
+    }
 }
 
 /// The provider writes a long message to the socket at once: nothing comes from the network that

@@ -6,8 +6,8 @@ use super::{Kept, Out, Rail, Rails};
 use crate::transport::parcel::Parcel;
 use crate::transport::presence::Presence;
 use crate::transport::{
-    Door, Endpoint, HEAD_MAX, Inbound, Limits, Look, Outgoing, Piece, Report, Seen, SendOutcome, Tally, Task,
-    Want, Withdrawal,
+    Door, Endpoint, HEAD_MAX, Inbound, Limits, Look, NO_EPOCH, Outgoing, Peers, Piece, Report, Seen,
+    SendOutcome, Tally, Task, Want, Withdrawal,
 };
 use crate::wire::rails::{HEAD, Head, RailFrameKind};
 use std::time::{Duration, Instant};
@@ -172,7 +172,15 @@ impl<T: Rail> Endpoint for Rails<T> {
             return;
         }
         let start = Instant::now();
-        while !(self.tally().outstanding == 0 && self.is_acknowledged()) && start.elapsed() < LINGER {
+        let awaiting = self.reply_to_those_that_rejoin();
+        let awaited = |end: &Self, task: &Task| {
+            end.peer(*task).is_some_and(|peer| peer.standing == Presence::Rejoining)
+        };
+        while (self.tally().outstanding != 0
+            || !self.is_acknowledged()
+            || awaiting.iter().any(|task| awaited(self, task)))
+            && start.elapsed() < LINGER
+        {
             self.next_tick = Some(start);
             self.serve();
             std::thread::sleep(Duration::from_micros(100));
@@ -184,6 +192,15 @@ impl<T: Rail> Endpoint for Rails<T> {
 }
 
 impl<T: Rail> Rails<T> {
+    /// Peers that have parted from this task wait until it rejoins them: they learn of the end by a
+    /// connection that ends at once. Returns them.
+    fn reply_to_those_that_rejoin(&mut self) -> Vec<Task> {
+        let awaits = |task: &Task| self.peer(*task).is_some_and(|peer| peer.standing == Presence::HasParted);
+        let mut awaiting: Vec<Task> = (0..self.peers.len() as Task).filter(awaits).collect();
+        awaiting.retain(|&task| self.rejoin(task, NO_EPOCH).is_ok());
+        awaiting
+    }
+
     /// Gives up the accesses under way with the peer.
     pub(super) fn recall(&mut self, task: Task) {
         self.rails.iter_mut().for_each(|rail| rail.withdraw(task, Withdrawal::Traffic));
