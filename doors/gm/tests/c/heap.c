@@ -1,5 +1,5 @@
-/* Two tasks that send small messages to and fro: once all is warm, no call takes memory of the
- * heap. */
+/* Two tasks that send small messages to and fro: how often they take memory of the heap once all is
+ * warm. */
 #define _GNU_SOURCE
 #include "gm.h"
 #include <time.h>
