@@ -10,6 +10,7 @@ mod cell;
 mod context;
 mod counter;
 mod error;
+mod fork;
 mod interrupt;
 mod library;
 mod message;
@@ -27,6 +28,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     threads::prepare(module.py());
+    fork::prepare();
     let error = module.py().get_type::<error::Error>();
     // Where programs have it from.
     error.setattr("__module__", "openlapi")?;

@@ -1,7 +1,7 @@
 //! The contexts that are open, by their handles.
 //!
 //! Threads of the library look here without Python's lock, so that a fork waits until the list is
-//! free ([`crate::threads`]): a child would find it locked for ever.
+//! free ([`crate::fork`]): a child would find it locked for ever.
 
 use crate::port::{Port, lock};
 use openlapi::abi::lapi_handle_t;

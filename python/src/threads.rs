@@ -6,56 +6,35 @@
 //! while this process forks, and removed at the end of the thread, with Python's lock held. From
 //! 3.13 on `os.fork` holds that lock: to wait for a thread that makes a state would be for ever.
 
-use crate::open;
-use crate::port::{Port, lock};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use std::cell::RefCell;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The interpreter that has loaded this module.
 static INTERPRETER: AtomicPtr<ffi::PyInterpreterState> = AtomicPtr::new(ptr::null_mut());
 /// Held while a state is made, and while this process forks, up to Python 3.12.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// What a child of fork must not find taken.
-type Locks = (Option<MutexGuard<'static, ()>>, MutexGuard<'static, Vec<Arc<Port>>>);
-
 /// A state that was made for this thread.
 struct State(bool);
 
 thread_local! {
     static STATE: State = State(make());
-    /// The locks during a fork.
-    static FORKING: RefCell<Option<Locks>> = const { RefCell::new(None) };
 }
 
-/// To be called once, when the module is loaded.
+/// To be called when the module is loaded.
 pub fn prepare(_py: Python<'_>) {
     // SAFETY: Python's lock is held.
-    let interpreter = unsafe { ffi::PyInterpreterState_Get() };
-    if INTERPRETER.swap(interpreter, Ordering::SeqCst).is_null() {
-        // SAFETY: functions that live as long as the process: Python never unloads a module.
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
-    }
+    INTERPRETER.store(unsafe { ffi::PyInterpreterState_Get() }, Ordering::SeqCst);
 }
 
 /// Keeps other threads from making a state, where Python does not do that itself in a fork.
-fn making() -> Option<MutexGuard<'static, ()>> {
+pub fn making() -> Option<MutexGuard<'static, ()>> {
     // SAFETY: a constant of the interpreter.
     let version = unsafe { ffi::Py_Version };
-    (version < 0x030d_0000).then(|| lock(&MAKING))
-}
-
-extern "C" fn before_fork() {
-    let held = (making(), open::hold());
-    FORKING.with(|forking| *forking.borrow_mut() = Some(held));
-}
-
-extern "C" fn after_fork() {
-    FORKING.with(|forking| drop(forking.borrow_mut().take()));
+    (version < 0x030d_0000).then(|| MAKING.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Runs something with Python's lock; `None`: the interpreter has ended.
