@@ -6,9 +6,9 @@ use super::calls::{
 use super::job::{self, Habits, Report, SLEEPY, Task, in_threads};
 use super::recovery::settle;
 use crate::abi::*;
-use crate::api::progress;
+use crate::api::{progress, put_get};
 use crate::base::known_threads::this_thread;
-use crate::engine::context::request::Preference;
+use crate::engine::context::request::{Get, Hint, Places, Preference};
 use crate::proto::tests::seeds;
 use crate::transport::testing::faults::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};
@@ -369,5 +369,38 @@ fn handlers_that_send_run_elsewhere_when_too_much_waits_for_room() {
     let inline: Vec<bool> = tasks[1].reported.lock().iter().map(|(thread, _)| *thread == own).collect();
     assert!(inline[..3].iter().all(|inline| *inline), "{inline:?}");
     assert!(inline[6..].iter().all(|inline| !*inline), "{inline:?}");
+    job::close(tasks);
+}
+
+/// Without a thread for it the handler of a get runs in a round of the dispatcher, also where the
+/// data could be copied in the call.
+#[test]
+fn the_handler_of_a_get_that_could_be_copied_at_once_runs_in_a_round() {
+    static RAN: AtomicU32 = AtomicU32::new(0);
+    unsafe extern "C" fn ran(_: *mut lapi_handle_t, _: *mut c_void) {
+        RAN.fetch_add(1, Ordering::Relaxed);
+    }
+    let (ends, _) = job::mortal_mem(2, 8, true);
+    let tasks = job::open(ends, &Habits { preference: Preference::Attach, ..Habits::STEPPED });
+    // Long enough for that way, and short enough for one slice.
+    let (data, buffer) = (forever(20_000), forever(20_000));
+    data.fill(7);
+    let get = Get {
+        tgt: 1,
+        places: Places::Contiguous {
+            local: buffer.as_mut_ptr().addr(),
+            remote: data.as_ptr().expose_provenance() as u64,
+            len: data.len(),
+        },
+        tgt_cntr: 0,
+        org_cntr: 0,
+        handler: Some(ran),
+        parameter: 0,
+        hint: Hint::None,
+    };
+    // SAFETY: both places live until the get is complete.
+    unsafe { put_get::get(&mut enter(&tasks[0]), &get) }.expect("a get");
+    settle(&tasks);
+    assert_eq!((RAN.load(Ordering::Relaxed), &buffer[..]), (1, &data[..]));
     job::close(tasks);
 }

@@ -12,14 +12,26 @@ use crate::engine::transfer::send::{self, send_control};
 use crate::engine::transfer::{accessed, deliver, packets, registration, reply};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
+use crate::proto::ops::Op;
 use crate::proto::outbox::{SendDone, Sent};
 use crate::transport::{Access, Started, Task, Transfer, Want};
 use crate::wire::packet::Head;
 use std::io;
 
-/// Starts a copy: its first slice is made at once, or its first accesses.
+/// Starts a copy: its first slice is made at once, or its first accesses. One whose end calls a
+/// handler in this thread begins in a round of the dispatcher: elsewhere no handler may run.
 pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
+    if calls_handler(held, &transfer) && !held.context().activity.here() {
+        return held.core().copies.push(transfer);
+    }
     advance(held, transfer);
+}
+
+/// Whether its end calls the completion handler of a get, for which there is no thread.
+fn calls_handler(held: &mut Held<'_>, transfer: &DirectCopy) -> bool {
+    let CopyKind::Fetch { cookie, .. } = transfer.kind else { return false };
+    let op = held.core().ops.get_mut(transfer.peer, cookie);
+    matches!(op, Some(Op::Get { handler, .. }) if *handler != 0) && !held.context().completions.has_threads()
 }
 
 /// Continues what the transport has reported, and one copy that does not wait for a report.
