@@ -144,7 +144,7 @@ fi
     [ "${QUICK:-0}" = 1 ] && command="QUICK=1 make bench"
     echo "- command: \`$command\`, $done_rounds rounds, $(date -u +%Y-%m-%d)"
     echo "- processor: $(describe_processor)"
-    echo "- kernel $(uname -r), $(${CC:-cc} --version | head -n 1)"
+    echo "- kernel $(uname -r | cut -d- -f1), $(${CC:-cc} --version | head -n 1)"
     echo "- $(describe_library "$library"); beside ${versions:-no peer}"
     echo "- load of the machine before: $load_before, after: $load_after (1, 5 and 15 minutes)"
     if [ "$done_rounds" -lt 5 ] || [ "${load_before%%.*}" -ge 1 ]; then

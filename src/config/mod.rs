@@ -107,7 +107,7 @@ pub struct Config {
     pub shm_attach: ShmAttach,
     /// How large messages go through shared memory (`LAPI_SHM_BULK`).
     pub shm_bulk: ShmBulk,
-    /// How many times a waiting call polls before it sleeps (`LAPI_SPIN`); `None`: the
+    /// How many times a waiting call polls before it yields (`LAPI_SPIN`); `None`: the
     /// library decides.
     pub spin: Option<u32>,
     /// How long `LAPI_Init` waits for the other tasks (`LAPI_INIT_TIMEOUT`).

@@ -318,7 +318,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "LAPI_SPIN",
-        "How many times a waiting call polls before it sleeps.",
+        "How many times a waiting call polls before it yields.",
         "auto",
         ValueKind::WordOrInteger("auto", 0, INT_MAX),
         LAPI_ERR_UNKNOWN,

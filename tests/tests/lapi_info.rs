@@ -507,7 +507,7 @@ fn text_is_aligned_and_complete() {
     }
     let verbose = info().arg("-v").run();
     assert!(
-        verbose.ok().stdout.contains("How many times a waiting call polls before it sleeps."),
+        verbose.ok().stdout.contains("How many times a waiting call polls before it yields."),
         "{verbose}"
     );
 }

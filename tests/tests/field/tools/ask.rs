@@ -14,7 +14,7 @@ fn a_variable_a_call_and_an_error_are_described() {
             &["LAPI_SPIN"][..],
             &[
                 "LAPI_SPIN (variable)",
-                "  meaning  How many times a waiting call polls before it sleeps.",
+                "  meaning  How many times a waiting call polls before it yields.",
                 "  value    9",
                 "  from     environment",
                 "  default  auto",
