@@ -89,12 +89,25 @@ struct Link {
     life: u64,
     /// What the peer calls its own life; `None`: no session has been opened in this one.
     peer: Option<u64>,
-    session: Option<Arc<Session>>,
+    /// Two where both sides have begun at once. What goes to the peer goes by the last one; which
+    /// that is, each side says for itself.
+    sessions: Vec<Arc<Session>>,
+    /// A session has failed: nothing is sent any more, and the others end when nothing comes for a
+    /// while, but at this time.
+    ends: Option<Instant>,
 }
 
 impl Link {
-    fn has(&self, session: &Arc<Session>) -> bool {
-        self.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session))
+    /// Whether messages of this life are sent.
+    fn takes(&self, life: u64) -> bool {
+        self.life == life && self.ends.is_none()
+    }
+
+    /// A session of this life has failed.
+    fn fail(&mut self, life: u64) {
+        if self.life == life {
+            self.ends.get_or_insert_with(|| Instant::now() + PATIENCE);
+        }
     }
 }
 
@@ -208,7 +221,8 @@ impl Hand {
             let _ = thread.join();
         }
         for peer in &self.shared.peers {
-            if let Some(session) = lock(&peer.link).session.take().and_then(Arc::into_inner) {
+            let sessions = std::mem::take(&mut lock(&peer.link).sessions);
+            for session in sessions.into_iter().filter_map(Arc::into_inner) {
                 // The peer may have left before.
                 let _ = session.close();
             }
@@ -319,7 +333,7 @@ impl Shared {
         let mut link = lock(&self.peers[task as usize].link);
         let is_now = link.life == life;
         if is_now {
-            link.session = Some(session.clone());
+            link.sessions.push(session.clone());
         }
         is_now
     }
@@ -352,27 +366,59 @@ impl Shared {
                     }
                     (self.receiving.arrived)(task, &message.header, &message.data);
                     self.wake();
+                    if lock(&peer.link).ends.is_none_or(|at| Instant::now() < at) {
+                        continue;
+                    }
                 }
-                Ok(None) => {}
-                Err(_) => {
-                    let is_current = lock(&peer.link).has(&session);
-                    return if is_current {
-                        self.lose(task, life)
-                    };
-                }
+                Ok(None) if lock(&peer.link).ends.is_none() => continue,
+                Ok(None) | Err(Error::Closed) => {}
+                Err(_) => lock(&peer.link).fail(life),
+            }
+            return self.leave(task, life, &session);
+        }
+    }
+
+    /// A session is over. The peer is lost with the last one of its life: what it has said in
+    /// another one before is taken first.
+    fn leave(&self, task: u32, life: u64, session: &Arc<Session>) {
+        let is_last = {
+            let mut link = lock(&self.peers[task as usize].link);
+            if link.life != life {
+                return;
+            }
+            link.sessions.retain(|other| !Arc::ptr_eq(other, session));
+            link.sessions.is_empty()
+        };
+        if is_last {
+            self.lose(task, life);
+        }
+    }
+
+    /// A message could not be sent. Where a session is over, the threads that take from the peer's
+    /// sessions lose the peer when they have taken all.
+    fn not_sent(&self, task: u32, life: u64, error: &Error) {
+        {
+            let mut link = lock(&self.peers[task as usize].link);
+            match error {
+                _ if link.sessions.is_empty() => {}
+                // The peer leaves, and closes all of them.
+                Error::Closed => return,
+                Error::Lost(_) => return link.fail(life),
+                _ => {}
             }
         }
+        self.lose(task, life);
     }
 
     fn send_all(self: Arc<Self>, task: u32, orders: &Receiver<Order>) {
         while let Ok(Order { life, output }) = orders.recv() {
             // What waits from an earlier life was meant for a process that is gone.
-            let is_now = lock(&self.peers[task as usize].link).life == life;
-            let is_lost = is_now && self.send(task, life, &output).is_err();
+            let is_now = lock(&self.peers[task as usize].link).takes(life);
+            let failed = is_now.then(|| self.send(task, life, &output).err()).flatten();
             output.data.free();
             self.ordered.fetch_sub(1, Ordering::Release);
-            if is_lost {
-                self.lose(task, life);
+            if let Some(error) = failed {
+                self.not_sent(task, life, &error);
             }
             self.wake();
         }
@@ -400,7 +446,7 @@ impl Shared {
 
     /// The session with a peer, which is opened where there is none.
     fn session(self: &Arc<Self>, task: u32, life: u64) -> Result<Arc<Session>, Error> {
-        let current = || lock(&self.peers[task as usize].link).session.clone();
+        let current = || lock(&self.peers[task as usize].link).sessions.last().cloned();
         match current() {
             Some(session) => Ok(session),
             // The peer may have connected meanwhile.
@@ -427,3 +473,6 @@ impl Shared {
         Ok(session)
     }
 }
+
+#[cfg(test)]
+mod tests;
