@@ -6,6 +6,7 @@
  *     flag_payload  a flag and that many bytes are written by one process, seen and copied by the other
  *     memcpy        one copy inside a process
  *     vm_readv      one copy out of the other process by the kernel
+ *     vm_readv_new  the same of data that the other process has just written
  *     wake_*        a process that sleeps is woken by the other, on another processor or on the same one
  *
  * Options: -t ms-per-figure, -o name-prefix.
@@ -82,6 +83,40 @@ static void vm_readv(size_t size)
         bench_die("process_vm_readv of %zu bytes returned %zd: %s", size, n, strerror(errno));
 }
 
+/* How long process 0 needs for the copy alone, in each round of vm_readv_new. */
+static double new_ns[MAX_BATCHES];
+static uint32_t new_rounds;
+
+static void vm_readv_new(size_t size)
+{
+    uint64_t turn = ++slot_seq;
+    if (b.rank == 0) {
+        __atomic_store_n(&shared->slot[0].flag, turn, __ATOMIC_RELEASE);
+        await_change(&shared->slot[1].flag, turn - 1, NULL);
+        double start = now_ns();
+        vm_readv(size);
+        new_ns[new_rounds++ % MAX_BATCHES] = now_ns() - start;
+    } else {
+        await_change(&shared->slot[0].flag, turn - 1, NULL);
+        memset(source, (int)turn, size);
+        __atomic_store_n(&shared->slot[1].flag, turn, __ATOMIC_RELEASE);
+    }
+}
+
+static void new_figure(size_t size)
+{
+    uint32_t rounds = size <= 4 * MIB ? MAX_BATCHES : 5;
+    double before = bench_line(&b), after;
+    rounds_ns(vm_readv_new, size, 3);
+    new_rounds = 0;
+    rounds_ns(vm_readv_new, size, rounds);
+    after = bench_line(&b);
+    if (b.rank == 0) {
+        double middle = median(new_ns, rounds);
+        bench_print("vm_readv_new", size, middle, new_ns[0], before, after);
+    }
+}
+
 static void futex_wait_until(uint32_t value)
 {
     uint32_t seen;
@@ -152,6 +187,9 @@ static void run(void)
         bench_one_sided(&b, "memcpy", copy_sizes[i], 1, copy);
     for (size_t i = 0; i < COUNT(copy_sizes) && !bench_skips(&b, "vm_readv"); i++)
         bench_one_sided(&b, "vm_readv", copy_sizes[i], 1, vm_readv);
+    /* The last of all that reads what bench_fill has written. */
+    for (size_t i = 0; i < COUNT(copy_sizes) && !bench_skips(&b, "vm_readv_new"); i++)
+        new_figure(copy_sizes[i]);
     for (int same = 0; same <= 1 && !bench_skips(&b, "wake"); same++) {
         /* Two processes that spin cannot share a processor: the line is bounced on two,
          * before and after. */

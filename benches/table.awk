@@ -112,7 +112,7 @@ function floor_figure(name, size,    i, k, n, values) {
     return n ? median_of(time, values, n) : -1
 }
 
-function floor_table(    i, s, copy, attach) {
+function floor_table(    i, s, copy, attach, fresh) {
     printf "\n### The machine itself\n\n"
     printf "| what | µs |\n|---|---:|\n"
     printf "| one cache line crosses | %s |\n", show(floor_figure("line", 0))
@@ -122,12 +122,13 @@ function floor_table(    i, s, copy, attach) {
         s = size_of["flag_payload", i]
         printf "| flag and %s cross and are copied | %s |\n", bytes(s), show(floor_figure("flag_payload", s))
     }
-    printf "\n| size | memcpy µs | GB/s | process_vm_readv µs | GB/s |\n|---|---:|---:|---:|---:|\n"
+    printf "\n| size | memcpy µs | GB/s | process_vm_readv µs | GB/s | of data just written µs | GB/s |\n|---|---:|---:|---:|---:|---:|---:|\n"
     for (i = 1; i <= sizes["memcpy"]; i++) {
         s = size_of["memcpy", i]
         copy = floor_figure("memcpy", s)
         attach = floor_figure("vm_readv", s)
-        printf "| %s | %s | %.1f | %s | %.1f |\n", bytes(s), show(copy), (copy > 0 ? s / copy / 1000 : 0), show(attach), (attach > 0 ? s / attach / 1000 : 0)
+        fresh = floor_figure("vm_readv_new", s)
+        printf "| %s | %s | %.1f | %s | %.1f | %s | %.1f |\n", bytes(s), show(copy), (copy > 0 ? s / copy / 1000 : 0), show(attach), (attach > 0 ? s / attach / 1000 : 0), show(fresh), (fresh > 0 ? s / fresh / 1000 : 0)
     }
 }
 
