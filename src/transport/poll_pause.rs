@@ -1,5 +1,5 @@
 //! Polls of a network that can be left out: one that finds nothing costs half a microsecond, which
-//! a message waits for that is sent next.
+//! a message waits for that is sent next. And polls that are due while packets wait to be taken.
 
 use crate::base::clock::ticks;
 
@@ -15,11 +15,17 @@ const POLLS: u8 = 3;
 /// confirmations then come together.
 const ACCESSES: u8 = 8;
 
+/// How many packets are taken without a poll between them, however soon: as many as a round of the
+/// dispatcher takes.
+const PACKETS: u8 = 16;
+
 #[derive(Default)]
 pub(super) struct PollPause {
     polls: u8,
     /// Accesses started since the last poll.
     accesses: u8,
+    /// Packets taken since the last poll.
+    packets: u8,
     /// When the network was polled last, in ticks.
     last: u64,
 }
@@ -29,6 +35,13 @@ impl PollPause {
     #[inline]
     pub(super) fn note_packet(&mut self) {
         self.polls = POLLS;
+    }
+
+    /// One of the packets that have arrived was taken ([`Self::is_due`]).
+    #[inline]
+    pub(super) fn note_taken(&mut self) {
+        self.note_packet();
+        self.packets = self.packets.saturating_add(1);
     }
 
     /// An access to a peer's memory was started, which may have taken longer than the time for
@@ -54,7 +67,31 @@ impl PollPause {
     #[inline]
     fn note_poll_at(&mut self, now: u64) {
         self.last = now;
-        self.accesses = 0;
+        (self.accesses, self.packets) = (0, 0);
+    }
+
+    /// Whether the network was polled a moment ago: another poll would find little.
+    #[inline]
+    pub(super) fn is_recent(&self) -> bool {
+        self.is_recent_at(ticks())
+    }
+
+    #[inline]
+    fn is_recent_at(&self, now: u64) -> bool {
+        now.wrapping_sub(self.last) < REST
+    }
+
+    /// Whether a poll is due before the next one of the packets is taken that have arrived: those
+    /// may be many, and their handlers slow. The first one after a poll, which is mostly the only
+    /// one, costs no look at the clock.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.packets != 0 && self.is_due_at(ticks())
+    }
+
+    #[inline]
+    fn is_due_at(&self, now: u64) -> bool {
+        self.packets >= PACKETS || !self.is_recent_at(now)
     }
 
     /// Whether this poll can be left out. Calls that only look for packets are hardly affected.
@@ -69,7 +106,7 @@ impl PollPause {
             return false;
         }
         self.polls -= 1;
-        now.wrapping_sub(self.last) < REST
+        self.is_recent_at(now)
     }
 }
 
@@ -101,5 +138,21 @@ mod tests {
         assert_eq!((0..100).filter(|_| rest.take_at(2)).count(), usize::from(POLLS));
         rest.note_packet();
         assert!(!rest.take_at(1 + REST));
+    }
+
+    /// However many have arrived, and however long their handlers take.
+    #[test]
+    fn a_poll_is_due_between_packets_that_are_there() {
+        let mut rest = PollPause::default();
+        rest.note_poll_at(1);
+        assert!(!rest.is_due(), "none was taken since");
+        for _ in 0..PACKETS {
+            assert!(!rest.is_due_at(REST));
+            rest.note_taken();
+        }
+        assert!(rest.is_due_at(2), "many");
+        rest.note_poll_at(2);
+        rest.note_taken();
+        assert!(!rest.is_due_at(1 + REST) && rest.is_due_at(2 + REST), "long ago");
     }
 }

@@ -102,7 +102,7 @@ impl Endpoint for UdpTransport {
     #[inline]
     fn recv(&mut self) -> Option<Inbound> {
         assert!(self.arrivals.out.is_none(), "the packet before has not been released");
-        if !self.arrivals.has_packets() && !self.rests() {
+        if self.must_poll() {
             self.advance();
         }
         while let Some(from) = self.arrivals.ready.pop_front() {
@@ -110,7 +110,7 @@ impl Endpoint for UdpTransport {
             let Some(session) = &mut peer.session else { continue };
             let Some(packet) = session.connection.take() else { continue };
             peer.taken += 1;
-            self.rest.note_packet();
+            self.rest.note_taken();
             let out = self.arrivals.out.insert(Out { from, connection: session.connection.mine(), packet });
             return Some(out.inbound());
         }
@@ -149,10 +149,14 @@ impl Endpoint for UdpTransport {
         let Some(Out { from, connection, packet }) = self.arrivals.out.take() else { return };
         let session = self.table.get_mut(from).and_then(Peer::live);
         let session = session.filter(|session| session.connection.mine() == connection);
-        if session.is_some_and(|session| session.connection.release(packet.fragments)) {
-            self.touch(from);
-        }
+        let tells = session.is_some_and(|session| session.connection.release(packet.fragments));
         self.buffers.give(packet.buffer);
+        if tells {
+            // The peer may be waiting for that room, and many packets be left to be taken before
+            // the next poll.
+            let now = self.now();
+            self.transmit(from, now);
+        }
     }
 
     fn report(&mut self) -> Option<Report> {
@@ -234,6 +238,13 @@ impl UdpTransport {
         for session in self.table.sessions_mut() {
             session.connection.acknowledge_every(datagrams.max(1));
         }
+    }
+
+    /// Whether the network is to be polled before the next packet is taken. Also while packets are
+    /// there: the peers wait for acknowledgements, and timers end.
+    #[inline]
+    fn must_poll(&mut self) -> bool {
+        if self.arrivals.has_packets() { self.rest.is_due() } else { !self.rests() }
     }
 
     /// Whether a poll can be left out ([`PollPause`](crate::transport::poll_pause::PollPause)):

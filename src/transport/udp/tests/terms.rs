@@ -263,3 +263,45 @@ fn how_many_datagrams_are_acknowledged_together_can_change() {
     let session = ends[1].peer(0).and_then(|peer| peer.session.as_ref()).expect("a connection");
     assert_eq!(session.connection.acknowledges_every(), 31);
 }
+
+/// How many packets of the peer have arrived and were not taken.
+fn waiting(end: &UdpTransport, peer: Task) -> usize {
+    let session = end.peer(peer).and_then(|peer| peer.session.as_ref()).expect("a connection");
+    session.connection.waiting()
+}
+
+/// A sender without room waits for a part of what has arrived to be taken, and not for all of it.
+#[test]
+fn the_sender_learns_of_room_while_packets_are_taken() {
+    let mut ends = met(two(|_| ()));
+    let mut sent = 0;
+    serve_until(&mut ends, "a full window", |ends| {
+        while matches!(send(&mut ends[0], 1, sent), SendOutcome::Sent) {
+            sent += 1;
+        }
+        waiting(&ends[1], 0) as u64 == sent && ends[0].view(1).connection.is_some_and(|seen| seen.no_room)
+    });
+    ends[0].serve();
+    assert!(matches!(send(&mut ends[0], 1, sent), SendOutcome::NoRoom));
+    for _ in 0..sent / 2 {
+        assert!(take(&mut ends[1]).is_some());
+    }
+    ends[0].serve();
+    assert!(matches!(send(&mut ends[0], 1, sent), SendOutcome::Sent), "{sent} packets, half of them taken");
+}
+
+/// What waits for slow handlers is acknowledged meanwhile: its sender takes it for lost otherwise.
+#[test]
+fn packets_are_acknowledged_while_others_are_handled() {
+    let mut ends = met(two(|own| own.acknowledge_every = 31));
+    for number in 0..10 {
+        assert!(matches!(send(&mut ends[0], 1, number), SendOutcome::Sent));
+    }
+    serve_until(&mut ends[1..], "the packets", |ends| waiting(&ends[0], 0) == 10);
+    assert!(take(&mut ends[1]).is_some());
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(take(&mut ends[1]).is_some());
+    ends[0].serve();
+    assert_eq!(ends[0].tally().sent_again, 0);
+    assert!(ends[0].settled(), "{:?}", ends[0].view(1).connection);
+}
