@@ -63,6 +63,7 @@ impl<T: Transport> Endpoint for Coalescing<T> {
     fn recv(&mut self) -> Option<Inbound> {
         loop {
             if self.incoming.has_some() {
+                self.serve_in_between();
                 return self.incoming.next();
             }
             let Some(packet) = self.inner.recv() else {
@@ -74,6 +75,7 @@ impl<T: Transport> Endpoint for Coalescing<T> {
             }
             self.incoming.take(&packet);
             self.inner.release(packet);
+            self.rest.note_poll();
         }
     }
 
@@ -120,5 +122,17 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         }
         self.outgoing.end();
         self.inner.close();
+    }
+}
+
+impl<T: Transport> Coalescing<T> {
+    /// Before a packet of a bundle is handed out: the handlers of those before may have been slow,
+    /// and peers wait for acknowledgements.
+    #[inline]
+    fn serve_in_between(&mut self) {
+        if !self.rest.is_recent() {
+            self.inner.want(Want::Serve);
+            self.rest.note_poll();
+        }
     }
 }

@@ -19,12 +19,15 @@ mod wakeup;
 use self::incoming::Incoming;
 use self::outgoing::Outbound;
 use super::Transport;
+use super::poll_pause::PollPause;
 
 /// A transport over another one, which sends small packets together.
 pub struct Coalescing<T> {
     inner: T,
     outgoing: Outbound,
     incoming: Incoming,
+    /// Since when the network was not served, while packets of a bundle are handed out.
+    rest: PollPause,
 }
 
 impl<T: Transport> Coalescing<T> {
@@ -32,7 +35,8 @@ impl<T: Transport> Coalescing<T> {
     /// always understood.
     pub fn new(inner: T, coalesces: bool) -> Self {
         let rule = if coalesces { outgoing::STREAMS } else { outgoing::NEVER };
-        Self { inner, outgoing: Outbound::new(rule), incoming: Incoming::default() }
+        let (outgoing, incoming) = (Outbound::new(rule), Incoming::default());
+        Self { inner, outgoing, incoming, rest: PollPause::default() }
     }
 
     /// Each packet that follows another one to the same peer waits, however much later.

@@ -6,6 +6,7 @@ use crate::transport::conformance::{self, Served, served};
 use crate::transport::testing::faults::{FaultPlan, Faulty};
 use crate::transport::testing::mem::{MemOptions, MemTransport, network};
 use crate::transport::{Endpoint, Outgoing, PeerState, Peers, SendOutcome, Task, Wakeup, Want};
+use std::time::Duration;
 
 type End = Coalescing<MemTransport>;
 
@@ -315,6 +316,25 @@ fn a_bundle_without_room_does_not_delay_others() {
     assert_eq!(all(&mut ends[1]), [2, 3]);
     assert_eq!(send(&mut ends[0], 1, 4, 9000), SendOutcome::Sent);
     assert_eq!(take(&mut ends[1]), Some((4, 9000)));
+}
+
+/// What is due is done between the packets of a bundle: their handlers may be slow.
+#[test]
+fn the_network_is_served_while_a_bundle_is_handed_out() {
+    let mut ends = pair(MemOptions { lose: 3, ..MemOptions::default() });
+    for value in 0..4 {
+        assert_eq!(send(&mut ends[1], 0, value, 8), SendOutcome::Held);
+    }
+    ends[1].want(Want::Flush);
+    assert_eq!(take(&mut ends[0]), Some((0, 8)));
+    for value in [5, 6] {
+        assert_eq!(send(&mut ends[0], 1, value, 8), SendOutcome::Held);
+        ends[0].want(Want::Flush);
+    }
+    std::thread::sleep(Duration::from_millis(1));
+    assert_eq!(all(&mut ends[1]), [5], "the other one was lost");
+    assert_eq!(take(&mut ends[0]), Some((1, 8)));
+    assert_eq!(all(&mut ends[1]), [6], "it was sent again");
 }
 
 /// A task that does not send bundles understands those of its peers.
