@@ -70,10 +70,11 @@ impl PollPause {
         (self.accesses, self.packets) = (0, 0);
     }
 
-    /// Whether the network was polled a moment ago: another poll would find little.
+    /// Whether the network was polled a moment ago, with no access since: another poll would find
+    /// little.
     #[inline]
     pub(super) fn is_recent(&self) -> bool {
-        self.is_recent_at(ticks())
+        self.accesses == 0 && self.is_recent_at(ticks())
     }
 
     #[inline]

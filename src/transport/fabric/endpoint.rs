@@ -208,6 +208,11 @@ impl FabricTransport {
         if self.closed || !self.meet(task) {
             return Some(SendOutcome::Gone);
         }
+        // It has had no room since the last poll, which was just before: one poll for each of many
+        // such peers would take long.
+        if self.peer(task).is_some_and(|peer| peer.is_up() && peer.no_room) && self.rest.is_recent() {
+            return Some(SendOutcome::NoRoom);
+        }
         // Credits may have arrived.
         self.advance();
         let peer = self.peer_mut(task)?;

@@ -215,6 +215,7 @@ impl<T: Rail> Rails<T> {
     /// Packets are accepted, so that they are acknowledged while the program computes.
     fn serve(&mut self) {
         self.rails.iter_mut().for_each(|rail| rail.want(Want::Serve));
+        self.rest.note_poll();
         self.advance();
         self.take_in();
         self.flush_all();
@@ -253,7 +254,11 @@ impl<T: Rail> Rails<T> {
             return Some(SendOutcome::Gone);
         }
         self.meet(task);
+        if self.still_refuses(task) {
+            return Some(SendOutcome::NoRoom);
+        }
         self.rails.iter_mut().for_each(|rail| rail.want(Want::Serve));
+        self.rest.note_poll();
         self.advance();
         self.flush(task);
         let peer = self.peer_mut(task)?;

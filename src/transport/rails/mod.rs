@@ -17,6 +17,7 @@ mod wakeup;
 
 use super::link_state::Links;
 use super::parcel::Parcel;
+use super::poll_pause::PollPause;
 use super::{HEAD_MAX, Inbound, Limits, MIN_BODY, Tally, Task, Transport};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Log, Result};
@@ -111,6 +112,8 @@ pub struct Rails<T> {
     /// The rail that is asked for a packet first.
     turn: usize,
     out: Option<Out>,
+    /// When all rails were polled last.
+    rest: PollPause,
     /// Packets that were accepted and kept, in order.
     ready: VecDeque<Parcel>,
     /// Peers that have rejoined and were not named yet.
@@ -196,6 +199,7 @@ impl<T: Rail> Rails<T> {
             peers: std::iter::repeat_with(|| None).take(tasks as usize).collect(),
             turn: 0,
             out: None,
+            rest: PollPause::default(),
             ready: VecDeque::new(),
             back: VecDeque::new(),
             active: Vec::new(),

@@ -197,6 +197,13 @@ impl<T: Rail> Rails<T> {
         self.peers[task as usize].as_deref_mut().expect("it was entered above")
     }
 
+    /// Whether nothing can have changed since the peer had no room: it has accepted nothing since,
+    /// and the last poll was just before. One poll of all rails for each of many such peers would
+    /// take long.
+    pub(super) fn still_refuses(&self, task: Task) -> bool {
+        self.peer(task).is_some_and(|peer| peer.is_up() && peer.no_room) && self.rest.is_recent()
+    }
+
     /// There is contact with the peer: the rails that are not in use yet must know it.
     #[cold]
     pub(super) fn note_contact(&mut self, task: Task) {

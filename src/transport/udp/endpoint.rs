@@ -274,6 +274,9 @@ impl UdpTransport {
         if self.closed || !self.meet(task) {
             return Some(SendOutcome::Gone);
         }
+        if self.still_refuses(task) {
+            return Some(SendOutcome::NoRoom);
+        }
         // An acknowledgement may have arrived.
         self.advance();
         let (room, now) = (self.has_room(task, len), self.now());
@@ -292,6 +295,16 @@ impl UdpTransport {
                 Some(SendOutcome::Gone)
             }
         }
+    }
+
+    /// Whether nothing can have changed since the peer had no room: nothing has happened since, and
+    /// the last poll was just before. One poll for each of many peers without room would take long.
+    fn still_refuses(&self, task: Task) -> bool {
+        let waits = |peer: &Peer| {
+            let comes = matches!(peer.standing, Presence::Up | Presence::Meeting | Presence::Rejoining);
+            peer.no_room && comes
+        };
+        self.peer(task).is_some_and(waits) && self.rest.is_recent()
     }
 
     /// Whether the peer has everything that was sent to it, and knows of this task's end
