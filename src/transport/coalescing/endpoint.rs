@@ -61,6 +61,7 @@ impl<T: Transport> Endpoint for Coalescing<T> {
 
     #[inline]
     fn recv(&mut self) -> Option<Inbound> {
+        self.outgoing.try_in_between(&mut self.inner);
         loop {
             if self.incoming.has_some() {
                 self.serve_in_between();

@@ -16,6 +16,9 @@ const PACKETS: u32 = 64;
 /// its copies cost.
 pub(super) const LONGEST: usize = 8192;
 
+/// How many packets are handed out before a bundle that has found no room is tried again.
+const PASSED: u8 = 16;
+
 /// A bundle with less room than this, in words, is full.
 const LITTLE: usize = 16;
 
@@ -49,6 +52,8 @@ pub(super) struct Outbound {
     bundle: Bundle,
     /// The bundle has found no room.
     blocked: bool,
+    /// Packets that were handed out since it was tried last.
+    passed: u8,
 }
 
 /// Packets that wait, for one peer.
@@ -75,7 +80,7 @@ impl Outbound {
     pub(super) fn new(rule: Rule) -> Self {
         let words = vec![0; if rule.gap == 0 { 0 } else { WORDS }].into_boxed_slice();
         let bundle = Bundle { peer: 0, packets: 0, begun: 0, used: 0, room: 0, words };
-        Self { rule, last: Task::MAX, sent: 0, bundle, blocked: false }
+        Self { rule, last: Task::MAX, sent: 0, bundle, blocked: false, passed: 0 }
     }
 
     /// Whether packets can ever wait.
@@ -178,7 +183,7 @@ impl Outbound {
         let packet = Outgoing { head, first, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
         // SAFETY: the bundle lives, and is not changed meanwhile.
         let outcome = unsafe { inner.try_send(peer, &packet) };
-        self.blocked = outcome == SendOutcome::NoRoom;
+        (self.blocked, self.passed) = (outcome == SendOutcome::NoRoom, 0);
         if !self.blocked {
             self.bundle.packets = 0;
         }
@@ -190,6 +195,18 @@ impl Outbound {
     pub(super) fn try_again(&mut self, inner: &mut impl Transport) {
         if self.blocked {
             self.send(inner);
+        }
+    }
+
+    /// A packet is about to be handed out. [`Self::try_again`] now and then: packets of
+    /// others may never cease.
+    #[inline]
+    pub(super) fn try_in_between(&mut self, inner: &mut impl Transport) {
+        if self.blocked {
+            self.passed += 1;
+            if self.passed == PASSED {
+                self.send(inner);
+            }
         }
     }
 

@@ -318,6 +318,26 @@ fn a_bundle_without_room_does_not_delay_others() {
     assert_eq!(take(&mut ends[1]), Some((4, 9000)));
 }
 
+/// The bundle does not wait until there is nothing to receive.
+#[test]
+fn a_bundle_without_room_is_tried_again_while_packets_come() {
+    let mut ends = ends(3, MemOptions { capacity: 1, ..MemOptions::default() });
+    for values in [&[1][..], &[2, 3]] {
+        for &value in values {
+            assert_eq!(send(&mut ends[0], 1, value, 8), SendOutcome::Held);
+        }
+        ends[0].want(Want::Flush);
+    }
+    assert!(ends[0].due().is_none(), "there is no room");
+    assert_eq!(take(&mut ends[1]), Some((1, 8)));
+    for value in 10..26 {
+        send(&mut ends[2], 0, value, 8);
+        ends[2].want(Want::Flush);
+        assert_eq!(take(&mut ends[0]), Some((value, 8)));
+    }
+    assert_eq!(all(&mut ends[1]), [2, 3]);
+}
+
 /// What is due is done between the packets of a bundle: their handlers may be slow.
 #[test]
 fn the_network_is_served_while_a_bundle_is_handed_out() {
