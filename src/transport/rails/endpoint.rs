@@ -282,10 +282,10 @@ impl<T: Rail> Rails<T> {
         !self.active.iter().filter_map(|task| self.peer(*task)).any(waits)
     }
 
-    /// Offers a packet to one rail.
+    /// Offers a packet to one rail. One that is accepted acknowledges what has come, too.
     fn transmit(&mut self, rail: usize, task: Task, number: u32, kept: &Kept) -> SendOutcome {
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return SendOutcome::Gone };
-        let accepted = peer.acknowledge();
+        let accepted = peer.acknowledgement();
         let inbound = kept.parcel.inbound(0);
         let session = peer.session;
         let head = Head { kind: kept.kind, number, accepted, session, head_len: inbound.head_len as u8 };
@@ -297,7 +297,13 @@ impl<T: Rail> Rails<T> {
         };
         // SAFETY: the parcel has its head and body one behind the other; the packet is
         // copied by the call.
-        unsafe { self.rails[rail].try_send(task, &packet) }
+        let outcome = unsafe { self.rails[rail].try_send(task, &packet) };
+        if outcome.accepted().is_ok()
+            && let Some(peer) = self.peer_mut(task)
+        {
+            peer.acknowledge();
+        }
+        outcome
     }
 
     /// Sends what is to be sent to a peer: first what was lost with a rail, then the

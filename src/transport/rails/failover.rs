@@ -15,7 +15,8 @@ const ASK: Duration = Duration::from_millis(25);
 
 impl Peer {
     /// What it is to be sent as acknowledgement. What is aside is not acknowledged: that bounds it.
-    fn acknowledgement(&self) -> u32 {
+    #[inline]
+    pub(super) fn acknowledgement(&self) -> u32 {
         if self.aside.is_empty() { self.flow.accepted() } else { self.flow.last_acknowledged() }
     }
 
@@ -30,10 +31,12 @@ impl Peer {
         }
     }
 
-    /// The acknowledgement, which it is sent now.
+    /// The peer was sent the acknowledgement.
     #[inline]
-    pub(super) fn acknowledge(&mut self) -> u32 {
-        if self.aside.is_empty() { self.flow.acknowledge() } else { self.flow.last_acknowledged() }
+    pub(super) fn acknowledge(&mut self) {
+        if self.aside.is_empty() {
+            self.flow.acknowledge();
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod accesses;
 mod replacement;
 
+use super::endpoint::ACKNOWLEDGE;
 use super::{Rail, RailEvent, Rails};
 use crate::base::clock::test_deadline;
 use crate::base::rng::Rng;
@@ -460,4 +461,25 @@ fn a_rail_that_refuses_packets_is_replaced() {
         assert_eq!(unsafe { ends[0].try_send(1, &packet) }, outcome, "{refusing:b}");
         assert_eq!(ends[0].standing(1).state, state, "{refusing:b}");
     }
+}
+
+/// A packet that finds no room brings no acknowledgement: a note does.
+#[test]
+fn what_was_accepted_is_acknowledged_without_room_for_packets() {
+    let (mut ends, _network) = unserved(2, 1, MemOptions { capacity: 1, ..MemOptions::default() });
+    let packet =
+        Outgoing { head: &[1; 8], first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+    // SAFETY: the pieces are empty.
+    let send = |end: &mut Rails<TestRail>, to| unsafe { end.try_send(to, &packet) };
+    assert_eq!(send(&mut ends[1], 0), SendOutcome::Sent);
+    for _ in 0..3 {
+        assert_eq!(send(&mut ends[0], 1), SendOutcome::Sent);
+        let packet = ends[1].recv().expect("the packet");
+        ends[1].release(packet);
+    }
+    assert_eq!(send(&mut ends[1], 0), SendOutcome::NoRoom);
+    std::thread::sleep(2 * ACKNOWLEDGE);
+    ends[1].want(Want::Serve);
+    ends[0].want(Want::Serve);
+    assert_eq!(ends[0].view(1).connection.map(|seen| seen.in_flight), Some(0));
 }
