@@ -91,6 +91,8 @@ enum Refusal {
     Again,
     /// Offer its datagrams one by one.
     Singly,
+    /// Offer its datagrams one by one: if the first of them is taken, the interface refuses trains.
+    Doubtful,
     /// The message's datagrams are lost.
     Lost,
 }
@@ -158,10 +160,13 @@ impl Socket {
             Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM => return Refusal::NoRoom,
             Errno::INTR => return Refusal::Again,
             // An interface that cannot cut trains.
-            Errno::IO | Errno::INVAL | Errno::OPNOTSUPP if datagrams > 1 => {
+            Errno::IO | Errno::OPNOTSUPP if datagrams > 1 => {
                 self.granted.cuts = false;
                 return Refusal::Singly;
             }
+            // Such an interface, or datagrams that are refused singly, too: they are too long for
+            // it, or go to port 0.
+            Errno::INVAL if datagrams > 1 => return Refusal::Doubtful,
             // A train must fit an interface uncut on some kernels, and its datagrams always.
             Errno::MSGSIZE if datagrams > 1 => return Refusal::Singly,
             Errno::MSGSIZE => self.counts.too_long += datagrams as u64,
@@ -179,13 +184,16 @@ impl Socket {
 
 impl Device for Socket {
     fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize {
-        let (mut taken, mut singly, mut tries) = (0, 0, 0);
+        let (mut taken, mut singly, mut tries, mut doubtful) = (0, 0, 0, false);
         while taken < datagrams.len() {
             let left = &datagrams[taken..];
             self.couple(left, singly);
             let first = self.trains[0].datagrams;
             let gone = match self.outgoing.send(self.fd.as_fd(), &self.trains, left) {
-                Ok(sent) => self.trains[..sent].iter().map(|train| train.datagrams).sum(),
+                Ok(sent) => {
+                    self.granted.cuts &= !doubtful;
+                    self.trains[..sent].iter().map(|train| train.datagrams).sum()
+                }
                 Err(error) => match self.judge(error, first, tries) {
                     Refusal::NoRoom => break,
                     Refusal::Again => {
@@ -197,12 +205,16 @@ impl Device for Socket {
                         singly = first;
                         continue;
                     }
+                    Refusal::Doubtful => {
+                        (singly, doubtful) = (first, true);
+                        continue;
+                    }
                     Refusal::Lost => first,
                 },
             };
             taken += gone;
             singly = singly.saturating_sub(gone);
-            tries = 0;
+            (tries, doubtful) = (0, false);
         }
         taken
     }
