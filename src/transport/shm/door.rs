@@ -139,6 +139,11 @@ impl Door {
         }
     }
 
+    /// Whether a packet that found no room may find some now, or the peer takes none any more.
+    pub(super) fn has_changed(&self) -> bool {
+        self.stuck_at.is_some_and(|then| self.out.room_since(then)) || !self.segment.running()
+    }
+
     /// [`crate::transport::Endpoint::try_send`] to a peer of which nothing is known to be stuck.
     ///
     /// # Safety

@@ -192,6 +192,27 @@ fn room_is_asked_for_before_a_sleep_only() {
     ends[1].disarm();
 }
 
+/// What has waited for room may have been given up, for want of memory.
+#[test]
+fn room_that_is_not_used_keeps_no_task_from_sleeping() {
+    let mut ends = ends(2);
+    let head = [7_u8; 8];
+    let packet =
+        Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+    for _ in 0..2 {
+        // SAFETY: the head lives during the call.
+        while unsafe { ends[1].try_send(0, &packet) } == SendOutcome::Sent {}
+        assert!(ends[1].arm());
+        ends[1].disarm();
+        while let Some(packet) = ends[0].recv() {
+            ends[0].release(packet);
+        }
+        assert!(!ends[1].arm(), "there is room");
+        assert!(ends[1].arm(), "it was not used");
+        ends[1].disarm();
+    }
+}
+
 #[test]
 fn the_segment_cannot_be_cut_off() {
     let (file, _segment) = Segment::create(2).expect("shared memory");

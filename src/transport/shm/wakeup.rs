@@ -10,7 +10,7 @@ impl Wakeup for ShmTransport {
         for peer in self.stuck.iter().filter_map(|&task| self.peer(task)) {
             peer.door.out.ask_for_room();
         }
-        self.segment.doorbell().prepare_sleep(self.heavy, || {
+        let armed = self.segment.doorbell().prepare_sleep(self.heavy, || {
             self.arrivals.has_first_contacts()
                 || self
                     .polled
@@ -20,7 +20,11 @@ impl Wakeup for ShmTransport {
                     .any(|peer| peer.door.inward.ready())
                 || self.has_announcements()
                 || self.room_again()
-        })
+        });
+        if !armed {
+            self.forget_room();
+        }
+        armed
     }
 
     fn disarm(&mut self) {
@@ -39,10 +43,22 @@ impl Wakeup for ShmTransport {
 impl ShmTransport {
     /// Whether a peer whose ring was full has made room since.
     fn room_again(&self) -> bool {
-        self.stuck.iter().filter_map(|&task| self.peer(task)).any(|peer| {
-            peer.door.stuck_at.is_some_and(|then| peer.door.out.room_since(then))
-                || !peer.door.segment.running()
-        })
+        self.stuck.iter().filter_map(|&task| self.peer(task)).any(|peer| peer.door.has_changed())
+    }
+
+    /// Whoever was kept from sleeping by room now sends all that waits, and what finds none is
+    /// noted again. What was given up instead, for want of memory, keeps nobody from sleeping.
+    #[cold]
+    fn forget_room(&mut self) {
+        let Self { stuck, peers, .. } = self;
+        stuck.retain(|&task| {
+            let changed = peers.get_mut(task).filter(|peer| peer.door.has_changed());
+            let waits = changed.is_none();
+            if let Some(peer) = changed {
+                peer.door.stuck_at = None;
+            }
+            waits
+        });
     }
 }
 
