@@ -14,7 +14,7 @@ use crate::memory::counter;
 use crate::transport::Task;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Makes progress, and reads a counter.
+/// Makes progress, and reads a counter (man page LAPI_Getcntr).
 ///
 /// # Safety
 /// `cntr` must be the address of a counter.
@@ -34,9 +34,9 @@ pub unsafe fn read_shortly(call: ShortCall<'_>, cntr: usize) -> Option<i32> {
     poll_shortly(call).then(|| unsafe { counter::get(cntr) })
 }
 
-/// Sets a counter, which has no list of tasks from then on. The call does not wait for the
-/// lock, since a handler of another thread may wait for this counter. When the lock is free, it
-/// makes progress.
+/// Sets a counter, which has no list of tasks from then on (man page LAPI_Setcntr). The call does
+/// not wait for the lock, since a handler of another thread may wait for this counter. When the
+/// lock is free, it makes progress.
 ///
 /// # Safety
 /// `cntr` must be the address of a counter.
@@ -80,7 +80,8 @@ pub unsafe fn set_with_statuses(held: &mut Held<'_>, cntr: usize, list: Option<(
     held.core().waiters.note_news();
 }
 
-/// Waits until a counter has reached `value`, and subtracts that. Returns what is left.
+/// Waits until a counter has reached `value`, and subtracts that. Returns what is left (man page
+/// LAPI_Waitcntr).
 ///
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.

@@ -5,9 +5,9 @@ use crate::engine::context::Held;
 use crate::engine::progress::poll::poll_once;
 use crate::error::{Error, Result};
 
-/// Rounds of the dispatcher until something was completed, at most `count` of them. What was
-/// completed since the last call that reported it counts as well, so that nothing is missed that
-/// was served by another call or by the thread of interrupt mode.
+/// Rounds of the dispatcher until a message was sent or received, at most `count` of them (man page
+/// LAPI_Msgpoll). What was completed since the last call that reported it counts as well, so that
+/// nothing is missed that was served by another call or by the thread of interrupt mode.
 pub fn poll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
     let core = held.core();
     let elsewhere = if core.waiters.begin_poll() { LAPI_POLLING_NET } else { 0 };

@@ -39,8 +39,8 @@ fn take_shortly(mut call: ShortCall<'_>, src: Task) {
 }
 
 /// One round of the dispatcher for a thread of the program that looks for messages by itself, again
-/// and again. Where there are more tasks than processors it yields the processor when it has found
-/// nothing for a while. Returns whether anything moved.
+/// and again (man page LAPI_Probe). Where there are more tasks than processors it yields the
+/// processor when it has found nothing for a while. Returns whether anything moved.
 pub fn poll_once(held: &mut Held<'_>) -> bool {
     match held.unhindered(Clear::TO_POLL).and_then(|mut way| begin_poll(&mut way)) {
         Some(seen) => take_more(held, seen),

@@ -176,7 +176,16 @@ pub(in crate::engine) fn await_report(
     Ok(())
 }
 
-/// Waits until the program's condition holds; `false` when the deadline has passed before.
+/// Waits until a condition of the program holds; `false` when the deadline, if there is one, has
+/// passed before. Makes progress meanwhile, and at least once unless the condition holds already.
+///
+/// The condition is looked at after each packet, and when something has changed in the session. A
+/// thread that changes it otherwise wakes the session after that (`Session::wake`). The condition
+/// must be short, since it runs with the session's lock held, and it must not call the session.
+///
+/// # Errors
+/// `LAPI_ERR_HNDL_INVALID`: the session is being closed, or has ended by a failure.
+/// `LAPI_ERR_UNKNOWN`: in a handler, which must not wait.
 pub fn wait_for(
     held: &mut Held<'_>,
     deadline: Option<Instant>,
