@@ -44,7 +44,7 @@ struct Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         // What still uses the program holds it in the core.
-        let _ = dgsp::unreserve(self.handle as lapi_dg_handle_t);
+        let _ = dgsp::REGISTRY.unreserve(self.handle as lapi_dg_handle_t);
     }
 }
 

@@ -7,7 +7,7 @@ mod collective;
 use crate::instances::Instance;
 use openlapi::abi::*;
 use openlapi::api::env::{self, Value};
-use openlapi::api::{self, Held, address, fence, progress, recovery};
+use openlapi::api::{self, Held, fence, progress, recovery};
 use openlapi::error::{Error, Result};
 use std::any::Any;
 use std::collections::HashMap;
@@ -454,7 +454,7 @@ impl Port {
         self.handlers[index].set(handler).map_err(|_| {
             Error::new(LAPI_ERR_ADDR_HNDL_RANGE, format!("index {index} has a handler already"))
         })?;
-        address::set(&mut self.enter()?, index as i32, trampoline as usize)
+        self.enter()?.register_function(index as i32, trampoline as usize)
     }
 }
 

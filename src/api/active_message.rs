@@ -3,25 +3,13 @@
 use super::check;
 use crate::abi::{LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_LW_DATA_LEN};
 use crate::engine::context::request::{Message, PlainMessage};
-use crate::engine::context::unhindered::ShortCall;
 use crate::engine::context::{ADDRESS_TABLE, Held};
-pub use crate::engine::progress::short::is_long;
+pub use crate::engine::progress::short::{call_active_message as amsend_shortly, is_long};
 use crate::engine::progress::{operations, short};
 use crate::error::{Error, Result};
 
 /// User header and data of a light-weight active message stay below this, in bytes.
 pub const LIGHT_WEIGHT: usize = 128;
-
-/// Starts the active message of a LAPI_Amsend by a short way, one that [`is_long`] (`LONG`) or is
-/// not. `false`: nothing was done, and [`amsend`] is to do it.
-///
-/// # Safety
-/// The addresses must be as the man page wants them.
-#[inline(always)]
-pub unsafe fn amsend_shortly<const LONG: bool>(call: ShortCall<'_>, message: &PlainMessage) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { short::call_active_message::<LONG>(call, message) }
-}
 
 /// Starts an active message (man page LAPI_Amsend).
 ///

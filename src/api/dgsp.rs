@@ -2,10 +2,10 @@
 
 use super::active_message;
 use crate::abi::{
-    AM_ERR, LAPI_ERR_DGSP_ATOM, LAPI_ERR_DGSP_CTL, ddm_func_p, lapi_dg_handle_t, lapi_dgsp_descr_t,
-    lapi_pack_dgsp_t, lapi_unpack_dgsp_t,
+    AM_ERR, LAPI_ERR_DGSP_ATOM, LAPI_ERR_DGSP_CTL, lapi_dg_handle_t, lapi_dgsp_descr_t, lapi_pack_dgsp_t,
+    lapi_unpack_dgsp_t,
 };
-use crate::dgsp::registry::REGISTRY;
+pub use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::{Layout, pack};
 use crate::engine::context::request::Message;
 use crate::engine::context::{Context, Held};
@@ -37,27 +37,6 @@ pub unsafe fn register(
     }
     // SAFETY: the caller's promise.
     unsafe { REGISTRY.register(descriptor, verify) }
-}
-
-/// One more reference (LAPI_RESERVE_DGSP).
-///
-/// # Errors
-/// As the man page of LAPI_Util says.
-pub fn reserve(handle: lapi_dg_handle_t) -> Result<()> {
-    REGISTRY.reserve(handle)
-}
-
-/// One reference less (LAPI_UNRESERVE_DGSP).
-///
-/// # Errors
-/// As the man page of LAPI_Util says.
-pub fn unreserve(handle: lapi_dg_handle_t) -> Result<()> {
-    REGISTRY.unreserve(handle)
-}
-
-/// The function that CONTROL calls in this context (LAPI_REG_DDM_FUNC).
-pub fn register_function(held: &mut Held<'_>, function: ddm_func_p) {
-    held.set_ddm_function(function);
 }
 
 /// LAPI_DGSP_PACK.

@@ -8,10 +8,8 @@
 pub mod active_message;
 pub mod address;
 pub mod check;
-pub mod checkpoint;
 pub mod dgsp;
 pub mod env;
-pub mod fence;
 pub mod progress;
 pub mod put_get;
 pub mod rdma;
@@ -28,6 +26,7 @@ pub use crate::engine::context::events::{Events, Failure, NoEvents};
 pub use crate::engine::context::lock_sharing;
 pub use crate::engine::context::unhindered::ShortCall;
 pub use crate::engine::context::{Context, Held, request};
+pub use crate::engine::progress::{checkpoint, fence};
 pub use crate::job::Link;
 pub use crate::memory::bytes::Piece;
 pub use crate::proto::content::Content;

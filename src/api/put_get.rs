@@ -4,24 +4,13 @@ use super::check;
 use crate::base::ring::SHORT_BODY;
 use crate::engine::context::Held;
 use crate::engine::context::request::{Get, Places, PlainGet, PlainPut, Put};
-use crate::engine::context::unhindered::ShortCall;
+pub use crate::engine::progress::short::{call_get as get_shortly, call_put as put_shortly};
 use crate::engine::progress::{operations, short};
 use crate::error::Result;
 
 /// A put of more bytes is long: the ring to a peer of this machine keeps its data elsewhere than
 /// its head.
 pub const SHORT: usize = SHORT_BODY;
-
-/// Makes the put of a LAPI_Put by a short way, of more than [`SHORT`] bytes (`LONG`) or of no more.
-/// `false`: nothing was done, and [`put`] is to do it.
-///
-/// # Safety
-/// The addresses must be as the man page wants them.
-#[inline(always)]
-pub unsafe fn put_shortly<const LONG: bool>(call: ShortCall<'_>, put: &PlainPut) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { short::call_put::<LONG>(call, put) }
-}
 
 /// Starts a put (man page LAPI_Put).
 ///
@@ -69,16 +58,6 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
             _ => any_get(held, get),
         }
     }
-}
-
-/// Starts the get of a LAPI_Get by a short way. `false`: nothing was done, and [`get`] is to do it.
-///
-/// # Safety
-/// The addresses must be as the man page wants them.
-#[inline(always)]
-pub unsafe fn get_shortly(call: ShortCall<'_>, get: &PlainGet) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { short::call_get(call, get) }
 }
 
 /// A get that may be long, or wrong, or have to wait.

@@ -81,6 +81,7 @@ mod tests;
 
 pub use self::settings::{Interrupts, MOST_COMPLETION_THREADS, Settings};
 pub use crate::engine::context::settings::LOOK_AROUND;
+pub use crate::engine::progress::closing::{close, leave};
 
 use crate::abi::lapi_dev_t;
 use crate::base::limits;
@@ -324,19 +325,6 @@ pub fn open(
         return Err(error);
     }
     Ok(device)
-}
-
-/// Closes what [`open`] has opened.
-///
-/// # Errors
-/// The errors of [`Session::close`].
-pub fn close(context: &Context) -> Result<()> {
-    closing::close(context)
-}
-
-/// The process exits, and what waits in this context for other packets is sent.
-pub fn leave(context: &Context) {
-    closing::leave(context);
 }
 
 /// Messages about the choice of transports.

@@ -95,7 +95,7 @@ impl Registry {
         Ok(handle)
     }
 
-    /// Adds a reference.
+    /// Adds a reference (LAPI_RESERVE_DGSP).
     ///
     /// # Errors
     /// LAPI_ERR_DGSP: no such handle.
@@ -108,7 +108,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Takes a reference away; with the last one the handle ends. LAPI_BYTE never ends.
+    /// Takes a reference away (LAPI_UNRESERVE_DGSP); with the last one the handle ends. LAPI_BYTE
+    /// never ends.
     ///
     /// # Errors
     /// LAPI_ERR_DGSP: the handle is null. LAPI_ERR_DGSP_FREE: no such handle, or not any more.

@@ -7,13 +7,13 @@ use openlapi::api::address;
 use openlapi::error::{Error, Result};
 
 pub(crate) unsafe fn addr_set(hndl: lapi_handle_t, addr: *mut c_void, addr_hndl: c_int) -> c_int {
-    boundary::call("LAPI_Addr_set", hndl, |held| address::set(held, addr_hndl, addr as usize))
+    boundary::call("LAPI_Addr_set", hndl, |held| held.register_function(addr_hndl, addr as usize))
 }
 
 pub(crate) unsafe fn addr_get(hndl: lapi_handle_t, addr: *mut *mut c_void, addr_hndl: c_int) -> c_int {
     boundary::call("LAPI_Addr_get", hndl, |held| {
         some(addr)?;
-        let found = address::get(held, addr_hndl)?;
+        let found = held.registered_function(addr_hndl)?;
         // SAFETY: not null, and the program's.
         unsafe { addr.write(found as *mut c_void) };
         Ok(())

@@ -4,7 +4,8 @@ use super::lock_sharing;
 use crate::{boundary, handles};
 use libc::c_int;
 use openlapi::abi::*;
-use openlapi::api::{checkpoint, dgsp};
+use openlapi::api::checkpoint;
+use openlapi::api::dgsp::{self, REGISTRY};
 use openlapi::error::{Error, Result};
 use openlapi_runtime::environment::verifies_dgsp;
 use openlapi_runtime::{rdma, udp, unimplemented};
@@ -22,10 +23,12 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
         match command.Util_type {
             // Programs belong to no context: the handle need not be valid.
             LAPI_REGISTER_DGSP => boundary::code(NAME, hndl, register(hndl, &mut command.RegDgsp)),
-            LAPI_RESERVE_DGSP => boundary::code(NAME, hndl, dgsp::reserve(command.ResvDgsp.dgsp_handle)),
-            LAPI_UNRESERVE_DGSP => boundary::code(NAME, hndl, dgsp::unreserve(command.DrefDgsp.dgsp_handle)),
+            LAPI_RESERVE_DGSP => boundary::code(NAME, hndl, REGISTRY.reserve(command.ResvDgsp.dgsp_handle)),
+            LAPI_UNRESERVE_DGSP => {
+                boundary::code(NAME, hndl, REGISTRY.unreserve(command.DrefDgsp.dgsp_handle))
+            }
             LAPI_REG_DDM_FUNC => boundary::call(NAME, hndl, |held| {
-                dgsp::register_function(held, command.DdmFunc.ddm_func);
+                held.set_ddm_function(command.DdmFunc.ddm_func);
                 Ok(())
             }),
             LAPI_DGSP_PACK => {

@@ -120,7 +120,7 @@ impl Job {
         let own_name = Box::new(own_name());
         let (lowest, names) = {
             let mut held = session.enter()?;
-            address::set(&mut held, HANDLER as i32, handler)?;
+            held.register_function(HANDLER as i32, handler)?;
             let here = if by_task { Vec::new() } else { env::here(&mut held) };
             let own = here.first().copied().unwrap_or(identity.task);
             let lowest = address::exchange(&mut held, own.into())?;

@@ -53,9 +53,9 @@ pub struct Settings<'a> {
     /// still run. A program that learns of their ends by itself gives a longer time.
     pub look_around: Duration,
     /// Other tasks may do nothing but send messages, to handlers with an index
-    /// ([`crate::api::address::set`]): a packet that names an address of this task's memory is
-    /// refused, and its sender given up. Holds for what comes over UDP. Tasks that share memory
-    /// are of one user, and reach each other's by the kernel; libfabric's cards do it alone.
+    /// ([`crate::api::Held::register_function`]): a packet that names an address of this task's
+    /// memory is refused, and its sender given up. Holds for what comes over UDP. Tasks that share
+    /// memory are of one user, and reach each other's by the kernel; libfabric's cards do it alone.
     pub guarded: bool,
     /// The addresses of the tasks, where no launcher has any.
     pub addresses: Option<&'a mut dyn Listing>,

@@ -1,3 +1,6 @@
+//! The two hooks of a checkpoint, of `lapi_checkpoint.h`: requests of LAPI_Util that the manual
+//! does not have.
+//!
 //! Checkpoint and restart: this task parts from all others without a loss, and comes back, as the
 //! same process or as another one (docs/design/0028-checkpoint.md).
 //!
@@ -22,7 +25,8 @@ const BETWEEN_LOOKS: u64 = 100_000;
 /// After how long peers are asked again that have refused to part.
 const AGAIN: u64 = 30 * BETWEEN_LOOKS;
 
-/// Waits until nothing is under way between this task and any other, and parts from all of them.
+/// Waits until nothing is under way between this task and any other, and parts from all of them:
+/// what others send to it from then on waits for its return.
 ///
 /// When everything seems to be at rest, the peers are asked to send nothing more. From then on no
 /// handler runs here: it could send to a peer. If all grant it, all part. If one refuses, because
@@ -31,7 +35,7 @@ const AGAIN: u64 = 30 * BETWEEN_LOOKS;
 /// # Errors
 /// LAPI_ERR_CKPT: the task has parted already, or another thread does so; a handler calls.
 /// LAPI_ERR_HNDL_INVALID: the handle was ended meanwhile.
-pub fn part_from_all(held: &mut Held<'_>) -> Result<()> {
+pub fn before(held: &mut Held<'_>) -> Result<()> {
     if held.nested() || runs_handler() {
         return Err(Error::new(LAPI_ERR_CKPT, "a handler cannot wait for the end of all handlers"));
     }
@@ -169,12 +173,12 @@ fn send_step(core: &mut Core, peer: Task, step: u16) {
     send_control(core, peer, &Head::Parting { count, position, step });
 }
 
-/// Lets all tasks rejoin from which this one has parted.
+/// Lets all tasks rejoin from which [`before`] has parted.
 ///
 /// # Errors
 /// LAPI_ERR_CKPT: this task has not parted from the others. LAPI_ERR_SHM_SETUP: the system lacks
 /// what is needed; the call may be repeated.
-pub fn rejoin_all(held: &mut Held<'_>) -> Result<()> {
+pub fn after(held: &mut Held<'_>) -> Result<()> {
     if held.core().partings.stage() != Stage::Parted {
         return Err(Error::new(LAPI_ERR_CKPT, "this task has not parted from the others"));
     }

@@ -17,11 +17,11 @@ const GFENCE: &str = "LAPI_Gfence";
 const ADDRESS_INIT: &str = "LAPI_Address_init";
 
 /// Returns when all tasks have called.
-pub fn barrier(held: &mut Held<'_>) -> Result<()> {
+pub(in crate::engine) fn barrier(held: &mut Held<'_>) -> Result<()> {
     collective(held, GFENCE, None).map(drop)
 }
 
-/// Every task gives a value and gets those of all tasks, by task.
+/// Every task gives a value and gets those of all tasks, by task (man page LAPI_Address_init64).
 pub fn exchange(held: &mut Held<'_>, value: u64) -> Result<Vec<u64>> {
     collective(held, ADDRESS_INIT, Some(value))
 }

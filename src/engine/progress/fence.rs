@@ -9,7 +9,8 @@ use crate::engine::transfer::{accessed, one_sided};
 use crate::error::Result;
 use crate::transport::Task;
 
-/// Waits until the data of all operations that this task has started is in place.
+/// Waits until the data of all operations that this task has started is in place (man page
+/// LAPI_Fence).
 pub fn fence(held: &mut Held<'_>) -> Result<()> {
     if quiesce(held, "LAPI_Fence")? {
         // A program that calls nothing but fences must make progress too.
@@ -18,7 +19,8 @@ pub fn fence(held: &mut Held<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Waits until each of all tasks has called, and no message that was sent before is under way.
+/// Waits until each of all tasks has called, and no message that was sent before is under way (man
+/// page LAPI_Gfence).
 pub fn gfence(held: &mut Held<'_>) -> Result<()> {
     quiesce(held, "LAPI_Gfence")?;
     // This is done before the other tasks can know that this one is here, because what they send

@@ -81,7 +81,10 @@ fn a_line_that_runs_up_is_found() {
 #[test]
 fn lines_that_run_down_are_let_through() {
     let fine = [
-        ("src/api/fence.rs", "use super::address::collective; use crate::engine::context::{Context, Held};"),
+        (
+            "src/api/put_get.rs",
+            "use super::address::collective; use crate::engine::context::{Context, Held};",
+        ),
         ("src/engine/context/lock.rs", "use super::core::Core;"),
         ("src/engine/bulk.rs", "use crate::{proto, transport, job, wire, dgsp, base, abi, error, config};"),
         ("src/engine/transfer/send.rs", "use super::super::context::Held; pub(crate) fn f() {}"),

@@ -5,7 +5,7 @@ use crate::error::{Failure, FamError, Result};
 use openlapi::abi::{LAPI_BURY_MSG, compl_hndlr_p, lapi_handle_t, lapi_return_info_t};
 use openlapi::api::request::PlainMessage;
 use openlapi::api::session::{Interrupts, Session, Settings};
-use openlapi::api::{Link, NoEvents, Piece, active_message, address, fence};
+use openlapi::api::{Link, NoEvents, Piece, active_message, fence};
 use openlapi::error::Log;
 use openlapi::job::Identity;
 use openlapi_runtime::{console, environment};
@@ -116,7 +116,7 @@ fn joined(identity: &Identity) -> Result<Arc<Session>> {
         };
         let session = Session::open(identity, settings, link(), Arc::new(NoEvents))?;
         let mut held = session.enter()?;
-        address::set(&mut held, HANDLER as i32, (ended as *const ()).expose_provenance())?;
+        held.register_function(HANDLER as i32, (ended as *const ()).expose_provenance())?;
         // Nobody sends before the handler is there.
         fence::gfence(&mut held)?;
         drop(held);

@@ -11,7 +11,7 @@ use crate::watch::Watch;
 use crate::wire::{Card, MessageKind, Routes, Side};
 use openlapi::abi::{L1_LIB, lapi_handle_t};
 use openlapi::api::session::{Interrupts, Session as Core, Settings as CoreSettings};
-use openlapi::api::{Context, Events, Failure, Link, address};
+use openlapi::api::{Context, Events, Failure, Link};
 use openlapi::config::{Config, Euilib, UseShm};
 use openlapi::error::Log;
 use openlapi::job::{Common, Identity, fabric_candidates, network_preferences};
@@ -236,7 +236,7 @@ fn begin(
     let user = lock(line).channel().user();
     let core = Core::open(&identity, core_settings, &link, Arc::new(Reports(watch.clone())))?;
     let sleep = Descriptors::open(core.as_fd(), watch)?;
-    address::set(&mut core.enter()?, HANDLER as i32, arrived as *const () as usize)?;
+    core.enter()?.register_function(HANDLER as i32, arrived as *const () as usize)?;
     Ok(Session {
         core: Arc::new(core),
         process: std::process::id(),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::abi::{L1_LIB, compl_hndlr_p, lapi_handle_t, lapi_return_info_t};
 use crate::api::request::{Get, Message};
-use crate::api::{Content, Piece, active_message, address};
+use crate::api::{Content, Piece, active_message};
 use libc::{c_uint, c_ulong, c_void};
 use std::sync::atomic::AtomicU64;
 use std::thread::{ThreadId, current};
@@ -50,8 +50,9 @@ fn open(me: u32) -> Session {
 #[test]
 fn the_calls_of_the_program_run_the_handlers() {
     let [origin, target] = [open(0), open(1)];
-    address::set(&mut target.enter().expect("an open session"), 1, header as *const () as usize)
-        .expect("an index");
+    let mut held = target.enter().expect("an open session");
+    held.register_function(1, header as *const () as usize).expect("an index");
+    drop(held);
     let (sent, data) = (AtomicI32::new(0), [3_u64, 4]);
     let message = Message {
         tgt: 1,
