@@ -13,9 +13,6 @@ pub const LIGHT_WEIGHT: usize = 128;
 
 /// Starts an active message (man page LAPI_Amsend).
 ///
-/// # Errors
-/// As the man page of LAPI_Amsend says.
-///
 /// # Safety
 /// The addresses must be as the man page wants them.
 #[inline]
@@ -49,11 +46,8 @@ unsafe fn any_amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
     unsafe { operations::active_message(held, message) }
 }
 
-/// Starts a light-weight active message: short, by index, without counters, and its buffers
-/// are free at once.
-///
-/// # Errors
-/// As the man page of LAPI_Xfer says.
+/// Starts a light-weight active message (man page LAPI_Xfer): short, by index, without counters,
+/// and its buffers are free at once.
 ///
 /// # Safety
 /// The conditions of [`amsend`] hold.

@@ -17,9 +17,6 @@ use crate::proto::content::Content;
 /// its code is looked at, and atom_size is compared with MAX_ATOM_SIZE of `context`, if the call
 /// names one.
 ///
-/// # Errors
-/// As the man page of LAPI_Util says.
-///
 /// # Safety
 /// The pointer must be null or a descriptor whose code array has code_size integers.
 pub unsafe fn register(
@@ -39,10 +36,7 @@ pub unsafe fn register(
     unsafe { REGISTRY.register(descriptor, verify) }
 }
 
-/// LAPI_DGSP_PACK.
-///
-/// # Errors
-/// As the man page of LAPI_Util says.
+/// Packs by a program (man page LAPI_Util, LAPI_DGSP_PACK).
 ///
 /// # Safety
 /// The buffers must be as the man page wants them.
@@ -51,10 +45,7 @@ pub unsafe fn pack(request: &mut lapi_pack_dgsp_t) -> Result<()> {
     unsafe { pack::pack(&REGISTRY, request) }
 }
 
-/// LAPI_DGSP_UNPACK.
-///
-/// # Errors
-/// As the man page of LAPI_Util says.
+/// Unpacks by a program (man page LAPI_Util, LAPI_DGSP_UNPACK).
 ///
 /// # Safety
 /// The buffers must be as the man page wants them, and the registered function sound to
@@ -81,9 +72,6 @@ pub struct DgspMessage {
 
 /// Starts an active message whose data a program gathers (LAPI_DGSP_XFER). A program with a CONTROL
 /// cannot gather: this is reported to the error handler, and the message is sent without data.
-///
-/// # Errors
-/// As the man page of LAPI_Xfer says.
 ///
 /// # Safety
 /// The program must describe readable memory from `udata` on; the addresses must be as

@@ -42,9 +42,6 @@ pub fn here(held: &mut Held<'_>) -> Vec<u32> {
 }
 
 /// The value of a query (man page LAPI_Qenv, appendix D).
-///
-/// # Errors
-/// As the man page of LAPI_Qenv says.
 pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Value> {
     make_progress(held);
     let settings = &held.context().settings;
@@ -91,9 +88,6 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Value> {
 }
 
 /// Sets one of the four attributes that can be set (man page LAPI_Senv).
-///
-/// # Errors
-/// As the man page of LAPI_Senv says.
 pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
     let settings = &context.settings;
     let within = |name: &str, range: std::ops::RangeInclusive<i32>| {

@@ -3,7 +3,8 @@
 //!
 //! A call checks what it was given (all of it with ERROR_CHK on; always what would otherwise harm
 //! the library itself), makes a request of it, and makes one call into the engine. It has no access
-//! to the core of a context.
+//! to the core of a context. Its errors are those of the man page that it names, where it names no
+//! other ones.
 
 pub mod active_message;
 pub mod address;

@@ -14,9 +14,6 @@ pub const SHORT: usize = SHORT_BODY;
 
 /// Starts a put (man page LAPI_Put).
 ///
-/// # Errors
-/// As the man page of LAPI_Put says.
-///
 /// # Safety
 /// The addresses must be as the man page wants them.
 #[inline]
@@ -43,9 +40,6 @@ unsafe fn any_put(held: &mut Held<'_>, put: &Put) -> Result<()> {
 }
 
 /// Starts a get (man page LAPI_Get).
-///
-/// # Errors
-/// As the man page of LAPI_Get says.
 ///
 /// # Safety
 /// The addresses must be as the man page wants them.

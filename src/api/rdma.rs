@@ -37,10 +37,8 @@ pub struct Request {
 }
 
 /// Starts a transfer (man page LAPI_Xfer). The counter is incremented when it is complete: the data
-/// of a put is at the target, that of a get here. The handler is called after that.
-///
-/// # Errors
-/// As the man page of LAPI_Xfer says; nothing was started.
+/// of a put is at the target, that of a get here. The handler is called after that. A call that
+/// fails has started nothing.
 ///
 /// # Safety
 /// The addresses must be as the man page wants them.
@@ -79,10 +77,8 @@ pub unsafe fn transfer(held: &mut Held<'_>, request: &Request) -> Result<()> {
     started
 }
 
-/// Registers memory, or ends a registration (LAPI_XLATE_ADDRESS). Returns usr_pvo.
-///
-/// # Errors
-/// As the man page of LAPI_Util says.
+/// Registers memory, or ends a registration (man page LAPI_Util, LAPI_XLATE_ADDRESS). Returns
+/// usr_pvo.
 pub fn memory(held: &mut Held<'_>, operation: u32, usr_pvo: u64, address: u64, len: u64) -> Result<u64> {
     match operation {
         LAPI_RDMA_ACQUIRE => held.register_memory(address, len),
@@ -91,10 +87,8 @@ pub fn memory(held: &mut Held<'_>, operation: u32, usr_pvo: u64, address: u64, l
     }
 }
 
-/// Takes a context of another task, or gives one back (LAPI_REMOTE_RCXT). Returns its number.
-///
-/// # Errors
-/// As the man page of LAPI_Util says.
+/// Takes a context of another task, or gives one back (man page LAPI_Util, LAPI_REMOTE_RCXT).
+/// Returns its number.
 pub fn context(held: &mut Held<'_>, operation: u32, dest: i32, usr_rcxt: u32) -> Result<u32> {
     let dest = u32::try_from(dest).map_err(|_| Error::new(LAPI_ERR_TGT, format!("task {dest}")))?;
     check::target(held, dest)?;

@@ -10,9 +10,6 @@ use crate::transport::Task;
 
 /// Gives a task up: what is sent to it, arrives from it or waits for it ends here (man page
 /// LAPI_Purge_totask).
-///
-/// # Errors
-/// As the man page of LAPI_Purge_totask says.
 pub fn purge(held: &mut Held<'_>, task: Task) -> Result<()> {
     other(held, task)?;
     recovery::purge(held, &[task]);
@@ -21,9 +18,6 @@ pub fn purge(held: &mut Held<'_>, task: Task) -> Result<()> {
 
 /// Lets a task rejoin (man page LAPI_Resume_totask). What is sent to it waits until it
 /// has connected.
-///
-/// # Errors
-/// As the man page of LAPI_Resume_totask says.
 pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     other(held, task)?;
     recovery::resume(held, task)

@@ -34,9 +34,6 @@ pub struct Request {
 /// Starts a read-modify-write (man pages LAPI_Rmw, LAPI_Rmw64). The values are read
 /// before this returns.
 ///
-/// # Errors
-/// As the man pages of LAPI_Rmw and LAPI_Rmw64 say.
-///
 /// # Safety
 /// The addresses must be as the man page wants them.
 pub unsafe fn rmw(held: &mut Held<'_>, request: &Request) -> Result<()> {

@@ -68,9 +68,6 @@ fn beginning(vector: &Vector, len: u64) -> Layout {
 
 /// Starts a put between two vectors (man page LAPI_Putv).
 ///
-/// # Errors
-/// As the man page of LAPI_Putv says.
-///
 /// # Safety
 /// The vectors must be as the man page wants them.
 pub unsafe fn put(held: &mut Held<'_>, request: PutRequest) -> Result<()> {
@@ -81,9 +78,6 @@ pub unsafe fn put(held: &mut Held<'_>, request: PutRequest) -> Result<()> {
 }
 
 /// Starts a get between two vectors (man page LAPI_Getv).
-///
-/// # Errors
-/// As the man page of LAPI_Getv says.
 ///
 /// # Safety
 /// The vectors must be as the man page wants them.
@@ -97,9 +91,6 @@ pub unsafe fn get(held: &mut Held<'_>, request: GetRequest) -> Result<()> {
 /// Starts an active message whose data is a vector (man page LAPI_Amsendv). The request comes
 /// without its data. With `contiguous` (BUFFER_BOTH_CONTIGUOUS) its bytes lie one after the other
 /// from the vector's first address on.
-///
-/// # Errors
-/// As the man page of LAPI_Amsendv says.
 ///
 /// # Safety
 /// The vector and the addresses must be as the man page wants them.
