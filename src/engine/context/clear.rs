@@ -51,7 +51,7 @@ impl Clear {
             return Self::default();
         }
         let waiters = &core.waiters;
-        let others = waiters.waiting() != 0 || waiters.armed() != ArmedBy::NoThread;
+        let others = waiters.waiting() != 0 || waiters.armed != ArmedBy::NoThread;
         if others || waiters.awaits_news() {
             return Self::TO_SEND;
         }

@@ -372,7 +372,7 @@ impl Core {
     #[inline]
     pub fn set_polling(&mut self, polling: bool) {
         let now = ticks();
-        self.waiters.note_poll(now);
+        self.waiters.last_poll = now;
         self.transport.want(Want::Polling(polling, now));
     }
 

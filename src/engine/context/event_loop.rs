@@ -68,8 +68,8 @@ impl Core {
         match self.waiters.event_loop() {
             EventLoop::Awake => self.waiters.set_event_loop(EventLoop::Due),
             EventLoop::Asleep => {
-                if self.waiters.armed() == ArmedBy::EventLoop {
-                    self.waiters.set_armed(ArmedBy::NoThread);
+                if self.waiters.armed == ArmedBy::EventLoop {
+                    self.waiters.armed = ArmedBy::NoThread;
                     self.transport.disarm();
                 }
                 self.waiters.set_event_loop(EventLoop::Called);

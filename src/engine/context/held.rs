@@ -138,7 +138,7 @@ impl<'a> Held<'a> {
     #[inline]
     pub fn wake_waiters(&mut self) {
         let core = self.core();
-        let asleep = core.waiters.armed() != ArmedBy::NoThread || core.waiters.on_descriptor();
+        let asleep = core.waiters.armed != ArmedBy::NoThread || core.waiters.on_descriptor;
         if asleep && (core.outbox.waiting() || core.has_work() || core.has_deferred()) {
             core.transport.want(Want::Wake);
         }
@@ -257,7 +257,7 @@ fn wake_others(context: &Context, core: &mut Core, sends: bool) {
 
 fn wake_sleepers(context: &Context, core: &mut Core) {
     core.waiters.take_news();
-    if core.waiters.on_descriptor() {
+    if core.waiters.on_descriptor {
         core.transport.want(Want::Wake);
     }
     if core.waiters.parked() != 0 {

@@ -152,8 +152,8 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
     let dispatcher = held.context().activity.thread();
     let core = held.core();
     let now = moment();
-    let listed = core.waiters.listed().len();
-    let waits = core.waiters.listed().iter().chain(core.waiters.settling());
+    let listed = core.waiters.listed.len();
+    let waits = core.waiters.listed.iter().chain(&core.waiters.settling);
     let waits = waits.map(|waiter| wait(core, waiter)).collect::<Vec<_>>();
     let peers = Few::of(peers(core, &waits).into_iter());
     let early = core.inbox.kept().filter(|(_, count)| *count != 0);
@@ -184,7 +184,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
         dropped: Few::of(core.senders_of_kept()),
         to_self: core.to_self(),
         lost: core.membership.lost().collect(),
-        polls: core.waiters.activity(),
+        polls: core.waiters.activity,
         packets: core.stats.packets(),
         bytes: core.stats.bytes(),
     };
@@ -197,8 +197,8 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
 /// something moves.
 pub fn note_reported(held: &mut Held<'_>) {
     let core = held.core();
-    if !core.waiters.listed().is_empty() {
-        core.waiters.stall_detector().note_reported(core.stats.moved(), moment());
+    if !core.waiters.listed.is_empty() {
+        core.waiters.stall_detector.note_reported(core.stats.moved(), moment());
     }
 }
 

@@ -83,32 +83,33 @@ pub struct Waiters {
     /// Those of them that run a completion handler.
     handlers: u32,
     /// Threads in LAPI_Msgpoll.
-    polling: u32,
+    pub(in crate::engine) polling: u32,
     /// How often threads of the program poll by themselves before one looks after the peers.
     polls_left: u32,
     /// How many consecutive times a thread of the program has polled by itself and found nothing.
-    idle_polls: u32,
+    pub(in crate::engine) idle_polls: u32,
     /// One of them sleeps on the transport's descriptor.
-    on_descriptor: bool,
+    pub(in crate::engine) on_descriptor: bool,
     /// Those that wait and have begun to sleep.
-    list: Vec<Waiter>,
+    pub(in crate::engine) listed: Vec<Waiter>,
     /// The thread that waits in LAPI_Term until completion handlers have returned. It is not in the
     /// list, since it does not look for messages.
-    settling: Option<Waiter>,
-    stall_detector: StallDetector,
+    pub(in crate::engine) settling: Option<Waiter>,
+    /// Since when no packet has gone in or out.
+    pub(in crate::engine) stall_detector: StallDetector,
     /// How many sleep in the [`crate::base::parking`]; and one more from the time on when the
     /// program's event loop has first armed, for which whatever moves is news.
     parked: u32,
-    /// Who has armed the transport.
-    armed: ArmedBy,
+    /// Who has armed the transport, outside of calls that wait.
+    pub(in crate::engine) armed: ArmedBy,
     /// The program's event loop.
     event_loop: EventLoop,
     /// Something has changed that a waiting thread may wait for.
     news: bool,
     /// How often the program's own threads have polled; the notifier detects by it whether they do.
-    activity: u64,
-    /// When one of them last polled, in ticks.
-    last_poll: u64,
+    pub(in crate::engine) activity: u64,
+    /// When one of them last polled, or began to, in ticks.
+    pub(in crate::engine) last_poll: u64,
     /// Threads that have released the lock in the middle of a call and will use the core again; a
     /// thread may be listed several times.
     inside: Vec<usize>,
@@ -172,16 +173,6 @@ impl Waiters {
         self.waiting + self.polling > 1
     }
 
-    /// The call returns.
-    pub fn end_poll(&mut self) {
-        self.polling -= 1;
-    }
-
-    /// Whether a thread is in LAPI_Msgpoll.
-    pub fn is_polling(&self) -> bool {
-        self.polling != 0
-    }
-
     /// A thread of the program polls by itself. Returns whether it is to look after the peers, as
     /// one in [`POLLS_BETWEEN_LOOKS`] is.
     pub fn count_poll(&mut self) -> bool {
@@ -207,85 +198,26 @@ impl Waiters {
         self.idle_polls = if something { 0 } else { self.idle_polls.saturating_add(1) };
     }
 
-    /// How many consecutive ones have found nothing.
-    pub fn idle_polls(&self) -> u32 {
-        self.idle_polls
-    }
-
-    /// A thread of the program polls.
-    #[inline]
-    pub fn count_activity(&mut self) {
-        self.activity += 1;
-    }
-
-    /// How often threads of the program have polled.
-    #[inline]
-    pub fn activity(&self) -> u64 {
-        self.activity
-    }
-
-    /// A thread of the program polls from now on, in ticks, or has polled until now.
-    #[inline]
-    pub fn note_poll(&mut self, now: u64) {
-        self.last_poll = now;
-    }
-
-    /// When one of them last polled, in ticks.
-    pub fn last_poll(&self) -> u64 {
-        self.last_poll
-    }
-
     /// A thread that waits begins to sleep.
     pub fn list(&mut self, waiter: Waiter) {
-        self.list.push(waiter);
+        self.listed.push(waiter);
     }
 
     /// The entry of a thread that has begun to sleep at that moment.
     fn entry(&self, thread: usize, since: u32) -> Option<usize> {
-        self.list.iter().rposition(|waiter| waiter.thread == thread && waiter.since == since)
+        self.listed.iter().rposition(|waiter| waiter.thread == thread && waiter.since == since)
     }
 
     /// Such a thread waits no more.
     pub fn unlist(&mut self, thread: usize, since: u32) {
-        self.entry(thread, since).map(|at| self.list.swap_remove(at));
+        self.entry(thread, since).map(|at| self.listed.swap_remove(at));
     }
 
     /// Such a thread has called from there.
     pub fn note_stack(&mut self, thread: usize, since: u32, stack: Stack) {
         if let Some(at) = self.entry(thread, since) {
-            self.list[at].stack = stack;
+            self.listed[at].stack = stack;
         }
-    }
-
-    /// A thread waits in LAPI_Term until completion handlers have returned, or does so no more.
-    pub fn set_settling(&mut self, waiter: Option<Waiter>) {
-        self.settling = waiter;
-    }
-
-    /// The threads that have begun to sleep.
-    pub fn listed(&self) -> &[Waiter] {
-        &self.list
-    }
-
-    /// The thread that waits in LAPI_Term until completion handlers have returned.
-    pub fn settling(&self) -> Option<&Waiter> {
-        self.settling.as_ref()
-    }
-
-    /// Since when no packet has gone in or out.
-    pub fn stall_detector(&mut self) -> &mut StallDetector {
-        &mut self.stall_detector
-    }
-
-    /// A thread goes to sleep on the transport's descriptor, or has woken.
-    pub fn set_on_descriptor(&mut self, asleep: bool) {
-        self.on_descriptor = asleep;
-    }
-
-    /// Whether a thread sleeps on the transport's descriptor.
-    #[inline]
-    pub fn on_descriptor(&self) -> bool {
-        self.on_descriptor
     }
 
     /// A thread goes to sleep in the parking.
@@ -307,17 +239,6 @@ impl Waiters {
     #[inline]
     pub fn awaits_news(&self) -> bool {
         self.parked != 0
-    }
-
-    /// The transport is armed, outside of calls that wait, or disarmed.
-    pub fn set_armed(&mut self, by: ArmedBy) {
-        self.armed = by;
-    }
-
-    /// Who has armed the transport, outside of calls that wait.
-    #[inline]
-    pub fn armed(&self) -> ArmedBy {
-        self.armed
     }
 
     /// The program's event loop does this from now on.

@@ -131,9 +131,9 @@ fn finish_sending(held: &mut Held<'_>) {
     note_thread();
     let awaited = WaitTarget::from(SETTLING);
     let waiter = Waiter { thread: this_thread(), awaited, since: moment(), stack: [0; DEPTH] };
-    held.core().waiters.set_settling(Some(waiter));
+    held.core().waiters.settling = Some(waiter);
     held.unlocked(|| context.completions.settle(FLUSH));
-    held.core().waiters.set_settling(None);
+    held.core().waiters.settling = None;
     flow::release_all(held.core());
     serve_last(held);
 }

@@ -57,7 +57,7 @@ fn sleep_beside_others(held: &mut Held<'_>) -> Option<Instant> {
         () => {
             sleep::take_over(held);
             let at_most = sleep::arm(held)?;
-            held.core().waiters.set_armed(ArmedBy::EventLoop);
+            held.core().waiters.armed = ArmedBy::EventLoop;
             at_most
         }
     };
@@ -105,10 +105,10 @@ fn get_up(held: &mut Held<'_>) -> bool {
     }
     core.waiters.set_event_loop(EventLoop::Awake);
     context.parking.cancel();
-    if core.waiters.armed() == ArmedBy::EventLoop {
-        core.waiters.set_armed(ArmedBy::NoThread);
+    if core.waiters.armed == ArmedBy::EventLoop {
+        core.waiters.armed = ArmedBy::NoThread;
         core.transport.disarm();
-    } else if before == EventLoop::Called && !core.waiters.on_descriptor() {
+    } else if before == EventLoop::Called && !core.waiters.on_descriptor {
         // Empties the descriptor.
         core.transport.disarm();
     }

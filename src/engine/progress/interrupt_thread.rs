@@ -114,18 +114,18 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     let context = held.context();
     let notifier = &context.notifier;
     if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().is_closing() {
-        if held.core().waiters.armed() == ArmedBy::Notifier {
+        if held.core().waiters.armed == ArmedBy::Notifier {
             disarm(held);
         }
         return rest(held);
     }
     let waiters = &held.core().waiters;
-    if waiters.on_descriptor() || !waiters.listed().is_empty() || waiters.event_loop().sleeps() {
+    if waiters.on_descriptor || !waiters.listed.is_empty() || waiters.event_loop().sleeps() {
         return rest(held);
     }
-    let was_armed = held.core().waiters.armed() == ArmedBy::Notifier;
+    let was_armed = held.core().waiters.armed == ArmedBy::Notifier;
     let next = watch_on(held.core(), *interval, *seen);
-    *seen = held.core().waiters.activity();
+    *seen = held.core().waiters.activity;
     if let (Some(next), false, false) = (next, called, was_armed) {
         *interval = next;
         notifier.note_watch();
@@ -150,14 +150,14 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     reports::take_rejoined(core);
     if core.has_ready_work()
         || core.waiters.waiting() != 0
-        || core.waiters.on_descriptor()
+        || core.waiters.on_descriptor
         || core.waiters.event_loop().sleeps()
         || !core.arm()
     {
         notifier.note_watch();
         return Plan::Watch(Duration::from_micros(1));
     }
-    core.waiters.set_armed(ArmedBy::Notifier);
+    core.waiters.armed = ArmedBy::Notifier;
     Plan::Sleep { at_most: core.until_due(if core.has_deferred() { DEFERRED_RETRY } else { LOOK_AROUND }) }
 }
 
@@ -170,8 +170,8 @@ fn rest(held: &mut Held<'_>) -> Plan {
     if !core.keeps_time() || core.is_closing() {
         return Plan::Idle { at_most: None };
     }
-    let waits = core.waiters.waiting() != 0 && !core.waiters.on_descriptor();
-    if waits || ticks().wrapping_sub(core.waiters.last_poll()) < LOOKING {
+    let waits = core.waiters.waiting() != 0 && !core.waiters.on_descriptor;
+    if waits || ticks().wrapping_sub(core.waiters.last_poll) < LOOKING {
         return Plan::Idle { at_most: Some(DOUBT) };
     }
     core.transport.want(Want::Serve);
@@ -186,12 +186,12 @@ fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
     if core.waiters.waiting() != 0 {
         return Some(longer);
     }
-    if core.waiters.activity() == seen {
+    if core.waiters.activity == seen {
         return None;
     }
     // It has, but perhaps just after the last time that the notifier looked: then it may have
     // stopped long ago.
-    match ticks().wrapping_sub(core.waiters.last_poll()) {
+    match ticks().wrapping_sub(core.waiters.last_poll) {
         0..LOOKING => Some(longer),
         LOOKING..COMPUTING => Some(DOUBT),
         COMPUTING.. => None,
@@ -200,7 +200,7 @@ fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
 
 fn disarm(held: &mut Held<'_>) {
     let core = held.core();
-    core.waiters.set_armed(ArmedBy::NoThread);
+    core.waiters.armed = ArmedBy::NoThread;
     core.disarm();
 }
 

@@ -12,7 +12,7 @@ pub fn poll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
     let core = held.core();
     let elsewhere = if core.waiters.begin_poll() { LAPI_POLLING_NET } else { 0 };
     let outcome = poll_for_completion(held, count);
-    held.core().waiters.end_poll();
+    held.core().waiters.polling -= 1;
     outcome.map(|state| state | elsewhere)
 }
 
@@ -20,7 +20,7 @@ pub fn poll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
 /// this call reports what has completed meanwhile.
 pub fn forget_completed(held: &mut Held<'_>) {
     let core = held.core();
-    if !core.waiters.is_polling() {
+    if core.waiters.polling == 0 {
         core.take_completed();
     }
 }

@@ -56,8 +56,8 @@ fn begin_poll(way: &mut Unhindered<'_>) -> Option<See> {
         return None;
     }
     let now = ticks();
-    waiters.count_activity();
-    waiters.note_poll(now);
+    waiters.activity += 1;
+    waiters.last_poll = now;
     Some(short_take::see(way, Look::Polled(now)))
 }
 
@@ -143,7 +143,7 @@ fn poll_fully(held: &mut Held<'_>) -> bool {
     }
     take_over(held);
     let core = held.core();
-    core.waiters.count_activity();
+    core.waiters.activity += 1;
     if core.waiters.waiting() == 0 {
         // A thread that polls now will most likely poll again.
         core.set_polling(false);
@@ -158,7 +158,7 @@ fn poll_fully(held: &mut Held<'_>) -> bool {
         core.waiters.note_found(true);
     } else if core.options.wait_policy.crowded() {
         core.waiters.note_found(false);
-        if core.waiters.idle_polls() > core.options.wait_policy.spin {
+        if core.waiters.idle_polls > core.options.wait_policy.spin {
             long_calls::begins();
             held.unlocked(clock::yield_now);
         }

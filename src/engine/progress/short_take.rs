@@ -113,7 +113,7 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
                 }
                 *msgpoll_state |= LAPI_RECV_COMPLETE;
                 stats.peers.bytes_received += body.len as u64;
-                door.note_reply(waiters.last_poll());
+                door.note_reply(waiters.last_poll);
             }
             get.is_some()
         }

@@ -59,7 +59,7 @@ pub(super) fn sleep<T>(
 /// this thread awake. Nor does the descriptor while it calls the program's event loop.
 fn must_park(held: &mut Held<'_>) -> bool {
     let waiters = &held.core().waiters;
-    waiters.on_descriptor()
+    waiters.on_descriptor
         || waiters.event_loop() == EventLoop::Called
         || held.context().activity.thread() != 0
 }
@@ -89,7 +89,7 @@ fn before_deadline(at_most: Duration, until: Option<Instant>) -> Duration {
 /// This thread serves the transport now: what has armed it outside of calls steps back.
 #[inline]
 pub(super) fn take_over(held: &mut Held<'_>) {
-    if held.core().waiters.armed() != ArmedBy::NoThread {
+    if held.core().waiters.armed != ArmedBy::NoThread {
         relieve(held);
     }
 }
@@ -98,11 +98,11 @@ pub(super) fn take_over(held: &mut Held<'_>) {
 fn relieve(held: &mut Held<'_>) {
     let context = held.context();
     let core = held.core();
-    if core.waiters.armed() == ArmedBy::EventLoop {
+    if core.waiters.armed == ArmedBy::EventLoop {
         // It arms again, or sleeps without that while a thread waits.
         return core.call_event_loop();
     }
-    core.waiters.set_armed(ArmedBy::NoThread);
+    core.waiters.armed = ArmedBy::NoThread;
     core.disarm();
     context.notifier.watch();
 }
@@ -113,7 +113,7 @@ pub(in crate::engine) fn arm(held: &mut Held<'_>) -> Option<Duration> {
     let core = held.core();
     accessed::announce(core);
     reports::take_rejoined(core);
-    if core.waiters.armed() != ArmedBy::NoThread || !core.arm() {
+    if core.waiters.armed != ArmedBy::NoThread || !core.arm() {
         take_over(held);
         return None;
     }
@@ -143,7 +143,7 @@ fn sleep_on_descriptor<T>(held: &mut Held<'_>, until: Option<Instant>) -> Woken<
     let Some(at_most) = arm(held) else { return Woken::Otherwise };
     let at_most = before_deadline(at_most, until);
     let core = held.core();
-    core.waiters.set_on_descriptor(true);
+    core.waiters.on_descriptor = true;
     let descriptor = core.transport.event_fd().as_raw_fd();
     let woken = held.unlocked(|| {
         // SAFETY: the transport lives as long as the core, and the core is not closed while
@@ -153,8 +153,8 @@ fn sleep_on_descriptor<T>(held: &mut Held<'_>, until: Option<Instant>) -> Woken<
     });
     let core = held.core();
     core.disarm();
-    core.waiters.set_on_descriptor(false);
-    core.waiters.count_activity();
+    core.waiters.on_descriptor = false;
+    core.waiters.activity += 1;
     if core.waiters.awaits_news() {
         core.waiters.note_news();
     }

@@ -251,8 +251,8 @@ pub(in crate::engine) fn wait_with<T>(
 fn begin_looks(way: &mut Unhindered<'_>) -> u64 {
     let now = ticks();
     let waiters = &mut way.core().waiters;
-    waiters.count_activity();
-    waiters.note_poll(now);
+    waiters.activity += 1;
+    waiters.last_poll = now;
     now
 }
 
@@ -355,7 +355,7 @@ fn note_stack(held: &mut Held<'_>, since: u32) {
 fn look_for_stall(held: &mut Held<'_>, since: u32) {
     let core = held.core();
     let moved = core.stats.moved();
-    if core.waiters.stall_detector().look(moved, moment(), since, core.options.stall) {
+    if core.waiters.stall_detector.look(moved, moment(), since, core.options.stall) {
         core.options.events.stalled();
     }
 }
@@ -420,7 +420,7 @@ fn poll_until<T>(
     let mut noted = false;
     loop {
         let core = held.core();
-        core.waiters.count_activity();
+        core.waiters.activity += 1;
         let (moved, value) = if core.is_idle() { (false, None) } else { dispatcher::turn_until(held, ready) };
         if let Some(value) = value.or_else(|| ready(held)) {
             return Ok(value);

@@ -310,8 +310,8 @@ pub fn describe(core: &mut Core) -> String {
         core.count_done_sends(),
         core.waiters.waiting(),
         core.waiters.parked(),
-        if core.waiters.on_descriptor() { ", one on the descriptor" } else { "" },
-        match core.waiters.armed() {
+        if core.waiters.on_descriptor { ", one on the descriptor" } else { "" },
+        match core.waiters.armed {
             ArmedBy::NoThread => "",
             ArmedBy::Notifier => ", the notifier is armed",
             ArmedBy::EventLoop => ", the event loop is armed",

@@ -101,7 +101,7 @@ fn a_counter_that_another_thread_changes_wakes_the_thread_that_waits_for_it() {
                 woken.store(round + 1, Ordering::Release);
                 continue;
             }
-            while !enter(task).core().waiters.on_descriptor() {
+            while !enter(task).core().waiters.on_descriptor {
                 std::thread::yield_now();
             }
             // Without the lock, and by operations of this task on itself.
@@ -208,12 +208,12 @@ fn a_sleeper_that_nothing_wakes_polls_once_for_each_check_and_lets_the_notifier_
             assert!(!rested || notifier.rests(), "the notifier has been set though the call still waits");
             rested |= notifier.rests();
             // On a busy machine checks also come between the yields, before the first sleep.
-            let yielded = core.waiters.activity()
-                > *first.get_or_insert(core.waiters.activity()) + u64::from(YIELDS) + 4;
+            let yielded =
+                core.waiters.activity > *first.get_or_insert(core.waiters.activity) + u64::from(YIELDS) + 4;
             if core.membership.looks() != last {
                 last = core.membership.looks();
                 if yielded {
-                    polls.push(core.waiters.activity());
+                    polls.push(core.waiters.activity);
                 }
             }
             (rested && polls.len() >= 5).then_some(())
@@ -293,7 +293,7 @@ fn what_waits_for_more_packets_leaves_though_the_program_computes() {
                     through.store(round, Ordering::Release);
                     continue;
                 }
-                while notifier && enter(task).core().waiters.armed() != ArmedBy::Notifier {
+                while notifier && enter(task).core().waiters.armed != ArmedBy::Notifier {
                     std::thread::sleep(std::time::Duration::from_micros(50));
                 }
                 for _ in 0..3 {

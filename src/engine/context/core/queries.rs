@@ -97,7 +97,7 @@ impl Held<'_> {
 
     /// How often threads of the program have polled until now.
     pub fn polls(&mut self) -> u64 {
-        self.core().waiters.activity()
+        self.core().waiters.activity
     }
 
     /// Registers a function under an index (LAPI_Addr_set).
