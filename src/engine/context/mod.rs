@@ -198,12 +198,6 @@ impl Context {
         }
     }
 
-    /// Ends the waiting for conditions. The context is closing, and the lock is held: no thread
-    /// begins to wait any more.
-    pub(in crate::engine) fn end_conditions(&self, _held: &mut Held<'_>) {
-        self.conditions.end();
-    }
-
     /// Takes the lock for a call.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ fn close_ended(context: &Context) -> Option<()> {
 fn close_entered(mut held: Held<'_>, nested: bool) {
     let context = held.context();
     held.core().waiters.note_news();
-    context.end_conditions(&mut held);
+    context.conditions.end();
     if nested {
         // A handler ends its own context: nothing can be waited for, since this thread itself is in
         // the middle of a call.
@@ -98,7 +98,7 @@ pub fn stop(context: &Context) {
             ));
         }
         held.core().begin_closing();
-        context.end_conditions(&mut held);
+        context.conditions.end();
         held.core().transport.close();
         context.close(held)
     });

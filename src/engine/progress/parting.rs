@@ -153,6 +153,6 @@ pub fn is_quiet(core: &Core, peer: Task) -> bool {
     !core.outbox.waits(peer)
         && !core.ops.wait_for(peer)
         && core.one_sided.announces_nothing()
-        && core.count_kept(peer) == 0
+        && core.membership.kept(peer).0 == 0
         && !copies.any(|copy| copy.peer == peer)
 }

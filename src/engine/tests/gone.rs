@@ -46,7 +46,7 @@ fn refused_messages_of_a_task_that_has_died_are_forgotten() {
         send(&tasks[1], 0, later, &[0; 8], &[1; 8], Extras::default()).expect("a message that is refused");
     }
     tasks[0].step();
-    assert_eq!(enter(&tasks[0]).core().count_kept(1), 3);
+    assert_eq!(enter(&tasks[0]).core().membership.kept(1).0, 3);
     get(&tasks[0], 1, &[0; 8], forever(8).as_mut_ptr(), Extras::default()).expect("a get");
     fabric.kill(1);
     lost_peers::look_after_peers(&mut enter(&tasks[0]));
@@ -55,7 +55,7 @@ fn refused_messages_of_a_task_that_has_died_are_forgotten() {
     let mut held = enter(&tasks[0]);
     let core = held.core();
     assert!(!core.keeps_messages() && !core.has_deferred());
-    assert_eq!(core.count_kept(1), 0);
+    assert_eq!(core.membership.kept(1).0, 0);
     drop(held);
     job::close(tasks);
 }

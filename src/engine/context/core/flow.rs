@@ -60,11 +60,6 @@ impl Core {
         self.kept.has_own()
     }
 
-    /// How many messages of `peer` are kept.
-    pub fn count_kept(&self, peer: Task) -> u32 {
-        self.membership.kept(peer).0
-    }
-
     /// The sender of each message that is kept.
     pub fn senders_of_kept(&self) -> impl Iterator<Item = Task> {
         self.kept.senders()
