@@ -82,21 +82,6 @@ struct Owner {
 
 impl BiasedLock {
     /// A free lock.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self {
-            bias: AtomicU32::new(NO_THREAD),
-            recent: AtomicU32::new(NO_THREAD),
-            owners: [const { Owner { thread: AtomicUsize::new(0), inside: Futex::new(0) } }; OWNERS + 1],
-            is_raw: AtomicU32::new(0),
-            raw: RawLock::new(),
-            last: AtomicUsize::new(0),
-            turns: AtomicU32::new(0),
-        }
-    }
-
-    /// A free lock.
-    #[cfg(loom)]
     pub fn new() -> Self {
         Self {
             bias: AtomicU32::new(NO_THREAD),

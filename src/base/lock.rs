@@ -60,13 +60,6 @@ pub struct RawLock(Futex);
 
 impl RawLock {
     /// A free one.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self(Futex::new(FREE))
-    }
-
-    /// A free one.
-    #[cfg(loom)]
     pub fn new() -> Self {
         Self(Futex::new(FREE))
     }

@@ -115,13 +115,6 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 
 impl Condvar {
     /// A condition for which no thread waits.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self(library::Condvar::new())
-    }
-
-    /// A condition for which no thread waits.
-    #[cfg(loom)]
     pub fn new() -> Self {
         Self(library::Condvar::new())
     }

@@ -45,7 +45,7 @@ pub struct OwnedLock {
 
 impl OwnedLock {
     /// A free lock.
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             raw: BiasedLock::new(),
             owner: AtomicUsize::new(0),
