@@ -61,15 +61,6 @@ pub struct Hold {
     since: u64,
 }
 
-/// What the transport is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Take no packets from this peer.
-    Hold(Task),
-    /// Take them again.
-    Release(Task),
-}
-
 /// All holds. A peer has one for each reason at most.
 #[derive(Default)]
 pub struct Holds {
@@ -87,35 +78,34 @@ impl Holds {
         self.list.is_empty()
     }
 
-    /// A message of `peer` has made what is kept grow beyond its bound, at `now`, in ticks.
-    pub fn grown(&mut self, peer: Task, reason: Reason, progress: u64, now: u64) -> Option<Change> {
+    /// A message of `peer` has made what is kept grow beyond its bound, at `now`, in ticks. `true`:
+    /// from now on it is held.
+    pub fn grown(&mut self, peer: Task, reason: Reason, progress: u64, now: u64) -> bool {
         if self.ended || self.drained == Some(peer) {
-            return None;
+            return false;
         }
         let held = self.is_held(peer);
-        let known = self.list.iter_mut().find(|hold| (hold.peer, hold.reason) == (peer, reason));
-        let hold = match known {
-            Some(hold) => hold,
-            None => {
-                let hold = Hold { peer, reason, held: false, allowance: 0, lifts: 0, progress, since: now };
-                self.list.push(hold);
-                self.list.last_mut()?
-            }
-        };
+        let known = self.list.iter().position(|hold| (hold.peer, hold.reason) == (peer, reason));
+        let at = known.unwrap_or_else(|| {
+            self.list.push(Hold { peer, reason, held: false, allowance: 0, lifts: 0, progress, since: now });
+            self.list.len() - 1
+        });
+        let hold = &mut self.list[at];
         if hold.allowance > 0 {
             hold.allowance -= 1;
             if matches!(reason, Reason::Kept | Reason::Early) {
                 // Growth is not progress.
                 hold.progress = progress;
             }
-            return None;
+            return false;
         }
         (hold.held, hold.since, hold.progress) = (true, now, progress);
-        (!held).then_some(Change::Hold(peer))
+        !held
     }
 
-    /// Checks all holds at `now`, in ticks. `level` gives the state of each hold's cause.
-    pub fn look(&mut self, now: u64, mut level: impl FnMut(&Hold) -> Level) -> Vec<Change> {
+    /// Checks all holds at `now`, in ticks. `level` gives the state of each hold's cause. Returns
+    /// the peers that are released.
+    pub fn look(&mut self, now: u64, mut level: impl FnMut(&Hold) -> Level) -> Vec<Task> {
         let before: Vec<Task> = self.held().collect();
         self.list.retain_mut(|hold| {
             let Level { high, progress, blocked } = level(hold);
@@ -132,7 +122,7 @@ impl Holds {
         let mut released: Vec<Task> = before.into_iter().filter(|&peer| !self.is_held(peer)).collect();
         released.sort_unstable();
         released.dedup();
-        released.into_iter().map(Change::Release).collect()
+        released
     }
 
     /// Does not hold this peer from now on, but any other; `None`: holds all.
@@ -140,21 +130,22 @@ impl Holds {
         self.drained = peer;
     }
 
-    /// Forgets the peer.
-    pub fn forget(&mut self, peer: Task) -> Option<Change> {
+    /// Forgets the peer. Returns whether it is released.
+    pub fn forget(&mut self, peer: Task) -> bool {
         let held = self.is_held(peer);
         self.list.retain(|hold| hold.peer != peer);
-        held.then_some(Change::Release(peer))
+        held
     }
 
-    /// Releases all peers, and holds none from now on: the context is closing.
-    pub fn end(&mut self) -> Vec<Change> {
+    /// Releases all peers, and holds none from now on: the context is closing. Returns those that
+    /// are released.
+    pub fn end(&mut self) -> Vec<Task> {
         self.ended = true;
-        let mut held: Vec<Task> =
-            std::mem::take(&mut self.list).iter().filter(|hold| hold.held).map(|hold| hold.peer).collect();
+        let mut held: Vec<Task> = self.held().collect();
+        self.list.clear();
         held.sort_unstable();
         held.dedup();
-        held.into_iter().map(Change::Release).collect()
+        held
     }
 
     /// The peers that are held; a peer may come several times.

@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 #[test]
 fn a_peer_is_held_at_the_bound_and_released_below_half_of_it() {
     let mut holds = Holds::default();
-    assert_eq!(holds.grown(1, Reason::Kept, 5, 100), Some(Change::Hold(1)));
-    assert_eq!(holds.grown(1, Reason::Completions, 0, 100), None, "it is held already");
+    assert!(holds.grown(1, Reason::Kept, 5, 100));
+    assert!(!holds.grown(1, Reason::Completions, 0, 100), "it is held already");
     let level = |high| move |_: &Hold| Level { high, progress: 5, blocked: false };
     assert_eq!(holds.look(200, level(true)), []);
     assert_eq!(holds.held().collect::<Vec<_>>(), [1, 1]);
-    assert_eq!(holds.look(300, level(false)), [Change::Release(1)]);
+    assert_eq!(holds.look(300, level(false)), [1]);
     assert!(holds.is_empty());
 }
 
@@ -24,7 +24,7 @@ fn a_peer_held_for_two_reasons_is_released_when_both_are_over() {
     holds.grown(1, Reason::Completions, 0, 0);
     let only = |reason| move |hold: &Hold| Level { high: hold.reason == reason, progress: 0, blocked: false };
     assert_eq!(holds.look(1, only(Reason::Kept)), []);
-    assert_eq!(holds.look(2, only(Reason::Early)), [Change::Release(1)]);
+    assert_eq!(holds.look(2, only(Reason::Early)), [1]);
 }
 
 #[test]
@@ -32,13 +32,13 @@ fn without_progress_ever_more_messages_pass() {
     let mut holds = Holds::default();
     let stuck = |_: &Hold| Level { high: true, progress: 7, blocked: false };
     let (mut now, mut passed) = (0, Vec::new());
-    assert!(holds.grown(3, Reason::Kept, 7, now).is_some());
+    assert!(holds.grown(3, Reason::Kept, 7, now));
     for _ in 0..7 {
         assert_eq!(holds.look(now + LONGEST_HOLD - 1, stuck), [], "not yet");
         now += LONGEST_HOLD;
-        assert_eq!(holds.look(now, stuck), [Change::Release(3)]);
+        assert_eq!(holds.look(now, stuck), [3]);
         let mut messages = 0;
-        while holds.grown(3, Reason::Kept, 7, now).is_none() {
+        while !holds.grown(3, Reason::Kept, 7, now) {
             messages += 1;
         }
         passed.push(messages);
@@ -47,8 +47,8 @@ fn without_progress_ever_more_messages_pass() {
     // After progress a hold lasts its full time again.
     assert_eq!(holds.look(now + 1, |_| Level { high: true, progress: 8, blocked: false }), []);
     now += 1 + LONGEST_HOLD;
-    assert_eq!(holds.look(now, |_| Level { high: true, progress: 8, blocked: false }), [Change::Release(3)]);
-    assert_eq!((0..).take_while(|_| holds.grown(3, Reason::Kept, 8, now).is_none()).count(), 8);
+    assert_eq!(holds.look(now, |_| Level { high: true, progress: 8, blocked: false }), [3]);
+    assert_eq!((0..).take_while(|_| !holds.grown(3, Reason::Kept, 8, now)).count(), 8);
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn a_context_that_closes_holds_no_peer() {
     holds.grown(1, Reason::Kept, 0, 0);
     holds.grown(1, Reason::Early, 0, 0);
     holds.grown(4, Reason::Completions, 0, 0);
-    assert_eq!(holds.end(), [Change::Release(1), Change::Release(4)]);
-    assert_eq!(holds.grown(1, Reason::Kept, 0, 0), None);
+    assert_eq!(holds.end(), [1, 4]);
+    assert!(!holds.grown(1, Reason::Kept, 0, 0));
     assert!(holds.is_empty());
 }
 
@@ -102,10 +102,6 @@ impl Simulated {
         }
     }
 
-    fn apply(&mut self, changes: impl IntoIterator<Item = Change>) {
-        changes.into_iter().for_each(|change| self.held = matches!(change, Change::Hold(_)));
-    }
-
     fn step(&mut self, other: &mut VecDeque<Packet>, now: u64, visible: bool) {
         self.pump(other);
         if !self.held {
@@ -115,8 +111,7 @@ impl Simulated {
                 Some(Packet::Request) => {
                     self.queue += 1;
                     if self.queue > BOUND {
-                        let change = self.holds.grown(0, Reason::Completions, self.returned, now);
-                        self.apply(change);
+                        self.held |= self.holds.grown(0, Reason::Completions, self.returned, now);
                     }
                     self.send(other, Packet::Reply);
                 }
@@ -137,8 +132,7 @@ impl Simulated {
         }
         let level =
             Level { high: self.queue > BOUND / 2, progress: self.returned, blocked: visible && self.waits };
-        let changes = self.holds.look(now, |_| level);
-        self.apply(changes);
+        self.held &= self.holds.look(now, |_| level).is_empty();
         self.most = self.most.max(self.queue);
     }
 }
@@ -196,8 +190,7 @@ fn slow_handlers_bound_what_is_queued() {
             if !held {
                 queue += 1;
                 if queue > BOUND {
-                    held =
-                        matches!(holds.grown(0, Reason::Completions, returned, now), Some(Change::Hold(_)));
+                    held = holds.grown(0, Reason::Completions, returned, now);
                 }
             }
             if queue > 0 && rng.chance(0.2) {
@@ -205,7 +198,7 @@ fn slow_handlers_bound_what_is_queued() {
                 returned += 1;
             }
             let level = Level { high: queue > BOUND / 2, progress: returned, blocked: false };
-            if holds.look(now, |_| level).contains(&Change::Release(0)) {
+            if holds.look(now, |_| level).contains(&0) {
                 held = false;
             }
             most = most.max(queue);

@@ -3,7 +3,7 @@
 //! rules, and why they cannot stop two tasks for ever, are in [`crate::engine::context::holds`].
 
 use crate::base::clock::ticks;
-use crate::engine::context::holds::{Change, Hold, Level, Reason};
+use crate::engine::context::holds::{Hold, Level, Reason};
 use crate::engine::context::incoming::Dropped;
 use crate::engine::context::{Context, Core, Held};
 use crate::transport::{Task, Want};
@@ -114,8 +114,9 @@ pub fn has_send_token(core: &Core) -> bool {
 
 /// Nothing is held back of `peer` any more.
 pub fn release(core: &mut Core, peer: Task) {
-    let change = core.holds.forget(peer);
-    apply(core, change);
+    if core.holds.forget(peer) {
+        core.transport.want(Want::Hold(peer, false));
+    }
 }
 
 /// Nothing is held back of this peer from now on, but of any other; `None`: of none.
@@ -128,8 +129,8 @@ pub fn drain(core: &mut Core, peer: Option<Task>) {
 
 /// Nothing is held back of any peer any more: the context is closing, and serves what has arrived.
 pub fn release_all(core: &mut Core) {
-    let changes = core.holds.end();
-    apply(core, changes);
+    let released = core.holds.end();
+    released.into_iter().for_each(|peer| core.transport.want(Want::Hold(peer, false)));
 }
 
 /// Releases and lifts what is to be released and lifted.
@@ -140,9 +141,9 @@ pub fn balance(held: &mut Held<'_>) {
     let context = held.context();
     let core = held.core();
     let mut holds = std::mem::take(&mut core.holds);
-    let changes = holds.look(ticks(), |hold| level(context, core, hold));
+    let released = holds.look(ticks(), |hold| level(context, core, hold));
     core.holds = holds;
-    apply(core, changes);
+    released.into_iter().for_each(|peer| core.transport.want(Want::Hold(peer, false)));
 }
 
 fn level(context: &Context, core: &Core, hold: &Hold) -> Level {
@@ -182,15 +183,7 @@ fn grown(core: &mut Core, peer: Task, reason: Reason, progress: u64) {
         return;
     }
     core.defer();
-    let change = core.holds.grown(peer, reason, progress, ticks());
-    apply(core, change);
-}
-
-fn apply(core: &mut Core, changes: impl IntoIterator<Item = Change>) {
-    for change in changes {
-        match change {
-            Change::Hold(peer) => core.transport.want(Want::Hold(peer, true)),
-            Change::Release(peer) => core.transport.want(Want::Hold(peer, false)),
-        }
+    if core.holds.grown(peer, reason, progress, ticks()) {
+        core.transport.want(Want::Hold(peer, true));
     }
 }
