@@ -81,8 +81,8 @@ pub unsafe fn transfer(held: &mut Held<'_>, request: &Request) -> Result<()> {
 /// usr_pvo.
 pub fn memory(held: &mut Held<'_>, operation: u32, usr_pvo: u64, address: u64, len: u64) -> Result<u64> {
     match operation {
-        LAPI_RDMA_ACQUIRE => held.register_memory(address, len),
-        LAPI_RDMA_RELEASE => held.release_memory(usr_pvo).map(|()| usr_pvo),
+        LAPI_RDMA_ACQUIRE => held.rdma()?.register(address, len),
+        LAPI_RDMA_RELEASE => held.rdma()?.release(usr_pvo).map(|()| usr_pvo),
         _ => Err(unknown(operation)),
     }
 }
@@ -94,7 +94,7 @@ pub fn context(held: &mut Held<'_>, operation: u32, dest: i32, usr_rcxt: u32) ->
     check::target(held, dest)?;
     match operation {
         LAPI_RDMA_ACQUIRE => held.acquire_context(dest),
-        LAPI_RDMA_RELEASE => held.release_context(dest, usr_rcxt).map(|()| usr_rcxt),
+        LAPI_RDMA_RELEASE => held.rdma()?.give_back(dest, usr_rcxt).map(|()| usr_rcxt),
         _ => Err(unknown(operation)),
     }
 }

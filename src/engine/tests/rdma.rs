@@ -27,7 +27,7 @@ fn start(task: &Task) -> Vec<&'static AtomicI32> {
                 op,
                 context: number,
                 source: RdmaAddress {
-                    memory: held.register_memory(here, LONG as u64).expect("memory"),
+                    memory: held.rdma().and_then(|rdma| rdma.register(here, LONG as u64)).expect("memory"),
                     offset: 0,
                 },
                 target: RdmaAddress { memory: there, offset: 0 },
@@ -95,7 +95,10 @@ fn a_transfer_that_is_refused_leaves_nothing() {
     in_threads(&tasks[..1], 1, |task, _| {
         let mut held = enter(task);
         let here = forever(8).as_mut_ptr().expose_provenance() as u64;
-        let place = RdmaAddress { memory: held.register_memory(here, 8).expect("memory"), offset: 0 };
+        let place = RdmaAddress {
+            memory: held.rdma().and_then(|rdma| rdma.register(here, 8)).expect("memory"),
+            offset: 0,
+        };
         let number = held.acquire_context(1).expect("a context");
         for op in [LAPI_RDMA_PUT, LAPI_RDMA_GET] {
             let request = Request {

@@ -43,7 +43,8 @@ pub struct RdmaAddress {
 }
 
 impl Rdma {
-    fn register(&mut self, address: u64, len: u64) -> Result<u64> {
+    /// Registers memory (LAPI_XLATE_ADDRESS). Returns usr_pvo; or `LAPI_ERR_XLATE_FAILED`.
+    pub fn register(&mut self, address: u64, len: u64) -> Result<u64> {
         let refused = |detail| Err(Error::new(LAPI_ERR_XLATE_FAILED, detail));
         if address == 0 || len == 0 {
             return refused(format!("{len} bytes at {address:#x}; neither may be 0"));
@@ -57,7 +58,8 @@ impl Rdma {
         Ok(address)
     }
 
-    fn release(&mut self, memory: u64) -> Result<()> {
+    /// Ends one registration; `LAPI_ERR_SRC_BUFHNDL`: there is none.
+    pub fn release(&mut self, memory: u64) -> Result<()> {
         let Entry::Occupied(mut piece) = self.pieces.entry(memory) else { return Err(unregistered(memory)) };
         piece.get_mut().times -= 1;
         if piece.get().times == 0 {
@@ -99,7 +101,8 @@ impl Rdma {
         Err(Error::new(LAPI_ERR_TGT_CONTEXT, format!("no context {number} of task {task} is held")))
     }
 
-    fn give_back(&mut self, task: Task, number: u32) -> Result<()> {
+    /// Gives a context back; `LAPI_ERR_TGT_CONTEXT`: it is not held.
+    pub fn give_back(&mut self, task: Task, number: u32) -> Result<()> {
         self.check_context(task, number)?;
         self.contexts.remove(&number);
         Ok(())
@@ -107,22 +110,6 @@ impl Rdma {
 }
 
 impl Held<'_> {
-    /// Registers memory (LAPI_XLATE_ADDRESS). Returns usr_pvo.
-    ///
-    /// # Errors
-    /// `LAPI_ERR_NO_RDMA_RESOURCE`, `LAPI_ERR_XLATE_FAILED`.
-    pub fn register_memory(&mut self, address: u64, len: u64) -> Result<u64> {
-        self.rdma()?.register(address, len)
-    }
-
-    /// Ends one registration.
-    ///
-    /// # Errors
-    /// `LAPI_ERR_NO_RDMA_RESOURCE`, `LAPI_ERR_SRC_BUFHNDL`.
-    pub fn release_memory(&mut self, memory: u64) -> Result<()> {
-        self.rdma()?.release(memory)
-    }
-
     /// Takes a context of another task (LAPI_REMOTE_RCXT). Returns its number.
     ///
     /// # Errors
@@ -135,14 +122,6 @@ impl Held<'_> {
             return Err(Error::new(LAPI_ERR_TGT, detail));
         }
         rdma.acquire(task, limit)
-    }
-
-    /// Gives a context back.
-    ///
-    /// # Errors
-    /// `LAPI_ERR_NO_RDMA_RESOURCE`, `LAPI_ERR_TGT_CONTEXT`.
-    pub fn release_context(&mut self, task: Task, number: u32) -> Result<()> {
-        self.rdma()?.give_back(task, number)
     }
 
     /// The data of a transfer with `task` by one of its contexts, at both tasks. What the other
@@ -184,7 +163,8 @@ impl Held<'_> {
         self.core().watched.take_handled(cntr);
     }
 
-    fn rdma(&mut self) -> Result<&mut Rdma> {
+    /// What this context has registered and holds; `LAPI_ERR_NO_RDMA_RESOURCE`: no RDMA transfers.
+    pub fn rdma(&mut self) -> Result<&mut Rdma> {
         let core = self.core();
         if core.options.rdma_contexts == 0 {
             return Err(Error::new(
