@@ -38,7 +38,7 @@ pub fn opened(context: &Context, config: &Config) {
             _ if !shares => "",
             ShmBulk::Auto =>
                 "; in shared memory longer data is copied by the kernel, or in packets where that is faster",
-            ShmBulk::Pipeline => "; in shared memory all data is copied in packets (LAPI_SHM_BULK)",
+            ShmBulk::Packets => "; in shared memory all data is copied in packets (LAPI_SHM_BULK)",
             ShmBulk::Attach => "; in shared memory longer data is copied by the kernel (LAPI_SHM_BULK)",
         }
     ));

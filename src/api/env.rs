@@ -46,7 +46,6 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Value> {
     make_progress(held);
     let settings = &held.context().settings;
     let options = held.options();
-    let advertised = &options.advertised;
     Ok(Value::Number(match query {
         TASK_ID => options.me as c_int,
         NUM_TASKS => options.tasks as c_int,
@@ -60,8 +59,8 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Value> {
         INTERRUPT_SET => settings.interrupts.load(Relaxed).into(),
         MAX_PORTS => INSTANCES as c_int,
         MAX_PKT_SZ | MAX_ATOM_SIZE => held.packet_size() as c_int,
-        NUM_REX_BUFS => advertised.rexmit_buffers,
-        REX_BUF_SZ => advertised.rexmit_size,
+        NUM_REX_BUFS => options.rexmit_buffers,
+        REX_BUF_SZ => options.rexmit_size,
         LOC_ADDRTBL_SZ => ADDRESS_TABLE as c_int,
         EPOCH_NUM | USE_THRESH => 0,
         RCV_FIFO_SIZE => held.limits().receive_buffer as c_int,
@@ -82,7 +81,7 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Value> {
             return Ok(Value::Lines(lines(me, &held.statistics())));
         }
         BULK_XFER => held.has_bulk_transfer().into(),
-        BULK_MIN_MSG_SIZE => advertised.bulk_minimum,
+        BULK_MIN_MSG_SIZE => options.bulk_minimum,
         _ => return Err(unknown(query)),
     }))
 }

@@ -86,10 +86,10 @@ pub use crate::engine::progress::closing::{close, leave};
 use crate::abi::lapi_dev_t;
 use crate::base::limits;
 use crate::base::machine::processors;
-use crate::config::{Config, ShmBulk, build};
+use crate::config::{Config, build};
 use crate::engine::context::events::Events;
-use crate::engine::context::request::{Policy, Preference};
-use crate::engine::context::settings::{Advertised, Options, TIMEOUT};
+use crate::engine::context::request::Policy;
+use crate::engine::context::settings::{Options, TIMEOUT};
 use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::context::{Context, Held};
 use crate::engine::progress::{closing, completion_threads, event_loop, interrupt_thread};
@@ -302,11 +302,9 @@ pub fn open(
         ends: link.ends().clone(),
         log,
         events,
-        advertised: Advertised {
-            rexmit_buffers: config.rexmit_buf_cnt as i32,
-            rexmit_size: config.rexmit_buf_size as i32,
-            bulk_minimum: config.bulk_min_msg_size.min(i32::MAX as u64) as i32,
-        },
+        rexmit_buffers: config.rexmit_buf_cnt as i32,
+        rexmit_size: config.rexmit_buf_size as i32,
+        bulk_minimum: config.bulk_min_msg_size.min(i32::MAX as u64) as i32,
     };
     let variables = &context.settings;
     variables.error_check.store(false, Relaxed);
@@ -350,11 +348,7 @@ fn bulk(config: &Config, crowded: bool) -> Policy {
     Policy {
         by_key: config.use_bulk_xfer,
         minimum: usize::try_from(config.bulk_min_msg_size).unwrap_or(usize::MAX),
-        preference: match config.shm_bulk {
-            ShmBulk::Auto => Preference::Auto,
-            ShmBulk::Pipeline => Preference::Packets,
-            ShmBulk::Attach => Preference::Attach,
-        },
+        preference: config.shm_bulk,
         crowded,
         batch: pieces::MOST,
     }

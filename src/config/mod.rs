@@ -204,7 +204,7 @@ pub enum ShmBulk {
     /// Packets to a task that looks for them, one copy to one that does not.
     Auto,
     /// Through shared buffers, with both processors copying.
-    Pipeline,
+    Packets,
     /// By one copy across address spaces.
     Attach,
 }
@@ -318,7 +318,7 @@ impl Config {
                 _ => ShmAttach::Yes,
             },
             shm_bulk: match value::word(env, "LAPI_SHM_BULK")? {
-                "pipeline" => ShmBulk::Pipeline,
+                "pipeline" => ShmBulk::Packets,
                 "attach" => ShmBulk::Attach,
                 _ => ShmBulk::Auto,
             },

@@ -100,7 +100,7 @@ fn words_and_numbers() {
     assert_eq!(with("LAPI_SHM_ATTACH", "deny").shm_attach, ShmAttach::Deny);
     assert_eq!(with("LAPI_SHM_ATTACH", "no").shm_attach, ShmAttach::No);
     assert!(!with("LAPI_COALESCE", "no").coalesce);
-    assert_eq!(with("LAPI_SHM_BULK", "pipeline").shm_bulk, ShmBulk::Pipeline);
+    assert_eq!(with("LAPI_SHM_BULK", "pipeline").shm_bulk, ShmBulk::Packets);
     assert_eq!(with("LAPI_SHM_BULK", "attach").shm_bulk, ShmBulk::Attach);
     assert_eq!(with("LAPI_SPIN", "0").spin, Some(0));
     assert_eq!(with("LAPI_SPIN", "Auto").spin, None);

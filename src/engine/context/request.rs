@@ -1,6 +1,7 @@
 //! What the program asks for: its operations, checked, and its hints.
 
 use crate::abi::compl_hndlr_p;
+pub use crate::config::ShmBulk as Preference;
 use crate::dgsp::Layout;
 use crate::memory::bytes::Piece;
 use crate::proto::content::{Content, Sink};
@@ -386,18 +387,7 @@ impl Hint {
     }
 }
 
-/// How long messages go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preference {
-    /// As seems best for each.
-    Auto,
-    /// Always in packets.
-    Packets,
-    /// Always in one copy, where that is possible.
-    Attach,
-}
-
-/// What the choice depends on.
+/// What the choice how a long message goes depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     /// Whether long messages go by bulk transfer to peers that are reached by keys:
@@ -407,7 +397,7 @@ pub struct Policy {
     pub minimum: usize,
     /// How many parts of one message are registered at a time, at most.
     pub batch: usize,
-    /// What the program's environment wants.
+    /// What the program's environment wants. A copy is made where that is possible.
     pub preference: Preference,
     /// There are more tasks than processors: the two sides of a stream would wait for
     /// each other's turn.

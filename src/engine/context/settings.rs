@@ -97,15 +97,7 @@ pub struct Options {
     pub log: Log,
     /// Who decides what follows from events.
     pub events: Arc<dyn Events>,
-    /// Values that only LAPI_Qenv returns.
-    pub advertised: Advertised,
-}
-
-/// Values that the environment gives and the program may query, without further effect on tasks
-/// of one machine.
-#[derive(Clone, Copy, Debug)]
-pub struct Advertised {
-    /// NUM_REX_BUFS
+    /// NUM_REX_BUFS, as the next two a value that only LAPI_Qenv returns.
     pub rexmit_buffers: i32,
     /// REX_BUF_SZ
     pub rexmit_size: i32,

@@ -6,7 +6,7 @@ use crate::base::thread::ThreadConfig;
 use crate::engine::context::event_loop::ArmedBy;
 use crate::engine::context::events::{Events, Failure};
 use crate::engine::context::request::{Policy, Preference};
-use crate::engine::context::settings::{Advertised, LOOK_AROUND, Options};
+use crate::engine::context::settings::{LOOK_AROUND, Options};
 use crate::engine::context::wait_policy::WaitPolicy;
 use crate::engine::context::{Context, Core};
 use crate::engine::progress::{closing, completion_threads, dispatcher, interrupt_thread, reports};
@@ -175,7 +175,9 @@ fn open_one(
         ends: Arc::new(ended::Ends::of_none()),
         log: Log::none(),
         events: Arc::new(Reports),
-        advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },
+        rexmit_buffers: 128,
+        rexmit_size: 16384,
+        bulk_minimum: 0,
     };
     let task = Arc::new(Task {
         me,

@@ -14,7 +14,7 @@ use crate::base::process::Process;
 use crate::base::rng::Rng;
 use crate::base::thread::ThreadConfig;
 use crate::engine::context::request::{Policy, Preference};
-use crate::engine::context::settings::{Advertised, LOOK_AROUND, Options};
+use crate::engine::context::settings::{LOOK_AROUND, Options};
 use crate::engine::context::{Context, Held};
 use crate::engine::progress::{closing, completion_threads, interrupt_thread};
 use crate::error::Log;
@@ -110,7 +110,9 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
         ends: Arc::new(Ends::of_none()),
         log: Log::none(),
         events: Arc::new(Reports),
-        advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },
+        rexmit_buffers: 128,
+        rexmit_size: 16384,
+        bulk_minimum: 0,
         addresses: None,
         networks: Vec::new(),
     };
