@@ -1,7 +1,7 @@
 //! LAPI_Amsend, its form in LAPI_Xfer, and the light-weight active message.
 
 use super::check;
-use crate::abi::{LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_LW_DATA_LEN};
+use crate::abi::{LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_LW_DATA_LEN, LAPI_ERR_ORG_ADDR_NULL};
 use crate::engine::context::request::{Message, PlainMessage};
 use crate::engine::context::{ADDRESS_TABLE, Held};
 pub use crate::engine::progress::short::{call_active_message as amsend_shortly, is_long};
@@ -32,6 +32,13 @@ pub unsafe fn amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
 /// The conditions of [`amsend`] hold.
 #[inline(never)]
 unsafe fn any_amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
+    check_message(held, message)?;
+    // SAFETY: the caller's promise.
+    unsafe { operations::active_message(held, message) }
+}
+
+/// All that is checked of an active message.
+pub(super) fn check_message(held: &mut Held<'_>, message: &Message) -> Result<()> {
     check::target(held, message.tgt)?;
     check::header_handler(message.handler)?;
     check::header_fits(message.header.len)?;
@@ -39,11 +46,10 @@ unsafe fn any_amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
     if check::wanted(held) {
         check::header(message.header.ptr as usize, message.header.len)?;
         if let Some(data) = message.data.as_piece() {
-            check::origin_address(data.ptr as usize, data.len as u64)?;
+            check::address(data.ptr as u64, data.len as u64, LAPI_ERR_ORG_ADDR_NULL)?;
         }
     }
-    // SAFETY: the caller's promise.
-    unsafe { operations::active_message(held, message) }
+    Ok(())
 }
 
 /// Starts a light-weight active message (man page LAPI_Xfer): short, by index, without counters,

@@ -2,11 +2,12 @@
 
 use super::MAX_UHDR;
 use crate::abi::{
-    LAPI_ERR_DATA_LEN, LAPI_ERR_HDR_HNDLR_NULL, LAPI_ERR_HDR_LEN, LAPI_ERR_ORG_ADDR_NULL, LAPI_ERR_TGT,
-    LAPI_ERR_TGT_ADDR_NULL, LAPI_ERR_UHDR_LEN, LAPI_ERR_UHDR_NULL, LONGEST,
+    LAPI_ERR_DATA_LEN, LAPI_ERR_HDR_HNDLR_NULL, LAPI_ERR_HDR_LEN, LAPI_ERR_TGT, LAPI_ERR_UHDR_LEN,
+    LAPI_ERR_UHDR_NULL, LONGEST,
 };
 use crate::engine::context::Held;
 use crate::error::{Error, Result};
+use libc::c_int;
 use std::sync::atomic::Ordering;
 
 /// Whether ERROR_CHK is on.
@@ -47,28 +48,16 @@ fn long_length(len: u64) -> Result<()> {
     Err(Error::new(LAPI_ERR_DATA_LEN, detail))
 }
 
-/// The address at the origin is not null if there are bytes.
+/// An address is not null if there are bytes.
 ///
 /// # Errors
-/// `LAPI_ERR_ORG_ADDR_NULL`: there are bytes, and the address is null.
+/// `code`: there are bytes, and the address is null.
 #[inline]
-pub fn origin_address(address: usize, len: u64) -> Result<()> {
+pub fn address(address: u64, len: u64, code: c_int) -> Result<()> {
     if address != 0 || len == 0 {
         return Ok(());
     }
-    Err(Error::new(LAPI_ERR_ORG_ADDR_NULL, format!("null address for {}", bytes(len))))
-}
-
-/// The address at the target is not null if there are bytes.
-///
-/// # Errors
-/// `LAPI_ERR_TGT_ADDR_NULL`: there are bytes, and the address is null.
-#[inline]
-pub fn target_address(address: u64, len: u64) -> Result<()> {
-    if address != 0 || len == 0 {
-        return Ok(());
-    }
-    Err(Error::new(LAPI_ERR_TGT_ADDR_NULL, format!("null address for {}", bytes(len))))
+    Err(Error::new(code, format!("null address for {}", bytes(len))))
 }
 
 fn bytes(len: u64) -> String {

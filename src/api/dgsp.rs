@@ -89,12 +89,7 @@ pub unsafe fn amsend(held: &mut Held<'_>, request: DgspMessage) -> Result<()> {
     let data = match layout {
         Ok(layout) => Content::from(layout),
         Err(error) if error.code == LAPI_ERR_DGSP_CTL => {
-            super::check::target(held, message.tgt)?;
-            super::check::header_handler(message.handler)?;
-            super::check::header_fits(message.header.len)?;
-            if super::check::wanted(held) {
-                super::check::header(message.header.ptr as usize, message.header.len)?;
-            }
+            active_message::check_message(held, &message)?;
             // Of a message that is not sent nothing is reported.
             operations::check_reachable(held, message.tgt)?;
             let reported = Error::new(error.code, format!("{}; the message is buried", error.detail));

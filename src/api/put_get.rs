@@ -1,6 +1,7 @@
 //! LAPI_Put and LAPI_Get, and their forms in LAPI_Xfer.
 
 use super::check;
+use crate::abi::{LAPI_ERR_ORG_ADDR_NULL, LAPI_ERR_TGT_ADDR_NULL};
 use crate::base::ring::SHORT_BODY;
 use crate::engine::context::Held;
 use crate::engine::context::request::{Get, Places, PlainGet, PlainPut, Put};
@@ -72,8 +73,8 @@ fn check_places(held: &Held<'_>, places: &Places) -> Result<()> {
     let Places::Contiguous { local, remote, len } = *places else { return Ok(()) };
     check::length(len as u64)?;
     if check::wanted(held) {
-        check::origin_address(local, len as u64)?;
-        check::target_address(remote, len as u64)?;
+        check::address(local as u64, len as u64, LAPI_ERR_ORG_ADDR_NULL)?;
+        check::address(remote, len as u64, LAPI_ERR_TGT_ADDR_NULL)?;
     }
     Ok(())
 }
