@@ -35,18 +35,10 @@ impl ActiveMessage {
     /// handler wants more.
     #[inline]
     pub(crate) fn delivery(&self, bytes: u64) -> Delivery {
-        Delivery {
-            src: self.src,
-            id: self.id,
-            tgt_cntr: self.tgt_cntr,
-            // The origin of exposed data always has an operation; the completion is reported to
-            // it in any case.
-            cookie: self.cookie,
-            handler: None,
-            parameter: 0,
-            ret_flags: LAPI_NORMAL,
-            bytes,
-        }
+        // The origin of exposed data always has an operation; the completion is reported to it in
+        // any case.
+        let delivery = Delivery::without_handler(self.src, 0, self.tgt_cntr, self.cookie, bytes);
+        Delivery { id: self.id, ..delivery }
     }
 }
 
