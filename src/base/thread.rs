@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How the program wants threads to be made: lapi_thread_attr of lapi_info_t, copied.
 #[derive(Clone, Copy, Debug)]
@@ -82,43 +82,34 @@ impl Thread {
     /// Waits for the thread's end, but not for longer than that; not for itself. Returns whether
     /// there is nothing left to wait for.
     pub fn join_within(self, at_most: Duration) -> bool {
-        if self.is_current() {
-            self.detach();
-            return true;
-        }
-        let until = now() + at_most;
-        let mut ended = self.ended.yes.lock();
-        while !*ended {
-            if !self.ended.changed.wait_until(&mut ended, until) {
-                drop(ended);
-                self.detach();
-                return false;
-            }
-        }
-        drop(ended);
-        self.join();
-        true
+        self.join_until(Some(now() + at_most))
     }
 
     /// Waits for the thread's end; not for itself.
     pub fn join(self) {
-        if self.is_current() {
-            return self.detach();
+        self.join_until(None);
+    }
+
+    fn join_until(self, until: Option<Instant>) -> bool {
+        // SAFETY: pthread_self and pthread_equal have no preconditions.
+        let is_current = unsafe { libc::pthread_equal(self.id, libc::pthread_self()) != 0 };
+        let mut has_ended = self.ended.yes.lock();
+        let mut in_time = true;
+        while !is_current && !*has_ended && in_time {
+            match until {
+                Some(until) => in_time = self.ended.changed.wait_until(&mut has_ended, until),
+                None => self.ended.changed.wait(&mut has_ended),
+            }
         }
-        let mut ended = self.ended.yes.lock();
-        while !*ended {
-            self.ended.changed.wait(&mut ended);
-        }
-        if !self.detached {
+        drop(has_ended);
+        if is_current || !in_time {
+            self.detach();
+        } else if !self.detached {
             // SAFETY: the thread was made by `spawn`, is not detached, and is joined once, since
             // `self` is consumed.
             unsafe { libc::pthread_join(self.id, ptr::null_mut()) };
         }
-    }
-
-    fn is_current(&self) -> bool {
-        // SAFETY: pthread_self and pthread_equal have no preconditions.
-        unsafe { libc::pthread_equal(self.id, libc::pthread_self()) != 0 }
+        in_time
     }
 }
 
@@ -273,15 +264,7 @@ impl Attributes {
         // Without a limit the C library has a size of its own.
         let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
         match limit.map(|limit| limit.clamp(LEAST_STACK as u64, MOST_STACK as u64)) {
-            Some(stack) if Some(stack) != limit => {
-                // SAFETY: bytes for the system, which initialises them first.
-                unsafe {
-                    let mut attributes: Box<libc::pthread_attr_t> = Box::new(std::mem::zeroed());
-                    libc::pthread_attr_init(&mut *attributes);
-                    libc::pthread_attr_setstacksize(&mut *attributes, stack as usize);
-                    Self::Changed(attributes)
-                }
-            }
+            Some(stack) if Some(stack) != limit => Self::Changed(with_stack(stack as usize)),
             _ => Self::Given(ptr::null()),
         }
     }
@@ -297,20 +280,29 @@ impl Attributes {
 impl Drop for Attributes {
     fn drop(&mut self) {
         if let Self::Changed(changed) = self {
-            // SAFETY: made by `copy`.
+            // SAFETY: made by `with_stack`.
             unsafe { libc::pthread_attr_destroy(&mut **changed) };
         }
     }
 }
 
+/// Attributes whose stack has this size.
+fn with_stack(size: usize) -> Box<libc::pthread_attr_t> {
+    // SAFETY: bytes for the system, which initialises them first.
+    unsafe {
+        let mut attributes: Box<libc::pthread_attr_t> = Box::new(std::mem::zeroed());
+        libc::pthread_attr_init(&mut *attributes);
+        libc::pthread_attr_setstacksize(&mut *attributes, size);
+        attributes
+    }
+}
+
 /// A copy of the attributes without the address of a stack, which only one thread could use.
 fn copy(given: *const libc::pthread_attr_t, stack: usize) -> Box<libc::pthread_attr_t> {
-    // SAFETY: `given` is the program's, `to` is initialised first; each value that is read from one
-    // is valid for the other.
+    let mut to = with_stack(stack);
+    // SAFETY: `given` is the program's, `to` is initialised; each value that is read from one is
+    // valid for the other.
     unsafe {
-        let mut to: Box<libc::pthread_attr_t> = Box::new(std::mem::zeroed());
-        libc::pthread_attr_init(&mut *to);
-        libc::pthread_attr_setstacksize(&mut *to, stack);
         let mut number = 0;
         if pthread_attr_getdetachstate(given, &mut number) == 0 {
             libc::pthread_attr_setdetachstate(&mut *to, number);
@@ -340,8 +332,8 @@ fn copy(given: *const libc::pthread_attr_t, stack: usize) -> Box<libc::pthread_a
         {
             libc::pthread_attr_setaffinity_np(&mut *to, size, &processors);
         }
-        to
     }
+    to
 }
 
 unsafe extern "C" {
