@@ -1,5 +1,6 @@
 //! The calls that a thread is in, for reports of what it waits for.
 
+use crate::base::loader::object_at;
 use libc::{c_int, c_void};
 use std::ptr;
 
@@ -62,24 +63,13 @@ pub fn mark(file: &str, address: usize) -> String {
 impl CodeLocation {
     /// The place of an address; `None` when no file is mapped there.
     pub fn of(address: usize) -> Option<Self> {
-        // SAFETY: the structure lives during the call; the text is the loader's, and stays.
-        let (base, name) = unsafe {
-            let mut found: libc::Dl_info = std::mem::zeroed();
-            if libc::dladdr(address as *const c_void, &mut found) == 0 || found.dli_fname.is_null() {
-                return None;
-            }
-            (found.dli_fbase as usize, std::ffi::CStr::from_ptr(found.dli_fname))
-        };
-        // In the header of an ELF file, which is mapped there: whether it has fixed addresses, and
-        // so is a program.
-        // SAFETY: the loader says that the file is mapped from there on.
-        let fixed = unsafe { (base as *const u8).add(16).cast::<u16>().read_unaligned() } == 2;
-        let name = name.to_string_lossy();
-        let file = match std::fs::canonicalize(&*name) {
+        let object = object_at(address)?;
+        let file = match std::fs::canonicalize(&*object.file.to_string_lossy()) {
             Ok(path) if path.is_file() => path.to_string_lossy().into_owned(),
             _ => std::fs::read_link("/proc/self/exe").ok()?.to_string_lossy().into_owned(),
         };
-        Some(Self { base, file, address: if fixed { address } else { address - base } })
+        let base = object.base;
+        Some(Self { base, file, address: if object.is_fixed() { address } else { address - base } })
     }
 
     fn is_profiler(&self) -> bool {

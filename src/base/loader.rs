@@ -1,6 +1,6 @@
 //! What the loader has mapped.
 
-use libc::{c_int, c_void};
+use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
 use std::mem;
 use std::slice;
@@ -8,14 +8,48 @@ use std::slice;
 /// The code at this address must not be unmapped while a signal may lead to it: a program that
 /// closes the library (dlclose) keeps it.
 pub fn stay_loaded(code: usize) {
-    // SAFETY: the structure lives during the call; the name that it is given is the loader's own,
-    // and is only read.
+    if let Some(object) = object_at(code) {
+        // Null in a program that has the library built in, which stays anyway.
+        // SAFETY: a name of the loader's own, which is only read.
+        unsafe {
+            libc::dlopen(object.file.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE)
+        };
+    }
+}
+
+/// What the loader knows of an address.
+pub struct Object {
+    /// Where the file begins that is mapped there.
+    pub base: usize,
+    /// The file's name, which stays as long as the file is mapped.
+    pub file: &'static CStr,
+    /// The name of the function there; null: none is known.
+    pub function: *const c_char,
+    /// Where the function begins.
+    pub function_at: usize,
+}
+
+/// What is mapped at an address; `None` when no file is. Takes the loader's lock and allocates
+/// nothing.
+pub fn object_at(address: usize) -> Option<Object> {
+    // SAFETY: the structure lives during the call; the texts are the loader's.
     unsafe {
         let mut found: libc::Dl_info = mem::zeroed();
-        if libc::dladdr(code as *const c_void, &mut found) != 0 && !found.dli_fname.is_null() {
-            // Null in a program that has the library built in, which stays anyway.
-            libc::dlopen(found.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
-        }
+        let known = libc::dladdr(address as *const c_void, &mut found) != 0 && !found.dli_fname.is_null();
+        known.then(|| Object {
+            base: found.dli_fbase as usize,
+            file: CStr::from_ptr(found.dli_fname),
+            function: found.dli_sname,
+            function_at: found.dli_saddr as usize,
+        })
+    }
+}
+
+impl Object {
+    /// Whether the file has fixed addresses, and so is a program.
+    pub fn is_fixed(&self) -> bool {
+        // SAFETY: the header of an ELF file is mapped where the loader says that the file begins.
+        unsafe { (self.base as *const u8).add(16).cast::<u16>().read_unaligned() == 2 }
     }
 }
 

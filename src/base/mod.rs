@@ -3,6 +3,7 @@
 pub mod announcements;
 pub mod asymmetric_barrier;
 pub mod biased_lock;
+#[cfg(not(loom))]
 pub mod call_stack;
 #[cfg(not(loom))]
 pub mod callers;

@@ -5,6 +5,7 @@
 //! [`open`] gives the library an environment of its own, so that those that obey leave the
 //! signals alone, and then gives back every signal that was taken nevertheless.
 
+use crate::base::loader::object_at;
 use crate::base::sync::Mutex;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -66,16 +67,7 @@ fn objects() -> BTreeSet<usize> {
 /// lie nowhere. A program with fixed addresses, which the loader enters with address 0, has
 /// been there before.
 fn is_new(objects: &BTreeSet<usize>, handler: usize) -> bool {
-    // SAFETY: the structure lives during the call; the header of an ELF file is mapped where the
-    // loader says that the file begins.
-    unsafe {
-        let mut found: libc::Dl_info = mem::zeroed();
-        if libc::dladdr(handler as *const c_void, &mut found) == 0 {
-            return false;
-        }
-        let fixed = (found.dli_fbase as *const u8).add(16).cast::<u16>().read_unaligned() == 2;
-        !fixed && !objects.contains(&(found.dli_fbase as usize))
-    }
+    object_at(handler).is_some_and(|object| !object.is_fixed() && !objects.contains(&object.base))
 }
 
 unsafe extern "C" {

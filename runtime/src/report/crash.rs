@@ -16,7 +16,7 @@ mod stack;
 use crate::report::thread;
 use libc::{c_int, c_void, siginfo_t};
 use line::Line;
-use openlapi::base::loader::stay_loaded;
+use openlapi::base::loader::{object_at, stay_loaded};
 use openlapi::engine::context::active_handler::{Activity, State};
 use openlapi::transport::Inbound;
 use openlapi::wire::packet::{Head, RMW_WIDE};
@@ -80,13 +80,13 @@ fn is_free(handler: usize) -> bool {
     if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
         return handler == libc::SIG_DFL;
     }
-    // SAFETY: the structure lives during the call; the texts end with a zero.
-    unsafe {
-        let mut found: libc::Dl_info = mem::zeroed();
-        libc::dladdr(handler as *const c_void, &mut found) != 0
-            && !found.dli_fname.is_null()
-            && ONLY_WRITE.iter().any(|library| !libc::strstr(found.dli_fname, library.as_ptr()).is_null())
-    }
+    object_at(handler).is_some_and(|object| {
+        let contains = |name: &&CStr| {
+            // SAFETY: both texts end with a zero.
+            unsafe { !libc::strstr(object.file.as_ptr(), name.as_ptr()).is_null() }
+        };
+        ONLY_WRITE.iter().any(contains)
+    })
 }
 
 /// The stack for the handler, of the thread that has opened the first context. It is no memory of

@@ -7,6 +7,7 @@
 
 use libc::{c_char, c_int, c_void};
 use openlapi::base::call_stack::MARK;
+use openlapi::base::loader::object_at;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fmt::{self, Write as _};
@@ -252,12 +253,7 @@ extern "C" fn in_between(argument: *mut c_void) -> c_int {
 /// The path of the helper beside this library, if it is there.
 fn beside(path: &mut Text<1024>) -> Option<*const c_char> {
     let mut own = Text::<1024>::new();
-    // SAFETY: the structure lives during the call; the text is the loader's.
-    let file = unsafe {
-        let mut found: libc::Dl_info = mem::zeroed();
-        let known = libc::dladdr(beside as *const () as *const c_void, &mut found) != 0;
-        known.then(|| CStr::from_ptr(found.dli_fname))?
-    };
+    let file = object_at(beside as *const () as usize)?.file;
     if file.to_bytes().contains(&b'/') {
         own.add(file.to_bytes());
     } else {

@@ -64,7 +64,7 @@ const COPYING: &[&str] = &[
 /// [`CROSS_MEMORY`].
 const OTHER_BYTES: &[&str] = &[
     // What the loader has mapped.
-    "src/base/call_stack.rs",
+    "src/base/loader.rs",
     "src/base/undisturbed.rs",
     // Descriptions of places, aligned in any way.
     "src/dgsp/program.rs",

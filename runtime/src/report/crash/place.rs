@@ -2,9 +2,8 @@
 
 use super::line::Line;
 use crate::report::lines::Named;
-use libc::c_void;
+use openlapi::base::loader::object_at;
 use std::fmt::{self, Write as _};
-use std::mem;
 use std::ptr;
 
 /// What the loader knows of an address: its file, and the function there.
@@ -20,12 +19,7 @@ pub(super) struct Symbol {
 
 impl Symbol {
     pub(super) fn of(address: usize) -> Self {
-        // SAFETY: the structure lives during the call; the texts are the loader's, and stay.
-        let found = unsafe {
-            let mut found: libc::Dl_info = mem::zeroed();
-            (libc::dladdr(address as *const c_void, &mut found) != 0).then_some(found)
-        };
-        let Some(found) = found else {
+        let Some(found) = object_at(address) else {
             return Self {
                 address,
                 file: ptr::null(),
@@ -35,20 +29,16 @@ impl Symbol {
                 offset: 0,
             };
         };
-        let base = found.dli_fbase as usize;
-        // In the header of an ELF file, which is mapped there: whether it has fixed addresses, and
-        // so is a program.
-        // SAFETY: the loader says that the file is mapped from there on.
-        let fixed = unsafe { (found.dli_fbase as *const u8).add(16).cast::<u16>().read_unaligned() } == 2;
-        // SAFETY: the text is the loader's.
-        let is_library = !fixed && !unsafe { libc::strstr(found.dli_fname, c".so".as_ptr()) }.is_null();
+        let (fixed, file) = (found.is_fixed(), found.file.as_ptr());
+        // SAFETY: both texts end with a zero.
+        let is_library = !fixed && !unsafe { libc::strstr(file, c".so".as_ptr()) }.is_null();
         Self {
             address,
-            file: found.dli_fname,
+            file,
             is_library,
-            in_file: if fixed { address } else { address - base },
-            function: found.dli_sname,
-            offset: address.wrapping_sub(found.dli_saddr as usize),
+            in_file: if fixed { address } else { address - found.base },
+            function: found.function,
+            offset: address.wrapping_sub(found.function_at),
         }
     }
 
