@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{mem, ptr};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::clock;
@@ -94,9 +94,8 @@ fn say_to(to: BorrowedFd<'_>, mut message: &[u8], limit: Duration) -> bool {
                 if left.is_zero() {
                     return false;
                 }
-                let left =
-                    Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-                let _ = poll(&mut [PollFd::new(&to, PollFlags::OUT)], Some(&left));
+                let left = left.try_into().ok();
+                let _ = poll(&mut [PollFd::new(&to, PollFlags::OUT)], left.as_ref());
             }
             Err(_) => return true,
         }

@@ -1,6 +1,6 @@
 //! Waiting for descriptors.
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{FileType, fstat};
 #[cfg(test)]
 use std::os::fd::AsRawFd;
@@ -13,7 +13,7 @@ pub fn await_readable(descriptors: &[BorrowedFd<'_>], at_most: Option<Duration>)
         descriptors.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
     #[cfg(test)]
     if let Some(readable) = super::simulation::readable(at_most, || {
-        let _ = rustix::event::poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        let _ = rustix::event::poll(&mut polled, Some(&rustix::event::Timespec::default()));
         let timers = descriptors.iter().map(|fd| super::simulation::timer_is_due(fd.as_raw_fd()));
         let readable: Vec<bool> =
             polled.iter().zip(timers).map(|(fd, due)| due || !fd.revents().is_empty()).collect();
@@ -21,8 +21,7 @@ pub fn await_readable(descriptors: &[BorrowedFd<'_>], at_most: Option<Duration>)
     }) {
         return readable;
     }
-    let limit = at_most
-        .map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) });
+    let limit = at_most.and_then(|time| time.try_into().ok());
     // An interrupted or failed wait is a wait that ended early: every caller checks again anyway.
     let _ = rustix::event::poll(&mut polled, limit.as_ref());
     polled.iter().map(|fd| !fd.revents().is_empty()).collect()

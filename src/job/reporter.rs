@@ -10,7 +10,7 @@
 use crate::base::descriptor::Foreign;
 use crate::config::Env;
 use crate::wire::launcher::{FromLauncher, FromTask, LONGEST};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::os::fd::BorrowedFd;
@@ -67,8 +67,8 @@ impl LauncherSocket {
             if left.is_zero() {
                 return false;
             }
-            let left = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
-            let _ = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::OUT)], Some(&left));
+            let left = left.try_into().ok();
+            let _ = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::OUT)], left.as_ref());
         }
     }
 }

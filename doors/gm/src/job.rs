@@ -13,7 +13,7 @@ use openlapi::api::{
 use openlapi::error::{Log, Result};
 use openlapi::job::Identity;
 use openlapi_runtime::{console, environment};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -269,12 +269,8 @@ impl Job {
             {
                 let until = deadline.map_or(until, |deadline| deadline.min(until));
                 let left = until.saturating_duration_since(Instant::now());
-                let left = Timespec {
-                    tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
-                    tv_nsec: left.subsec_nanos().into(),
-                };
                 // A signal ends it, too.
-                let _ = poll(&mut [PollFd::new(&self.session, PollFlags::IN)], Some(&left));
+                let _ = poll(&mut [PollFd::new(&self.session, PollFlags::IN)], left.try_into().ok().as_ref());
             }
             if self.session.disarm().is_err() {
                 return;

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::silence::{self, Signs};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use std::io;
@@ -160,10 +160,10 @@ impl Channel {
     /// # Errors
     /// The system's.
     pub fn await_either(&self, writes: bool, until: Instant) -> io::Result<()> {
-        let limit = timespec(until.saturating_duration_since(Instant::now()));
+        let limit = until.saturating_duration_since(Instant::now()).try_into().ok();
         let to = self.write.as_ref().unwrap_or(&self.read);
         let mut polled = [PollFd::new(&self.read, PollFlags::IN), PollFd::new(to, PollFlags::OUT)];
-        match poll(&mut polled[..1 + usize::from(writes)], Some(&limit)) {
+        match poll(&mut polled[..1 + usize::from(writes)], limit.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -213,7 +213,7 @@ impl Channel {
 /// Whether a descriptor is ready, or at its end.
 fn ready(descriptor: BorrowedFd<'_>, what: PollFlags, at_most: Option<Duration>) -> io::Result<bool> {
     let mut polled = [PollFd::from_borrowed_fd(descriptor, what)];
-    let limit = at_most.map(timespec);
+    let limit = at_most.and_then(|time| time.try_into().ok());
     match poll(&mut polled, limit.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),
@@ -224,8 +224,4 @@ fn ready(descriptor: BorrowedFd<'_>, what: PollFlags, at_most: Option<Duration>)
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     Ok(!found.is_empty())
-}
-
-fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }

@@ -207,10 +207,7 @@ impl Listener {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(None);
             }
-            let limit = left.map(|left| Timespec {
-                tv_sec: left.as_secs() as i64,
-                tv_nsec: i64::from(left.subsec_nanos()),
-            });
+            let limit = left.and_then(|left| left.try_into().ok());
             // An interrupted wait is a wait that ended early.
             let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], limit.as_ref());
         }

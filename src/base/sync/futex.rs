@@ -4,7 +4,6 @@
 use crate::base::clock::now;
 #[cfg(test)]
 use crate::base::simulation;
-use rustix::event::Timespec;
 use rustix::thread::futex::{self, Flags};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -74,8 +73,7 @@ impl Futex {
             let woken = simulation::wait_on(std::ptr::from_ref(self).addr(), at_most);
             return if woken == Some(true) { Wake::Woken } else { Wake::TimedOut };
         }
-        let limit = at_most
-            .map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) });
+        let limit = at_most.and_then(|time| time.try_into().ok());
         match futex::wait(&self.0, Flags::PRIVATE, value, limit.as_ref()) {
             Err(rustix::io::Errno::INTR) => Wake::Signal,
             Err(rustix::io::Errno::AGAIN) => Wake::Changed,

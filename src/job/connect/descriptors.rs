@@ -1,7 +1,7 @@
 //! The descriptors of a thread that listens: what it waits for, and what wakes it.
 
 use crate::base::poll::is_event;
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -37,10 +37,9 @@ impl Descriptors {
     /// Waits until something has happened, for this long at most. Returns the numbers of the
     /// descriptors that are ready, but for the one that wakes the thread.
     pub(super) fn wait(&self, at_most: Duration) -> Vec<u64> {
-        let timeout =
-            Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
+        let timeout = at_most.try_into().ok();
         let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
-        let mut ready: Vec<u64> = match epoll::wait(&self.poll, &mut space, Some(&timeout)) {
+        let mut ready: Vec<u64> = match epoll::wait(&self.poll, &mut space, timeout.as_ref()) {
             Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect(),
             Err(rustix::io::Errno::INTR) => Vec::new(),
             Err(_) => {

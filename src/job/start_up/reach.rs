@@ -308,11 +308,11 @@ fn wait(candidates: &[Candidate], start_at: Instant, until: Instant) {
     let next = starts.chain(ends).fold(until, Instant::min);
     // Rounded up: a sleep that is too short would be one of many.
     let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
-    let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+    let left = left.try_into().ok();
     let attempts = candidates.iter().filter_map(|one| one.attempt.as_ref());
     let mut polled: Vec<PollFd<'_>> = attempts.map(Attempt::polled).collect();
     // An interrupted wait is a wait that ended early.
-    let _ = poll(&mut polled, Some(&left));
+    let _ = poll(&mut polled, left.as_ref());
 }
 
 /// The system's text for an error, without its number, which stands beside it.

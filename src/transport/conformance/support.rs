@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::base::clock::test_deadline;
 use crate::base::rng::Rng;
@@ -285,8 +285,7 @@ pub(super) fn sleep<T: Transport>(end: &mut T, why: &str, other_failed: &AtomicB
 fn wait_readable<T: Transport>(end: &T, limit: Duration) -> bool {
     let descriptor = end.event_fd();
     let mut fds = [PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::IN)];
-    let timeout = Timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos() as _ };
-    match poll(&mut fds, Some(&timeout)) {
+    match poll(&mut fds, limit.try_into().ok().as_ref()) {
         Ok(ready) => ready > 0,
         Err(rustix::io::Errno::INTR) => false,
         Err(error) => panic!("poll on the event descriptor: {error}"),

@@ -4,7 +4,7 @@ use super::super::{failed, late, mpi};
 use super::wire::{Fault, Incoming, Reply, Request};
 use crate::base::descriptor::Foreign;
 use crate::error::{Error, Result};
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use std::os::fd::BorrowedFd;
@@ -216,8 +216,8 @@ fn wait(fd: BorrowedFd<'_>, event: PollFlags, deadline: Instant) -> std::result:
     if left.is_zero() {
         return Err(Broken::Late);
     }
-    let limit = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+    let limit = left.try_into().ok();
     // What it returns does not matter: the caller tries again, and the deadline counts.
-    let _ = rustix::event::poll(&mut [PollFd::new(&fd, event)], Some(&limit));
+    let _ = rustix::event::poll(&mut [PollFd::new(&fd, event)], limit.as_ref());
     Ok(())
 }

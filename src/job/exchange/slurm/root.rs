@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::job::start_up::arrivals::{self, Arrivals, Arrived, UNPROVED};
 use crate::job::start_up::greeting::{By, Proofs, hash};
 use crate::wire::exchange::{LONGEST_VALUES, Values, decode_values, encode_table, take_frame};
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -163,11 +163,10 @@ fn distribute(peers: Vec<Peer>, table: &[u8], deadline: Instant) -> Result<()> {
         if remaining.is_zero() {
             return Err(late(format!("Slurm: {} tasks do not read the values of all", left.len())));
         }
-        let limit = remaining.min(LOOK_AROUND);
-        let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+        let limit = remaining.min(LOOK_AROUND).try_into().ok();
         let mut polled: Vec<PollFd<'_>> =
             left.iter().map(|(stream, ..)| PollFd::new(stream, PollFlags::OUT)).collect();
         // An interrupted wait is a wait that ended early.
-        let _ = rustix::event::poll(&mut polled, Some(&limit));
+        let _ = rustix::event::poll(&mut polled, limit.as_ref());
     }
 }

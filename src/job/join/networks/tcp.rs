@@ -8,7 +8,7 @@ use crate::base::open_files;
 use crate::config::Env;
 use crate::job::start_up::arrivals::{Arrivals, UNPROVED};
 use crate::job::start_up::reach::{Attempt, Miss};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::collections::VecDeque;
@@ -125,9 +125,9 @@ impl Connections {
         let others = others.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN));
         let mut all: Vec<PollFd<'_>> =
             others.chain(self.own.iter().map(|own| own.attempt.polled())).collect();
-        let time = Timespec { tv_sec: 0, tv_nsec: LOOK_AROUND.as_nanos() as i64 };
+        let time = LOOK_AROUND.try_into().ok();
         // A wait that ended early: all are looked at anyway.
-        let _ = poll(&mut all, Some(&time));
+        let _ = poll(&mut all, time.as_ref());
     }
 }
 
