@@ -13,6 +13,7 @@ pub mod control_group;
 #[cfg(not(loom))]
 pub mod descriptor;
 pub mod doorbell;
+pub mod event_count;
 pub mod handler_runs;
 #[cfg(not(loom))]
 pub mod known_threads;
@@ -27,7 +28,6 @@ pub mod long_calls;
 pub mod machine;
 #[cfg(not(loom))]
 pub mod open_files;
-pub mod parking;
 #[cfg(not(loom))]
 pub mod patient;
 pub mod pause;

@@ -8,9 +8,9 @@
 //! Sleeping is an event count ([`EventCount`]): a push makes a system call only when a
 //! thread sleeps.
 
-use super::sync::{ArrayQueue, AtomicU32, Futex, Mutex, Ordering, fence};
+use super::event_count::{ALL, EventCount};
+use super::sync::{ArrayQueue, AtomicU32, Mutex, Ordering};
 use std::collections::VecDeque;
-use std::time::Duration;
 
 /// The queue.
 #[derive(Debug)]
@@ -60,11 +60,10 @@ impl<T> WorkQueue<T> {
                 return Some(item);
             }
             let ticket = self.taking.prepare();
-            if over() || !self.is_empty() {
-                self.taking.finish();
-                continue;
+            if !over() && self.is_empty() {
+                self.taking.sleep(ticket, None);
             }
-            self.taking.sleep(ticket, None);
+            self.taking.finish();
         }
     }
 
@@ -75,7 +74,7 @@ impl<T> WorkQueue<T> {
 
     /// Wakes all threads that sleep in [`Self::take`].
     pub fn wake_all(&self) {
-        self.taking.notify(i32::MAX as u32);
+        self.taking.notify(ALL);
     }
 
     /// The number of items, which may have changed when this returns.
@@ -111,66 +110,6 @@ impl<T> WorkQueue<T> {
             *spilled = VecDeque::new();
         }
         item
-    }
-}
-
-/// Lets threads sleep until something changes that no lock guards.
-///
-/// A sleeper counts itself and then checks what it waits for; a thread that changes that checks
-/// afterwards whether a sleeper is counted. Both have a full barrier in between (Dekker's pattern),
-/// so at least one sees what the other has done. The word's value is the number of notifications: a
-/// sleeper that has missed one does not fall asleep.
-#[derive(Debug)]
-pub struct EventCount {
-    /// The number of notifications while a thread was counted. Raised with Release and read with
-    /// Acquire: a sleeper that reads the number of a notification must also see the change before
-    /// it, or it would sleep on with the new number.
-    word: Futex,
-    /// The number of threads that sleep or are about to. Relaxed: the barriers order it, and it
-    /// carries no data.
-    sleepers: AtomicU32,
-}
-
-impl EventCount {
-    /// No thread sleeps.
-    pub fn new() -> Self {
-        Self { word: Futex::new(0), sleepers: AtomicU32::new(0) }
-    }
-
-    /// Counts this thread as a sleeper. It looks once more at what it waits for and then calls
-    /// [`Self::sleep`] with the value, or [`Self::finish`].
-    pub fn prepare(&self) -> u32 {
-        self.sleepers.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        self.word.load(Ordering::Acquire)
-    }
-
-    /// Sleeps unless there was a notification since [`Self::prepare`], but not for longer than
-    /// `at_most`; may also return earlier.
-    pub fn sleep(&self, ticket: u32, at_most: Option<Duration>) {
-        self.word.sleep(ticket, at_most);
-        self.finish();
-    }
-
-    /// This thread does not sleep after all.
-    pub fn finish(&self) {
-        self.sleepers.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// After a change: wakes up to `count` of the threads that sleep.
-    #[inline]
-    pub fn notify(&self, count: u32) {
-        fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::Relaxed) != 0 {
-            self.word.fetch_add(1, Ordering::Release);
-            self.word.wake(count);
-        }
-    }
-}
-
-impl Default for EventCount {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -3,45 +3,43 @@
 //! the lock's release in `engine::context`.
 
 use super::check;
-use crate::base::parking::Parking;
+use crate::base::event_count::{ALL, EventCount};
 use crate::base::sync::{AtomicU32, Mutex, Ordering};
 use loom::thread;
 use std::sync::Arc;
-use std::time::Duration;
 
 struct Context {
     /// What the lock guards: how many threads are parked.
     lock: Mutex<u32>,
-    parking: Parking,
+    parking: EventCount,
     counter: AtomicU32,
 }
 
 impl Context {
     fn new() -> Arc<Self> {
-        Arc::new(Self { lock: Mutex::new(0), parking: Parking::new(), counter: AtomicU32::new(0) })
+        Arc::new(Self { lock: Mutex::new(0), parking: EventCount::new(), counter: AtomicU32::new(0) })
     }
 
     /// Waits until the counter has this value.
     fn wait(&self, value: u32) {
         let mut held = self.lock.lock();
         while self.counter.load(Ordering::Acquire) < value {
-            self.parking.prepare_sleep();
+            let ticket = self.parking.prepare();
             if self.counter.load(Ordering::Acquire) < value {
                 *held += 1;
-                let before = self.parking.last_wake();
                 drop(held);
-                self.parking.sleep(before, Duration::MAX);
+                self.parking.sleep(ticket, None);
                 held = self.lock.lock();
                 *held -= 1;
             }
-            self.parking.cancel();
+            self.parking.finish();
         }
     }
 
     /// Wakes the parked threads, with the lock held.
     fn wake(&self, parked: u32) {
         if parked != 0 {
-            self.parking.wake_all();
+            self.parking.notify(ALL);
         }
     }
 

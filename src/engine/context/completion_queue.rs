@@ -7,11 +7,12 @@
 
 use crate::abi::{compl_hndlr_t, lapi_handle_t};
 use crate::base::clock::moment;
+use crate::base::event_count::{ALL, EventCount};
 use crate::base::handler_runs::{self, Handler, HandlerKind};
 use crate::base::known_threads::this_thread;
 use crate::base::sync::{AtomicU32, AtomicU64, Deadline, Mutex, Ordering};
 use crate::base::thread::{self, Thread, ThreadConfig};
-use crate::base::work_queue::{EventCount, WorkQueue};
+use crate::base::work_queue::WorkQueue;
 use crate::engine::context::incoming::Delivery;
 use crate::error::Result;
 use std::time::Duration;
@@ -123,7 +124,7 @@ impl Completions {
         self.returned.fetch_add(1, Ordering::Relaxed);
         let one_less = |state: u64| (upper(state) == generation).then(|| state - 1);
         if self.unfinished.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less).is_ok() {
-            self.settled.notify(i32::MAX as u32);
+            self.settled.notify(ALL);
         }
     }
 
@@ -166,9 +167,8 @@ impl Completions {
             let ticket = self.settled.prepare();
             if self.unfinished.load(Ordering::Acquire) as u32 > own {
                 self.settled.sleep(ticket, Some(left));
-            } else {
-                self.settled.finish();
             }
+            self.settled.finish();
         }
     }
 
@@ -197,7 +197,7 @@ impl Completions {
         while self.queue.pop().is_some() {}
         self.running.lock().clear();
         self.queue.wake_all();
-        self.settled.notify(i32::MAX as u32);
+        self.settled.notify(ALL);
         std::mem::take(&mut *self.threads.lock())
     }
 

@@ -5,6 +5,7 @@ use super::event_loop::ArmedBy;
 use super::lock::Hold;
 use super::{Context, Core, other_contexts};
 use crate::abi::LAPI_ERR_UNKNOWN;
+use crate::base::event_count::ALL;
 use crate::base::known_threads::this_thread;
 use crate::error::{Error, Result};
 use crate::transport::Want;
@@ -261,7 +262,7 @@ fn wake_sleepers(context: &Context, core: &mut Core) {
         core.transport.want(Want::Wake);
     }
     if core.waiters.parked() != 0 {
-        context.parking.wake_all();
+        context.parking.notify(ALL);
     }
     core.call_event_loop();
 }

@@ -39,7 +39,7 @@ pub mod waiters;
 
 use crate::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_handle_t};
 use crate::base::clock;
-use crate::base::parking::Parking;
+use crate::base::event_count::EventCount;
 use crate::engine::context::active_handler::{Activity, State};
 pub use crate::engine::context::addresses::ADDRESS_TABLE;
 use crate::engine::context::clear::Clear;
@@ -83,7 +83,7 @@ pub struct Context {
     /// Some counters are watched: see [`Core::watched`].
     pub(in crate::engine) watching: AtomicBool,
     /// Where threads wait that do not sleep on the transport's descriptor.
-    pub(in crate::engine) parking: Parking,
+    pub(in crate::engine) parking: EventCount,
     /// Where threads of the program wait that share the lock.
     pub(in crate::engine) conditions: Conditions,
     /// The program's event loop was called since it last looked.
@@ -109,7 +109,7 @@ impl Context {
             completions: Completions::new(),
             notifier: Notifier::new(),
             watching: AtomicBool::new(false),
-            parking: Parking::new(),
+            parking: EventCount::new(),
             conditions: Conditions::default(),
             called: AtomicBool::new(false),
         }

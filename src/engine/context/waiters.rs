@@ -97,7 +97,7 @@ pub struct Waiters {
     pub(in crate::engine) settling: Option<Waiter>,
     /// Since when no packet has gone in or out.
     pub(in crate::engine) stall_detector: StallDetector,
-    /// How many sleep in the [`crate::base::parking`]; and one more from the time on when the
+    /// How many sleep in the [`crate::base::event_count`]; and one more from the time on when the
     /// program's event loop has first armed, for which whatever moves is news.
     parked: u32,
     /// Who has armed the transport, outside of calls that wait.

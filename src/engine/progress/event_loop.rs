@@ -36,12 +36,12 @@ pub fn arm(held: &mut Held<'_>) -> Result<Option<Instant>> {
         core.waiters.set_event_loop(EventLoop::Due);
     }
     // The caller looks at the sleepers after that: either it sees the loop there, or it is seen.
-    context.parking.prepare_sleep();
+    context.parking.prepare();
     let due = core.waiters.event_loop() == EventLoop::Due || context.called.swap(false, Ordering::Relaxed);
     let armed = if due || core.has_ready_work() { None } else { sleep_beside_others(held) };
     match armed {
         Some(_) => held.core().waiters.set_event_loop(EventLoop::Asleep),
-        None => context.parking.cancel(),
+        None => context.parking.finish(),
     }
     Ok(armed)
 }
@@ -104,7 +104,7 @@ fn get_up(held: &mut Held<'_>) -> bool {
         return false;
     }
     core.waiters.set_event_loop(EventLoop::Awake);
-    context.parking.cancel();
+    context.parking.finish();
     if core.waiters.armed == ArmedBy::EventLoop {
         core.waiters.armed = ArmedBy::NoThread;
         core.transport.disarm();

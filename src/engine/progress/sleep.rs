@@ -39,18 +39,18 @@ pub(super) fn sleep<T>(
     attention::kick_inattentive_peers(held.core());
     let context = held.context();
     let parking = &context.parking;
-    parking.prepare_sleep();
+    let ticket = parking.prepare();
     // Calls that change a counter without the lock look at the parked threads after the change:
     // either they see this thread there, or this thread sees the change.
     let woken = match ready(held) {
         Some(value) => Woken::Ready(value),
         None if must_park(held) => {
-            park(held, until);
+            park(held, ticket, until);
             Woken::Otherwise
         }
         None => sleep_on_descriptor(held, until),
     };
-    parking.cancel();
+    parking.finish();
     woken
 }
 
@@ -64,15 +64,14 @@ fn must_park(held: &mut Held<'_>) -> bool {
         || held.context().activity.thread() != 0
 }
 
-fn park(held: &mut Held<'_>, until: Option<Instant>) {
+fn park(held: &mut Held<'_>, ticket: u32, until: Option<Instant>) {
     let parking = &held.context().parking;
     let core = held.core();
     core.waiters.park();
-    let before = parking.last_wake();
     // The event loop may have other things to do first.
     let called = core.waiters.event_loop() == EventLoop::Called;
     let at_most = before_deadline(if called { DEFERRED_RETRY } else { look_around(core) }, until);
-    held.unlocked(|| parking.sleep(before, at_most));
+    held.unlocked(|| parking.sleep(ticket, Some(at_most)));
     held.core().waiters.unpark();
 }
 
