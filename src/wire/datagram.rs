@@ -118,11 +118,7 @@ impl Header {
         let kind = u64::from(u32::from_le_bytes(kind)) << 32;
         let words =
             [number, self.acknowledged, self.echo, u64::from(packet_len) | room, u64::from(parts) | kind];
-        let mut bytes = [0; HEADER];
-        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
+        bytemuck::cast(words.map(u64::to_le))
     }
 
     /// The header of a content, and what follows it; `None` when they are not what a task sends.
@@ -194,15 +190,10 @@ pub struct Hello {
 impl Hello {
     /// As bytes.
     pub fn encode(&self) -> [u8; HELLO] {
-        let mut bytes = [0; HELLO];
-        bytes[..16].copy_from_slice(&self.mine.to_le_bytes());
-        bytes[16..32].copy_from_slice(&self.yours.to_le_bytes());
-        bytes[32..40].copy_from_slice(&self.epoch.to_le_bytes());
-        bytes[40..44].copy_from_slice(&self.process.0.to_le_bytes());
-        bytes[44..46].copy_from_slice(&self.longest.to_le_bytes());
-        bytes[46..48].copy_from_slice(&self.opening.to_le_bytes());
-        bytes[48..].copy_from_slice(&self.process.1.to_le_bytes());
-        bytes
+        let Self { mine, yours, epoch, process, longest, opening } = *self;
+        let sizes = u64::from(process.0) | u64::from(longest) << 32 | u64::from(opening) << 48;
+        let (mine, yours) = ([mine as u64, (mine >> 64) as u64], [yours as u64, (yours >> 64) as u64]);
+        bytemuck::cast([mine[0], mine[1], yours[0], yours[1], epoch, sizes, process.1].map(u64::to_le))
     }
 
     /// A number that was drawn at a moment: `order`, in its upper 48 bits, and random

@@ -25,17 +25,14 @@ impl Key {
 
     /// The key as it travels.
     pub fn encode(self) -> [u8; Self::LEN] {
-        let mut bytes = [0; Self::LEN];
-        bytes[..8].copy_from_slice(&self.key.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.offset.to_le_bytes());
-        bytes
+        bytemuck::cast([self.key, self.offset].map(u64::to_le))
     }
 
     /// Reads a key. `None` when the bytes are too few.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (key, rest) = bytes.split_first_chunk::<8>()?;
-        let offset = rest.first_chunk::<8>()?;
-        Some(Self { key: u64::from_le_bytes(*key), offset: u64::from_le_bytes(*offset) })
+        let words: [u64; 2] = bytemuck::pod_read_unaligned(bytes.get(..Self::LEN)?);
+        let [key, offset] = words.map(u64::from_le);
+        Some(Self { key, offset })
     }
 
     /// What the network wants for this address of the owner.
@@ -59,10 +56,7 @@ impl Exposed {
 
     /// The words as they travel.
     pub fn encode(self) -> [u8; Self::LEN] {
-        let mut bytes = [0; Self::LEN];
-        bytes[..8].copy_from_slice(&self.addr.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.key.encode());
-        bytes
+        bytemuck::cast([self.addr, self.key.key, self.key.offset].map(u64::to_le))
     }
 
     /// Whether a task can have `len` bytes there.

@@ -82,10 +82,7 @@ impl Frame {
             | (self.head_len as u64 / 8) << 48
             | (self.kind as u64) << 56;
         let from = u64::from(self.src) | u64::from(self.tag) << 32;
-        let mut bytes = [0; FRAME];
-        bytes[..8].copy_from_slice(&from.to_le_bytes());
-        bytes[8..].copy_from_slice(&lens.to_le_bytes());
-        bytes
+        bytemuck::cast([from, lens].map(u64::to_le))
     }
 
     /// The frame at the start of a message; `None` when it is not one, or when what follows has
@@ -93,8 +90,8 @@ impl Frame {
     #[inline]
     pub fn decode(message: &[u8]) -> Option<Self> {
         let (bytes, after) = message.split_first_chunk::<FRAME>()?;
-        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-        let (from, lens) = (word(0), word(8));
+        let words: [u64; 2] = bytemuck::pod_read_unaligned(bytes);
+        let [from, lens] = words.map(u64::from_le);
         let frame = Self {
             kind: FrameKind::of((lens >> 56) as u8)?,
             src: from as u32,
@@ -141,24 +138,18 @@ pub struct Rejoin {
 impl Rejoin {
     /// As bytes.
     pub fn encode(&self) -> [u8; REJOIN] {
-        let mut bytes = [0; REJOIN];
-        bytes[..4].copy_from_slice(&self.tag.to_le_bytes());
-        bytes[4..8].copy_from_slice(&self.echo.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.epoch.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.process.0.to_le_bytes());
-        bytes[20] = self.waits.into();
-        bytes[24..].copy_from_slice(&self.process.1.to_le_bytes());
-        bytes
+        let tags = u64::from(self.tag) | u64::from(self.echo) << 32;
+        let process = u64::from(self.process.0) | u64::from(self.waits) << 32;
+        bytemuck::cast([tags, self.epoch, process, self.process.1].map(u64::to_le))
     }
 
     /// What follows a frame of the kind [`FrameKind::Rejoin`], and the address after it.
     pub fn decode(after: &[u8]) -> Option<(Self, &[u8])> {
         let (bytes, address) = after.split_first_chunk::<REJOIN>()?;
-        let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-        let long = |at: usize| u64::from(number(at)) | u64::from(number(at + 4)) << 32;
-        let process = (number(16), long(24));
-        let waits = bytes[20] != 0;
-        Some((Self { tag: number(0), echo: number(4), epoch: long(8), process, waits }, address))
+        let words: [u64; 4] = bytemuck::pod_read_unaligned(bytes);
+        let [tags, epoch, process, started] = words.map(u64::from_le);
+        let (tag, echo, waits) = (tags as u32, (tags >> 32) as u32, (process >> 32) as u8 != 0);
+        Some((Self { tag, echo, epoch, process: (process as u32, started), waits }, address))
     }
 }
 
@@ -198,21 +189,17 @@ pub struct Notice {
 impl Notice {
     /// As bytes.
     pub fn encode(&self) -> [u8; NOTICE] {
-        let mut bytes = [0; NOTICE];
-        for (at, word) in [self.content as u32, self.task, self.life].into_iter().enumerate() {
-            bytes[4 * at..][..4].copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
+        bytemuck::cast([self.content as u32, self.task, self.life, 0].map(u32::to_le))
     }
 
     /// What follows a frame of the kind [`FrameKind::Notice`].
     pub fn decode(after: &[u8]) -> Option<Self> {
         use Content::{Closed, Confirmed, Died, DiedConfirm, Watched, Watches};
-        let bytes: &[u8; NOTICE] = after.first_chunk()?;
-        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[4 * at + byte]));
+        let words: [u32; NOTICE / 4] = bytemuck::pod_read_unaligned(after.get(..NOTICE)?);
+        let [number, task, life, _] = words.map(u32::from_le);
         let content = [Died, DiedConfirm, Confirmed, Watches, Watched, Closed];
-        let content = content.into_iter().find(|content| *content as u32 == word(0))?;
-        Some(Self { content, task: word(1), life: word(2) })
+        let content = content.into_iter().find(|content| *content as u32 == number)?;
+        Some(Self { content, task, life })
     }
 }
 

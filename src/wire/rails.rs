@@ -45,23 +45,18 @@ impl Head {
     /// As bytes.
     #[inline]
     pub fn encode(&self) -> [u8; HEAD] {
-        let mut bytes = [0; HEAD];
-        bytes[..4].copy_from_slice(&self.number.to_le_bytes());
-        bytes[4..8].copy_from_slice(&self.accepted.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.session.to_le_bytes());
-        bytes[12] = self.kind as u8;
-        bytes[13] = self.head_len;
-        bytes
+        let last = self.kind as u32 | u32::from(self.head_len) << 8;
+        bytemuck::cast([self.number, self.accepted, self.session, last].map(u32::to_le))
     }
 
     /// `None` when the bytes are not a head.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; HEAD] = bytes.try_into().ok()?;
+        let words: [u32; HEAD / 4] = bytemuck::pod_read_unaligned(<&[u8; HEAD]>::try_from(bytes).ok()?);
+        let [number, accepted, session, last] = words.map(u32::from_le);
         let kind = [RailFrameKind::Packet, RailFrameKind::Keys, RailFrameKind::Withdrawn];
-        let kind = kind.into_iter().find(|kind| *kind as u8 == bytes[12])?;
-        let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-        Some(Self { kind, number: number(0), accepted: number(4), session: number(8), head_len: bytes[13] })
+        let kind = kind.into_iter().find(|kind| *kind as u8 == last as u8)?;
+        Some(Self { kind, number, accepted, session, head_len: (last >> 8) as u8 })
     }
 }
 
