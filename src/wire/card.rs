@@ -4,6 +4,7 @@
 //! A task that cannot take part publishes why: the others end LAPI_Init with that reason
 //! instead of waiting.
 
+use super::bytes::{cut, take, take_some};
 use core::net::IpAddr;
 
 /// Changes whenever the content changes, or what tasks send each other over a network.
@@ -68,11 +69,7 @@ impl Card {
         out.extend_from_slice(&self.started.to_le_bytes());
         out.extend_from_slice(&self.pid_namespace.to_le_bytes());
         for text in [&self.host_name, &self.failure, &self.provider] {
-            let mut end = text.len().min(LONGEST_TEXT);
-            while !text.is_char_boundary(end) {
-                end -= 1;
-            }
-            put(&mut out, &text.as_bytes()[..end]);
+            put(&mut out, cut(text, LONGEST_TEXT).as_bytes());
         }
         out.extend_from_slice(&(self.addresses.len() as u16).to_le_bytes());
         self.addresses.iter().for_each(|address| put(&mut out, address));
@@ -150,21 +147,13 @@ fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
-    let (bytes, rest) = from.split_first_chunk()?;
-    *from = rest;
-    Some(*bytes)
-}
-
 fn string(from: &mut &[u8]) -> Option<String> {
     String::from_utf8(sized(from)?.to_vec()).ok()
 }
 
 fn sized<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::from(u16::from_le_bytes(take(from)?));
-    let (bytes, rest) = from.split_at_checked(len)?;
-    *from = rest;
-    Some(bytes)
+    take_some(from, len)
 }
 
 #[cfg(test)]

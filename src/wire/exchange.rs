@@ -2,6 +2,7 @@
 //! values of one task, the table with the values of all tasks, and the frames of the exchange over
 //! TCP ([`crate::job::exchange`]). Numbers are little-endian words of 32 bits.
 
+use super::bytes::{take, take_some};
 use std::collections::BTreeMap;
 
 /// The values that one task has published, by key.
@@ -47,9 +48,9 @@ pub fn encode_values(values: &Values) -> Vec<u8> {
 
 /// The values in these bytes; none if they are something else.
 pub fn decode_values(bytes: &[u8]) -> Option<Values> {
-    let mut reader = Reader(bytes);
-    let values = reader.values()?;
-    reader.0.is_empty().then_some(values)
+    let mut rest = bytes;
+    let values = take_values(&mut rest)?;
+    rest.is_empty().then_some(values)
 }
 
 /// The values of all tasks, in the order of the tasks, as bytes.
@@ -63,14 +64,14 @@ pub fn encode_table(table: &[Values]) -> Vec<u8> {
 
 /// The table in these bytes; none if they are something else.
 pub fn decode_table(bytes: &[u8]) -> Option<Vec<Values>> {
-    let mut reader = Reader(bytes);
-    let tasks = reader.word()?;
+    let mut rest = bytes;
+    let tasks = u32::from_le_bytes(take(&mut rest)?);
     // Each task takes at least a word: a number that bytes do not support reserves no memory.
-    let mut table = Vec::with_capacity((tasks as usize).min(reader.0.len() / 4));
+    let mut table = Vec::with_capacity((tasks as usize).min(rest.len() / 4));
     for _ in 0..tasks {
-        table.push(reader.values()?);
+        table.push(take_values(&mut rest)?);
     }
-    reader.0.is_empty().then_some(table)
+    rest.is_empty().then_some(table)
 }
 
 fn put_values(values: &Values, out: &mut Vec<u8>) {
@@ -83,30 +84,18 @@ fn put_values(values: &Values, out: &mut Vec<u8>) {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
+fn take_values(from: &mut &[u8]) -> Option<Values> {
+    let count = u32::from_le_bytes(take(from)?);
+    let mut values = Values::new();
+    for _ in 0..count {
+        let mut sized = || {
+            let length = u32::from_le_bytes(take(from)?) as usize;
+            take_some(from, length)
+        };
+        let (key, value) = (sized()?, sized()?);
+        values.insert(std::str::from_utf8(key).ok()?.to_owned(), value.to_vec());
     }
-
-    fn word(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    fn values(&mut self) -> Option<Values> {
-        let count = self.word()?;
-        let mut values = Values::new();
-        for _ in 0..count {
-            let length = self.word()? as usize;
-            let key = std::str::from_utf8(self.take(length)?).ok()?;
-            let length = self.word()? as usize;
-            values.insert(key.to_owned(), self.take(length)?.to_vec());
-        }
-        Some(values)
-    }
+    Some(values)
 }
 
 #[cfg(test)]

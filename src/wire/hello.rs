@@ -1,6 +1,7 @@
 //! What two tasks send each other to connect: a version, a kind, and the fields of that kind, all
 //! numbers little-endian. The descriptors of a request or a reply travel with it.
 
+use super::bytes::{cut, take};
 use super::frame::Task;
 
 /// Changes whenever a message changes.
@@ -75,11 +76,7 @@ impl Message {
             Self::Confirm => out.push(3),
             Self::Refuse(why) => {
                 out.push(4);
-                let mut end = why.len().min(LONGEST_TEXT);
-                while !why.is_char_boundary(end) {
-                    end -= 1;
-                }
-                out.extend_from_slice(&why.as_bytes()[..end]);
+                out.extend_from_slice(cut(why, LONGEST_TEXT).as_bytes());
             }
         }
         out
@@ -138,12 +135,6 @@ impl Hello {
             secret,
         })
     }
-}
-
-fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
-    let (bytes, rest) = from.split_first_chunk()?;
-    *from = rest;
-    Some(*bytes)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 //! long, so a message that is late or lost does no harm. Lines that begin with an unknown
 //! word are skipped.
 
+use super::bytes::cut;
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 
@@ -298,8 +299,7 @@ impl Report {
         message.push('\n');
         message += &self.text;
         if message.len() > LONGEST {
-            let end = (0..=LONGEST - 16).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
-            message.truncate(end);
+            message.truncate(cut(&message, LONGEST - 16).len());
             message += "\n(cut off)";
         }
         message

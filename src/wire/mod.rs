@@ -1,6 +1,7 @@
 //! Byte layouts of what tasks send each other, and the text between a task and its launcher.
 
 pub mod board;
+pub mod bytes;
 pub mod card;
 pub mod coalesced;
 pub mod datagram;
