@@ -87,17 +87,24 @@ fn expose(
     Some(registered)
 }
 
-/// The words of a request for a put or get: the parts, then the target's layout. Their number
-/// stands in the first.
-fn request(parts: usize) -> Vec<u64> {
-    let mut words = Vec::with_capacity(1 + parts * Part::WORDS);
-    words.push(parts as u64);
-    words
-}
-
-/// What [`Head::Vector`]'s `op` says of the parts.
-fn by_keys(batch: &Batch) -> u16 {
-    VECTOR_BY_KEYS | if batch.next.is_some() { VECTOR_MORE } else { 0 }
+/// Registers the first parts of a put or get. Returns them, the words of the request (the parts,
+/// whose number stands in the first, then the target's layout), and what [`Head::Vector`]'s `op`
+/// says of the parts. `None`: there are too few, or they cannot be registered.
+fn prepare(
+    held: &mut Held<'_>,
+    peer: Task,
+    places: &Places,
+    (access, hint): (Access, Hint),
+) -> Option<(Box<Registered>, Vec<u64>, u16)> {
+    let Places::Layouts(layouts) = places else { return None };
+    let Layouts { local, remote, description } = &**layouts;
+    let batch = first_parts(held, peer, (local, Some(remote)), hint, usize::MAX)?;
+    let mut words = Vec::with_capacity(1 + batch.parts.len() * Part::WORDS);
+    words.push(batch.parts.len() as u64);
+    let (data, how) = (Content::Scattered(local.clone()), (access, hint, 0));
+    let registered = expose(held.core(), peer, data, Some(remote), &batch, how, &mut words)?;
+    words.extend(description);
+    Some((registered, words, VECTOR_BY_KEYS | if batch.next.is_some() { VECTOR_MORE } else { 0 }))
 }
 
 /// Asks the target to read the long pieces of a put. `None`: there are too few, or they cannot
@@ -106,25 +113,19 @@ fn by_keys(batch: &Batch) -> u16 {
 /// # Safety
 /// The data must be readable until the put is done.
 pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> {
-    let Places::Layouts(layouts) = &put.places else { return None };
-    let Layouts { local, remote, description } = &**layouts;
-    let tgt = put.tgt;
-    let batch = first_parts(held, tgt, (local, Some(remote)), put.hint, usize::MAX)?;
+    let (tgt, total) = (put.tgt, put.places.len() as u64);
+    let (registered, words, by_keys) = prepare(held, tgt, &put.places, (Access::Read, put.hint))?;
     let core = held.core();
-    let (mut words, data) = (request(batch.parts.len()), Content::Scattered(local.clone()));
-    let how = (Access::Read, put.hint, 0);
-    let registered = expose(core, tgt, data, Some(remote), &batch, how, &mut words)?;
-    words.extend(description);
     let second = core.outbox.number(tgt);
-    let done = SendDone { bytes: local.len(), ..put.done };
+    let done = SendDone { bytes: total, ..put.done };
     let op = Op::rendezvous(done, put.cmpl_cntr, second, 0, Some(registered));
     let cookie = bulk::begin(core, tgt, op, marks.cookie);
     let head = Head::Vector {
         id: marks.id,
-        op: VECTOR_PUT | by_keys(&batch),
+        op: VECTOR_PUT | by_keys,
         words: words.len() as u32,
         data: second,
-        total: local.len(),
+        total,
         cookie,
         tgt_cntr: marks.tgt_cntr,
     };
@@ -146,23 +147,17 @@ pub fn get(
     get: &Get,
     op: impl FnOnce(Sink, Option<Box<Registered>>) -> Op,
 ) -> Option<(u64, Sent)> {
-    let Places::Layouts(layouts) = &get.places else { return None };
-    let Layouts { local, remote, description } = &**layouts;
     let tgt = get.tgt;
-    let batch = first_parts(held, tgt, (local, Some(remote)), get.hint, usize::MAX)?;
+    let (registered, words, by_keys) = prepare(held, tgt, &get.places, (Access::Write, get.hint))?;
     let core = held.core();
-    let (mut words, data) = (request(batch.parts.len()), Content::Scattered(local.clone()));
-    let how = (Access::Write, get.hint, 0);
-    let registered = expose(core, tgt, data, Some(remote), &batch, how, &mut words)?;
     let cookie = core.ops.insert(tgt, op(get.places.local_sink(), Some(registered)), true);
-    words.extend(description);
     let id = core.outbox.number(tgt);
     let head = Head::Vector {
         id,
-        op: VECTOR_GET | by_keys(&batch),
+        op: VECTOR_GET | by_keys,
         words: words.len() as u32,
         data: 0,
-        total: local.len(),
+        total: get.places.len() as u64,
         cookie,
         tgt_cntr: get.tgt_cntr,
     };
