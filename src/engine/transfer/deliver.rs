@@ -81,13 +81,19 @@ fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_h
         let queued = context.completions.push(completion);
         return flow::queued(held, delivery.src, queued);
     }
+    run_completion(held, handler, delivery.parameter);
+    conclude_since(held, delivery, incarnation);
+}
+
+/// Runs a completion handler in the dispatcher.
+pub fn run_completion(held: &mut Held<'_>, handler: compl_hndlr_t, parameter: usize) {
+    let context = held.context();
     let run = Handler { kind: HandlerKind::Completion, address: handler as usize, peer: 0, bytes: 0 };
     held.run_handler(run, || {
-        // SAFETY: the program's own completion handler, with the parameter that its header handler
-        // gave; no reference into the core is out.
-        unsafe { handler(context.handle_ptr(), delivery.parameter as *mut c_void) }
+        // SAFETY: the program's own completion handler, with the parameter that it gave for it; no
+        // reference into the core is out.
+        unsafe { handler(context.handle_ptr(), parameter as *mut c_void) }
     });
-    conclude_since(held, delivery, incarnation);
 }
 
 /// [`conclude`] after a completion handler has run: the sender may have been given up meanwhile,

@@ -2,7 +2,6 @@
 //! own operation arrives.
 
 use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, LAPI_RECV_COMPLETE, compl_hndlr_p};
-use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::engine::context::Held;
 use crate::engine::context::completion_queue::Completion;
 use crate::engine::transfer::{deliver, registration, send};
@@ -88,18 +87,12 @@ pub fn get_handler(held: &mut Held<'_>, handler: usize, parameter: usize) {
     // when it came in.
     let handler = unsafe { std::mem::transmute::<usize, compl_hndlr_p>(handler) };
     let Some(handler) = handler else { return };
-    let context = held.context();
-    let completion = Completion { handler, parameter, then: None };
-    if context.completions.has_threads() {
-        context.completions.push(completion);
-        return;
+    let completions = &held.context().completions;
+    if completions.has_threads() {
+        completions.push(Completion { handler, parameter, then: None });
+    } else {
+        deliver::run_completion(held, handler, parameter);
     }
-    let run = Handler { kind: HandlerKind::Completion, address: handler as usize, peer: 0, bytes: 0 };
-    held.run_handler(run, || {
-        // SAFETY: the program's own completion handler, with the parameter that it gave for it; no
-        // reference into the core is out.
-        unsafe { handler(context.handle_ptr(), parameter as *mut libc::c_void) }
-    });
 }
 
 /// The reply of a read-modify-write.
