@@ -11,7 +11,7 @@
 
 use crate::dgsp::{Layout, overlaps};
 use crate::engine::context::incoming::Parts;
-use crate::engine::context::request::{Get, Marks, Places, Put};
+use crate::engine::context::request::{Marks, Places, Put};
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use crate::proto::pieces::{self, Range, Span};
@@ -152,11 +152,6 @@ pub(crate) enum CopyKind {
 }
 
 impl DirectCopy {
-    /// A put.
-    pub fn push(put: &Put, marks: Marks) -> Self {
-        Self::new(put.tgt, put.places.clone(), CopyKind::Push { marks, done: put.done })
-    }
-
     /// A put of contiguous data, as operation `cookie`, by the key of all memory of the target.
     pub(crate) fn write(put: &Put, cookie: u64, key: Key) -> Self {
         let Places::Contiguous { local, remote: addr, len } = put.places else {
@@ -166,16 +161,6 @@ impl DirectCopy {
         let keyed = Keyed::contiguous(Exposed { addr, key }, local, len as u64);
         let copy = Self::new(put.tgt, put.places.clone(), CopyKind::Write { cookie, done });
         Self { keyed: Some(keyed), ..copy }
-    }
-
-    /// A get, as operation `cookie`.
-    pub fn fetch(get: &Get, cookie: u64) -> Self {
-        Self::new(get.tgt, get.places.clone(), CopyKind::Fetch { cookie, tgt_cntr: get.tgt_cntr })
-    }
-
-    /// The data of message `id` of `peer`, exposed as its operation `cookie`.
-    pub fn pull(peer: Task, id: u32, cookie: u64, remote: u64, buffer: usize, len: usize) -> Self {
-        Self::new(peer, Places::Contiguous { local: buffer, remote, len }, CopyKind::Pull { id, cookie })
     }
 
     /// The data of message `id` of `peer`, pulled by keys.
@@ -188,7 +173,8 @@ impl DirectCopy {
         Self { keyed: Some(keyed), ..Self::new(peer, Places::EMPTY, CopyKind::Serve { cookie, tgt_cntr }) }
     }
 
-    fn new(peer: Task, places: Places, kind: CopyKind) -> Self {
+    /// A copy by addresses.
+    pub(crate) fn new(peer: Task, places: Places, kind: CopyKind) -> Self {
         Self { peer, places, copied: 0, kind, waits: Vec::new(), keyed: None }
     }
 
@@ -244,19 +230,15 @@ impl DirectCopy {
             Places::Layouts(layouts) => {
                 // As many bytes as give about as many pieces as one round shall copy.
                 let most = (self.places.piece() as usize).saturating_mul(PIECES);
-                refine(&layouts.local, &layouts.remote, self.copied, len.min(most))
+                let (from, len) = (self.copied as u64, len.min(most) as u64);
+                let mut copies = Vec::new();
+                overlaps(&layouts.local, &layouts.remote, from, len, |local, remote, len| {
+                    copies.push(Copy { local, remote: remote as u64, len });
+                });
+                copies
             }
         }
     }
-}
-
-/// The bytes `from..from + len` of two layouts, as copies of what is contiguous at both.
-fn refine(local: &Layout, remote: &Layout, from: usize, len: usize) -> Vec<Copy> {
-    let mut copies = Vec::new();
-    overlaps(local, remote, from as u64, len as u64, |local, remote, len| {
-        copies.push(Copy { local, remote: remote as u64, len });
-    });
-    copies
 }
 
 #[cfg(test)]

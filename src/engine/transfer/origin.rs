@@ -1,6 +1,6 @@
 //! The program's operations at their origin: how they start.
 
-use crate::engine::context::direct_copy::DirectCopy;
+use crate::engine::context::direct_copy::{CopyKind, DirectCopy};
 use crate::engine::context::request::{Get, Marks, Message, Places, Put, Rmw};
 use crate::engine::context::{Core, Held};
 use crate::engine::plan::{Means, Operation, OperationKind, Peer, Way, plan};
@@ -90,7 +90,8 @@ unsafe fn put_by(held: &mut Held<'_>, put: &Put, marks: Marks, way: Way) -> Opti
         Way::Write { .. } => None,
         Way::WriteLong => write_all(held, put, marks),
         Way::Copy => {
-            direct::begin(held, DirectCopy::push(put, marks));
+            let kind = CopyKind::Push { marks, done: put.done };
+            direct::begin(held, DirectCopy::new(put.tgt, put.places.clone(), kind));
             Some(Sent::Queued)
         }
         // SAFETY: the data is the caller's promise.
@@ -247,7 +248,8 @@ fn get_by(held: &mut Held<'_>, get: &Get, way: Way) -> Option<(u64, Sent)> {
         }
         Way::Copy => {
             let cookie = core.ops.insert(tgt, op(places.local_sink(), None), true);
-            direct::begin(held, DirectCopy::fetch(get, cookie));
+            let kind = CopyKind::Fetch { cookie, tgt_cntr: get.tgt_cntr };
+            direct::begin(held, DirectCopy::new(tgt, places.clone(), kind));
             Some((cookie, Sent::Queued))
         }
         Way::Offer => {

@@ -4,10 +4,11 @@ use crate::abi::LAPI_RECV_COMPLETE;
 use crate::base::clock::moment;
 use crate::engine::context::Held;
 use crate::engine::context::core::flow;
-use crate::engine::context::direct_copy::DirectCopy;
+use crate::engine::context::direct_copy::{CopyKind, DirectCopy};
 use crate::engine::context::incoming::{
     ActiveMessage, Data, Delivery, Dropped, IncomingPut, Kept, Parts, Then,
 };
+use crate::engine::context::request::Places;
 use crate::engine::transfer::deliver::{confirm, delivered, scatter, take};
 use crate::engine::transfer::header_handler::{self, Answer, Verdict};
 use crate::engine::transfer::send::send_control;
@@ -109,8 +110,9 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
                 let refusal = Head::Fetched { cookie: message.cookie, refused: total };
                 return send_control(core, message.src, &refusal);
             };
-            let copy = DirectCopy::pull(message.src, id, message.cookie, addr, buffer, total as usize);
-            direct::begin(held, copy);
+            let places = Places::Contiguous { local: buffer, remote: addr, len: total as usize };
+            let kind = CopyKind::Pull { id, cookie: message.cookie };
+            direct::begin(held, DirectCopy::new(message.src, places, kind));
         }
         Data::Parts { parts, total } => {
             let Some(id) = message.id else { unreachable!("a message to oneself is never remote") };
