@@ -72,14 +72,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     core.ops.mark(now);
     core.outbox.mark(now);
     let concerned = awaited(core);
-    let mut silent = Vec::with_capacity(concerned.len());
-    for &peer in &concerned {
-        match held.core().transport.standing(peer).state {
-            PeerState::Up => silent.push(peer),
-            PeerState::Connecting => held.core().transport.want(Want::Connection(peer)),
-            gone => lose(held, peer, gone),
-        }
-    }
+    let silent: Vec<Task> = concerned.iter().copied().filter(|&peer| is_up(held, peer)).collect();
     check_liveness(held, &silent);
     // Without the packet of a task that has left, a collective operation continues, and may await
     // other packets.
@@ -88,12 +81,18 @@ pub fn look_after_peers(held: &mut Held<'_>) {
         let next = held.core().collectives.awaited().find(|peer| !checked.contains(peer));
         let Some(peer) = next else { break };
         checked.push(peer);
-        match held.core().transport.standing(peer).state {
-            PeerState::Up => {}
-            PeerState::Connecting => held.core().transport.want(Want::Connection(peer)),
-            gone => lose(held, peer, gone),
-        }
+        is_up(held, peer);
     }
+}
+
+/// Whether a peer is connected. If it is not, it is to be, or is lost.
+fn is_up(held: &mut Held<'_>, peer: Task) -> bool {
+    match held.core().transport.standing(peer).state {
+        PeerState::Up => return true,
+        PeerState::Connecting => held.core().transport.want(Want::Connection(peer)),
+        gone => lose(held, peer, gone),
+    }
+    false
 }
 
 /// This process has taken the place of another one. A peer may have had contact with it before it
