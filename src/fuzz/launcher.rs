@@ -51,6 +51,6 @@ fn seeds() -> Vec<Seed> {
         seed("leave", FromTask::Leave { pid: 4 }.encode()),
         seed("report", FromTask::Report(report).encode()),
         seed("ask", FromLauncher::Ask(3).encode()),
-        seed("ended", FromLauncher::Ended(ended.into()).encode()),
+        seed("ended", FromLauncher::Ended(0..u32::MAX, ended.into()).encode()),
     ]
 }

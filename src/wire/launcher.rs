@@ -64,11 +64,12 @@ pub enum FromLauncher {
     /// Asks for a report without its text, with this number. The task does not take it for
     /// one of a stall.
     Look(u64),
-    /// The tasks that have ended.
-    Ended(Vec<(u32, Ended)>),
     /// Those that have ended, by number, among the tasks with these numbers.
-    EndedAmong(Range<u32>, Vec<(u32, Ended)>),
+    Ended(Range<u32>, Vec<(u32, Ended)>),
 }
+
+/// The numbers of all tasks.
+const ALL: Range<u32> = 0..u32::MAX;
 
 /// So many ended tasks are in one message, at most, which is shorter than [`LONGEST`] then.
 const MOST_ENDED: usize = 2048;
@@ -201,8 +202,8 @@ impl FromLauncher {
         match self {
             Self::Ask(number) => format!("{HEAD}ask {number}"),
             Self::Look(number) => format!("{HEAD}look {number}"),
-            Self::Ended(tasks) => format!("{HEAD}ended{}", ended_lines(tasks)),
-            Self::EndedAmong(Range { start, end }, tasks) => {
+            Self::Ended(ALL, tasks) => format!("{HEAD}ended{}", ended_lines(tasks)),
+            Self::Ended(Range { start, end }, tasks) => {
                 format!("{HEAD}ended\namong {start} {end}{}", ended_lines(tasks))
             }
         }
@@ -211,14 +212,14 @@ impl FromLauncher {
     /// The messages that say which tasks have ended: all of them, by number.
     pub fn ended(tasks: Vec<(u32, Ended)>) -> Vec<Self> {
         if tasks.len() <= MOST_ENDED {
-            return vec![Self::Ended(tasks)];
+            return vec![Self::Ended(ALL, tasks)];
         }
         let mut start = 0;
         let mut rest = tasks.chunks(MOST_ENDED).peekable();
         let mut messages = Vec::new();
         while let Some(part) = rest.next() {
             let end = rest.peek().and_then(|next| next.first()).map_or(u32::MAX, |(task, _)| *task);
-            messages.push(Self::EndedAmong(start..end, part.to_vec()));
+            messages.push(Self::Ended(start..end, part.to_vec()));
             start = end;
         }
         messages
@@ -232,16 +233,13 @@ impl FromLauncher {
             Some(("look", number)) => Some(Self::Look(number.trim().parse().ok()?)),
             None if message[HEAD.len()..].starts_with("ended") => {
                 let mut lines = lines.peekable();
-                let among = lines.peek().and_then(|line| line.strip_prefix("among ")).map(|numbers| {
+                let mut among = ALL;
+                if let Some(numbers) = lines.peek().and_then(|line| line.strip_prefix("among ")) {
                     let (start, end) = numbers.split_once(' ')?;
-                    Some(start.parse().ok()?..end.parse().ok()?)
-                });
-                match among {
-                    None => Some(Self::Ended(lines.map(ended_of).collect::<Option<_>>()?)),
-                    Some(among) => {
-                        Some(Self::EndedAmong(among?, lines.skip(1).map(ended_of).collect::<Option<_>>()?))
-                    }
+                    among = start.parse().ok()?..end.parse().ok()?;
+                    lines.next();
                 }
+                Some(Self::Ended(among, lines.map(ended_of).collect::<Option<_>>()?))
             }
             _ => None,
         }

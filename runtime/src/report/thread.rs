@@ -186,8 +186,7 @@ fn run(reporter: &Reporter, mut socket: Option<Arc<LauncherSocket>>, tasks: u32,
             match message {
                 FromLauncher::Ask(number) => asked = Some(number),
                 FromLauncher::Look(number) => looked = Some(number),
-                FromLauncher::Ended(tasks) => ends.store(0..u32::MAX, &tasks),
-                FromLauncher::EndedAmong(among, tasks) => ends.store(among, &tasks),
+                FromLauncher::Ended(among, tasks) => ends.store(among, &tasks),
             }
         }
         if reporter.ended.load(Ordering::Acquire) {

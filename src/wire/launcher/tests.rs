@@ -36,8 +36,8 @@ fn messages_of_the_launcher_are_read_as_they_were_written() {
         assert_eq!(Ended::from_word(ended.to_word()), Some(ended));
     }
     assert_eq!(Ended::from_word(0), None);
-    let ended = FromLauncher::Ended((0..).zip(every).collect());
-    for message in [FromLauncher::Ask(3), FromLauncher::Ended(Vec::new()), ended] {
+    let ended = FromLauncher::Ended(ALL, (0..).zip(every).collect());
+    for message in [FromLauncher::Ask(3), FromLauncher::Ended(ALL, Vec::new()), ended] {
         assert_eq!(FromLauncher::decode(&message.encode()), Some(message));
     }
 }
@@ -55,7 +55,7 @@ fn a_long_list_of_ended_tasks_goes_in_several_messages() {
         let text = message.encode();
         assert!(text.len() <= LONGEST, "{} bytes", text.len());
         assert_eq!(FromLauncher::decode(&text).as_ref(), Some(message));
-        let FromLauncher::EndedAmong(among, tasks) = message else { panic!("{message:?}") };
+        let FromLauncher::Ended(among, tasks) = message else { panic!("{message:?}") };
         assert!(among.start == next && tasks.iter().all(|(task, _)| among.contains(task)));
         next = among.end;
         found.extend(tasks);

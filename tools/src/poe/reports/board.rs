@@ -197,7 +197,10 @@ mod tests {
         assert_eq!(board.ended(1, How::Exit(1)), Some(Stage::Never));
         board.publish();
         let never = |status| Ended { stage: Stage::Never, how: How::Exit(status) };
-        assert_eq!(received(&tasks[0]), Some(FromLauncher::Ended(vec![(1, never(1)), (2, never(0))])));
+        assert_eq!(
+            received(&tasks[0]),
+            Some(FromLauncher::Ended(0..u32::MAX, vec![(1, never(1)), (2, never(0))]))
+        );
         assert!(!board.has_news() && received(&tasks[1]).is_none());
     }
 
@@ -219,7 +222,7 @@ mod tests {
         board.read(1);
         board.publish();
         let ended = Ended { stage: Stage::Ready, how: How::Exit(0) };
-        assert_eq!(received(&tasks[1]), Some(FromLauncher::Ended(vec![(0, ended)])));
+        assert_eq!(received(&tasks[1]), Some(FromLauncher::Ended(0..u32::MAX, vec![(0, ended)])));
     }
 
     #[test]
@@ -244,7 +247,7 @@ mod tests {
         while tasks[0].recv(&mut [0; 8]).is_ok() {}
         board.publish();
         let ended = Ended { stage: Stage::Never, how: How::Signal(9) };
-        assert_eq!(received(&tasks[0]), Some(FromLauncher::Ended(vec![(1, ended)])));
+        assert_eq!(received(&tasks[0]), Some(FromLauncher::Ended(0..u32::MAX, vec![(1, ended)])));
         assert!(!board.has_news());
     }
 }
