@@ -16,8 +16,9 @@ const SOURCES: &[&str] = &[
     "../src/abi/util.rs",
 ];
 
-/// The table of calls.
-const TABLE: &str = "../src/abi/calls.rs";
+/// The table of error codes, and that of calls.
+const CODES: &str = "../src/abi/error_codes.rs";
+const CALLS: &str = "../src/abi/calls.rs";
 
 #[test]
 fn lapi_h_is_up_to_date() {
@@ -42,21 +43,39 @@ fn generate() -> String {
         cbindgen::Config::from_file(package().join("cbindgen.toml")).expect("read capi/cbindgen.toml");
     config.after_includes =
         Some(fs::read_to_string(package().join("prelude.h")).expect("read capi/prelude.h"));
-    let calls = Path::new(env!("CARGO_TARGET_TMPDIR")).join("calls.rs");
+    let [codes, calls] =
+        ["codes.rs", "calls.rs"].map(|file| Path::new(env!("CARGO_TARGET_TMPDIR")).join(file));
+    fs::write(&codes, constants()).expect("write the error codes");
     fs::write(&calls, prototypes()).expect("write the prototypes");
-    let sources = SOURCES.iter().map(|source| package().join(source)).chain([calls]);
+    let sources = SOURCES.iter().map(|source| package().join(source));
+    let sources = std::iter::once(codes).chain(sources).chain([calls]);
     let builder = sources.fold(cbindgen::Builder::new().with_config(config), cbindgen::Builder::with_src);
     let mut header = Vec::new();
     builder.generate().expect("read the Rust sources").write(&mut header);
     tidy(&String::from_utf8(header).expect("a header in UTF-8"))
 }
 
-/// The table of calls as plain definitions, because cbindgen does not expand macros:
-/// LAPI_X, then PLAPI_X.
-fn prototypes() -> String {
-    let table = fs::read_to_string(package().join(TABLE)).expect("read the table of calls");
+/// The rows of a table that is the argument of a macro: cbindgen does not expand macros.
+fn rows(file: &str) -> String {
+    let table = fs::read_to_string(package().join(file)).expect("read the table");
     let (_, rows) = table.split_once("$each! {\n").expect("the beginning of the table");
     let (rows, _) = rows.split_once("\n        }\n").expect("the end of the table");
+    rows.to_owned()
+}
+
+/// The error codes as plain definitions.
+fn constants() -> String {
+    let rows = rows(CODES);
+    let named = rows.lines().filter_map(|row| {
+        let [number, name, _] = row.trim().splitn(3, ' ').collect::<Vec<_>>()[..] else { return None };
+        name.starts_with("LAPI_").then(|| format!("pub const {name}: c_int = {number};\n"))
+    });
+    named.collect()
+}
+
+/// The calls as plain definitions: LAPI_X, then PLAPI_X.
+fn prototypes() -> String {
+    let rows = rows(CALLS);
     let mut halves = [String::new(), String::new()];
     for row in rows.split_inclusive(");\n").map(str::trim).filter(|row| !row.is_empty()) {
         let comment: String = row

@@ -1,110 +1,146 @@
 //! Error codes (the manual's Appendix C, table 35), as macros in C: old programs ask for them
 //! with `#ifdef`.
-//!
-//! What each means is said once, in the table of `error.rs`.
 
-#![allow(missing_docs)] // the table of error.rs has a sentence for each
+#![allow(missing_docs)] // the names of earlier levels
 
 use libc::c_int;
 
-pub const LAPI_SUCCESS: c_int = 0;
-pub const LAPI_ERR_UNKNOWN: c_int = 400;
-pub const LAPI_ERR_ALL_HNDL_IN_USE: c_int = 401;
-pub const LAPI_ERR_BOTH_NETSTR_SET: c_int = 402;
-pub const LAPI_ERR_CKPT_LOAD_FAILED: c_int = 403;
-pub const LAPI_ERR_CSS_LOAD_FAILED: c_int = 404;
-pub const LAPI_ERR_INFO_NULL: c_int = 405;
-pub const LAPI_ERR_MSG_API: c_int = 406;
-pub const LAPI_ERR_NO_NETSTR_SET: c_int = 407;
-pub const LAPI_ERR_NO_UDP_HNDLR: c_int = 408;
-pub const LAPI_ERR_HDR_HNDLR_NULL: c_int = 409;
-pub const LAPI_ERR_PSS_NON_ROOT: c_int = 410;
-pub const LAPI_WARN_PARM_NULL: c_int = 411;
-pub const LAPI_ERR_SHM_KE_NOT_LOADED: c_int = 412;
-pub const LAPI_ERR_TIMEOUT: c_int = 413;
-pub const LAPI_ERR_REG_TIMER: c_int = 414;
-pub const LAPI_ERR_UDP_PKT_SZ: c_int = 415;
-pub const LAPI_ERR_USER_UDP_HNDLR_FAIL: c_int = 416;
-pub const LAPI_ERR_HNDL_INVALID: c_int = 417;
-pub const LAPI_ERR_RET_PTR_NULL: c_int = 418;
-pub const LAPI_ERR_ADDR_HNDL_RANGE: c_int = 419;
-pub const LAPI_ERR_ADDR_TBL_NULL: c_int = 420;
-pub const LAPI_ERR_TGT_PURGED: c_int = 421;
-pub const LAPI_ERR_MULTIPLE_WAITERS: c_int = 422;
-pub const LAPI_ERR_MEMORY_EXHAUSTED: c_int = 423;
-pub const LAPI_ERR_INFO_NONZERO: c_int = 424;
-pub const LAPI_ERR_ORG_ADDR_NULL: c_int = 425;
-pub const LAPI_ERR_TGT_ADDR_NULL: c_int = 426;
-pub const LAPI_ERR_DATA_LEN: c_int = 427;
-pub const LAPI_ERR_TGT: c_int = 428;
-pub const LAPI_ERR_UHDR_NULL: c_int = 429;
-pub const LAPI_ERR_UHDR_LEN: c_int = 430;
-pub const LAPI_ERR_HDR_LEN: c_int = 431;
-pub const LAPI_ERR_ORG_EXTENT: c_int = 432;
-pub const LAPI_ERR_ORG_STRIDE: c_int = 433;
-pub const LAPI_ERR_NO_CONNECTIVITY: c_int = 434;
-pub const LAPI_ERR_ADAPTERS_DOWN: c_int = 435;
-pub const LAPI_ERR_RECV_INCOMP: c_int = 436;
-pub const LAPI_ERR_SEND_INCOMP: c_int = 437;
-pub const LAPI_ERR_SEND_TIMEOUT: c_int = 438;
-pub const LAPI_ERR_SHM_SETUP: c_int = 439;
-pub const LAPI_ERR_ORG_VEC_ADDR: c_int = 440;
-pub const LAPI_ERR_ORG_VEC_LEN: c_int = 441;
-pub const LAPI_ERR_ORG_VEC_NULL: c_int = 442;
-pub const LAPI_ERR_ORG_VEC_TYPE: c_int = 443;
-pub const LAPI_ERR_STRIDE_ORG_VEC_ADDR_NULL: c_int = 444;
-pub const LAPI_ERR_STRIDE_TGT_VEC_ADDR_NULL: c_int = 445;
-pub const LAPI_ERR_TGT_EXTENT: c_int = 446;
-pub const LAPI_ERR_TGT_STRIDE: c_int = 447;
-pub const LAPI_ERR_TGT_VEC_ADDR: c_int = 448;
-pub const LAPI_ERR_TGT_VEC_LEN: c_int = 449;
-pub const LAPI_ERR_CKPT: c_int = 450;
-pub const LAPI_ERR_TGT_VEC_NULL: c_int = 451;
-pub const LAPI_ERR_TGT_VEC_TYPE: c_int = 452;
-pub const LAPI_ERR_VEC_NUM_DIFF: c_int = 453;
-pub const LAPI_ERR_VEC_TYPE_DIFF: c_int = 454;
-pub const LAPI_ERR_VEC_LEN_DIFF: c_int = 455;
-pub const LAPI_ERR_MSG_INFO_NULL: c_int = 456;
-pub const LAPI_ERR_POLLING_NET: c_int = 457;
-pub const LAPI_ERR_CNTR_NULL: c_int = 458;
-pub const LAPI_ERR_CNTR_VAL: c_int = 459;
-pub const LAPI_ERR_QUERY_TYPE: c_int = 460;
-pub const LAPI_ERR_IN_VAL_NULL: c_int = 461;
-pub const LAPI_ERR_RMW_OP: c_int = 462;
-pub const LAPI_ERR_TGT_VAR_NULL: c_int = 463;
-pub const LAPI_ERR_SET_VAL: c_int = 464;
-pub const LAPI_ERR_DGSP: c_int = 465;
-pub const LAPI_ERR_DGSP_ATOM: c_int = 466;
-pub const LAPI_ERR_DGSP_BRANCH: c_int = 467;
-pub const LAPI_ERR_DGSP_CTL: c_int = 468;
-pub const LAPI_ERR_DGSP_COPY_SZ: c_int = 469;
-pub const LAPI_ERR_DGSP_FREE: c_int = 470;
-pub const LAPI_ERR_DGSP_OPC: c_int = 471;
-pub const LAPI_ERR_DGSP_REPS: c_int = 472;
-pub const LAPI_ERR_DGSP_STACK: c_int = 473;
-pub const LAPI_ERR_OP_SZ: c_int = 474;
-pub const LAPI_ERR_UDP_PORT_INFO: c_int = 475;
-pub const LAPI_ERR_XFER_CMD: c_int = 476;
-pub const LAPI_ERR_UTIL_CMD: c_int = 477;
-pub const LAPI_ERR_CATALOG_FAIL: c_int = 478;
-pub const LAPI_ERR_PACK_SZ: c_int = 479;
-pub const LAPI_ERR_DGSP_OTHER: c_int = 480;
-pub const LAPI_ERR_UDP_SOCKET: c_int = 481;
-pub const LAPI_ERR_COLLECTIVE_PSS: c_int = 482;
-pub const LAPI_ERR_TGT_CONTEXT: c_int = 492;
-pub const LAPI_ERR_SRC_CONTEXT: c_int = 493;
-pub const LAPI_ERR_TGT_BUFHNDL: c_int = 494;
-pub const LAPI_ERR_SRC_BUFHNDL: c_int = 495;
-pub const LAPI_ERR_TGT_OFFSET: c_int = 496;
-pub const LAPI_ERR_SRC_OFFSET: c_int = 497;
-pub const LAPI_ERR_NO_RDMA_RESOURCE: c_int = 498;
-pub const LAPI_ERR_NO_ENV_VAR: c_int = 510;
-pub const LAPI_ERR_CODE_UNKNOWN: c_int = 511;
-pub const LAPI_ERR_XLATE_FAILED: c_int = 513;
-pub const LAPI_ERR_RDMA_RESOURCES: c_int = 514;
-pub const LAPI_ERR_LW_DATA_LEN: c_int = 515;
-pub const LAPI_ERR_NO_HNDLR_SET: c_int = 516;
-pub const LAPI_ERR_OFFSET_LEN: c_int = 517;
+/// Passes the table of error codes, each once, to the macro `$each`, sorted by number: a number,
+/// its name in `lapi.h`, and what it means, without a full stop. Attention messages have no name.
+///
+/// LAPI's levels disagree on the number of LAPI_ERR_CODE_UNKNOWN (485, 511, 519): this library
+/// returns 511 and explains all three.
+macro_rules! for_each_code {
+    ($each:ident) => {
+        $each! {
+            0 LAPI_SUCCESS "the call has succeeded";
+            400 LAPI_ERR_UNKNOWN "an error that no other code describes";
+            401 LAPI_ERR_ALL_HNDL_IN_USE "every instance, or the one asked for, is in use already";
+            402 LAPI_ERR_BOTH_NETSTR_SET "MP_LAPI_NETWORK and MP_LAPI_INET_ADDR are both set; only one may be";
+            403 LAPI_ERR_CKPT_LOAD_FAILED "the checkpoint library cannot be loaded";
+            404 LAPI_ERR_CSS_LOAD_FAILED "no transport that reaches every task can be loaded";
+            405 LAPI_ERR_INFO_NULL "the lapi_info_t pointer is null";
+            406 LAPI_ERR_MSG_API "MP_MSG_API has a value that does not allow LAPI";
+            407 LAPI_ERR_NO_NETSTR_SET "no network is named, and MP_MSG_API does not say lapi";
+            408 LAPI_ERR_NO_UDP_HNDLR "lapi_extend_t has neither a UDP handler nor a list of UDP addresses";
+            409 LAPI_ERR_HDR_HNDLR_NULL "the header handler is null";
+            410 LAPI_ERR_PSS_NON_ROOT "only root may start the persistent subsystem";
+            411 LAPI_WARN_PARM_NULL "a parameter is null and was ignored";
+            412 LAPI_ERR_SHM_KE_NOT_LOADED "the operating system lacks what shared memory needs";
+            413 LAPI_ERR_TIMEOUT "a task has not replied within TIMEOUT seconds";
+            414 LAPI_ERR_REG_TIMER "a timer cannot be set";
+            415 LAPI_ERR_UDP_PKT_SZ "MP_UDP_PACKET_SIZE is out of range";
+            416 LAPI_ERR_USER_UDP_HNDLR_FAIL "the program's UDP handler has returned an error";
+            417 LAPI_ERR_HNDL_INVALID "the handle is not valid, or has been terminated";
+            418 LAPI_ERR_RET_PTR_NULL "the pointer for the result is null";
+            419 LAPI_ERR_ADDR_HNDL_RANGE "the index is not within the address table";
+            420 LAPI_ERR_ADDR_TBL_NULL "the address table is null";
+            421 LAPI_ERR_TGT_PURGED "the target task has been purged";
+            422 LAPI_ERR_MULTIPLE_WAITERS "another thread waits for this counter already";
+            423 LAPI_ERR_MEMORY_EXHAUSTED "memory or another resource is exhausted";
+            424 LAPI_ERR_INFO_NONZERO "a field of lapi_info_t that must be zero is not";
+            425 LAPI_ERR_ORG_ADDR_NULL "the origin address is null, but the length is not 0";
+            426 LAPI_ERR_TGT_ADDR_NULL "the target address is null, but the length is not 0";
+            427 LAPI_ERR_DATA_LEN "the length is more than LAPI_MAX_MSG_SZ";
+            428 LAPI_ERR_TGT "the target is not a task of the job";
+            429 LAPI_ERR_UHDR_NULL "the user header is null, but its length is not 0";
+            430 LAPI_ERR_UHDR_LEN "the user header is longer than MAX_UHDR_SZ";
+            431 LAPI_ERR_HDR_LEN "the length of the user header is not a multiple of the word size";
+            432 LAPI_ERR_ORG_EXTENT "the origin vector reaches further than LAPI_MAX_MSG_SZ";
+            433 LAPI_ERR_ORG_STRIDE "the origin vector's stride is smaller than its block";
+            434 LAPI_ERR_NO_CONNECTIVITY "the task cannot be reached";
+            435 LAPI_ERR_ADAPTERS_DOWN "every adapter is down";
+            436 LAPI_ERR_RECV_INCOMP "a message was not received as a whole";
+            437 LAPI_ERR_SEND_INCOMP "a message was not sent as a whole";
+            438 LAPI_ERR_SEND_TIMEOUT "a message could not be sent in time";
+            439 LAPI_ERR_SHM_SETUP "shared memory cannot be set up";
+            440 LAPI_ERR_ORG_VEC_ADDR "an address in the origin vector is null, but its length is not 0";
+            441 LAPI_ERR_ORG_VEC_LEN "the origin vector's lengths add up to more than LAPI_MAX_MSG_SZ";
+            442 LAPI_ERR_ORG_VEC_NULL "the origin vector is null";
+            443 LAPI_ERR_ORG_VEC_TYPE "the origin vector's type is wrong, or not allowed in this call";
+            444 LAPI_ERR_STRIDE_ORG_VEC_ADDR_NULL "the origin's strided vector has a null base address";
+            445 LAPI_ERR_STRIDE_TGT_VEC_ADDR_NULL "the target's strided vector has a null base address";
+            446 LAPI_ERR_TGT_EXTENT "the target vector reaches further than LAPI_MAX_MSG_SZ";
+            447 LAPI_ERR_TGT_STRIDE "the target vector's stride is smaller than its block";
+            448 LAPI_ERR_TGT_VEC_ADDR "an address in the target vector is null, but its length is not 0";
+            449 LAPI_ERR_TGT_VEC_LEN "the target vector's lengths add up to more than LAPI_MAX_MSG_SZ";
+            450 LAPI_ERR_CKPT "a checkpoint has failed";
+            451 LAPI_ERR_TGT_VEC_NULL "the target vector is null";
+            452 LAPI_ERR_TGT_VEC_TYPE "the target vector's type is wrong, or not allowed in this call";
+            453 LAPI_ERR_VEC_NUM_DIFF "num_vecs of the origin's and the target's vector differ";
+            454 LAPI_ERR_VEC_TYPE_DIFF "the types of the origin's and the target's vector differ";
+            455 LAPI_ERR_VEC_LEN_DIFF "lengths or block sizes of the two vectors differ";
+            456 LAPI_ERR_MSG_INFO_NULL "the lapi_msg_info_t pointer of LAPI_Msgpoll is null";
+            457 LAPI_ERR_POLLING_NET "another thread is polling already";
+            458 LAPI_ERR_CNTR_NULL "the counter pointer is null";
+            459 LAPI_ERR_CNTR_VAL "the value to wait for is not more than 0";
+            460 LAPI_ERR_QUERY_TYPE "there is no such attribute, or it cannot be set";
+            461 LAPI_ERR_IN_VAL_NULL "in_val is null";
+            462 LAPI_ERR_RMW_OP "there is no such read-modify-write operation";
+            463 LAPI_ERR_TGT_VAR_NULL "tgt_var is null";
+            464 LAPI_ERR_SET_VAL "the value is out of the attribute's range";
+            465 LAPI_ERR_DGSP "the DGSP is null, or no registered one";
+            466 LAPI_ERR_DGSP_ATOM "the DGSP's atom_size is negative or more than MAX_ATOM_SIZE";
+            467 LAPI_ERR_DGSP_BRANCH "the DGSP branches out of its code";
+            468 LAPI_ERR_DGSP_CTL "the DGSP has a CONTROL instruction where none may be";
+            469 LAPI_ERR_DGSP_COPY_SZ "the DGSP copies a negative number of bytes";
+            470 LAPI_ERR_DGSP_FREE "the DGSP was unreserved more often than it was registered and reserved";
+            471 LAPI_ERR_DGSP_OPC "the DGSP has an instruction that does not exist";
+            472 LAPI_ERR_DGSP_REPS "the DGSP has a GOSUB with negative reps";
+            473 LAPI_ERR_DGSP_STACK "the DGSP's GOSUBs nest deeper than its depth says";
+            474 LAPI_ERR_OP_SZ "size of lapi_rmw_t is neither 32 nor 64";
+            475 LAPI_ERR_UDP_PORT_INFO "a UDP address and port are missing, or no task can receive there";
+            476 LAPI_ERR_XFER_CMD "there is no such transfer type";
+            477 LAPI_ERR_UTIL_CMD "there is no such utility type";
+            478 LAPI_ERR_CATALOG_FAIL "the message catalogue cannot be opened";
+            479 LAPI_ERR_PACK_SZ "the pack buffer is too small";
+            480 LAPI_ERR_DGSP_OTHER "the DGSP's descriptor is wrong, for example without code";
+            481 LAPI_ERR_UDP_SOCKET "a UDP socket has failed";
+            482 LAPI_ERR_COLLECTIVE_PSS "the persistent subsystem allows no collective calls";
+            485 "failover cannot be set up: internal error (some levels: unknown code)";
+            486 "failover cannot be set up: the network availability matrix is not installed";
+            487 "failover cannot be set up: group services are not installed";
+            488 "failover cannot be set up: the launcher is too old";
+            489 "failover cannot be set up: there is no launcher";
+            490 "failover cannot be set up: the job uses a device without it";
+            491 "failover has stopped: internal error";
+            492 LAPI_ERR_TGT_CONTEXT "the target's RDMA context is not valid";
+            493 LAPI_ERR_SRC_CONTEXT "the origin's RDMA context is not valid";
+            494 LAPI_ERR_TGT_BUFHNDL "the target's RDMA buffer is not valid";
+            495 LAPI_ERR_SRC_BUFHNDL "the origin's RDMA buffer is not valid";
+            496 LAPI_ERR_TGT_OFFSET "the offset into the target's RDMA buffer is not valid";
+            497 LAPI_ERR_SRC_OFFSET "the offset into the origin's RDMA buffer is not valid";
+            498 LAPI_ERR_NO_RDMA_RESOURCE "no RDMA resource is available";
+            499 "bulk transfer is on";
+            500 "tasks have received nothing from each other in time";
+            501 "the version of the library";
+            502 "shared memory cannot be initialised";
+            503 "shared memory cannot be initialised after a restart from a checkpoint";
+            504 "shared memory is not used: the job has one task on this machine";
+            505 "shared memory cannot be created";
+            506 "shared memory of another task cannot be opened";
+            507 "shared memory cannot be mapped";
+            508 "address space for shared memory cannot be reserved";
+            509 "the tasks make first contact over a port";
+            510 LAPI_ERR_NO_ENV_VAR "an environment variable is missing or has a wrong value";
+            511 LAPI_ERR_CODE_UNKNOWN "LAPI knows no such code";
+            513 LAPI_ERR_XLATE_FAILED "memory cannot be registered for RDMA";
+            514 LAPI_ERR_RDMA_RESOURCES "RDMA resources are not available";
+            515 LAPI_ERR_LW_DATA_LEN "header and data are too long for a light-weight active message";
+            516 LAPI_ERR_NO_HNDLR_SET "no handler is set for this index";
+            517 LAPI_ERR_OFFSET_LEN "offset and length reach beyond the memory";
+            519 (LAPI_ERR_CODE_UNKNOWN) "LAPI knows no such code (the number later levels use)";
+        }
+    };
+}
+pub(crate) use for_each_code;
+
+macro_rules! constants {
+    ($($number:literal $($name:ident)? $(($again:ident))? $text:literal;)*) => {
+        $($(#[doc = $text] pub const $name: c_int = $number;)?)*
+    };
+}
+for_each_code!(constants);
 
 // Names of earlier levels for the same numbers.
 pub const LAPI_ERR_INIT_FAILED: c_int = LAPI_ERR_CSS_LOAD_FAILED;

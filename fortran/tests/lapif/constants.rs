@@ -50,7 +50,13 @@ fn of_the_sources() -> Vec<(String, i64)> {
     let mut known: HashMap<String, i64> = HashMap::new();
     let mut found = Vec::new();
     for line in sources.into_iter().flat_map(str::lines) {
-        let Some(definition) = line.strip_prefix("pub const ") else { continue };
+        // In the table of error codes the number stands first.
+        let row = line.trim_start().split_once(" LAPI_").filter(|(number, _)| number.parse::<u32>().is_ok());
+        let row = row.and_then(|(number, rest)| {
+            let (name, _) = rest.split_once(' ')?;
+            Some(format!("LAPI_{name}: c_int = {number};"))
+        });
+        let Some(definition) = row.as_deref().or_else(|| line.strip_prefix("pub const ")) else { continue };
         let (name, rest) = definition.split_once(':').expect("a constant has a type");
         let (_, value) = rest.split_once(" = ").unwrap_or_else(|| panic!("no value on this line: {line}"));
         let value = value.trim_end_matches(';');

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const HEAD: &str = "\
 $ codeset=UTF-8
 $ The texts of LAPI_Msg_string: set 1, each with its error code for its number (LAPI_SUCCESS: 1); set 2 says the codeset.
-$ The comment before each has the name and the English text as they stand in src/error.rs, from which
+$ The comment before each has the name and the English text as they stand in src/abi/error_codes.rs, from which
 $ UPDATE_CATALOGS=1 cargo test -p openlapi --lib catalog rewrites this file: new texts come in as comments to be translated,
 $ and a translation goes out when its English text has changed.
 $quote \"
@@ -63,7 +63,7 @@ fn sources_are_in_step_with_the_table() {
         } else if there != wanted {
             let line = there.lines().zip(wanted.lines()).position(|(a, b)| a != b).unwrap_or(0);
             panic!(
-                "packaging/catalogs/{name} is not in step with src/error.rs from line {} on ({:?} instead of {:?}): \
+                "packaging/catalogs/{name} is not in step with src/abi/error_codes.rs from line {} on ({:?} instead of {:?}): \
                  UPDATE_CATALOGS=1 cargo test -p openlapi --lib catalog",
                 line + 1,
                 there.lines().nth(line),
