@@ -32,6 +32,12 @@ fn numbers_have_the_sizes_that_options_give_them() {
         ("-qautodbl=dbl", "real 8 8 16 8", INTEGERS),
         ("-qrealsize=4 -qautodbl=none -qintsize=4", REALS, INTEGERS),
         ("-qintsize=8", REALS, "integer 8 8 8"),
+        // The last one counts.
+        ("-qrealsize=8 -qrealsize=4", REALS, INTEGERS),
+        ("-qrealsize=4 -qrealsize=8", "real 8 4 16 8", INTEGERS),
+        ("-qautodbl=dbl8 -qautodbl=dbl4", "real 8 8 8 8", INTEGERS),
+        ("-qautodbl=dbl -qautodbl=none", REALS, INTEGERS),
+        ("-qintsize=8 -qintsize=4", REALS, INTEGERS),
     ] {
         let printed = numbers("xlf", option);
         assert_eq!(printed, format!("{reals} {integers} escape 3 local static"), "{option}");
@@ -47,6 +53,7 @@ fn each_driver_begins_with_the_options_that_it_had() {
     assert_eq!(numbers("mpxlf2003_r", "-qfixed -qsave"), with("escape 3 local static"));
     // Threads would share what is static; who asks for it gets it.
     assert_eq!(numbers("xlf_r", "-qsmp=omp:noauto"), with("escape 3 local automatic"));
+    assert_eq!(numbers("xlf_r", "-qsmp=omp:noauto -qnosmp"), with("escape 3 local static"));
     for (driver, expected) in [
         ("mpcc_r", "char signed bits signed enum 4 second 8"),
         ("xlc_r", "char unsigned bits unsigned enum 4 second 8"),
@@ -64,6 +71,8 @@ fn characters_bit_fields_and_enums_are_what_options_say() {
         ("-qbitfields=unsigned", "char signed bits unsigned enum 4 second 8"),
         ("-qenum=small", "char signed bits signed enum 1 second 8"),
         ("-qenum=int -qalign=natural", "char signed bits signed enum 4 second 8"),
+        ("-qenum=small -qenum=int", "char signed bits signed enum 4 second 8"),
+        ("-qchars=unsigned -qchars=signed", "char signed bits signed enum 4 second 8"),
     ] {
         assert_eq!(printed("mpcc_r", options, "types.c"), expected, "{options}");
     }
@@ -81,6 +90,24 @@ fn characters_bit_fields_and_enums_are_what_options_say() {
     let output = wrapper("xlc", &dir, "-qenum=small -c a.c");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("lapi_needs_enums_of_4_bytes"), "{said}");
+}
+
+/// A check that a later option takes back does not end the program.
+#[test]
+fn the_last_option_about_checks_counts() {
+    let dir = folder("checks");
+    let text = "int main(int count, char **words)\n{\n    int few[4] = { 0 };\n    volatile int seen = few[count + 3];\n    return words == 0 && seen;\n}\n";
+    std::fs::write(dir.join("beyond.c"), text).expect("a source");
+    for (options, ends_well) in [
+        ("-qcheck", false),
+        ("-qcheck -qnocheck", true),
+        ("-qcheck=all:nobounds", true),
+        ("-qnocheck -qcheck=bounds", false),
+    ] {
+        ok(&wrapper("xlc", &dir, &format!("{options} beyond.c -o beyond")));
+        let output = super::command("./beyond", &dir).output().expect("the program runs");
+        assert_eq!(output.status.success(), ends_well, "{options}");
+    }
 }
 
 /// Without underscores, as xlf had it: C finds Fortran, Fortran finds LAPI and its variables.

@@ -118,16 +118,66 @@ fn every_option_is_translated_dropped_or_refused_as_the_table_says() {
         // Options of the compiler, each after the other.
         let given: Vec<_> = options
             .iter()
-            .filter(|(_, line)| line.action.starts_with('-') && !line.action.contains("-m32"))
+            .filter(|(_, line)| line.action.starts_with(['-', '!']) && !line.action.contains("-m32"))
             .collect();
-        let expected: Vec<String> = given
-            .iter()
-            .flat_map(|(_, line)| line.action.split_whitespace())
-            .map(|word| word.replace('%', "x"))
-            .collect();
+        let mut expected: Vec<String> = Vec::new();
+        for word in given.iter().flat_map(|(_, line)| line.action.split_whitespace()) {
+            match word.strip_prefix('!') {
+                Some(pattern) => expected.retain(|before| !fits(pattern, before)),
+                None => expected.push(word.replace('%', "x")),
+            }
+        }
         let command = ok(&shown(&join(&given))).replace('\'', "");
         assert!(command.contains(&format!(" {} ", expected.join(" "))), "{command}\n{expected:#?}");
     }
+}
+
+/// Whether a word fits a pattern of an action.
+fn fits(pattern: &str, word: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(begin) => word.starts_with(begin.trim_end_matches('?')) && word.len() >= begin.len(),
+        None => word == pattern,
+    }
+}
+
+/// IBM's compilers take the last of options that contradict each other.
+#[test]
+fn an_option_takes_back_what_one_before_it_has_brought() {
+    let table = table();
+    for (language, driver) in TRIED {
+        let options = options(&table, language);
+        let shown = |options: &str| ok(&wrapper(driver, workspace(), &format!("-show {options} file.o")));
+        let mut count = 0;
+        for at in 0..options.len() {
+            let (option, line) = &options[at];
+            // One option of each line.
+            if at > 0 && std::ptr::eq(options[at - 1].1, *line) {
+                continue;
+            }
+            let taken: Vec<_> = line.action.split(' ').filter_map(|word| word.strip_prefix('!')).collect();
+            let is_taken = |word: &str| taken.iter().any(|pattern| fits(pattern, word));
+            let is_taken_back = |other: &Line| {
+                let mut brought = other.action.split(' ').filter(|word| !word.starts_with('!')).peekable();
+                !std::ptr::eq(other, *line) && brought.peek().is_some() && brought.all(is_taken)
+            };
+            let before = options.iter().filter(|(_, other)| is_taken_back(other));
+            let before: Vec<_> = before.map(|(option, _)| option.as_str()).collect();
+            if !before.is_empty() {
+                assert_eq!(shown(&format!("{} {option}", before.join(" "))), shown(option), "{before:?}");
+                count += 1;
+            }
+        }
+        assert!(count > 15, "{language}: {count}");
+    }
+    // What stands behind it stays.
+    let command = ok(&wrapper("mpcc_r", workspace(), "-show -qenum=int -qenum=small -O2 file.o"));
+    assert!(command.starts_with("cc -fshort-enums -O2 file.o "), "{command}");
+    // The word behind -Xlinker is the linker's.
+    let command = ok(&wrapper("mpcc_r", workspace(), "-show -Xlinker -static -qnostaticlink file.o"));
+    assert!(command.starts_with("cc -Xlinker -static file.o "), "{command}");
+    // A link follows that an option before had taken away.
+    let command = ok(&wrapper("mpcc_r", workspace(), "-show -qsyntaxonly -qnosyntaxonly a.c"));
+    assert!(command.starts_with("cc a.c ") && command.contains(" -llapi_r"), "{command}");
 }
 
 /// Options of one language say nothing to the compilers of another.
@@ -234,7 +284,16 @@ fn page(table: &Table) -> String {
                 "drop" => "dropped".to_owned(),
                 "warn" => "dropped, with a warning".to_owned(),
                 "refuse" => "**refused**".to_owned(),
-                given => code(&given.split_whitespace().map(str::to_owned).collect::<Vec<_>>()),
+                given => {
+                    let (taken, given): (Vec<_>, Vec<_>) =
+                        given.split_whitespace().map(str::to_owned).partition(|word| word.starts_with('!'));
+                    let taken: Vec<_> = taken.iter().map(|word| word[1..].to_owned()).collect();
+                    match (given.is_empty(), taken.is_empty()) {
+                        (_, true) => code(&given),
+                        (true, _) => format!("without {}", code(&taken)),
+                        (false, _) => format!("{}, in place of {}", code(&given), code(&taken)),
+                    }
+                }
             };
             let languages = line.languages.join(", ");
             writeln!(text, "| {} | {languages} | {action} | {} |", code(&line.options), line.text)
