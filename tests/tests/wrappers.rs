@@ -398,10 +398,16 @@ fn atomic_operations_of_aix_are_there_and_give_way() {
 fn an_mpi_compilers_flags_are_taken_in() {
     let dir = folder("wrapper_mpi");
     let open_mpi = r#"case $1 in -showme:compile) echo -I/ompi/include ;; -showme:link) echo -L/ompi/lib -lmpi ;; *) exit 1 ;; esac"#;
+    // As one prints that was built from its sources.
+    let run_path = "-Wl,-rpath -Wl,/opt/mpi/lib -Wl,--enable-new-dtags -L/opt/mpi/lib -lmpi";
+    let from_source = format!(
+        "case $1 in -showme:compile) echo -I/opt/mpi/include ;; -showme:link) echo {run_path} ;; *) exit 1 ;; esac"
+    );
     let mpich = r#"case $1 in -compile_info) echo gcc -O3 -I/mpich/include ;; -link_info) echo gcc -Wl,-rpath -L/mpich/lib -lmpich ;; *) exit 1 ;; esac"#;
     let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("there is a PATH"));
     for (script_text, include, library) in [
         (open_mpi, "-I/ompi/include", "-L/ompi/lib -lmpi"),
+        (&from_source, "-I/opt/mpi/include", run_path),
         (mpich, "-I/mpich/include", "-L/mpich/lib -lmpich"),
     ] {
         script(&dir.join("mpicc"), script_text);
