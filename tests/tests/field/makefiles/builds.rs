@@ -88,6 +88,37 @@ ddi.o: ddi.c
     assert_eq!(Job::new(dir.join("chemistry")).procs(2).run().ok().stdout, "bytes 8\nbytes 8\n");
 }
 
+/// `-+`: files of any name are C++, but those that are compiled.
+#[test]
+fn sources_of_any_name_are_of_the_language_that_is_named() {
+    let dir = folder("sourcetype");
+    let files = [
+        ("main.c", "namespace first { int seven(); }\nint main() { return first::seven() - 7; }\n"),
+        ("seven.data", "namespace first { int seven() { return 7; } }\n"),
+    ];
+    for (name, text) in files {
+        fs::write(dir.join(name), text).expect("a file");
+    }
+    for option in ["-+", "-qsourcetype=c++"] {
+        let run = |args: &str| ok(&super::wrapper("xlC", &dir, &format!("{option} {args}")));
+        run("-c main.c -o main.o");
+        run("-c seven.data -o seven.o");
+        ok(&command("ar", &dir).args(["rcs", "seven.a", "seven.o"]).output().expect("ar runs"));
+        for files in
+            ["main.o seven.o", "main.o seven.a", "main.o seven.data", "main.c seven.o", "main.c seven.data"]
+        {
+            run(&format!("-o program {files}"));
+            ok(&command("./program", &dir).output().expect("the program runs"));
+        }
+    }
+    let shown = |args: &str| ok(&super::wrapper("xlC", &dir, &format!("-show -c {args}")));
+    let command = shown("-+ a.x b.o c.y d.z -qsourcetype=default e.C");
+    assert!(command.contains(" -x c++ a.x -x none b.o -x c++ c.y d.z -x none e.C "), "{command}");
+    // The language that gcc's own option names is left to it.
+    let command = shown("-+ a.x -x c b.o -qsourcetype=default c.o -xc d.o");
+    assert!(command.contains(" -x c++ a.x -x c b.o -x none c.o -xc d.o "), "{command}");
+}
+
 /// A file of options is read as if they stood on the command line.
 #[test]
 fn a_file_of_options_is_examined_too() {
