@@ -131,6 +131,16 @@ fn a_file_of_options_is_examined_too() {
     fs::write(dir.join("flags"), "-qnoro -O2\n").expect("a file");
     assert!(super::refused(&super::wrapper("mpcc_r", &dir, "@flags -c a.c")).contains("-qnoro"));
     assert!(super::refused(&super::wrapper("mpcc_r", &dir, "@missing -c a.c")).contains("@missing"));
+    // The compiler is chosen before files are read.
+    for text in ["-O2 -compiler=gcc\n", "-o a -compiler gcc\n", "@more\n", "-compiler\n"] {
+        fs::write(dir.join("flags"), text).expect("a file");
+        fs::write(dir.join("more"), "-compiler gcc\n").expect("a file");
+        let said = super::refused(&super::wrapper("mpcc_r", &dir, "-show -O1 @flags -compiler cc -c a.c"));
+        assert!(said.contains("-compiler") && said.contains("on the command line"), "{said}");
+    }
+    fs::write(dir.join("flags"), "-O2 -o\n").expect("a file");
+    let command = ok(&super::wrapper("mpcc_r", &dir, "-show @flags a -compiler gcc a.c"));
+    assert!(command.starts_with("gcc -O2 -o a a.c "), "{command}");
     // One that names itself, alone and with others; one whose quote does not end; one
     // without options.
     for (text, words) in [
