@@ -71,7 +71,7 @@ pub(super) fn report(cause: &Cause, tasks: &[Task], complete: bool) -> String {
     let (lines, missing) = collectives(tasks);
     lines.iter().for_each(|line| add(line));
     let circles = circles(tasks);
-    for circle in circles.iter().take(CIRCLES) {
+    for circle in &circles {
         let links: Vec<String> = (0..circle.len())
             .map(|at| format!("task {} waits for task {}", circle[at], circle[(at + 1) % circle.len()]))
             .collect();
@@ -80,7 +80,7 @@ pub(super) fn report(cause: &Cause, tasks: &[Task], complete: bool) -> String {
     let groups = groups(tasks);
     groups.iter().flat_map(Group::lines).for_each(|line| add(&line));
     let mut shown: BTreeSet<usize> = missing.into_iter().take(NAMED).collect();
-    shown.extend(circles.iter().take(CIRCLES).flatten());
+    shown.extend(circles.iter().flatten());
     shown.extend(groups.iter().flat_map(|group| group.tasks.iter().take(EXAMPLES)));
     let mut left_out = 0;
     for task in tasks {
@@ -212,8 +212,9 @@ fn collectives(tasks: &[Task]) -> (Vec<String>, Vec<usize>) {
     (lines, absent)
 }
 
-/// Circles of tasks each of which waits for the next, each beginning with its lowest task. Of
-/// circles that share a task not every one is found, but at least one.
+/// Circles of tasks each of which waits for the next, each beginning with its lowest task: the
+/// first [`CIRCLES`] that are met. Of circles that share a task not every one is met, but at least
+/// one.
 fn circles(tasks: &[Task]) -> Vec<Vec<usize>> {
     let waits: BTreeMap<usize, &[usize]> =
         tasks.iter().filter_map(|task| Some((task.number, &task.report.as_ref()?.awaited[..]))).collect();
@@ -222,22 +223,31 @@ fn circles(tasks: &[Task]) -> Vec<Vec<usize>> {
     for &start in waits.keys() {
         // The way from `start`, and how many of each task's awaited ones were tried.
         let mut way: Vec<(usize, usize)> = vec![(start, 0)];
+        // Where each task is on the way.
+        let mut places = BTreeMap::from([(start, 0)]);
         while let Some((at, tried)) = way.last_mut() {
             let next = waits.get(at).and_then(|awaited| awaited.get(*tried)).copied();
             *tried += 1;
             match next {
-                Some(next) => match way.iter().position(|(task, _)| *task == next) {
-                    Some(begin) => {
+                Some(next) => match places.get(&next) {
+                    Some(&begin) => {
                         let mut circle: Vec<usize> = way[begin..].iter().map(|(task, _)| *task).collect();
                         let lowest = (0..circle.len()).min_by_key(|at| circle[*at]).unwrap_or(0);
                         circle.rotate_left(lowest);
                         found.insert(circle);
+                        if found.len() == CIRCLES {
+                            return found.into_iter().collect();
+                        }
                     }
-                    None if !done.contains(&next) => way.push((next, 0)),
+                    None if !done.contains(&next) => {
+                        places.insert(next, way.len());
+                        way.push((next, 0));
+                    }
                     None => {}
                 },
                 None => {
                     done.insert(*at);
+                    places.remove(at);
                     way.pop();
                 }
             }
@@ -300,6 +310,23 @@ mod tests {
             "{text}"
         );
     }
+
+    /// As many tasks as a job may have on a machine, each of which waits for all others.
+    #[test]
+    fn of_many_circles_few_are_collected() {
+        let all: Vec<Task> = (0..1024)
+            .map(|number| {
+                let others = (0..1024).filter(|other| *other != number);
+                task(number, others.map(|other| format!("for {other}\n")).collect::<String>().trim_end())
+            })
+            .collect();
+        let circles = circles(&all);
+        assert_eq!(circles.len(), CIRCLES);
+        for circle in &circles {
+            assert!(circle.len() > 1 && circle.iter().min() == circle.first(), "{circle:?}");
+        }
+    }
+
     #[test]
     fn of_many_tasks_the_cause_comes_first_and_equal_states_are_one_line() {
         let mut tasks: Vec<Task> = (0..64)
