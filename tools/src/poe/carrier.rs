@@ -33,9 +33,18 @@ const QUIET_MILLISECONDS: u8 = 200;
 /// How long equal messages are collected before they are summarized.
 const COLLECT: Duration = Duration::from_millis(300);
 
+/// What the thread has seen.
+#[derive(Debug)]
+pub(super) struct Carried {
+    /// What the tasks have said of errors.
+    pub errors: Errors,
+    /// A copy of their output was lost, and the output itself was not.
+    pub copy_lost: bool,
+}
+
 /// The thread that carries output.
 pub(super) struct Carrier {
-    thread: JoinHandle<Result<Errors, Lost>>,
+    thread: JoinHandle<Result<Carried, Lost>>,
     /// Carries the number of each task that has written to a terminal whose reader is gone; its end
     /// is that of the thread.
     broken: File,
@@ -71,9 +80,8 @@ impl Carrier {
         self.broken.read_exact(&mut task).ok().map(|()| u32::from_ne_bytes(task) as usize)
     }
 
-    /// Waits for the end of the thread, and returns what the tasks have said of errors. An error
-    /// means that output was lost.
-    pub(super) fn finish(self) -> Result<Errors, Lost> {
+    /// Waits for the end of the thread. An error means that output was lost.
+    pub(super) fn finish(self) -> Result<Carried, Lost> {
         self.thread.join().unwrap_or(Err(Lost))
     }
 }
@@ -97,7 +105,7 @@ fn carry(
     stdout: File,
     stderr: File,
     broken: &mut dyn FnMut(usize),
-) -> Result<Errors, Lost> {
+) -> Result<Carried, Lost> {
     let several = sources.iter().any(|source| source.task != sources[0].task);
     let mut outputs = [("standard output", stdout), ("standard error", stderr)]
         .map(|(name, to)| Output::new(name, to, style.prefix));
@@ -132,8 +140,9 @@ fn carry(
         }
     }
     let errors = outputs[OutputStream::Stderr as usize].errors.take().unwrap_or_default();
+    let copy_lost = outputs.iter().any(|output| output.copy_lost);
     let [stdout, stderr] = outputs.map(Output::finish);
-    stdout.and(stderr).map(|()| errors)
+    stdout.and(stderr).map(|()| Carried { errors, copy_lost })
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use tempfile::SpooledTempFile;
 
 use super::error::{reason, say};
 use super::output::{Output, OutputStream, Source};
-use super::record;
+use super::record::Record;
 
 /// An unfinished line is shown when it is longer than this.
 pub(super) const LONGEST_LINE: usize = 1 << 16;
@@ -44,7 +44,7 @@ impl Lanes {
         let watch = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let spool = if ordered { Spool::find() } else { Spool::Memory };
         let lanes = sources.into_iter().enumerate().map(|(number, source)| {
-            let record = record.map(|folder| record::open(folder, source.task, source.stream)).transpose()?;
+            let record = record.map(|folder| Record::open(folder, source.task, source.stream)).transpose()?;
             Ok((number, Lane::new(source, ordered, &spool, record)))
         });
         let lanes: BTreeMap<usize, Lane> = lanes.collect::<io::Result<_>>()?;
@@ -172,12 +172,23 @@ impl Spool {
         other.map_or(Self::Memory, Self::Folder)
     }
 
-    fn open(&self) -> SpooledTempFile {
-        match self {
-            Self::Folder(folder) => SpooledTempFile::new_in(SPOOL_IN_MEMORY, folder),
-            Self::Memory => SpooledTempFile::new(usize::MAX),
-        }
+    fn open(&self) -> Held {
+        let (file, place) = match self {
+            Self::Folder(folder) => {
+                let place = format!("held back (-stdoutmode ordered) in {} (TMPDIR)", folder.display());
+                (SpooledTempFile::new_in(SPOOL_IN_MEMORY, folder), place)
+            }
+            Self::Memory => (SpooledTempFile::new(usize::MAX), "held back in memory".to_owned()),
+        };
+        Held { file, place }
     }
+}
+
+/// Output of a task that waits for its turn.
+struct Held {
+    file: SpooledTempFile,
+    /// For messages.
+    place: String,
 }
 
 /// What comes from one source.
@@ -194,9 +205,9 @@ struct Lane {
     /// What was shown last did not end a line.
     continues: bool,
     /// What arrived before this task's turn.
-    held: Option<SpooledTempFile>,
+    held: Option<Held>,
     /// The file to which all that arrives is written too.
-    record: Option<File>,
+    record: Option<Record>,
 }
 
 impl Lane {
@@ -204,7 +215,7 @@ impl Lane {
         Source { task, stream, pipe, terminal }: Source,
         ordered: bool,
         spool: &Spool,
-        record: Option<File>,
+        record: Option<Record>,
     ) -> Self {
         let held = (ordered && stream == OutputStream::Stdout).then(|| spool.open());
         let (open, line, continues, parting) = (true, Vec::new(), false, None);
@@ -240,14 +251,14 @@ impl Lane {
             // A terminal whose other end is closed, for one.
             Err(_) => 0,
         };
-        if let Some(Err(error)) = self.record.as_mut().map(|record| record.write_all(&buffer[..length])) {
+        if let Some(Err((path, error))) = self.record.as_mut().map(|record| record.write(&buffer[..length])) {
             self.record = None;
-            output.lose(error);
+            output.lose_copy(&path, &error);
         }
         match &mut self.held {
             Some(held) => {
-                if let Err(error) = held.write_all(&buffer[..length]) {
-                    output.lose(error);
+                if let Err(error) = held.file.write_all(&buffer[..length]) {
+                    output.lose(&held.place, &error);
                 }
             }
             None => self.take(&buffer[..length], output),
@@ -261,15 +272,15 @@ impl Lane {
         }
     }
 
-    fn replay(&mut self, mut held: SpooledTempFile, output: &mut Output) {
+    fn replay(&mut self, mut held: Held, output: &mut Output) {
         let mut buffer = vec![0; 1 << 16];
-        let mut next = held.rewind().and_then(|()| held.read(&mut buffer));
+        let mut next = held.file.rewind().and_then(|()| held.file.read(&mut buffer));
         while let Ok(length @ 1..) = next {
             self.take(&buffer[..length], output);
-            next = held.read(&mut buffer);
+            next = held.file.read(&mut buffer);
         }
         if let Err(error) = next {
-            output.lose(error);
+            output.lose(&held.place, &error);
         }
         if !self.open {
             self.show_unfinished(output);

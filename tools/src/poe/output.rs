@@ -74,6 +74,8 @@ pub(super) struct Output {
     /// For messages about it.
     name: &'static str,
     lost: bool,
+    /// A copy of what the tasks write was lost.
+    pub(super) copy_lost: bool,
     /// What the tasks have said of errors, where that is of interest.
     pub(super) errors: Option<Errors>,
 }
@@ -85,7 +87,8 @@ pub(super) struct Lost;
 impl Output {
     pub(super) fn new(name: &'static str, to: File, prefix: Prefix) -> Self {
         let (begun_by, fold, errors) = (None, None, None);
-        Self { to: Patient(to), prefix, begun_by, fold, errors, closed: false, name, lost: false }
+        let (closed, lost, copy_lost) = (false, false, false);
+        Self { to: Patient(to), prefix, begun_by, fold, errors, closed, name, lost, copy_lost }
     }
 
     /// Shows what a task wrote: lines, of which the first may continue one and the last may
@@ -165,18 +168,26 @@ impl Output {
                 {
                     self.closed = true;
                 }
-                Err(error) => self.lose(error),
+                Err(error) => self.lose(self.name, &error),
             }
         }
     }
 
-    /// Says at once why output is lost: its end is the tasks' end, and this is the cause.
-    pub(super) fn lose(&mut self, error: io::Error) {
-        if !self.lost {
-            say(&format!("output of the tasks was lost: {}: {}", self.name, reason(&error)));
+    /// Says at once where and why output is lost: its end is the tasks' end, and this is the cause.
+    pub(super) fn lose(&mut self, place: &str, error: &io::Error) {
+        if !self.closed {
+            say(&format!("output of the tasks was lost: {place}: {}", reason(error)));
         }
         self.closed = true;
         self.lost = true;
+    }
+
+    /// Says where the first copy of the output is lost. The output itself goes on.
+    pub(super) fn lose_copy(&mut self, place: &str, error: &io::Error) {
+        if !self.copy_lost {
+            say(&format!("output of the tasks was lost: {place}: {}", reason(error)));
+        }
+        self.copy_lost = true;
     }
 
     pub(super) fn finish(mut self) -> Result<(), Lost> {

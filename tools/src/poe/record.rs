@@ -1,6 +1,7 @@
 //! The files with the output of each task (MP_OUTPUT_DIR).
 
 use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
@@ -27,8 +28,21 @@ pub(super) fn folder(settings: &Settings) -> Result<Option<PathBuf>, Error> {
 }
 
 /// The file of one stream, to append to.
-pub(super) fn open(folder: &Path, task: usize, stream: OutputStream) -> std::io::Result<File> {
-    File::options().append(true).open(path(folder, task, stream))
+pub(super) struct Record {
+    file: File,
+    path: PathBuf,
+}
+
+impl Record {
+    pub(super) fn open(folder: &Path, task: usize, stream: OutputStream) -> io::Result<Self> {
+        let path = path(folder, task, stream);
+        Ok(Self { file: File::options().append(true).open(&path)?, path })
+    }
+
+    /// Writes all of it; an error is returned with the name of the file.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), (String, io::Error)> {
+        self.file.write_all(bytes).map_err(|error| (self.path.display().to_string(), error))
+    }
 }
 
 fn path(folder: &Path, task: usize, stream: OutputStream) -> PathBuf {

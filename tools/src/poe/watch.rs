@@ -12,7 +12,7 @@ use nix::sys::wait::waitpid;
 use openlapi::base::ranges::tasks_named;
 use openlapi::wire::launcher::{How, Stage};
 
-use super::carrier::Carrier;
+use super::carrier::{Carried, Carrier};
 use super::causes::{Causes, Effect};
 use super::commands::Command;
 use super::debugger::{self, Debugger};
@@ -133,11 +133,12 @@ impl Job<'_> {
                 let status = self.status.unwrap_or_else(|| self.causes.status_after_loss());
                 Ok(End { status: status.max(1), early: true })
             }
-            (None, Ok(errors)) => {
+            (None, Ok(Carried { errors, copy_lost })) => {
                 if self.status.is_none() && self.info_level > 0 && self.commands.len() > 1 {
                     self.causes.say_first(&errors);
                 }
-                Ok(End { status: self.status.unwrap_or_else(|| self.causes.status(&errors)), early })
+                let status = self.status.unwrap_or_else(|| self.causes.status(&errors));
+                Ok(End { status: status.max(u8::from(copy_lost)), early })
             }
         }
     }

@@ -297,3 +297,38 @@ fn the_cause_of_lost_output_comes_first() {
         let _ = std::fs::remove_file(file);
     }
 }
+
+/// A disk is full below -output_dir: the job goes on, with all of its output.
+#[test]
+fn a_copy_of_the_output_that_is_lost_ends_no_job() {
+    let folder = crate::scratch("full-output-dir");
+    for file in ["task0.out", "task1.err"] {
+        std::os::unix::fs::symlink("/dev/full", folder.join(file)).expect("a link");
+    }
+    let job = Job::direct(stage().join("bin/poe")).arg("-procs").arg("2").arg("-output_dir").arg(&folder);
+    let job = job.arg("sh").arg("-c").arg("echo early; echo early >&2; sleep 1; echo late; echo late >&2");
+    let outcome = job.deadline(60).run();
+    outcome.exited(1);
+    assert_eq!(outcome.stdout.matches("late").count(), 2, "{outcome}");
+    assert_eq!(outcome.stderr.matches("late").count(), 2, "{outcome}");
+    for file in ["task0.out", "task1.err"] {
+        let path = folder.join(file).display().to_string();
+        outcome.says(&format!("poe: output of the tasks was lost: {path}: No space left on device\n"));
+    }
+    let whole = std::fs::read_to_string(folder.join("task1.out")).expect("the file of another task");
+    assert_eq!(whole, "early\nlate\n");
+}
+
+/// What waits for its turn lies in TMPDIR, which is named, and not standard output.
+#[test]
+fn the_place_of_output_that_is_held_back_is_named() {
+    let folder = crate::scratch("small-tmpdir");
+    let tasks = "test $MP_CHILD = 1 && exec head -c 3000000 /dev/zero; while :; do echo x; sleep 0.1; done";
+    let job = Job::direct("bash").arg("-c").arg(r#"ulimit -f 8; trap '' XFSZ; exec "$0" "$@""#);
+    let job = job.arg(stage().join("bin/poe")).arg("-procs").arg("2").arg("-stdoutmode").arg("ordered");
+    let outcome = job.arg("sh").arg("-c").arg(tasks).env("TMPDIR", &folder).deadline(60).run();
+    outcome.exited(1);
+    let place = format!("held back (-stdoutmode ordered) in {} (TMPDIR)", folder.display());
+    let cause = format!("poe: output of the tasks was lost: {place}: file-size limit reached (ulimit -f)");
+    assert_eq!(outcome.stderr.lines().next(), Some(cause.as_str()), "{outcome}");
+}
