@@ -3,8 +3,8 @@
 use super::data::{FORMAT, Part};
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{self, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// More tasks than any job has: the report names those that are missing one by one.
@@ -23,7 +23,7 @@ pub fn write(out: &Path, part: &Part) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes a file under another name first.
+/// Writes a file under another name first, which it does not leave behind.
 pub fn write_whole(path: &Path, text: &[u8]) -> Result<(), String> {
     let fresh = path.with_extension(format!("new{}", std::process::id()));
     // A process of this number may have left one. What another user puts in its place is
@@ -35,7 +35,10 @@ pub fn write_whole(path: &Path, text: &[u8]) -> Result<(), String> {
         .open(&fresh)
         .and_then(|mut file| file.write_all(text))
         .and_then(|()| fs::rename(&fresh, path))
-        .map_err(|error| format!("{} cannot be written: {error}", path.display()))
+        .map_err(|error| {
+            let _ = fs::remove_file(&fresh);
+            format!("{} cannot be written: {error}", path.display())
+        })
 }
 
 /// Removes the parts of a task, if there are any.
@@ -45,25 +48,33 @@ pub fn remove(out: &Path, task: u32) {
 }
 
 /// Reads the parts of the job of this part, or else of the job of which one was written last, by
-/// task: the final part, or else the interim one.
+/// task: the final part, or else the interim one. Those of another form are of jobs that were
+/// profiled by another version.
 pub fn parts(out: &Path, own: Option<&Part>) -> Result<Vec<Part>, String> {
     let wrong = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut found = Vec::new();
+    let mut left_out = None;
     for entry in fs::read_dir(out).map_err(|error| wrong(out, &error))? {
         let path = entry.map_err(|error| wrong(out, &error))?.path();
         if !is_part(&path) {
             continue;
         }
-        let text = match fs::read(&path) {
-            Ok(text) => text,
+        let text = match read(&path) {
+            Ok(Some(text)) => text,
+            Ok(None) => continue,
             // Another job has begun.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(wrong(&path, &error)),
         };
-        found.push(parse(&text).map_err(|error| wrong(&path, &error))?);
+        match parse(&text) {
+            Ok(part) => found.push(part),
+            Err(why) if other_form(&text).is_some() => left_out = Some(wrong(&path, &why)),
+            Err(why) => return Err(wrong(&path, &why)),
+        }
     }
     if found.is_empty() {
-        return Err(format!("{}: no part of any task here (part-N.json)", out.display()));
+        let none = || format!("{}: no part of any task here (part-N.json)", out.display());
+        return Err(left_out.unwrap_or_else(none));
     }
     Ok(match own {
         Some(own) => of_job(found, own.job.clone(), own.tasks),
@@ -71,11 +82,35 @@ pub fn parts(out: &Path, own: Option<&Part>) -> Result<Vec<Part>, String> {
     })
 }
 
+/// The content of a file; `None`: it is no regular file. A pipe is not waited for.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let mut file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Ok(None);
+    }
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    Ok(Some(text))
+}
+
+/// The number of the form of a part's file where it is another one than ours.
+fn other_form(text: &[u8]) -> Option<u32> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        format: u32,
+    }
+    serde_json::from_slice(text).ok().map(|head: Head| head.format).filter(|form| *form != FORMAT)
+}
+
 /// Reads the content of a part's file.
 pub fn parse(text: &[u8]) -> Result<Part, String> {
-    let part: Part = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let of_form = |form| format!("has form {form}, not {FORMAT}");
+    // One of another form may have other fields, too.
+    let part: Part = serde_json::from_slice(text)
+        .map_err(|error| other_form(text).map_or_else(|| error.to_string(), of_form))?;
     if part.format != FORMAT {
-        return Err(format!("has form {}, not {FORMAT}", part.format));
+        return Err(of_form(part.format));
     }
     if part.tasks > MOST_TASKS {
         return Err(format!("is of a job of {} tasks; a job has at most {MOST_TASKS}", part.tasks));
@@ -150,9 +185,18 @@ fn is_part(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{FORMAT, in_mixed_order, of_last_job, parse};
+    use super::{FORMAT, Part, fs, in_mixed_order, of_last_job, parse, parts, write, write_whole};
     use crate::report::{Report, trace};
     use serde_json::{Value, json};
+    use std::path::PathBuf;
+
+    /// A new and empty folder.
+    fn folder(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("lapiprof-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).expect("a folder");
+        dir
+    }
 
     fn damaged(changes: &[(&str, Value)]) -> Vec<u8> {
         let most = u64::MAX;
@@ -204,6 +248,36 @@ mod tests {
         assert_eq!((report.calls[0].count, report.remote.bytes), (u64::MAX, u64::MAX));
         assert_eq!((report.task[0].calls, report.events_left_out), (u64::MAX, u64::MAX));
         serde_json::from_str::<Value>(&trace(&parts)).expect("a trace");
+    }
+
+    #[test]
+    fn what_is_no_part_of_this_form_prevents_no_report() {
+        let dir = folder("forms");
+        // Of an older version: it has fewer fields, or means others by them.
+        fs::write(dir.join("part-5.json"), r#"{"format": 2, "task": 5}"#).expect("a file");
+        fs::write(dir.join("part-6.json"), damaged(&[("format", json!(6))])).expect("a file");
+        let pipe = std::ffi::CString::new(dir.join("part-9.json").display().to_string()).expect("a name");
+        // SAFETY: a name that ends.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        let why = parts(&dir, None).expect_err("nothing is left");
+        assert!(why.contains("has form ") && why.ends_with(&format!(", not {FORMAT}")), "{why}");
+        write(&dir, &Part::empty(1)).expect("the folder is ours");
+        assert_eq!(parts(&dir, None).expect("one is left").len(), 1);
+        fs::write(dir.join("part-0.json"), r#"{"format": 7, "#).expect("a file");
+        let why = parts(&dir, None).expect_err("one is damaged");
+        assert!(why.contains("part-0.json"), "{why}");
+        fs::remove_dir_all(&dir).expect("the folder is ours");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_leaves_none_behind() {
+        let dir = folder("unwritten");
+        // No file takes the place of a folder.
+        fs::create_dir(dir.join("part-0.json")).expect("a folder");
+        let why = write_whole(&dir.join("part-0.json"), b"{}").expect_err("there is a folder");
+        assert!(why.contains("part-0.json cannot be written"), "{why}");
+        assert_eq!(fs::read_dir(&dir).expect("our folder").count(), 1);
+        fs::remove_dir_all(&dir).expect("the folder is ours");
     }
 
     #[test]

@@ -95,7 +95,15 @@ impl Profile {
         // SAFETY: system calls only, between fork and exec.
         unsafe { command.pre_exec(move || inherited.restore()) };
         let no_report = |why: &str| say(&format!("profile: no report of the parts in {folder}: {why}"));
-        match command.spawn().and_then(|child| finish(child, signals)) {
+        let merged = command.spawn().and_then(|child| {
+            let merger = child.id();
+            let merged = finish(child, signals)?;
+            if matches!(merged, Merged::Ended(_)) {
+                remove_unfinished(&self.folder, merger);
+            }
+            Ok(merged)
+        });
+        match merged {
             Ok(Merged::Report) => say(&format!("profile: {}", self.folder.join("report.html").display())),
             Ok(Merged::Failed(said)) => {
                 no_report(said.trim().strip_prefix("lapi_prof: ").unwrap_or(said.trim()));
@@ -130,6 +138,16 @@ fn parts_in(folder: &Path) -> HashSet<PartFile> {
             Some((entry.file_name(), file.ino(), file.mtime(), file.mtime_nsec()))
         })
         .collect()
+}
+
+/// Removes the files that a merger had begun when it was ended: each has a name with its
+/// number until it is whole.
+fn remove_unfinished(folder: &Path, merger: u32) {
+    let extension = format!("new{merger}");
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    for path in entries.filter(|path| path.extension().is_some_and(|found| *found == *extension)) {
+        let _ = fs::remove_file(path);
+    }
 }
 
 /// What became of a report.
@@ -214,4 +232,19 @@ fn library() -> Result<String, Error> {
         )));
     }
     Ok(path.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merger_that_was_ended_leaves_no_file_that_it_had_begun() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let names = ["report.new77", "trace.new77", "report.new770", "report.json", "part-0.new78", "new77"];
+        names.iter().for_each(|name| fs::write(folder.path().join(name), "{}").expect("a file"));
+        remove_unfinished(folder.path(), 77);
+        let left: Vec<_> = names.iter().filter(|name| folder.path().join(name).exists()).collect();
+        assert_eq!(left, [&"report.new770", &"report.json", &"part-0.new78", &"new77"]);
+    }
 }
