@@ -3,6 +3,7 @@
 //! They are not linked: a preloaded profiler is in every process of a job, including the launcher,
 //! and must not load LAPI there.
 
+use openlapi::base::patient;
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -61,10 +62,9 @@ impl Real {
             }
         }
         if at.is_null() {
-            eprintln!(
-                "lapiprof: {} not found: the program is not linked with LAPI's library",
-                self.name.to_string_lossy()
-            );
+            let name = self.name.to_string_lossy();
+            let why = "not found: the program is not linked with LAPI's library";
+            patient::say(format!("lapiprof: {name} {why}\n").as_bytes());
             std::process::abort();
         }
         self.at.store(at, Ordering::Relaxed);

@@ -7,4 +7,5 @@ pub mod lapi_top;
 mod named_file;
 pub mod poe;
 mod prefix;
+mod said;
 mod spelling;

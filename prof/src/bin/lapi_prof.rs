@@ -4,6 +4,7 @@
 use lapiprof::symbols::Symbols;
 use openlapi::base::patient;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::process::parent_id;
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
         [command, dir] if command == "merge" => match lapiprof::merge::merge(Path::new(dir)) {
             Ok(said) => done(patient::print(&format!("lapi_prof: {said}\n"))),
             Err(error) => {
-                eprintln!("lapi_prof: {error}");
+                say(&error);
                 ExitCode::FAILURE
             }
         },
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
             done(patient::print(concat!("lapi_prof (OpenLAPI) ", env!("CARGO_PKG_VERSION"), "\n")))
         }
         _ => {
-            eprintln!("{USAGE}");
+            patient::say(format!("{USAGE}\n").as_bytes());
             ExitCode::from(2)
         }
     }
@@ -80,11 +81,16 @@ fn locate(places: &[OsString], to: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
+/// A standard error that is full or closed changes nothing about the exit status.
+fn say(error: &dyn Display) {
+    patient::say(format!("lapi_prof: {error}\n").as_bytes());
+}
+
 fn done(written: io::Result<()>) -> ExitCode {
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("lapi_prof: {error}");
+            say(&error);
             ExitCode::FAILURE
         }
     }

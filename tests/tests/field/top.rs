@@ -108,3 +108,28 @@ fn wrong_arguments_have_the_status_of_usage() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains("usage: lapi_top"), "{}", text(&output));
 }
+
+/// Nobody can read what is said: the exit status is the same.
+#[test]
+fn the_tools_end_as_usual_where_standard_error_is_full_or_closed() {
+    for (command, status) in [
+        ("lapi_top -n never", 2),
+        ("lapi_top 1", 1),
+        ("lapi_top --version >/dev/full", 1),
+        ("lapi_info --nothing", 2),
+        ("lapi_info --short --json", 2),
+        ("lapi_info such a word is nowhere", 1),
+        ("lapi_perf --nothing", 2),
+        ("lapi_prof", 2),
+        ("lapi_prof merge /nonexistent", 1),
+        ("poe -nothing", 2),
+    ] {
+        for to in ["2>/dev/full", "2>&-"] {
+            let script = format!("\"$BIN\"/{command} {to}");
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &script]).env("BIN", stage().join("bin"));
+            let output = shell.output().expect("it runs");
+            assert_eq!(output.status.code(), Some(status), "{script}\n{}", text(&output));
+        }
+    }
+}

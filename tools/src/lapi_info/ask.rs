@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use openlapi::error::{Entry, TABLE, lookup};
 use serde::Serialize;
 
-use super::{print, print_json, text, variables};
+use super::{print, print_json, say, text, variables};
 use crate::poe;
 use crate::spelling::nearest;
 
@@ -32,7 +32,7 @@ pub(super) fn main(words: &[String], json: bool) -> ExitCode {
         return print_json(&found, status);
     }
     if found.is_empty() {
-        eprintln!("lapi_info: {}", unknown(words, &topics));
+        say(unknown(words, &topics));
         return status;
     }
     let exact = words.iter().all(|word| named(word, &topics).is_some());

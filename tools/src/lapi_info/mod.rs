@@ -78,20 +78,20 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
                 let argument = argument.to_string_lossy();
                 let hint = nearest(&argument, OPTIONS).map(|known| format!("; did you mean {known}?"));
                 let hint = hint.unwrap_or_else(|| "; see lapi_info --help".to_owned());
-                eprintln!("lapi_info: unknown argument {argument}{hint}");
+                say(format_args!("unknown argument {argument}{hint}"));
                 return ExitCode::from(2);
             }
         }
     }
     if !words.is_empty() {
         if short || verbose || network {
-            eprintln!("lapi_info: names are given alone, or with --json");
+            say("names are given alone, or with --json");
             return ExitCode::from(2);
         }
         return ask::main(&words, json);
     }
     if short && (json || verbose || network) {
-        eprintln!("lapi_info: --short is given alone");
+        say("--short is given alone");
         return ExitCode::from(2);
     }
     if network {
@@ -109,7 +109,7 @@ fn print_json(value: &impl serde::Serialize, status: ExitCode) -> ExitCode {
     match serde_json::to_string_pretty(value) {
         Ok(text) => print(&(text + "\n"), status),
         Err(error) => {
-            eprintln!("lapi_info: {error}");
+            say(error);
             ExitCode::FAILURE
         }
     }
@@ -118,14 +118,14 @@ fn print_json(value: &impl serde::Serialize, status: ExitCode) -> ExitCode {
 /// Makes the key file, and says where it is.
 fn make_key() -> ExitCode {
     let Some(path) = key_file::path(&openlapi_runtime::environment::process_env) else {
-        eprintln!("lapi_info: this user has no home directory");
+        say("this user has no home directory");
         return ExitCode::FAILURE;
     };
     let made = key_file::make(&path).map_err(|why| format!("{}: {why}", path.display()));
     match made.and_then(|()| key_file::read(&path).map_err(|why| why.detail)) {
         Ok(_) => print(&format!("{}\n", path.display()), ExitCode::SUCCESS),
         Err(why) => {
-            eprintln!("lapi_info: {why}");
+            say(why);
             ExitCode::FAILURE
         }
     }
@@ -168,11 +168,15 @@ fn library() -> Option<String> {
     Some(library.display().to_string())
 }
 
+fn say(message: impl std::fmt::Display) {
+    crate::said::say("lapi_info", message);
+}
+
 /// Writes to standard output. A reader that closes its end is not a failure.
 fn print(text: &str, status: ExitCode) -> ExitCode {
     match patient::print(text) {
         Err(error) => {
-            eprintln!("lapi_info: standard output: {error}");
+            say(format_args!("standard output: {error}"));
             ExitCode::FAILURE
         }
         Ok(()) => status,

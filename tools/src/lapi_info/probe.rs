@@ -91,7 +91,7 @@ pub(super) fn child() -> ExitCode {
     match reply() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("lapi_info: the child of the probe: {error}");
+            super::say(format_args!("the child of the probe: {error}"));
             ExitCode::FAILURE
         }
     }

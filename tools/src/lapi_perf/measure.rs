@@ -12,6 +12,7 @@ use super::lapi::{Blocks, Counter, Counters, Prepared, Shape, Task, Word};
 use super::options::Mode;
 use super::plan::{Plan, Row};
 use super::report::{Latency, Measured};
+use crate::said::say;
 
 /// Rounds whose data is compared before a row is timed.
 const CHECKED: u64 = 3;
@@ -342,9 +343,10 @@ impl Running<'_> {
             }
         };
         if let Some(difference) = &difference {
-            eprintln!(
-                "lapi_perf: task {}: {} of {} bytes from task {from}: wrong data: {difference}",
-                task.me, self.test.name, self.size
+            let (me, test, size) = (task.me, self.test.name, self.size);
+            say(
+                "lapi_perf",
+                format_args!("task {me}: {test} of {size} bytes from task {from}: wrong data: {difference}"),
             );
         }
         Ok(u64::from(difference.is_some()))

@@ -35,6 +35,8 @@ use options::{Json, Mode, Options, Request};
 use plan::Plan;
 use report::Report;
 
+use crate::said::say;
+
 /// The exit status when `--fail-above` has found a slower row.
 const SLOWER: u8 = 3;
 /// How many times more a row is measured that differs from what it is compared with: what differs
@@ -57,7 +59,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             };
             // All tasks have the same arguments: one of them says what is wrong with them.
             if !once || is_first() {
-                eprintln!("lapi_perf: {failure}");
+                say("lapi_perf", failure);
             }
             ExitCode::from(status)
         }

@@ -36,6 +36,8 @@ pub(super) enum Failure {
     NoReply(i32, io::Error),
     #[error("the tasks run on other machines: their poe is asked for a report by `kill -USR2 {0}`")]
     Elsewhere(i32),
+    #[error("standard output: {0}")]
+    Output(io::Error),
     #[error("standard output is no terminal that can be used ({0}); -b writes text")]
     Terminal(io::Error),
 }

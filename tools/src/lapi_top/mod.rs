@@ -32,14 +32,14 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             return match patient::print(&text) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
-                    eprintln!("lapi_top: standard output: {error}");
+                    say(Failure::Output(error));
                     ExitCode::FAILURE
                 }
             };
         }
         Ok(Request::Show(options)) => options,
         Err(wrong) => {
-            eprintln!("lapi_top: {wrong}\n{}", options::USAGE);
+            say(format_args!("{wrong}\n{}", options::USAGE));
             return ExitCode::from(USAGE);
         }
     };
@@ -48,14 +48,18 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     match shown {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Ended) => {
-            eprintln!("lapi_top: the job has ended");
+            say(Failure::Ended);
             ExitCode::SUCCESS
         }
         Err(failure) => {
-            eprintln!("lapi_top: {failure}");
+            say(failure);
             ExitCode::FAILURE
         }
     }
+}
+
+fn say(message: impl std::fmt::Display) {
+    crate::said::say("lapi_top", message);
 }
 
 /// Writes the states one below the other.

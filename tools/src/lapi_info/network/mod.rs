@@ -86,7 +86,7 @@ pub(super) fn main(json: bool) -> ExitCode {
 }
 
 fn failed(why: &str) -> ExitCode {
-    eprintln!("lapi_info: {why}");
+    super::say(why);
     ExitCode::FAILURE
 }
 
