@@ -1,8 +1,9 @@
 //! `lapi_top`: what the tasks of a running job do.
 
 use crate::job;
-use nix::sys::signal::Signal;
-use openlapi_tests::{Deadline, Running, Terminal, stage};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use openlapi_tests::{Deadline, Running, Terminal, descendants, stage};
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -80,14 +81,19 @@ fn who_waits_for_whom_in_a_job_that_hangs() {
     assert!(!outcome.stderr.contains("job report"), "{outcome}");
 }
 
+/// `lapi_top` on a terminal, and then its status and the settings of the terminal.
+fn on_a_terminal(job: &Running) -> Terminal {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"TERM=xterm "$TOP" -d 60 "$JOB"; echo "status $?"; stty -a"#]);
+    shell.env("TOP", stage().join("bin/lapi_top")).env("JOB", job.pid().to_string());
+    Terminal::start(shell)
+}
+
 /// On a terminal it draws until `q`, and leaves the terminal as it was.
 #[test]
 fn on_a_terminal_it_ends_with_q() {
     let busy = ready("busy", 2);
-    let mut shell = Command::new("sh");
-    shell.args(["-c", r#""$TOP" -d 60 "$JOB"; echo "status $?"; stty -a"#]);
-    shell.env("TOP", stage().join("bin/lapi_top")).env("JOB", busy.pid().to_string());
-    let mut on = Terminal::start(shell);
+    let mut on = on_a_terminal(&busy);
     on.expect("doing");
     assert!(on.seen.starts_with("\x1b[?1049h"), "{:?}", on.seen);
     on.expect("\n    1 ");
@@ -100,6 +106,34 @@ fn on_a_terminal_it_ends_with_q() {
     assert_eq!(on.status(), Some(0), "{}", on.seen);
     busy.signal(Signal::SIGTERM);
     busy.wait();
+}
+
+/// A signal ends it, and the terminal is as it was; another size is drawn at once.
+#[test]
+fn a_signal_leaves_the_terminal_as_it_was() {
+    let busy = ready("busy", 2);
+    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGINT] {
+        let mut on = on_a_terminal(&busy);
+        on.expect("\n    1 ");
+        let below = descendants(on.pid());
+        let top = below.iter().find(|pid| name(**pid) == "lapi_top").expect("it runs");
+        let send = |signal| kill(Pid::from_raw(*top), signal).expect("it is ours");
+        send(Signal::SIGWINCH);
+        on.expect("\x1b[H");
+        send(signal);
+        on.expect("\x1b[?25h\x1b[?1049l");
+        on.expect(&format!("status {}", 128 + signal as i32));
+        on.expect(" icanon ");
+        on.expect(" echo ");
+        assert_eq!(on.status(), Some(0), "{}", on.seen);
+    }
+    busy.signal(Signal::SIGTERM);
+    busy.wait();
+}
+
+/// The name of a process.
+fn name(pid: i32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
 }
 
 #[test]

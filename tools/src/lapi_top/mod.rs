@@ -16,6 +16,7 @@ use std::thread::sleep;
 use std::time::Instant;
 
 use job::{Failure, Source};
+use nix::sys::signal::Signal;
 use openlapi::base::patient::{self, Patient};
 use options::{Options, Request};
 use screen::{Key, Screen};
@@ -25,7 +26,7 @@ use view::View;
 const USAGE: u8 = 2;
 
 /// Runs it with the arguments that follow its name. The status is 0 also when the job has ended
-/// meanwhile, 1 when no job is found.
+/// meanwhile, 1 when no job is found, 128 + N when signal N has ended it.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let options = match options::parse(arguments) {
         Ok(Request::Print(text)) => {
@@ -46,7 +47,8 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let shown = Source::find(options.pid)
         .and_then(|source| if options.batch { batch(&source, &options) } else { live(&source, &options) });
     match shown {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(signal)) => ExitCode::from(128 + signal as u8),
         Err(Failure::Ended) => {
             say(Failure::Ended);
             ExitCode::SUCCESS
@@ -62,8 +64,8 @@ fn say(message: impl std::fmt::Display) {
     crate::said::say("lapi_top", message);
 }
 
-/// Writes the states one below the other.
-fn batch(source: &Source, options: &Options) -> Result<(), Failure> {
+/// Writes the states one below the other. A signal ends the process.
+fn batch(source: &Source, options: &Options) -> Result<Option<Signal>, Failure> {
     let mut view = View::new(source);
     let mut left = options.times;
     loop {
@@ -71,18 +73,18 @@ fn batch(source: &Source, options: &Options) -> Result<(), Failure> {
         let mut out = Patient(io::stdout());
         if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
             // Nobody reads on.
-            return Ok(());
+            return Ok(None);
         }
         left = left.map(|left| left - 1);
         if left == Some(0) {
-            return Ok(());
+            return Ok(None);
         }
         sleep(options.delay);
     }
 }
 
-/// Shows them on the terminal until `q` is pressed.
-fn live(source: &Source, options: &Options) -> Result<(), Failure> {
+/// Shows them on the terminal until `q` is pressed or a signal comes, which is returned.
+fn live(source: &Source, options: &Options) -> Result<Option<Signal>, Failure> {
     let mut view = View::new(source);
     let mut job = source.ask()?;
     let screen = Screen::open().map_err(Failure::Terminal)?;
@@ -91,11 +93,12 @@ fn live(source: &Source, options: &Options) -> Result<(), Failure> {
         screen.show(&view.next(job, Some(screen.size()))).map_err(Failure::Terminal)?;
         left = left.map(|left| left - 1);
         if left == Some(0) {
-            return Ok(());
+            return Ok(None);
         }
         let until = Instant::now() + options.delay;
         match screen.key_until(until).map_err(Failure::Terminal)? {
-            Some(Key::Quit) => return Ok(()),
+            Some(Key::Quit) => return Ok(None),
+            Some(Key::Ended(signal)) => return Ok(Some(signal)),
             Some(Key::Other) | None => {}
         }
         job = source.ask()?;

@@ -1,11 +1,17 @@
-//! The terminal: another screen, keys without a line end, and all as it was afterwards.
+//! The terminal: another screen, keys without a line end, and all as it was afterwards, also when a
+//! signal ends it.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::time::Instant;
 
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use openlapi::base::patient::Patient;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+use crate::poe::now_ignored;
 
 /// Another screen, without a cursor.
 const BEGIN: &str = "\x1b[?1049h\x1b[?25l";
@@ -19,13 +25,20 @@ const CLEAR_REST: &str = "\x1b[J";
 /// The terminal while it is used.
 pub(super) struct Screen {
     before: Termios,
+    signals: SignalFd,
 }
 
-/// What was pressed.
+/// What was pressed, or has come as a signal.
 pub(super) enum Key {
     Quit,
+    /// A signal that ends it.
+    Ended(Signal),
+    /// Any other key, or another size.
     Other,
 }
+
+/// The signals that end a program.
+const ENDS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
 impl Screen {
     pub(super) fn open() -> io::Result<Self> {
@@ -33,11 +46,15 @@ impl Screen {
             return Err(rustix::io::Errno::NOTTY.into());
         }
         let before = tcgetattr(rustix::stdio::stdin())?;
+        // Before the terminal changes.
+        let signals = signals()?;
         let mut now = before.clone();
         // Ctrl-C is a key: the terminal must become what it was.
         now.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+        // Ctrl-S would hold up a write, and with it the signals that are read between writes.
+        now.input_modes -= InputModes::IXON;
         tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &now)?;
-        let screen = Self { before };
+        let screen = Self { before, signals };
         write(BEGIN)?;
         Ok(screen)
     }
@@ -61,11 +78,19 @@ impl Screen {
         let stdin = rustix::stdio::stdin();
         let left = until.saturating_duration_since(Instant::now());
         let left = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
-        match poll(&mut [PollFd::from_borrowed_fd(stdin, PollFlags::IN)], Some(&left)) {
-            // An interruption: the size has changed.
+        let sources = [stdin, self.signals.as_fd()];
+        let mut polled = sources.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN));
+        match poll(&mut polled, Some(&left)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(None),
             Ok(_) => {}
             Err(error) => return Err(error.into()),
+        }
+        if let Some(info) = self.signals.read_signal()? {
+            let ends = ENDS.into_iter().find(|signal| *signal as u32 == info.ssi_signo);
+            return Ok(Some(ends.map_or(Key::Other, Key::Ended)));
+        }
+        if polled[0].revents().is_empty() {
+            return Ok(None);
         }
         let mut keys = [0; 64];
         let count = rustix::io::read(stdin, &mut keys)?;
@@ -80,6 +105,15 @@ impl Drop for Screen {
         let _ = write(END);
         let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &self.before);
     }
+}
+
+/// Those that end it, unless it was started to ignore them, and that of another size, one after the
+/// other.
+fn signals() -> io::Result<SignalFd> {
+    let mut taken: SigSet = ENDS.into_iter().filter(|signal| !now_ignored(*signal)).collect();
+    taken.add(Signal::SIGWINCH);
+    taken.thread_block()?;
+    Ok(SignalFd::with_flags(&taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
 }
 
 fn write(text: &str) -> io::Result<()> {

@@ -71,7 +71,8 @@ fn is_ignored(signal: Signal) -> bool {
     if signal == Signal::SIGPIPE { PIPE_WAS_IGNORED.load(Ordering::Relaxed) } else { now_ignored(signal) }
 }
 
-fn now_ignored(signal: Signal) -> bool {
+/// Whether this process ignores a signal now.
+pub(crate) fn now_ignored(signal: Signal) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: writes into `action` alone, which is as large as it wants; all zeros are
     // a value of it.

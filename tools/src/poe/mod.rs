@@ -65,6 +65,7 @@ mod watch;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+pub(crate) use inherited::now_ignored;
 pub(crate) use reports::viewers;
 
 use arguments::Request;
