@@ -75,6 +75,22 @@ fn who_waits_for_whom_in_a_job_that_hangs() {
             && said.contains("waits in LAPI_Gfence for task")
             && said.contains("is not inside LAPI")
     });
+    // A full disk is a failure, and a reader that has enough is none.
+    let pid = dead.pid().to_string();
+    for (to, status) in [("-n 1 >/dev/full", 1), ("| head -n 1; exit ${PIPESTATUS[0]}", 0)] {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &format!(r#""$TOP" -b -d 0.1 "$JOB" {to}"#)]);
+        shell.env("TOP", stage().join("bin/lapi_top")).env("JOB", &pid);
+        let output = shell.output().expect("it runs");
+        assert_eq!(output.status.code(), Some(status), "{to}: {}", text(&output));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let expected = if status == 1 {
+            "lapi_top: standard output: No space left on device (os error 28)\n"
+        } else {
+            ""
+        };
+        assert_eq!(said, expected, "{to}");
+    }
     // Who looks on causes no report of the job.
     dead.signal(Signal::SIGTERM);
     let outcome = dead.wait();

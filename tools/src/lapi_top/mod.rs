@@ -71,9 +71,11 @@ fn batch(source: &Source, options: &Options) -> Result<Option<Signal>, Failure> 
     loop {
         let text = view.next(source.ask()?, None);
         let mut out = Patient(io::stdout());
-        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Ok(()) => {}
             // Nobody reads on.
-            return Ok(None);
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),
+            Err(error) => return Err(Failure::Output(error)),
         }
         left = left.map(|left| left - 1);
         if left == Some(0) {
