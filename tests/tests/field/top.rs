@@ -124,6 +124,29 @@ fn on_a_terminal_it_ends_with_q() {
     busy.wait();
 }
 
+/// Where it cannot draw or read keys it says which of the two, and what it can do.
+#[test]
+fn a_terminal_that_cannot_be_used_is_named() {
+    let busy = ready("busy", 2);
+    for (command, said) in [
+        ("TERM=xterm \"$TOP\" \"$JOB\" </dev/null", "standard input is no terminal"),
+        ("TERM=xterm \"$TOP\" \"$JOB\" | cat", "standard output is no terminal"),
+        ("TERM=dumb \"$TOP\" \"$JOB\"", "the terminal cannot be drawn on (TERM is \"dumb\")"),
+        ("unset TERM; \"$TOP\" \"$JOB\"", "the terminal cannot be drawn on (TERM is not set)"),
+    ] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]);
+        shell.env("TOP", stage().join("bin/lapi_top")).env("JOB", busy.pid().to_string());
+        let mut on = Terminal::start(shell);
+        on.expect(&format!("lapi_top: {said}; -b writes text\r\n"));
+        let status = if command.ends_with("cat") { 0 } else { 1 };
+        assert_eq!(on.status(), Some(status), "{}", on.seen);
+        assert!(!on.seen.contains('\x1b'), "{:?}", on.seen);
+    }
+    busy.signal(Signal::SIGTERM);
+    busy.wait();
+}
+
 /// A signal ends it, and the terminal is as it was; another size is drawn at once.
 #[test]
 fn a_signal_leaves_the_terminal_as_it_was() {

@@ -38,7 +38,11 @@ pub(super) enum Failure {
     Elsewhere(i32),
     #[error("standard output: {0}")]
     Output(io::Error),
-    #[error("standard output is no terminal that can be used ({0}); -b writes text")]
+    #[error("standard {0} is no terminal; -b writes text")]
+    NoTerminal(&'static str),
+    #[error("the terminal cannot be drawn on ({0}); -b writes text")]
+    Dumb(&'static str),
+    #[error("the terminal cannot be used ({0}); -b writes text")]
     Terminal(io::Error),
 }
 

@@ -87,6 +87,7 @@ fn batch(source: &Source, options: &Options) -> Result<Option<Signal>, Failure> 
 
 /// Shows them on the terminal until `q` is pressed or a signal comes, which is returned.
 fn live(source: &Source, options: &Options) -> Result<Option<Signal>, Failure> {
+    screen::check()?;
     let mut view = View::new(source);
     let mut job = source.ask()?;
     let screen = Screen::open().map_err(Failure::Terminal)?;

@@ -11,6 +11,7 @@ use openlapi::base::patient::Patient;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
+use super::job::Failure;
 use crate::poe::now_ignored;
 
 /// Another screen, without a cursor.
@@ -40,11 +41,24 @@ pub(super) enum Key {
 /// The signals that end a program.
 const ENDS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
+/// Whether there is a terminal, for keys and to draw on.
+pub(super) fn check() -> Result<(), Failure> {
+    if !io::stdout().is_terminal() {
+        return Err(Failure::NoTerminal("output"));
+    }
+    if !io::stdin().is_terminal() {
+        return Err(Failure::NoTerminal("input"));
+    }
+    match std::env::var_os("TERM") {
+        Some(kind) if kind == "dumb" => Err(Failure::Dumb("TERM is \"dumb\"")),
+        Some(kind) if !kind.is_empty() => Ok(()),
+        _ => Err(Failure::Dumb("TERM is not set")),
+    }
+}
+
 impl Screen {
+    /// Takes the terminal that [`check`] has found.
     pub(super) fn open() -> io::Result<Self> {
-        if !io::stdout().is_terminal() {
-            return Err(rustix::io::Errno::NOTTY.into());
-        }
         let before = tcgetattr(rustix::stdio::stdin())?;
         // Before the terminal changes.
         let signals = signals()?;

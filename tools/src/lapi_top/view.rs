@@ -90,7 +90,8 @@ impl View {
             number(rates.map(|rates| rates.bytes.1)),
         );
         line += &match (task.pid, task.replied) {
-            (0, _) => "has ended".to_owned(),
+            (0, _) if task.ended => "has ended".to_owned(),
+            (0, _) => "has not begun".to_owned(),
             (_, false) => "does not reply: not in LAPI, or stopped".to_owned(),
             _ => task.doing.iter().map(|clause| self.named(clause)).collect::<Vec<_>>().join("; "),
         };
@@ -123,11 +124,15 @@ impl Rates {
 /// `4 tasks: 1 waits for others, 3 do not; task 1 is waited for most, by 3`.
 fn summary(tasks: &[Task]) -> String {
     let mut text = format!("{} task{}", tasks.len(), if tasks.len() == 1 { "" } else { "s" });
-    let ended = tasks.iter().filter(|task| task.pid == 0).count();
+    let ended = tasks.iter().filter(|task| task.pid == 0 && task.ended).count();
+    let absent = tasks.iter().filter(|task| task.pid == 0 && !task.ended).count();
     let waiting: Vec<usize> =
         tasks.iter().filter(|task| !task.waits_for.is_empty()).map(|task| task.task).collect();
     if ended > 0 {
         let _ = write!(text, ", {ended} ended");
+    }
+    if absent > 0 {
+        let _ = write!(text, ", {absent} not begun");
     }
     let _ = write!(text, ", {} wait for others", waiting.len());
     let mut awaited: BTreeMap<usize, usize> = BTreeMap::new();
@@ -173,6 +178,7 @@ mod tests {
         Task {
             task: number,
             pid: std::process::id() as i32,
+            ended: false,
             state: Some('S'),
             replied: true,
             doing,
@@ -204,6 +210,16 @@ mod tests {
         let line = text.lines().nth(4 + 37).expect("all tasks");
         // No process has this number, so its share of a processor stays unknown.
         assert!(line.contains("M ") && line.contains(" 0 "), "{text}");
+    }
+
+    #[test]
+    fn a_task_without_a_process_has_ended_or_has_not_begun() {
+        let mut view = View { name: "poe 7".into(), before: None, has_lines: false, named: BTreeMap::new() };
+        let absent = |number, ended| Task { pid: 0, ended, replied: false, ..task(number, &[]) };
+        let text = view.next(Job { elsewhere: false, tasks: vec![absent(0, true), absent(1, false)] }, None);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "2 tasks, 1 ended, 1 not begun, 0 wait for others");
+        assert!(lines[4].ends_with(" has ended") && lines[5].ends_with(" has not begun"), "{text}");
     }
 
     #[test]

@@ -63,6 +63,11 @@ impl Board {
         self.tasks().list.iter().map(|task| task.pid).collect()
     }
 
+    /// Which tasks have ended. Of those without a process the others have not begun.
+    pub(super) fn have_ended(&self) -> Vec<bool> {
+        self.tasks().list.iter().map(|task| task.ended.is_some()).collect()
+    }
+
     /// A task has ended. Returns the state of its use of LAPI; `None` when no task of the job
     /// has used LAPI.
     pub(super) fn ended(&self, task: usize, how: How) -> Option<Stage> {

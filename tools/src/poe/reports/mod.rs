@@ -308,12 +308,13 @@ impl<'a> Gathering<'a> {
 
     fn finish(&mut self) {
         let Some(mut current) = self.current.take() else { return };
+        let pids = self.board.pids();
         let tasks: Vec<text::Task> = (0..)
-            .zip(self.board.pids())
-            .map(|(number, pid)| {
+            .zip(pids.into_iter().zip(self.board.have_ended()))
+            .map(|(number, (pid, ended))| {
                 let report = current.reports.remove(&number);
                 let process = report.as_ref().map_or(pid, |report| report.pid);
-                text::Task { number, pid, report, state: text::state_of(process) }
+                text::Task { number, pid, ended, report, state: text::state_of(process) }
             })
             .collect();
         let text = with_lines(&text::report(&current.cause, &tasks, self.complete));

@@ -18,8 +18,9 @@ const EXAMPLES: usize = 2;
 /// The state of a task.
 pub(super) struct Task {
     pub number: usize,
-    /// 0: it has not started, or has ended.
+    /// 0: it has not begun, or has ended.
     pub pid: i32,
+    pub ended: bool,
     pub report: Option<Report>,
     /// The state of its process, as `/proc` has it.
     pub state: Option<char>,
@@ -111,7 +112,8 @@ fn clauses(task: &Task) -> Vec<String> {
     let state =
         task.state.map_or_else(String::new, |state| format!("{}, process state {state}", state_name(state)));
     match &task.report {
-        None if task.pid == 0 => vec!["has ended".to_owned()],
+        None if task.pid == 0 && task.ended => vec!["has ended".to_owned()],
+        None if task.pid == 0 => vec!["has not begun".to_owned()],
         None => vec![format!("has not replied ({state}, pid {})", task.pid)],
         Some(report) => report
             .clauses
@@ -264,7 +266,7 @@ mod tests {
     fn task(number: usize, head: &str) -> Task {
         let text = format!("LAPI-REPORT 1 stall\npid {}\n{head}\n\nline of {number}", 100 + number);
         let Some(FromTask::Report(report)) = FromTask::decode(&text) else { panic!("a report") };
-        Task { number, pid: 100 + number as i32, report: Some(report), state: Some('R') }
+        Task { number, pid: 100 + number as i32, ended: false, report: Some(report), state: Some('R') }
     }
 
     #[test]
@@ -274,15 +276,17 @@ mod tests {
             task(1, "says waits in LAPI_Gfence for task 2\nfor 2\ncollective 0 4 in"),
             task(2, "says is not inside LAPI\ncollective 0 3 out"),
         ];
-        tasks.push(Task { number: 3, pid: 103, report: None, state: Some('T') });
-        tasks.push(Task { number: 4, pid: 0, report: None, state: None });
+        tasks.push(Task { number: 3, pid: 103, ended: false, report: None, state: Some('T') });
+        tasks.push(Task { number: 4, pid: 0, ended: true, report: None, state: None });
+        tasks.push(Task { number: 5, pid: 0, ended: false, report: None, state: None });
         let text = report(&Cause::Stall, &tasks, false);
         for line in [
-            "poe: job report (no progress for 300 s): 3 of 5 tasks have replied",
+            "poe: job report (no progress for 300 s): 3 of 6 tasks have replied",
             "  task 0 waits in LAPI_Gfence for task 1",
             "  task 2 is not inside LAPI (computing, process state R)",
             "  task 3 has not replied (stopped, process state T, pid 103)",
             "  task 4 has ended",
+            "  task 5 has not begun",
             "  collective call number 4: entered by tasks 0, 1, not by task 2",
             "--- task 1 (pid 101)",
             "  line of 2",

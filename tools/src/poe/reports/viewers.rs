@@ -44,8 +44,10 @@ pub(crate) struct Job {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Task {
     pub task: usize,
-    /// The process that uses LAPI, or the task's first one; 0: it has ended.
+    /// The process that uses LAPI, or the task's first one; 0: it has ended, or has not begun.
     pub pid: i32,
+    /// The task has ended.
+    pub ended: bool,
     /// The state of the process, as `/proc` has it.
     pub state: Option<char>,
     /// The process has replied.
@@ -129,7 +131,11 @@ impl Viewers {
         self.until = None;
         let replies = std::mem::take(&mut self.replies);
         let elsewhere = board.sockets().next().is_none();
-        let tasks = (0..).zip(pids).map(|(task, pid)| Task::of(task, pid, replies.get(&task))).collect();
+        let states = pids.into_iter().zip(board.have_ended());
+        let tasks = (0..)
+            .zip(states)
+            .map(|(task, (pid, ended))| Task::of(task, pid, ended, replies.get(&task)))
+            .collect();
         let text = serde_json::to_string(&Job { elsewhere, tasks }).unwrap_or_default() + "\n";
         for mut viewer in self.waiting.drain(..) {
             // One that does not read gets nothing.
@@ -139,12 +145,13 @@ impl Viewers {
 }
 
 impl Task {
-    fn of(task: usize, pid: i32, reply: Option<&Report>) -> Self {
+    fn of(task: usize, pid: i32, ended: bool, reply: Option<&Report>) -> Self {
         let process = reply.filter(|_| pid != 0).map_or(pid, |reply| reply.pid);
         let traffic = reply.map(|reply| reply.traffic).unwrap_or_default();
         Self {
             task,
             pid: process,
+            ended,
             state: if process == 0 { None } else { state_of(process) },
             replied: reply.is_some(),
             doing: reply.map(|reply| reply.clauses.clone()).unwrap_or_default(),
