@@ -73,9 +73,9 @@ pub(super) enum Request {
 }
 
 /// No row needs more operations.
-const MOST_ITERATIONS: u64 = 1_000_000_000;
+pub(super) const MOST_ITERATIONS: u64 = 1_000_000_000;
 /// Counters of LAPI are ints, and every operation in flight takes memory.
-const MOST_IN_FLIGHT: u64 = 1_000_000;
+pub(super) const MOST_IN_FLIGHT: u64 = 1_000_000;
 
 /// Reads the arguments that follow the program's name.
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Request> {

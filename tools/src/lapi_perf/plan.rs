@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::catalog::{self, Operation, Test};
 use super::error::{Failure, Result};
-use super::options::{Mode, Options, Pairs};
+use super::options::{MOST_IN_FLIGHT, MOST_ITERATIONS, Mode, Options, Pairs};
 use super::sizes;
 
 /// The size of a block of vectors, and of a user header, when none is given.
@@ -51,6 +51,20 @@ impl Row {
     /// The test of this row; an error when a file names one that does not exist.
     pub(super) fn test(&self) -> Result<&'static Test> {
         Test::named(&self.test).ok_or_else(|| Failure::usage(format!("there is no test {}", self.test)))
+    }
+
+    /// Whether its numbers are those that options can ask for: a file may have any.
+    fn is_possible(&self, test: &Test) -> bool {
+        let has_size = match test.operation {
+            Operation::Gfence => self.size == 0,
+            _ => (1..=sizes::MOST).contains(&self.size) && takes(test, self.size),
+        };
+        // They are rounded up to whole windows.
+        let most = MOST_ITERATIONS + MOST_IN_FLIGHT;
+        has_size
+            && (1..=MOST_IN_FLIGHT).contains(&self.window)
+            && (self.window..=most).contains(&self.iterations)
+            && self.warmup <= most
     }
 }
 
@@ -118,8 +132,20 @@ impl Plan {
                 "--cache-line: a cache line is timed between the two tasks of one pair (-p 1, without -m incast)",
             ));
         }
+        for (what, bytes) in [("a block", self.block), ("a user header", self.header)] {
+            if !(1..=sizes::MOST).contains(&bytes) {
+                return Err(Failure::usage(format!("{what} of {bytes} bytes cannot be measured")));
+            }
+        }
         for row in &self.rows {
             let test = row.test()?;
+            if !row.is_possible(test) {
+                let Row { size, iterations, warmup, window, .. } = row;
+                return Err(Failure::usage(format!(
+                    "{}: {iterations} operations of {size} bytes, {window} at once, after {warmup} others cannot be measured",
+                    test.name
+                )));
+            }
             if self.mode == Mode::Incast && !test.takes_incast() {
                 return Err(Failure::usage(format!(
                     "{}: the target sends to one origin, and -m incast has several; tests whose target takes no part: put_cmpl, put_cbw, \
@@ -154,11 +180,22 @@ impl Plan {
     }
 }
 
+/// Whether an operation of the test can have data of this size.
+fn takes(test: &Test, size: u64) -> bool {
+    match test.operation {
+        Operation::Rmw(_) => [4, 8].contains(&size),
+        Operation::AmLight => size < LIGHT,
+        Operation::AmRead => size <= READ,
+        Operation::PutSeen => size > 0 && size.is_multiple_of(WORD),
+        _ => true,
+    }
+}
+
 /// The sizes of a test, of those given.
 fn sizes_of(test: &Test, given: Option<&[u64]>) -> Result<Vec<u64>> {
     let all = || given.map_or_else(|| sizes::list("-s", sizes::DEFAULT), |given| Ok(given.to_vec()));
-    let those = |fits: &dyn Fn(u64) -> bool, what: &str| {
-        let fitting: Vec<u64> = all()?.into_iter().filter(|size| fits(*size)).collect();
+    let those = |what: &str| {
+        let fitting: Vec<u64> = all()?.into_iter().filter(|size| takes(test, *size)).collect();
         if fitting.is_empty() {
             return Err(Failure::usage(format!("{}: none of the sizes (-s) is {what} bytes", test.name)));
         }
@@ -169,13 +206,13 @@ fn sizes_of(test: &Test, given: Option<&[u64]>) -> Result<Vec<u64>> {
         // Sizes are about data, and most lists have none for these two.
         Operation::Rmw(_) => {
             let words: Vec<u64> =
-                given.unwrap_or(&[4, 8]).iter().copied().filter(|size| [4, 8].contains(size)).collect();
+                given.unwrap_or(&[4, 8]).iter().copied().filter(|size| takes(test, *size)).collect();
             Ok(if words.is_empty() { vec![WORD] } else { words })
         }
         Operation::Fence => Ok(given.map_or(vec![WORD], <[u64]>::to_vec)),
-        Operation::AmLight => those(&|size| size < LIGHT, &format!("below {LIGHT}")),
-        Operation::AmRead => those(&|size| size <= READ, &format!("at most {READ}")),
-        Operation::PutSeen => those(&|size| size > 0 && size % WORD == 0, &format!("a multiple of {WORD}")),
+        Operation::AmLight => those(&format!("below {LIGHT}")),
+        Operation::AmRead => those(&format!("at most {READ}")),
+        Operation::PutSeen => those(&format!("a multiple of {WORD}")),
         _ => all(),
     }
 }
@@ -253,6 +290,38 @@ mod tests {
         ] {
             let message = pairs(mode, Pairs::Count(count), tasks).expect_err(said).to_string();
             assert!(message.contains(said), "{message}");
+        }
+    }
+
+    /// A file may be of anybody.
+    #[test]
+    fn numbers_of_a_file_that_cannot_be_measured_are_refused() {
+        let whole = plan("all", |_| {}, 2).expect("a plan");
+        whole.clone().again(&Options::default(), 2).expect("it has been measured");
+        let changed = |tests: &str, change: &dyn Fn(&mut Plan)| {
+            let mut plan = plan(tests, |_| {}, 2).expect("a plan");
+            change(&mut plan);
+            plan.again(&Options::default(), 2).expect_err(tests).to_string()
+        };
+        let row = |tests: &str, change: fn(&mut Row)| changed(tests, &|plan| change(&mut plan.rows[0]));
+        for said in [
+            row("put_lat", |row| row.window = 0),
+            row("put_bw", |row| row.window = u64::MAX),
+            row("put_bw", |row| row.iterations = 0),
+            row("put_bw", |row| row.iterations = row.window - 1),
+            row("put_lat", |row| row.iterations = u64::MAX),
+            row("put_lat", |row| row.warmup = u64::MAX),
+            row("put_lat", |row| row.size = 0),
+            row("putv", |row| row.size = u64::MAX),
+            row("gfence", |row| row.size = 8),
+            row("add", |row| row.size = 16),
+            row("amlw", |row| row.size = 128),
+            row("amread", |row| row.size = 1025),
+            row("put_seen", |row| row.size = 12),
+            changed("putv", &|plan| plan.block = 0),
+            changed("amh", &|plan| plan.header = 0),
+        ] {
+            assert!(said.contains("cannot be measured"), "{said}");
         }
     }
 

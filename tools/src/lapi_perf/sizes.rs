@@ -3,7 +3,7 @@
 use super::error::{Failure, Result};
 
 /// The largest size of a message here: what a test allocates is a multiple of it.
-const MOST: u64 = 1 << 40;
+pub(super) const MOST: u64 = 1 << 40;
 
 /// What runs when no sizes are given.
 pub(super) const DEFAULT: &str = "8:2M:8";
