@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::error::{Failure, Result};
 use super::options::Options;
 use super::report::{Measured, Report};
 use super::sizes;
@@ -53,9 +54,13 @@ impl Comparison {
         Self { head, rows, alone, noise: options.noise.unwrap_or(NOISE), fail_above: options.fail_above }
     }
 
-    /// Whether a row is slower than `--fail-above` allows.
-    pub(super) fn is_slower(&self) -> bool {
-        self.fail_above.is_some_and(|most| self.rows.iter().any(|row| row.slower > most && !row.unsteady))
+    /// Whether a row is slower than `--fail-above` allows; a failure when there is none to judge.
+    pub(super) fn is_slower(&self) -> Result<bool> {
+        let Some(most) = self.fail_above else { return Ok(false) };
+        if self.rows.is_empty() {
+            return Err(Failure::failed("--fail-above: nothing to compare: no row is in both"));
+        }
+        Ok(self.rows.iter().any(|row| row.slower > most && !row.unsteady))
     }
 
     pub(super) fn table(&self) -> String {
@@ -181,7 +186,11 @@ mod tests {
         let mut new = old.clone();
         new.results = vec![both];
         let judged = Comparison::of(&old, &new, &Options { fail_above: Some(1.0), ..Options::default() });
-        assert!(judged.table().contains("%  unsteady") && !judged.is_slower(), "{}", judged.table());
+        assert!(
+            judged.table().contains("%  unsteady") && judged.is_slower() == Ok(false),
+            "{}",
+            judged.table()
+        );
         let wrong = Measured { right: Some(false), ..row(5.0) };
         let right = Measured { right: Some(true), ..row(1.0) };
         assert_eq!(nearer(&old, wrong, right, &options).right, Some(false));
@@ -201,6 +210,14 @@ mod tests {
         ] {
             assert!(table.contains(line), "{table}");
         }
-        assert!(!judge(None).is_slower() && judge(Some(49.0)).is_slower() && !judge(Some(51.0)).is_slower());
+        for (fail_above, slower) in [(None, false), (Some(49.0), true), (Some(51.0), false)] {
+            assert_eq!(judge(fail_above).is_slower(), Ok(slower), "{fail_above:?}");
+        }
+        // No row is in both.
+        let other = report(&[("add_lat", 8, 1, 1.0)]);
+        let judge = |fail_above| Comparison::of(&old, &other, &Options { fail_above, ..Options::default() });
+        assert_eq!(judge(None).is_slower(), Ok(false));
+        let why = judge(Some(5.0)).is_slower().expect_err("nothing to judge").to_string();
+        assert!(why.contains("nothing to compare"), "{why}");
     }
 }

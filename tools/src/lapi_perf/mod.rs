@@ -80,7 +80,7 @@ fn run(arguments: Vec<OsString>) -> Result<u8> {
             Some((old, Some(new))) => {
                 let comparison = Comparison::of(&Report::read(old)?, &Report::read(new)?, &options);
                 print_once(&comparison.table())?;
-                Ok(if comparison.is_slower() { SLOWER } else { 0 })
+                Ok(if comparison.is_slower()? { SLOWER } else { 0 })
             }
             _ => measure(&options),
         },
@@ -249,15 +249,13 @@ fn cache_line(task: &Task, report: &Report) -> Result<Option<CacheLine>> {
 
 /// What task 0 does with the results.
 fn conclude(report: &Report, old: Option<&Report>, options: &Options) -> Result<u8> {
-    let mut status = 0;
+    let mut slower = Ok(false);
     if let Some(old) = old {
         let comparison = Comparison::of(old, report, options);
         if options.json != Some(Json::Output) {
             print(&comparison.table())?;
         }
-        if comparison.is_slower() {
-            status = SLOWER;
-        }
+        slower = comparison.is_slower();
     }
     let write = |file: &Path, text: &str| {
         std::fs::write(file, text).map_err(|why| Failure::failed(format!("{}: {why}", file.display())))
@@ -279,5 +277,5 @@ fn conclude(report: &Report, old: Option<&Report>, options: &Options) -> Result<
             wrong.join(", ")
         )));
     }
-    Ok(status)
+    Ok(if slower? { SLOWER } else { 0 })
 }
