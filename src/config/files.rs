@@ -11,6 +11,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
@@ -32,6 +33,8 @@ const NO_FILE: &str = "none";
 pub const READ: &str = "LAPI_CONFIG_READ";
 /// A longer file is none of settings.
 const LARGEST: u64 = 64 << 10;
+/// What editors of other systems begin a text with.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// A file with more faults is not a file of settings, either; no more than these are reported.
 const MOST_FAULTS: usize = 10;
 
@@ -141,7 +144,7 @@ impl Files {
 
     /// A user's file with this text.
     #[cfg(feature = "fuzz")]
-    pub(crate) fn of_text(text: &str) -> Self {
+    pub(crate) fn of_text(text: &[u8]) -> Self {
         let mut files = Self::default();
         files.parse(Owner::User, "/home/user/.config/openlapi.conf", text);
         files
@@ -221,13 +224,18 @@ impl Files {
         }
     }
 
-    fn parse(&mut self, owner: Owner, path: &str, text: &str) {
+    fn parse(&mut self, owner: Owner, path: &str, text: &[u8]) {
         let start = self.lines.len();
         let mut faults = 0;
-        for (at, text) in text.lines().enumerate() {
+        let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+        for (at, text) in text.split(|byte| *byte == b'\n').enumerate() {
             let place = FileLine { owner, path: path.to_owned(), line: at + 1 };
-            let fault = match split(text) {
+            let text = String::from_utf8_lossy(text);
+            let fault = match split(&text) {
+                // A comment may be in any encoding.
                 Ok(None) => continue,
+                // It would stand for another value.
+                Ok(Some(_)) if matches!(text, Cow::Owned(_)) => Some("not UTF-8".to_owned()),
                 Ok(Some((name, value))) => {
                     let line = Line { name: name.to_owned(), value: value.to_owned(), place: place.clone() };
                     let fault = foreign(name);
@@ -268,8 +276,8 @@ impl Line {
     }
 }
 
-/// The text of a file; `None`: it is not there.
-fn read(path: &Path) -> std::result::Result<Option<String>, String> {
+/// The content of a file; `None`: it is not there.
+fn read(path: &Path) -> std::result::Result<Option<Vec<u8>>, String> {
     // A pipe or a device is not waited for.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -287,7 +295,7 @@ fn read(path: &Path) -> std::result::Result<Option<String>, String> {
     if bytes.len() as u64 > LARGEST {
         return Err(format!("it has more than {LARGEST} bytes"));
     }
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    Ok(Some(bytes))
 }
 
 /// Name and value of a line; `None`: it has none.

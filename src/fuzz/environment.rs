@@ -16,7 +16,7 @@ fn settings_file(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let handed = Files::of_pack(&text);
     assert_eq!(Files::of_pack(&handed.pack()).pack(), handed.pack());
-    let files = Files::of_text(&text);
+    let files = Files::of_text(bytes);
     assert!(files.faults.len() <= 11, "a wrong file makes few lines");
     let packed = Files::of_pack(&files.pack());
     assert!(packed.lines().eq(files.lines()), "tasks have what poe has");
@@ -28,7 +28,7 @@ fn settings_file(bytes: &[u8]) -> bool {
 
 fn settings_seeds() -> Vec<Seed> {
     let text = "# a site\nLAPI_SPIN = 100 # polite\nMP_EUIDEVICE=\"eth0 # 1\"\nLAPI_FABRIC_PROVIDER='tcp;ofi_rxm'\nMP_LABELIO=yes\n";
-    vec![seed("file", text), seed("packed", Files::of_text(text).pack())]
+    vec![seed("file", text), seed("packed", Files::of_text(text.as_bytes()).pack())]
 }
 
 /// The input: `NAME=VALUE` in each line.

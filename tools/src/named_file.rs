@@ -8,6 +8,8 @@ use std::path::Path;
 /// The longest file that is read, in bytes: no list that a person or a script writes is longer.
 pub const LONGEST: u64 = 4 << 20;
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// The text of the file. It may be a pipe or a device, too.
 ///
 /// # Errors
@@ -16,7 +18,7 @@ pub fn read(path: &Path) -> io::Result<String> {
     read_from(File::open(path)?)
 }
 
-/// What can be read until the end.
+/// What can be read until the end, without the mark of the byte order that some editors begin with.
 ///
 /// # Errors
 /// The errors of [`read`].
@@ -27,7 +29,12 @@ pub fn read_from(source: impl Read) -> io::Result<String> {
         let why = format!("longer than {} MiB, which no list of this kind is", LONGEST >> 20);
         return Err(io::Error::new(ErrorKind::FileTooLarge, why));
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "not a text (UTF-8)"))
+    let text = String::from_utf8(bytes);
+    let mut text = text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "not a text (UTF-8)"))?;
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.remove(0);
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -41,6 +48,7 @@ mod tests {
         assert_eq!(read(Path::new("/dev/null")).expect("it is empty"), "");
         let whole = vec![b'x'; LONGEST as usize];
         assert_eq!(read_from(&whole[..]).expect("it is not longer").len(), whole.len());
+        assert_eq!(read_from("\u{feff}host1\n".as_bytes()).expect("a text"), "host1\n");
         assert_eq!(read_from(&[0xff][..]).expect_err("no text").to_string(), "not a text (UTF-8)");
     }
 }

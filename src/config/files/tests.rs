@@ -4,7 +4,7 @@ use crate::config::{Origin, settings};
 
 fn parsed(text: &str) -> Files {
     let mut files = Files::default();
-    files.parse(Owner::User, "u", text);
+    files.parse(Owner::User, "u", text.as_bytes());
     files
 }
 
@@ -30,6 +30,16 @@ fn lines_comments_and_quotes() {
         assert_eq!(value(&files, name).as_deref(), Some(expected), "{name}");
     }
     assert_eq!(files.line("LAPI_SPIN").expect("a line").place.to_string(), "u:3");
+}
+
+#[test]
+fn a_text_may_begin_with_a_mark_and_is_utf_8() {
+    let mut files = Files::default();
+    let text = b"\xef\xbb\xbfLAPI_SPIN=17\n# Gr\xfc\xdfe\nMP_EUIDEVICE=Gr\xfcn\nMP_INFOLEVEL=2 # Gr\xfcn\nMP_HOSTFILE=Gr\xc3\xbcn\n";
+    files.parse(Owner::User, "u", text);
+    assert_eq!(files.faults, ["u:3: not UTF-8", "u:4: not UTF-8"]);
+    let values = ["LAPI_SPIN", "MP_EUIDEVICE", "MP_INFOLEVEL", "MP_HOSTFILE"].map(|name| value(&files, name));
+    assert_eq!(values, [Some("17".to_owned()), None, None, Some("Grün".to_owned())]);
 }
 
 #[test]
@@ -64,7 +74,7 @@ fn what_is_wrong_is_named_with_its_line_and_the_rest_counts() {
 #[test]
 fn the_environment_wins_then_the_first_file_and_nothing_means_the_default() {
     let mut files = parsed("LAPI_SPIN=1\nLAPI_STALL_SECONDS=\n");
-    files.parse(Owner::Site, "s", "LAPI_SPIN=2\nLAPI_STALL_SECONDS=7\nLAPI_USE_SHM=no\nLAPI_COALESCE=no\n");
+    files.parse(Owner::Site, "s", b"LAPI_SPIN=2\nLAPI_STALL_SECONDS=7\nLAPI_USE_SHM=no\nLAPI_COALESCE=no\n");
     let environment = |name: &str| (name == "LAPI_COALESCE").then(|| "yes".to_owned());
     let found = settings(&environment, &files);
     let of = |name: &str| {
@@ -94,7 +104,7 @@ fn the_environment_wins_then_the_first_file_and_nothing_means_the_default() {
 #[test]
 fn a_wrong_value_is_an_error_only_where_it_counts() {
     let mut files = parsed("LAPI_SPIN=never\n");
-    files.parse(Owner::Site, "s", "LAPI_SPIN=nor here\nLAPI_USE_SHM=perhaps\n");
+    files.parse(Owner::Site, "s", b"LAPI_SPIN=nor here\nLAPI_USE_SHM=perhaps\n");
     let set =
         |names: &'static [&'static str]| move |name: &str| names.contains(&name).then(|| "no".to_owned());
     let error = files.check(&set(&[])).expect_err("a wrong value");
