@@ -1,7 +1,7 @@
 //! Splits the command line: flags of `poe`, which may stand anywhere, and the arguments
 //! of the program.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use super::error::Error;
 use super::exports::Export;
@@ -35,7 +35,14 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
     let mut program = Vec::new();
     let mut rest = arguments.into_iter().peekable();
     while let Some(argument) = rest.next() {
-        let word = argument.to_str().unwrap_or("");
+        let word = match argument.to_str() {
+            Some(word) => word,
+            // Of a program any argument, but no value of a flag.
+            None => match known_flag(&argument.to_string_lossy(), program.is_empty()) {
+                Some((flag, _, Some(_))) => return Err(not_text(&flag, &argument)),
+                _ => "",
+            },
+        };
         if fence.is_some_and(|fence| fence == word) {
             program.extend(rest);
             break;
@@ -49,8 +56,9 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
                     .unwrap_or_else(|| "yes".to_owned()),
                 None => rest
                     .next()
-                    .and_then(|value| value.into_string().ok())
-                    .ok_or_else(|| Error::asked(format!("{flag} needs a value")))?,
+                    .ok_or_else(|| Error::asked(format!("{flag} needs a value")))?
+                    .into_string()
+                    .map_err(|value| not_text(&flag, &value))?,
             };
             if matches!(setting.values, Values::Export) {
                 exports.push(Export::parse(&value)?);
@@ -78,6 +86,10 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
         }
     }
     Ok(Request::Run { flags, exports, program })
+}
+
+fn not_text(flag: &str, value: &OsStr) -> Error {
+    Error::asked(format!("{flag}: {} is not UTF-8", value.display()))
 }
 
 /// Recognizes `-flag` and `-flag=VALUE`: the flag with its dash, its setting, the value if
@@ -160,6 +172,24 @@ mod tests {
             let words = words.iter().map(OsString::from).collect();
             let message = parse(words, &Settings::of(&[])).expect_err(named).to_string();
             assert!(message.contains(named), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_no_text_is_named() {
+        use std::os::unix::ffi::OsStringExt as _;
+        let word = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        for words in
+            [vec![word(b"-hostfile"), word(b"Gr\xfcn"), word(b"./prog")], vec![word(b"-hostfile=Gr\xfcn")]]
+        {
+            let message = parse(words, &Settings::of(&[])).expect_err("not UTF-8").to_string();
+            assert!(message.starts_with("-hostfile: ") && message.ends_with("n is not UTF-8"), "{message}");
+        }
+        // The program's own may be anything.
+        let words = vec![word(b"./prog"), word(b"Gr\xfcn"), word(b"-own=Gr\xfcn")];
+        match parse(words, &Settings::of(&[])).expect("a program") {
+            Request::Run { program, .. } => assert_eq!(program.len(), 3),
+            other => panic!("{other:?}"),
         }
     }
 
