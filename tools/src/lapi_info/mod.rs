@@ -59,14 +59,14 @@ const OPTIONS: &[&str] =
 
 /// Runs `lapi_info` with the arguments that follow its name.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
-    let (mut json, mut short, mut verbose, mut network) = (false, false, false, false);
+    let (mut json, mut short, mut verbose, mut network, mut key) = (false, false, false, false, false);
     let mut words = Vec::new();
     for argument in &arguments {
         match argument.to_str() {
             Some("--json") => json = true,
             Some("--short") => short = true,
             Some("--network") => network = true,
-            Some("--make-key") => return make_key(),
+            Some("--make-key") => key = true,
             Some("-v" | "--verbose") => verbose = true,
             Some("-h" | "--help") => return print(HELP, ExitCode::SUCCESS),
             Some("--version") => {
@@ -82,6 +82,13 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
                 return ExitCode::from(2);
             }
         }
+    }
+    if key {
+        if json || short || verbose || network || !words.is_empty() {
+            say("--make-key is given alone");
+            return ExitCode::from(2);
+        }
+        return make_key();
     }
     if !words.is_empty() {
         if short || verbose || network {

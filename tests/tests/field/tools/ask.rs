@@ -59,3 +59,26 @@ fn words_are_searched_for_and_misspelt_names_get_a_hint() {
     ask(&["--verbos"]).run().exited(2).says("did you mean --verbose?");
     ask(&["--short", "LAPI_SPIN"]).run().exited(2).says("names are given alone");
 }
+
+/// A key is made where nothing else is asked for.
+#[test]
+fn a_key_is_made_by_its_flag_alone() {
+    let home = crate::scratch("make-key");
+    let info = |arguments: &[&str]| {
+        let job = Job::direct(stage().join("bin/lapi_info")).env("HOME", &home);
+        arguments.iter().fold(job, Job::arg).run()
+    };
+    let key = home.join(".openlapi/key");
+    for more in
+        ["--help", "--version", "--json", "--short", "--network", "--verbose", "MP_PROCS", "--nothing"]
+    {
+        for arguments in [["--make-key", more], [more, "--make-key"]] {
+            let outcome = info(&arguments);
+            let status = if ["--help", "--version"].contains(&more) { 0 } else { 2 };
+            outcome.exited(status);
+            assert!(!key.exists(), "{arguments:?}");
+        }
+    }
+    info(&["--make-key"]).ok();
+    assert!(key.exists());
+}
