@@ -70,7 +70,6 @@ mod contract;
 mod deaths;
 pub mod directory;
 pub mod fabric;
-pub(crate) mod forward;
 pub mod link_state;
 mod parcel;
 mod poll_pause;

@@ -3,9 +3,8 @@
 use super::Coalescing;
 use super::incoming::Incoming;
 use crate::base::clock::{now, ticks, yield_now};
-use crate::transport::forward::forward;
 use crate::transport::{
-    Door, Endpoint, Inbound, Limits, Look, Outgoing, Seen, SendOutcome, Tally, Task, Transport, Want,
+    Door, Endpoint, Inbound, Limits, Look, Outgoing, Report, Seen, SendOutcome, Tally, Task, Transport, Want,
 };
 use std::time::{Duration, Instant};
 
@@ -13,8 +12,6 @@ use std::time::{Duration, Instant};
 const LINGER: Duration = Duration::from_millis(200);
 
 impl<T: Transport> Endpoint for Coalescing<T> {
-    forward!(report);
-
     fn limits(&self, peer: Task) -> Limits {
         let inner = self.inner.limits(peer);
         Limits { keeps_time: self.outgoing.coalesces() || inner.keeps_time, ..inner }
@@ -102,6 +99,10 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         if !self.incoming.release() {
             self.inner.release(packet);
         }
+    }
+
+    fn report(&mut self) -> Option<Report> {
+        self.inner.report()
     }
 
     fn due(&self) -> Option<Instant> {

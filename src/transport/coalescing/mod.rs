@@ -44,14 +44,6 @@ impl<T: Transport> Coalescing<T> {
     pub(crate) fn always(inner: T) -> Self {
         Self { outgoing: Outbound::new(outgoing::ALWAYS), ..Self::new(inner, true) }
     }
-
-    fn inner(&self) -> &T {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut T {
-        &mut self.inner
-    }
 }
 
 #[cfg(test)]

@@ -4,12 +4,18 @@
 use super::Coalescing;
 use super::outgoing::LONGEST;
 use crate::base::clock::ticks;
-use crate::transport::forward::forward;
-use crate::transport::{RemoteAccess, Started, Task, Transfer, Transport};
+use crate::transport::{Exposure, Key, Piece, Reach, RemoteAccess, Started, Task, Transfer, Transport};
 use std::io;
 
 impl<T: Transport> RemoteAccess for Coalescing<T> {
-    forward!(reach, expose);
+    fn reach(&mut self, peer: Task) -> Reach {
+        self.inner.reach(peer)
+    }
+
+    unsafe fn expose(&mut self, peer: Task, memory: Piece, exposure: Exposure) -> io::Result<Key> {
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.expose(peer, memory, exposure) }
+    }
 
     #[inline]
     unsafe fn access(&mut self, peer: Task, transfer: Transfer<'_>) -> io::Result<Started> {

@@ -2,20 +2,41 @@
 
 use super::Coalescing;
 use crate::error::Result;
-use crate::transport::forward::forward;
-use crate::transport::{ConnectionView, Peers, Task, Transport, View, Wakeup, Withdrawal};
+use crate::transport::{ConnectionView, PeerStanding, Peers, Task, Transport, View, Wakeup, Withdrawal};
+use std::os::fd::BorrowedFd;
 
 impl<T: Transport> Wakeup for Coalescing<T> {
-    forward!(disarm, event_fd);
-
     fn arm(&mut self) -> bool {
         self.outgoing.send(&mut self.inner);
         !self.incoming.has_some() && self.inner.arm()
     }
+
+    fn disarm(&mut self) {
+        self.inner.disarm();
+    }
+
+    fn event_fd(&self) -> BorrowedFd<'_> {
+        self.inner.event_fd()
+    }
 }
 
 impl<T: Transport> Peers for Coalescing<T> {
-    forward!(standing, is_open, signal, signalled);
+    fn standing(&self, peer: Task) -> PeerStanding {
+        self.inner.standing(peer)
+    }
+
+    #[inline]
+    fn is_open(&self, peer: Task) -> bool {
+        self.inner.is_open(peer)
+    }
+
+    fn signal(&mut self, peer: Task, number: u32) -> bool {
+        self.inner.signal(peer, number)
+    }
+
+    fn signalled(&self, peer: Task, number: u32) -> bool {
+        self.inner.signalled(peer, number)
+    }
 
     /// Packets of a bundle count one by one: the handlers of a long one may take a while.
     fn view(&self, peer: Task) -> View {

@@ -1,7 +1,7 @@
 //! Ends that a thread serves from time to time, as the library's own thread does in each process: a
 //! task that computes, or a test that looks at another task, keeps no peer waiting.
 
-use crate::transport::forward::forward;
+use crate::transport::testing::forward::forward;
 use crate::transport::{Door, Endpoint, Look, Peers, RemoteAccess, Seen, Task, Transport, Wakeup, Want};
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -9,9 +9,9 @@ use crate::base::clock::test_deadline;
 use crate::base::rng::Rng;
 use crate::error::Result;
 use crate::transport::conformance::{self, Served, served};
-use crate::transport::forward::forward;
 use crate::transport::link_state::Links;
 use crate::transport::parcel::Parcel;
+use crate::transport::testing::forward::forward;
 use crate::transport::testing::mem::{self, MemOptions, MemTransport};
 use crate::transport::{
     AccessId, Door, Endpoint, Inbound, Limits, NO_EPOCH, Outgoing, PeerState, Peers, Piece, RemoteAccess,

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::rng::Rng;
-use crate::transport::forward::forward;
 use crate::transport::parcel::Parcel;
+use crate::transport::testing::forward::forward;
 use crate::transport::{
     Door, Endpoint, Inbound, Limits, Look, Outgoing, PeerStanding, PeerState, Peers, Piece, RemoteAccess,
     Seen, SendOutcome, Task, Transport, Wakeup, Want, Withdrawal,

@@ -1,23 +1,23 @@
-//! What a wrapper of a transport passes on to the transport inside.
+//! What a wrapper of a transport in tests passes on to the transport inside.
 
 /// Writes these methods of a side of the contract, or all of a side by its name, as calls of the
 /// same methods of `self.inner()` or, where they change something, `self.inner_mut()`.
 macro_rules! forward {
     (Endpoint) => {
-        $crate::transport::forward::forward!(
+        $crate::transport::testing::forward::forward!(
             limits, try_send, door, recv, look, release, report, want, due, tally, close
         );
     };
     (Wakeup) => {
-        $crate::transport::forward::forward!(arm, disarm, event_fd);
+        $crate::transport::testing::forward::forward!(arm, disarm, event_fd);
     };
     (Peers) => {
-        $crate::transport::forward::forward!(
+        $crate::transport::testing::forward::forward!(
             standing, is_open, view, signal, signalled, withdraw, rejoin
         );
     };
     (RemoteAccess) => {
-        $crate::transport::forward::forward!(reach, expose, access);
+        $crate::transport::testing::forward::forward!(reach, expose, access);
     };
     (try_send) => {
         unsafe fn try_send(
@@ -158,8 +158,8 @@ macro_rules! forward {
         }
     };
     ($first:ident, $($others:ident),+ $(,)?) => {
-        $crate::transport::forward::forward!($first);
-        $($crate::transport::forward::forward!($others);)+
+        $crate::transport::testing::forward::forward!($first);
+        $($crate::transport::testing::forward::forward!($others);)+
     };
 }
 
