@@ -45,12 +45,12 @@ pub fn network_preferences(config: &Config, one_machine: bool) -> Preferences {
 /// Lines about the choice, for MP_INFOLEVEL 2.
 fn notes(own: &[Own], exchange: &str) -> Vec<String> {
     let Some(first) = own.first() else { return Vec::new() };
-    let choice = first.choice();
+    let choice = &first.choice;
     let Choice { provider, .. } = choice;
-    let used = format!("{provider}, domain {}, fabric {}", first.interface(), first.network());
+    let used = format!("{provider}, domain {}, fabric {}", first.interface, first.network);
     let mut notes = vec![format!("network: {used}; addresses by {exchange}")];
     if own.len() > 1 {
-        let rails = own.iter().map(|rail| (rail.network().to_owned(), rail.interface().to_owned()));
+        let rails = own.iter().map(|rail| (rail.network.clone(), rail.interface.clone()));
         notes.push(format!("network: {}", rails::listed(&rails.collect::<Vec<_>>())));
     }
     // The provider's own addresses are in the table of candidates.
@@ -91,9 +91,9 @@ fn warn(place: &Joining<'_>) {
 /// What the other tasks need to know of these endpoints.
 pub(super) fn publish(own: &[Own], card: Card) -> Card {
     Card {
-        provider: own.first().map(|own| own.choice().provider.clone()).unwrap_or_default(),
-        addresses: own.iter().map(|own| own.published().to_vec()).collect(),
-        networks: own.iter().map(|own| own.network().to_owned()).collect(),
+        provider: own.first().map(|own| own.choice.provider.clone()).unwrap_or_default(),
+        addresses: own.iter().map(|own| own.published.clone()).collect(),
+        networks: own.iter().map(|own| own.network.clone()).collect(),
         ..card
     }
 }
@@ -122,18 +122,18 @@ pub(super) fn join_all(
     let Joining { identity, .. } = *place;
     let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
     understand(&cards)?;
-    let network = own.first().map_or("", |own| own.network());
+    let network = own.first().map_or("", |own| &*own.network);
     rails::warn(place, own.len(), network, "the tasks have one rail in common");
     warn(place);
     let notes = notes(&own, exchange.name());
     let groups = groups(&cards);
     let processes: Vec<Process> = cards.iter().map(process).collect();
     let addresses = rails::Addresses::new(cards, exchange);
-    let coalesces = place.config.coalesce && own.iter().all(|own| own.choice().sends_by_system_calls());
+    let coalesces = place.config.coalesce && own.iter().all(|own| own.choice.sends_by_system_calls());
     let (mut far, mut links) = (Vec::new(), Vec::new());
     for own in own {
-        links.push((own.network().to_owned(), own.interface().to_owned()));
-        let directory = Box::new(addresses.on(own.network()));
+        links.push((own.network.clone(), own.interface.clone()));
+        let directory = Box::new(addresses.on(&own.network));
         let mut rail = FabricTransport::new(own, &secret, directory)?;
         if place.replaces {
             rail.replaces_another();

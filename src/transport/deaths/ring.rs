@@ -121,7 +121,7 @@ impl Ring {
     pub(in crate::transport) fn watcher(&self) -> Option<Task> {
         let group = self.own_group();
         let at = group.partition_point(|&task| task < self.me);
-        group[..at].iter().rev().chain(group[at..].iter().rev()).copied().find(|&task| self.lives(task))
+        group[..at].iter().rev().chain(group[at..].iter().rev()).copied().find(|&task| self.is_living(task))
     }
 
     /// Whether this task sees the other one's process.
@@ -137,7 +137,7 @@ impl Ring {
     /// next host. The first living task of the host before it does that.
     pub(in crate::transport) fn probed(&self) -> Option<Task> {
         let (_, next) = self.groups_after();
-        next?.iter().copied().find(|&task| self.lives(task))
+        next?.iter().copied().find(|&task| self.is_living(task))
     }
 
     /// Whether a group has not confirmed yet that it knows of the death of this task.
@@ -147,7 +147,7 @@ impl Ring {
 
     /// A task has died: this task has found that otherwise than by watching its process.
     pub(in crate::transport) fn found_dead(&mut self, task: Task, now: Duration) {
-        if self.lives(task) {
+        if self.is_living(task) {
             self.learn(task, now);
             // The tasks of its own group do the same, if one of them lives.
             self.pass_on(task);
@@ -179,7 +179,7 @@ impl Ring {
 
     /// A task has ended LAPI.
     pub(in crate::transport) fn closed(&mut self, task: Task, now: Duration) {
-        if self.lives(task) {
+        if self.is_living(task) {
             self.known[task as usize].state = State::Closed;
             self.renew(task, now);
             self.move_on(now);
@@ -202,7 +202,7 @@ impl Ring {
         match content {
             Content::Confirmed => {
                 let key = (task, life, self.group_of[from as usize]);
-                if let Some(group_notice) = self.group_notices.get(key).filter(|_| self.lives(from)) {
+                if let Some(group_notice) = self.group_notices.get(key).filter(|_| self.is_living(from)) {
                     self.group_notices
                         .set(key, GroupNotice { to: from, confirmed: true, due: now + KEPT, ..group_notice });
                 }
@@ -255,10 +255,6 @@ impl Ring {
 
     /// Whether this is another task that lives, as far as is known, and has not ended LAPI.
     pub(in crate::transport) fn is_living(&self, task: Task) -> bool {
-        self.lives(task)
-    }
-
-    fn lives(&self, task: Task) -> bool {
         task != self.me && self.known[task as usize].state == State::Lives
     }
 
@@ -275,7 +271,7 @@ impl Ring {
     }
 
     fn next_living(&self) -> Option<Task> {
-        self.after_me().find(|&task| self.lives(task))
+        self.after_me().find(|&task| self.is_living(task))
     }
 
     fn send(&mut self, to: Task, notice: Notice) {
@@ -304,7 +300,7 @@ impl Ring {
     fn pass_on(&mut self, dead: Task) {
         if !std::mem::replace(&mut self.known[dead as usize].passed, true) {
             let notice = Notice { content: Content::Died, task: dead, life: self.life(dead) };
-            let others: Vec<Task> = self.after_me().filter(|&task| self.lives(task)).collect();
+            let others: Vec<Task> = self.after_me().filter(|&task| self.is_living(task)).collect();
             others.into_iter().for_each(|task| self.send(task, notice));
         }
     }
@@ -335,13 +331,13 @@ impl Ring {
     fn groups_after(&self) -> (Vec<u32>, Option<&[Task]>) {
         let own = self.group_of[self.me as usize];
         let mut gone = Vec::new();
-        if self.own_group().iter().take_while(|&&task| task != self.me).any(|&task| self.lives(task)) {
+        if self.own_group().iter().take_while(|&&task| task != self.me).any(|&task| self.is_living(task)) {
             return (gone, None);
         }
         let count = self.groups.len() as u32;
         for group in (own + 1..count).chain(0..own) {
             let tasks = &self.groups[group as usize];
-            if tasks.iter().any(|&task| self.lives(task)) {
+            if tasks.iter().any(|&task| self.is_living(task)) {
                 return (gone, Some(tasks));
             }
             gone.push(group);
@@ -382,7 +378,7 @@ impl Ring {
         } else {
             group.partition_point(|&task| task <= to)
         };
-        let next = group[after..].iter().chain(&group[..after]).copied().find(|&task| self.lives(task));
+        let next = group[after..].iter().chain(&group[..after]).copied().find(|&task| self.is_living(task));
         let Some(next) = next.filter(|_| attempts < ATTEMPTS) else { return false };
         let wait = (TIMEOUT * (1 << attempts.min(8))).min(LONGEST_TIMEOUT);
         let group_notice =

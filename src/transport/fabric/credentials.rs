@@ -8,12 +8,12 @@ use crate::wire::network::{Frame, FrameKind, TAG};
 
 /// What this task shows.
 pub(super) struct Credentials {
-    me: Task,
+    pub(super) me: Task,
     /// What this task has published.
-    published: Vec<u8>,
+    pub(super) published: Vec<u8>,
     /// The tag of frames at first contact.
-    first_tag: u32,
-    process: Process,
+    pub(super) first_tag: u32,
+    pub(super) process: Process,
     key: ControlKey,
 }
 
@@ -21,25 +21,6 @@ impl Credentials {
     pub(super) fn new(me: Task, published: Vec<u8>, secret: &[u8]) -> Self {
         let (first_tag, key) = (control::first_tag(secret), ControlKey::new(secret));
         Self { me, published, first_tag, process: Process::own(), key }
-    }
-
-    #[inline]
-    pub(super) fn me(&self) -> Task {
-        self.me
-    }
-
-    pub(super) fn published(&self) -> &[u8] {
-        &self.published
-    }
-
-    #[inline]
-    pub(super) fn first_tag(&self) -> u32 {
-        self.first_tag
-    }
-
-    /// The number of this process, and when it was started.
-    pub(super) fn process(&self) -> (u32, u64) {
-        (self.process.pid, self.process.started)
     }
 
     /// The frame of a message with the first tag: tasks that have parted send each other these.

@@ -44,7 +44,7 @@ impl FabricTransport {
     /// group of tasks that see each other's processes; `processes` are those of all tasks.
     pub fn watch_others(&mut self, group_of: Vec<u32>, processes: Vec<Process>) {
         self.watch = Some(Box::new(Watch {
-            shared: deaths::Watch::new(self.credentials.me(), group_of, processes),
+            shared: deaths::Watch::new(self.credentials.me, group_of, processes),
             probes: None,
             contacts: Vec::new(),
             outgoing: BTreeMap::new(),
@@ -270,7 +270,7 @@ impl FabricTransport {
         }
         // A rail that is joined again does so with the same process.
         let awaits = |one: &Peer| one.standing == Presence::Rejoining && !self.is_rail_epoch(one.epoch);
-        if peer == self.credentials.me() || self.peer(peer).is_some_and(awaits) {
+        if peer == self.credentials.me || self.peer(peer).is_some_and(awaits) {
             return;
         }
         self.note_event(RailEvent::Ended(peer));

@@ -35,7 +35,7 @@ impl Endpoint for FabricTransport {
         let Some(address) = peer.address else { return SendOutcome::Gone };
         let mut frame = Frame {
             kind: FrameKind::Packet,
-            src: self.credentials.me(),
+            src: self.credentials.me,
             tag: peer.theirs,
             credits: peer.owed.get(),
             head_len: packet.head.len(),
@@ -80,7 +80,7 @@ impl Endpoint for FabricTransport {
         }
         let accesses = self.accesses.next_report();
         accesses.or_else(|| {
-            let (task, epoch) = self.rejoining.next_back()?;
+            let (task, epoch) = self.rejoining.back.pop_front()?;
             self.note_named(task);
             Some(Report::Joined(task, epoch))
         })

@@ -84,11 +84,15 @@ pub struct Fabric;
 /// An open endpoint that is not used yet.
 pub struct Own {
     settings: FabricSettings,
-    choice: Choice,
+    /// Which provider was chosen, and why not the others.
+    pub choice: Choice,
     device: Device,
-    published: Vec<u8>,
-    network: String,
-    interface: String,
+    /// The address that the peers need.
+    pub published: Vec<u8>,
+    /// The network that it is connected with: rails of two tasks with equal names reach each other.
+    pub network: String,
+    /// The interface or card, as libfabric names it.
+    pub interface: String,
 }
 
 impl Fabric {
@@ -134,28 +138,6 @@ impl Fabric {
         let published = publish(&device, &name);
         let (settings, choice) = (settings.clone(), choice.clone());
         Ok(Own { settings, choice, device, published, network, interface })
-    }
-}
-
-impl Own {
-    /// Which provider was chosen, and why not the others.
-    pub fn choice(&self) -> &Choice {
-        &self.choice
-    }
-
-    /// The address that the peers need.
-    pub fn published(&self) -> &[u8] {
-        &self.published
-    }
-
-    /// The network that it is connected with: rails of two tasks with equal names reach each other.
-    pub fn network(&self) -> &str {
-        &self.network
-    }
-
-    /// The interface or card, as libfabric names it.
-    pub fn interface(&self) -> &str {
-        &self.interface
     }
 }
 

@@ -101,10 +101,10 @@ impl FabricTransport {
         if peer.address.is_none() {
             return;
         }
-        let process = self.credentials.process();
+        let process = (self.credentials.process.pid, self.credentials.process.started);
         let waits = peer.standing == Presence::Rejoining;
         let rejoin = Rejoin { tag: peer.mine, echo: peer.theirs, epoch: peer.epoch, process, waits };
-        let published = self.credentials.published();
+        let published = &self.credentials.published;
         let frame = self.credentials.frame(FrameKind::Rejoin, REJOIN + published.len());
         let mut message = frame.encode().to_vec();
         message.extend(rejoin.encode());
@@ -122,14 +122,8 @@ impl FabricTransport {
 
     fn send_frame(&self, task: Task, peer: &Peer, kind: FrameKind) -> Result<(), Errno> {
         let Some(address) = peer.address else { return Ok(()) };
-        let mut frame = Frame {
-            kind,
-            src: self.credentials.me(),
-            tag: peer.theirs,
-            credits: 0,
-            head_len: 0,
-            body_len: 0,
-        };
+        let mut frame =
+            Frame { kind, src: self.credentials.me, tag: peer.theirs, credits: 0, head_len: 0, body_len: 0 };
         match kind {
             FrameKind::Credits => frame.credits = peer.owed.get(),
             FrameKind::Departure => frame.body_len = peer.sent,

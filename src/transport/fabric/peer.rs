@@ -51,7 +51,7 @@ impl Peers for FabricTransport {
     }
 
     fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
-        if task == self.credentials.me() {
+        if task == self.credentials.me {
             return Ok(());
         }
         self.part(task);
@@ -62,7 +62,7 @@ impl Peers for FabricTransport {
         peer.standing = Presence::Rejoining;
         peer.epoch = epoch;
         self.open_memory(task);
-        self.rejoining.await_peer(task);
+        self.rejoining.awaited.push(task);
         self.owe(task, Wants::REJOIN);
         if let Some(hello) = self.peers[task as usize].as_ref().and_then(|peer| peer.hello) {
             self.accept(task, hello);
@@ -75,16 +75,16 @@ impl Peers for FabricTransport {
 impl FabricTransport {
     /// Cuts the connection with the peer, which may not rejoin.
     pub(super) fn part(&mut self, task: Task) {
-        if task == self.credentials.me() {
+        if task == self.credentials.me {
             return;
         }
         self.recall(task);
         self.end_writes_of(task);
         self.drop_arrived(task);
         let fresh = self.fresh_tag(task);
-        self.rejoining.forget(task);
+        self.rejoining.back.retain(|(back, _)| *back != task);
         self.drop_events(task);
-        let first = self.credentials.first_tag();
+        let first = self.credentials.first_tag;
         let peer = self.peers[task as usize].get_or_insert_with(|| Box::new(Peer::new(first)));
         peer.reset();
         (peer.mine, peer.theirs) = (fresh, 0);
@@ -94,7 +94,7 @@ impl FabricTransport {
 
     /// A peer from which something is awaited must know of this task, so that it reports its end.
     pub(super) fn want_connection(&mut self, task: Task) {
-        if task != self.credentials.me()
+        if task != self.credentials.me
             && !self.closed
             && self.meet(task)
             && self.peer(task).is_some_and(|peer| !peer.has_met() && peer.is_up())
@@ -145,10 +145,10 @@ impl FabricTransport {
 
     /// A peer with which this task has had no contact yet.
     pub(super) fn add(&mut self, task: Task) {
-        let mut peer = Box::new(Peer::new(self.credentials.first_tag()));
-        if self.rejoining.replaces() && !self.is_elsewhere(task) {
+        let mut peer = Box::new(Peer::new(self.credentials.first_tag));
+        if self.rejoining.replaces && !self.is_elsewhere(task) {
             (peer.mine, peer.theirs, peer.standing) = (self.fresh_tag(task), 0, Presence::Rejoining);
-            self.rejoining.await_peer(task);
+            self.rejoining.awaited.push(task);
         }
         self.peers[task as usize] = Some(peer);
         self.open_memory(task);
@@ -183,7 +183,7 @@ impl FabricTransport {
         let Some((numbers, address)) = published.split_at_checked(PUBLISHED_BEFORE) else {
             return Err("has published no address of libfabric".to_owned());
         };
-        if numbers != &self.credentials.published()[..PUBLISHED_BEFORE] {
+        if numbers != &self.credentials.published[..PUBLISHED_BEFORE] {
             return Err(
                 "uses another provider or version of libfabric, or another FI_OFI_RXM_BUFFER_SIZE".to_owned()
             );

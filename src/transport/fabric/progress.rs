@@ -99,19 +99,18 @@ impl FabricTransport {
         };
         let src = frame.src;
         let is_own = !frame.kind.has_tag() || self.credentials.admits(message);
-        if src == self.credentials.me() || src as usize >= self.peers.len() || !is_own {
+        if src == self.credentials.me || src as usize >= self.peers.len() || !is_own {
             self.foreign += 1;
             return;
         }
         if matches!(frame.kind, FrameKind::Rejoin | FrameKind::Notice | FrameKind::RailNote) {
-            if frame.tag == self.credentials.first_tag() {
+            if frame.tag == self.credentials.first_tag {
                 let after = message[FRAME..message.len() - TAG].to_vec();
                 self.note_outside(&frame, &after);
             }
             return;
         }
-        if self.peers[src as usize].is_none()
-            && (frame.tag != self.credentials.first_tag() || !self.meet(src))
+        if self.peers[src as usize].is_none() && (frame.tag != self.credentials.first_tag || !self.meet(src))
         {
             return;
         }

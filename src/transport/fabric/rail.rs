@@ -23,7 +23,7 @@ impl Rail for FabricTransport {
     }
 
     fn replaces(&self) -> bool {
-        self.rejoining.replaces()
+        self.rejoining.replaces
     }
 
     fn note_contact(&mut self, task: Task) {
@@ -75,7 +75,7 @@ impl FabricTransport {
     fn disconnect(&mut self, task: Task) {
         let Some(peer) = self.peer(task) else { return };
         let addresses =
-            self.credentials.published().get(PUBLISHED_BEFORE..).zip(peer.published.get(PUBLISHED_BEFORE..));
+            self.credentials.published.get(PUBLISHED_BEFORE..).zip(peer.published.get(PUBLISHED_BEFORE..));
         if let Some((own, peer)) = addresses.filter(|_| self.device.info().provider().starts_with("tcp")) {
             disconnect(own, peer);
         }
@@ -98,7 +98,7 @@ impl FabricTransport {
     pub(super) fn note_rejoined(&mut self, task: Task, epoch: u64) {
         match &mut self.rail {
             Some(rail) => rail.events.push_back(RailEvent::Rejoined(task, epoch)),
-            None => self.rejoining.note_back(task, epoch),
+            None => self.rejoining.back.push_back((task, epoch)),
         }
     }
 

@@ -23,43 +23,18 @@ const REJOIN_AGAIN: Duration = Duration::from_millis(100);
 /// The peers that may rejoin, and those that have.
 pub(super) struct Rejoining {
     /// This process has taken the place of another one: the peers let it rejoin.
-    replaces: bool,
+    pub(super) replaces: bool,
     /// Peers that may rejoin and have not yet.
-    awaited: Vec<Task>,
+    pub(super) awaited: Vec<Task>,
     /// When these are sent again what a message that was lost with a connection had said.
     next: Instant,
     /// Peers that have rejoined and were not named yet.
-    back: VecDeque<(Task, u64)>,
+    pub(super) back: VecDeque<(Task, u64)>,
 }
 
 impl Rejoining {
     pub(super) fn new() -> Self {
         Self { replaces: false, awaited: Vec::new(), next: Instant::now(), back: VecDeque::new() }
-    }
-
-    pub(super) fn replaces(&self) -> bool {
-        self.replaces
-    }
-
-    /// The peer may rejoin.
-    pub(super) fn await_peer(&mut self, task: Task) {
-        self.awaited.push(task);
-    }
-
-    /// The peer has rejoined, with this epoch.
-    pub(super) fn note_back(&mut self, task: Task, epoch: u64) {
-        self.back.push_back((task, epoch));
-    }
-
-    /// The next peer that has rejoined.
-    #[inline]
-    pub(super) fn next_back(&mut self) -> Option<(Task, u64)> {
-        self.back.pop_front()
-    }
-
-    /// The peer is parted from again.
-    pub(super) fn forget(&mut self, task: Task) {
-        self.back.retain(|(back, _)| *back != task);
     }
 }
 
@@ -102,7 +77,7 @@ impl FabricTransport {
     /// A tag that this task has not used for the peer, and that no former process with its number
     /// has used lately.
     pub(super) fn fresh_tag(&self, task: Task) -> u32 {
-        let former = self.peer(task).map(|peer| peer.mine).filter(|tag| *tag != self.credentials.first_tag());
+        let former = self.peer(task).map(|peer| peer.mine).filter(|tag| *tag != self.credentials.first_tag);
         tag_after(former, tag_now())
     }
 
@@ -160,14 +135,14 @@ impl FabricTransport {
         peer.reset();
         (peer.mine, peer.theirs, peer.standing, peer.epoch) = (fresh, 0, Presence::Rejoining, NO_EPOCH);
         self.open_memory(task);
-        self.rejoining.await_peer(task);
+        self.rejoining.awaited.push(task);
     }
 
     /// Whether a peer that is up has sent this after it has parted from this task: in its
     /// connection, it had sent an earlier tag.
     fn has_parted(&self, task: Task, hello: &Rejoin) -> bool {
         self.peer(task).is_some_and(|peer| {
-            let later = peer.theirs == self.credentials.first_tag() || is_later(hello.tag, peer.theirs);
+            let later = peer.theirs == self.credentials.first_tag || is_later(hello.tag, peer.theirs);
             peer.is_up() && later && hello.epoch != NO_EPOCH && !self.is_rail_epoch(hello.epoch)
         })
     }

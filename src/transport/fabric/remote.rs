@@ -224,7 +224,7 @@ impl Accesses {
 
 impl RemoteAccess for FabricTransport {
     fn reach(&mut self, peer: Task) -> Reach {
-        if peer == self.credentials.me() || self.closed {
+        if peer == self.credentials.me || self.closed {
             Reach::None
         } else {
             Reach::Keyed(self.key_of_all(peer))

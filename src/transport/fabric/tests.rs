@@ -361,7 +361,7 @@ fn a_death_of_which_no_notice_comes_is_seen_on_the_card_of_the_successor() {
 /// What task 0 sends to rejoin, as task 1 receives it.
 fn rejoins(ends: &mut [FabricTransport], rejoin: Rejoin) {
     let mut after = rejoin.encode().to_vec();
-    after.extend(ends[0].credentials.published());
+    after.extend(&ends[0].credentials.published);
     let len = after.len();
     ends[1].note_hello(0, &after, len);
 }

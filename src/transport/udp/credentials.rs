@@ -15,17 +15,20 @@ use std::time::Duration;
 
 /// What this task says of itself, and what it signs that with.
 pub(super) struct Credentials {
-    me: Task,
+    pub(super) me: Task,
     key: JobKey,
     /// Makes the numbers of challenges unpredictable.
     salt: [u8; 16],
     /// The longest datagram that it takes.
-    longest: u16,
-    opening: u16,
-    patience: Option<Duration>,
+    pub(super) longest: u16,
+    /// In which opening of LAPI it is.
+    pub(super) opening: u16,
+    /// After how long a peer that has not replied at first contact counts as dead.
+    pub(super) patience: Option<Duration>,
     /// This process has taken the place of another one: the peers let it rejoin.
-    replaces: bool,
-    process: Process,
+    pub(super) replaces: bool,
+    /// The process that has the number.
+    pub(super) process: Process,
     /// What the last number that was drawn has as its order.
     last_order: u64,
 }
@@ -43,52 +46,6 @@ impl Credentials {
             process: Process::own(),
             last_order: 0,
         }
-    }
-
-    /// This task.
-    #[inline]
-    pub(super) fn me(&self) -> Task {
-        self.me
-    }
-
-    /// The longest datagram that it takes.
-    pub(super) fn longest(&self) -> u16 {
-        self.longest
-    }
-
-    /// In which opening of LAPI it is.
-    pub(super) fn opening(&self) -> u16 {
-        self.opening
-    }
-
-    /// The task joins another opening.
-    pub(super) fn set_opening(&mut self, opening: u16) {
-        self.opening = opening;
-    }
-
-    /// After how long a peer that has not replied at first contact counts as dead.
-    pub(super) fn patience(&self) -> Option<Duration> {
-        self.patience
-    }
-
-    #[cfg(test)]
-    pub(super) fn set_patience(&mut self, patience: Duration) {
-        self.patience = Some(patience);
-    }
-
-    /// The process that has the number.
-    pub(super) fn process(&self) -> Process {
-        self.process
-    }
-
-    #[cfg(test)]
-    pub(super) fn set_process(&mut self, process: Process) {
-        self.process = process;
-    }
-
-    /// This process has taken the place of another one.
-    pub(super) fn replace(&mut self) {
-        self.replaces = true;
     }
 
     /// How contact with a peer begins.

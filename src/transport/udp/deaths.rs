@@ -93,9 +93,9 @@ impl UdpTransport {
     /// Takes part in the watch of the tasks for each other. `group_of` numbers, for each task, the
     /// group of tasks that see each other's processes; `processes` are those of all tasks.
     pub fn watch_others(&mut self, group_of: Vec<u32>, mut processes: Vec<Process>) {
-        processes[self.credentials.me() as usize] = self.credentials.process();
+        processes[self.credentials.me as usize] = self.credentials.process;
         self.deaths.watch = Some(Box::new(Watch {
-            shared: deaths::Watch::new(self.credentials.me(), group_of, processes),
+            shared: deaths::Watch::new(self.credentials.me, group_of, processes),
             informed: Vec::new(),
             outgoing: Notices::default(),
         }));
@@ -158,7 +158,7 @@ impl UdpTransport {
 
     /// Sends the notices that are due.
     fn send_notices(&mut self, now: Nanos) {
-        let life = self.credentials.process().life();
+        let life = self.credentials.process.life();
         let Some(watch) = self.deaths.watch.as_mut().filter(|_| self.outlet.is_open()) else { return };
         while let Some((to, notice, attempts)) = watch.outgoing.take_due(now) {
             if let Ok(address) = self.directory.address_of(to) {
@@ -196,7 +196,7 @@ impl UdpTransport {
             }
             return true;
         }
-        let receipt = Announcement { notice, is_receipt: true, life: self.credentials.process().life() };
+        let receipt = Announcement { notice, is_receipt: true, life: self.credentials.process.life() };
         self.outlet.queue_receipt(at, self.credentials.announce(from, &receipt));
         let Notice { content, task, life } = notice;
         let Self { deaths: Deaths { watch: Some(watch), .. }, directory, .. } = self else { return true };
@@ -246,7 +246,7 @@ impl UdpTransport {
     /// A task has died: what is begun with it from now on is refused. Has no effect on a peer that
     /// has left, or that is awaited: it was another process that has died.
     fn note_death(&mut self, task: Task) {
-        if task == self.credentials.me() || self.is_elsewhere(task) || self.closed {
+        if task == self.credentials.me || self.is_elsewhere(task) || self.closed {
             return;
         }
         // A process that has taken the place of another one awaits the peer from its
@@ -261,7 +261,7 @@ impl UdpTransport {
     /// This task ends LAPI: tells those that watch it, and the one that it watches, which may
     /// watch it next.
     pub(super) fn announce_end(&mut self) {
-        let me = self.credentials.me();
+        let me = self.credentials.me;
         let Some(watch) = &mut self.deaths.watch else { return };
         watch.outgoing.retain(|_, notice| notice.content != Content::Watches);
         let own = Notice { content: Content::Closed, ..watch.shared.watches(me) };
@@ -311,7 +311,7 @@ impl UdpTransport {
 
     /// Why a peer that has never replied is given up; `None`: it is not.
     fn unanswered(&mut self, task: Task, now: Nanos) -> Option<String> {
-        let patience = self.credentials.patience()?;
+        let patience = self.credentials.patience?;
         let peer = self.peer(task).filter(|peer| peer.standing == Presence::Meeting)?;
         let waited = now.saturating_sub(peer.wanted?);
         if u128::from(waited) < patience.as_nanos() {
@@ -325,7 +325,7 @@ impl UdpTransport {
                 "is in its LAPI_Init number {its}, and this task in number {}, for {seconds} seconds (LAPI_INIT_TIMEOUT): tasks \
                  communicate when they have called it equally often, and a process that has taken the place of another one after \
                  LAPI_Purge_totask and LAPI_Resume_totask",
-                self.credentials.opening()
+                self.credentials.opening
             ));
         }
         let why = match other_key {

@@ -184,7 +184,7 @@ impl Endpoint for UdpTransport {
     /// A datagram that was accepted before is a duplicate, whether the network or a stranger has
     /// sent it again.
     fn tally(&self) -> Tally {
-        let Refusals { forged, replayed } = self.outlet.refused();
+        let Refusals { forged, replayed } = self.outlet.refusals;
         let unsettled = self.table.met().iter().filter(|&&task| !self.has_everything(task)).count();
         let outstanding = if self.outlet.is_open() { unsettled as u64 } else { 0 };
         let mut sum = Tally { outstanding, refused: forged, duplicates: replayed, ..Tally::default() };

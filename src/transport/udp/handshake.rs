@@ -32,7 +32,7 @@ use std::net::SocketAddr;
 impl UdpTransport {
     /// First contact: whether there is anything to send to the peer.
     pub(super) fn meet(&mut self, task: Task) -> bool {
-        if !self.table.has(task) || task == self.credentials.me() {
+        if !self.table.has(task) || task == self.credentials.me {
             return false;
         }
         if self.peer(task).is_none() {
@@ -68,7 +68,7 @@ impl UdpTransport {
         let listed = self.directory.address_of(task).ok();
         let known = self.peer(task).map(|peer| [peer.address_validation.address(), peer.heard_at]);
         let [address, heard_at] = known.unwrap_or_default();
-        let (longest, opening) = (self.credentials.longest(), self.credentials.opening());
+        let (longest, opening) = (self.credentials.longest, self.credentials.opening);
         let greeting = self.credentials.greet(task, &Hello { longest, opening, ..*hello });
         let all = [listed, address, heard_at];
         for (at, to) in all.iter().enumerate() {
@@ -129,7 +129,7 @@ impl UdpTransport {
             match (first, hello.epoch == FIRST_CONTACT) {
                 // The peer has called LAPI_Term, and LAPI_Init again, or this task has: one of them
                 // is not ready yet.
-                (true, true) if hello.opening != self.credentials.opening() => {
+                (true, true) if hello.opening != self.credentials.opening => {
                     if let Some(peer) = self.peer_mut(task) {
                         peer.other_opening = Some(hello.opening);
                     }
@@ -142,8 +142,8 @@ impl UdpTransport {
                         return;
                     }
                     self.begin_again(task, now);
-                    if hello.epoch != NO_EPOCH && self.credentials.opening() != hello.opening {
-                        self.credentials.set_opening(hello.opening);
+                    if hello.epoch != NO_EPOCH && self.credentials.opening != hello.opening {
+                        self.credentials.opening = hello.opening;
                         self.directory.note_opening(hello.opening);
                     }
                 }
@@ -162,7 +162,7 @@ impl UdpTransport {
         let was_opening = session.connection.state() == State::Opening;
         if was_opening {
             peer.heard_at = Some(from);
-            let longest = hello.longest.min(self.credentials.longest());
+            let longest = hello.longest.min(self.credentials.longest);
             session.connection.agree(&with_datagrams(self.parameters, longest));
         }
         let happened = session.connection.receive_hello(now, hello);

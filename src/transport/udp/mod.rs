@@ -143,7 +143,7 @@ impl UdpTransport {
             Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("udp: no event descriptor: {reason}"))
         })?;
         let credentials = Credentials::new(settings);
-        let parameters = parameters(settings, credentials.longest());
+        let parameters = parameters(settings, credentials.longest);
         let (unit, window) = (parameters.unit, usize::from(parameters.window));
         let max_body = LONGEST - HEAD_MAX;
         Ok(Self {
@@ -176,23 +176,18 @@ impl UdpTransport {
     /// This process has taken the place of another one: packets to a peer find no room until the
     /// peer has let it rejoin.
     pub fn replaces_another(&mut self) {
-        self.credentials.replace();
+        self.credentials.replaces = true;
     }
 
     /// This end is that of another process than the one that runs it.
     #[cfg(test)]
     pub(crate) fn acts_as(&mut self, process: Process) {
-        self.credentials.set_process(process);
+        self.credentials.process = process;
     }
 
     /// Between some tasks of the job packets have bodies of at most `most` bytes.
     pub fn limit_job_body(&mut self, most: usize) {
         self.limits.job_body = self.limits.job_body.min(most);
-    }
-
-    /// What has arrived and had no effect.
-    pub fn refusals(&self) -> Refusals {
-        self.outlet.refused()
     }
 
     #[inline]

@@ -27,7 +27,8 @@ pub(super) struct Outlet {
     batch: Batch,
     greetings: Vec<(SocketAddr, [u8; GREETING])>,
     receipts: Vec<(SocketAddr, [u8; ANNOUNCEMENT])>,
-    refusals: Refusals,
+    /// What has arrived and had no effect.
+    pub(super) refusals: Refusals,
 }
 
 impl Outlet {
@@ -113,16 +114,6 @@ impl Outlet {
         for (to, receipt) in self.receipts.drain(..) {
             self.batch.send_now(&mut **device, to, &receipt);
         }
-    }
-
-    /// What has arrived and had no effect.
-    pub(super) fn refusals(&mut self) -> &mut Refusals {
-        &mut self.refusals
-    }
-
-    /// How much that was.
-    pub(super) fn refused(&self) -> Refusals {
-        self.refusals
     }
 }
 

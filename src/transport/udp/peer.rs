@@ -128,7 +128,7 @@ impl Peers for UdpTransport {
     }
 
     fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
-        if task == self.credentials.me() {
+        if task == self.credentials.me {
             return Ok(());
         }
         self.part(task);
@@ -145,7 +145,7 @@ impl Peers for UdpTransport {
 impl UdpTransport {
     /// Cuts the connection with the peer, which may not rejoin.
     pub(super) fn part(&mut self, task: Task) {
-        if task == self.credentials.me() {
+        if task == self.credentials.me {
             return;
         }
         self.arrivals.forget(task);

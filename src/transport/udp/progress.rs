@@ -123,15 +123,15 @@ impl UdpTransport {
     }
 
     pub(super) fn note_datagram(&mut self, now: Nanos, from: SocketAddr, bytes: &mut [u8]) {
-        let known = |claim: &Claim| claim.from != self.credentials.me() && self.table.has(claim.from);
+        let known = |claim: &Claim| claim.from != self.credentials.me && self.table.has(claim.from);
         let Some(claim) = Claim::of(bytes).filter(known) else {
-            self.outlet.refusals().forged += 1;
+            self.outlet.refusals.forged += 1;
             return;
         };
         let task = claim.from;
         if claim.number == 0 && bytes.len() == ANNOUNCEMENT {
             if !self.note_announcement(task, bytes, from) {
-                self.outlet.refusals().forged += 1;
+                self.outlet.refusals.forged += 1;
             }
             return;
         }
@@ -139,7 +139,7 @@ impl UdpTransport {
             match self.credentials.greeting(bytes) {
                 Some(hello) => self.note_hello(now, task, &hello, from),
                 None => {
-                    self.outlet.refusals().forged += 1;
+                    self.outlet.refusals.forged += 1;
                     // Nothing but the text of an error follows from it: anybody can make one.
                     if let Some(peer) = self.peer_mut(task) {
                         peer.other_key = true;
@@ -154,11 +154,11 @@ impl UdpTransport {
         let content = match opened {
             Some(Ok(content)) => content,
             Some(Err(Refused::Replayed)) => {
-                self.outlet.refusals().replayed += 1;
+                self.outlet.refusals.replayed += 1;
                 return;
             }
             None | Some(Err(Refused::Forged)) => {
-                self.outlet.refusals().forged += 1;
+                self.outlet.refusals.forged += 1;
                 return;
             }
         };

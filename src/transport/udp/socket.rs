@@ -75,6 +75,7 @@ pub struct Counts {
 pub struct Socket {
     fd: OwnedFd,
     local: SocketAddr,
+    /// As far as is known: `cuts` becomes false when an interface turns out to refuse trains.
     granted: Granted,
     counts: Counts,
     /// What the next call sends.
@@ -123,17 +124,6 @@ impl Socket {
     /// The address that it is bound to.
     pub fn local(&self) -> SocketAddr {
         self.local
-    }
-
-    /// What the system has granted, as far as is known: `cuts` becomes false when an interface
-    /// turns out to refuse trains.
-    pub fn granted(&self) -> Granted {
-        self.granted
-    }
-
-    /// What has been lost here.
-    pub fn counts(&self) -> Counts {
-        self.counts
     }
 
     /// Makes trains of the first datagrams. The first `singly` datagrams are trains of one.

@@ -13,7 +13,7 @@ fn pretend<const LEN: usize>(ends: &[FabricTransport], kind: FrameKind, content:
     let frame = Frame {
         kind,
         src: 1,
-        tag: ends[0].credentials.first_tag(),
+        tag: ends[0].credentials.first_tag,
         credits: 0,
         head_len: 0,
         body_len: LEN as u32,

@@ -90,8 +90,8 @@ fn every_length_arrives_whole() {
             assert_eq!(got.len(), 1, "{at} {options:?} {len}");
             assert!(got[0] == (from.local(), bytes), "{at} {options:?} {len}: changed on the way");
         }
-        assert_eq!(from.counts(), Counts::default());
-        assert_eq!(to.counts(), Counts::default());
+        assert_eq!(from.counts, Counts::default());
+        assert_eq!(to.counts, Counts::default());
     }
 }
 
@@ -174,9 +174,9 @@ fn a_train_is_what_the_kernel_can_cut() {
 #[test]
 fn a_kernel_that_cuts_trains_also_joins_them() {
     let (mut from, mut to) = (open(V4), open(V4));
-    let Granted { cuts, joins, .. } = from.granted();
+    let Granted { cuts, joins, .. } = from.granted;
     if !cuts || !joins {
-        eprintln!("this kernel has no trains: {:?}", from.granted());
+        eprintln!("this kernel has no trains: {:?}", from.granted);
         return;
     }
     let bytes = filled(1, 1000);
@@ -187,7 +187,7 @@ fn a_kernel_that_cuts_trains_also_joins_them() {
     assert_eq!(messages, 1);
     let message = to.incoming.message(0).expect("it is whole");
     assert_eq!((message.bytes.len(), message.segment), (50_000, 1000));
-    assert!(from.granted().cuts);
+    assert!(from.granted.cuts);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_full_buffer_of_the_receiver_loses_datagrams_and_nothing_else() {
     for trains in [true, false] {
         let (mut from, mut to) =
             (open_with(V4, Options { trains, ..small }), open_with(V4, Options { trains, ..small }));
-        assert!(to.granted().receive_buffer < 200_000, "{:?}", to.granted());
+        assert!(to.granted.receive_buffer < 200_000, "{:?}", to.granted);
         let sent: Vec<Vec<u8>> = (0..2000).map(|number| filled(number, 1000)).collect();
         let datagrams: Vec<Datagram<'_>> =
             sent.iter().map(|bytes| Datagram { to: to.local(), bytes }).collect();
@@ -242,10 +242,10 @@ fn errors_that_wait_in_the_socket_are_counted_and_lose_nothing_else() {
             assert_eq!(from.receive(&mut |_, _| panic!("nothing was sent to it")), 0);
         }
         assert_eq!(from.send(&[kept; 3]), 3);
-        assert_eq!(received(&mut to, 3).len(), 3, "round {round}: {:?}", from.counts());
+        assert_eq!(received(&mut to, 3).len(), 3, "round {round}: {:?}", from.counts);
     }
-    assert!(from.counts().errors >= 50, "{:?}", from.counts());
-    assert_eq!(Counts { errors: 0, ..from.counts() }, Counts::default());
+    assert!(from.counts.errors >= 50, "{:?}", from.counts);
+    assert_eq!(Counts { errors: 0, ..from.counts }, Counts::default());
 }
 
 fn sockopt_recverr(socket: &Socket) {
@@ -299,7 +299,7 @@ fn what_the_system_refuses_is_lost_and_counted() {
     ];
     assert_eq!(from.send(&datagrams), 5);
     assert_eq!(received(&mut to, 2).len(), 2);
-    assert_eq!(from.counts(), Counts { too_long: 1, refused: 2, ..Counts::default() });
+    assert_eq!(from.counts, Counts { too_long: 1, refused: 2, ..Counts::default() });
     assert_eq!(from.send(&[]), 0);
 }
 
@@ -309,12 +309,12 @@ fn an_interface_that_refuses_trains_gets_single_datagrams() {
     for error in [Errno::IO, Errno::OPNOTSUPP] {
         from.granted.cuts = true;
         assert!(matches!(from.judge(error, 5, 0), Refusal::Singly));
-        assert!(!from.granted().cuts, "{error}");
+        assert!(!from.granted.cuts, "{error}");
     }
     from.granted.cuts = true;
     assert!(matches!(from.judge(Errno::MSGSIZE, 5, 0), Refusal::Singly));
     assert!(matches!(from.judge(Errno::INVAL, 5, 0), Refusal::Doubtful));
-    assert!(from.granted().cuts, "perhaps only this one did not fit");
+    assert!(from.granted.cuts, "perhaps only this one did not fit");
     let to = open(V4).local();
     let offered = [Datagram { to, bytes: &[1; 100] }; 10];
     from.couple(&offered, 3);
@@ -325,7 +325,7 @@ fn an_interface_that_refuses_trains_gets_single_datagrams() {
     assert!(matches!(from.judge(Errno::CONNREFUSED, 1, 0), Refusal::Again));
     assert!(matches!(from.judge(Errno::CONNREFUSED, 1, 1), Refusal::Lost));
     assert!(matches!(from.judge(Errno::PERM, 2, 0), Refusal::Lost));
-    assert_eq!(from.counts(), Counts { refused: 3, errors: 1, ..Counts::default() });
+    assert_eq!(from.counts, Counts { refused: 3, errors: 1, ..Counts::default() });
 }
 
 /// The kernel refuses all three trains by the same error: the one to port 0 as it would refuse its
@@ -333,8 +333,8 @@ fn an_interface_that_refuses_trains_gets_single_datagrams() {
 #[test]
 fn trains_are_given_up_only_where_single_datagrams_are_taken() {
     let (mut from, mut to) = (open(V4), open(V4));
-    if !from.granted().cuts {
-        eprintln!("this kernel has no trains: {:?}", from.granted());
+    if !from.granted.cuts {
+        eprintln!("this kernel has no trains: {:?}", from.granted);
         return;
     }
     let bytes = filled(1, 1000);
@@ -342,13 +342,13 @@ fn trains_are_given_up_only_where_single_datagrams_are_taken() {
     assert_eq!(from.send_train(nowhere, &bytes, 100), 10);
     let list: Vec<_> = bytes.chunks(100).map(|bytes| Datagram { to: nowhere, bytes }).collect();
     assert_eq!(from.send(&list), 10);
-    assert_eq!(from.counts(), Counts { refused: 20, ..Counts::default() });
-    assert!(from.granted().cuts, "its datagrams are refused, too");
+    assert_eq!(from.counts, Counts { refused: 20, ..Counts::default() });
+    assert!(from.granted.cuts, "its datagrams are refused, too");
     switch_on(&from, libc::SOL_SOCKET, libc::SO_NO_CHECK);
     assert_eq!(from.send_train(to.local(), &bytes, 100), 10);
     assert_eq!(received(&mut to, 10).len(), 10);
-    assert_eq!(from.counts().refused, 20);
-    assert!(!from.granted().cuts, "its datagrams are taken");
+    assert_eq!(from.counts.refused, 20);
+    assert!(!from.granted.cuts, "its datagrams are taken");
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn the_datagrams_of_a_train_arrive_as_they_were_cut() {
             sent.sort();
             assert!(got == sent, "{at} {options:?}, round {round}: {} of {count}", got.len());
         }
-        assert_eq!((from.counts(), to.counts()), (Counts::default(), Counts::default()));
+        assert_eq!((from.counts, to.counts), (Counts::default(), Counts::default()));
     }
 }
 
@@ -420,7 +420,7 @@ fn a_train_is_sent_in_spite_of_an_error_that_has_waited() {
     for round in 0..20 {
         assert_eq!(from.send(&[Datagram { to: closed, bytes: &bytes }]), 1);
         assert_eq!(from.send_train(to.local(), &bytes, 100), 10);
-        assert_eq!(received(&mut to, 10).len(), 10, "round {round}: {:?}", from.counts());
+        assert_eq!(received(&mut to, 10).len(), 10, "round {round}: {:?}", from.counts);
     }
-    assert!(from.counts().errors >= 20 && from.counts().refused == 0, "{:?}", from.counts());
+    assert!(from.counts.errors >= 20 && from.counts.refused == 0, "{:?}", from.counts);
 }

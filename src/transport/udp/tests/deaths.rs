@@ -226,7 +226,7 @@ fn a_forged_notice_is_refused() {
         while Instant::now() < ended {
             ends[2].serve();
         }
-        assert_eq!((ends[2].refusals().forged, knows(&ends[2], 1)), (refused, dead));
+        assert_eq!((ends[2].outlet.refusals.forged, knows(&ends[2], 1)), (refused, dead));
     }
 }
 
@@ -247,6 +247,6 @@ fn the_receipt_of_a_former_process_is_not_that_of_its_successor() {
         let receipt = Announcement { notice, is_receipt: true, life: process.life() };
         let mut receipt = JobKey::new(&[7; 16], Security::Auth).announce(to, 0, &receipt);
         ends[0].note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &mut receipt);
-        assert_eq!((news(&ends[0]).is_some(), ends[0].refusals().forged), (still, 0));
+        assert_eq!((news(&ends[0]).is_some(), ends[0].outlet.refusals.forged), (still, 0));
     }
 }

@@ -88,7 +88,7 @@ fn first_contact_is_made_within_one_opening() {
         turns == 100
     });
     // The one that is slower is now in the same opening.
-    ends[1].credentials.set_opening(2);
+    ends[1].credentials.opening = 2;
     serve_until(&mut ends, "a connection", |ends| {
         ends.iter().zip([1, 0]).all(|(end, peer)| end.standing(peer).absence.is_none())
     });
@@ -168,15 +168,15 @@ fn a_peer_that_never_replies_is_given_up_when_it_is_wanted() {
     });
     let why = ends[0].standing(1).absence.expect("a reason");
     assert!(why.contains("127.0.0.1:") && why.contains("another secret"), "{why}");
-    assert_eq!(ends[1].refusals().replayed, 0);
+    assert_eq!(ends[1].outlet.refusals.replayed, 0);
 }
 
 fn be_patient(ends: &mut [UdpTransport]) {
-    ends.iter_mut().for_each(|end| end.credentials.set_patience(Duration::from_secs(60)));
+    ends.iter_mut().for_each(|end| end.credentials.patience = Some(Duration::from_secs(60)));
 }
 
 fn lose_patience(ends: &mut [UdpTransport]) {
-    ends.iter_mut().for_each(|end| end.credentials.set_patience(Duration::from_millis(50)));
+    ends.iter_mut().for_each(|end| end.credentials.patience = Some(Duration::from_millis(50)));
 }
 
 /// Whether each of the two has found that the other one is in another opening.
@@ -217,7 +217,7 @@ fn the_error_names_openings_that_differ() {
     be_patient(&mut ends);
     ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.want(Want::Connection(peer)));
     serve_until(&mut ends, "a hello", |ends| both_differ(ends));
-    ends[1].credentials.set_opening(2);
+    ends[1].credentials.opening = 2;
     serve_until(&mut ends, "a connection", |ends| {
         ends.iter().zip([1, 0]).all(|(end, peer)| end.standing(peer).absence.is_none())
     });
@@ -229,7 +229,7 @@ fn the_error_names_openings_that_differ() {
 fn a_peer_that_comes_after_it_was_given_up_joins_when_it_is_resumed() {
     let mut ends = impatient(|_| ());
     let mut last = ends.pop().expect("two ends");
-    last.credentials.set_patience(Duration::from_secs(60));
+    last.credentials.patience = Some(Duration::from_secs(60));
     ends[0].want(Want::Connection(1));
     serve_until(&mut ends, "the end of its patience", |ends| ends[0].standing(1).state == PeerState::Dead);
     let why = ends[0].standing(1).absence.expect("a reason");
