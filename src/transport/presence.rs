@@ -3,8 +3,9 @@
 use super::{HAS_PURGED, PeerStanding, PeerState};
 
 /// The state of the connection with a peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Presence {
+    #[default]
     Up,
     /// The peer may not have called LAPI_Init yet, or this task may have taken the place of a
     /// process that it knows: packets find no room before the connection is made. With UDP and no

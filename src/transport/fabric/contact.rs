@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 /// A peer.
+#[derive(Default)]
 pub(super) struct Peer {
     /// What the peer has published, and where that is in the address vector.
     pub(super) published: Box<[u8]>,
@@ -76,39 +77,7 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) fn new(first_tag: u32) -> Self {
-        Self {
-            published: Box::default(),
-            listed: Box::default(),
-            address: None,
-            standing: Presence::Up,
-            mine: first_tag,
-            theirs: first_tag,
-            sent: 0,
-            received: 0,
-            in_flight: 0,
-            owed: Cell::new(0),
-            queued: 0,
-            no_room: false,
-            met: false,
-            heard: false,
-            own_key: None,
-            its_key: None,
-            has_refused: false,
-            broken: false,
-            known: false,
-            held: false,
-            aside: VecDeque::new(),
-            waiting: 0,
-            progress: 0,
-            wants: Cell::new(0),
-            seen_owed: Cell::new(None),
-            hello_sent: Cell::new(false),
-            departs_after: None,
-            knows_departure: false,
-            epoch: 0,
-            hello: None,
-            unnamed: false,
-        }
+        Self { mine: first_tag, theirs: first_tag, ..Self::default() }
     }
 
     #[inline]

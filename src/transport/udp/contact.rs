@@ -19,6 +19,7 @@ pub(super) const CHALLENGE: u64 = u64::MAX - 1;
 pub(super) const VALIDATION: u64 = u64::MAX - 2;
 
 /// A peer.
+#[derive(Default)]
 pub(super) struct Peer {
     pub(super) standing: Presence,
     /// The connection; none after this task has parted from the peer.
@@ -54,26 +55,6 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(standing: Presence, session: Option<Session>) -> Self {
-        Self {
-            standing,
-            session,
-            address_validation: AddressValidation::default(),
-            heard_at: None,
-            held: false,
-            unnamed: false,
-            no_room: false,
-            taken: 0,
-            alarm: None,
-            touched: false,
-            owed: false,
-            wanted: None,
-            other_key: false,
-            other_opening: None,
-            given_up: false,
-        }
-    }
-
     /// The connection, where datagrams of it are still exchanged: a peer that has ended LAPI may
     /// not know that this task knows it.
     pub(super) fn live(&mut self) -> Option<&mut Session> {

@@ -52,7 +52,7 @@ impl UdpTransport {
     pub(super) fn add(&mut self, task: Task) {
         let (standing, epoch) = self.credentials.first_contact();
         let session = self.session(epoch);
-        self.table.add(task, Peer::new(standing, Some(session)));
+        self.table.add(task, Peer { standing, session: Some(session), ..Peer::default() });
         // Also after a hello that says nothing: the other side may wait for one of this side.
         self.touch(task);
     }

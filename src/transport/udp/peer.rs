@@ -150,7 +150,7 @@ impl UdpTransport {
         }
         self.arrivals.forget(task);
         if self.peer(task).is_none() {
-            self.table.add(task, Peer::new(Presence::Parted, None));
+            self.table.add(task, Peer { standing: Presence::Parted, ..Peer::default() });
         }
         if let Some(mut session) = self.peer_mut(task).and_then(|peer| peer.session.take()) {
             self.table.note_past(session.tally());
