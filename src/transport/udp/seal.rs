@@ -28,7 +28,6 @@ mod replay;
 pub use hello::GREETING;
 pub use key::{End, JobKey, Opener, Sealer};
 pub use notice::{ANNOUNCEMENT, Announcement};
-pub use replay::{Seen, Window};
 
 use crate::wire::frame::Task;
 

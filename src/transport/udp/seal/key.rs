@@ -1,8 +1,8 @@
 //! Keys, and what is made with them.
 
 use super::cipher::{Cipher, MATERIAL};
-use super::{Claim, ENVELOPE, Refused, Security, Seen, TAG, Window};
-use crate::base::random::random;
+use super::replay::{Seen, Window};
+use super::{Claim, ENVELOPE, Refused, Security, TAG};
 use crate::wire::frame::Task;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -32,11 +32,6 @@ pub struct End {
 }
 
 impl End {
-    /// An end with new random bytes. An end is used for one connection.
-    pub fn new(task: Task, epoch: u64) -> Self {
-        Self { task, epoch, nonce: random() }
-    }
-
     fn bytes(&self) -> [u8; 28] {
         let mut bytes = [0; 28];
         bytes[..4].copy_from_slice(&self.task.to_le_bytes());
@@ -47,12 +42,6 @@ impl End {
 
     fn connection(&self) -> u32 {
         self.epoch as u32
-    }
-}
-
-impl std::fmt::Debug for JobKey {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(to, "JobKey({:?})", self.security)
     }
 }
 
@@ -70,11 +59,6 @@ impl JobKey {
             keyed(&key)
         };
         Self { security, tags: derive(b"connect\0"), keys: derive(b"data\0") }
-    }
-
-    /// The mode.
-    pub fn security(&self) -> Security {
-        self.security
     }
 
     /// The tag of a message by which tasks connect: that of its parts, one after another. Equal
@@ -134,12 +118,6 @@ pub struct Sealer {
     last: u64,
 }
 
-impl std::fmt::Debug for Sealer {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(to, "Sealer({}:{}, {})", self.from, self.connection, self.last)
-    }
-}
-
 impl Sealer {
     /// The number that the next datagram gets. Every call of [`Self::seal`] uses one, also for
     /// content that is sent again.
@@ -180,22 +158,12 @@ impl Sealer {
 pub struct Opener {
     cipher: Cipher,
     from: Task,
-    connection: u32,
+    /// The number of the connection in the envelopes of the peer.
+    pub(super) connection: u32,
     window: Window,
 }
 
-impl std::fmt::Debug for Opener {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(to, "Opener({}:{}, {})", self.from, self.connection, self.window.highest())
-    }
-}
-
 impl Opener {
-    /// The number of the connection in the envelopes of the peer.
-    pub fn connection(&self) -> u32 {
-        self.connection
-    }
-
     /// The content of a datagram, decrypted in its place.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ const BITS: u64 = u64::BITS as u64;
 
 /// What a window knows of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub(super) enum Seen {
     /// The number was not accepted before.
     New,
     /// The number was accepted before.
@@ -20,32 +20,26 @@ pub enum Seen {
 
 /// The numbers that one peer has used in one connection.
 #[derive(Clone, Debug)]
-pub struct Window {
+pub(super) struct Window {
     /// The highest number that was accepted; 0 is never used.
     highest: u64,
     /// The bit of number n is bit n mod 64 of word (n / 64) mod [`WORDS`].
     words: Box<[u64; WORDS]>,
 }
 
-impl Default for Window {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Window {
     /// A number that is below the highest one by less than this is always judged exactly. The
     /// circle's oldest word may be in use in part.
-    pub const SPAN: u64 = (WORDS as u64 - 1) * BITS;
+    pub(super) const SPAN: u64 = (WORDS as u64 - 1) * BITS;
 
     /// A window that has accepted nothing.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { highest: 0, words: Box::new([0; WORDS]) }
     }
 
     /// What is known of `number`. Changes nothing. Number 0 is always too old.
     #[inline]
-    pub fn look(&self, number: u64) -> Seen {
+    pub(super) fn look(&self, number: u64) -> Seen {
         if number > self.highest {
             return Seen::New;
         }
@@ -58,7 +52,7 @@ impl Window {
 
     /// Accepts `number`, if it is new; returns what was known of it.
     #[inline]
-    pub fn accept(&mut self, number: u64) -> Seen {
+    pub(super) fn accept(&mut self, number: u64) -> Seen {
         let seen = self.look(number);
         if seen == Seen::New {
             if number > self.highest {
@@ -78,11 +72,6 @@ impl Window {
             self.words[((old + word) % WORDS as u64) as usize] = 0;
         }
         self.highest = number;
-    }
-
-    /// The highest number that was accepted; 0 when none was.
-    pub fn highest(&self) -> u64 {
-        self.highest
     }
 }
 

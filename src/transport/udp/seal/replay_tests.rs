@@ -50,7 +50,7 @@ fn it_accepts_what_a_model_accepts() {
             let expected = model.accept(number);
             assert_eq!(looked, expected, "seed {seed}, step {step}, number {number}");
             assert_eq!(window.accept(number), expected, "seed {seed}, step {step}, number {number}");
-            assert_eq!(window.highest(), model.highest, "seed {seed}, step {step}");
+            assert_eq!(window.highest, model.highest, "seed {seed}, step {step}");
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::random::random;
 use crate::base::rng::Rng;
 use std::collections::BTreeSet;
 
@@ -7,10 +8,15 @@ const MODES: [Security; 3] = [Security::Auth, Security::Encrypt, Security::None]
 /// Those that protect the content.
 const KEYED: [Security; 2] = [Security::Auth, Security::Encrypt];
 
+/// An end with new random bytes.
+fn end(task: Task, epoch: u64) -> End {
+    End { task, epoch, nonce: random() }
+}
+
 /// Both directions of a connection, as tasks 3 and 5 have them.
 fn connected(security: Security) -> [(Sealer, Opener); 2] {
     let key = JobKey::new(&SECRET, security);
-    let (a, b) = (End::new(3, 7 << 32 | 1), End::new(5, 9));
+    let (a, b) = (end(3, 7 << 32 | 1), end(5, 9));
     [key.connect(&a, &b), key.connect(&b, &a)]
 }
 
@@ -49,7 +55,7 @@ fn what_is_sealed_is_opened_once_at_the_other_end() {
                 let datagram = sealed(sealer, [&content[..cut], &content[cut..]]);
                 assert_eq!(datagram.len(), ENVELOPE + len);
                 let claim = Claim::of(&datagram).expect("it is long enough");
-                assert_eq!((claim.from, claim.connection, claim.number), (from, opener.connection(), number));
+                assert_eq!((claim.from, claim.connection, claim.number), (from, opener.connection, number));
                 assert!(opened(opener, &datagram).as_ref() == Ok(&content), "{security:?}, {len} bytes");
                 assert_eq!(opened(opener, &datagram), Err(Refused::Replayed));
             }
@@ -126,7 +132,7 @@ fn only_the_other_end_of_the_same_connection_opens_it() {
 
 #[test]
 fn tasks_of_another_version_refuse_everything() {
-    let (a, b) = (End::new(3, 1), End::new(5, 2));
+    let (a, b) = (end(3, 1), end(5, 2));
     for security in MODES {
         let [one, other, same] = [2, 3, 2].map(|version| JobKey::of_version(version, &SECRET, security));
         let (tag, datagram) = (one.tag(&[b"hello"]), sealed(&mut one.connect(&a, &b).0, [b"content", &[]]));
@@ -206,7 +212,6 @@ fn without_protection_the_content_stays_as_it_is() {
 
 #[test]
 fn connections_have_no_random_bytes_in_common() {
-    assert_ne!(End::new(1, 1), End::new(1, 1));
     for security in MODES {
         let first = || sealed(&mut one_way(security).0, [b"the same", &[]]);
         assert_ne!(first(), first());
@@ -241,10 +246,4 @@ fn messages_that_connect_have_tags_in_every_mode() {
         }
         assert!(!JobKey::new(&[0; 16], security).is_tag(&[b"hello there"], &tag));
     }
-}
-
-#[test]
-fn nothing_that_is_shown_has_a_key() {
-    let shown = format!("{:?} {:?}", JobKey::new(&SECRET, Security::Auth), one_way(Security::Encrypt));
-    assert!(shown.len() < 300 && shown.contains("Auth"), "{shown}");
 }
