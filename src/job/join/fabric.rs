@@ -10,7 +10,7 @@ use crate::config::{Config, NetSecurity};
 use crate::error::Result;
 use crate::transport::Transport;
 use crate::transport::fabric::{
-    Choice, Fabric, FabricSettings, FabricTransport, Own, Preferences, Reach, difference,
+    Choice, FabricSettings, FabricTransport, Own, Preferences, Reach, difference, open_at,
 };
 use crate::transport::rails::Rails;
 use crate::wire::card::{Candidate, Card};
@@ -29,7 +29,7 @@ pub(super) fn open(
         let Candidate { interface, address, network } = candidate.clone();
         (Reach { interface, address, fabric: network }, name.clone())
     };
-    Fabric::open_at(settings, choice, networks.iter().map(reach).collect())
+    open_at(settings, choice, networks.iter().map(reach).collect())
 }
 
 /// Which provider the user wants. `one_machine`: all tasks of the job are on this machine.

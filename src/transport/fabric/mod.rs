@@ -77,10 +77,6 @@ pub struct FabricSettings {
     pub preferences: Preferences,
 }
 
-/// Opens endpoints.
-#[derive(Debug)]
-pub struct Fabric;
-
 /// An open endpoint that is not used yet.
 pub struct Own {
     settings: FabricSettings,
@@ -95,50 +91,32 @@ pub struct Own {
     pub interface: String,
 }
 
-impl Fabric {
-    /// Opens the endpoint of a task, and returns the address that its peers need.
-    ///
-    /// # Errors
-    /// `LAPI_ERR_CSS_LOAD_FAILED`: libfabric is not installed, has no provider with the wanted
-    /// properties, or the provider refuses.
-    pub fn open(settings: FabricSettings) -> Result<(Own, Vec<u8>)> {
-        let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, why);
-        let (info, choice) = provider::choose(&settings.preferences, SHORTER).map_err(failed)?;
-        let network = info.fabric_name();
-        let own = Self::open_one(&settings, &choice, (info, network))?;
-        let published = own.published.clone();
-        Ok((own, published))
-    }
+/// Opens endpoints of one provider at these addresses, each with the name of its network.
+///
+/// # Errors
+/// `LAPI_ERR_CSS_LOAD_FAILED`: libfabric is not installed, an address is gone, or the provider
+/// refuses.
+pub fn open_at(settings: FabricSettings, choice: &Choice, at: Vec<(Reach, String)>) -> Result<Vec<Own>> {
+    let (reaches, networks): (Vec<Reach>, Vec<String>) = at.into_iter().unzip();
+    let infos = provider::at(&choice.provider, &reaches).map_err(failed)?;
+    infos.into_iter().zip(networks).map(|rail| open_one(&settings, choice, rail)).collect()
+}
 
-    /// Opens endpoints of one provider at these addresses, each with the name of its network.
-    ///
-    /// # Errors
-    /// The errors of [`Fabric::open`].
-    pub fn open_at(settings: FabricSettings, choice: &Choice, at: Vec<(Reach, String)>) -> Result<Vec<Own>> {
-        let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, why);
-        let (reaches, networks): (Vec<Reach>, Vec<String>) = at.into_iter().unzip();
-        let infos = provider::at(&choice.provider, &reaches, SHORTER).map_err(failed)?;
-        infos.into_iter().zip(networks).map(|rail| Self::open_one(&settings, choice, rail)).collect()
-    }
+fn open_one(settings: &FabricSettings, choice: &Choice, (info, network): (Info, String)) -> Result<Own> {
+    let interface = info.domain_name();
+    let provider = info.provider();
+    let refused = |(what, errno): (&str, Errno)| failed(format!("{provider}: {what}: {}", errno.text()));
+    let longest = longest(&info);
+    let device = Device::open(info, BUFFERS + SENDS + CHUNKS + SINGLES, longest, !settings.preferences.polls)
+        .map_err(refused)?;
+    let name = device.name().map_err(|errno| refused(("fi_getname", errno)))?;
+    let published = publish(&device, &name);
+    let (settings, choice) = (settings.clone(), choice.clone());
+    Ok(Own { settings, choice, device, published, network, interface })
+}
 
-    fn open_one(
-        settings: &FabricSettings,
-        choice: &Choice,
-        (info, network): (ofi::Info, String),
-    ) -> Result<Own> {
-        let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, why);
-        let interface = info.domain_name();
-        let provider = info.provider();
-        let refused = |(what, errno): (&str, Errno)| failed(format!("{provider}: {what}: {}", errno.text()));
-        let longest = longest(&info);
-        let device =
-            Device::open(info, BUFFERS + SENDS + CHUNKS + SINGLES, longest, !settings.preferences.polls)
-                .map_err(refused)?;
-        let name = device.name().map_err(|errno| refused(("fi_getname", errno)))?;
-        let published = publish(&device, &name);
-        let (settings, choice) = (settings.clone(), choice.clone());
-        Ok(Own { settings, choice, device, published, network, interface })
-    }
+fn failed(why: String) -> Error {
+    Error::new(LAPI_ERR_CSS_LOAD_FAILED, why)
 }
 
 /// The longest message that is sent in one packet. What a provider injects it has buffers for.
@@ -220,7 +198,7 @@ impl FabricTransport {
         let Own { settings, mut device, published, .. } = own;
         let FabricSettings { me, tasks, .. } = settings;
         let provider = device.info().provider();
-        let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("{provider}: {why}"));
+        let failed = |why: String| failed(format!("{provider}: {why}"));
         let memory = |errno: Errno| failed(format!("no memory for packets: {}", errno.text()));
         let longest = longest(device.info());
         let receiving = Receiving::new(&mut device, longest).map_err(memory)?;

@@ -130,7 +130,7 @@ impl Traits {
     }
 
     /// Why it must not be used; `None` when it may.
-    fn obstacle(&self, preferences: &Preferences, least: usize) -> Option<&'static str> {
+    fn obstacle(&self, preferences: &Preferences) -> Option<&'static str> {
         let other = |wanted: &Option<String>, own: &str| wanted.as_ref().is_some_and(|wanted| wanted != own);
         if other(&preferences.provider, &self.provider) {
             return Some(ANOTHER_PROVIDER);
@@ -142,7 +142,7 @@ impl Traits {
         if let (Some((_, why)), None) = (only, &preferences.provider) {
             return Some(why);
         }
-        if self.max_message < least {
+        if self.max_message < super::SHORTER {
             return Some(SHORT);
         }
         if self.is_loopback() && !preferences.one_machine {
@@ -205,7 +205,7 @@ pub fn version() -> Result<(u32, u32), String> {
 /// # Errors
 /// libfabric is not installed, or nothing reaches the other tasks: a sentence with what there is.
 pub fn preview(preferences: &Preferences) -> Result<Choice, String> {
-    choose(preferences, super::SHORTER).map(|(_, choice)| choice)
+    Ok(pick(&list(preferences)?, preferences)?.1)
 }
 
 /// The provider that a task would use, and all addresses that it has here.
@@ -213,32 +213,29 @@ pub fn preview(preferences: &Preferences) -> Result<Choice, String> {
 /// # Errors
 /// The errors of [`preview`].
 pub fn reaches(preferences: &Preferences) -> Result<(Choice, Vec<Reach>), String> {
-    let traits: Vec<Traits> =
-        ofi::list(None, preferences.provider.as_deref())?.iter().map(Traits::of).collect();
+    let traits = list(preferences)?;
     let anywhere = Preferences { one_machine: true, ..preferences.clone() };
     // On a host that has the loopback only the provider is the same as on others; another
     // interface may come.
-    let (_, choice) =
-        pick(&traits, preferences, super::SHORTER).or_else(|_| pick(&traits, &anywhere, super::SHORTER))?;
+    let (_, choice) = pick(&traits, preferences).or_else(|_| pick(&traits, &anywhere))?;
     let provider = Preferences { provider: Some(choice.provider.clone()), ..anywhere };
-    let fits = |traits: &&Traits| traits.obstacle(&provider, super::SHORTER).is_none();
+    let fits = |traits: &&Traits| traits.obstacle(&provider).is_none();
     let reaches = traits.iter().filter(fits).map(Traits::reach).collect();
     Ok((choice, reaches))
 }
 
-/// What opens an endpoint of this provider at these addresses; a message has at least
-/// `least` bytes.
+/// What opens an endpoint of this provider at these addresses.
 ///
 /// # Errors
 /// One of them is gone: a sentence.
-pub(super) fn at(provider: &str, reaches: &[Reach], least: usize) -> Result<Vec<Info>, String> {
+pub(super) fn at(provider: &str, reaches: &[Reach]) -> Result<Vec<Info>, String> {
     let infos = ofi::list(None, Some(provider))?;
     let traits: Vec<Traits> = infos.iter().map(Traits::of).collect();
     let place = |reach: &Reach| {
         let is_it = |traits: &Traits| {
             let alike = traits.domain == reach.interface && traits.address() == reach.address;
             let network = reach.address.is_some() || traits.fabric == reach.fabric;
-            alike && network && traits.provider == provider && traits.max_message >= least
+            alike && network && traits.provider == provider && traits.max_message >= super::SHORTER
         };
         traits.iter().position(is_it).ok_or_else(|| {
             let address = reach.address.map_or_else(|| reach.fabric.clone(), |address| address.to_string());
@@ -250,15 +247,8 @@ pub(super) fn at(provider: &str, reaches: &[Reach], least: usize) -> Result<Vec<
     places.into_iter().filter_map(|at| infos[at].take()).map(injecting).collect()
 }
 
-/// Chooses; a message has at least `least` bytes.
-///
-/// # Errors
-/// libfabric is not there, or nothing is left: a sentence with what there is.
-pub(super) fn choose(preferences: &Preferences, least: usize) -> Result<(Info, Choice), String> {
-    let mut infos = ofi::list(None, preferences.provider.as_deref())?;
-    let traits: Vec<Traits> = infos.iter().map(Traits::of).collect();
-    let (best, choice) = pick(&traits, preferences, least)?;
-    Ok((injecting(infos.swap_remove(best))?, choice))
+fn list(preferences: &Preferences) -> Result<Vec<Traits>, String> {
+    Ok(ofi::list(None, preferences.provider.as_deref())?.iter().map(Traits::of).collect())
 }
 
 /// The provider for longer messages that are injected where that is possible.
@@ -276,13 +266,13 @@ fn injecting(info: Info) -> Result<Info, String> {
     Ok(info)
 }
 
-fn pick(list: &[Traits], preferences: &Preferences, least: usize) -> Result<(usize, Choice), String> {
+fn pick(list: &[Traits], preferences: &Preferences) -> Result<(usize, Choice), String> {
     let mut order: Vec<usize> = (0..list.len()).collect();
     order.sort_by_key(|&at| list[at].rank());
     let mut chosen = None;
     let mut passed_over: Vec<(String, &'static str)> = Vec::new();
     for at in order {
-        let why = match list[at].obstacle(preferences, least) {
+        let why = match list[at].obstacle(preferences) {
             None if chosen.is_none() => {
                 chosen = Some(at);
                 continue;
@@ -336,4 +326,4 @@ fn nothing(list: &[Traits], preferences: &Preferences) -> String {
 
 #[cfg(test)]
 #[path = "provider_tests.rs"]
-mod tests;
+pub(super) mod tests;

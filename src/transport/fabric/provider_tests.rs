@@ -28,8 +28,16 @@ fn all() -> Vec<Traits> {
     ]
 }
 
+/// What opens an endpoint of the best provider.
+pub(in crate::transport::fabric) fn choose(preferences: &Preferences) -> Result<(Info, Choice), String> {
+    let mut infos = ofi::list(None, preferences.provider.as_deref())?;
+    let traits: Vec<Traits> = infos.iter().map(Traits::of).collect();
+    let (best, choice) = pick(&traits, preferences)?;
+    Ok((injecting(infos.swap_remove(best))?, choice))
+}
+
 fn chosen(list: &[Traits], preferences: &Preferences) -> String {
-    pick(list, preferences, 1024).expect("a provider").1.chosen
+    pick(list, preferences).expect("a provider").1.chosen
 }
 
 #[test]
@@ -39,7 +47,7 @@ fn hardware_comes_before_sockets() {
     list.push(traits("verbs;ofi_rxm", "mlx5_0", [10, 0, 0, 9]));
     assert_eq!(chosen(&list, &Preferences::default()), "verbs;ofi_rxm, domain mlx5_0, fabric net of mlx5_0");
     list.push(Traits { max_message: 100, ..traits("psm3", "hfi", [10, 0, 0, 9]) });
-    let (_, choice) = pick(&list, &Preferences::default(), 1024).expect("a provider");
+    let (_, choice) = pick(&list, &Preferences::default()).expect("a provider");
     assert!(choice.chosen.starts_with("verbs"));
     assert!(choice.passed_over.contains(&("psm3, domain hfi, fabric net of hfi".into(), SHORT)));
     assert!(choice.passed_over.contains(&("tcp;ofi_rxm, domain lo, fabric net of lo".into(), LOOPBACK)));
@@ -56,7 +64,7 @@ fn psm3_without_a_card_does_not_come_before_tcp() {
     {
         let mut list = all();
         list.insert(0, psm3(fabric));
-        let (_, choice) = pick(&list, &Preferences::default(), 1024).expect("a provider");
+        let (_, choice) = pick(&list, &Preferences::default()).expect("a provider");
         assert_eq!(choice.provider, expected, "fabric {fabric}");
     }
     let named = Preferences { provider: Some("psm3".into()), ..Preferences::default() };
@@ -84,8 +92,8 @@ fn what_is_named_is_used() {
         (preferences(Some("sockets"), Some("ib0")), "provider sockets has no domain ib0; it has eth0"),
         (preferences(None, Some("ib0")), "libfabric has no domain ib0; it has eth0, lo, x0"),
     ] {
-        assert_eq!(pick(&list, &preferences, 1024).err().as_deref(), Some(expected));
+        assert_eq!(pick(&list, &preferences).err().as_deref(), Some(expected));
     }
-    assert!(pick(&list[3..4], &Preferences::default(), 1024).is_err(), "loopback alone");
-    assert!(pick(&[], &Preferences::default(), 1024).is_err());
+    assert!(pick(&list[3..4], &Preferences::default()).is_err(), "loopback alone");
+    assert!(pick(&[], &Preferences::default()).is_err());
 }

@@ -4,7 +4,7 @@
 use super::network::open;
 use crate::transport::conformance::Calls;
 use crate::transport::fabric::ofi::{Device, Slot};
-use crate::transport::fabric::{BUFFERS, FabricTransport, SHORTER, longest, provider};
+use crate::transport::fabric::{BUFFERS, FabricTransport, longest, provider};
 use crate::transport::{
     Access, Copy, Endpoint, Exposure, Key, Outgoing, Piece, RemoteAccess, SendOutcome, Started, Task,
 };
@@ -95,7 +95,7 @@ fn bare_pair(provider: &str) -> [Bare; 2] {
     let preferences =
         provider::Preferences { provider: Some(provider.into()), one_machine: true, ..Default::default() };
     [0, 1].map(|_| {
-        let (info, _) = provider::choose(&preferences, SHORTER).expect("the provider");
+        let (info, _) = provider::tests::choose(&preferences).expect("the provider");
         let longest = longest(&info);
         let device =
             Device::open(info, BUFFERS, longest, true).map_err(|(what, _)| what).expect("an endpoint");

@@ -3,7 +3,9 @@
 use crate::base::clock::test_deadline;
 use crate::error::Result;
 use crate::transport::conformance::{Served, served};
-use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Preferences};
+use crate::transport::fabric::{
+    Directory, FabricSettings, FabricTransport, Own, Preferences, failed, open_one, provider,
+};
 use crate::transport::{Endpoint, Task, Want};
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,7 +28,14 @@ pub(super) fn preferring(provider: &str) -> Preferences {
 }
 
 fn open_as(tasks: u32, preferences: &Preferences) -> Result<Vec<(Own, Vec<u8>)>> {
-    let open = |me| Fabric::open(FabricSettings { me, tasks, preferences: preferences.clone() });
+    let open = |me| {
+        let (info, choice) = provider::tests::choose(preferences).map_err(failed)?;
+        let network = info.fabric_name();
+        let settings = FabricSettings { me, tasks, preferences: preferences.clone() };
+        let own = open_one(&settings, &choice, (info, network))?;
+        let published = own.published.clone();
+        Ok((own, published))
+    };
     (0..tasks).map(open).collect()
 }
 
