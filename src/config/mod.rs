@@ -43,8 +43,6 @@ pub fn info_level(env: &Env<'_>) -> Result<u32> {
 /// What the environment asks for. Every value is within its range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Which message-passing interfaces the program uses (`MP_MSG_API`).
-    pub msg_api: MsgApi,
     /// Which network library is wanted (`MP_EUILIB`), if any is named.
     pub euilib: Option<Euilib>,
     /// Which network interfaces or domains are wanted (`MP_EUIDEVICE`).
@@ -60,9 +58,6 @@ pub struct Config {
     pub fabric_polls: bool,
     /// Whether tasks on one machine use shared memory (`LAPI_USE_SHM`).
     pub use_shm: UseShm,
-    /// Whether DGSPs are verified when they are registered (`LAPI_VERIFY_DGSP`), as it stood at
-    /// `LAPI_Init`. A registration looks again, see [`verify_dgsp`].
-    pub verify_dgsp: bool,
     /// Messages of at least this many bytes may go by bulk transfer (`MP_BULK_MIN_MSG_SIZE`);
     /// never below 4096.
     pub bulk_min_msg_size: u64,
@@ -72,8 +67,6 @@ pub struct Config {
     pub use_bulk_xfer: bool,
     /// Never give up on a silent task (`MP_DEBUG_NOTIMEOUT`).
     pub no_timeout: bool,
-    /// How much to trace, 0 (nothing) to 5 (`MP_LAPI_TRACE_LEVEL`).
-    pub trace_level: u32,
     /// Datagrams of UDP received before they are acknowledged, 1 to 31 (`MP_ACK_THRESH`).
     pub ack_thresh: u32,
     /// The longest time after which UDP sends something again (`MP_POLLING_INTERVAL`).
@@ -99,9 +92,7 @@ pub struct Config {
     pub info_level: u32,
     /// How many network instances a task gets (`MP_INSTANCES`).
     pub instances: Instances,
-    /// The user-space network statement (`MP_LAPI_NETWORK`). Never together with `inet_addr`.
-    pub network: Option<String>,
-    /// The internet network statement (`MP_LAPI_INET_ADDR`).
+    /// The internet network statement (`MP_LAPI_INET_ADDR`). Never together with `MP_LAPI_NETWORK`.
     pub inet_addr: Option<String>,
     /// Whether to copy across address spaces (`LAPI_SHM_ATTACH`).
     pub shm_attach: ShmAttach,
@@ -123,17 +114,6 @@ pub struct Config {
     pub attach: Option<Option<Vec<u32>>>,
     /// What only the tasks of this job know (`LAPI_JOB_SECRET`).
     pub job_secret: Option<JobSecret>,
-}
-
-/// The values of `MP_MSG_API`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MsgApi {
-    /// LAPI alone.
-    Lapi,
-    /// LAPI and MPI side by side, each with its own network resources.
-    LapiAndMpi,
-    /// LAPI and MPI over shared network resources.
-    MpiLapi,
 }
 
 /// The values of `LAPI_NET_SECURITY`.
@@ -255,9 +235,8 @@ impl Config {
             value::check(variable, env)?;
         }
 
-        let network = given(env, "MP_LAPI_NETWORK");
         let inet_addr = given(env, "MP_LAPI_INET_ADDR");
-        if network.is_some() && inet_addr.is_some() {
+        if inet_addr.is_some() && given(env, "MP_LAPI_NETWORK").is_some() {
             return Err(Error::new(
                 LAPI_ERR_BOTH_NETSTR_SET,
                 "MP_LAPI_NETWORK and MP_LAPI_INET_ADDR are both set; only one of them may be",
@@ -269,11 +248,6 @@ impl Config {
         let limited =
             ["MP_REXMIT_BUF_CNT", "MP_REXMIT_BUF_SIZE"].iter().any(|name| given(env, name).is_some());
         Ok(Self {
-            msg_api: match value::word(env, "MP_MSG_API")? {
-                "lapi" => MsgApi::Lapi,
-                "mpi_lapi" => MsgApi::MpiLapi,
-                _ => MsgApi::LapiAndMpi,
-            },
             euilib: match given(env, "MP_EUILIB").as_deref() {
                 None => None,
                 Some("us") => Some(Euilib::Us),
@@ -289,12 +263,10 @@ impl Config {
                 "only" => UseShm::Only,
                 _ => UseShm::Yes,
             },
-            verify_dgsp: value::yes(env, "LAPI_VERIFY_DGSP")?,
             bulk_min_msg_size: value::setting(env, "MP_BULK_MIN_MSG_SIZE")?,
             rdma_count: form::rdma_count(&value::text(env, "MP_RDMA_COUNT")?).unwrap_or(0),
             use_bulk_xfer: value::yes(env, "MP_USE_BULK_XFER")?,
             no_timeout: value::switched_on(env, "MP_DEBUG_NOTIMEOUT"),
-            trace_level: value::small(env, "MP_LAPI_TRACE_LEVEL")?,
             ack_thresh: value::small(env, "MP_ACK_THRESH")?,
             polling_interval: Duration::from_micros(value::setting(env, "MP_POLLING_INTERVAL")?),
             retransmit_interval: value::small(env, "MP_RETRANSMIT_INTERVAL")?,
@@ -310,7 +282,6 @@ impl Config {
             udp_packet_size: value::small(env, "MP_UDP_PACKET_SIZE")?,
             info_level: info_level(env)?,
             instances: value::small_or_word(env, "MP_INSTANCES")?.map_or(Instances::Max, Instances::Count),
-            network,
             inet_addr,
             shm_attach: match value::word(env, "LAPI_SHM_ATTACH")? {
                 "no" => ShmAttach::No,
