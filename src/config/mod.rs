@@ -116,14 +116,19 @@ pub struct Config {
     pub job_secret: Option<JobSecret>,
 }
 
-/// The values of `LAPI_NET_SECURITY`.
+/// The values of `LAPI_NET_SECURITY`. The tasks of a job have the same: the number of the mode is
+/// in the keys, so that those with different ones do not connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetSecurity {
-    /// No stranger to the job makes or changes a datagram.
+    /// No stranger to the job can make a datagram, or change one. It is also encrypted today,
+    /// because that costs less than a tag alone (docs/design/0018-network-security.md); only
+    /// [`Self::Encrypt`] promises it.
     Auth,
-    /// No stranger to the job reads one, either.
+    /// No stranger to the job can read the content, either.
     Encrypt,
-    /// Datagrams of other jobs are kept out, and no more.
+    /// The tag is a constant of the connection and direction: datagrams of other jobs and of
+    /// earlier connections are refused, and those that are made by a host that cannot read the
+    /// datagrams of this one. A host on the way can read and change everything.
     None,
 }
 

@@ -112,7 +112,7 @@ pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joi
         me: identity.task,
         tasks: identity.tasks,
         secret,
-        security: udp::security(config.net_security),
+        security: config.net_security,
         datagram: usize::from(takes).min(config.udp_packet_size as usize),
         acknowledge_every: config.ack_thresh as u16,
         longest_interval: udp::longest_interval(config),

@@ -5,12 +5,11 @@ use super::agreed::{Agreed, failed, groups, join};
 use super::networks::{all_interfaces, listed};
 use super::rails;
 use crate::base::process::Process;
-use crate::config::{Config, NetSecurity};
+use crate::config::Config;
 use crate::error::Result;
 use crate::transport::directory::Directory;
 use crate::transport::udp::address::UdpAddress;
 use crate::transport::udp::interfaces::Interface;
-use crate::transport::udp::seal::Security;
 use crate::transport::udp::socket::{Options, Socket};
 use crate::transport::udp::{UdpSettings, UdpTransport};
 use crate::transport::{Task, Transport};
@@ -25,13 +24,11 @@ pub(super) struct Own {
     network: String,
     /// This task's interface there.
     interface: Interface,
-    security: NetSecurity,
 }
 
 impl Own {
     /// Opens the socket for the first of these networks: there is one.
     pub(super) fn open(place: &Joining<'_>, networks: &[(String, Candidate)]) -> Result<Self> {
-        let security = place.config.net_security;
         let all = listed(place.config, all_interfaces()?)?;
         let [(network, candidate), ..] = networks else { return Err(failed("udp: no network")) };
         let is_it = |own: &Interface| Some(own.address) == candidate.address;
@@ -44,7 +41,7 @@ impl Own {
         };
         let socket = Socket::open(SocketAddr::new(address, 0), Options::default());
         let socket = socket.map_err(|reason| failed(format!("udp: no socket on {address}: {reason}")))?;
-        Ok(Self { socket, network: network.clone(), interface, security })
+        Ok(Self { socket, network: network.clone(), interface })
     }
 
     /// What the other tasks need to know.
@@ -69,7 +66,7 @@ impl Own {
             me: identity.task,
             tasks: identity.tasks,
             secret,
-            security: security(self.security),
+            security: config.net_security,
             datagram,
             acknowledge_every: config.ack_thresh as u16,
             longest_interval: longest_interval(config),
@@ -111,14 +108,6 @@ pub(super) fn provider(config: &Config) -> String {
 pub(super) fn longest_interval(config: &Config) -> Duration {
     const LOOP: Duration = Duration::from_nanos(400);
     config.polling_interval.min(LOOP * config.retransmit_interval)
-}
-
-pub(super) fn security(configured: NetSecurity) -> Security {
-    match configured {
-        NetSecurity::Auth => Security::Auth,
-        NetSecurity::Encrypt => Security::Encrypt,
-        NetSecurity::None => Security::None,
-    }
 }
 
 /// The bytes of the longest datagram that every task uses, and its interface on a network takes.

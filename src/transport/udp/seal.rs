@@ -25,6 +25,7 @@ mod key;
 mod notice;
 mod replay;
 
+pub use crate::config::NetSecurity as Security;
 pub use hello::GREETING;
 pub use key::{End, JobKey, Opener, Sealer};
 pub use notice::{ANNOUNCEMENT, Announcement};
@@ -36,23 +37,6 @@ pub const ENVELOPE: usize = 32;
 
 /// How many bytes a tag has.
 pub const TAG: usize = 16;
-
-/// What protects datagrams (`LAPI_NET_SECURITY`). The tasks of a job have the same: those with
-/// different ones do not connect.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Security {
-    /// No stranger to the job can make a datagram, or change one. It is also encrypted today,
-    /// because that costs less than a tag alone (docs/design/0018-network-security.md); only
-    /// [`Self::Encrypt`] promises it.
-    #[default]
-    Auth,
-    /// No stranger to the job can read the content, either.
-    Encrypt,
-    /// The tag is a constant of the connection and direction: datagrams of other jobs and of
-    /// earlier connections are refused, and those that are made by a host that cannot read the
-    /// datagrams of this one. A host on the way can read and change everything.
-    None,
-}
 
 /// Why a datagram was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
