@@ -1,7 +1,7 @@
 //! libfabric as the network of a job: one endpoint of each task, or one for each rail.
 
 use super::Joining;
-use super::agreed::{Agreed, failed, groups, join};
+use super::agreed::{Agreed, failed, groups};
 use super::networks::device;
 use super::rails::{self, process};
 use crate::base::limits;
@@ -120,7 +120,7 @@ pub(super) fn join_all(
     agreed: Agreed,
 ) -> Result<(Box<dyn Transport>, Vec<String>)> {
     let Joining { identity, .. } = *place;
-    let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
+    let Agreed { cards, exchange, secret, near } = agreed;
     understand(&cards)?;
     let network = own.first().map_or("", |own| &*own.network);
     rails::warn(place, own.len(), network, "the tasks have one rail in common");
@@ -139,22 +139,18 @@ pub(super) fn join_all(
             rail.replaces_another();
         }
         rail.watch_others(groups.clone(), processes.clone());
-        if near.is_some() {
-            rail.leaves_to_another(here.clone());
+        if near.transport.is_some() {
+            rail.leaves_to_another(near.here.clone());
         }
         far.push(rail);
     }
     let transport = match far.pop() {
-        Some(mut one) if far.is_empty() => {
-            one.limit_job_body(longest_body);
-            join(one, coalesces, near, here)?
-        }
+        Some(one) if far.is_empty() => near.join(one, coalesces)?,
         last => {
             far.extend(last);
             let (states, messages) = rails::links(place, links);
-            let mut far = Rails::new(far, identity.task, identity.tasks, states, messages)?;
-            far.limit_job_body(longest_body);
-            join(far, coalesces, near, here)?
+            let far = Rails::new(far, identity.task, identity.tasks, states, messages)?;
+            near.join(far, coalesces)?
         }
     };
     Ok((transport, notes))

@@ -49,6 +49,22 @@ pub struct Joined {
     pub addresses: Option<Addresses>,
 }
 
+impl Joined {
+    /// What is known of the transport alone.
+    fn new(transport: impl Into<AnyTransport>, device: lapi_dev_t, hosts: Hosts) -> Self {
+        Self {
+            transport: transport.into(),
+            device,
+            hosts,
+            notes: Vec::new(),
+            networks: Vec::new(),
+            replaces: false,
+            opening: None,
+            addresses: None,
+        }
+    }
+}
+
 /// What joining needs to know.
 #[derive(Clone, Copy)]
 struct Joining<'a> {
@@ -83,16 +99,7 @@ pub fn join(
 ) -> Result<Joined> {
     let (me, tasks, instance) = (identity.task, identity.tasks, instance as u32);
     if tasks == 1 {
-        return Ok(Joined {
-            transport: ShmTransport::alone()?.into(),
-            device: LAPI_SELF_DEV,
-            hosts: Hosts::one(me, tasks),
-            notes: Vec::new(),
-            networks: Vec::new(),
-            replaces: false,
-            opening: None,
-            addresses: None,
-        });
+        return Ok(Joined::new(ShmTransport::alone()?, LAPI_SELF_DEV, Hosts::one(me, tasks)));
     }
     let openings = &link.openings(&identity.key, tasks, instance);
     let rejoined = openings.rejoin(me);
@@ -123,27 +130,13 @@ pub fn join(
     if joined.is_err() && !replaces {
         openings.take_back(me);
     }
-    joined.map(|joined| Joined { opening: Some(Opening::new(openings.clone(), me, opening)), ..joined })
+    let opening = Some(Opening::new(openings.clone(), me, opening));
+    joined.map(|joined| Joined { opening, replaces, ..joined })
 }
 
 fn on_one_machine(place: &Joining<'_>) -> Result<Joined> {
     let Identity { task, tasks, .. } = *place.identity;
     let secret = place.config.job_secret.as_ref().map(|secret| secret.as_bytes());
     let transport = shared_memory::open(place, tasks, secret, Box::default())?;
-    let hosts = Hosts::one(task, tasks);
-    Ok(on_one_host(place, transport, hosts))
-}
-
-/// What a job has that uses no network.
-fn on_one_host(place: &Joining<'_>, transport: ShmTransport, hosts: Hosts) -> Joined {
-    Joined {
-        transport: transport.into(),
-        device: LAPI_SHM_DEV,
-        hosts,
-        notes: Vec::new(),
-        networks: Vec::new(),
-        replaces: place.replaces,
-        opening: None,
-        addresses: None,
-    }
+    Ok(Joined::new(transport, LAPI_SHM_DEV, Hosts::one(task, tasks)))
 }

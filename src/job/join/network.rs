@@ -1,12 +1,14 @@
 //! A job on several hosts: the tasks exchange cards, choose networks, and each opens the transports
 //! that it needs.
 
-use super::agreed::{Agreed, failed, groups};
+use super::agreed::{Agreed, Near, failed, groups, may_use_network};
 use super::fabric::network_preferences;
 use super::networks::{self, Carrier, Chosen, Listed, Meeting, Sockets, Wish, fabric_candidates};
 use super::rails::{CARD, process};
 use super::{Joined, Joining, fabric, shared_memory, udp};
-use crate::abi::{LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, UDP_DEV};
+use crate::abi::{
+    LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV, UDP_DEV,
+};
 use crate::base::limits;
 use crate::base::process::Process;
 use crate::config::{Env, Euilib, UseShm};
@@ -62,12 +64,9 @@ pub(super) fn open(place: &Joining<'_>) -> Result<Joined> {
     if hosts.count() == 1 && config.use_shm != UseShm::No {
         let here = hosts.here().len() as u32;
         let transport = shared_memory::open(place, here, Some(&secret), visible(place, &cards))?;
-        return Ok(super::on_one_host(place, transport, hosts));
+        return Ok(Joined::new(transport, LAPI_SHM_DEV, hosts));
     }
-    if config.use_shm == UseShm::Only {
-        let detail = format!("{} hosts for {} tasks, and LAPI_USE_SHM=only", hosts.count(), identity.tasks);
-        return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
-    }
+    may_use_network(place, &hosts)?;
     agree(&cards)?;
     let offered = offered?;
     let again = |exchange: &mut dyn Exchange, round: u32| {
@@ -109,18 +108,8 @@ fn join_all(place: &Joining<'_>, agreement: Agreement) -> Result<Joined> {
     let Joining { config, identity, .. } = *place;
     let Agreement { exchange, secret, cards, own, networks } = agreement;
     let hosts = Hosts::new(identity.task, cards.iter().map(|card| card.host));
-    let here = hosts.here().len() as u32;
-    let here_too: Box<[bool]> = (0..identity.tasks).map(|task| hosts.is_here(task)).collect();
-    // A task without a neighbour needs no shared memory.
-    let near = if config.use_shm != UseShm::No && here != 1 {
-        Some(shared_memory::open(place, here, Some(&secret), visible(place, &cards))?)
-    } else {
-        None
-    };
-    // Every task has the same MAX_PKT_SZ, whether it has a neighbour or not.
-    let limited = config.use_shm != UseShm::No && hosts.count() < identity.tasks;
-    let longest_body = if limited { shared_memory::longest_body(identity.tasks) } else { usize::MAX };
-    let agreed = Agreed { cards, exchange, secret, near, here: here_too, longest_body };
+    let near = Near::open(place, &hosts, &secret, visible(place, &cards))?;
+    let agreed = Agreed { cards, exchange, secret, near };
     let (transport, device, notes) = match own {
         Own::Fabric(own) => {
             let (transport, notes) = fabric::join_all(own, place, agreed)?;
@@ -132,16 +121,7 @@ fn join_all(place: &Joining<'_>, agreement: Agreement) -> Result<Joined> {
         }
     };
     let hosts = if config.use_shm == UseShm::No { hosts.without_shared_memory() } else { hosts };
-    Ok(Joined {
-        transport: transport.into(),
-        device,
-        hosts,
-        notes,
-        networks,
-        replaces: place.replaces,
-        opening: None,
-        addresses: None,
-    })
+    Ok(Joined { notes, networks, ..Joined::new(transport, device, hosts) })
 }
 
 /// What this task can use.

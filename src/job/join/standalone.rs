@@ -4,12 +4,12 @@
 //! LAPI_Init waits for no other task: what the tasks must agree upon is a part of their key, or
 //! agreed upon when two of them connect.
 
-use super::agreed::{failed, join};
+use super::agreed::{Near, failed, may_use_network};
 use super::port::Port;
-use super::{Joined, Joining, networks, on_one_machine, shared_memory, udp};
+use super::{Joined, Joining, networks, on_one_machine, udp};
 use crate::abi::{
-    LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP,
-    LAPI_ERR_UDP_PORT_INFO, LAPI_ERR_UDP_SOCKET, UDP_DEV,
+    LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_UDP_PORT_INFO,
+    LAPI_ERR_UDP_SOCKET, UDP_DEV,
 };
 use crate::base::process::Process;
 use crate::config::{self, Config, Euilib, NetSecurity, UseShm};
@@ -19,10 +19,10 @@ use crate::job::exchange;
 use crate::job::hosts::numbered;
 use crate::job::secret::{self, Secret};
 use crate::job::{Hosts, Identity, Openings, key_file};
+use crate::transport::Task;
 use crate::transport::directory::Directory;
 use crate::transport::udp::interfaces::{Interface, interfaces};
 use crate::transport::udp::{UdpSettings, UdpTransport};
-use crate::transport::{Task, Transport};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// How the program gives addresses.
@@ -91,63 +91,34 @@ pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joi
     }
     let keys = addresses.hosts();
     let hosts = Hosts::new(identity.task, keys.iter());
-    if config.use_shm == UseShm::Only {
-        let detail = format!("{} hosts for {} tasks, and LAPI_USE_SHM=only", hosts.count(), identity.tasks);
-        return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
-    }
+    may_use_network(place, &hosts)?;
     let secret = derived(place, &own_secret(place, one_host)?, &numbered(keys));
     let socket = match early.filter(|_| local == Some(own)) {
         Some(socket) => socket,
         None => open_port(own)?,
     };
-    let shares = config.use_shm != UseShm::No;
-    let here = hosts.here().len() as u32;
-    let near = match shares && here != 1 {
-        true => Some(shared_memory::open(place, here, Some(&secret), Box::default())?),
-        false => None,
-    };
+    let near = Near::open(place, &hosts, &secret, Box::default())?;
     let own_interface = all.iter().find(|interface| interface.address == own.ip());
     let takes = own_interface.map_or(u16::MAX, |interface| interface.longest);
     let settings = UdpSettings {
-        me: identity.task,
-        tasks: identity.tasks,
-        secret,
-        security: config.net_security,
-        datagram: usize::from(takes).min(config.udp_packet_size as usize),
-        acknowledge_every: config.ack_thresh as u16,
-        longest_interval: udp::longest_interval(config),
         opening: place.opening,
         patience: Some(config.init_timeout),
+        ..udp::settings(place, secret, usize::from(takes).min(config.udp_packet_size as usize))
     };
-    let here: Box<[bool]> = (0..identity.tasks).map(|task| hosts.is_here(task)).collect();
     let directory = ByList {
         addresses: addresses.clone(),
-        here: here.clone(),
+        here: near.here.clone(),
         processes: vec![Process::default(); identity.tasks as usize].into(),
         openings: place.openings.clone(),
     };
-    let mut far = UdpTransport::new(&settings, Box::new(socket), Box::new(directory))?;
-    if shares && hosts.count() < identity.tasks {
-        far.limit_job_body(shared_memory::longest_body(identity.tasks));
-    }
-    let transport: Box<dyn Transport> = join(far, config.coalesce, near, here)?;
+    let far = UdpTransport::new(&settings, Box::new(socket), Box::new(directory))?;
+    let transport = near.join(far, config.coalesce)?;
     let notes = vec![format!(
         "network: udp at {own}, datagrams of up to {} bytes; addresses of the program",
         settings.datagram
     )];
-    let hosts = if shares { hosts } else { hosts.without_shared_memory() };
-    let replaces = place.replaces;
-    let networks = Vec::new();
-    Ok(Joined {
-        transport: transport.into(),
-        device: UDP_DEV,
-        hosts,
-        notes,
-        networks,
-        replaces,
-        opening: None,
-        addresses: Some(addresses),
-    })
+    let hosts = if config.use_shm == UseShm::No { hosts.without_shared_memory() } else { hosts };
+    Ok(Joined { notes, addresses: Some(addresses), ..Joined::new(transport, UDP_DEV, hosts) })
 }
 
 /// A socket whose address a handler may give to the other tasks.

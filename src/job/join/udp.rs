@@ -1,12 +1,13 @@
 //! UDP as the network of a job: one socket of each task, on the network that the tasks have chosen.
 
 use super::Joining;
-use super::agreed::{Agreed, failed, groups, join};
+use super::agreed::{Agreed, failed, groups};
 use super::networks::{all_interfaces, listed};
 use super::rails;
 use crate::base::process::Process;
 use crate::config::Config;
 use crate::error::Result;
+use crate::job::secret::Secret;
 use crate::transport::directory::Directory;
 use crate::transport::udp::address::UdpAddress;
 use crate::transport::udp::interfaces::Interface;
@@ -59,21 +60,10 @@ impl Own {
         agreed: Agreed,
     ) -> Result<(Box<dyn Transport>, Vec<String>)> {
         let Joining { config, identity, replaces, .. } = *place;
-        let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
+        let Agreed { cards, exchange, secret, near } = agreed;
         rails::warn(place, 1, &self.network, "UDP uses one interface");
         let datagram = longest(&cards, &self.network);
-        let settings = UdpSettings {
-            me: identity.task,
-            tasks: identity.tasks,
-            secret,
-            security: config.net_security,
-            datagram,
-            acknowledge_every: config.ack_thresh as u16,
-            longest_interval: longest_interval(config),
-            // The exchange keeps openings apart, and finds tasks that do not come.
-            opening: 0,
-            patience: None,
-        };
+        let settings = settings(place, secret, datagram);
         let notes = vec![
             format!("network: udp, datagrams of {datagram} bytes; addresses by {}", exchange.name()),
             format!("network: {}", self.network),
@@ -89,12 +79,11 @@ impl Own {
         if replaces {
             transport.replaces_another();
         }
-        transport.limit_job_body(longest_body);
         transport.watch_others(groups, all);
-        if near.is_some() {
-            transport.leaves_to_another(here.clone());
+        if near.transport.is_some() {
+            transport.leaves_to_another(near.here.clone());
         }
-        Ok((join(transport, config.coalesce, near, here)?, notes))
+        Ok((near.join(transport, config.coalesce)?, notes))
     }
 }
 
@@ -103,9 +92,26 @@ pub(super) fn provider(config: &Config) -> String {
     format!("udp with LAPI_NET_SECURITY={}", config.net_security.word())
 }
 
+/// What a transport needs to know where the exchange keeps openings apart, and finds tasks that do
+/// not come.
+pub(super) fn settings(place: &Joining<'_>, secret: Secret, datagram: usize) -> UdpSettings {
+    let Joining { config, identity, .. } = *place;
+    UdpSettings {
+        me: identity.task,
+        tasks: identity.tasks,
+        secret,
+        security: config.net_security,
+        datagram,
+        acknowledge_every: config.ack_thresh as u16,
+        longest_interval: longest_interval(config),
+        opening: 0,
+        patience: None,
+    }
+}
+
 /// The longest time after which something is sent again. MP_RETRANSMIT_INTERVAL counts polling
 /// loops: its default is taken for that of MP_POLLING_INTERVAL.
-pub(super) fn longest_interval(config: &Config) -> Duration {
+fn longest_interval(config: &Config) -> Duration {
     const LOOP: Duration = Duration::from_nanos(400);
     config.polling_interval.min(LOOP * config.retransmit_interval)
 }

@@ -3,8 +3,9 @@ use crate::base::clock::test_deadline;
 use crate::base::thread::ThreadConfig;
 use crate::error::Log;
 use crate::job::exchange::memory::{InMemory, Table};
-use crate::job::secret::{Offer, Secret};
-use crate::job::{Identity, Link};
+use crate::job::join::agreed::Near;
+use crate::job::secret::Offer;
+use crate::job::{Hosts, Identity, Link};
 use crate::transport::conformance::Calls;
 use std::net::UdpSocket;
 use std::time::Instant;
@@ -103,9 +104,8 @@ impl Opening {
             cards,
             exchange: Box::new(InMemory(me, table.clone())),
             secret: self.secret,
-            near: None,
-            here: Box::default(),
-            longest_body: usize::MAX,
+            near: Near::open(&place, &Hosts::new(me, [0, 1]), &self.secret, Box::default())
+                .expect("no neighbour"),
         };
         (own.join(&place, agreed).expect("a transport").0, at)
     }

@@ -14,7 +14,11 @@ const LINGER: Duration = Duration::from_millis(200);
 impl<T: Transport> Endpoint for Coalescing<T> {
     fn limits(&self, peer: Task) -> Limits {
         let inner = self.inner.limits(peer);
-        Limits { keeps_time: self.outgoing.coalesces() || inner.keeps_time, ..inner }
+        Limits {
+            keeps_time: self.outgoing.coalesces() || inner.keeps_time,
+            job_body: inner.job_body.min(self.longest_body),
+            ..inner
+        }
     }
 
     #[inline]

@@ -28,21 +28,23 @@ pub struct Coalescing<T> {
     incoming: Incoming,
     /// Since when the network was not served, while packets of a bundle are handed out.
     rest: PollPause,
+    longest_body: usize,
 }
 
 impl<T: Transport> Coalescing<T> {
     /// With `coalesces`, this task sends packets together; bundles of its peers are
-    /// always understood.
-    pub fn new(inner: T, coalesces: bool) -> Self {
+    /// always understood. Between some tasks of the job packets have bodies of at most
+    /// `longest_body` bytes.
+    pub fn new(inner: T, coalesces: bool, longest_body: usize) -> Self {
         let rule = if coalesces { outgoing::STREAMS } else { outgoing::NEVER };
         let (outgoing, incoming) = (Outbound::new(rule), Incoming::default());
-        Self { inner, outgoing, incoming, rest: PollPause::default() }
+        Self { inner, outgoing, incoming, rest: PollPause::default(), longest_body }
     }
 
     /// Each packet that follows another one to the same peer waits, however much later.
     #[cfg(test)]
     pub(crate) fn always(inner: T) -> Self {
-        Self { outgoing: Outbound::new(outgoing::ALWAYS), ..Self::new(inner, true) }
+        Self { outgoing: Outbound::new(outgoing::ALWAYS), ..Self::new(inner, true, usize::MAX) }
     }
 }
 

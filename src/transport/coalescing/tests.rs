@@ -29,7 +29,7 @@ fn conforms() {
     let plain = MemOptions { remote: true, ..MemOptions::default() };
     let later = MemOptions { take: true, pending: true, ..plain };
     for options in [plain, later] {
-        let as_in_jobs = |end| Coalescing::new(end, true);
+        let as_in_jobs = |end| Coalescing::new(end, true, usize::MAX);
         let as_in_jobs = |tasks| network(tasks, options).into_iter().map(as_in_jobs).collect();
         conformance::served_suite(|tasks| served(as_in_jobs(tasks)));
         conformance::served_suite(|tasks| always_served(network(tasks, options)));
@@ -69,7 +69,7 @@ fn conforms_when_it_is_disturbed() {
 /// Ends as jobs have them.
 fn streams(tasks: Task) -> Vec<End> {
     let options = MemOptions { max_body: 33_000, ..MemOptions::default() };
-    network(tasks, options).into_iter().map(|end| Coalescing::new(end, true)).collect()
+    network(tasks, options).into_iter().map(|end| Coalescing::new(end, true, usize::MAX)).collect()
 }
 
 /// Ends whose next packets to task 0, and from there to task 1, wait.
@@ -361,7 +361,8 @@ fn the_network_is_served_while_a_bundle_is_handed_out() {
 #[test]
 fn one_side_may_send_packets_alone() {
     let mut ends = network(2, MemOptions { capacity: 100, ..MemOptions::default() }).into_iter();
-    let mut ends = [Coalescing::always(ends.next().unwrap()), Coalescing::new(ends.next().unwrap(), false)];
+    let mut ends =
+        [Coalescing::always(ends.next().unwrap()), Coalescing::new(ends.next().unwrap(), false, usize::MAX)];
     for value in 0..100 {
         assert!(send(&mut ends[0], 1, value, 8).accepted().is_ok());
         assert_eq!(send(&mut ends[1], 0, value, 8), SendOutcome::Sent);

@@ -239,11 +239,6 @@ impl FabricTransport {
             sleeper,
         })
     }
-
-    /// Between some tasks of the job packets have bodies of at most `most` bytes.
-    pub fn limit_job_body(&mut self, most: usize) {
-        self.limits.job_body = self.limits.job_body.min(most);
-    }
 }
 
 impl Drop for FabricTransport {

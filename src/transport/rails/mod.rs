@@ -222,11 +222,6 @@ impl<T: Rail> Rails<T> {
         })
     }
 
-    /// Between some tasks of the job packets have bodies of at most `most` bytes.
-    pub fn limit_job_body(&mut self, most: usize) {
-        self.limits.job_body = self.limits.job_body.min(most);
-    }
-
     fn now(&self) -> Duration {
         self.start.elapsed()
     }

@@ -185,11 +185,6 @@ impl UdpTransport {
         self.credentials.process = process;
     }
 
-    /// Between some tasks of the job packets have bodies of at most `most` bytes.
-    pub fn limit_job_body(&mut self, most: usize) {
-        self.limits.job_body = self.limits.job_body.min(most);
-    }
-
     #[inline]
     fn now(&self) -> Nanos {
         clock::elapsed(self.start).as_nanos() as Nanos
