@@ -12,7 +12,7 @@ mod machine;
 
 use super::ended::Ends;
 use super::name::Key;
-use super::{Identity, Openings, channel};
+use super::{Openings, channel};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::process::Process;
 use crate::base::sync::Mutex;
@@ -27,21 +27,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What connecting needs to know of this task.
-pub struct ConnectSettings<'a> {
-    /// The task's place in the job.
-    pub identity: &'a Identity,
+pub struct ConnectSettings {
+    /// The job's key.
+    pub job: String,
     /// The LAPI instance, from 0.
     pub instance: u32,
-    /// The job's secret.
-    pub secret: Option<&'a [u8]>,
     /// How often the tasks have opened the instance.
     pub openings: Openings,
     /// The tasks that have ended, as the launcher reports them.
     pub ends: Arc<Ends>,
-    /// Which opening this is.
-    pub opening: u32,
-    /// What this task sends about itself; the fields that connecting knows better are
-    /// filled in here.
+    /// What this task sends about itself.
     pub hello: Hello,
     /// After how long a task that was never found counts as dead.
     pub init_timeout: Duration,
@@ -91,47 +86,30 @@ impl Connections {
     /// `LAPI_ERR_SHM_SETUP`: another user has this task's name, or the system lacks something. What
     /// `start` returns.
     pub fn open(
-        settings: ConnectSettings<'_>,
+        settings: ConnectSettings,
         site: Site,
         start: impl FnOnce(Service) -> Result<Box<dyn FnOnce() + Send>>,
     ) -> Result<Self> {
-        let (openings, opening) = (settings.openings.clone(), settings.opening);
-        let me = settings.identity.task;
-        let shared = Self::listen(settings, site, opening)?;
+        let (openings, opening) = (settings.openings.clone(), settings.hello.generation);
+        let me = settings.hello.task;
+        let shared = Self::listen(settings, site)?;
         let join = start(Service(shared.clone()))?;
         Ok(Self { shared, join: Some(join), openings, me, opening })
     }
 
-    fn listen(settings: ConnectSettings<'_>, site: Site, opening: u32) -> Result<Arc<Shared>> {
+    fn listen(settings: ConnectSettings, site: Site) -> Result<Arc<Shared>> {
         let descriptors = Descriptors::new().map_err(|reason| {
             let reason = std::io::Error::from(reason);
             Error::new(LAPI_ERR_SHM_SETUP, format!("the listener of task {}: {reason}", site.me()))
         })?;
-        let identity = settings.identity;
-        let uid = rustix::process::geteuid().as_raw();
-        let secret = settings.secret.unwrap_or_default().to_vec();
-        let key = Key { job: identity.key.clone(), instance: settings.instance, secret: secret.clone(), uid };
-        let hello = Hello {
-            task: identity.task,
-            tasks: identity.tasks,
-            generation: opening,
-            secret,
-            ..settings.hello
+        let key = Key {
+            job: settings.job.clone(),
+            instance: settings.instance,
+            secret: settings.hello.secret.clone(),
+            uid: rustix::process::geteuid().as_raw(),
         };
-        let driver = Driver::new(driver::DriverParts {
-            key,
-            hello,
-            site,
-            poll: descriptors.poll.clone(),
-            openings: settings.openings,
-            ends: settings.ends,
-            init_timeout: settings.init_timeout,
-            info_level: settings.info_level,
-            log: settings.log,
-            processes: settings.processes,
-            hint: settings.hint,
-        })?;
-        let look_around = LOOK_AROUND * (identity.tasks / 64).clamp(1, 4);
+        let look_around = LOOK_AROUND * (settings.hello.tasks / 64).clamp(1, 4);
+        let driver = Driver::new(settings, key, site, descriptors.poll.clone())?;
         Ok(Arc::new(Shared {
             driver: Mutex::new(driver),
             descriptors,

@@ -32,7 +32,13 @@ pub(super) fn open(
     // Each task that this one connects with takes two descriptors, and more for a moment. If there
     // are not enough, connecting reports that.
     let _ = open_files::allow(4 * u64::from(here) + 64);
-    let hello = hello(here);
+    let hello = Hello {
+        task: identity.task,
+        tasks: identity.tasks,
+        generation: opening,
+        secret: secret.unwrap_or_default().to_vec(),
+        ..hello(here)
+    };
     let asymmetric = hello.asymmetric;
     let denied = config.shm_attach == ShmAttach::Deny;
     let wanted = config.shm_attach != ShmAttach::No;
@@ -40,12 +46,10 @@ pub(super) fn open(
         .then(|| CrossMemory::new(identity.tasks, denied, (config.info_level >= 2).then(|| log.clone())));
     let (own, site) = Own::create(identity.task, identity.tasks)?;
     let settings = connect::ConnectSettings {
-        identity,
+        job: identity.key.clone(),
         instance,
-        secret,
         openings: openings.clone(),
         ends: link.ends().clone(),
-        opening,
         hello,
         init_timeout: config.init_timeout,
         info_level: config.info_level as u8,

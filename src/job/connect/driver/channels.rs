@@ -18,7 +18,7 @@ impl Driver {
         self.last_channel += 1;
         let id = self.last_channel;
         let data = epoll::EventData::new_u64(id);
-        epoll::add(&self.place.poll, channel.as_fd(), data, epoll::EventFlags::IN).ok()?;
+        epoll::add(&self.poll, channel.as_fd(), data, epoll::EventFlags::IN).ok()?;
         let handshake = Handshake { channel, pid: peer.pid, introduction, offer: None, accepted: None };
         self.handshakes.insert(id, handshake);
         Some(id)
@@ -66,25 +66,25 @@ impl Driver {
         let pid = handshake.pid;
         match (Message::decode(&received.bytes)?, handshake.introduction) {
             (Message::Request(hello), Some(_)) => {
-                if !self.place.key.admits(&hello.secret)
+                if !self.key.admits(&hello.secret)
                     || matches!(handshake.channel.receive(), Ok(Receive::Closed))
                 {
                     return None;
                 }
                 handshake.introduction = None;
-                if hello.tasks == self.place.hello.tasks
+                if hello.tasks == self.settings.hello.tasks
                     && hello.task < hello.tasks
-                    && hello.task != self.place.hello.task
+                    && hello.task != self.settings.hello.task
                 {
-                    handshake.accepted = Some(self.place.site.accept(hello.task, received.fds).ok()?);
+                    handshake.accepted = Some(self.site.accept(hello.task, received.fds).ok()?);
                 }
                 self.machine.received_request(id, hello, pid);
             }
             (Message::Reply(hello), None) if handshake.offer.is_some() && handshake.accepted.is_none() => {
-                if !self.place.key.admits(&hello.secret) || hello.task >= self.place.hello.tasks {
+                if !self.key.admits(&hello.secret) || hello.task >= self.settings.hello.tasks {
                     return None;
                 }
-                handshake.accepted = Some(self.place.site.accept(hello.task, received.fds).ok()?);
+                handshake.accepted = Some(self.site.accept(hello.task, received.fds).ok()?);
                 self.machine.received_reply(id, hello, now);
             }
             (Message::Confirm, None) => self.machine.received_confirmation(id),
@@ -100,6 +100,6 @@ impl Driver {
     }
 
     fn is_our_user(&self, uid: u32) -> bool {
-        uid == self.place.key.uid || uid == rustix::process::geteuid().as_raw()
+        uid == self.key.uid || uid == rustix::process::geteuid().as_raw()
     }
 }

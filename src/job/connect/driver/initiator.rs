@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 impl Driver {
     /// Connects to a task's listener and sends the request. `None`: no process listens.
     pub(super) fn request(&mut self, task: Task, request: &Message) -> Option<ChannelId> {
-        let opened = self.place.openings.opened(task);
+        let opened = self.settings.openings.opened(task);
         let own = self.machine.generation();
         let generations = match (self.machine.rejoins(task), opened) {
             (true, Some(opened)) => vec![opened],
@@ -24,7 +24,7 @@ impl Driver {
             (false, _) => vec![own],
         };
         let channel = generations.into_iter().find_map(|generation| {
-            let connected = Channel::connect(&self.place.key.name(generation, task));
+            let connected = Channel::connect(&self.key.name(generation, task));
             self.unless_limited(Step::Connect, connected)?
         })?;
         let id = self.add(channel, None)?;
@@ -37,10 +37,10 @@ impl Driver {
 
     /// Sends a message with a new ring.
     pub(super) fn offer(&mut self, task: Task, id: ChannelId, message: &Message) -> Option<()> {
-        let offer = self.place.site.offer(task);
+        let offer = self.site.offer(task);
         let offer = self.unless_limited(Step::Offer, offer)?;
         let handshake = self.handshakes.get_mut(&id)?;
-        handshake.channel.try_send(&message.encode(), &self.place.site.descriptors(&offer)).ok()?;
+        handshake.channel.try_send(&message.encode(), &self.site.descriptors(&offer)).ok()?;
         handshake.offer = Some(offer);
         Some(())
     }
@@ -55,7 +55,7 @@ impl Driver {
     ) -> Option<()> {
         let Handshake { channel, pid, offer, accepted, .. } = self.handshakes.remove(&id)?;
         let (offer, accepted) = (offer?, accepted?);
-        epoll::delete(&self.place.poll, channel.as_fd()).ok()?;
+        epoll::delete(&self.poll, channel.as_fd()).ok()?;
         if confirm {
             channel.try_send(&Message::Confirm.encode(), &[]).ok()?;
         }
@@ -68,7 +68,7 @@ impl Driver {
             rejoins: epoch.is_some(),
         };
         self.compare_maps(hello);
-        self.place.site.establish(about, offer, accepted, Box::new(channel));
+        self.site.establish(about, offer, accepted, Box::new(channel));
         Some(())
     }
 }

@@ -24,26 +24,26 @@ impl Driver {
         let failed = |reason: std::io::Error| {
             Error::new(
                 LAPI_ERR_SHM_SETUP,
-                format!("the listener of task {}: {reason}", self.place.hello.task),
+                format!("the listener of task {}: {reason}", self.settings.hello.task),
             )
         };
         self.bind_at = None;
         for (&generation, listener) in self.listeners.iter_mut().filter(|(_, listener)| listener.is_none()) {
-            let name = self.place.key.name(generation, self.place.hello.task);
+            let name = self.key.name(generation, self.settings.hello.task);
             match Listener::bind(&name).map_err(failed)? {
                 Some(new) => {
                     let data = epoll::EventData::new_u64(LISTENER | u64::from(generation));
-                    epoll::add(&self.place.poll, new.as_fd(), data, epoll::EventFlags::IN)
+                    epoll::add(&self.poll, new.as_fd(), data, epoll::EventFlags::IN)
                         .map_err(|reason| failed(reason.into()))?;
                     *listener = Some(new);
                 }
                 None => {
                     let holder =
                         Channel::connect(&name).ok().flatten().and_then(|channel| channel.peer().ok());
-                    if let Some(holder) = holder.filter(|holder| holder.uid != self.place.key.uid) {
+                    if let Some(holder) = holder.filter(|holder| holder.uid != self.key.uid) {
                         let detail = format!(
                             "user {} (process {}) has the address of task {} of {}; start the job by poe",
-                            holder.uid, holder.pid, self.place.hello.task, self.place.key
+                            holder.uid, holder.pid, self.settings.hello.task, self.key
                         );
                         return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
                     }
@@ -86,7 +86,7 @@ impl Driver {
             let Some(listener) = listener else { continue };
             let data = epoll::EventData::new_u64(LISTENER | u64::from(*generation));
             let flags = if watch { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
-            let _ = epoll::modify(&self.place.poll, listener.as_fd(), data, flags);
+            let _ = epoll::modify(&self.poll, listener.as_fd(), data, flags);
         }
     }
 }

@@ -12,16 +12,14 @@ mod listeners;
 mod noticing;
 
 use self::hindrance::Hindrance;
+use super::ConnectSettings;
 use super::machine::{Action, ChannelId, Machine};
-use crate::base::process::Process;
-use crate::error::{Log, Result};
-use crate::job::Openings;
+use crate::error::Result;
 use crate::job::channel::{Channel, Listener};
-use crate::job::ended::Ends;
 use crate::job::name::Key;
 use crate::transport::Task;
 use crate::transport::shm::connection::{Accepted, Offer, Site};
-use crate::wire::hello::{Hello, Message};
+use crate::wire::hello::Message;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -33,24 +31,12 @@ const LISTENER: u64 = 1 << 63;
 /// Channels are numbered above this.
 const WAKE: ChannelId = super::descriptors::WAKE;
 
-/// What a driver is made of.
-pub(super) struct DriverParts {
-    pub(super) key: Key,
-    pub(super) hello: Hello,
-    pub(super) site: Site,
-    pub(super) poll: Arc<OwnedFd>,
-    pub(super) openings: Openings,
-    pub(super) ends: Arc<Ends>,
-    pub(super) init_timeout: Duration,
-    pub(super) info_level: u8,
-    pub(super) log: Log,
-    pub(super) processes: Box<[Process]>,
-    pub(super) hint: Option<String>,
-}
-
 /// See the module's documentation.
 pub(super) struct Driver {
-    place: DriverParts,
+    settings: ConnectSettings,
+    key: Key,
+    site: Site,
+    poll: Arc<OwnedFd>,
     machine: Machine,
     /// By generation.
     listeners: BTreeMap<u32, Option<Listener>>,
@@ -83,11 +69,14 @@ struct Handshake {
 }
 
 impl Driver {
-    pub(super) fn new(place: DriverParts) -> Result<Self> {
-        let generation = place.hello.generation;
+    pub(super) fn new(settings: ConnectSettings, key: Key, site: Site, poll: Arc<OwnedFd>) -> Result<Self> {
+        let generation = settings.hello.generation;
         let mut driver = Self {
-            machine: Machine::new(place.hello.clone()),
-            place,
+            machine: Machine::new(settings.hello.clone()),
+            settings,
+            key,
+            site,
+            poll,
             listeners: [(generation, None)].into(),
             handshakes: BTreeMap::new(),
             last_channel: WAKE,
@@ -108,7 +97,7 @@ impl Driver {
     /// A connection with this task is wanted.
     pub(super) fn want(&mut self, task: Task) {
         let now = self.now();
-        if self.closed || self.place.site.has_established(task) {
+        if self.closed || self.site.has_established(task) {
             return;
         }
         self.wanted.entry(task).or_insert(now);
@@ -126,7 +115,7 @@ impl Driver {
         self.wanted.remove(&task);
         self.refused.remove(&task);
         self.machine.part(task);
-        self.place.site.take_back(task);
+        self.site.take_back(task);
         self.carry_out();
     }
 
@@ -233,7 +222,7 @@ impl Driver {
                 let handshake = self.handshakes.remove(&channel);
                 if let (Some(handshake), Some(why)) = (handshake, why) {
                     let _ = handshake.channel.try_send(&Message::Refuse(why.clone()).encode(), &[]);
-                    self.place.log.line(format_args!("{why}"));
+                    self.settings.log.line(format_args!("{why}"));
                 }
             }
             Action::Adopt(generation) => {

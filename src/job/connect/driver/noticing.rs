@@ -25,47 +25,48 @@ impl Driver {
             return absence(PeerState::Dead, why);
         }
         let hindrance = self.hindrance.now();
-        if self.place.site.has_established(task) || self.machine.is_reached(task) && hindrance.is_none() {
+        if self.site.has_established(task) || self.machine.is_reached(task) && hindrance.is_none() {
             // It listens: its silence counts like that of any other.
             return absence(PeerState::Up, "is being connected");
         }
-        if let Some(end) = self.place.ends.of(task) {
+        if let Some(end) = self.settings.ends.of(task) {
             let state = if end.stage == Stage::Left { PeerState::Closed } else { PeerState::Dead };
             return absence(state, &end.to_string());
         }
         let generation = self.machine.generation();
-        if !self.machine.rejoins(task) && self.place.openings.has_closed(task, generation) {
+        if !self.machine.rejoins(task) && self.settings.openings.has_closed(task, generation) {
             return absence(PeerState::Closed, "has ended LAPI");
         }
         // It was there when the tasks exchanged their cards.
-        if let Some(process) = self.place.processes.get(task as usize).filter(|process| process.is_gone()) {
+        if let Some(process) = self.settings.processes.get(task as usize).filter(|process| process.is_gone())
+        {
             return absence(PeerState::Dead, &format!("(process {}) has ended", process.pid));
         }
         let waited = self.wanted.get(&task).map_or(Duration::ZERO, |since| self.now().saturating_sub(*since));
         if let Some((why, since)) = hindrance {
-            let lasts = waited.min(self.now().saturating_sub(since)) >= self.place.init_timeout;
+            let lasts = waited.min(self.now().saturating_sub(since)) >= self.settings.init_timeout;
             let state = if lasts { PeerState::Dead } else { PeerState::Up };
             return absence(state, &format!("cannot be connected: {why}"));
         }
-        let opened = self.place.openings.opened(task);
+        let opened = self.settings.openings.opened(task);
         let why = match opened {
             Some(opened) if opened >= generation => "has called LAPI_Init, but cannot be reached",
             _ => "has not called LAPI_Init",
         };
         // Where no launcher says what has become of it.
         let or = if opened.is_none() { ", or has died since" } else { "" };
-        if waited < self.place.init_timeout {
+        if waited < self.settings.init_timeout {
             return absence(PeerState::Connecting, &format!("{why}{or}"));
         }
-        let seconds = self.place.init_timeout.as_secs();
+        let seconds = self.settings.init_timeout.as_secs();
         absence(PeerState::Dead, &format!("{why} within {seconds} s (LAPI_INIT_TIMEOUT){or}"))
     }
 
     /// When [`Self::name_missing`] has something to print.
     pub(super) fn notice_due(&self) -> Option<Duration> {
         let missed = self.wanted.values().min();
-        let hint = missed.filter(|_| !self.hinted && self.place.hint.is_some()).map(|since| *since + HINT);
-        let notice = missed.filter(|_| !self.noticed && self.place.info_level >= 1);
+        let hint = missed.filter(|_| !self.hinted && self.settings.hint.is_some()).map(|since| *since + HINT);
+        let notice = missed.filter(|_| !self.noticed && self.settings.info_level >= 1);
         hint.into_iter().chain(notice.map(|since| *since + NOTICE)).min()
     }
 
@@ -77,19 +78,19 @@ impl Driver {
         };
         if !self.hinted && !missed_for(HINT).is_empty() {
             self.hinted = true;
-            if let Some(hint) = &self.place.hint {
-                self.place.log.line(format_args!("task {} is not found: {hint}", missed_for(HINT)[0]));
+            if let Some(hint) = &self.settings.hint {
+                self.settings.log.line(format_args!("task {} is not found: {hint}", missed_for(HINT)[0]));
             }
         }
         let missed = missed_for(NOTICE);
         if !self.noticed && !missed.is_empty() {
             self.noticed = true;
-            if self.place.info_level >= 1 {
+            if self.settings.info_level >= 1 {
                 let (first, rest) = (missed[0], missed.len() - 1);
                 let others = if rest == 0 { String::new() } else { format!(" (and for {rest} more)") };
                 // `poe` shows this line once for all tasks: they may wait for different ones, and
                 // for different numbers.
-                self.place.log.line(format_args!(
+                self.settings.log.line(format_args!(
                     "{WAITING_FOR_TASK}{first}, which {}{others}",
                     self.absence(first).why
                 ));
@@ -111,7 +112,7 @@ impl Driver {
         if let Limited(Some(limit)) = error.into()
             && self.hindrance.meet(step, &limit, now)
         {
-            self.place.log.line(format_args!("attention: no connection can be made for now: {limit}"));
+            self.settings.log.line(format_args!("attention: no connection can be made for now: {limit}"));
         }
         None
     }
@@ -119,14 +120,14 @@ impl Driver {
     /// The refusal that other tasks get when no connection could be made for too long.
     pub(super) fn refusal(&self) -> Option<String> {
         let (why, since) = self.hindrance.now()?;
-        let lasts = self.now().saturating_sub(since) >= self.place.init_timeout;
-        lasts.then(|| format!("task {} cannot make connections: {why}", self.place.hello.task))
+        let lasts = self.now().saturating_sub(since) >= self.settings.init_timeout;
+        lasts.then(|| format!("task {} cannot make connections: {why}", self.settings.hello.task))
     }
 
     /// A task refuses to connect.
     pub(super) fn refuse(&mut self, task: Task, why: String) {
         if let Entry::Vacant(entry) = self.refused.entry(task) {
-            self.place.log.line(format_args!("{why}"));
+            self.settings.log.line(format_args!("{why}"));
             entry.insert(format!("refuses to connect: {why}"));
         }
     }
@@ -135,25 +136,25 @@ impl Driver {
     /// warning where the program itself lies elsewhere, and at level 2 where only libraries, heap
     /// and stacks do.
     pub(super) fn compare_maps(&mut self, hello: &Hello) {
-        let own = &self.place.hello;
+        let own = &self.settings.hello;
         let first = own.task == 0 || hello.task == 0;
         if own.maps == hello.maps || !first || own.task >= 2 || hello.epoch != NO_EPOCH {
             return;
         }
         let (one, other) = (own.task, hello.task);
-        if own.maps[0] != hello.maps[0] && self.place.info_level >= 1 {
-            self.place.log.line(format_args!(
+        if own.maps[0] != hello.maps[0] && self.settings.info_level >= 1 {
+            self.settings.log.line(format_args!(
                 "attention: the address maps of tasks {one} and {other} differ. A program that uses addresses of one task in \
                  another without LAPI_Address_init needs them to agree: start it by poe, and link it with -no-pie \
                  (mpcc_r does)."
             ));
-        } else if self.place.info_level >= 2 {
-            self.place.log.line(format_args!(
+        } else if self.settings.info_level >= 2 {
+            self.settings.log.line(format_args!(
                 "the program is at the same addresses in tasks {one} and {other}; libraries, heap and stacks are not: start it by poe \
                  if it uses such addresses of one task in another without LAPI_Address_init"
             ));
         }
-        self.place.hello.maps = hello.maps;
+        self.settings.hello.maps = hello.maps;
     }
 }
 

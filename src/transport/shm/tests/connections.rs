@@ -4,8 +4,8 @@ use super::*;
 use crate::base::clock::test_deadline;
 use crate::base::process::Process;
 use crate::base::this_program::this_program;
+use crate::job::Link;
 use crate::job::connect::{ConnectSettings, Connections, Service};
-use crate::job::{Common, Identity, Link};
 use crate::transport::conformance::Calls;
 use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome, Want};
 use crate::wire::hello::Hello;
@@ -26,20 +26,19 @@ fn begin_among(task: Task, key: &str, processes: &[Process], init_timeout: Durat
     let tasks = processes.len() as u32;
     let (own, site) = Own::create(task, tasks).expect("shared memory");
     let key = format!("shm {} {key}", std::process::id());
-    let identity = Identity { task, tasks, key: key.clone(), common: Common::All, source: "a test" };
     let landmark = remote::landmark();
     let asymmetric = asymmetric_barrier::registered();
     let incarnation = u64::from_ne_bytes(crate::base::random::random());
     let (landmark, mark) = (landmark.address, landmark.mark);
-    let hello = Hello { incarnation, landmark, mark, asymmetric, ..Hello::default() };
     let link = Link::none();
     let openings = link.openings(&key, tasks, 0);
+    let generation = openings.open(task);
+    let hello =
+        Hello { task, tasks, generation, incarnation, landmark, mark, asymmetric, ..Hello::default() };
     let settings = ConnectSettings {
-        identity: &identity,
+        job: key,
         instance: 0,
-        secret: None,
         ends: link.ends().clone(),
-        opening: openings.open(task),
         openings,
         hello,
         init_timeout,
