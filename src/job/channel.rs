@@ -9,6 +9,8 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -65,23 +67,8 @@ impl Channel {
 
     pub(in crate::job) fn peer(&self) -> io::Result<Peer> {
         // Not through rustix: its type has no room for a process number of 0.
-        let mut cred = libc::ucred { pid: 0, uid: 0, gid: 0 };
-        let mut len = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: the descriptor is open, and `cred` and `len` are writable and as
-        // large as they say.
-        let status = unsafe {
-            libc::getsockopt(
-                self.0.as_fd().as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_PEERCRED,
-                (&raw mut cred).cast(),
-                &raw mut len,
-            )
-        };
-        if status != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Peer { pid: cred.pid, uid: cred.uid })
+        let peer = getsockopt(&self.0, PeerCredentials)?;
+        Ok(Peer { pid: peer.pid(), uid: peer.uid() })
     }
 
     /// Sends one message if there is room for it now.
