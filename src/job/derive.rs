@@ -2,6 +2,7 @@
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
+use std::hint::black_box;
 
 /// A secret of the job.
 pub type Secret = [u8; 16];
@@ -17,6 +18,13 @@ pub fn derive(from: &Secret, parts: &[&[u8]]) -> Secret {
     }
     let whole: [u8; 32] = hmac.finalize().into_bytes().into();
     std::array::from_fn(|at| whole[at])
+}
+
+/// Whether the bytes are equal; compared as a whole, so that the time does not depend on where they
+/// differ.
+pub(in crate::job) fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |bits, (a, b)| bits | black_box(a ^ b));
+    one.len() == other.len() && differences == 0
 }
 
 #[cfg(test)]

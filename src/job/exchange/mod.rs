@@ -205,7 +205,7 @@ fn read(env: &Env<'_>, name: &str) -> Option<u32> {
 
 /// The error of an exchange that cannot be used.
 #[cold]
-fn failed(detail: impl Into<String>) -> Error {
+pub(in crate::job) fn failed(detail: impl Into<String>) -> Error {
     Error::new(LAPI_ERR_CSS_LOAD_FAILED, detail)
 }
 

@@ -1,7 +1,7 @@
 //! What the tasks of several hosts have agreed upon when each of them joins its transports.
 
 use super::{Joining, shared_memory};
-use crate::abi::{LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_SHM_SETUP};
+use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::process::Process;
 use crate::config::UseShm;
 use crate::error::{Error, Result};
@@ -14,6 +14,8 @@ use crate::transport::coalescing::Coalescing;
 use crate::transport::route::Route;
 use crate::transport::shm::ShmTransport;
 use crate::wire::card::Card;
+
+pub(super) use crate::job::exchange::failed;
 
 /// What the tasks have agreed upon, and what the network is joined with.
 pub(super) struct Agreed {
@@ -81,9 +83,4 @@ pub(super) fn groups(cards: &[Card]) -> Vec<u32> {
         let alone = if card.pid_namespace == 0 { task + 1 } else { 0 };
         (card.host, card.pid_namespace, alone)
     }))
-}
-
-#[cold]
-pub(super) fn failed(detail: impl Into<String>) -> Error {
-    Error::new(LAPI_ERR_CSS_LOAD_FAILED, detail)
 }

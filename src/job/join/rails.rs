@@ -1,19 +1,18 @@
 //! Several rails: how many are wanted, which of them all tasks have, and their links.
 
 use super::Joining;
+use super::agreed::failed;
 use super::networks::device;
-use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::process::Process;
 use crate::base::sync::Mutex;
 use crate::config::Instances;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Result};
 use crate::job::exchange::Exchange;
 use crate::transport::directory::Directory;
 use crate::transport::link_state::{LinkState, Links};
 use crate::transport::rails::LinkMessages;
 use crate::wire::card::Card;
 use crate::wire::frame::Task;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 /// What a card is published under.
@@ -89,10 +88,6 @@ impl Links for Unknown {
     fn poll(&mut self) -> Option<u8> {
         None
     }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
 }
 
 /// The process of the task with this card.
@@ -145,12 +140,7 @@ impl Directory<Vec<u8>> for OnNetwork {
             let at = card.networks.iter().position(|name| *name == self.network)?;
             card.addresses.get(at).cloned()
         });
-        address.ok_or_else(|| {
-            Error::new(
-                LAPI_ERR_CSS_LOAD_FAILED,
-                format!("task {peer} has published no address on {}", self.network),
-            )
-        })
+        address.ok_or_else(|| failed(format!("task {peer} has published no address on {}", self.network)))
     }
 
     fn process_of(&mut self, peer: Task) -> Option<Process> {

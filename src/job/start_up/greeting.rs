@@ -12,7 +12,7 @@
 //! encrypted, as the connections of the launchers are not.
 
 use crate::base::random::random;
-use crate::job::derive::{Secret, derive};
+use crate::job::derive::{Secret, derive, is_same};
 use crate::wire::exchange::frame;
 use sha2::{Digest, Sha256};
 
@@ -79,11 +79,6 @@ impl Proofs {
         let (proof, contents) = frame.split_at_checked(PROOF)?;
         is_same(proof, &self.proof(by, &hash(contents))).then_some(contents)
     }
-}
-
-/// Compared as a whole, so that the time does not depend on where they differ.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).fold(0, |bits, (a, b)| bits | (a ^ b)) == 0
 }
 
 /// The side that has connected.

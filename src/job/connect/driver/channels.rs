@@ -5,6 +5,7 @@ use super::hindrance::Step;
 use super::{Driver, Handshake};
 use crate::job::channel::{Channel, Receive, Received};
 use crate::job::connect::machine::ChannelId;
+use crate::job::derive::is_same;
 use crate::wire::hello::Message;
 use rustix::event::epoll;
 use std::os::fd::AsFd;
@@ -66,7 +67,7 @@ impl Driver {
         let pid = handshake.pid;
         match (Message::decode(&received.bytes)?, handshake.introduction) {
             (Message::Request(hello), Some(_)) => {
-                if !self.key.admits(&hello.secret)
+                if !is_same(&self.key.secret, &hello.secret)
                     || matches!(handshake.channel.receive(), Ok(Receive::Closed))
                 {
                     return None;
@@ -81,7 +82,7 @@ impl Driver {
                 self.machine.received_request(id, hello, pid);
             }
             (Message::Reply(hello), None) if handshake.offer.is_some() && handshake.accepted.is_none() => {
-                if !self.key.admits(&hello.secret) || hello.task >= self.settings.hello.tasks {
+                if !is_same(&self.key.secret, &hello.secret) || hello.task >= self.settings.hello.tasks {
                     return None;
                 }
                 handshake.accepted = Some(self.site.accept(hello.task, received.fds).ok()?);
