@@ -28,7 +28,6 @@ pub struct Program {
     /// The program again and again.
     stream: Part,
     once: Part,
-    depth: usize,
     controls: bool,
     distributes: bool,
     /// The run at the start of the stream.
@@ -98,11 +97,11 @@ impl Program {
         if verify {
             verify::descriptor(descriptor, &compiled)?;
         }
-        let Compiled { once, depth, controls, distributes } = compiled;
+        let Compiled { once, controls, distributes, .. } = compiled;
         let stream = forever(descriptor.extent as i64, &once, controls);
         let first_run = first_run(&stream);
         let descriptor = lapi_dgsp_descr_t { code: code.as_ptr().cast_mut(), ..*descriptor };
-        Ok(Self { descriptor, _code: code, stream, once, depth, controls, distributes, first_run })
+        Ok(Self { descriptor, _code: code, stream, once, controls, distributes, first_run })
     }
 
     /// The descriptor, for C to read. Valid as long as the program.
@@ -123,11 +122,6 @@ impl Program {
     /// The offset of the lowest byte of one application, and the offset behind the highest.
     pub fn bounds(&self) -> (i64, i64) {
         self.once.bounds()
-    }
-
-    /// How deep the routines nest, the main program included.
-    pub fn depth(&self) -> usize {
-        self.depth
     }
 
     /// A packet holds a multiple of this many bytes; 0 for any.
