@@ -38,6 +38,7 @@ use crate::error::{Error, Result};
 use crate::transport::HEAD_MAX;
 use crate::transport::directory::Directory;
 use crate::transport::poll_pause::PollPause;
+use crate::transport::rails::RailEvent;
 use crate::transport::sleeper::Sleeper;
 use crate::wire::network::FRAME;
 use contact::Peer;
@@ -51,6 +52,7 @@ use remote::{Accesses, CHUNKS};
 
 use single::SINGLES;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 pub use provider::{Carrier, Choice, Preferences, Reach, preview, reaches, version};
@@ -183,8 +185,8 @@ pub struct FabricTransport {
     elsewhere: Box<[bool]>,
     /// The watch of the tasks for each other.
     watch: Option<Box<Watch>>,
-    /// Where this is one of several rails.
-    rail: Option<Box<rail::RailSide>>,
+    /// Where this is one of several rails: what its owner is to take note of.
+    rail: Option<VecDeque<RailEvent>>,
     sleeper: Sleeper,
 }
 

@@ -10,15 +10,9 @@ use crate::wire::network::FrameKind;
 use crate::wire::rails::NOTE;
 use std::collections::VecDeque;
 
-/// What only an endpoint that is a rail has.
-#[derive(Default)]
-pub(super) struct RailSide {
-    events: VecDeque<RailEvent>,
-}
-
 impl Rail for FabricTransport {
     fn become_rail(&mut self) {
-        self.rail = Some(Box::default());
+        self.rail = Some(VecDeque::new());
         self.limits.standing_keys = false;
     }
 
@@ -54,7 +48,7 @@ impl Rail for FabricTransport {
     }
 
     fn event(&mut self) -> Option<RailEvent> {
-        let event = self.rail.as_mut()?.events.pop_front()?;
+        let event = self.rail.as_mut()?.pop_front()?;
         if let RailEvent::Rejoined(task, _) = event {
             self.note_named(task);
         }
@@ -88,8 +82,8 @@ impl FabricTransport {
 
     /// Notes an event for the rails' owner, if this is a rail.
     pub(super) fn note_event(&mut self, event: RailEvent) {
-        if let Some(rail) = &mut self.rail {
-            rail.events.push_back(event);
+        if let Some(events) = &mut self.rail {
+            events.push_back(event);
         }
     }
 
@@ -97,7 +91,7 @@ impl FabricTransport {
     /// is handed out after that.
     pub(super) fn note_rejoined(&mut self, task: Task, epoch: u64) {
         match &mut self.rail {
-            Some(rail) => rail.events.push_back(RailEvent::Rejoined(task, epoch)),
+            Some(events) => events.push_back(RailEvent::Rejoined(task, epoch)),
             None => self.rejoining.back.push_back((task, epoch)),
         }
     }
@@ -119,13 +113,13 @@ impl FabricTransport {
             RailEvent::Rejoined(of, _) | RailEvent::Lost(of) | RailEvent::Parted(of, _) => *of == task,
             RailEvent::Note(..) | RailEvent::Ended(_) => false,
         };
-        if let Some(rail) = &mut self.rail {
-            rail.events.retain(|event| !of_connection(event));
+        if let Some(events) = &mut self.rail {
+            events.retain(|event| !of_connection(event));
         }
     }
 
     /// Whether the rails' owner is to take note of something.
     pub(super) fn has_events(&self) -> bool {
-        self.rail.as_ref().is_some_and(|rail| !rail.events.is_empty())
+        self.rail.as_ref().is_some_and(|events| !events.is_empty())
     }
 }

@@ -24,10 +24,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub const DESCRIPTORS: usize = 3;
 
 /// Connects this task with its peers when the transport needs them. Its connections appear
-/// in [`Arrivals`].
+/// in [`Arrivals`]. What is not defined is of no effect, as where there is no peer to connect with.
 pub trait Connector: Send {
     /// The transport has something for the peer, or awaits something from it.
-    fn want(&self, peer: Task);
+    fn want(&self, _peer: Task) {}
 
     /// What is known of a peer that this task is not connected with.
     fn absence(&self, peer: Task) -> Absence;
@@ -35,17 +35,19 @@ pub trait Connector: Send {
     /// Whether the process that this task is connected with has parted from this task, and
     /// asks for another connection, which it gets when this task has parted from it, too, and
     /// lets it rejoin.
-    fn has_parted(&self, peer: Task) -> bool;
+    fn has_parted(&self, _peer: Task) -> bool {
+        false
+    }
 
     /// The peer is given up: a connection that waits among the arrivals is dropped,
     /// and none is made.
-    fn part(&self, peer: Task);
+    fn part(&self, _peer: Task) {}
 
     /// The peer may rejoin. It gets this epoch.
-    fn rejoin(&self, peer: Task, epoch: u64);
+    fn rejoin(&self, _peer: Task, _epoch: u64) {}
 
     /// Ends all of this. No task can connect any more.
-    fn close(&mut self);
+    fn close(&mut self) {}
 }
 
 /// Why there is no connection.

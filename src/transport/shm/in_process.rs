@@ -113,9 +113,6 @@ impl Exchange {
 }
 
 impl Connector for Hub {
-    /// The peer is connected, or to rejoin.
-    fn want(&self, _peer: Task) {}
-
     fn absence(&self, _peer: Task) -> Absence {
         Absence { state: PeerState::Dead, why: "has left".into() }
     }
@@ -136,6 +133,4 @@ impl Connector for Hub {
             None => drop(waiting.insert((self.task, peer), epoch)),
         }
     }
-
-    fn close(&mut self) {}
 }

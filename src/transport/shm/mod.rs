@@ -206,21 +206,9 @@ impl ShmTransport {
 struct NoConnector;
 
 impl Connector for NoConnector {
-    fn want(&self, _peer: Task) {}
-
     fn absence(&self, _peer: Task) -> Absence {
         Absence { state: PeerState::Dead, why: "is not a task of this job".to_owned() }
     }
-
-    fn has_parted(&self, _peer: Task) -> bool {
-        false
-    }
-
-    fn part(&self, _peer: Task) {}
-
-    fn rejoin(&self, _peer: Task, _epoch: u64) {}
-
-    fn close(&mut self) {}
 }
 
 impl Drop for ShmTransport {

@@ -175,16 +175,6 @@ impl Connector for Counting {
     fn absence(&self, _peer: Task) -> connection::Absence {
         connection::Absence { state: PeerState::Connecting, why: String::new() }
     }
-
-    fn has_parted(&self, _peer: Task) -> bool {
-        false
-    }
-
-    fn part(&self, _peer: Task) {}
-
-    fn rejoin(&self, _peer: Task, _epoch: u64) {}
-
-    fn close(&mut self) {}
 }
 
 /// What waits for a peer is offered in every round of the dispatcher, and may wait for
