@@ -29,7 +29,7 @@ pub(super) struct Agreed {
 /// What is beside the network.
 pub(super) struct Near {
     /// Shared memory, where this task has neighbours.
-    pub(super) transport: Option<ShmTransport>,
+    transport: Option<ShmTransport>,
     /// By task: whether it is on this host.
     pub(super) here: Box<[bool]>,
     /// The longest body of a packet between whatever tasks of the job, as shared memory has it.
@@ -56,6 +56,11 @@ impl Near {
         let limited = shares && hosts.count() < tasks;
         let longest_body = if limited { shared_memory::longest_body(tasks) } else { usize::MAX };
         Ok(Self { transport, here: (0..tasks).map(|task| hosts.is_here(task)).collect(), longest_body })
+    }
+
+    /// By task: whether packets to it go by shared memory. Empty: none does.
+    pub(super) fn neighbours(&self) -> Box<[bool]> {
+        self.transport.as_ref().map(|_| self.here.clone()).unwrap_or_default()
     }
 
     /// The network, and shared memory where there is some. With `coalesces`, small packets of a

@@ -138,10 +138,7 @@ pub(super) fn join_all(
         if place.replaces {
             rail.replaces_another();
         }
-        rail.watch_others(groups.clone(), processes.clone());
-        if near.transport.is_some() {
-            rail.leaves_to_another(near.here.clone());
-        }
+        rail.watch_others(groups.clone(), processes.clone(), near.neighbours());
         far.push(rail);
     }
     let transport = match far.pop() {

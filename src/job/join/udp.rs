@@ -79,10 +79,7 @@ impl Own {
         if replaces {
             transport.replaces_another();
         }
-        transport.watch_others(groups, all);
-        if near.transport.is_some() {
-            transport.leaves_to_another(near.here.clone());
-        }
+        transport.watch_others(groups, all, near.neighbours());
         Ok((near.join(transport, config.coalesce)?, notes))
     }
 }

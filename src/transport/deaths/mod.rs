@@ -88,6 +88,7 @@ pub(in crate::transport) struct Watch {
     me: Task,
     ring: Ring,
     processes: Vec<Process>,
+    elsewhere: Box<[bool]>,
     watched: Watched,
     /// Tasks that watch this one, or have.
     watchers: Vec<Task>,
@@ -108,14 +109,21 @@ pub(in crate::transport) struct Watch {
 
 impl Watch {
     /// `group_of` numbers, for each task, the group of tasks that see each other's processes;
-    /// `processes` are those of all tasks.
-    pub(in crate::transport) fn new(me: Task, group_of: Vec<u32>, processes: Vec<Process>) -> Self {
+    /// `processes` are those of all tasks. `elsewhere`, by task: packets to it go by another
+    /// transport; empty where none does.
+    pub(in crate::transport) fn new(
+        me: Task,
+        group_of: Vec<u32>,
+        processes: Vec<Process>,
+        elsewhere: Box<[bool]>,
+    ) -> Self {
         let lives: Vec<u32> = processes.iter().map(|process| process.life()).collect();
         let start = clock::now();
         Self {
             me,
             ring: Ring::new(me, group_of, &lives),
             processes,
+            elsewhere,
             watched: Watched::default(),
             watchers: Vec::new(),
             unreported: Vec::new(),
@@ -136,6 +144,11 @@ impl Watch {
     /// The process of a task, as far as it is known.
     pub(in crate::transport) fn process(&self, task: Task) -> Process {
         self.processes[task as usize]
+    }
+
+    /// Whether packets to the task go by another transport.
+    pub(in crate::transport) fn is_elsewhere(&self, task: Task) -> bool {
+        self.elsewhere.get(task as usize).is_some_and(|elsewhere| *elsewhere)
     }
 
     /// Whether there may be a [`Self::step`] at once.

@@ -41,10 +41,12 @@ pub(super) struct Watch {
 
 impl FabricTransport {
     /// Takes part in the watch of the tasks for each other. `group_of` numbers, for each task, the
-    /// group of tasks that see each other's processes; `processes` are those of all tasks.
-    pub fn watch_others(&mut self, group_of: Vec<u32>, processes: Vec<Process>) {
+    /// group of tasks that see each other's processes; `processes` are those of all tasks. Packets
+    /// to those `elsewhere`, by task, go by another transport, which finds their deaths itself:
+    /// they get notices only.
+    pub fn watch_others(&mut self, group_of: Vec<u32>, processes: Vec<Process>, elsewhere: Box<[bool]>) {
         self.watch = Some(Box::new(Watch {
-            shared: deaths::Watch::new(self.credentials.me, group_of, processes),
+            shared: deaths::Watch::new(self.credentials.me, group_of, processes, elsewhere),
             probes: None,
             contacts: Vec::new(),
             outgoing: BTreeMap::new(),
@@ -243,6 +245,11 @@ impl FabricTransport {
                 let _ = self.look_up(task);
             }
         }
+    }
+
+    /// Whether packets to the task go by another transport.
+    pub(super) fn is_elsewhere(&self, task: Task) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.shared.is_elsewhere(task))
     }
 
     /// Whether the peer's process is known ([`deaths::Watch::knows`]).

@@ -180,9 +180,6 @@ pub struct FabricTransport {
     closed: bool,
     /// How long the end of this task waits for its peers.
     linger: Duration,
-    /// By task: whether packets to it go by another transport. It gets notices only.
-    /// Empty: none does.
-    elsewhere: Box<[bool]>,
     /// The watch of the tasks for each other.
     watch: Option<Box<Watch>>,
     /// Where this is one of several rails: what its owner is to take note of.
@@ -235,7 +232,6 @@ impl FabricTransport {
             rest: PollPause::default(),
             closed: false,
             linger: close::LINGER,
-            elsewhere: Box::default(),
             watch: None,
             rail: None,
             sleeper,

@@ -154,15 +154,6 @@ impl FabricTransport {
         self.open_memory(task);
     }
 
-    /// The tasks to which packets go by another transport: one entry for each task.
-    pub fn leaves_to_another(&mut self, tasks: Box<[bool]>) {
-        self.elsewhere = tasks;
-    }
-
-    pub(super) fn is_elsewhere(&self, task: Task) -> bool {
-        self.elsewhere.get(task as usize).is_some_and(|elsewhere| *elsewhere)
-    }
-
     /// Enters the address that the directory has for a peer, if that has changed.
     pub(super) fn look_up(&mut self, task: Task) -> std::result::Result<(), String> {
         let published = self.directory.address_of(task).map_err(|error| error.detail)?;

@@ -246,7 +246,7 @@ fn a_death_that_the_launcher_knows_of_is_reported_by_a_rail_that_was_left() {
             let directory = Launched(Published(published.clone()), died.clone());
             let mut end = FabricTransport::new(own, &[7; 16], Box::new(directory)).expect("a transport");
             end.become_rail();
-            end.watch_others(vec![0, 1], vec![Process::own(); 2]);
+            end.watch_others(vec![0, 1], vec![Process::own(); 2], Box::default());
             end
         })
         .collect();
@@ -292,7 +292,7 @@ fn a_death_of_a_process_that_is_not_known_yet() {
     let (former, present) = (process(7), process(8));
     let own = own.into_iter().next().expect("an endpoint");
     let mut end = FabricTransport::new(own, &[7; 16], Box::new(directory(present))).expect("a transport");
-    end.watch_others(vec![0, 1, 2], vec![Process::own(), former, Process::own()]);
+    end.watch_others(vec![0, 1, 2], vec![Process::own(), former, Process::own()], Box::default());
     let died = |process: Process| Notice { content: Content::Died, task: 1, life: process.life() }.encode();
     end.note_notice(2, &died(process(6)));
     let deadline = Instant::now() + test_deadline();
@@ -339,7 +339,7 @@ fn a_death_of_which_no_notice_comes_is_seen_on_the_card_of_the_successor() {
         .map(|own| {
             let directory = ReplacedLater(Published(published.clone()), replaced.clone(), processes);
             let mut end = FabricTransport::new(own, &[7; 16], Box::new(directory)).expect("a transport");
-            end.watch_others(vec![0, 1], vec![Process::own(), processes[0]]);
+            end.watch_others(vec![0, 1], vec![Process::own(), processes[0]], Box::default());
             end
         })
         .collect();
@@ -380,7 +380,7 @@ fn a_peer_has_parted_when_its_own_process_sends_a_later_tag() {
         assert_eq!(standing.has_parted, standing.state == PeerState::Dead);
         standing.has_parted
     };
-    ends[1].watch_others(vec![0, 1], vec![own; 2]);
+    ends[1].watch_others(vec![0, 1], vec![own; 2], Box::default());
     rejoins(&mut ends, rejoin(101, NO_EPOCH));
     assert!(!parted(&ends), "a process that was not resumed, and has resumed no task");
     rejoins(&mut ends, rejoin(101, 9));

@@ -44,8 +44,6 @@ pub(super) struct Watch {
 pub(super) struct Deaths {
     /// The watch of the tasks for each other.
     watch: Option<Box<Watch>>,
-    /// By task: whether packets to it go by another transport. Empty: none does.
-    elsewhere: Box<[bool]>,
     /// When it is asked next which peers have died, and about which of those that were met first.
     next_look: Nanos,
     looked_at: usize,
@@ -57,7 +55,7 @@ pub(super) struct Deaths {
 impl Deaths {
     pub(super) fn new() -> Self {
         let linger = Duration::from_millis(100);
-        Self { watch: None, elsewhere: Box::default(), next_look: 0, looked_at: 0, linger }
+        Self { watch: None, next_look: 0, looked_at: 0, linger }
     }
 
     /// When something is to be done about them.
@@ -91,24 +89,20 @@ impl Deaths {
 
 impl UdpTransport {
     /// Takes part in the watch of the tasks for each other. `group_of` numbers, for each task, the
-    /// group of tasks that see each other's processes; `processes` are those of all tasks.
-    pub fn watch_others(&mut self, group_of: Vec<u32>, mut processes: Vec<Process>) {
+    /// group of tasks that see each other's processes; `processes` are those of all tasks. Packets
+    /// to those `elsewhere`, by task, go by another transport, which finds their deaths itself:
+    /// they get notices only.
+    pub fn watch_others(&mut self, group_of: Vec<u32>, mut processes: Vec<Process>, elsewhere: Box<[bool]>) {
         processes[self.credentials.me as usize] = self.credentials.process;
         self.deaths.watch = Some(Box::new(Watch {
-            shared: deaths::Watch::new(self.credentials.me, group_of, processes),
+            shared: deaths::Watch::new(self.credentials.me, group_of, processes, elsewhere),
             informed: Vec::new(),
             outgoing: Notices::default(),
         }));
     }
 
-    /// Packets to these tasks go by another transport, which finds their deaths itself: they
-    /// get notices only.
-    pub fn leaves_to_another(&mut self, tasks: Box<[bool]>) {
-        self.deaths.elsewhere = tasks;
-    }
-
     fn is_elsewhere(&self, task: Task) -> bool {
-        self.deaths.elsewhere.get(task as usize).is_some_and(|elsewhere| *elsewhere)
+        self.deaths.watch.as_ref().is_some_and(|watch| watch.shared.is_elsewhere(task))
     }
 
     /// [`Self::look_at_others`] at once.

@@ -81,7 +81,7 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
         end.replaces_another();
     }
     let host_of = |task| task % model.scenario.hosts;
-    end.watch_others((0..tasks).map(host_of).collect(), model.network.processes());
+    end.watch_others((0..tasks).map(host_of).collect(), model.network.processes(), Box::default());
     let mut rng = Rng::stream(model.scenario.seed, 2000 + u64::from(me) + 100 * u64::from(life));
     let end = Coalescing::new(end, rng.chance(model.scenario.coalesces), usize::MAX);
     let options = Options {

@@ -260,7 +260,7 @@ fn tasks_rejoin_although_a_late_write_ends_their_connection() {
     }
     for len in [100, 200_000] {
         let mut ends = acquainted("tcp;ofi_rxm");
-        ends.iter_mut().for_each(|end| end.watch_others(vec![0, 1], vec![Process::own(); 2]));
+        ends.iter_mut().for_each(|end| end.watch_others(vec![0, 1], vec![Process::own(); 2], Box::default()));
         let (mut here, mut there) = (pattern(1), vec![9; LEN]);
         let remote = there.as_mut_ptr().expose_provenance() as u64;
         let copy = Copy { local: here.as_mut_ptr(), remote, len };

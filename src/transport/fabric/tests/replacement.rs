@@ -23,7 +23,7 @@ fn strangers() -> Vec<FabricTransport> {
     let mut ends = network::strangers(2, &preferring(PROVIDER));
     for end in &mut ends {
         end.become_rail();
-        end.watch_others(vec![0, 1], vec![Process::own(); 2]);
+        end.watch_others(vec![0, 1], vec![Process::own(); 2], Box::default());
     }
     ends
 }

@@ -56,7 +56,7 @@ fn two_hosts(seed: u64) -> (Vec<UdpTransport>, Living) {
         if me == 1 {
             end.acts_as(one.process());
         }
-        end.watch_others(vec![0, 0, 1, 1], processes);
+        end.watch_others(vec![0, 0, 1, 1], processes, Box::default());
     }
     (ends, one)
 }
@@ -157,7 +157,7 @@ fn a_death_is_reported_before_another_process_takes_the_place() {
         (0..2).map(|task| ends[0].directory.address_of(task).expect("an address")).collect();
     let listed = Listed(Arc::new(addresses));
     ends[0].directory = Box::new(Cards { listed, one: one.clone() });
-    ends[0].watch_others(vec![0, 1], vec![Process::own(), former.process()]);
+    ends[0].watch_others(vec![0, 1], vec![Process::own(), former.process()], Box::default());
     ends[1].acts_as(former.process());
     ends[1].want(Want::Connection(0));
     serve_until(&mut ends, "contact", |ends| {
@@ -182,7 +182,7 @@ fn a_process_that_is_not_known_yet_ends_lapi() {
     let addresses: Vec<SocketAddr> =
         (0..2).map(|task| ends[0].directory.address_of(task).expect("an address")).collect();
     ends[0].directory = Box::new(Cards { listed: Listed(Arc::new(addresses)), one: one.clone() });
-    ends[0].watch_others(vec![0, 0], vec![Process::own(), former.process()]);
+    ends[0].watch_others(vec![0, 0], vec![Process::own(), former.process()], Box::default());
     let end = &mut ends[0];
     let stranger = Process { pid: 1, started: 1 };
     for (present, said, closed) in [
