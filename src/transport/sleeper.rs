@@ -1,5 +1,5 @@
-//! One descriptor on which the threads of a task sleep: over an event of the task's own and, while
-//! it is watched, the descriptor of the network.
+//! One descriptor on which the threads of a task sleep: over an event of the task's own, others
+//! that are watched for good and, while it is watched, the descriptor of the network.
 
 use crate::base::poll::is_event;
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -22,6 +22,11 @@ impl Sleeper {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         Ok(Self { event, epoll, watching: false, noted: false, armed: false })
+    }
+
+    /// Watches another descriptor for good.
+    pub(super) fn add(&self, other: BorrowedFd<'_>) -> Result<(), Errno> {
+        epoll::add(&self.epoll, other, epoll::EventData::new_u64(2), epoll::EventFlags::IN)
     }
 
     /// Something may have happened that a thread waits for.

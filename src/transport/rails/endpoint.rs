@@ -7,7 +7,7 @@ use crate::transport::parcel::Parcel;
 use crate::transport::presence::Presence;
 use crate::transport::{
     Door, Endpoint, HEAD_MAX, Inbound, Limits, Look, NO_EPOCH, Outgoing, Peers, Piece, Report, Seen,
-    SendOutcome, Tally, Task, Want, Withdrawal,
+    SendOutcome, Tally, Task, Want,
 };
 use crate::wire::rails::{HEAD, Head, RailFrameKind};
 use std::time::{Duration, Instant};
@@ -129,7 +129,8 @@ impl<T: Rail> Endpoint for Rails<T> {
                 self.rails[rail.unwrap_or(home)].want(what);
             }
             Want::Hold(task, held) => self.hold(task, held),
-            Want::Fetched(..) | Want::Wake => self.rails[0].want(what),
+            Want::Fetched(..) => self.rails[0].want(what),
+            Want::Wake => self.sleeper.signal(),
             Want::Polling(..) | Want::AcknowledgeEvery(_) => {
                 self.rails.iter_mut().for_each(|rail| rail.want(what));
             }
@@ -199,17 +200,6 @@ impl<T: Rail> Rails<T> {
         let mut awaiting: Vec<Task> = (0..self.peers.len() as Task).filter(awaits).collect();
         awaiting.retain(|&task| self.rejoin(task, NO_EPOCH).is_ok());
         awaiting
-    }
-
-    /// Gives up the accesses under way with the peer.
-    pub(super) fn recall(&mut self, task: Task) {
-        self.rails.iter_mut().for_each(|rail| rail.withdraw(task, Withdrawal::Traffic));
-        self.striping.recall(task);
-        if let Some(peer) = self.peer_mut(task) {
-            let ids: Vec<u64> = std::mem::take(&mut peer.registrations).into_keys().collect();
-            ids.into_iter()
-                .for_each(|id| self.send_control(task, RailFrameKind::Withdrawn, &id.to_le_bytes()));
-        }
     }
 
     /// Packets are accepted, so that they are acknowledged while the program computes.

@@ -58,7 +58,7 @@ impl<T: Rail> Rails<T> {
             self.advance_accesses();
         }
         let now = Instant::now();
-        if self.next_look <= now || self.armed {
+        if self.next_look <= now || self.sleeper.is_armed() {
             self.next_look = now + BETWEEN_LOOKS;
             self.look_at_links();
         }
@@ -118,7 +118,7 @@ impl<T: Rail> Rails<T> {
         if peer.is_up() {
             peer.standing = how;
             peer.no_room = false;
-            self.noted = true;
+            self.sleeper.note(true);
             self.end_accesses(task);
         }
     }
@@ -240,7 +240,7 @@ impl<T: Rail> Rails<T> {
                 peer.progress += 1;
             }
             peer.asked = now;
-            self.noted |= std::mem::take(&mut peer.no_room);
+            self.sleeper.note(std::mem::take(&mut peer.no_room));
             if !peer.backlog.is_empty() {
                 self.flush(task);
             }

@@ -18,15 +18,14 @@ mod wakeup;
 use super::link_state::Links;
 use super::parcel::Parcel;
 use super::poll_pause::PollPause;
+use super::sleeper::Sleeper;
 use super::{HEAD_MAX, Inbound, Limits, MIN_BODY, Tally, Task, Transport};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Log, Result};
 use crate::wire::rails::{Keys, NOTE, RAILS};
 use flow::WINDOW;
 use peer::Peer;
-use rustix::event::epoll;
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use striping::Striping;
 
@@ -131,13 +130,9 @@ pub struct Rails<T> {
     striping: Striping,
     tally: Tally,
     spare: Vec<Vec<u64>>,
-    /// Something that a sleeper waits for has happened since the task was last armed.
-    noted: bool,
-    armed: bool,
     closed: bool,
-    /// The links' descriptor is watched by `epoll`.
-    watching: bool,
-    epoll: OwnedFd,
+    /// Watches the rails, and the links while it is armed.
+    sleeper: Sleeper,
     messages: Option<LinkMessages>,
 }
 
@@ -167,11 +162,10 @@ impl<T: Rail> Rails<T> {
         let failed = |reason: rustix::io::Errno| {
             Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("no descriptor to wait for several rails: {reason}"))
         };
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
+        let sleeper = Sleeper::new().map_err(failed)?;
         for rail in &mut rails {
             rail.become_rail();
-            epoll::add(&epoll, rail.event_fd(), epoll::EventData::new_u64(0), epoll::EventFlags::IN)
-                .map_err(failed)?;
+            sleeper.add(rail.event_fd()).map_err(failed)?;
         }
         let some_peer = u32::from(me == 0 && tasks > 1);
         let longest = rails.iter().map(|rail| rail.limits(some_peer).max_body).min().unwrap_or_default();
@@ -212,11 +206,8 @@ impl<T: Rail> Rails<T> {
             striping: Striping::new(rails.len()),
             tally: Tally::default(),
             spare: Vec::new(),
-            noted: false,
-            armed: false,
             closed: false,
-            watching: false,
-            epoll,
+            sleeper,
             messages,
             rails,
         })

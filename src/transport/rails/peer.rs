@@ -10,7 +10,7 @@ use crate::transport::presence::Presence;
 use crate::transport::{
     ConnectionView, Key, NO_EPOCH, PeerStanding, PeerState, Peers, Task, View, Want, Withdrawal,
 };
-use crate::wire::rails::RAILS;
+use crate::wire::rails::{RAILS, RailFrameKind};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -291,9 +291,20 @@ impl<T: Rail> Rails<T> {
         }
     }
 
+    /// Gives up the accesses under way with the peer.
+    pub(super) fn recall(&mut self, task: Task) {
+        self.rails.iter_mut().for_each(|rail| rail.withdraw(task, Withdrawal::Traffic));
+        self.striping.recall(task);
+        if let Some(peer) = self.peer_mut(task) {
+            let ids: Vec<u64> = std::mem::take(&mut peer.registrations).into_keys().collect();
+            ids.into_iter()
+                .for_each(|id| self.send_control(task, RailFrameKind::Withdrawn, &id.to_le_bytes()));
+        }
+    }
+
     /// Packets may go over another rail.
     fn note_joined(&mut self, task: Task) {
-        self.noted = true;
+        self.sleeper.note(true);
         self.note_contact(task);
         self.look_after(task);
     }
