@@ -19,6 +19,7 @@
 
 mod dynamic;
 #[cfg(test)]
+#[path = "tests/memory.rs"]
 pub(in crate::job) mod memory;
 mod mpi;
 pub(crate) mod pieces;

@@ -10,6 +10,7 @@ pub mod connection;
 mod door;
 mod endpoint;
 #[cfg(test)]
+#[path = "tests/in_process.rs"]
 pub(crate) mod in_process;
 #[cfg(one_mapping)]
 mod one_mapping;
