@@ -9,7 +9,7 @@ use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -31,15 +31,22 @@ const BACKLOG: i32 = 4096;
 /// # Errors
 /// The system's.
 pub fn listen(port: u16) -> io::Result<TcpListener> {
-    bound((Ipv6Addr::UNSPECIFIED, port).into()).or_else(|_| bound((Ipv4Addr::UNSPECIFIED, port).into()))
+    let bound = |ip: IpAddr| bound(SocketAddr::new(ip, port), false);
+    bound(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| bound(Ipv4Addr::UNSPECIFIED.into()))
 }
 
-fn bound(at: SocketAddr) -> io::Result<TcpListener> {
+/// A listener at this address, which does not block. With `six_only`, one of IPv6 leaves the same
+/// port of IPv4 to another.
+///
+/// # Errors
+/// The system's.
+pub(in crate::job) fn bound(at: SocketAddr, six_only: bool) -> io::Result<TcpListener> {
     let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
     set_socket_reuseaddr(&socket, true)?;
     if at.is_ipv6() {
-        set_ipv6_v6only(&socket, false)?;
+        set_ipv6_v6only(&socket, six_only)?;
     }
     bind(&socket, &at)?;
     rustix::net::listen(&socket, BACKLOG)?;

@@ -6,11 +6,9 @@ use super::rounds::ALL;
 use super::trial::{LOOK_AROUND, PATIENCE, Progress, REPEATED, Step, Trial};
 use crate::base::open_files;
 use crate::config::Env;
-use crate::job::start_up::arrivals::{Arrivals, UNPROVED};
+use crate::job::start_up::arrivals::{Arrivals, UNPROVED, bound};
 use crate::job::start_up::reach::{Attempt, Miss};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -25,8 +23,6 @@ const ONE_AFTER_THE_OTHER: usize =
 const OTHERS: usize = 400;
 /// Descriptors of the program and of the library besides.
 const BESIDES: usize = 64;
-/// Connections that the system keeps until they are accepted.
-const BACKLOG: i32 = 1024;
 
 /// A connection of this party's.
 struct Own {
@@ -43,7 +39,8 @@ pub(super) struct Connections {
     at_a_time: usize,
 }
 
-/// Listens at any port that libfabric's provider would use: a firewall may let only those pass.
+/// Listens at any port that libfabric's provider would use: a firewall may let only those pass. A
+/// task takes one number of the range, for both families.
 pub(super) fn listen(at: IpAddr, env: &Env<'_>) -> io::Result<TcpListener> {
     let port = |name: &str| env(name).and_then(|text| text.trim().parse::<u16>().ok());
     let range = port("FI_TCP_PORT_LOW_RANGE").zip(port("FI_TCP_PORT_HIGH_RANGE"));
@@ -51,27 +48,12 @@ pub(super) fn listen(at: IpAddr, env: &Env<'_>) -> io::Result<TcpListener> {
     let (low, high) = range.unwrap_or_default();
     let mut last = ErrorKind::AddrInUse.into();
     for port in low..=high {
-        match bound(SocketAddr::new(at, port)) {
+        match bound(SocketAddr::new(at, port), true) {
             Ok(listener) => return Ok(listener),
             Err(why) => last = why,
         }
     }
     Err(last)
-}
-
-/// A listener at this address. One of IPv6 leaves the same port of IPv4 to another: a task takes
-/// one number of the range.
-fn bound(at: SocketAddr) -> io::Result<TcpListener> {
-    let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
-    set_socket_reuseaddr(&socket, true)?;
-    if at.is_ipv6() {
-        set_ipv6_v6only(&socket, true)?;
-    }
-    bind(&socket, &at)?;
-    rustix::net::listen(&socket, BACKLOG)?;
-    Ok(socket.into())
 }
 
 /// How many of this many pairs are tried at a time.

@@ -51,9 +51,9 @@ fn what_both_sides_prove_works_and_nothing_else() {
 
 #[test]
 fn both_families_have_one_port() {
-    let Ok(six) = bound((Ipv6Addr::UNSPECIFIED, 0).into()) else { return };
+    let Ok(six) = bound((Ipv6Addr::UNSPECIFIED, 0).into(), true) else { return };
     let port = six.local_addr().expect("bound").port();
-    match bound((Ipv4Addr::UNSPECIFIED, port).into()) {
+    match bound((Ipv4Addr::UNSPECIFIED, port).into(), true) {
         Ok(four) => {
             let reaches_four = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
             assert!(reaches_four && four.accept().is_ok() && six.accept().is_err());
