@@ -13,7 +13,8 @@ pub(super) struct Sleeper {
     watching: bool,
     /// Something has happened since the task was last armed that a thread waits for.
     noted: bool,
-    armed: bool,
+    /// A thread may sleep.
+    pub(super) armed: bool,
 }
 
 impl Sleeper {
@@ -38,17 +39,6 @@ impl Sleeper {
     /// Whether it has since this was last asked.
     pub(super) fn take_noted(&mut self) -> bool {
         std::mem::take(&mut self.noted)
-    }
-
-    /// A thread goes to sleep, or has woken.
-    pub(super) fn set_armed(&mut self, armed: bool) {
-        self.armed = armed;
-    }
-
-    /// Whether a thread may sleep.
-    #[inline]
-    pub(super) fn is_armed(&self) -> bool {
-        self.armed
     }
 
     /// Whether a thread may sleep that is to learn of something.

@@ -136,7 +136,7 @@ impl Endpoint for FabricTransport {
     fn due(&self) -> Option<Instant> {
         let posting = self.posting.waiting() != 0 || self.posting.has_copies();
         let waits = posting || self.has_pending() || self.accesses.wait();
-        let unwatched = self.sleeper.is_armed() && self.device.descriptor().is_none();
+        let unwatched = self.sleeper.armed && self.device.descriptor().is_none();
         if self.closed {
             return None;
         }

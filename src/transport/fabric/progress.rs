@@ -276,7 +276,7 @@ impl FabricTransport {
     #[inline]
     pub(super) fn notify(&mut self) {
         if self.sleeper.must_signal()
-            || self.sleeper.is_armed() && (self.has_reports() || !self.device.may_sleep())
+            || self.sleeper.armed && (self.has_reports() || !self.device.may_sleep())
         {
             self.sleeper.signal();
         }

@@ -17,7 +17,7 @@ impl Wakeup for FabricTransport {
                 return false;
             }
             if self.device.is_closed() || (self.watch(true) && self.device.may_sleep()) {
-                self.sleeper.set_armed(true);
+                self.sleeper.armed = true;
                 return true;
             }
         }
@@ -26,7 +26,7 @@ impl Wakeup for FabricTransport {
     }
 
     fn disarm(&mut self) {
-        self.sleeper.set_armed(false);
+        self.sleeper.armed = false;
         self.watch(false);
         // A kick that has made the descriptor readable is over.
         self.advance();

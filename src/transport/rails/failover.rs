@@ -58,7 +58,7 @@ impl<T: Rail> Rails<T> {
             self.advance_accesses();
         }
         let now = Instant::now();
-        if self.next_look <= now || self.sleeper.is_armed() {
+        if self.next_look <= now || self.sleeper.armed {
             self.next_look = now + BETWEEN_LOOKS;
             self.look_at_links();
         }

@@ -21,12 +21,12 @@ impl<T: Rail> Wakeup for Rails<T> {
             }
         }
         self.sleeper.watch(self.links.descriptor(), true);
-        self.sleeper.set_armed(true);
+        self.sleeper.armed = true;
         true
     }
 
     fn disarm(&mut self) {
-        self.sleeper.set_armed(false);
+        self.sleeper.armed = false;
         self.sleeper.watch(self.links.descriptor(), false);
         self.sleeper.clear();
         self.rails.iter_mut().for_each(|rail| rail.disarm());
@@ -49,7 +49,7 @@ impl<T: Rail> Rails<T> {
     /// Wakes a thread that sleeps, if it waits for something that has happened.
     #[inline]
     pub(super) fn notify(&mut self) {
-        if self.sleeper.must_signal() || self.sleeper.is_armed() && self.has_reports() {
+        if self.sleeper.must_signal() || self.sleeper.armed && self.has_reports() {
             self.sleeper.signal();
         }
     }

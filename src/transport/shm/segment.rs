@@ -329,9 +329,9 @@ impl Mapping {
         // All tasks of the process share one mapping then, wherever it is.
         #[cfg(one_mapping)]
         let place = place.and(None::<WindowPart>);
-        let place = place.filter(|place| place.bytes() == bytes);
+        let place = place.filter(|place| place.bytes == bytes);
         let (at, fixed) = match &place {
-            Some(place) => (place.at().as_ptr().cast(), MapFlags::FIXED),
+            Some(place) => (place.at.as_ptr().cast(), MapFlags::FIXED),
             None => (std::ptr::null_mut(), MapFlags::empty()),
         };
         let map = || {

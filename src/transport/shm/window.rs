@@ -83,20 +83,10 @@ impl Drop for Window {
 
 /// A part of the range, in which memory may be mapped. It is free again when this is dropped.
 pub(super) struct WindowPart {
-    at: NonNull<u8>,
-    bytes: usize,
+    pub(super) at: NonNull<u8>,
+    pub(super) bytes: usize,
     index: usize,
     window: Arc<Window>,
-}
-
-impl WindowPart {
-    pub(super) fn at(&self) -> NonNull<u8> {
-        self.at
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
 }
 
 impl Drop for WindowPart {
@@ -136,8 +126,8 @@ mod tests {
             .collect();
         let mut at = window.base.as_ptr().addr();
         for place in &places {
-            assert_eq!(place.at().as_ptr().addr(), at);
-            at += place.bytes();
+            assert_eq!(place.at.as_ptr().addr(), at);
+            at += place.bytes;
         }
         assert_eq!(at, window.base.as_ptr().addr() + window.bytes);
         assert!(window.place(1, Part::Send).is_none() && window.place(3, Part::Segment).is_none());

@@ -46,7 +46,7 @@ impl UdpTransport {
             self.advance();
             self.look_at_others(self.now());
             let passed = clock::elapsed(start);
-            let announced = passed > self.deaths.linger() || self.has_announced();
+            let announced = passed > self.deaths.linger || self.has_announced();
             if passed > LINGER
                 || announced && self.table.met().iter().all(|&task| self.may_forget(task, passed, &awaiting))
             {

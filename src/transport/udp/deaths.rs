@@ -43,13 +43,13 @@ pub(super) struct Watch {
 /// What this task knows of the deaths of others.
 pub(super) struct Deaths {
     /// The watch of the tasks for each other.
-    watch: Option<Box<Watch>>,
+    pub(super) watch: Option<Box<Watch>>,
     /// When it is asked next which peers have died, and about which of those that were met first.
-    next_look: Nanos,
+    pub(super) next_look: Nanos,
     looked_at: usize,
     /// How long this task's end waits for the receipts of those that watch it: they may have ended
     /// LAPI without its knowledge.
-    linger: Duration,
+    pub(super) linger: Duration,
 }
 
 impl Deaths {
@@ -64,26 +64,6 @@ impl Deaths {
         let at = |nanos| start + Duration::from_nanos(nanos);
         let changed = watch.shared.has_changed().then_some(start);
         watch.shared.due().into_iter().chain(watch.outgoing.due().map(at)).chain(changed).min()
-    }
-
-    /// How long this task's end waits for the receipts of those that watch it.
-    pub(super) fn linger(&self) -> Duration {
-        self.linger
-    }
-
-    #[cfg(test)]
-    pub(super) fn set_linger(&mut self, linger: Duration) {
-        self.linger = linger;
-    }
-
-    #[cfg(test)]
-    pub(super) fn look_now(&mut self) {
-        self.next_look = 0;
-    }
-
-    #[cfg(test)]
-    pub(super) fn watch(&self) -> &Watch {
-        self.watch.as_ref().expect("a watch")
     }
 }
 

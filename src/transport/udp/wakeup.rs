@@ -13,12 +13,12 @@ impl Wakeup for UdpTransport {
             return false;
         }
         let armed = self.watch(true);
-        self.sleeper.set_armed(armed);
+        self.sleeper.armed = armed;
         armed
     }
 
     fn disarm(&mut self) {
-        self.sleeper.set_armed(false);
+        self.sleeper.armed = false;
         self.watch(false);
         // A kick that has made the descriptor readable is over.
         self.advance();
@@ -40,7 +40,7 @@ impl UdpTransport {
     /// Wakes a thread that sleeps, if it waits for something that has happened.
     #[inline]
     pub(super) fn notify(&mut self) {
-        if self.sleeper.must_signal() || self.sleeper.is_armed() && self.arrivals.has_packets() {
+        if self.sleeper.must_signal() || self.sleeper.armed && self.arrivals.has_packets() {
             self.sleeper.signal();
         }
     }

@@ -30,9 +30,9 @@ fn accesses_to_a_peer_that_has_left_are_reported_once_and_load_no_rail() {
         assert_eq!(ends[0].striping.load(), [8, 8]);
         if links_fail {
             network.set(0);
-            ends[0].sleeper.set_armed(true);
+            ends[0].sleeper.armed = true;
             ends[0].advance();
-            ends[0].sleeper.set_armed(false);
+            ends[0].sleeper.armed = false;
             assert_eq!(ends[0].striping.load(), [0, 0], "the stripes are to be made again");
         }
         match closes {

@@ -271,7 +271,7 @@ fn a_death_before_a_task_rejoins_is_no_news() {
     end.table.clear();
     end.replaces_another();
     end.want(Want::Connection(1));
-    end.deaths.look_now();
+    end.deaths.next_look = 0;
     end.look_for_deaths();
     assert_eq!(end.standing(1).state, PeerState::Dead);
 }

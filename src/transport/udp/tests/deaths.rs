@@ -94,7 +94,7 @@ fn the_end_of_a_process_that_has_ended_lapi_is_no_death() {
         (0..20).for_each(|_| ends.iter_mut().for_each(|end| end.serve()));
         let mut leaving = ends.remove(1);
         // This process may pause for as long as a task waits for receipts.
-        leaving.deaths.set_linger(test_deadline());
+        leaving.deaths.linger = test_deadline();
         let closing = std::thread::spawn(move || leaving.close());
         let deadline = Instant::now() + test_deadline();
         while !closing.is_finished() {
@@ -199,7 +199,7 @@ fn a_process_that_is_not_known_yet_ends_lapi() {
         );
         let now = end.now();
         end.note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &mut datagram);
-        let ring = &end.deaths.watch().shared.ring();
+        let ring = end.deaths.watch.as_ref().expect("a watch").shared.ring();
         assert_eq!((ring.life(1), ring.is_living(1)), (present.life(), !closed));
     }
 }
@@ -236,7 +236,7 @@ fn the_receipt_of_a_former_process_is_not_that_of_its_successor() {
     let (mut ends, mut one) = two_hosts(3);
     one.end();
     let news = |end: &UdpTransport| {
-        let watch = end.deaths.watch();
+        let watch = end.deaths.watch.as_ref().expect("a watch");
         watch.outgoing.iter().find(|(_, notice)| notice.task == 1 && notice.content != Content::Watches)
     };
     serve_until(&mut ends[..1], "a notice", |ends| news(&ends[0]).is_some());
