@@ -1,6 +1,6 @@
 //! Where a peer stands, for a transport that keeps connections over a network.
 
-use super::{HAS_PURGED, PeerStanding, PeerState};
+use super::{HAS_PURGED, PeerStanding, PeerState, SendOutcome};
 
 /// The state of the connection with a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,14 @@ impl Presence {
             Self::Meeting => PeerState::Connecting,
             Self::Closed => PeerState::Closed,
             Self::Dead(_) | Self::HasParted | Self::Parted => PeerState::Dead,
+        }
+    }
+
+    /// How a packet to the peer is refused that is not accepted now.
+    pub(super) fn refusal(&self) -> SendOutcome {
+        match self.state() {
+            PeerState::Up | PeerState::Connecting => SendOutcome::NoRoom,
+            PeerState::Closed | PeerState::Dead => SendOutcome::Gone,
         }
     }
 

@@ -216,28 +216,18 @@ impl FabricTransport {
         // Credits may have arrived.
         self.advance();
         let peer = self.peer_mut(task)?;
-        match peer.standing {
-            Presence::Up if peer.in_flight < WINDOW => None,
-            Presence::Up => {
-                peer.no_room = true;
-                Some(SendOutcome::NoRoom)
-            }
-            Presence::Meeting | Presence::Rejoining => Some(SendOutcome::NoRoom),
-            Presence::Closed | Presence::Dead(_) | Presence::HasParted | Presence::Parted => {
-                Some(SendOutcome::Gone)
-            }
+        if peer.is_up() && peer.in_flight < WINDOW {
+            return None;
         }
+        peer.no_room |= peer.is_up();
+        Some(peer.standing.refusal())
     }
 
     #[cold]
     pub(super) fn refusal_without_buffer(&mut self, task: Task) -> Option<SendOutcome> {
-        match self.peer(task)?.standing {
-            Presence::Up => self.posting.refuses(task).then_some(SendOutcome::NoRoom),
-            Presence::Meeting | Presence::Rejoining => Some(SendOutcome::NoRoom),
-            Presence::Closed | Presence::Dead(_) | Presence::HasParted | Presence::Parted => {
-                Some(SendOutcome::Gone)
-            }
-        }
+        let peer = self.peer(task)?;
+        let (is_up, refusal) = (peer.is_up(), peer.standing.refusal());
+        (!is_up || self.posting.refuses(task)).then_some(refusal)
     }
 
     /// The endpoint has no room for a message that is complete, or the peer is lost.

@@ -252,18 +252,15 @@ impl<T: Rail> Rails<T> {
         self.advance();
         self.flush(task);
         let peer = self.peer_mut(task)?;
-        match peer.standing {
-            Presence::Up if peer.flow.has_room() && !peer.flow.has_unsent() => None,
-            Presence::Up => {
-                peer.no_room = true;
-                self.look_after(task);
-                Some(SendOutcome::NoRoom)
+        let refusal = peer.standing.refusal();
+        if peer.is_up() {
+            if peer.flow.has_room() && !peer.flow.has_unsent() {
+                return None;
             }
-            Presence::Rejoining | Presence::Meeting => Some(SendOutcome::NoRoom),
-            Presence::Closed | Presence::Dead(_) | Presence::HasParted | Presence::Parted => {
-                Some(SendOutcome::Gone)
-            }
+            peer.no_room = true;
+            self.look_after(task);
         }
+        Some(refusal)
     }
 
     /// Whether all peers have acknowledged everything.

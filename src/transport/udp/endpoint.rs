@@ -280,21 +280,16 @@ impl UdpTransport {
         // An acknowledgement may have arrived.
         self.advance();
         let (room, now) = (self.has_room(task, len), self.now());
-        let peer = self.peer_mut(task)?;
-        match peer.standing {
-            Presence::Up if room => None,
-            Presence::Up | Presence::Meeting | Presence::Rejoining => {
-                peer.no_room = true;
-                if let Some(session) = &mut peer.session {
-                    session.connection.await_room(now);
-                }
-                self.touch(task);
-                Some(SendOutcome::NoRoom)
+        let peer = self.peer_mut(task).filter(|_| !room)?;
+        let refusal = peer.standing.refusal();
+        if refusal == SendOutcome::NoRoom {
+            peer.no_room = true;
+            if let Some(session) = &mut peer.session {
+                session.connection.await_room(now);
             }
-            Presence::Closed | Presence::Dead(_) | Presence::HasParted | Presence::Parted => {
-                Some(SendOutcome::Gone)
-            }
+            self.touch(task);
         }
+        Some(refusal)
     }
 
     /// Whether nothing can have changed since the peer had no room: nothing has happened since, and
