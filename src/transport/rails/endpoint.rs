@@ -263,12 +263,6 @@ impl<T: Rail> Rails<T> {
         Some(refusal)
     }
 
-    /// Whether all peers have acknowledged everything.
-    fn is_acknowledged(&self) -> bool {
-        let waits = |peer: &Peer| peer.is_up() && peer.flow.unacknowledged() != 0;
-        !self.active.iter().filter_map(|task| self.peer(*task)).any(waits)
-    }
-
     /// Offers a packet to one rail. One that is accepted acknowledges what has come, too.
     fn transmit(&mut self, rail: usize, task: Task, number: u32, kept: &Kept) -> SendOutcome {
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return SendOutcome::Gone };

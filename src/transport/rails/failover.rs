@@ -41,6 +41,12 @@ impl Peer {
 }
 
 impl<T: Rail> Rails<T> {
+    /// Whether all peers have acknowledged everything.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        let waits = |peer: &Peer| peer.is_up() && peer.flow.unacknowledged() != 0;
+        !self.active.iter().filter_map(|task| self.peer(*task)).any(waits)
+    }
+
     /// The bits of all rails.
     #[inline]
     pub(super) fn all(&self) -> u8 {
