@@ -24,7 +24,7 @@ files=(calls daemon pmemobj by_hand conformance field library persistence pool p
 after_files=(field_network python survive)
 
 optimised() {
-    "${MAKE:-make}" stage && "${MAKE:-make}" doors DOORS="fam rpmem" && ci/wheel.sh
+    "${MAKE:-make}" stage && ci/wheel.sh
 }
 unoptimised() {
     ci/clippy.sh && echo "== build: the tests" && cargo test --workspace --no-run
@@ -53,11 +53,11 @@ other_processors() {
     ci/test-cross.sh --short
 }
 
-lane "the library, the doors, the Python package" optimised
+lane "the library, the Python package" optimised
 lane "lints, the tests" unoptimised
 lane_ends "lints, the tests"
 lane "unit tests, models, documentation tests" unit_tests
-lane_ends "the library, the doors, the Python package"
+lane_ends "the library, the Python package"
 lane "tests that wait" waiting_tests
 lane "tests of files and doors" files_tests
 lane "other tests" other_tests

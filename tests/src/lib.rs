@@ -36,7 +36,7 @@ pub use processes::{alive, descendants, eventually, named, parent};
 pub use running::{Outcome, Running};
 pub use slurm::{Cluster, Node};
 pub use soak::{Network as SoakNetwork, Soak};
-pub use stage::{build_dir, stage, workspace};
+pub use stage::{build_dir, door, stage, workspace};
 pub use terminal::Terminal;
 pub use transport::{
     Transport, has_fabric, hosts, is_on_network, needs_copies, on_hosts, on_network, reaches_by_keys, sharing,

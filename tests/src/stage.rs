@@ -52,6 +52,38 @@ fn make_stage() -> PathBuf {
     stage
 }
 
+/// The folder with the libraries and the daemon of a door, from what cargo has built for its tests:
+/// the archive beside the test's own program, which the door's link.sh makes libraries of.
+pub fn door(name: &str, daemon: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("a program");
+    let beside = own.parent().expect("a folder of the build");
+    let begin = format!("lib{name}-");
+    let archives = fs::read_dir(beside).expect("the build can be read").filter_map(|entry| {
+        let path = entry.expect("the build can be read").path();
+        let file = path.file_name()?.to_str()?;
+        let is_archive = file.starts_with(&begin) && file.ends_with(".a");
+        let built = is_archive.then(|| fs::metadata(&path).and_then(|file| file.modified()))?;
+        Some((built.expect("a file of the build"), path))
+    });
+    let (_, archive) = archives.max().expect("cargo has built the archive of the door");
+    let folder = beside.join("doors").join(archive.file_stem().expect("a name"));
+    let _lock = lock(&folder.join("lock"));
+    let program = Path::new(daemon).file_name().expect("a name");
+    for (place, target) in
+        [(format!("lib{name}.a").as_ref(), archive.as_path()), (program, Path::new(daemon))]
+    {
+        let place = folder.join(place);
+        if fs::read_link(&place).ok().as_deref() != Some(target) {
+            let _ = fs::remove_file(&place);
+            std::os::unix::fs::symlink(target, &place).expect("a link in the build folder");
+        }
+    }
+    let script = workspace().join("doors").join(name).join("link.sh");
+    let linked = Command::new(script).env("RELEASE", &folder).output().expect("link.sh can be run");
+    assert!(linked.status.success(), "link.sh has failed:\n{}", String::from_utf8_lossy(&linked.stderr));
+    folder
+}
+
 /// Takes the lock that `path` names, and holds it until the returned value is dropped.
 pub(crate) fn lock(path: &Path) -> Flock<File> {
     fs::create_dir_all(path.parent().expect("a lock lies in a folder"))

@@ -1,24 +1,17 @@
-//! What the tests of the library share: the libraries as they are installed, and programs in C and
+//! What the tests of the library share: the libraries, and programs in C and
 //! C++. Each test program uses some of it.
 #![allow(dead_code)]
 
 pub mod pool;
 
-use openlapi_tests::{build_dir, compile_with, workspace};
+use openlapi_tests::{compile_with, door, workspace};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
-/// The folder with the libraries and the daemon, as `make doors` builds them.
+/// The folder with the libraries and the daemon.
 pub fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let made = Command::new("make").args(["doors", "DOORS=fam"]).current_dir(workspace()).output();
-        let made = made.expect("make can be run");
-        let said = String::from_utf8_lossy(&made.stderr).into_owned();
-        assert!(made.status.success(), "make doors has failed:\n{said}");
-        build_dir().join("release")
-    })
+    BUILT.get_or_init(|| door("fam", env!("CARGO_BIN_EXE_openfamd")))
 }
 
 /// A program of sources in `doors/fam`, with our headers and the libraries of these names.

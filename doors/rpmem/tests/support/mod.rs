@@ -1,28 +1,21 @@
-//! What the tests of librpmem share: the library as it is installed, a program in C, and a host
+//! What the tests of librpmem share: the library, a program in C, and a host
 //! with a pool. Each test program uses some of it.
 #![allow(dead_code)]
 
-use openlapi_tests::{Job, build_dir, compile_with, workspace};
+use openlapi_tests::{Job, compile_with, door, workspace};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// 8 MiB.
 pub const PART: u64 = 8 << 20;
 
-/// The folder with the library and the daemon, as `make doors` builds them.
+/// The folder with the library and the daemon.
 pub fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let made = Command::new("make").args(["doors", "DOORS=rpmem"]).current_dir(workspace()).output();
-        let made = made.expect("make can be run");
-        let said = String::from_utf8_lossy(&made.stderr).into_owned();
-        assert!(made.status.success(), "make doors has failed:\n{said}");
-        build_dir().join("release")
-    })
+    BUILT.get_or_init(|| door("rpmem", env!("CARGO_BIN_EXE_rpmemd")))
 }
 
 /// The program of the tests in C, with our header and our library.
