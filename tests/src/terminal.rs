@@ -44,6 +44,10 @@ impl Terminal {
         unsafe {
             command.pre_exec(move || {
                 nix::unistd::setsid()?;
+                // As at a login, also where the tests run in the background of a script.
+                for by_key in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM] {
+                    libc::signal(by_key, libc::SIG_DFL);
+                }
                 nix::errno::Errno::result(libc::ioctl(terminal, libc::TIOCSCTTY, 0))?;
                 Ok(())
             });
