@@ -17,11 +17,11 @@ export TEST_PATIENCE=${TEST_PATIENCE-2}
 # Unit tests that take long.
 unit=(openlapi openlapi_tools lapiprof)
 # Tests that wait more than they compute, one at a time.
-waiting=(deaths launchers network rails)
-# Tests that wait for the disk, those of the doors, and the programs of other people.
-files=(calls daemon pmemobj by_hand conformance field library persistence pool programs users)
-# Some that wait, one at a time, in the lane of these files, which would be the shortest.
-after_files=(field_network python survive)
+waiting=(deaths launchers network rails field_network survive)
+# Tests that wait for the disk, those of the doors, and the Python package.
+files=(calls daemon pmemobj by_hand conformance library persistence pool programs users python)
+# Surroundings, and the programs of other people: these wait most of their time.
+field=(field)
 
 optimised() {
     "${MAKE:-make}" stage && ci/wheel.sh
@@ -43,11 +43,11 @@ unit_tests() {
 waiting_tests() { TESTS_ONLY=${waiting[*]} tests -- --test-threads 1; }
 files_tests() {
     local failed=
+    TESTS_ONLY=${field[*]} tests -- --test-threads 4 || failed=yes
     TESTS_ONLY=${files[*]} tests || failed=yes
-    TESTS_ONLY=${after_files[*]} tests -- --test-threads 1 || failed=yes
     [ -z "$failed" ]
 }
-other_tests() { TESTS_EXCEPT="${unit[*]} ${after_files[*]} ${waiting[*]} ${files[*]}" tests; }
+other_tests() { TESTS_EXCEPT="${unit[*]} ${waiting[*]} ${files[*]} ${field[*]}" tests; }
 other_processors() {
     renice -n 10 -p $BASHPID >/dev/null
     ci/test-cross.sh --short
