@@ -8,7 +8,7 @@
  *   moves   the process saves its data in the file STATE, and ends with exit status 75, by LAPI_Term when END is "term":
  *           the program is to be started again then with the same arguments, and goes on from STATE
  *   all     every task does that, after a fence; the name of its file is STATE with the task's number. None comes back before
- *           all have left
+ *           the processes of all have ended
  *   dies    task 1 is killed while it waits for task 2, which does not answer, to let it part: the others go on, and leave
  *           and come back themselves, more than once
  *   left    task 0 kills task 1 when it has parted from it: it comes back, and leaves again
@@ -26,7 +26,7 @@ enum { LARGE = 100000, MOST = 16, WINDOW = 8, ROUNDS = 4, GREETINGS = 20, AGAIN 
 
 /* What task 1 takes with it into its next process. */
 static struct {
-    int round;
+    int round, process; /* this one, which ends when it has saved it */
     volatile int handled[MOST], shared, small[MOST];
     unsigned char large[MOST][LARGE];
     lapi_cntr_t landed;
@@ -121,6 +121,7 @@ static void work(int begin, int end) {
 static void save(void) {
     char part[sizeof file + 8];
     FILE *to;
+    state.process = (int)getpid();
     snprintf(part, sizeof part, "%s.part", file);
     to = fopen(part, "w");
     CHECK(to != NULL);
@@ -137,19 +138,22 @@ static void restore(void) {
     fclose(saved);
 }
 
-/* Until every task has left as often as this one. */
+/* Until every task has left as often as this one, and its process has ended, which would accept a
+ * connection until then. */
 static void until_all_have_left(const char *name) {
-    int task, round;
-    for (task = 0; task < atoi(getenv("MP_PROCS")); task++)
-        for (round = -1; round < state.round; usleep(1000)) {
+    int task;
+    for (task = 0; task < atoi(getenv("MP_PROCS")); task++) {
+        int left[2] = {-1, 0}; /* round and process */
+        for (; left[0] < state.round || kill(left[1], 0) == 0; usleep(1000)) {
             char other[sizeof file];
             FILE *saved;
             snprintf(other, sizeof other, "%s%d", name, task);
             saved = fopen(other, "r");
             if (saved == NULL) continue;
-            CHECK_EQ(fread(&round, sizeof round, 1, saved), 1);
+            CHECK_EQ(fread(left, sizeof left, 1, saved), 1);
             fclose(saved);
         }
+    }
 }
 
 static void leave(const char *end) {
