@@ -66,7 +66,7 @@ pub fn print(text: &str) -> io::Result<()> {
 /// Writes a message to standard error, without the standard library's stream: another thread may
 /// have held its lock when this process was forked. A standard error that is closed, or whose
 /// reader has gone, is no failure, and does not raise SIGPIPE. One that is non-blocking and full is
-/// waited for, up to [`LIMIT`] without a byte: a reader who never reads holds nobody for ever, and
+/// waited for, up to [`LIMIT`] without a byte: a reader who never reads holds up no task, and
 /// the messages that follow are not waited for until one is written. Async-signal-safe.
 pub fn say(message: &[u8]) {
     static UNREAD: AtomicBool = AtomicBool::new(false);

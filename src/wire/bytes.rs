@@ -1,6 +1,6 @@
 //! Bytes that are read one after the other, and texts that are cut.
 
-/// Takes so many bytes from the beginning.
+/// Takes that number of bytes from the beginning.
 pub fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     let (bytes, rest) = from.split_first_chunk()?;
     *from = rest;

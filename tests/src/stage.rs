@@ -1,4 +1,4 @@
-//! The staged installation that the tests run against.
+//! The installation that the tests run against, and the libraries of doors.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -37,7 +37,7 @@ pub fn job(test: &str, numbers: &[usize], body: impl Fn(Context)) {
     }
 }
 
-/// Fails unless the test has passed in so many tasks.
+/// Fails unless the test has passed in that number of tasks.
 #[track_caller]
 pub fn passed(outcome: &Outcome, tasks: usize) {
     outcome.ok();

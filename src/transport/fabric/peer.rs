@@ -218,8 +218,8 @@ impl FabricTransport {
         if !peer.is_up() {
             return;
         }
-        // One that departs waits until it is told that this was seen. To one that has died there
-        // may never be room.
+        // One that departs waits until a message says that this was seen. To one that has died
+        // there may never be room.
         peer.wants.set(if how == Presence::Closed { peer.wants.get() & Wants::SEEN } else { 0 });
         peer.standing = how;
         peer.no_room = false;

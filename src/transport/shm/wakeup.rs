@@ -47,7 +47,7 @@ impl ShmTransport {
     }
 
     /// Whoever was kept from sleeping by room now sends all that waits, and what finds none is
-    /// noted again. What was given up instead, for want of memory, keeps nobody from sleeping.
+    /// noted again. What was given up instead, for want of memory, keeps no task awake.
     #[cold]
     fn forget_room(&mut self) {
         let Self { stuck, peers, .. } = self;

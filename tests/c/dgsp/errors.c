@@ -331,7 +331,7 @@ static void send_one(int distance, long bytes, lapi_dg_handle_t by, lapi_dg_hand
     CHECK_FILLED(in, ROOM, 2);
 }
 
-/* A message that is refused is none that the error handler would be told of. */
+/* A message that is refused is none that the error handler would get. */
 static void refused_before(lapi_dg_handle_t control) {
     static char header[2048];
     lapi_xfer_t x;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const PROVIDER: &str = "tcp;ofi_rxm";
 
-/// Takes so many send buffers for messages to the peer that are not posted.
+/// Takes `count` send buffers for messages to the peer that are not posted.
 fn fill(end: &mut FabricTransport, peer: Task, count: usize) -> Vec<usize> {
     (0..count).map(|_| end.posting.make_of(peer, &[0; 4]).expect("a buffer")).collect()
 }
