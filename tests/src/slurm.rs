@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,6 +14,7 @@ use crate::hosts::Hosts;
 use crate::installed::{is_installed, is_library};
 use crate::job::Job;
 use crate::marked::Marked;
+use crate::ports::Ports;
 use crate::processes::eventually;
 
 /// The daemons, in the order in which they were started. All their files are in the folder.
@@ -22,6 +23,7 @@ pub struct Cluster<'a> {
     nodes: Vec<Node<'a>>,
     daemons: Vec<Marked>,
     folder: PathBuf,
+    ports: Ports,
 }
 
 /// A machine of the cluster.
@@ -77,7 +79,7 @@ impl<'a> Cluster<'a> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = PathBuf::from(format!("/var/tmp/lapi-slurm-{}-{number}", std::process::id()));
         fs::DirBuilder::new().mode(0o700).create(&folder).map_err(|error| error.to_string())?;
-        let mut cluster = Self { nodes, daemons: Vec::new(), folder };
+        let mut cluster = Self { nodes, daemons: Vec::new(), folder, ports: Ports::claim(2) };
         let dir = cluster.folder.display().to_string();
         cluster.write_files()?;
         cluster.daemon(
@@ -153,7 +155,7 @@ impl<'a> Cluster<'a> {
     fn write_files(&self) -> Result<(), String> {
         let dir = self.folder.display();
         let (first, address) = (&self.nodes[0].name, self.nodes[0].address);
-        let [ctld, slurmd] = free_ports();
+        let [ctld, slurmd] = [0, 1].map(|at| self.ports.numbers()[at]);
         // As many tasks as a test needs, whatever the number of processors.
         let mut conf = format!(
             "ClusterName=test\n\
@@ -225,11 +227,4 @@ impl Drop for Cluster<'_> {
         while self.daemons.pop().is_some() {}
         let _ = fs::remove_dir_all(&self.folder);
     }
-}
-
-/// Two ports on which no process of this machine listens.
-fn free_ports() -> [u16; 2] {
-    let listeners =
-        [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port"));
-    listeners.map(|listener| listener.local_addr().expect("it has a port").port())
 }

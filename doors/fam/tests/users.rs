@@ -135,9 +135,11 @@ fn the_impostor() {
     let settings = openlapi_session::Settings::default();
     let mut listener = openlapi_session::Listener::unix_of_any_user(&name, &settings).expect("a listener");
     let late = Some(std::time::Instant::now() + std::time::Duration::from_secs(100));
-    let session = listener.accept(late).expect("a session").expect("in time");
-    let came = session.receive(late);
-    assert!(came.is_err(), "{came:?}");
+    // Who is told that this user is not expected may close before there is a session.
+    if let Ok(session) = listener.accept(late) {
+        let came = session.expect("in time").receive(late);
+        assert!(came.is_err(), "{came:?}");
+    }
     println!("nothing came");
 }
 

@@ -8,6 +8,7 @@ use fam::wire::{
 };
 use fam::{Failure, FamError};
 use openlapi_session::{Routes, Session, Settings};
+use openlapi_tests::Ports;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -26,7 +27,7 @@ pub fn persistent() -> Attributes {
 /// The files of a pool on this host.
 pub struct Host {
     folder: PathBuf,
-    port: u16,
+    ports: Ports,
 }
 
 impl Host {
@@ -37,15 +38,16 @@ impl Host {
         let config = folder.join("config");
         fs::create_dir_all(&config).expect("a folder");
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("a mode");
-        // Names of sockets, of which each test has its own.
-        let hash = name
-            .bytes()
-            .fold(std::process::id(), |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
-        let port = 20_000 + (hash % 4_000) as u16 * 10;
+        // The keeper's, and one of each server of memory.
+        let ports = Ports::claim(1 + usize::from(servers));
+        let numbers = ports.numbers();
         let write = |name: &str, text: String| fs::write(config.join(name), text).expect("a file");
-        write("fam_pe_config.yaml", format!("fam_client_interface_service_address: 127.0.0.1:{port}\n"));
-        let list: Vec<String> =
-            (0..servers).map(|server| format!("{server}:127.0.0.1:{}", port + 1 + server)).collect();
+        write(
+            "fam_pe_config.yaml",
+            format!("fam_client_interface_service_address: 127.0.0.1:{}\n", numbers[0]),
+        );
+        let entry = |(server, port)| format!("{server}:127.0.0.1:{port}");
+        let list: Vec<String> = numbers[1..].iter().enumerate().map(entry).collect();
         write("fam_client_interface_config.yaml", format!("memsrv_list: [{}]\n", list.join(", ")));
         let mut memory = format!("fam_backup_path: {}\nMemservers:\n", folder.join("backup").display());
         for server in 0..servers {
@@ -61,7 +63,7 @@ impl Host {
         let path = folder.join("metadata");
         let text = format!("metadata_path: {}\ndataitem_interleave_size: 4096\n", path.display());
         write("fam_metadata_config.yaml", text);
-        Self { folder, port }
+        Self { folder, ports }
     }
 
     /// A folder of it.
@@ -71,13 +73,13 @@ impl Host {
 
     /// Where the keeper listens.
     pub fn address(&self) -> Address {
-        Address { host: "127.0.0.1".to_owned(), port: self.port }
+        Address { host: "127.0.0.1".to_owned(), port: self.ports.numbers()[0] }
     }
 
     /// Where a server of memory listens.
     pub fn server_address(&self, server: u64) -> Address {
-        let port = if server == 0 { self.port } else { self.port + 1 + server as u16 };
-        Address { host: "127.0.0.1".to_owned(), port }
+        let at = if server == 0 { 0 } else { 1 + server as usize };
+        Address { host: "127.0.0.1".to_owned(), port: self.ports.numbers()[at] }
     }
 
     /// A command that runs the daemon with these words.

@@ -1,9 +1,8 @@
 //! A pool of daemons with OpenFAM's files of settings, in a folder that is removed at the end.
 
 use super::{CONFORMANCE, built, compiled};
-use openlapi_tests::{Job, eventually};
+use openlapi_tests::{Job, Ports, eventually};
 use std::fs;
-use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
@@ -30,7 +29,7 @@ pub const PLAIN: Kind = Kind { daemons: 1, persistent: false, block: 1 << 20, mo
 /// A pool.
 pub struct Pool {
     folder: PathBuf,
-    ports: Vec<u16>,
+    ports: Ports,
     daemons: Vec<Option<Child>>,
 }
 
@@ -52,19 +51,17 @@ impl Pool {
         fs::create_dir_all(&folder).expect("a folder");
         // Other users read the settings.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("a mode");
-        let free: Vec<TcpListener> =
-            (0..kind.daemons).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-        let ports = free.iter().map(|one| one.local_addr().expect("an address").port()).collect();
-        drop(free);
+        let ports = Ports::claim(kind.daemons);
         let pool = Self { folder, ports, daemons: (0..kind.daemons).map(|_| None).collect() };
-        let addresses: Vec<String> = pool.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let address = |port| format!("127.0.0.1:{port}");
+        let addresses: Vec<String> = pool.ports.numbers().iter().map(address).collect();
         settings(&pool.folder, &addresses, kind);
         pool
     }
 
     /// The abstract name at which programs of this host meet a daemon.
     pub fn socket_name(&self, number: usize) -> String {
-        fam::meeting::socket_name(self.ports[number])
+        fam::meeting::socket_name(self.ports.numbers()[number])
     }
 
     /// Starts a daemon, and waits until it listens.
