@@ -38,6 +38,19 @@ pub struct Template {
     pub stride: u64,
 }
 
+impl Template {
+    /// Whether this many blocks have an extent of at most [`LONGEST`] bytes, and end where memory
+    /// can be.
+    fn is_memory(&self, count: u64) -> bool {
+        let Some(extent) = self.stride.checked_mul(count).filter(|extent| *extent <= LONGEST) else {
+            return false;
+        };
+        // A stride is not smaller than a block: the last block ends before the extent does.
+        let last = extent - self.stride + self.block;
+        (self.base.addr() as u64).checked_add(last).is_some()
+    }
+}
+
 impl Vector {
     /// Of a lapi_vec_t; none for null.
     ///
@@ -151,8 +164,9 @@ pub fn check_target(tgt: Option<&Vector>, kind: lapi_vectype_t, count: usize) ->
 /// LAPI_ERR_TGT_VEC_NULL), types that are not allowed (…_VEC_TYPE), that differ
 /// (LAPI_ERR_VEC_TYPE_DIFF), counts that differ (LAPI_ERR_VEC_NUM_DIFF), null addresses
 /// (…_VEC_ADDR, LAPI_ERR_STRIDE_…_VEC_ADDR_NULL), strides smaller than blocks (…_STRIDE), extents
-/// (…_EXTENT) and sums of lengths (…_VEC_LEN) beyond [`LONGEST`], lengths or block sizes that
-/// differ (LAPI_ERR_VEC_LEN_DIFF).
+/// (…_EXTENT) and sums of lengths (…_VEC_LEN) beyond [`LONGEST`], extents (…_EXTENT) and pieces
+/// (…_VEC_ADDR) that end beyond all memory, lengths or block sizes that differ
+/// (LAPI_ERR_VEC_LEN_DIFF).
 pub fn check_pair(org: Option<&Vector>, tgt: Option<&Vector>) -> Result<()> {
     let (org, tgt) = (ORIGIN.present(org)?, TARGET.present(tgt)?);
     ORIGIN.kind(org, LAPI_GEN_STRIDED_XFER)?;
@@ -278,8 +292,10 @@ impl Side {
 
     fn extents(&self, vector: &Vector) -> Result<()> {
         match vector.template() {
-            Some(Template { stride, .. }) if too_long(stride.checked_mul(vector.count as u64)) => {
-                Err(Error::new(self.extent, format!("{} blocks, {stride} bytes apart", vector.count)))
+            Some(template) if !template.is_memory(vector.count as u64) => {
+                let Template { base, stride, .. } = template;
+                let detail = format!("{} blocks from {base:p} on, {stride} bytes apart", vector.count);
+                Err(Error::new(self.extent, detail))
             }
             _ => Ok(()),
         }
@@ -288,12 +304,15 @@ impl Side {
     fn lengths(&self, vector: &Vector) -> Result<()> {
         // Of a strided vector the extent, which has been checked, is at least the sum.
         let sum = vector.pieces().try_fold(0u64, |sum, (_, len)| sum.checked_add(len));
-        if !too_long(sum) {
-            return Ok(());
+        if too_long(sum) {
+            let detail =
+                format!("at most {LONGEST} bytes in all; was an array of 4-byte INTEGERs passed for len?");
+            return Err(Error::new(self.length, detail));
         }
-        let detail =
-            format!("at most {LONGEST} bytes in all; was an array of 4-byte INTEGERs passed for len?");
-        Err(Error::new(self.length, detail))
+        match vector.pieces().position(|(address, len)| (address.addr() as u64).checked_add(len).is_none()) {
+            Some(i) => Err(Error::new(self.address, format!("info[{i}] with len[{i}] is beyond all memory"))),
+            None => Ok(()),
+        }
     }
 }
 

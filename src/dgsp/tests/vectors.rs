@@ -127,6 +127,11 @@ fn pairs_in_their_order() {
     assert_eq!(pair(s(1, 9, 9, 3), s(1, 8, 9, 3)), LAPI_ERR_VEC_LEN_DIFF);
     assert_eq!(pair(s(1, 9, 9, 3), s(1, 9, 900, 3)), 0);
     assert_eq!(pair(s(0, 9, 8, 0), s(0, 7, 1, 0)), 0);
+    // What ends beyond all memory.
+    assert_eq!(pair(s(16, 8, 8, 2), s(u64::MAX - 7, 8, 8, 2)), LAPI_ERR_TGT_EXTENT);
+    assert_eq!(pair(s(16, 8, 8, 2), s(u64::MAX - 16, 8, 8, 2)), 0);
+    assert_eq!(pair(iov(&[(16, 8)]), iov(&[(u64::MAX - 7, 8)])), LAPI_ERR_TGT_VEC_ADDR);
+    assert_eq!(pair(iov(&[(16, 8)]), iov(&[(u64::MAX - 8, 8)])), 0);
 }
 
 #[test]
