@@ -54,8 +54,10 @@ pub unsafe fn set(cntr: usize, to: i32) {
 pub unsafe fn take(cntr: usize, amount: i32) -> Option<i32> {
     // SAFETY: the caller's promise.
     let value = unsafe { value(cntr) };
-    if value.load(Ordering::Acquire) < amount {
-        return None;
-    }
-    Some(value.fetch_sub(amount, Ordering::AcqRel).wrapping_sub(amount))
+    // Another thread may set the counter meanwhile: what it sets is not lowered unread.
+    let rest = |now: i32| (now >= amount).then(|| now.wrapping_sub(amount));
+    value
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, rest)
+        .ok()
+        .map(|before| before.wrapping_sub(amount))
 }
