@@ -66,6 +66,8 @@ pub struct Core {
     keeps_time: bool,
     /// Messages to oneself that a handler has sent.
     to_self: VecDeque<SelfMessage>,
+    /// How many of these were taken.
+    taken_to_self: u64,
     /// Messages that a header handler has refused for now.
     kept: Kept,
     /// The peers from which no packets are taken because of what their messages make
@@ -181,6 +183,7 @@ impl Core {
             held: false,
             keeps_time,
             to_self: VecDeque::new(),
+            taken_to_self: 0,
             kept: Kept::default(),
             holds: Holds::default(),
             deferred: false,
@@ -255,7 +258,19 @@ impl Core {
 
     /// Takes one of those.
     pub fn next_to_self(&mut self) -> Option<SelfMessage> {
-        self.to_self.pop_front()
+        let first = self.to_self.pop_front()?;
+        self.taken_to_self += 1;
+        Some(first)
+    }
+
+    /// How many have been queued so far.
+    pub fn queued_to_self(&self) -> u64 {
+        self.taken_to_self + self.to_self.len() as u64
+    }
+
+    /// How many of those were taken.
+    pub fn taken_to_self(&self) -> u64 {
+        self.taken_to_self
     }
 
     /// How many of them there are.

@@ -55,6 +55,8 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
         accessed::announce(held.core());
     }
     let core = held.core();
+    // Handlers may go on sending to their own task.
+    let queued = core.queued_to_self();
     let mut asked: Vec<Asked> = Vec::new();
     let (outbox, mut wire) = core.out();
     outbox.ask(&mut wire, |peer, count| asked.push(Asked { peer, count, incarnation: 0 }));
@@ -68,7 +70,7 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
         }
         let complete = asked.is_empty()
             && core.ops.epochs().over(epoch)
-            && core.to_self() == 0
+            && core.taken_to_self() >= queued
             && !core.keeps_own_messages();
         complete.then_some(())
     })?;

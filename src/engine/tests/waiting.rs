@@ -2,10 +2,13 @@
 //! lost wake-up when it looks around, a quarter of a second later; the deadline has no room for
 //! many of those.
 
-use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, wait};
+use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, send, wait};
 use super::job::{self, Habits, SLEEPY, Setup, Task, in_threads};
 use super::recovery::settle;
-use crate::abi::{ACK_THRESHOLD, INTERRUPT_SET, lapi_handle_t, lapi_sh_info_t};
+use crate::abi::{
+    ACK_THRESHOLD, INTERRUPT_SET, LAPI_SEND_REPLY, compl_hndlr_p, lapi_handle_t, lapi_return_info_t,
+    lapi_sh_info_t,
+};
 use crate::api::{env, progress, put_get};
 use crate::base::clock::ticks;
 use crate::base::rng::Rng;
@@ -17,7 +20,7 @@ use crate::engine::progress::wait::wait_until;
 use crate::proto::outbox::SendDone;
 use crate::transport::coalescing::Coalescing;
 use crate::transport::testing::mem::{MemOptions, network};
-use libc::c_void;
+use libc::{c_uint, c_ulong, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
@@ -444,5 +447,41 @@ fn the_transport_learns_of_a_setting_within_a_call_and_outside_of_one() {
     assert_eq!(network.acknowledges_every(0), 3);
     env::set(&tasks[0].context, ACK_THRESHOLD, 4).expect("a value that is allowed");
     assert_eq!([0, 1].map(|task| network.acknowledges_every(task)), [4, 0]);
+    job::close(tasks);
+}
+
+/// Whether the handlers of the next test stop sending.
+static ENOUGH: AtomicBool = AtomicBool::new(false);
+
+#[test]
+fn a_fence_does_not_wait_for_what_handlers_send_to_their_own_task_after_it() {
+    unsafe extern "C" fn sends_on(
+        _: *mut lapi_handle_t,
+        _: *mut c_void,
+        _: *mut c_uint,
+        msg_len: *mut c_ulong,
+        comp_h: *mut compl_hndlr_p,
+        _: *mut *mut c_void,
+    ) -> *mut c_void {
+        unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, _: *mut c_void) {
+            if !ENOUGH.load(Ordering::Acquire) {
+                send(&job::task(hndl), 0, sends_on, &[], &[], Extras::default()).expect("a message");
+            }
+        }
+        // SAFETY: the library gives these for the time of the call.
+        unsafe {
+            *comp_h = Some(completed);
+            (*msg_len.cast::<lapi_return_info_t>()).ret_flags = LAPI_SEND_REPLY;
+        }
+        std::ptr::null_mut()
+    }
+    let tasks = job::open(job::mem(1, 8, false), &Habits::THREADED);
+    in_threads(&tasks, 1, |task, _| {
+        send(task, 0, sends_on, &[], &[], Extras::default()).expect("a message");
+        fence(task).expect("a fence");
+        gfence(task).expect("a fence");
+        assert_ne!(enter(task).core().to_self(), 0, "the handlers have stopped");
+        ENOUGH.store(true, Ordering::Release);
+    });
     job::close(tasks);
 }
