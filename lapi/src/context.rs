@@ -138,7 +138,7 @@ impl Drop for Context {
         }
         // Nothing else ends it, so that this succeeds. A call in a handler of this very context
         // ends it as well.
-        let _ = init::term(self.port.context());
+        let _ = init::term(self.port.context(), self.port.context().handle());
         self.port.set_ended();
         instances::set_owner(self.port.index(), None);
         // Windows, counters and threads may keep the port longer.

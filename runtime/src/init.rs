@@ -137,10 +137,10 @@ fn open(
 /// LAPI_ERR_HNDL_INVALID.
 ///
 /// # Errors
-/// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it.
-pub fn term(context: &Context) -> Result<()> {
+/// LAPI_ERR_HNDL_INVALID: the context is closed, or opened again, or another thread is closing it.
+pub fn term(context: &Context, handle: lapi_handle_t) -> Result<()> {
     diagnostics::closing(context);
-    session::close(context)
+    session::close(context, handle)
 }
 
 /// The task that this process is, by its environment; messages name it from now on.

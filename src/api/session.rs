@@ -140,7 +140,7 @@ impl Session {
             Ok(descriptor) => Ok(Self { context, device, descriptor }),
             Err(error) => {
                 // It may have ended by a failure.
-                let _ = close(&context);
+                let _ = close(&context, context.handle());
                 Err(error)
             }
         }
@@ -233,7 +233,7 @@ impl Session {
     /// `LAPI_ERR_HNDL_INVALID`: it is closed, or another thread is closing it. `LAPI_ERR_UNKNOWN`:
     /// the calling thread has a [`Held`] of it.
     pub fn close(&self) -> Result<()> {
-        close(&self.context)
+        close(&self.context, self.context.handle())
     }
 }
 

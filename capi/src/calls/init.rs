@@ -50,7 +50,7 @@ unsafe fn open(hndl: *mut lapi_handle_t, lapi_info: *mut lapi_info_t) -> Result<
 pub(crate) unsafe fn term(hndl: lapi_handle_t) -> c_int {
     let outcome = handles::find(hndl).and_then(|context| {
         handles::note_end(hndl);
-        init::term(context)
+        init::term(context, hndl)
     });
     if outcome.is_ok() {
         // LAPI_Term may have taken long.

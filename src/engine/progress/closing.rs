@@ -1,6 +1,6 @@
 //! The end of a context: LAPI_Term.
 
-use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_TGT_PURGED};
+use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_TGT_PURGED, lapi_handle_t};
 use crate::base::call_stack::DEPTH;
 use crate::base::clock::{self, moment};
 use crate::base::known_threads::{note_thread, this_thread};
@@ -28,16 +28,19 @@ const LOCK: Duration = Duration::from_secs(1);
 /// How many rounds of the dispatcher serve what has arrived, at most.
 const LAST_ROUNDS: u32 = 10_000;
 
-/// Closes a context. Calls of other threads that are inside end with LAPI_ERR_HNDL_INVALID.
+/// Closes the context that was opened with this handle. Calls of other threads that are inside end with LAPI_ERR_HNDL_INVALID.
 ///
 /// # Errors
-/// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it. LAPI_ERR_UNKNOWN:
+/// LAPI_ERR_HNDL_INVALID: the context is closed, or opened again, or another thread is closing it. LAPI_ERR_UNKNOWN:
 /// the calling thread has a [`Held`] of it.
-pub fn close(context: &Context) -> Result<()> {
+pub fn close(context: &Context, handle: lapi_handle_t) -> Result<()> {
     let mut held = match context.enter() {
         Ok(held) => held,
-        Err(error) => return close_ended(context).ok_or(error),
+        Err(error) => return close_ended(context, handle).ok_or(error),
     };
+    if context.handle() != handle {
+        return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the handle was terminated, and opened again"));
+    }
     let nested = held.nested();
     held.core().begin_ending();
     if !nested {
@@ -51,9 +54,9 @@ pub fn close(context: &Context) -> Result<()> {
 }
 
 /// Closes a context that has ended by a failure. Nothing is sent or served any more.
-fn close_ended(context: &Context) -> Option<()> {
+fn close_ended(context: &Context, handle: lapi_handle_t) -> Option<()> {
     let mut held = context.enter_closing()?;
-    if held.is_second() {
+    if held.is_second() || context.handle() != handle {
         return None;
     }
     let nested = held.nested();

@@ -119,8 +119,21 @@ fn a_session_that_a_failure_ends_refuses_calls_and_can_be_closed() {
     let context = &tasks[0].context;
     assert_eq!(code(context.enter().map(drop)), LAPI_ERR_HNDL_INVALID);
     assert_eq!(events.closing.load(Ordering::Acquire), 0);
-    closing::close(context).expect("a session that was not closed yet");
+    closing::close(context, context.handle()).expect("a session that was not closed yet");
     assert_eq!(events.closing.load(Ordering::Acquire), 1);
-    assert_eq!(code(closing::close(context)), LAPI_ERR_HNDL_INVALID);
+    assert_eq!(code(closing::close(context, context.handle())), LAPI_ERR_HNDL_INVALID);
+    job::close(tasks);
+}
+
+#[test]
+fn an_old_handle_does_not_end_a_context_that_was_opened_again() {
+    let tasks = job::open(job::mem(1, 8, false), &Habits::THREADED);
+    let context = &tasks[0].context;
+    let (old, options) = (context.handle(), enter(&tasks[0]).core().options.clone());
+    tasks[0].term();
+    let transport = job::mem(1, 8, false).pop().expect("one end");
+    context.open(old + (1 << 20), options, transport.into()).expect("a context that has ended");
+    assert_eq!(code(closing::close(context, old)), LAPI_ERR_HNDL_INVALID);
+    gfence(&tasks[0]).expect("it is open");
     job::close(tasks);
 }

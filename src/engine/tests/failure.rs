@@ -295,7 +295,12 @@ fn an_error_handler_may_end_lapi() {
     let (ends, fabric) = job::mortal_mem(2, 1, false);
     let tasks = job::open(ends, &Habits::THREADED);
     tasks[1].context.notifier.stop();
-    assert!(tasks[0].on_report.set(|task| closing::close(&task.context).expect("an open context")).is_ok());
+    assert!(
+        tasks[0]
+            .on_report
+            .set(|task| closing::close(&task.context, task.context.handle()).expect("an open context"))
+            .is_ok()
+    );
     in_threads(&tasks[..1], 1, move |task, _| {
         start_everything(task, 1, Default::default());
         fabric.kill(1);
@@ -321,7 +326,7 @@ fn of_many_that_end_lapi_one_succeeds() {
         let tasks = job::open(job::mem(1, 8, false), &Habits::THREADED);
         let ended = Arc::new(AtomicUsize::new(0));
         let count = ended.clone();
-        in_threads(&tasks, 4, move |task, _| match closing::close(&task.context) {
+        in_threads(&tasks, 4, move |task, _| match closing::close(&task.context, task.context.handle()) {
             Ok(()) => _ = count.fetch_add(1, Ordering::AcqRel),
             Err(error) => assert_eq!(error.code, LAPI_ERR_HNDL_INVALID),
         });
@@ -365,7 +370,7 @@ unsafe extern "C" fn ends_lapi(
 ) -> *mut c_void {
     unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, _: *mut c_void) {
         job::task(hndl).reported.lock().push((1, 0));
-        closing::close(&job::task(hndl).context).expect("an open context");
+        closing::close(&job::task(hndl).context, job::task(hndl).context.handle()).expect("an open context");
     }
     // SAFETY: the library gives these for the time of the call.
     unsafe {

@@ -265,7 +265,7 @@ impl Task {
     /// Ends LAPI here.
     pub fn term(&self) {
         self.stage("in LAPI_Term");
-        closing::close(&self.context).expect("an open context");
+        closing::close(&self.context, self.context.handle()).expect("an open context");
         self.stage("after LAPI_Term");
     }
 

@@ -348,7 +348,7 @@ fn lapi_ends_while_a_task_is_awaited() {
         resume(task, 1);
         put(task, 1, forever(LONG).as_mut_ptr(), forever(LONG), Extras { reported: 6, ..Extras::default() })
             .expect("a put that waits");
-        closing::close(&task.context).expect("an open context");
+        closing::close(&task.context, task.context.handle()).expect("an open context");
         reported_exactly(task, &(1..=sends + 1).collect::<Vec<_>>());
     });
     job::close(tasks);

@@ -51,7 +51,7 @@ pub fn run(model: &Arc<Model>, me: Task, device: SimulatedDevice) {
         }
     }
     let begun = clock::now();
-    closing::close(&program.context).expect("an open context");
+    closing::close(&program.context, program.context.handle()).expect("an open context");
     if let Some(world) = model.world.upgrade().filter(|_| model.scenario.processes_end) {
         let time = clock::elapsed(begun);
         model.expect(time < Duration::from_millis(400), || {

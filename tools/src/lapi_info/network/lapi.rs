@@ -48,7 +48,7 @@ impl Lapi {
 
     /// LAPI_Term.
     pub(super) fn close(self) -> Result<()> {
-        init::term(&self.context)
+        init::term(&self.context, self.context.handle())
     }
 
     /// LAPI_Gfence.
