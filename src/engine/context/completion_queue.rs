@@ -160,7 +160,9 @@ impl Completions {
     /// Waits until no handler is queued or running, but no longer than `at_most`; a handler that
     /// waits so does not wait for itself. The lock must not be held.
     pub fn settle(&self, at_most: Duration) {
-        let own = u32::from(RUNNING.get());
+        let me = this_thread();
+        // A handler of another context is none of these.
+        let own = u32::from(self.running.lock().iter().any(|running| running.thread == me));
         let until = Deadline::after(at_most);
         while self.unfinished.load(Ordering::Acquire) as u32 > own {
             let Some(left) = until.left() else { return };

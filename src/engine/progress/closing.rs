@@ -28,11 +28,12 @@ const LOCK: Duration = Duration::from_secs(1);
 /// How many rounds of the dispatcher serve what has arrived, at most.
 const LAST_ROUNDS: u32 = 10_000;
 
-/// Closes the context that was opened with this handle. Calls of other threads that are inside end with LAPI_ERR_HNDL_INVALID.
+/// Closes the context that was opened with this handle. Calls of other threads that are inside end
+/// with LAPI_ERR_HNDL_INVALID.
 ///
 /// # Errors
-/// LAPI_ERR_HNDL_INVALID: the context is closed, or opened again, or another thread is closing it. LAPI_ERR_UNKNOWN:
-/// the calling thread has a [`Held`] of it.
+/// LAPI_ERR_HNDL_INVALID: the context is closed, or opened again, or another thread is closing it.
+/// LAPI_ERR_UNKNOWN: the calling thread has a [`Held`] of it.
 pub fn close(context: &Context, handle: lapi_handle_t) -> Result<()> {
     let mut held = match context.enter() {
         Ok(held) => held,
@@ -121,6 +122,22 @@ pub fn leave(context: &Context) {
 /// Sends what waits, ends the completion handlers, and serves what has arrived.
 fn finish_sending(held: &mut Held<'_>) {
     give_up_the_awaited(held.core());
+    flush(held);
+    let context = held.context();
+    note_thread();
+    let awaited = WaitTarget::from(SETTLING);
+    let waiter = Waiter { thread: this_thread(), awaited, since: moment(), stack: [0; DEPTH] };
+    held.core().waiters.settling = Some(waiter);
+    held.unlocked(|| context.completions.settle(FLUSH));
+    held.core().waiters.settling = None;
+    flow::release_all(held.core());
+    // What these handlers have sent.
+    flush(held);
+    serve_last(held);
+}
+
+/// Waits until nothing is to be sent, but no longer than [`FLUSH`].
+fn flush(held: &mut Held<'_>) {
     accessed::announce(held.core());
     let until = clock::now() + FLUSH;
     // What finds no room in all this time never will: the peer has stopped polling.
@@ -130,15 +147,6 @@ fn finish_sending(held: &mut Held<'_>) {
         let late = || clock::now() >= until && !awaits_a_late_task(core);
         (idle || late()).then_some(())
     });
-    let context = held.context();
-    note_thread();
-    let awaited = WaitTarget::from(SETTLING);
-    let waiter = Waiter { thread: this_thread(), awaited, since: moment(), stack: [0; DEPTH] };
-    held.core().waiters.settling = Some(waiter);
-    held.unlocked(|| context.completions.settle(FLUSH));
-    held.core().waiters.settling = None;
-    flow::release_all(held.core());
-    serve_last(held);
 }
 
 /// Whether something is to be sent to a task that has not called LAPI_Init yet: as long as it may

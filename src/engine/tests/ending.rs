@@ -1,6 +1,6 @@
 //! LAPI_Term while completion handlers run, and sessions that a failure ends.
 
-use super::calls::{Extras, counter, enter, gfence, send, wait};
+use super::calls::{Extras, counter, enter, forever, gfence, put, send, wait};
 use super::failure::{code, start_everything};
 use super::job::{self, Habits, in_threads};
 use crate::abi::*;
@@ -122,6 +122,91 @@ fn a_session_that_a_failure_ends_refuses_calls_and_can_be_closed() {
     closing::close(context, context.handle()).expect("a session that was not closed yet");
     assert_eq!(events.closing.load(Ordering::Acquire), 1);
     assert_eq!(code(closing::close(context, context.handle())), LAPI_ERR_HNDL_INVALID);
+    job::close(tasks);
+}
+
+/// Calls the completion handler whose address is the header, outside of the dispatcher.
+unsafe extern "C" fn completes_by_the_header(
+    _: *mut lapi_handle_t,
+    uhdr: *mut c_void,
+    _: *mut c_uint,
+    _: *mut c_ulong,
+    comp_h: *mut compl_hndlr_p,
+    _: *mut *mut c_void,
+) -> *mut c_void {
+    // SAFETY: the header is a function's address; the library gives the place for the time of the
+    // call.
+    unsafe { *comp_h = uhdr.cast::<compl_hndlr_p>().read_unaligned() };
+    ptr::null_mut()
+}
+
+/// A message whose completion handler is this one.
+fn send_for(
+    task: &job::Task,
+    handler: unsafe extern "C" fn(*mut lapi_handle_t, *mut c_void),
+    extras: Extras<'_>,
+) {
+    let header = Box::leak(Box::new((handler as usize).to_ne_bytes()));
+    send(task, task.me, completes_by_the_header, header, &[], extras).expect("a message");
+}
+
+/// What a test's completion handler uses.
+static OTHER: std::sync::Mutex<Option<Arc<job::Task>>> = std::sync::Mutex::new(None);
+
+fn with_other(job: impl FnOnce(&Arc<job::Task>)) {
+    job(OTHER.lock().unwrap_or_else(std::sync::PoisonError::into_inner).as_ref().expect("a task"));
+}
+
+#[test]
+fn a_completion_handler_that_ends_another_context_waits_for_the_handlers_of_that_one() {
+    unsafe extern "C" fn takes_time(_: *mut lapi_handle_t, _: *mut c_void) {
+        std::thread::sleep(std::time::Duration::from_millis(1_300));
+    }
+    unsafe extern "C" fn ends_the_other(_: *mut lapi_handle_t, _: *mut c_void) {
+        with_other(|other| other.term());
+    }
+    let (first, second) = (
+        job::open(job::mem(1, 8, false), &Habits::THREADED),
+        job::open(job::mem(1, 8, false), &Habits::THREADED),
+    );
+    *OTHER.lock().expect("a lock that no test holds") = Some(second[0].clone());
+    let (slow, ended) = (counter(), counter());
+    send_for(&second[0], takes_time, Extras { tgt_cntr: Some(slow), ..Extras::default() });
+    send_for(&first[0], ends_the_other, Extras { tgt_cntr: Some(ended), ..Extras::default() });
+    wait(&first[0], ended, 1).expect("the end of the other");
+    assert_eq!(slow.load(Ordering::Acquire), 1, "a completion handler was not waited for");
+    OTHER.lock().expect("a lock that no test holds").take();
+    job::close(first);
+    job::close(second);
+}
+
+/// Where the next test puts data, and the counter for it.
+static TARGET: std::sync::OnceLock<(usize, &'static std::sync::atomic::AtomicI32)> =
+    std::sync::OnceLock::new();
+
+#[test]
+fn what_a_completion_handler_sends_while_lapi_ends_arrives() {
+    const BYTES: usize = 100_000;
+    unsafe extern "C" fn puts(hndl: *mut lapi_handle_t, _: *mut c_void) {
+        // LAPI_Term is called meanwhile.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let (there, arrived) = *TARGET.get().expect("a target");
+        let extras = Extras { tgt_cntr: Some(arrived), ..Extras::default() };
+        put(&job::task(hndl), 1, ptr::with_exposed_provenance_mut(there), forever(BYTES), extras)
+            .expect("a put");
+    }
+    let tasks = job::open(job::mem(2, 2, false), &Habits::THREADED);
+    let arrived = counter();
+    TARGET.set((forever(BYTES).as_mut_ptr().expose_provenance(), arrived)).expect("one test has it");
+    in_threads(&tasks, 1, move |task, _| {
+        if task.me == 0 {
+            send_for(task, puts, Extras::default());
+            return task.term();
+        }
+        // The other task finds no room for long.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        wait(task, arrived, 1).expect("the data");
+    });
     job::close(tasks);
 }
 
