@@ -273,6 +273,10 @@ fn the_prefix_is_where_the_wrapper_is_whatever_leads_there() {
     let include = format!("-I{}/include", stage().display());
     let command = run_in(&dir, Path::new("./second"), &["-show", "a.c"], &[]).ok().stdout;
     assert!(command.contains(&include) && command.starts_with("c++ "), "{command}");
+    // The folder may be a link, too.
+    std::os::unix::fs::symlink(stage().join("bin"), dir.join("programs")).expect("a link");
+    let there = run_in(&dir, Path::new("programs/mpCC_r"), &["-show", "a.c"], &[]).ok().stdout;
+    assert_eq!(there, command);
     let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("there is a PATH"));
     let found =
         run_in(workspace(), Path::new("sh"), &["-c", "second -show a.c"], &[("PATH", &path)]).ok().stdout;
