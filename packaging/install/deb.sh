@@ -97,6 +97,8 @@ done
 examples=$out/liblapi-r-dev/usr/share/doc/liblapi-r-dev/examples
 mkdir -p "$examples"
 cp -r samples/. "$examples"
+# The sources may be for their owner alone.
+chmod -R u=rwX,go=rX "$examples"
 # Samples in Rust and Python need the crate and the package for them, which no Debian package has.
 rm -r "$examples/rust" "$examples/python"
 find "$examples" -name .gitignore -delete
