@@ -70,7 +70,7 @@ CATALOGUES := $(patsubst packaging/catalogs/%.msg,$(CATALOGS)/%/liblapi.cat,$(fi
 # What cargo builds, of all that is installed.
 BUILT := $(addprefix $(RELEASE)/,liblapi_r.so liblapiprof.so poe lapi_info lapi_perf lapi_prof lapi_top)
 # packaging/install/manifest lists what is installed, and where.
-INSTALLER = PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" \
+INSTALLER = LIBDIR=lib PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" \
 	RELEASE32="$(RELEASE32)" CATALOGS="$(CATALOGS)" packaging/install/install.sh
 
 SECONDS ?= 60

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # Installs the files that packaging/install/manifest lists, removes them, or lists them:
 #   install.sh install|uninstall|list [DOOR...]
-# With names of doors, those that doors/DOOR/packaging/manifest lists. Some replace libraries of
-# other packages: what is there and was not installed by the same door is named, and stays. A door's
-# files are recorded in share/openlapi/doors/DOOR.
+# With names of doors, those that doors/DOOR/packaging/manifest lists. What is installed is recorded
+# in share/openlapi/files, and in share/openlapi/doors/DOOR. Some doors replace libraries of other
+# packages, and programs may have the names of others: what is there and is not recorded is named,
+# and stays.
 # PREFIX, DESTDIR, VERSION, RELEASE, RELEASE32, COMPAT and CATALOGS come from the environment, as
 # the Makefile sets them. LIBDIR is the folder of the libraries below PREFIX; lib unless given.
 # DOORS_FOLDER is doors unless given.
 set -eu
+# Others use what root installs, whatever root's own files are like.
+umask 022
 cd "$(dirname "$0")/../.."
 to=${DESTDIR-}$PREFIX
 RELEASE32=${RELEASE32-}
 LIBDIR=${LIBDIR:-lib}
-manifest=packaging/install/manifest
+manifest=packaging/install/manifest record=share/openlapi/files
 # The names of the compile wrapper, but those that the system has itself.
 drivers=$(sed -n 's/^driver | \([^|]*\) |.*/\1/p' packaging/compat/xl-options | grep -v '^-' | tr ' ' '\n' | grep -vx mpcc_r)
 
@@ -67,11 +70,7 @@ page() { # page TARGET: a document as it is installed
 
 put() { # put PACKAGE HOW SOURCE TARGET
     local how=$2 source=$3 target=$to/$4
-    if ! is_there "$how" "$source" "$target"; then
-        # Files of an earlier installation would be out of date.
-        take "$@"
-        return
-    fi
+    is_there "$how" "$source" "$target" || return 0
     how=${how#'?'}
     [ -d "${target%/*}" ] || mkdir -p "${target%/*}"
     case $how in
@@ -79,7 +78,8 @@ put() { # put PACKAGE HOW SOURCE TARGET
         { [ -h "$target" ] && [ "$(readlink "$target")" = "$source" ]; } || ln -sfn "$source" "$target"
         ;;
     fill)
-        sed -e "s|@PREFIX@|$PREFIX|g" -e "s|@LIBDIR@|$LIBDIR|g" -e "s|@VERSION@|$VERSION|g" "$source" >"$target.new"
+        sed -e "s|@PREFIX@|$(printf %s "$PREFIX" | sed 's/[&|\\]/\\&/g')|g" -e "s|@LIBDIR@|$LIBDIR|g" \
+            -e "s|@RPATH@|$rpath|g" -e "s|@VERSION@|$VERSION|g" "$source" >"$target.new"
         chmod 644 "$target.new"
         mv -f "$target.new" "$target"
         ;;
@@ -98,10 +98,10 @@ put() { # put PACKAGE HOW SOURCE TARGET
 
 take() { # take PACKAGE HOW SOURCE TARGET
     rm -f "$to/$4"
-    # A folder is removed with its last file; bin, lib, include and share, where other software is,
-    # by `clear` if at all.
+    # A folder is removed with its last file; bin, lib, include, share and share/man, where other
+    # software is, by `clear` if at all.
     local folder=${4%/*}
-    while [ "$folder" != "${folder%/*}" ]; do
+    while [ "$folder" != "${folder%/*}" ] && [ "$folder" != share/man ]; do
         ! compgen -G "$to/$folder/*" >/dev/null && rmdir "$to/$folder" 2>/dev/null || break
         folder=${folder%/*}
     done
@@ -130,7 +130,7 @@ choose() { # choose DOOR: whether it has something to install; its manifest and 
     [ -f "$manifest" ]
 }
 
-is_own() { # is_own FILE: whether the door has installed it
+is_own() { # is_own FILE: whether it is recorded
     [ -f "$to/$record" ] && grep -qxF -- "$1" "$to/$record"
 }
 
@@ -138,34 +138,50 @@ check() { # check PACKAGE HOW SOURCE TARGET: names what must not be replaced
     is_there "$2" "$3" "$to/$4" || return 0
     case $2 in
     *link) ;;
-    *) [ -e "$3" ] || { echo "make: $3 was not built: make doors" >&2; exit 2; } ;;
+    *) [ -e "$3" ] || { echo "make: $3 was not built: make${door:+ doors}" >&2; exit 2; } ;;
     esac
     { [ ! -e "$to/$4" ] && [ ! -h "$to/$4" ]; } || is_own "$4" || echo "$to/$4"
 }
 
-install_door() { # install_door DOOR
-    local foreign file
-    choose "$1" || { echo "   $1: a Rust crate, with nothing to install"; return 0; }
-    foreign=$(each check)
-    if [ -n "$foreign" ]; then
-        { echo "make: these files belong to something else, so nothing of $1 is installed:" && echo "$foreign"; } >&2
-        exit 1
-    fi
-    mkdir -p "$to/${record%/*}"
-    each list | cut -d' ' -f2- >"$to/$record.new"
-    # Files of an earlier installation would be out of date.
-    [ ! -f "$to/$record" ] || grep -vxFf "$to/$record.new" "$to/$record" | while read -r file; do take - - - "$file"; done
-    mv "$to/$record.new" "$to/$record"
-    each put
-    echo "   $1: $(wc -l <"$to/$record") files"
+check_program() { # check_program PACKAGE HOW SOURCE TARGET: that of a program
+    # An installation without a record is from the time before there were records.
+    [ -f "$to/$record" ] || [ ! -f "$to/share/openlapi/xl-options" ] || return 0
+    case $4 in bin/*) check "$@" ;; esac
 }
 
-uninstall_door() { # uninstall_door DOOR
-    choose "$1" || return 0
+refuse_foreign() { # refuse_foreign WHAT FILES: ends when there are such files
+    [ -n "$2" ] || return 0
+    { echo "make: these files belong to something else, so nothing of $1 is installed:" && echo "$2"; } >&2
+    exit 1
+}
+
+install_all() { # the files of the manifest, with their record
+    local file
+    mkdir -p "$to/${record%/*}"
+    # What is installed from now on is known even if it is interrupted.
+    { [ ! -f "$to/$record" ] || cat "$to/$record"; each list | cut -d' ' -f2-; } | LC_ALL=C sort -u >"$to/$record.new"
+    mv "$to/$record.new" "$to/$record"
+    each put
+    each list | cut -d' ' -f2- | LC_ALL=C sort >"$to/$record.new"
+    # Files of an earlier installation would be out of date.
+    LC_ALL=C comm -13 "$to/$record.new" "$to/$record" | while read -r file; do take - - - "$file"; done
+    mv "$to/$record.new" "$to/$record"
+}
+
+uninstall_all() { # what is recorded
     [ -f "$to/$record" ] || return 0
     local file
     while read -r file; do take - - - "$file"; done <"$to/$record"
     take - - - "$record"
+}
+
+install_door() { # install_door DOOR
+    local foreign
+    choose "$1" || { echo "   $1: a Rust crate, with nothing to install"; return 0; }
+    foreign=$(each check)
+    refuse_foreign "$1" "$foreign"
+    install_all
+    echo "   $1: $(wc -l <"$to/$record") files"
 }
 
 # What a user does next, as far as the environment does not have it yet.
@@ -173,12 +189,15 @@ advise() {
     [ -z "${DESTDIR-}" ] && [ "${ADVICE-}" != no ] || return 0
     case :$PATH: in
     *:"$to/bin":*) ;;
-    *) echo "   for this shell: PATH=$to/bin:\$PATH" ;;
+    *) echo "   for this shell: PATH=\"$to/bin:\$PATH\"" ;;
     esac
     echo "   next: man lapi; $to/share/doc/openlapi/docs/tutorial.md"
 }
 
+# The folder of libraries for programs that are linked with them, where the loader does not look.
+rpath='-Wl,-rpath,"${libdir}" '
 case $PREFIX in
+/usr) rpath= ;;
 /*) ;;
 *)
     echo "make: PREFIX=$PREFIX is not an absolute path" >&2
@@ -199,7 +218,7 @@ if [ $# -gt 0 ]; then
     for door; do
         case $what in
         install) install_door "$door" ;;
-        uninstall) uninstall_door "$door" ;;
+        uninstall) ! choose "$door" || uninstall_all ;;
         list) ! choose "$door" || each list ;;
         esac
     done
@@ -208,11 +227,13 @@ if [ $# -gt 0 ]; then
 fi
 case $what in
 install)
-    each put
+    foreign=$(each check_program)
+    refuse_foreign OpenLAPI "$foreign"
+    install_all
     advise
     ;;
 uninstall)
-    each take
+    uninstall_all
     clear
     ;;
 list) each list ;;

@@ -172,7 +172,7 @@ fn uninstall_leaves_what_was_there_before() {
         &["lib/libother.so", "bin/other", "lib/cmake/other/other-config.cmake", "include/sys/other.h"],
     ] {
         let installation = Installation::new(&format!("uninstall-{}", others.len()), "/usr/local");
-        for folder in ["bin", "lib", "include", "share"] {
+        for folder in ["bin", "lib", "include", "share/man"] {
             fs::create_dir_all(installation.path().join(folder)).expect("the folder can be made");
         }
         for other in others {
@@ -200,7 +200,7 @@ fn uninstall_removes_a_prefix_of_its_own() {
         }
         let said = installation.make("install");
         let bin = installation.path().join("bin");
-        assert!(said.contains(&format!("for this shell: PATH={}:$PATH", bin.display())), "{said}");
+        assert!(said.contains(&format!("for this shell: PATH=\"{}:$PATH\"", bin.display())), "{said}");
         installation.make("uninstall");
         let left: Vec<String> =
             installation.tree().into_iter().filter(|line| line.contains("own/")).collect();
@@ -233,4 +233,74 @@ fn an_update_takes_over_the_links() {
     assert!(real.ends_with(Path::new(&format!("liblapi_r.so.1.{}", version()))), "{real:?}");
     let header = fs::read(real).expect("the library");
     assert_eq!(header[..4], *b"\x7fELF");
+}
+
+/// What root installs is for all, and where the variables of the program say, not others of the
+/// environment.
+#[test]
+fn the_environment_changes_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let (usual, closed) = (Installation::new("open", "/opt/lapi"), Installation::new("closed", "/opt/lapi"));
+    usual.make("install");
+    let script =
+        format!("umask 077 && exec make -s install PREFIX={} DESTDIR={}", closed.prefix, closed.destination);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).env("LIBDIR", "/usr/lib64").current_dir(workspace());
+    output(shell.env_remove("MAKEFLAGS").env_remove("MAKELEVEL"));
+    assert_eq!(closed.tree(), usual.tree());
+    for line in closed.tree().iter().filter(|line| line.contains("lapi/") && !line.contains(" -> ")) {
+        let mode =
+            fs::metadata(closed.root.join(line.trim_end_matches('/'))).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o444, 0o444, "{line}");
+    }
+}
+
+/// A program of another package is named, and nothing is installed.
+#[test]
+fn a_program_of_another_package_stays() {
+    let installation = Installation::new("foreign", "/usr/local");
+    let program = installation.path().join("bin/poe");
+    fs::create_dir_all(program.parent().expect("a folder")).expect("a folder");
+    fs::write(&program, "another's").expect("a file");
+    let before = installation.tree();
+    for target in ["install", "uninstall"] {
+        let outcome = installation.try_make(target);
+        let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert_eq!(outcome.status.success(), target == "uninstall", "{said}");
+        assert_eq!(said.contains(&program.display().to_string()), target == "install", "{said}");
+        assert_eq!(installation.tree(), before);
+    }
+}
+
+/// A newer version leaves no file of the older one.
+#[test]
+fn an_update_and_an_uninstall_leave_nothing_of_the_version_before() {
+    let installation = Installation::new("versions", "/opt/lapi");
+    installation.make("install");
+    let former = installation.path().join("share/modulefiles/openlapi/0.0.9");
+    let record = installation.path().join("share/openlapi/files");
+    let files = fs::read_to_string(&record).expect("a record");
+    fs::write(&record, format!("share/modulefiles/openlapi/0.0.9\n{files}")).expect("a record");
+    fs::write(&former, "of the version before").expect("a file");
+    installation.make("install");
+    assert!(!former.exists() && fs::read_to_string(&record).expect("a record") == files);
+    installation.make("uninstall");
+    let left: Vec<String> = installation.tree().into_iter().filter(|name| !name.ends_with('/')).collect();
+    assert!(left.is_empty(), "{left:#?}");
+}
+
+/// Blanks, and letters that mean something to the programs that fill the prefix in.
+#[test]
+fn a_prefix_of_any_letters_is_named_as_it_is() {
+    let installation = Installation::new("letters", "/opt/R&D its own");
+    installation.make("install");
+    let folder = installation.path().join("lib/pkgconfig");
+    let text = fs::read_to_string(folder.join("lapi_r.pc")).expect("a file");
+    assert!(text.starts_with("prefix=/opt/R&D its own\n"), "{text}");
+    if is_there("pkg-config") {
+        let flags =
+            output(Command::new("pkg-config").args(["--cflags", "lapi_r"]).env("PKG_CONFIG_PATH", folder));
+        let words = output(Command::new("sh").args(["-c", &format!("printf '%s\\n' {}", flags.trim())]));
+        assert!(words.contains("-I/opt/R&D its own/include\n"), "{flags}{words}");
+    }
 }
