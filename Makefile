@@ -61,6 +61,7 @@ COMPAT := $(BUILD_FOR)/compat
 # and gcc-multilib.
 TARGET32 := i686-unknown-linux-gnu
 RELEASE32 := $(if $(filter yes,$(LIB32)),$(BUILD)/$(TARGET32)/release)
+LIBRARY32 := $(BUILD)/$(TARGET32)/release/liblapi_r.so
 # The empty ones are named on old link lines and have nothing left to hold.
 EMPTY := $(COMPAT)/libpoe.a $(COMPAT)/libmpi_ibm.a
 ARCHIVES := $(COMPAT)/libaixcompat.a $(EMPTY)
@@ -96,8 +97,12 @@ library:
 	@packaging/install/paths.sh "$(BUILD)"
 	$(CARGO) build --config "$(BUILD)/paths.toml" --release $(if $(TARGET),--target $(TARGET)) -p lapi_r -p openlapi-prof -p openlapi-tools
 
-$(BUILT):
+# One command makes them all.
+$(BUILT) &:
 	@$(MAKE) library
+
+$(LIBRARY32):
+	@$(MAKE) library32
 
 library32:
 	@echo "== build: the library for programs of 32 bits"
@@ -299,7 +304,7 @@ stage: all
 	@$(MAKE) install PREFIX="$(STAGE)" DESTDIR= ADVICE=no
 
 # Installing builds only what was never built: root, who often installs, often has no Rust.
-install: $(BUILT) $(ARCHIVES) $(CATALOGUES)
+install: $(BUILT) $(ARCHIVES) $(CATALOGUES) $(if $(RELEASE32),$(LIBRARY32))
 	@echo "== install: $(DESTDIR)$(PREFIX)"
 	@$(INSTALLER) install
 

@@ -18,4 +18,6 @@ maps=("$(realpath -m "${CARGO_HOME:-$HOME/.cargo}")/registry/src=/usr/src/crates
     printf 'rustflags = ['
     printf '"--remap-path-prefix=%s", ' "${maps[@]}"
     printf ']\n\n[env]\nCFLAGS = "%s"\n' "$(printf -- '-ffile-prefix-map=%s ' "${maps[@]}")"
-} >"$build/paths.toml"
+} >"$build/paths.toml.$$"
+# Another build may read it.
+mv "$build/paths.toml.$$" "$build/paths.toml"

@@ -304,3 +304,15 @@ fn a_prefix_of_any_letters_is_named_as_it_is() {
         assert!(words.contains("-I/opt/R&D its own/include\n"), "{flags}{words}");
     }
 }
+
+/// What make would run.
+#[test]
+fn one_build_makes_all_that_is_installed() {
+    let nothing = std::env::temp_dir().join(format!("openlapi-nothing-{}", std::process::id()));
+    for (word, builds) in [("LIB32=no", 1), ("LIB32=yes", 2)] {
+        let mut make = Command::new("make");
+        make.args(["-n", "-j4", "install", word, "PREFIX=/opt/lapi"]).env("CARGO_TARGET_DIR", &nothing);
+        let said = output(make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").current_dir(workspace()));
+        assert_eq!(said.matches("== build: the library").count(), builds, "{said}");
+    }
+}
