@@ -273,39 +273,89 @@ fn the_flags_and_variables_of_porting_exist() {
     assert!(count > 20, "{count}");
 }
 
-/// The members of the enumerations of `lapi.h`, and its calls.
-fn names_of_the_header() -> BTreeSet<String> {
-    let header = read(&workspace().join("include/lapi.h"));
+/// The text of a header of the library, without its comments.
+fn header(name: &str) -> String {
+    let header = read(&workspace().join("include").join(name));
     let parts = header.split("/*").enumerate();
-    let text: String = parts
+    parts
         .map(|(at, part)| if at == 0 { part } else { part.split_once("*/").map_or("", |(_, rest)| rest) })
-        .collect();
+        .collect()
+}
+
+/// The members of the enumerations of `lapi.h` and `css_shared.h`, what they define, and the calls.
+fn names_of_the_header() -> BTreeSet<String> {
+    let text = format!("{}\n{}", header("css_shared.h"), header("lapi.h"));
     let bodies =
         text.split("typedef enum ").skip(1).filter_map(|rest| rest.split_once('{')?.1.split_once('}'));
     let members = bodies.flat_map(|(body, _)| body.split(','));
     let members = members.map(|member| member.split('=').next().unwrap_or_default().trim().to_owned());
     let calls = text.split("\nint LAPI_").skip(1).filter_map(|rest| rest.split_once('('));
-    let names = members.chain(calls.map(|(name, _)| format!("LAPI_{name}")));
-    let mut names: BTreeSet<String> = names.filter(|name| !name.is_empty()).collect();
-    names
-        .extend(["LAPI_RDMA_GET", "LAPI_RDMA_PUT", "LAPI_RCALLBACK", "LAPI_RCNTR_UPDATE"].map(str::to_owned));
-    names.extend(["LAPI_RDMA_ACQUIRE", "LAPI_RDMA_RELEASE"].map(str::to_owned));
-    names
+    let calls = calls.map(|(name, _)| format!("LAPI_{name}"));
+    // What has no value guards a header; what is undefined again serves the header itself, and so
+    // does a name with underscores in front.
+    let defined = text.lines().filter_map(|line| line.strip_prefix("#define ")?.split_once(' '));
+    let defined = defined.map(|(name, _)| name.to_owned()).filter(|name| {
+        !name.starts_with("__") && !text.lines().any(|line| line.trim() == format!("#undef {name}"))
+    });
+    members.chain(calls).chain(defined).filter(|name| !name.is_empty()).collect()
 }
 
-#[test]
-fn every_name_of_the_header_stands_in_the_conformance_table() {
+/// The rows of the names: each has names, and what becomes of them.
+fn rows_of_names() -> Vec<(Vec<String>, String)> {
     let page = read(&workspace().join("docs/conformance.md"));
     let (_, section) = page.split_once("\n## Names of lapi.h\n").expect("the section");
     let section = section.split("\n## ").next().unwrap_or_default();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" |"));
-    let mut listed = Vec::new();
-    for (names, becomes) in rows {
-        assert!(becomes.trim_end_matches('|').trim().len() > 3, "{names}: what becomes of it");
-        listed.extend(names.split('`').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned));
-    }
+    rows.map(|(names, becomes)| {
+        let becomes = becomes.trim_end_matches('|').trim();
+        assert!(becomes.len() > 3, "{names}: what becomes of it");
+        let names = names.split('`').map(str::trim).filter(|name| !name.is_empty());
+        (names.map(str::to_owned).collect(), becomes.to_owned())
+    })
+    .collect()
+}
+
+#[test]
+fn every_name_of_the_header_stands_in_the_conformance_table() {
+    let listed: Vec<String> = rows_of_names().into_iter().flat_map(|(names, _)| names).collect();
     let names = names_of_the_header();
-    assert!(names.len() > 100, "{names:?}");
+    assert!(names.len() > 250, "{names:?}");
     assert_eq!(listed.len(), listed.iter().collect::<BTreeSet<_>>().len(), "a name stands there once");
     assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), names);
+}
+
+/// Whether a text is of tests alone, by the path of its file.
+fn is_of_tests(path: &Path) -> bool {
+    let path = path.strip_prefix(workspace()).expect("it is in the sources");
+    path.components().any(|part| part.as_os_str() == "tests")
+        || path.file_stem().is_some_and(|name| name.to_string_lossy().ends_with("tests"))
+}
+
+/// The codes that no call returns are those that the library never names, but where it defines
+/// them.
+#[test]
+fn the_codes_that_are_never_returned_are_those_of_the_table() {
+    let mut files = Vec::new();
+    for folder in ["src", "runtime/src", "capi/src"] {
+        below(&workspace().join(folder), &[".rs"], &mut files);
+    }
+    files.retain(|file| !is_of_tests(file) && !file.ends_with("src/abi/error_codes.rs"));
+    let mut named = BTreeSet::new();
+    for file in &files {
+        let text = read(file);
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        named.extend(code.flat_map(|line| {
+            line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map(str::to_owned)
+        }));
+    }
+    let mut never = 0;
+    for (names, becomes) in rows_of_names() {
+        let (is_never, is_returned) =
+            (becomes.starts_with("never returned"), becomes.starts_with("returned where"));
+        for name in names.iter().filter(|_| is_never || is_returned) {
+            never += usize::from(is_never);
+            assert_eq!(named.contains(name), is_returned, "{name}: {becomes}");
+        }
+    }
+    assert!(never > 5, "{never}");
 }
