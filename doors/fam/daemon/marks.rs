@@ -8,7 +8,7 @@
 //! the kernel has what was stored.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 /// Bytes of the head.
 pub const HEAD: usize = 1 << 16;
@@ -95,8 +95,9 @@ impl<'a> Marks<'a> {
         self.word(mark, 1).store(range.offset, Ordering::Relaxed);
         self.word(mark, 3).store(WRITTEN, Ordering::Relaxed);
         self.word(mark, 2).store(range.length, Ordering::Release);
-        // What is written comes after that.
-        std::sync::atomic::fence(Ordering::SeqCst);
+        // What is written comes after that. For the compiler alone: the kernel stops a thread
+        // that it kills between two instructions, and what stands before is stored then.
+        compiler_fence(Ordering::SeqCst);
         Some(mark)
     }
 
