@@ -61,13 +61,18 @@ pub fn own_fence() {
     }
     if !(membarrier(REGISTER_PRIVATE_EXPEDITED) && membarrier(PRIVATE_EXPEDITED)) {
         REFUSED.store(true, std::sync::atomic::Ordering::Relaxed);
-        outwait_stores();
+        outwait_others();
     }
 }
 
-/// Waits until every other processor has published the stores that its thread has made before: no
-/// processor keeps one to itself for nearly as long.
-fn outwait_stores() {
+/// Waits until every other processor has done with the instructions that it had begun. A sender
+/// that has missed the flag has loaded it before the flag was visible here, whether its processor
+/// loads in order (x86) or ahead of the store in front (Arm, POWER). Store and load were in that
+/// processor at one time then: an interrupt in between would have discarded the load, and it would
+/// see the flag when it is done again. So the store is made now, and published: no processor keeps
+/// an instruction, or a store to itself, for nearly as long. What is loaded here afterwards is
+/// loaded after a system call, and not ahead of it.
+fn outwait_others() {
     clock::sleep(Duration::from_millis(1));
 }
 
@@ -86,7 +91,7 @@ impl Heavy {
 
     /// A full barrier here and, when asymmetric, in every registered process.
     pub fn fence(self) {
-        self.fence_by(|| cfg!(loom) || membarrier(GLOBAL_EXPEDITED), outwait_stores);
+        self.fence_by(|| cfg!(loom) || membarrier(GLOBAL_EXPEDITED), outwait_others);
     }
 
     /// [`Self::fence`] by this call of the kernel. It fails when the program has set a filter of
