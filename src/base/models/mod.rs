@@ -10,6 +10,7 @@ mod doorbell;
 mod lock;
 mod parking;
 mod ring;
+mod settling;
 mod signals;
 mod work_queue;
 
