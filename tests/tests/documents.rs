@@ -359,3 +359,44 @@ fn the_codes_that_are_never_returned_are_those_of_the_table() {
     }
     assert!(never > 5, "{never}");
 }
+
+/// Whether a line of code has a fence, or an atomic with an order stronger than Relaxed.
+fn is_ordered(line: &str) -> bool {
+    let orders = ["Release", "Acquire", "AcqRel", "SeqCst"].map(|order| format!("Ordering::{order}"));
+    orders.iter().any(|order| line.contains(order)) || line.contains("sfence(")
+}
+
+/// Each file that orders memory stands on the page about that: by its path, or in `src/base` by the
+/// name of its module, which has a model.
+#[test]
+fn the_page_on_memory_order_names_every_file_that_orders_memory() {
+    let page = read(&workspace().join("docs/design/0026-memory-order.md"));
+    let mut files = Vec::new();
+    below(&workspace(), &[".rs"], &mut files);
+    let mut count = 0;
+    let mut missing = Vec::new();
+    for file in files.iter().filter(|file| !is_of_tests(file)) {
+        let path = file.strip_prefix(workspace()).expect("it is in the sources");
+        let others =
+            ["target", "vendor", "models", "testing", "conformance", "simulation", "benches", "examples"];
+        if path.components().any(|part| others.iter().any(|other| part.as_os_str() == *other)) {
+            continue;
+        }
+        let text = read(file);
+        let text = text.split("\nmod tests {").next().unwrap_or_default();
+        let mut code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        if !code.any(is_ordered) {
+            continue;
+        }
+        count += 1;
+        let module = path.strip_prefix("src/base").ok().and_then(|inner| inner.iter().next());
+        let module = module.map(|name| name.to_string_lossy().trim_end_matches(".rs").to_owned());
+        let named = page.contains(&format!("`{}`", path.display()))
+            || module.is_some_and(|module| page.contains(&format!("`{module}`")));
+        if !named {
+            missing.push(path.display().to_string());
+        }
+    }
+    assert!(count > 50, "{count}");
+    assert!(missing.is_empty(), "files that order memory, and are not on the page:\n{}", missing.join("\n"));
+}
