@@ -13,6 +13,9 @@ need() { # need PACKAGE COMMAND...: the package is missing when the command fail
 libclang() { # the library that bindgen opens
     compgen -G "/usr/lib/llvm-*/lib/libclang.so*"
 }
+# Debian's name of this machine, as its folders of libraries have it. A machine without either command
+# has none of what is looked for there.
+multiarch=$(gcc -print-multiarch 2>/dev/null || dpkg-architecture -qDEB_HOST_MULTIARCH 2>/dev/null || true)
 compiles() { # compiles COMPILER HEADER [LANGUAGE]
     # A file, not `-`: without one Open MPI's wrapper looks in no folder of its own.
     # shellcheck disable=SC2086 # a compiler and its options
@@ -50,7 +53,7 @@ for purpose in "$@"; do
         need gfortran command -v gfortran
         # The module file.
         need tcl command -v tclsh
-        need environment-modules test -x /usr/lib/x86_64-linux-gnu/modulecmd.tcl
+        need environment-modules test -x "/usr/lib/$multiarch/modulecmd.tcl"
         # Programs also find the library by these.
         need pkg-config command -v pkg-config
         need cmake command -v cmake
@@ -83,8 +86,8 @@ for purpose in "$@"; do
         need libmpich-dev compiles mpicc.mpich mpi.h
         need libopenmpi-dev compiles mpicc.openmpi mpi.h
         # Slurm opens the library by the name that only the package for developers has.
-        need libpmix-dev test -e /usr/lib/x86_64-linux-gnu/libpmix.so
-        need slurm-wlm-basic-plugins test -e /usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmi2.so
+        need libpmix-dev test -e "/usr/lib/$multiarch/libpmix.so"
+        need slurm-wlm-basic-plugins test -e "/usr/lib/$multiarch/slurm-wlm/mpi_pmi2.so"
         need slurmctld test -x /usr/sbin/slurmctld
         need slurmd test -x /usr/sbin/slurmd
         need slurm-client command -v srun
@@ -100,7 +103,8 @@ for purpose in "$@"; do
         # gcc itself has the list of a sanitizer's libraries and its start-up object. The
         # runtime is Rust's.
         need gcc test -f "$(gcc -print-file-name=libsanitizer.spec)"
-        if [ ! -f "$(rustc --print sysroot)/lib/rustlib/x86_64-unknown-linux-gnu/lib/librustc-stable_rt.tsan.a" ]; then
+        host=$(rustc -vV | sed -n 's/^host: //p')
+        if [ ! -f "$(rustc --print sysroot)/lib/rustlib/$host/lib/librustc-stable_rt.tsan.a" ]; then
             echo "ci/deps.sh: this Rust has no sanitizers' runtime: install the toolchain by rustup" >&2
             exit 1
         fi

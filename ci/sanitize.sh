@@ -12,7 +12,7 @@ set -eu
 cd "$(dirname "$0")/.."
 ci/deps.sh build sanitize
 
-target=x86_64-unknown-linux-gnu
+target=$(rustc -vV | sed -n 's/^host: //p')
 build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 stage=${LAPI_STAGE:-$build/stage}
 runtime=$build/sanitize/runtime

@@ -18,7 +18,8 @@ if [ -d vendor ]; then
     cp -r .cargo "$work"
     ln -s "$PWD/vendor" "$work/vendor"
 fi
-(cd "$work" && "$tool" cyclonedx --quiet --format json --all --spec-version 1.5 --target "${TARGET:-x86_64-unknown-linux-gnu}")
+target=${TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
+(cd "$work" && "$tool" cyclonedx --quiet --format json --all --spec-version 1.5 --target "$target")
 
 rm -rf "$build/sbom"
 mkdir -p "$build/sbom"
