@@ -132,6 +132,7 @@ print("\n".join(asked + [" ".join(map(str, line)) for line in ran]))
     for line in [
         &format!("depends_on rust@{}:", rust.trim_matches('"')),
         "depends_on gmake",
+        "requires target=x86_64: target=aarch64: target=ppc64le:",
         "make install PREFIX=/opt/lapi ADVICE=no",
         "prepend LD_LIBRARY_PATH /opt/fabric/lib",
         "/opt/lapi/bin/poe /opt/lapi/bin/lapi_info -procs 2",

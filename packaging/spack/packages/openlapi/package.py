@@ -25,7 +25,13 @@ class Openlapi(Package):
     depends_on("libfabric@1.11:", type=("build", "run"), when="+libfabric")
 
     conflicts("platform=darwin", msg="OpenLAPI is for Linux")
-    requires("target=x86_64:", msg="OpenLAPI is for x86-64")
+    requires(
+        "target=x86_64:",
+        "target=aarch64:",
+        "target=ppc64le:",
+        policy="one_of",
+        msg="OpenLAPI is for x86-64, aarch64 and powerpc64le",
+    )
 
     def install(self, spec, prefix):
         make("all")
