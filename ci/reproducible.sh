@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds everything that is published twice, in two folders, and compares: ci/reproducible.sh
-# The libraries and tools, Debian packages, the wheel, the source tarball and the bills of
-# materials must have the same bytes. One folder has a clone of the repository, the other one the
-# unpacked source tarball; umask, time zone, language and cargo's build folder differ too.
+# The libraries and tools, Debian packages, the wheel, both source tarballs, the crates and the
+# bills of materials must have the same bytes. One folder has a clone of the repository, the other
+# one the unpacked source tarball; umask, time zone, language and cargo's build folder differ too.
+# Crates are made in two clones: those of a tarball do not name the commit.
 # What is built is the last commit, with the settings of optimised builds that the environment has
 # (CARGO_PROFILE_RELEASE_...). Everything is in the build folder's reproducible; it is kept when
 # something differs.
@@ -30,7 +31,11 @@ else
 fi
 mkdir -p "$work/second/a/longer/name"
 tar -xf "$work/dist/$name.tar.gz" -C "$work/second/a/longer/name"
-second=$work/second/a/longer/name/$name
+second=$work/second/a/longer/name/$name crates=$second
+if [ -e .git ]; then
+    crates=$work/second/a/clone
+    (umask 077 && git clone --quiet . "$crates")
+fi
 
 # What is published of the folder's build, by name.
 collect() { # collect BUILD TO
@@ -39,15 +44,17 @@ collect() { # collect BUILD TO
     for file in liblapi_r.so liblapiprof.so poe lapi_info lapi_perf lapi_prof lapi_top; do
         cp "$1/release/$file" "$2"
     done
-    cp "$1"/compat/*.a "$1"/deb/*.deb "$1"/wheel/*.whl "$1"/dist/*.tar.gz "$1"/sbom/* "$2"
+    cp "$1"/compat/*.a "$1"/deb/*.deb "$1"/wheel/*.whl "$1"/dist/*.tar.gz "$1"/sbom/* "$1"/package/*.crate "$2"
 }
 echo "== reproducible: the first build, in $first"
 (cd "$first" && umask 022 && export CARGO_TARGET_DIR=$first/target TZ=UTC LC_ALL=C &&
-    make -s deb wheel dist sbom && collect "$CARGO_TARGET_DIR" "$work/results/first") >"$work/first.log" 2>&1 </dev/null ||
+    make -s deb wheel dist sbom && make -s dist VENDOR=yes && ci/crates.sh --no-verify &&
+    collect "$CARGO_TARGET_DIR" "$work/results/first") >"$work/first.log" 2>&1 </dev/null ||
     { tail -n 40 "$work/first.log"; exit 1; }
 echo "== reproducible: the second build, in $second"
 (cd "$second" && umask 077 && export CARGO_TARGET_DIR=$work/second/build TZ=Asia/Kathmandu LC_ALL=C.UTF-8 &&
-    make -s deb wheel dist sbom && collect "$CARGO_TARGET_DIR" "$work/results/second") >"$work/second.log" 2>&1 </dev/null ||
+    make -s deb wheel dist sbom && make -s dist VENDOR=yes && "$crates/ci/crates.sh" --no-verify &&
+    collect "$CARGO_TARGET_DIR" "$work/results/second") >"$work/second.log" 2>&1 </dev/null ||
     { tail -n 40 "$work/second.log"; exit 1; }
 
 failed=
