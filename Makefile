@@ -45,6 +45,7 @@ TARGET =
 ifneq ($(TARGET),)
 CROSS_COMPILE := $(subst -unknown,,$(TARGET))-
 CC := $(CROSS_COMPILE)gcc
+CXX := $(CROSS_COMPILE)g++
 AR := $(CROSS_COMPILE)ar
 export CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER := $(CC)
 BUILD_FOR := $(BUILD)/$(TARGET)
@@ -171,7 +172,7 @@ loom:
 	ci/loom.sh
 
 sanitize:
-	ci/deps.sh build sanitize
+	ci/deps.sh build c++ sanitize
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" ci/sanitize.sh
 
@@ -234,7 +235,7 @@ bench-instructions:
 	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench/instructions" benches/instructions/run.sh
 
 bench-doors: doors
-	ci/deps.sh build
+	ci/deps.sh build c++
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" RELEASE="$(RELEASE)" BENCH_BUILD="$(BUILD)/bench/doors" benches/doors/run.sh
 	LAPI_STAGE="$(STAGE)" RELEASE="$(RELEASE)" BENCH_BUILD="$(BUILD)/bench/doors" benches/doors/fam.sh
@@ -244,7 +245,7 @@ fuzz:
 	fuzz/run.sh $(SECONDS)
 
 doors:
-	ci/deps.sh build
+	ci/deps.sh build c++
 	@packaging/install/paths.sh "$(BUILD)"
 	$(CARGO) build --config "$(BUILD)/paths.toml" --release $(if $(TARGET),--target $(TARGET)) $(DOORS:%=-p openlapi-%)
 	@for door in $(DOORS); do ! [ -x doors/$$door/link.sh ] || CC="$(CC)" CXX="$(CXX)" RELEASE="$(RELEASE)" doors/$$door/link.sh || exit 1; done
@@ -258,7 +259,9 @@ uninstall-doors:
 	@echo "== uninstall-doors: $(DESTDIR)$(PREFIX)"
 	@$(INSTALLER) uninstall $(DOORS)
 
-demo-doors: doors
+demo-doors:
+	ci/deps.sh build c++ net doors
+	$(MAKE) doors
 	@$(MAKE) install-doors PREFIX="$(BUILD_FOR)/doors" DESTDIR=
 	@for door in $(DOORS); do ! [ -x doors/$$door/demo.sh ] || { echo "== demo: $$door" && \
 		RELEASE="$(RELEASE)" doors/$$door/demo.sh "$(BUILD_FOR)/doors" || exit 1; }; done
@@ -288,7 +291,7 @@ deny:
 	ci/deny.sh
 
 reproducible:
-	ci/deps.sh build python deb
+	ci/deps.sh build c++ python deb
 	ci/reproducible.sh
 
 site: stage
@@ -313,14 +316,16 @@ uninstall:
 	@$(INSTALLER) uninstall
 
 # The packages, from what was built; they are the same for the same sources.
-deb: all doors
+deb:
+	ci/deps.sh build c++ deb
+	$(MAKE) all doors
 	@echo "== deb: $(BUILD_FOR)/deb"
 	@VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" CATALOGS="$(CATALOGS)" DEB_ARCH="$(DEB_ARCH)" DOORS="$(DOORS)" \
 		CROSS_COMPILE="$(CROSS_COMPILE)" packaging/install/deb.sh "$(BUILD_FOR)/deb"
 
 # Needs root, and a Debian mirror for the fresh system.
 deb-test:
-	ci/deps.sh build deb
+	ci/deps.sh deb-test
 	$(MAKE) deb
 	ci/deb-test.sh "$(BUILD)/deb"
 

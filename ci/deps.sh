@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for the purposes named: build, test, python, site,
-# browser, net, slurm, doors, bench, bench-net, sanitize, instructions, interop, aarch64,
-# powerpc64le, cross-test, deb.
+# Installs the Debian packages that are missing for the purposes named: build, c++, test, python,
+# site, browser, net, slurm, doors, bench, bench-net, sanitize, instructions, interop, aarch64,
+# powerpc64le, cross-test, deb, deb-test.
 set -eu
 
 missing=()
@@ -31,6 +31,10 @@ for purpose in "$@"; do
         fi
         need gcc command -v gcc
         need libc6-dev compiles gcc stdio.h
+        ;;
+    c++)
+        # The classes of doors (doors/fam/shim) are compiled, not only linked.
+        need g++ command -v g++
         ;;
     test)
         # Tests of networks, and of the bindings to libfabric: the library, its headers, and what
@@ -94,6 +98,10 @@ for purpose in "$@"; do
         need munge test -x /usr/sbin/munged
         ;;
     doors)
+        # The demonstrations find an installed door by its file for pkg-config, and some of them are
+        # C++.
+        need g++ command -v g++
+        need pkg-config command -v pkg-config
         # The programs that open librpmem by name. Without them doors/rpmem/tests/pmemobj.rs skips
         # what it has of them, and says so.
         need libpmemobj-dev compiles gcc libpmemobj.h
@@ -151,6 +159,8 @@ for purpose in "$@"; do
         ;;
     deb)
         need dpkg-dev command -v dpkg-shlibdeps
+        ;;
+    deb-test)
         need debootstrap test -x /usr/sbin/debootstrap
         need lintian command -v lintian
         ;;
