@@ -1,4 +1,5 @@
 // What tests/programs.rs runs: checks serve ADDRESS WAYS [wait|long], or checks WHAT ADDRESS WAYS.
+// An address with a key file is ADDRESS@FILE.
 #include <netio3/ReceiveEndpoint.hpp>
 #include <netio3/SendEndpointZeroCopy.hpp>
 
@@ -39,9 +40,15 @@ static std::span<const std::uint8_t> bytes(std::string_view text) {
     return {reinterpret_cast<const std::uint8_t *>(text.data()), text.size()};
 }
 
+static ConnectionParameters at(std::string_view address) {
+    const auto end = address.find('@');
+    const auto key = end == address.npos ? "" : address.substr(end + 1);
+    return {.address = std::string{address.substr(0, end)}, .key_file = std::string{key}, .patience = 100s};
+}
+
 static int serve(const char *address, unsigned ways, std::string_view how) {
     const std::size_t longest = how == "long" ? LONG : 1 << 20;
-    PassiveEndpoint listener{{.address = address, .patience = 100s}, longest, ways};
+    PassiveEndpoint listener{at(address), longest, ways};
     std::printf("%s\n", listener.get_address().c_str());
     std::fflush(stdout);
     auto from = listener.accept();
@@ -82,7 +89,7 @@ struct Caller {
     Caller(const char *address, unsigned ways, std::size_t size)
         : memory(size, 1),
           domain{ways},
-          endpoint{{.address = address, .patience = 100s},
+          endpoint{at(address),
                    domain,
                    [this](std::uint64_t key) { complete.push_back(key); },
                    [this](const std::string &text) { why = text; }},
@@ -216,7 +223,7 @@ static void shared(const char *address, unsigned ways) {
     DomainManager domain{ways};
     std::optional<ZeroCopyBufferManager> buffers{std::in_place, std::span{memory}};
     CHECK(throws<std::logic_error>([] { ZeroCopyBufferManager empty{std::span<std::uint8_t>{}}; }));
-    ActiveEndpoint endpoint{{.address = address, .patience = 100s}, domain, {}};
+    ActiveEndpoint endpoint{at(address), domain, {}};
     {
         SendEndpointZeroCopy sender{endpoint, {}, buffers, domain};
         std::getchar();
@@ -236,7 +243,10 @@ int main(int argc, char **argv) {
     if (what == "serve") {
         return serve(argv[2], ways, argc > 4 ? argv[4] : "");
     }
-    if (what == "shared") {
+    if (what == "refused") {
+        DomainManager domain{ways};
+        CHECK(throws<FailedOpenActiveEndpoint>([&] { ActiveEndpoint(at(argv[2]), domain, {}); }));
+    } else if (what == "shared") {
         shared(argv[2], ways);
     } else {
         Caller caller{argv[2], ways, what == "passing" ? LONG : 1 << 20};

@@ -1,8 +1,10 @@
-//! C++ programs that use the headers, as two processes.
+//! C++ programs that use the headers, as two processes: on this host, and on two hosts, which are
+//! network namespaces.
 
-use openlapi_tests::{has_fabric, workspace};
+use openlapi_tests::{Hosts, Job, Marked, has_fabric, skipped, workspace};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
@@ -18,18 +20,24 @@ fn library() -> PathBuf {
     own.parent().expect("a folder").join("libopenlapi_netio3.so")
 }
 
-/// A program of a source in the door's folder, compiled with all warnings as errors.
+/// A program of a source in the door's folder, compiled with all warnings as errors, and with the
+/// flags of `TEST_CFLAGS`.
 fn compiled(source: &str) -> PathBuf {
     let name = source.replace(['/', '.'], "-");
     let folder = library().with_file_name("netio3");
     fs::create_dir_all(&folder).expect("a folder");
+    // The soname has no file in cargo's folder. An earlier run may have made this one.
+    let _ = symlink(library(), folder.join("libopenlapi_netio3.so.0"));
     let program = folder.join(format!("{name}-{}", std::process::id()));
+    let more = std::env::var("TEST_CFLAGS").unwrap_or_default();
     let output = Command::new("g++")
         .args(["-std=c++20", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"])
+        .args(more.split_whitespace())
         .arg("-I")
         .arg(door().join("include"))
         .arg(door().join(source))
         .arg(library())
+        .arg(format!("-Wl,-rpath,{}", folder.display()))
         .arg("-o")
         .arg(&program)
         .output()
@@ -54,11 +62,8 @@ struct Running {
 
 impl Running {
     fn start(program: &PathBuf, words: &[&str]) -> Self {
-        let linked = library();
         let mut child = Command::new(program)
             .args(words)
-            // The soname has no file in cargo's folder.
-            .env("LD_PRELOAD", &linked)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -131,17 +136,51 @@ fn pair(what: &str, way: &str, wait: &[&str]) -> (Running, Running) {
     (server, caller)
 }
 
+/// What a side says that has received `pieces`.
+fn received() -> String {
+    let longest = "x".repeat(512);
+    format!(
+        "one: 10 bytes, 10\nthree: 200005 bytes, 200005\nnone: 0 bytes, 0\n: 0 bytes, 0\n\
+         {longest}: 1048064 bytes, 1048064\nclosed\n"
+    )
+}
+
 #[test]
 fn messages_have_their_header_first_and_come_in_order() {
     for way in ways() {
         let (server, caller) = pair("pieces", way, &[]);
         assert_eq!(caller.ends(), "done\n");
-        let longest = "x".repeat(512);
-        let expected = format!(
-            "one: 10 bytes, 10\nthree: 200005 bytes, 200005\nnone: 0 bytes, 0\n: 0 bytes, 0\n\
-             {longest}: 1048064 bytes, 1048064\nclosed\n"
-        );
-        assert_eq!(server.ends(), expected, "over {way}");
+        assert_eq!(server.ends(), received(), "over {way}");
+    }
+}
+
+#[test]
+fn two_hosts_meet_at_a_port_by_a_key() {
+    let hosts = Hosts::new(2).map_err(|why| skipped("netio3 between two hosts", &why));
+    let Ok(hosts) = hosts else { return };
+    let [right, wrong] = ['7', '8'].map(|digit| {
+        let path = hosts.folder().join(format!("key{digit}"));
+        fs::write(&path, digit.to_string().repeat(32)).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a mode");
+        path
+    });
+    let job = |words: &[&str]| {
+        words.iter().fold(Job::direct(checks()).without_launchers(), |job, word| job.arg(word))
+    };
+    // 0: the best way, which is libfabric where there is one.
+    for (port, way) in (4711..).zip(["0", "4"]) {
+        let listens = format!("tcp:{}:{port}", hosts.address(0, 0));
+        let address = format!("{listens}@{}", right.display());
+        let mut server = Marked::start(hosts.inside(0, job(&["serve", &address, way])));
+        assert_eq!(server.running().lines(1), [&*listens]);
+        // By the name of the host.
+        let place = format!("tcp:{}:{port}", hosts.name(0));
+        for (what, key) in [("refused", &wrong), ("pieces", &right)] {
+            let caller = job(&[what, &format!("{place}@{}", key.display()), way]);
+            assert_eq!(hosts.inside(1, caller).run().ok().stdout, "done\n");
+        }
+        let said = server.over();
+        assert!(said.ok().stdout.ends_with(&received()), "by {way}: {said}");
     }
 }
 
