@@ -1,6 +1,5 @@
-//! What every door needs of a session, whatever opens it and whatever carries it. The tests of a
-//! door include this file by its path, and call [`all`] with what opens two ends in one process.
-//! What needs processes, a kill and a fork, is in `processes.rs`.
+//! What every door needs of a session, whatever opens it and whatever carries it: [`all`] gets what
+//! opens two ends in one process. What needs processes, a kill and a fork, is in `processes.rs`.
 
 use openlapi_session::{Change, Error, Message, Session, Settings};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
