@@ -1,10 +1,10 @@
 /*
  * Transactions of libpmemobj, as the distribution has it.
- *   transactions run POOL ACKS COUNT [END AT [FILE]]
+ *   transactions run POOL ACKS COUNT [AT PLACE [FILE]]
  *       four threads commit COUNT transactions each. ACKS is a file that has the last number that
- *       each thread has committed, also when the program is killed. In the transaction that it
- *       begins as the AT-th, the program kills itself if END is "self", and the process whose
- *       number is in FILE if END is "peer".
+ *       each thread has committed, also when the program is killed. Before (PLACE 0), within (1)
+ *       or after (2) the transaction that it begins as the AT-th, the program kills itself, or the
+ *       process whose number is in FILE.
  *   transactions check POOL ACKS
  *       every thread's area is as its last transaction has left it, and what was committed is there
  */
@@ -48,9 +48,8 @@ struct root {
 static PMEMobjpool *pool;
 static struct root *root;
 static volatile uint64_t *acks;
-static uint64_t count, end_at;
-static int ends_self;
-static pid_t peer;
+static uint64_t count, end_at, end_place;
+static pid_t victim;
 
 static uint64_t value(unsigned thread, uint64_t number)
 {
@@ -68,11 +67,8 @@ static atomic_uint_fast64_t begun;
 
 static void end(uint64_t turn, unsigned where)
 {
-	if (turn != end_at || where != end_at % 3)
-		return;
-	if (ends_self)
-		kill(getpid(), SIGKILL);
-	CHECK(kill(peer, SIGKILL) == 0);
+	if (turn == end_at && where == end_place)
+		CHECK(kill(victim, SIGKILL) == 0);
 }
 
 static void *work(void *argument)
@@ -146,12 +142,13 @@ int main(int argc, char **argv)
 	CHECK(argc == 5 || argc >= 7);
 	count = strtoull(argv[4], NULL, 0);
 	if (argc >= 7) {
-		ends_self = strcmp(argv[5], "self") == 0;
-		end_at = strtoull(argv[6], NULL, 0);
+		end_at = strtoull(argv[5], NULL, 0);
+		end_place = strtoull(argv[6], NULL, 0);
+		victim = getpid();
 	}
 	if (argc >= 8) {
 		FILE *number = fopen(argv[7], "r");
-		CHECK(number && fscanf(number, "%d", &peer) == 1 && peer > 1);
+		CHECK(number && fscanf(number, "%d", &victim) == 1 && victim > 1);
 	}
 	for (size_t i = 0; i < THREADS; i++)
 		CHECK(pthread_create(&threads[i], NULL, work, (void *)i) == 0);
