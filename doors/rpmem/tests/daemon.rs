@@ -3,8 +3,8 @@
 mod support;
 
 use openlapi_session::{Error, Routes, Session, Settings, accept, connect};
-use openlapi_tests::{compile_plain, eventually};
-use rpmem::wire::{Answer, Depth, Range, Request, VERSION, WHOLE};
+use openlapi_tests::{compile_plain, eventually, skipped};
+use rpmem::wire::{Answer, Depth, NO_LANE, Range, Request, VERSION, WHOLE};
 use std::fs::{self, File, OpenOptions};
 use std::num::NonZero;
 use std::os::fd::AsFd;
@@ -32,8 +32,9 @@ fn a_part_has_its_space() {
 /// and the folder that has their names.
 #[test]
 fn what_was_created_or_removed_is_durable() {
-    let syncs =
-        compile_plain("rpmem_syncs", &["doors/rpmem/tests/c/syncs.c"], &["-shared", "-fPIC", "-Wextra"]);
+    // Shells load it, too, which have no sanitizer's runtime.
+    let flags = ["-shared", "-fPIC", "-Wextra", "-fno-sanitize=all"];
+    let syncs = compile_plain("rpmem_syncs", &["doors/rpmem/tests/c/syncs.c"], &flags);
     let host = Host::new("durable");
     let log = host.path("syncs");
     let names = format!("export LD_PRELOAD={} SYNCS={}\n", syncs.display(), log.display());
@@ -138,6 +139,50 @@ fn what_the_daemon_refuses() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains(".rpmemd.conf"), "{refused:?}");
 }
 
+/// Without --config the machine's file is read, and then the user's, which has the last word. The
+/// daemon runs where /etc is this test's.
+#[test]
+fn configuration_files() {
+    let alone = "unshare -rm sh -c 'mount -t tmpfs none /etc";
+    let is_possible = Command::new("sh").args(["-c", &format!("{alone}'")]).output();
+    if !is_possible.is_ok_and(|output| output.status.success()) {
+        return skipped("configuration_files", "no namespace of mounts can be made");
+    }
+    let host = Host::new("files");
+    host.set("two", "", 2);
+    let home = host.path("");
+    let home = home.display();
+    let machine = format!("{home}/machine.conf");
+    host.write(
+        "machine.conf",
+        &format!("poolset-dir = {home}/none\nuse-syslog = no\nlog-file = {home}/log\n"),
+    );
+    host.write(".rpmemd.conf", "poolset-dir = $HOME/sets # the user's\n");
+    host.write("other.conf", &format!("poolset-dir = {home}/sets\n"));
+    let place = "mkdir /etc/rpmemd && cp \"$1\" /etc/rpmemd/rpmemd.conf";
+    let rest = format!("HOME=\"$2\" exec sh -c \"$3\"' sh {machine} {home} \"$command\"");
+    host.script("ssh", &format!("for command; do :; done\nexec {alone} && {place} && {rest}\n"));
+    let daemon = built().join("rpmemd").display().to_string();
+    let run = |call: &str, command: &str| host.try_by(call, "two", TWO, |job| job.env("RPMEM_CMD", command));
+
+    // The set is found where the user's file says, and the log is where the machine's does.
+    let (errno, text) = run("remove", &daemon);
+    assert!(errno == "ENOENT" && text.contains("two0"), "{errno} {text}");
+    assert!(host.log().contains("two0"), "{}", host.log());
+    assert_eq!(run("force", &daemon).0, "OK");
+    fs::remove_file(host.path(".rpmemd.conf")).expect("a file");
+    let (errno, text) = run("force", &daemon);
+    assert!(errno == "ENOENT" && text.contains("none/two"), "{errno} {text}");
+    // With --config neither of them is read.
+    let before = host.log();
+    let (errno, text) = run("remove", &format!("{daemon} -c {home}/other.conf"));
+    assert!(errno == "ENOENT" && text.contains("two0"), "{errno} {text}");
+    assert_eq!(host.log(), before);
+    host.write("machine.conf", "\nunknown = yes\n");
+    let (errno, text) = run("force", &daemon);
+    assert!(errno == "EINVAL" && text.contains("/etc/rpmemd/rpmemd.conf, line 2"), "{errno} {text}");
+}
+
 /// A daemon to which the pool of the set "one" is to be created, and the session with it.
 fn start(host: &Host, command: &str, version: u32, lanes: u32) -> (Child, Session) {
     host.set("one", "OPTION NOHDRS", 1);
@@ -209,10 +254,14 @@ fn no_way_leads_to_the_daemon() {
 
 /// What rpmem_open says when a test of this program stands in for the daemon.
 fn by_a_stand_in(host: &Host, test: &str) -> (String, String) {
+    host.try_by("open", "any", PART, |job| job.env("RPMEM_CMD", stand_in_command(test)))
+}
+
+/// What starts a test of this program in the place of the daemon.
+fn stand_in_command(test: &str) -> String {
     let own = std::env::current_exe().expect("this program");
     // The test program itself writes to standard output.
-    let command = format!("exec 3>&1 >/dev/null; exec {} --ignored --exact {test}", own.display());
-    host.try_by("open", "any", PART, |job| job.env("RPMEM_CMD", command))
+    format!("exec 3>&1 >/dev/null; exec {} --ignored --exact {test}", own.display())
 }
 
 /// The session of a test that stands in for the daemon.
@@ -263,20 +312,27 @@ fn a_message_that_is_too_long() {
 /// A client does not wait for an answer that it could not read.
 #[test]
 fn an_answer_that_is_none() {
-    let host = Host::new("answer");
-    let own = std::env::current_exe().expect("this program");
-    // The test program itself writes to standard output.
-    let command =
-        format!("exec 3>&1 >/dev/null; exec {} --ignored --exact a_daemon_that_babbles", own.display());
-    let words = ["hold", "host", "any", &PART.to_string()];
-    let outcome = host.calls(&words).env("RPMEM_CMD", command).stdin("a line\n").run();
-    let said: Vec<&str> = outcome.ok().stdout.lines().skip(1).collect();
+    let said = held_by_a_stand_in("a_daemon_that_babbles");
     assert_eq!(said, ["persist ECONNRESET", "drain ECONNRESET", "read ECONNRESET", "close ECONNRESET"]);
 }
 
+/// What has failed at the daemon is the failure of all later calls, which do not ask it again.
 #[test]
-#[ignore = "the other process of the test above"]
-fn a_daemon_that_babbles() {
+fn a_failure_at_the_daemon_stays() {
+    let said = held_by_a_stand_in("a_daemon_whose_disk_fails");
+    assert_eq!(said, ["persist EIO", "drain EIO", "read EIO", "close EIO"]);
+}
+
+/// What data operations say when a test of this program stands in for the daemon.
+fn held_by_a_stand_in(test: &str) -> Vec<String> {
+    let host = Host::new("answer");
+    let words = ["hold", "host", "any", &PART.to_string()];
+    let outcome = host.calls(&words).env("RPMEM_CMD", stand_in_command(test)).stdin("a line\n").run();
+    outcome.ok().stdout.lines().skip(1).map(str::to_owned).collect()
+}
+
+/// The session of a stand-in, whose client has opened a pool and persists.
+fn stand_in_that_is_asked() -> Session {
     let session = stand_in(Routes::ALL).expect("a session");
     let start = session.receive(None).expect("a session").expect("a message");
     assert!(matches!(Request::decode(&start.header), Some(Request::Start { create: None, .. })));
@@ -285,6 +341,24 @@ fn a_daemon_that_babbles() {
     session.send(&started.encode(), &[]).expect("sent");
     let persist = session.receive(None).expect("a session").expect("a message");
     assert!(matches!(Request::decode(&persist.header), Some(Request::Persist { lane: 0, .. })));
+    session
+}
+
+#[test]
+#[ignore = "the other process of a test above"]
+fn a_daemon_that_babbles() {
+    let session = stand_in_that_is_asked();
     session.send(b"nothing", &[]).expect("sent");
+    assert!(session.receive(None).is_err());
+}
+
+#[test]
+#[ignore = "the other process of a test above"]
+fn a_daemon_whose_disk_fails() {
+    let session = stand_in_that_is_asked();
+    session.send(&Answer::Done { lane: 0, errno: libc::EIO }.encode(), b"msync").expect("sent");
+    let close = session.receive(None).expect("a session").expect("a message");
+    assert_eq!(Request::decode(&close.header), Some(Request::Close));
+    session.send(&Answer::Done { lane: NO_LANE, errno: 0 }.encode(), &[]).expect("sent");
     assert!(session.receive(None).is_err());
 }

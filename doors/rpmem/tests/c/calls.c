@@ -11,6 +11,8 @@
  *                                   remove, force; prints errno's name, the lanes and the text
  *   calls hold TARGET SET SIZE      opens, says "open", and persists once for each line it reads;
  *                                   says what each returned, and at the end what close returned
+ *   calls again TARGET SET SIZE     persists 8192 bytes at the same place without end, all of them
+ *                                   of one value, and says how often it has done so
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -407,6 +409,19 @@ static void hold(void)
 	say("close", rpmem_close(pool));
 }
 
+static void again(void)
+{
+	unsigned lanes = 1;
+	RPMEMpool *pool = rpmem_open(target, set, local, size, &lanes, NULL);
+	CHECK(pool);
+	for (unsigned turn = 1;; turn++) {
+		memset(local + 5000, (int)(turn % 251), 8192);
+		CHECK(rpmem_persist(pool, 5000, 8192, 0, 0) == 0);
+		printf("%u\n", turn);
+		fflush(stdout);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	CHECK(argc >= 4);
@@ -434,6 +449,8 @@ int main(int argc, char **argv)
 		undrained();
 	else if (strcmp(mode, "try") == 0)
 		try(call);
+	else if (strcmp(mode, "again") == 0)
+		again();
 	else
 		hold();
 	if (strcmp(mode, "try") && strcmp(mode, "hold"))

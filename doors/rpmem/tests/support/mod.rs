@@ -18,8 +18,13 @@ pub fn built() -> &'static Path {
     BUILT.get_or_init(|| door("rpmem", env!("CARGO_BIN_EXE_rpmemd")))
 }
 
-/// The program of the tests in C, with our header and our library.
+/// The program of the tests in C.
 pub fn calls() -> PathBuf {
+    program("rpmem_calls", "doors/rpmem/tests/c/calls.c")
+}
+
+/// A program in C, with our header and our library.
+pub fn program(name: &str, source: &str) -> PathBuf {
     let library = built().join("librpmem.so.1");
     let include = workspace().join("doors/rpmem/include");
     let flags = [
@@ -31,7 +36,7 @@ pub fn calls() -> PathBuf {
         "-Werror".to_owned(),
     ];
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    compile_with(Path::new("cc"), "rpmem_calls", &["doors/rpmem/tests/c/calls.c"], &flags)
+    compile_with(Path::new("cc"), name, &[source], &flags)
 }
 
 /// A host with pool sets, in a folder that is removed at the end. Its name is anything: a script
