@@ -1,11 +1,13 @@
 //! The parts of a pool, mapped one behind the other.
 
+use rpmem::wire::WHOLE;
 use rpmem::{Failure, Result};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
 use std::fs::File;
 use std::ptr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::flush;
 
@@ -82,14 +84,31 @@ impl Mapping {
         let _ = self.failed.set(failure.clone());
     }
 
-    /// Copies data to an offset.
+    /// Copies data to an offset. Of as much as a client expects to be whole ([`WHOLE`]), words of 8
+    /// aligned bytes are stored at once: a daemon that is killed meanwhile leaves each of them old
+    /// or new.
     ///
     /// # Panics
     /// It does not fit.
     pub fn write(&self, offset: usize, data: &[u8]) {
         assert!(offset.checked_add(data.len()).is_some_and(|end| end <= self.length));
+        // SAFETY: within the mapping.
+        let to = unsafe { self.base.add(offset) };
+        if data.len() > WHOLE {
+            // SAFETY: as below.
+            return unsafe { ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
+        }
+        let (head, rest) = data.split_at(to.align_offset(size_of::<u64>()).min(data.len()));
+        let (words, tail) = rest.as_chunks::<{ size_of::<u64>() }>();
         // SAFETY: within the mapping; the data is a message's, and lies elsewhere.
-        unsafe { ptr::copy_nonoverlapping(data.as_ptr(), self.base.add(offset), data.len()) };
+        unsafe {
+            ptr::copy_nonoverlapping(head.as_ptr(), to, head.len());
+            let first = to.add(head.len()).cast::<u64>();
+            for (at, word) in words.iter().enumerate() {
+                AtomicU64::from_ptr(first.add(at)).store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+            }
+            ptr::copy_nonoverlapping(tail.as_ptr(), first.add(words.len()).cast(), tail.len());
+        }
     }
 
     /// Makes ranges durable: offset and length. `deep`: by msync in any case.
@@ -168,6 +187,7 @@ fn merged(mut ranges: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn ranges_that_touch_are_one() {
@@ -196,6 +216,41 @@ mod tests {
         assert_eq!(found[..], data[..128]);
         files[1].read_exact_at(&mut found, page as u64).expect("read");
         assert_eq!(found[..], data[128..]);
+    }
+
+    /// Another thread sees what a daemon that is killed would leave.
+    #[test]
+    fn words_are_stored_at_once() {
+        let fd = rustix::fs::memfd_create("part", rustix::fs::MemfdFlags::CLOEXEC).expect("a file");
+        let (file, page) = (File::from(fd), rustix::param::page_size());
+        file.set_len(page as u64).expect("its size");
+        let mapping = Mapping::new(&[(&file, 0, page as u64)]).expect("a mapping");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for value in [0x55, 0xAA].into_iter().cycle() {
+                    mapping.write(3, &[value; 1500]);
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            });
+            let whole = [0, 0x55, 0xAA].map(|byte| u64::from_ne_bytes([byte; 8]));
+            let all = (0..10_000).flat_map(|_| (8..1496).step_by(8)).all(|offset| {
+                // SAFETY: an aligned word of the mapping.
+                let word = unsafe { AtomicU64::from_ptr(mapping.base().add(offset).cast()) };
+                whole.contains(&word.load(Ordering::Relaxed))
+            });
+            is_over.store(true, Ordering::Relaxed);
+            // ThreadSanitizer sees this order, and not that of the scope's end.
+            writer.join().expect("the other thread");
+            assert!(all, "a word was neither old nor new");
+        });
+        mapping.write(3, &[1; 1500]);
+        let mut found = [0; 1502];
+        file.read_exact_at(&mut found, 2).expect("read");
+        assert_eq!((found[0], found[1501]), (0, 0));
+        assert!(found[1..1501].iter().all(|byte| *byte == 1));
     }
 
     #[test]
