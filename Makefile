@@ -41,7 +41,7 @@ BUILD := $(abspath $(or $(CARGO_TARGET_DIR),target))
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 # TARGET=aarch64-unknown-linux-gnu, powerpc64le-unknown-linux-gnu: for machines of another kind. It
-# needs Rust's target for them, and their gcc as Debian names it.
+# needs Rust's target for them, and their gcc and g++ as Debian names them.
 TARGET =
 ifneq ($(TARGET),)
 CROSS_COMPILE := $(subst -unknown,,$(TARGET))-

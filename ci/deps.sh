@@ -13,8 +13,8 @@ need() { # need PACKAGE COMMAND...: the package is missing when the command fail
 libclang() { # the library that bindgen opens
     compgen -G "/usr/lib/llvm-*/lib/libclang.so*"
 }
-# Debian's name of this machine, as its folders of libraries have it. A machine without either command
-# has none of what is looked for there.
+# Debian's name of this machine, as its folders of libraries have it. A machine without either
+# command has none of what is looked for there.
 multiarch=$(gcc -print-multiarch 2>/dev/null || dpkg-architecture -qDEB_HOST_MULTIARCH 2>/dev/null || true)
 compiles() { # compiles COMPILER HEADER [LANGUAGE]
     # A file, not `-`: without one Open MPI's wrapper looks in no folder of its own.
@@ -145,6 +145,8 @@ for purpose in "$@"; do
         ;;
     aarch64 | powerpc64le)
         need "gcc-$purpose-linux-gnu" command -v "$purpose-linux-gnu-gcc"
+        # The door fam has a shim in C++ (make deb).
+        need "g++-$purpose-linux-gnu" command -v "$purpose-linux-gnu-g++"
         if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$purpose-unknown-linux-gnu" ]; then
             echo "== Rust for $purpose is missing: adding it"
             rustup target add "$purpose-unknown-linux-gnu"
@@ -152,7 +154,6 @@ for purpose in "$@"; do
         ;;
     cross-test)
         for machine in aarch64 powerpc64le; do
-            need "g++-$machine-linux-gnu" command -v "$machine-linux-gnu-g++"
             need "gfortran-$machine-linux-gnu" command -v "$machine-linux-gnu-gfortran"
         done
         need qemu-user command -v qemu-aarch64
