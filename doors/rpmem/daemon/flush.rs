@@ -1,8 +1,10 @@
 //! Stores leave the caches of the processor.
 
+#[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
 /// A cache line, in bytes.
+#[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 
 /// Whether every mapping counts as persistent memory (PMEM_IS_PMEM_FORCE=1).
