@@ -174,6 +174,9 @@ fn the_compiler_can_be_chosen() {
     assert_eq!(chosen("mpcc_r", &["a.c"], &[("MP_COMPILER", "gcc-12"), ("CC", "tcc")]), "gcc-12");
     assert_eq!(chosen("mpcc_r", &["a.c"], &[("CC", "ccache gcc -std=c99")]), "ccache gcc -std=c99");
     assert_eq!(chosen("mpCC_r", &["a.c"], &[("MP_COMPILER", "/usr/bin/gcc-12")]), "/usr/bin/g++-12");
+    let of_another_machine = [("MP_COMPILER", "aarch64-linux-gnu-gcc")];
+    assert_eq!(chosen("mpcc_r", &["a.c"], &of_another_machine), "aarch64-linux-gnu-gcc");
+    assert_eq!(chosen("mpCC_r", &["a.c"], &of_another_machine), "aarch64-linux-gnu-g++");
     assert_eq!(chosen("mpCC_r", &["a.c"], &[("MP_COMPILER", "clang")]), "clang++");
     assert_eq!(chosen("mpCC_r", &["a.c"], &[("CXX", "g++-12")]), "g++-12");
     // A configure script that was given CC=mpcc_r passes it on to the wrapper itself.
@@ -230,6 +233,10 @@ fn the_fortran_compiler_can_be_chosen() {
         &dir.join("gfortran-9"),
         "case $1 in -dumpversion) echo 9 ;; *) echo 'GNU Fortran (GCC) 9.4.0' ;; esac",
     );
+    script(
+        &dir.join("far-linux-gnu-gfortran"),
+        "case $1 in -dumpversion) echo 12 ;; *) echo 'GNU Fortran (GCC) 12.2.0' ;; esac",
+    );
     let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("there is a PATH"));
     let chosen = |args: &[&str], env: &[(&str, &str)]| {
         let env = [&[("PATH", path.as_str())], env].concat();
@@ -240,6 +247,11 @@ fn the_fortran_compiler_can_be_chosen() {
     assert_eq!(chosen(&["-compiler", "other"], &[("MP_COMPILER", "gfortran")]), "other");
     assert_eq!(chosen(&[], &[("FC", "gfortran-9 -O2")]), "gfortran-9 -O2 -fno-backtrace");
     assert_eq!(chosen(&[], &[("MP_COMPILER", "gcc-9"), ("FC", "other")]), "gfortran-9 -fno-backtrace");
+    // That of another machine.
+    assert_eq!(
+        chosen(&[], &[("MP_COMPILER", "far-linux-gnu-gcc")]),
+        "far-linux-gnu-gfortran -fallow-argument-mismatch -fno-backtrace"
+    );
     assert_eq!(chosen(&[], &[("FC", "other")]), "other");
     // A configure script that was given FC=mpxlf_r passes it on to the wrapper itself.
     let gfortran = "gfortran -fallow-argument-mismatch -fno-backtrace";
