@@ -5,7 +5,8 @@
 # On each: the headers of C and C++ against that machine's compilers, the unit tests of the core,
 # the runtime, the profiler and the Fortran interface, those of shared memory with larger pages,
 # too; the programs of the tests below, in C and Fortran, which are built with the staged wrapper
-# and run as tasks of this machine's poe; and the Debian packages, from which a sample is run.
+# and run as tasks of this machine's poe; and the Debian packages, from which a sample and programs
+# of the doors are run.
 #
 # --short, which is part of make test: the headers of C, C++ and Fortran, compared with what Rust
 # has on this machine (the numbers are the same on all of 64 bits, and src/abi/layout.rs holds the
@@ -22,7 +23,8 @@ short=
 [ "${1-}" != --short ] || { short=yes && shift; }
 machines=("$@")
 [ $# -ne 0 ] || machines=(aarch64 powerpc64le)
-files=(address coll counters data dgsp errors fence fortran handlers init interrupt locks messages progress rdma threads util vectors)
+files=(address checkpoint coll counters crash data dgsp env errors failure fence fork fortran handlers init interrupt lapiprof locks
+    messages profiling progress rdma recovery report samples standalone stress survive threads util vectors)
 build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 make=${MAKE:-make}
 export TEST_PATIENCE=${TEST_PATIENCE-4} ADDRESS_RUNS=${ADDRESS_RUNS-20}
@@ -50,24 +52,84 @@ unit_tests_without_qemu=(
     transport::udp::socket::tests::every_length_arrives_whole
     transport::udp::socket::tests::the_longest_datagram_fits_and_the_next_does_not
 )
+# The other files of tests/tests: none of their tests is tried under qemu.
+files_without_qemu=(
+    # Jobs of poe by UDP or libfabric: see below, at UDP. There is no libfabric for that machine.
+    deaths field_network hosts network rails udp
+    # Programs of this machine beside the tasks, started as tasks are, or tasks without the harness
+    # that puts qemu before them: an attacker, launchers, a driver that kills and starts tasks.
+    field hostile launchers soak
+    # The tools, which qemu or the tests start as programs of this machine; programs of 32 bits.
+    installed interop lapi_info lapiprof_interrupted perf poe
+    # They depend on no processor: sources, man pages, scripts, what is published, the harness.
+    completion corpora documents floors harness man publishing python wrappers
+)
 programs_without_qemu=(
-    # A task, or what it begins with, is a program of this machine: a shell, setpriv.
+    # A task, or what it begins with, is a program of this machine: a shell, setpriv, unshare, echo.
+    a_program_without_lapi_does_not_notice
+    a_task_that_does_not_reply_is_not_harmed
     address_maps_that_differ_are_warned_of_where_the_program_moves
+    another_process_goes_on
+    another_process_goes_on_without_a_launcher
     another_user_cannot_join
+    a_task_is_replaced_over_ipv6
+    addresses_may_be_of_ipv6
+    checkpoint::checkpoint
+    dev_shm_absent
+    dev_shm_full
+    interop
+    packet_sizes_may_differ
     programs_one_after_another_in_one_job
+    standalone
+    wrong_lists_of_any_family_are_refused
+    # It does not run what a task starts, or becomes: that is given to the kernel.
+    a_job_becomes_another_program
+    a_program_that_waits_for_any_child_finds_none_of_the_library
+    a_task_is_replaced_before_another_one_learns_of_its_death
+    a_task_that_was_killed_is_replaced
+    frames_of_the_program_have_source_lines
+    programs_inherit_nothing_of_ours
+    without_poe_it_goes_to_standard_error
+    # Nor does this machine run the installed lapi_prof.
+    a_task_that_dies_is_missing_in_the_report
+    the_tool_names_its_version
+    # It aborts in a child of fork that creates a thread, when its parent has several.
+    a_job_of_one_task_forks_another
+    children_disturb_no_other_task
+    children_form_jobs
+    handlers_may_fork
+    no_call_works_with_the_parents_handle
+    the_signal_harms_no_task_that_has_called_init
+    what_other_threads_held_does_not_stop_a_child
+    # It catches every signal itself, from its beginning.
+    a_task_that_does_not_come_to_init
+    # These processors do not trap, and have no addresses that are not canonical.
+    a_division_by_zero_is_named
+    an_address_that_no_processor_has_is_not_named
     # It has no process_vm_readv and process_vm_writev.
     every_size_when_copies_are_refused_later
+    tasks_give_each_other_up_and_begin_again
     # It makes up /proc/self/stat, with another start of the process than other processes see: tasks
     # that communicate by UDP on one host take each other for dead.
     a_firehose_of_gets_and_puts
+    a_process_that_stays_loses_nothing_by_a_network
+    a_task_dies_while_another_one_is_away
+    a_task_dies_while_it_leaves
+    all_tasks_leave_at_once_and_others_come_back
+    all_tasks_leave_at_once_and_stay
     a_put_is_counted_when_it_is_at_the_target
     handlers_run_after_completion
+    another_process_goes_on_by_a_network
     puts_and_gets_of_every_length_by_a_network
     # It sets no limit of the address space.
+    a_call_that_finds_no_memory_says_so
     little_address_space_is_named
-    # poe -profile would preload the library into qemu, which is of this machine.
+    # poe -profile preloads the profiler of this machine, which is beside it.
+    a_fault_of_a_job_with_a_profile_is_described_and_profiled
     profiling::a_profile_has_the_lines_of_the_program
     # There is no libfabric for that machine.
+    local_and_remote_traffic_are_apart
+    two_hosts_have_local_and_remote_traffic
     shared_memory_may_be_refused_and_required
 )
 # Not in the short form: many packets, which take minutes without optimisation.
@@ -83,6 +145,11 @@ missing() { # missing MACHINE: the first tool that is not there
     done
     [ -d "$(rustc --print sysroot)/lib/rustlib/$1-unknown-linux-gnu" ] || echo "Rust target $1-unknown-linux-gnu"
 }
+
+# Each file of tests is in one of the two lists.
+diff <(cd tests/tests && printf '%s\n' *.rs */main.rs | sed 's,/main\.rs$,,; s,\.rs$,,' | sort) \
+    <(printf '%s\n' "${files[@]}" "${files_without_qemu[@]}" | sort) >&2 ||
+    { echo "ci/test-cross.sh: which of these files of tests are for qemu?" >&2 && exit 1; }
 
 failed=()
 step() { # step NAME COMMAND...: without input, and remembers the name if it fails
