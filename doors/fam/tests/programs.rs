@@ -5,15 +5,10 @@ mod support;
 use nix::sys::signal::Signal;
 use openlapi_session::{Listener, Settings};
 use openlapi_tests::{Job, Marked, skipped};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use support::compiled;
 use support::pool::{Kind, PLAIN, Pool};
-
-fn program(name: &str) -> PathBuf {
-    let sources = [&format!("tests/c/{name}.cpp")[..]];
-    compiled("c++", &format!("fam_{name}"), &sources, "libopenfam.so.3", &["-std=c++14"])
-}
+use support::{compiled, program};
 
 /// PEs of a job, of which each does as many operations; all of them say that they are done.
 fn mixed(pool: &Pool, pes: usize, operations: u64) {

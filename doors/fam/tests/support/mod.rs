@@ -28,6 +28,12 @@ pub fn compiled(compiler: &str, name: &str, sources: &[&str], library: &str, fla
     compile_with(Path::new(compiler), name, &sources, &[&common[..], &libraries, flags].concat())
 }
 
+/// A program of one source in C++.
+pub fn program(name: &str) -> PathBuf {
+    let sources = [&format!("tests/c/{name}.cpp")[..]];
+    compiled("c++", &format!("fam_{name}"), &sources, "libopenfam.so.3", &["-std=c++14"])
+}
+
 /// The sources of the conformance program.
 pub const CONFORMANCE: &[&str] = &[
     "tests/c/main.cpp",
