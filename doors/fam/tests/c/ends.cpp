@@ -145,6 +145,13 @@ void owner(const char *name) {
     SAME(pool->fam_fetch_uint64(pool->fam_lookup("shown", name), 0), 7);
 }
 
+// The owner's user, somewhere else.
+void same_user(const char *name) {
+    uint64_t local = 0;
+    pool->fam_get_blocking(&local, pool->fam_lookup("hidden", name), 0, 8);
+    SAME(local, 7);
+}
+
 // A child that exits, with the object's destructor, while the parent's operations are under way.
 void forked(const char *name) {
     auto where = pool->fam_create_region(name, 32 << 20, 0600, nullptr);
@@ -276,6 +283,8 @@ int main(int, char **argv) {
             threads(argv[2]);
         else if (what == "stranger")
             stranger(argv[2]);
+        else if (what == "same_user")
+            same_user(argv[2]);
         else
             owner(argv[2]);
         object.fam_finalize("ends");

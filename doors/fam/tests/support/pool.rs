@@ -154,5 +154,7 @@ pub fn conformance() -> PathBuf {
 /// The cases of the conformance program that need a daemon.
 pub fn cases() -> Vec<String> {
     let said = Job::direct(conformance()).arg("--list").without_launchers().run().ok().stdout.clone();
-    said.lines().map(str::to_owned).collect()
+    let cases: Vec<String> = said.lines().map(str::to_owned).collect();
+    assert!(cases.len() > 20, "hardly a case was listed: {cases:?}");
+    cases
 }
