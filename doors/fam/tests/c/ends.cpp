@@ -111,12 +111,35 @@ void stranger(const char *name) {
     THROWS(FAM_ERR_NOPERM, pool->fam_add(hidden, 0, local); pool->fam_quiet());
     THROWS(FAM_ERR_NOPERM, pool->fam_gather_blocking(&local, hidden, 1, 0, 1, 8));
     THROWS(FAM_ERR_NOPERM, pool->fam_scatter_blocking(&local, shown, 1, 0, 1, 8));
+    THROWS(FAM_ERR_NOPERM, pool->fam_compare_swap(shown, 0, local, local));
+    THROWS(FAM_ERR_NOPERM, pool->fam_compare_swap(hidden, 0, local, local));
+    // Those that do not wait, by the next fam_quiet.
+    uint64_t index[] = {0};
+    for (auto of : {shown, hidden}) {
+        THROWS(FAM_ERR_NOPERM, pool->fam_put_nonblocking(&local, of, 0, 8); pool->fam_quiet());
+        THROWS(FAM_ERR_NOPERM, pool->fam_set(of, 0, local); pool->fam_quiet());
+        THROWS(FAM_ERR_NOPERM, pool->fam_scatter_nonblocking(&local, of, 1, 0, 1, 8);
+               pool->fam_quiet());
+        THROWS(FAM_ERR_NOPERM, pool->fam_scatter_nonblocking(&local, of, 1, index, 8);
+               pool->fam_quiet());
+    }
+    THROWS(FAM_ERR_NOPERM, pool->fam_get_nonblocking(&local, hidden, 0, 8); pool->fam_quiet());
+    THROWS(FAM_ERR_NOPERM, pool->fam_gather_nonblocking(&local, hidden, 1, 0, 1, 8);
+           pool->fam_quiet());
+    THROWS(FAM_ERR_NOPERM, pool->fam_gather_nonblocking(&local, hidden, 1, index, 8);
+           pool->fam_quiet());
+    pool->fam_quiet();
     THROWS(FAM_ERR_NOPERM, pool->fam_copy(shown, 0, hidden, 0, 8));
     THROWS(FAM_ERR_NOPERM, pool->fam_copy(hidden, 0, shown, 0, 8));
     THROWS(FAM_ERR_NOPERM, pool->fam_backup_wait(pool->fam_backup(hidden, "mine", nullptr)));
     THROWS(FAM_ERR_NOPERM, pool->fam_restore(backup, shown));
     THROWS(FAM_ERR_NOPERM, pool->fam_restore(backup, where, "x", 0600, &made));
     THROWS(FAM_ERR_NOPERM, pool->fam_delete_backup_wait(pool->fam_delete_backup(backup)));
+    THROWS(FAM_ERR_NOPERM, pool->fam_list_backup(backup));
+    // It is not in the list of all, either.
+    char all[] = "*", *list = pool->fam_list_backup(all);
+    CHECK(std::strstr(list, backup) == nullptr);
+    std::free(list);
     THROWS(FAM_ERR_NOPERM, pool->fam_allocate(8, 0777, where));
     THROWS(FAM_ERR_NOPERM, pool->fam_allocate("mine", 8, 0777, where));
     THROWS(FAM_ERR_NOPERM, pool->fam_resize_region(where, 1 << 21));

@@ -206,6 +206,22 @@ void global_descriptors() {
     SAME(twin.get_used_memsrv_cnt(), one->get_used_memsrv_cnt());
     SAME(twin.get_first_memserver_id(), one->get_memserver_ids()[0]);
     CHECK(std::strcmp(twin.get_name(), one->get_name()) == 0);
+    // What a program has set holds: a descriptor that is marked invalid is not used.
+    Fam_Region_Descriptor where(Fam_Global_Descriptor{one->get_global_descriptor().regionId, 0});
+    Fam_Stat info;
+    twin.set_desc_status(DESC_INVALID);
+    where.set_desc_status(DESC_INVALID);
+    THROWS(FAM_ERR_INVALID, pool->fam_get_blocking(&back, &twin, 4088, 8));
+    THROWS(FAM_ERR_INVALID, pool->fam_put_nonblocking(&back, &twin, 4088, 8));
+    THROWS(FAM_ERR_INVALID, pool->fam_stat(&where, &info));
+    THROWS(FAM_ERR_INVALID, pool->fam_destroy_region(&where));
+    twin.set_desc_status(DESC_INIT_DONE);
+    where.set_desc_status(DESC_UNINITIALIZED);
+    pool->fam_get_blocking(&back, &twin, 4088, 8);
+    pool->fam_stat(&where, &info);
+    std::free(info.name);
+    SAME(where.get_desc_status(), DESC_INIT_DONE);
+    SAME(where.get_memserver_id(), info.memory_servers[0]);
     Fam_Descriptor nobody(Fam_Global_Descriptor{987654321, 5});
     THROWS(FAM_ERR_NOTFOUND, pool->fam_get_blocking(&back, &nobody, 0, 8));
     pool->fam_get_nonblocking(&back, &nobody, 0, 8);

@@ -121,6 +121,8 @@ void descriptors() {
     SAME(one.get_uid(), 8);
     SAME(one.get_gid(), 10);
     SAME(one.get_permissionLevel(), DATAITEM);
+    one.set_desc_status(DESC_INIT_DONE_BUT_KEY_NOT_VALID);
+    SAME(one.get_desc_status(), DESC_INIT_DONE_BUT_KEY_NOT_VALID);
     Fam_Descriptor none;
     SAME(none.get_desc_status(), DESC_INVALID);
     Fam_Region_Descriptor region(Fam_Global_Descriptor{7, 0});
@@ -132,6 +134,23 @@ void descriptors() {
     SAME(region.get_memoryType(), PERSISTENT);
     SAME(region.get_interleaveEnable(), DISABLE);
     SAME(region.get_global_descriptor().regionId, 7);
+    SAME(region.get_desc_status(), DESC_UNINITIALIZED);
+    region.set_desc_status(DESC_INIT_DONE);
+    SAME(region.get_desc_status(), DESC_INIT_DONE);
+    region.set_context(&mine);
+    CHECK(region.get_context() == &mine);
+    region.set_name(name);
+    CHECK(std::strcmp(region.get_name(), "a name") == 0 && region.get_name() != name);
+    region.set_size(5);
+    region.set_perm(0640);
+    region.set_uid(8);
+    region.set_gid(10);
+    region.set_permissionLevel(DATAITEM);
+    SAME(region.get_size(), 5);
+    SAME(region.get_perm(), 0640);
+    SAME(region.get_uid(), 8);
+    SAME(region.get_gid(), 10);
+    SAME(region.get_permissionLevel(), DATAITEM);
 }
 
 } // namespace
