@@ -54,6 +54,29 @@ fn the_c_library_exports_what_its_header_declares() {
     assert_eq!(found.len(), 137);
 }
 
+/// The calls of the classes, and the getters and setters of descriptors.
+#[test]
+fn a_page_of_the_manual_names_every_call() {
+    let door = workspace().join("doors/fam");
+    let mut named = BTreeSet::new();
+    for page in fs::read_dir(door.join("man")).expect("a folder") {
+        let text = fs::read_to_string(page.expect("an entry").path()).expect("a page");
+        let line = text.lines().skip_while(|line| *line != ".SH NAME").nth(1).unwrap_or_default();
+        let names = line.split(" \\- ").next().unwrap_or_default();
+        named.extend(names.split(", ").map(str::to_owned));
+    }
+    let header = fs::read_to_string(door.join("include/fam/fam.h")).expect("the header");
+    let calls: BTreeSet<String> = header
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '('))
+        .filter_map(|word| word.split_once('('))
+        .map(|(name, _)| name.to_owned())
+        .filter(|name| ["fam_", "get_", "set_"].iter().any(|first| name.starts_with(first)))
+        .filter(|name| name != "fam_context")
+        .collect();
+    assert!(calls.len() > 80, "{calls:?}");
+    assert_eq!(calls.difference(&named).collect::<Vec<_>>(), [""; 0]);
+}
+
 #[test]
 fn the_libraries_have_the_names_that_programs_know() {
     for (library, soname) in [("libopenfam.so.3", "libopenfam.so.3"), ("libopenfam_c.so", "libopenfam_c.so")]
