@@ -88,6 +88,36 @@ fn bytes(length: usize, turn: usize) -> Vec<u8> {
     (0..length).map(|at| (at * 13 + at / 255 + turn) as u8).collect()
 }
 
+/// `enable_region_spanning: false`: a region has one server, and all have as many regions.
+#[test]
+fn a_region_that_does_not_span_has_one_server() {
+    let host = Host::new("one", SERVERS, false);
+    let file = host.path("config/fam_metadata_config.yaml");
+    let text = fs::read_to_string(&file).expect("a file") + "enable_region_spanning: false\n";
+    fs::write(&file, text).expect("a file");
+    let _servers = [host.server(1), host.server(2)];
+    let _keeper = host.keeper();
+    let mut client = Everywhere::new(&host);
+    let mut all = Vec::new();
+    for number in 0..6 {
+        let region = client.keeper().region(&format!("r{number}"), 1 << 20, 0o600, VOLATILE);
+        let Ok(Answer::Region(facts)) = client.keeper().ask(&Ask::StatRegion { region }) else {
+            panic!("a region")
+        };
+        let [server] = facts.servers[..] else { panic!("{:?}", facts.servers) };
+        // Also an item of many blocks.
+        let long = client.allocate(region, "long", 10 * 4096);
+        let places: Vec<u64> = long.ticket.pieces.iter().map(|piece| piece.server).collect();
+        assert_eq!(places, [server]);
+        let data = bytes(10 * 4096, number);
+        assert_eq!(client.put(&long, 0, &data), Ok(()));
+        assert!(client.get(&long, 0, 10 * 4096) == data);
+        all.push(server);
+    }
+    all.sort_unstable();
+    assert_eq!(all, [0, 0, 1, 1, 2, 2]);
+}
+
 #[test]
 fn an_item_lies_on_all_servers_in_turn() {
     let host = Host::new("all", SERVERS, false);

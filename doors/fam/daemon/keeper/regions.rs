@@ -42,10 +42,11 @@ impl Keeper {
             let kind = if is_persistent { "persistent" } else { "volatile" };
             return Err(FamError::NotCreated.because(format!("no server has {kind} memory")));
         }
-        let region = self.number();
         if !self.is_spanning {
-            servers = vec![servers[(region % servers.len() as u64) as usize]];
+            let parts = |server: &u64| self.spaces.keys().filter(|(on, _)| on == server).count();
+            servers = servers.into_iter().min_by_key(parts).into_iter().collect();
         }
+        let region = self.number();
         let kind = if is_persistent { PartKind::Persistent } else { PartKind::Volatile };
         let mut parts = Vec::new();
         let made = servers.iter().try_for_each(|server| {
