@@ -85,8 +85,8 @@ const char **olfam_list_options();
 int olfam_option(olfam_context *context, const char *name, const void **out);
 
 int olfam_context_open(olfam_context *context, olfam_context **out);
-// Waits for its operations.
-int olfam_context_close(olfam_context *context, olfam_context *closed);
+// Whether it may close that one.
+int olfam_may_close(olfam_context *context, olfam_context *closed);
 // Frees what the class has; what is under way ends first.
 void olfam_context_free(olfam_context *context);
 int olfam_fence(olfam_context *context);

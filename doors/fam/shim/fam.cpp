@@ -244,9 +244,11 @@ fam_context *fam::fam_context_open() {
 void fam::fam_context_close(fam_context *context) {
     if (!context)
         throw Fam_Exception(FAM_ERR_INVALID, "the context is NULL");
-    // After fam_finalize there is nobody to ask whether it may be closed.
     auto closed = context_of(context->pimpl_);
-    int code = pimpl_ ? olfam_context_close(context_of(pimpl_), closed) : olfam_quiet(closed);
+    // After fam_finalize there is nobody to ask.
+    if (pimpl_)
+        check(olfam_may_close(context_of(pimpl_), closed));
+    int code = olfam_quiet(closed);
     delete context;
     check(code);
 }

@@ -211,14 +211,13 @@ pub unsafe extern "C" fn olfam_context_open(of: *mut Context, out: *mut *mut Con
     }
 }
 
-/// Waits for the operations of a context that is closed; see fam_context_close(3). The caller frees
-/// it.
+/// Fails where a context may not close another one, which stays then; see fam_context_close(3).
 ///
 /// # Safety
 /// The contexts were made by this library.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn olfam_context_close(of: *mut Context, closed: *mut Context) -> c_int {
-    let close = || {
+pub unsafe extern "C" fn olfam_may_close(of: *mut Context, closed: *mut Context) -> c_int {
+    let look = || {
         // SAFETY: the caller's promise.
         let (context, closed) = unsafe { (context(of)?, context(closed)?) };
         context.control()?;
@@ -227,9 +226,9 @@ pub unsafe extern "C" fn olfam_context_close(of: *mut Context, closed: *mut Cont
                 FamError::Invalid.because("fam_context_close: the context is none of fam_context_open")
             );
         }
-        closed.quiet()
+        Ok(())
     };
-    code(close())
+    code(look())
 }
 
 /// Frees a context; operations that are under way end first.

@@ -38,6 +38,7 @@ void contexts() {
     THROWS(FAM_ERR_NOPERM, all[0]->fam_finalize("x"));
     THROWS(FAM_ERR_NOPERM, all[0]->fam_context_open());
     THROWS(FAM_ERR_NOPERM, all[0]->fam_backup(one, "b", nullptr));
+    THROWS(FAM_ERR_NOPERM, all[0]->fam_context_close(all[1]));
     for (auto context : all)
         pool->fam_context_close(context);
     THROWS(FAM_ERR_INVALID, pool->fam_context_close(nullptr));
