@@ -1,8 +1,9 @@
 //! The statements about OpenFAM, by a program in C++: one daemon, three daemons, small blocks, and
-//! memory that is mapped. hosts.rs has two hosts.
+//! memory that is mapped; and every call in C. hosts.rs has two hosts.
 
 mod support;
 
+use support::plain;
 use support::pool::{Kind, PLAIN, Pool, cases, conformance};
 
 /// All cases with this pool.
@@ -35,4 +36,11 @@ fn blocks_smaller_than_elements() {
 fn memory_that_is_mapped() {
     let pool = Pool::new("mapped", Kind { model: "shared_memory", ..PLAIN });
     pool.job(&conformance()).arg("mapped").run().ok();
+}
+
+/// Every call of the C interface.
+#[test]
+fn in_c() {
+    let pool = Pool::new("plain", PLAIN);
+    assert_eq!(pool.job(&plain()).run().ok().stdout, "OK plain\n");
 }

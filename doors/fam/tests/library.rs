@@ -5,12 +5,18 @@ mod support;
 use openlapi_tests::{Job, workspace};
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
-use support::{CONFORMANCE, built, compiled};
+use support::{CONFORMANCE, built, compiled, plain};
 
 /// The symbols that a library defines, as the linker sees them.
 fn symbols(library: &str) -> Vec<String> {
-    let output = Command::new("nm").args(["-D", "--defined-only"]).arg(built().join(library)).output();
+    names(&["-D", "--defined-only"], &built().join(library))
+}
+
+/// What nm lists of a file.
+fn names(words: &[&str], file: &Path) -> Vec<String> {
+    let output = Command::new("nm").args(words).arg(file).output();
     let text = String::from_utf8(output.expect("nm runs").stdout).expect("names");
     let mut names: Vec<String> =
         text.lines().filter_map(|line| line.split(' ').next_back()).map(str::to_owned).collect();
@@ -52,6 +58,14 @@ fn the_c_library_exports_what_its_header_declares() {
     let found = symbols("libopenfam_c.so");
     assert_eq!(found.iter().map(String::as_str).collect::<BTreeSet<_>>(), declared);
     assert_eq!(found.len(), 137);
+}
+
+/// `tests/c/plain.c`, which conformance.rs runs, leaves none out.
+#[test]
+fn the_program_in_c_makes_every_call() {
+    let mut called = names(&["-u"], &plain());
+    called.retain(|name| name.starts_with("c_fam_"));
+    assert_eq!(called, symbols("libopenfam_c.so"));
 }
 
 /// The calls of the classes, and the getters and setters of descriptors.

@@ -34,6 +34,12 @@ pub fn program(name: &str) -> PathBuf {
     compiled("c++", &format!("fam_{name}"), &sources, "libopenfam.so.3", &["-std=c++14"])
 }
 
+/// The program that makes every call in C.
+pub fn plain() -> PathBuf {
+    let sources = ["tests/c/plain.c", "tests/c/plain_data.c", "tests/c/plain_atomics.c"];
+    compiled("cc", "fam_plain", &sources, "libopenfam_c.so", &["-std=c99"])
+}
+
 /// The sources of the conformance program.
 pub const CONFORMANCE: &[&str] = &[
     "tests/c/main.cpp",
