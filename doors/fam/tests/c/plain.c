@@ -47,6 +47,9 @@ static void start(void) {
     pool = c_fam_create();
     CHECK(pool);
     NOTHING(FAM_ERR_INVALID, c_fam_lookup_region(pool, "before the start"));
+    REFUSED(FAM_ERR_INVALID, c_fam_fence(pool));
+    REFUSED(FAM_ERR_INVALID, c_fam_barrier_all(pool));
+    REFUSED(FAM_ERR_INVALID, c_fam_abort(pool, 3));
     REFUSED(FAM_ERR_INVALID, c_fam_initialize(pool, NULL, &given));
     DONE(c_fam_initialize(pool, "plain", &given));
     REFUSED(FAM_ERR_INVALID, c_fam_initialize(pool, "plain", &given));
