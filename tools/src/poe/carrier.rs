@@ -12,7 +12,7 @@ use nix::sys::epoll::EpollTimeout;
 use super::causes::Errors;
 use super::error::{Error, reason, say};
 use super::fold::Fold;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, QUIET};
 use super::output::{Lost, Output, OutputStream, Prefix, Source};
 use super::streams;
 
@@ -27,9 +27,6 @@ pub(super) struct Style {
     pub record: Option<PathBuf>,
 }
 
-/// An unfinished line is shown when nothing has arrived for this time: it may be a question to the
-/// user. On a loaded machine a task may be interrupted for some time in the middle of a line.
-const QUIET_MILLISECONDS: u8 = 200;
 /// How long equal messages are collected before they are summarized.
 const COLLECT: Duration = Duration::from_millis(300);
 
@@ -129,7 +126,7 @@ fn carry(
         let pending = outputs.iter().any(Output::has_summary);
         summary_at = pending.then(|| summary_at.unwrap_or_else(|| Instant::now() + COLLECT));
         let timeout = if lanes.are_unfinished() || pending {
-            EpollTimeout::from(QUIET_MILLISECONDS)
+            EpollTimeout::try_from(QUIET).expect("a short time")
         } else {
             EpollTimeout::NONE
         };
@@ -218,6 +215,36 @@ mod tests {
             2,
             "on standard error only"
         );
+    }
+
+    /// A question stands in an unfinished line, and another task goes on writing until it is shown.
+    #[test]
+    fn a_question_is_shown_while_others_write() {
+        let (asks, mut question) =
+            pipe().map(|(read, write)| (File::from(read), File::from(write))).expect("a pipe");
+        let (writes, mut lines) =
+            pipe().map(|(read, write)| (File::from(read), File::from(write))).expect("a pipe");
+        let source = |task, pipe: File| Source {
+            task,
+            stream: OutputStream::Stdout,
+            pipe: pipe.into(),
+            terminal: false,
+        };
+        let sources = vec![source(0, asks), source(1, writes)];
+        let mut files = [(); 2].map(|()| tempfile::NamedTempFile::new().expect("a file can be made"));
+        let shown = files[0].path().to_owned();
+        let others = thread::spawn(move || {
+            question.write_all(b"name? ").expect("the pipe has room");
+            (0..1000).any(|_| {
+                lines.write_all(b"goes on\n").expect("it is read");
+                thread::sleep(Duration::from_millis(20));
+                std::fs::read_to_string(&shown).is_ok_and(|text| text.contains("name? "))
+            })
+        });
+        let [stdout, stderr] = files.each_mut().map(|file| file.reopen().expect("it can be shared"));
+        let style = Style { prefix: Prefix::default(), ordered: false, fold: true, record: None };
+        carry(sources, style, stdout, stderr, &mut |_| ()).expect("nothing is lost");
+        assert!(others.join().expect("it has not failed"), "the question was not shown");
     }
 
     #[test]

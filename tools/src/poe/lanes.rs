@@ -19,6 +19,10 @@ use super::record::Record;
 
 /// An unfinished line is shown when it is longer than this.
 pub(super) const LONGEST_LINE: usize = 1 << 16;
+/// An unfinished line is shown when its task has written nothing for this time: it may be a
+/// question to the user. On a loaded machine a task may be interrupted for some time in the middle
+/// of a line.
+pub(super) const QUIET: Duration = Duration::from_millis(200);
 /// What a later task writes in ordered mode goes to disk beyond this.
 pub(super) const SPOOL_IN_MEMORY: usize = 1 << 20;
 /// How long a task has to end by SIGPIPE before its terminal is closed.
@@ -33,6 +37,8 @@ pub(super) struct Lanes {
     watch: Epoll,
     /// Lanes that have begun a line, or wait until their task has ended.
     unfinished: BTreeSet<usize>,
+    /// When these were last looked at.
+    looked: Instant,
     /// Lanes that may have ended since [`Lanes::forget_ended`].
     changed: Vec<usize>,
     /// Which outputs were closed then.
@@ -51,8 +57,8 @@ impl Lanes {
         for (number, lane) in &lanes {
             watch.add(&lane.pipe, EpollEvent::new(EpollFlags::EPOLLIN, *number as u64))?;
         }
-        let (unfinished, changed) = (BTreeSet::new(), Vec::new());
-        Ok(Self { lanes, watch, unfinished, changed, closed: [false; 2] })
+        let (unfinished, looked, changed) = (BTreeSet::new(), Instant::now(), Vec::new());
+        Ok(Self { lanes, watch, unfinished, looked, changed, closed: [false; 2] })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -108,7 +114,8 @@ impl Lanes {
         }
     }
 
-    /// Waits until something arrives, and carries it. After the timeout unfinished lines are shown.
+    /// Waits until something arrives, and carries it. Unfinished lines are shown when their tasks
+    /// have written nothing for [`QUIET`], whatever others write.
     /// `broken` is called with a task that writes to a closed output.
     pub(super) fn carry_some(
         &mut self,
@@ -125,14 +132,6 @@ impl Lanes {
                 Err(errno) => return Err(errno.into()),
             }
         };
-        if ready.is_empty() {
-            for number in &self.unfinished {
-                if let Some(lane) = self.lanes.get_mut(number) {
-                    lane.show_unfinished(&mut outputs[lane.stream as usize]);
-                }
-            }
-            self.changed.extend(&self.unfinished);
-        }
         for event in ready {
             let number = event.data() as usize;
             let Some(lane) = self.lanes.get_mut(&number) else { continue };
@@ -143,6 +142,15 @@ impl Lanes {
                 lane.read(buffer, output);
             }
             self.changed.push(number);
+        }
+        if self.looked.elapsed() >= QUIET {
+            self.looked = Instant::now();
+            for number in &self.unfinished {
+                if let Some(lane) = self.lanes.get_mut(number).filter(|lane| lane.wrote.elapsed() >= QUIET) {
+                    lane.show_unfinished(&mut outputs[lane.stream as usize]);
+                }
+            }
+            self.changed.extend(&self.unfinished);
         }
         Ok(())
     }
@@ -202,6 +210,8 @@ struct Lane {
     parting: Option<Instant>,
     /// The line that has begun and not ended, as far as it has not been shown.
     line: Vec<u8>,
+    /// When its task has written last.
+    wrote: Instant,
     /// What was shown last did not end a line.
     continues: bool,
     /// What arrived before this task's turn.
@@ -219,7 +229,8 @@ impl Lane {
     ) -> Self {
         let held = (ordered && stream == OutputStream::Stdout).then(|| spool.open());
         let (open, line, continues, parting) = (true, Vec::new(), false, None);
-        Self { task, stream, pipe, terminal, open, parting, line, continues, held, record }
+        let wrote = Instant::now();
+        Self { task, stream, pipe, terminal, open, parting, line, wrote, continues, held, record }
     }
 
     /// Whether something is to be done with it when nothing arrives for some time.
@@ -245,6 +256,7 @@ impl Lane {
     }
 
     fn read(&mut self, buffer: &mut [u8], output: &mut Output) {
+        self.wrote = Instant::now();
         let length = match (&*self.pipe).read(buffer) {
             Ok(length) => length,
             Err(error) if [ErrorKind::Interrupted, ErrorKind::WouldBlock].contains(&error.kind()) => return,
