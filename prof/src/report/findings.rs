@@ -78,7 +78,8 @@ fn most_time(report: &Report) -> Option<String> {
 /// How much of their time the tasks wait.
 fn waiting(report: &Report, crowded: bool) -> Option<String> {
     let all = sum(report.task.iter().map(|task| task.wall));
-    let share = percent(sum(report.task.iter().map(|task| task.waiting)), all);
+    // Of a task with several threads as long as it ran, at most.
+    let share = percent(sum(report.task.iter().map(|task| task.waiting.min(task.wall))), all);
     let also = if crowded { ", some of it for a processor" } else { "" };
     (all != 0).then(|| format!("The tasks spend {share} of their time in calls that wait or poll{also}."))
 }
@@ -171,6 +172,14 @@ mod tests {
         assert!(!found.iter().any(|sentence| sentence.starts_with("Task 36")), "{found:?}");
         parts[36] = task(36, 900, 100);
         assert!(said(&parts).iter().any(|sentence| sentence.starts_with("Task 36 computes")));
+    }
+
+    #[test]
+    fn the_threads_of_a_task_wait_no_longer_than_it_runs() {
+        let row = SiteRow { class: "wait".into(), count: 4, time: 4000, ..SiteRow::default() };
+        let part = Part { tasks: 1, wall: 1000, sites: vec![row], ..Part::empty(0) };
+        let found = findings(&Report::of(&[part]));
+        assert!(found.iter().any(|said| said.starts_with("The tasks spend 100 % of")), "{found:?}");
     }
 
     #[test]

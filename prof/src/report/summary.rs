@@ -1,10 +1,11 @@
 //! The report as data: DIR/report.json.
 
 use super::lanes::Lanes;
+use super::thin::thin;
 use crate::calls::Class;
 use crate::part::{Moved, Part, SiteRow, SizeCount, TaskPair};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// How many stretches of time are shown at most.
 const STRETCHES: u64 = 400;
@@ -127,6 +128,7 @@ impl Report {
             parts.iter().map(|part| part.started.saturating_add(part.wall)).max().unwrap_or(0) - started;
         let all = || parts.iter().flat_map(|part| &part.sites);
         let calls = || all().filter(|row| row.class != "handler");
+        let present: HashSet<u32> = parts.iter().map(|part| part.task).collect();
         let mut sizes = BTreeMap::new();
         for kind in &Class::NAMES[..Class::MOVING] {
             let rows = all().filter(|row| row.class == *kind);
@@ -135,7 +137,7 @@ impl Report {
         Self {
             tasks,
             findings: Vec::new(),
-            missing: (0..tasks).filter(|task| parts.iter().all(|part| part.task != *task)).collect(),
+            missing: (0..tasks).filter(|task| !present.contains(task)).collect(),
             interim: parts.iter().filter(|part| part.interim.is_some()).map(|part| part.task).collect(),
             program: parts.first().map_or_else(String::new, |part| part.program.clone()),
             started,
@@ -156,7 +158,7 @@ impl Report {
             sizes,
             timeline: timeline(parts, started, wall),
             lanes: Lanes::of(parts, started, wall),
-            events: parts.iter().map(|part| part.events.len() as u64).sum(),
+            events: thin(parts).iter().map(|thinned| thinned.events.len() as u64).sum(),
             events_left_out: total(parts.iter().map(|part| part.events_left_out)),
             made_of: None,
         }

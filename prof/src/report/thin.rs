@@ -72,6 +72,7 @@ fn of_part(events: &[Event], share: usize) -> Thinned {
 mod tests {
     use super::{MOST, thin};
     use crate::part::{Event, Part};
+    use crate::report::Report;
 
     fn part(task: u32, events: u64) -> Part {
         let event = |at: u64| Event {
@@ -91,6 +92,8 @@ mod tests {
     fn a_long_trace_keeps_the_longest_calls_and_the_number_of_all() {
         let parts = [part(0, 300_000), part(1, 10), part(2, 80_000)];
         let thinned = thin(&parts);
+        let shown = thinned.iter().map(|thinned| thinned.events.len() as u64).sum::<u64>();
+        assert_eq!(Report::of(&parts).events, shown);
         let kept: Vec<usize> = thinned.iter().map(|thinned| thinned.events.len()).collect();
         assert!(kept.iter().sum::<usize>() <= MOST && kept[0] > MOST / 3 && kept[1] == 10, "{kept:?}");
         for (thinned, part) in thinned.iter().zip(&parts) {
