@@ -126,8 +126,12 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
         Err(_) => {
             // Another thread writes, and ends the process; not for long if it cannot. The helper
             // may take less.
-            // SAFETY: sleep may be called in a handler.
-            unsafe { libc::sleep(5) };
+            let mut left = libc::timespec { tv_sec: 5, tv_nsec: 0 };
+            // Signals that the program handles interrupt it.
+            // SAFETY: nanosleep is a system call; both places live during the call.
+            while unsafe { libc::nanosleep(&raw const left, &raw mut left) } != 0
+                && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
+            {}
         }
     }
     // SAFETY: the structure lives during the call. The signal is blocked until this handler
