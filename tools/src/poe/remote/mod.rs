@@ -42,7 +42,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use nix::sys::prctl;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, raise};
 use nix::unistd::{Pid, setsid};
 use openlapi_runtime::environment::process_env;
 
@@ -230,7 +230,10 @@ impl Starting<'_> {
                 }
             }
             while let Some(signal) = signals.next() {
-                if [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT].contains(&signal) {
+                if signal == Signal::SIGTSTP {
+                    let _ = raise(Signal::SIGSTOP);
+                } else if [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT].contains(&signal)
+                {
                     self.end();
                     return Err(Error::Ended { signal: signal as i32 });
                 }
