@@ -228,4 +228,6 @@ fn a_dry_run_shows_the_job_and_starts_nothing() {
     // A request that would be refused is refused.
     let refused = job(2, &["args"]).env("MP_DRY_RUN", "yes").poe_arg("-stdoutmode").poe_arg("2").run();
     assert_eq!(refused.exited(2).says("the highest task number is 1").stdout, "");
+    let refused = job(2, &["args"]).env("MP_DRY_RUN", "yes").env("MP_LABELIO", "maybe").run();
+    assert_eq!(refused.exited(2).says("MP_LABELIO").stdout, "");
 }

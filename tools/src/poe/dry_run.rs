@@ -45,6 +45,12 @@ fn job(settings: &Settings, commands: &[Command], hosts: Option<&[String]>) -> R
     let stdout = settings.parsed("MP_STDOUTMODE")?.unwrap_or(StdoutMode::Unordered);
     let stdin = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
     streams::check(stdout, stdin, tasks)?;
+    // What a start reads of the others.
+    for variable in
+        ["MP_LABELIO", "MP_TIMESTAMPS", "MP_TTY", "MP_ON_DEATH", "MP_REPORT_BINDINGS", "MP_OUTPUT_DIR"]
+    {
+        settings.text(variable)?;
+    }
     limits::open_files(tasks)?;
     debugger::check_attached(settings, tasks)?;
     debugger::task(settings, tasks, hosts)?;
