@@ -1,0 +1,100 @@
+//! What goes to peers: a thread for each opens a session at first contact, and sends in order.
+
+use super::map::Address;
+use super::{Shared, lock};
+use crate::protocol::{Data, Output};
+use openlapi_session::{Error, Session, connect_tcp, connect_unix};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, channel};
+
+/// A message for the thread of a peer.
+pub(super) struct Order {
+    /// The link's life that it belongs to.
+    life: u64,
+    output: Output,
+}
+
+impl Shared {
+    /// Orders a message of the thread that sends to its target.
+    pub(super) fn order(self: &Arc<Self>, output: &Output) {
+        let task = output.task;
+        let peer = &self.peers[task as usize];
+        let mut sender = lock(&peer.sender);
+        if self.leaves() {
+            return output.data.free();
+        }
+        let sender = sender.get_or_insert_with(|| {
+            let (sender, receiver) = channel();
+            self.spawn(move |shared| shared.send_all(task, &receiver));
+            sender
+        });
+        // The thread ends after the sender only.
+        let life = lock(&peer.link).life;
+        self.ordered.fetch_add(1, Ordering::Relaxed);
+        let _ = sender.send(Order { life, output: *output });
+    }
+
+    fn send_all(self: Arc<Self>, task: u32, orders: &Receiver<Order>) {
+        while let Ok(Order { life, output }) = orders.recv() {
+            // What waits from an earlier life was meant for a process that is gone.
+            let is_now = lock(&self.peers[task as usize].link).takes(life);
+            let failed = is_now.then(|| self.send(task, life, &output).err()).flatten();
+            output.data.free();
+            self.ordered.fetch_sub(1, Ordering::Release);
+            if let Some(error) = failed {
+                self.not_sent(task, life, &error);
+            }
+            self.wake();
+        }
+    }
+
+    /// Sends one message, and opens a session for it where there is none.
+    fn send(self: &Arc<Self>, task: u32, life: u64, output: &Output) -> Result<(), Error> {
+        let header = output.header.encode();
+        let header = header.as_bytes();
+        let data = match output.data {
+            Data::None | Data::Memory { length: 0, .. } => &[][..],
+            Data::Memory { address, length, .. } => {
+                let memory = std::ptr::with_exposed_provenance::<u8>(address);
+                // SAFETY: the program leaves its memory as it is until its send has ended, which is
+                // after the counter has changed.
+                unsafe { std::slice::from_raw_parts(memory, length as usize) }
+            }
+        };
+        if task == self.own {
+            (self.receiving.arrived)(task, header, data);
+            return Ok(());
+        }
+        self.session(task, life)?.send(header, data)
+    }
+
+    /// The session with a peer, which is opened where there is none.
+    fn session(self: &Arc<Self>, task: u32, life: u64) -> Result<Arc<Session>, Error> {
+        let current = || lock(&self.peers[task as usize].link).sessions.last().cloned();
+        match current() {
+            Some(session) => Ok(session),
+            // The peer may have connected meanwhile.
+            None => self.connect(task, life).or_else(|error| current().ok_or(error)),
+        }
+    }
+
+    fn connect(self: &Arc<Self>, task: u32, life: u64) -> Result<Arc<Session>, Error> {
+        let session = match (&self.nodes[task as usize].address, self.key) {
+            (Address::Unix(path), _) => connect_unix(path, &self.settings)?,
+            (Address::Tcp(at), Some(key)) => connect_tcp(*at, key, &self.settings)?,
+            (Address::Tcp(_), None) => unreachable!("a TCP address has a key"),
+        };
+        let session = Arc::new(session);
+        self.hello(&session, life)?;
+        let other = || Error::Lost("the peer is another process".to_owned());
+        let (_, of_peer) = self.peer_of(&session).filter(|(node, _)| *node == task).ok_or_else(other)?;
+        self.meet(task, of_peer);
+        if !self.publish(task, life, &session) {
+            return Err(other());
+        }
+        let taking = session.clone();
+        self.spawn(move |shared| shared.take_all(task, life, taking));
+        Ok(session)
+    }
+}

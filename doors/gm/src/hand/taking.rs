@@ -1,0 +1,60 @@
+//! What comes of peers: those that connect are greeted, and what they send is taken.
+
+use super::{LOOK, Shared, lock};
+use openlapi_runtime::console;
+use openlapi_session::{Error, Listener, Session};
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+impl Shared {
+    pub(super) fn listen(self: Arc<Self>, mut listener: Listener) {
+        let mut fails = false;
+        while !self.leaves() {
+            let accepted = listener.accept(Some(Instant::now() + LOOK));
+            let failed = matches!(accepted, Err(Error::System { .. } | Error::Limit(_)));
+            match accepted {
+                Ok(Some(session)) => self.spawn(|shared| shared.greet(Arc::new(session))),
+                Ok(None) => {}
+                // Without descriptors, say, the next call fails at once.
+                Err(_) if failed && fails => thread::sleep(LOOK),
+                Err(error) => console::log(format_args!("gm: a peer could not connect: {error}")),
+            }
+            fails = failed;
+        }
+    }
+
+    /// A peer has connected: says who this is, and takes what it sends.
+    fn greet(self: Arc<Self>, session: Arc<Session>) {
+        let Some((task, of_peer)) = self.peer_of(&session) else { return };
+        let life = self.meet(task, of_peer);
+        if self.hello(&session, life).is_ok() && self.publish(task, life, &session) {
+            self.take_all(task, life, session);
+        }
+    }
+
+    /// Takes what a peer sends, until its session or its life ends, or this process leaves: all
+    /// ports are closed then, and what is still to be taken is for none of them.
+    pub(super) fn take_all(&self, task: u32, life: u64, session: Arc<Session>) {
+        let peer = &self.peers[task as usize];
+        while !self.leaves() {
+            match session.receive(Some(Instant::now() + LOOK)) {
+                Ok(Some(message)) => {
+                    let _alone = lock(&peer.taking);
+                    if lock(&peer.link).life != life {
+                        return;
+                    }
+                    (self.receiving.arrived)(task, &message.header, &message.data);
+                    self.wake();
+                    if lock(&peer.link).ends.is_none_or(|at| Instant::now() < at) {
+                        continue;
+                    }
+                }
+                Ok(None) if lock(&peer.link).ends.is_none() => continue,
+                Ok(None) | Err(Error::Closed) => {}
+                Err(_) => lock(&peer.link).fail(life),
+            }
+            return self.leave(task, life, &session);
+        }
+    }
+}
