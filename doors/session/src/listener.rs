@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// How long a connection may take to prove itself.
 const PROOF: Duration = Duration::from_secs(5);
 /// How many connections that have not proved themselves are kept. Where there are more, the oldest
-/// one is closed, at first of those that have said nothing.
+/// one is closed, at first of those that had said nothing when they had a look.
 const UNPROVED: usize = 128;
 /// How many bytes of one the kernel keeps that were not read, until it has proved itself.
 const KEPT: usize = 4096;
@@ -106,7 +106,8 @@ struct Unproved {
     own: Card,
     /// Bytes that had no room in the channel yet.
     output: Vec<u8>,
-    until: Instant,
+    /// From the first look on: what it has said until then waits for this process.
+    until: Option<Instant>,
 }
 
 impl Listener {
@@ -216,20 +217,37 @@ impl Listener {
     /// Serves what is there, until a peer has proved itself. Returns its line, and the cards of
     /// this side and of the peer.
     fn serve(&mut self) -> Result<Option<(Line, Card, Card)>> {
-        let taken = self.take_connections();
+        // Others wait in the kernel's queue while one of these has proved itself.
+        let (mut agreed, mut taken) = (self.step(0), Ok(()));
+        if agreed.is_none() {
+            let known = self.unproved.len();
+            taken = self.take_connections();
+            agreed = self.step(known);
+            self.close_surplus(known);
+        }
+        self.set_timer()?;
+        match agreed {
+            Some(agreed) => agreed.map(Some),
+            None => taken.map(|()| None),
+        }
+    }
+
+    /// Goes on with the handshakes from this place on, until a peer has proved itself.
+    fn step(&mut self, from: usize) -> Option<Result<(Line, Card, Card)>> {
         let (mut agreed, now) = (None, Instant::now());
-        for mut one in std::mem::take(&mut self.unproved) {
+        for mut one in self.unproved.split_off(from) {
             if agreed.is_some() {
                 self.unproved.push_back(one);
                 continue;
             }
+            let until = *one.until.get_or_insert(now + PROOF);
             match one.step() {
                 Ok(Some(Agreed { peer, frames })) => {
                     let _ = epoll::delete(&self.epoll, one.channel.descriptor());
                     one.channel.widen();
                     agreed = Some(Ok((Line::new(one.channel, frames), one.own, peer)));
                 }
-                Ok(None) if now < one.until => self.unproved.push_back(one),
+                Ok(None) if now < until => self.unproved.push_back(one),
                 Ok(None) => self.seen.silent += 1,
                 Err(Error::Stranger) => self.seen.strangers += 1,
                 Err(Error::WrongKey) => self.seen.wrong_keys += 1,
@@ -238,10 +256,19 @@ impl Listener {
                 Err(_) => self.seen.silent += 1,
             }
         }
-        self.set_timer()?;
-        match agreed {
-            Some(agreed) => agreed.map(Some),
-            None => taken.map(|()| None),
+        agreed
+    }
+
+    /// Closes connections that are too many, of this many that were there before: who has come just
+    /// now may have connected, and not greeted yet.
+    fn close_surplus(&mut self, mut known: usize) {
+        while self.unproved.len() > UNPROVED {
+            let before = || self.unproved.iter().take(known);
+            let silent = before().position(|one| !one.handshake.has_begun());
+            let unproved = || before().position(|one| !one.handshake.is_proved());
+            self.unproved.remove(silent.or_else(unproved).unwrap_or(0));
+            self.seen.silent += 1;
+            known -= 1;
         }
     }
 
@@ -265,25 +292,20 @@ impl Listener {
             // listen.
             let own = Card::own(self.settings.routes);
             let handshake = Handshake::new(Side::Accepting, trust, &own);
-            let until = Instant::now() + PROOF;
-            self.unproved.push_back(Unproved { channel, handshake, own, output: Vec::new(), until });
-            if self.unproved.len() > UNPROVED {
-                let silent = self.unproved.iter().position(|one| !one.handshake.has_begun());
-                let unproved = || self.unproved.iter().position(|one| !one.handshake.is_proved());
-                self.unproved.remove(silent.or_else(unproved).unwrap_or(0));
-                self.seen.silent += 1;
-            }
+            let (output, until) = (Vec::new(), None);
+            self.unproved.push_back(Unproved { channel, handshake, own, output, until });
         }
         Ok(())
     }
 
-    /// The timer rings when the first connection has had its time. The oldest one is the first.
+    /// The timer rings when the first connection has had its time, which is the oldest one, and at
+    /// once where one had no look yet.
     fn set_timer(&self) -> Result<()> {
-        let left = self
-            .unproved
-            .front()
-            .map(|one| one.until.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1)));
-        let time = left.unwrap_or_default();
+        let now = Instant::now();
+        let due = self.unproved.iter().map(|one| one.until.unwrap_or(now)).min();
+        // 0 would be never.
+        let time = due.map(|due| due.saturating_duration_since(now).max(Duration::from_nanos(1)));
+        let time = time.unwrap_or_default();
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
         let value = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         let timer = Itimerspec { it_interval: zero, it_value: value };
