@@ -268,8 +268,8 @@ impl Session {
         Ok(self.open()?.as_fd().as_raw_fd())
     }
 
-    /// Gets ready for a sleep of an event loop, and returns whether it may sleep. `progress`
-    /// follows in any case.
+    /// Gets ready for a sleep of an event loop, and returns whether it may sleep: not while a
+    /// message waits to be received. `progress` follows in any case.
     fn arm(&self, py: Python<'_>) -> PyResult<bool> {
         let session = self.open()?;
         py.detach(|| session.arm()).map_err(raised)

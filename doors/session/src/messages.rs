@@ -102,6 +102,11 @@ impl Inbox {
         self.parts().arrived.pop_front()
     }
 
+    /// Whether no message waits to be taken.
+    pub fn is_empty(&self) -> bool {
+        self.parts().arrived.is_empty()
+    }
+
     /// The length of a message that is too long, or for which there was no memory.
     pub fn refused(&self) -> Option<usize> {
         self.parts().refused

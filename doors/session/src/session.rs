@@ -176,8 +176,8 @@ impl Session {
     }
 
     /// Gets ready for a sleep of the program's event loop on the session's descriptor ([`AsFd`]).
-    /// Returns whether it may sleep; otherwise there may be something to do. In both cases
-    /// [`Self::progress`] follows, after the sleep or at once.
+    /// Returns whether it may sleep; otherwise there may be something to do, or a message in the
+    /// inbox is to be taken. In both cases [`Self::progress`] follows, after the sleep or at once.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Lost`]: the session is over.
@@ -185,7 +185,8 @@ impl Session {
         self.look()?;
         let Some(due) = self.core.arm()? else { return Ok(false) };
         self.sleep.until(self.watch.next_look().map_or(due, |look| look.min(due)))?;
-        Ok(true)
+        // What has arrived before wakes nobody again.
+        Ok(self.inbox.is_empty())
     }
 
     /// Waits as [`Self::fence`] does; `false`: `deadline` has passed before, and the operations go

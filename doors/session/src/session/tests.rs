@@ -80,6 +80,31 @@ fn a_failure_that_the_core_reports_ends_all_operations_before_a_call_says_so() {
     }
 }
 
+/// One round of progress may bring several messages, and none of them wakes the loop twice.
+#[test]
+fn an_event_loop_does_not_sleep_beside_messages_in_the_inbox() {
+    let [own, peer] = pair(Routes::SHARED_MEMORY);
+    std::thread::scope(|scope| {
+        let send = || (0..3).try_for_each(|_| peer.send(b"", b"")).and_then(|()| peer.fence());
+        let sender = scope.spawn(send);
+        while !sender.is_finished() {
+            let _ = own.progress().expect("an open session");
+        }
+        sender.join().expect("a sender").expect("an open session");
+    });
+    // Nothing is left to be done but to take them.
+    while own.progress().expect("an open session") {}
+    for _ in 0..3 {
+        assert!(!own.arm().expect("an open session"), "it would sleep");
+        let _ = own.progress().expect("an open session");
+        assert!(own.take().is_some());
+    }
+    while !own.arm().expect("an open session") {
+        let _ = own.progress().expect("an open session");
+        assert!(own.take().is_none());
+    }
+}
+
 /// The core of such a session takes no call any more, so nothing can be purged.
 #[test]
 fn the_core_is_closed_when_it_cannot_go_on() {

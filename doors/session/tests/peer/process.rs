@@ -168,8 +168,9 @@ fn sleep(sessions: Vec<Session>) -> Result<()> {
 }
 
 fn until_it_sleeps(session: &Session) -> Result<()> {
-    while session.progress()? || !session.arm()? {}
-    while session.take().is_some() {}
+    while session.progress()? || !session.arm()? {
+        while session.take().is_some() {}
+    }
     Ok(())
 }
 
