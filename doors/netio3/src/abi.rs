@@ -267,11 +267,11 @@ pub extern "C" fn olnetio3_accept(
     ms: c_int,
     to: &mut MaybeUninit<Box<Receiver>>,
 ) -> c_int {
-    let accepted = passive.listener.accept(deadline(ms));
+    let deadline = deadline(ms);
+    let accepted = passive.listener.accept(deadline);
+    let until = deadline.unwrap_or_else(|| Instant::now() + passive.patience);
     let receiver = accepted.and_then(|session| {
-        session
-            .map(|session| Receiver::new(session, passive.longest, Instant::now() + passive.patience))
-            .transpose()
+        session.map(|session| Receiver::new(session, passive.longest, until)).transpose()
     });
     number(receiver.map(|receiver| receiver.map(|receiver| to.write(Box::new(receiver))).is_some().into()))
 }
@@ -320,3 +320,39 @@ pub extern "C" fn olnetio3_receiver_descriptor(receiver: &Receiver) -> c_int {
 /// Ends a connection at once.
 #[unsafe(no_mangle)]
 pub extern "C" fn olnetio3_receiver_free(_: Box<Receiver>) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openlapi_session::connect_unix;
+
+    /// The first message goes with the calls after that.
+    #[test]
+    fn accept_does_not_wait_longer_than_it_may_for_a_side_that_makes_no_call() {
+        let path = std::env::temp_dir().join(format!("netio3-accept-{}", std::process::id()));
+        let address = CString::new(format!("unix:{}", path.display())).expect("a path");
+        // SAFETY: C strings.
+        let passive = unsafe { olnetio3_listen(address.as_ptr(), null(), 0, 60_000, 100) };
+        let mut passive = passive.expect("a listener");
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| connect_unix(&path, &settings(0, 300_000)));
+            let mut receiver = MaybeUninit::uninit();
+            let found = loop {
+                match olnetio3_accept(&mut passive, 100, &mut receiver) {
+                    0 => {}
+                    found => break found,
+                }
+            };
+            assert_eq!(found, 1, "it has waited for the other side");
+            // SAFETY: the result says that it was written.
+            let mut receiver = unsafe { receiver.assume_init() };
+            let caller = caller.join().expect("a caller").expect("a session");
+            let hello = scope.spawn(move || caller.receive(deadline(300_000)));
+            while !hello.is_finished() {
+                let _ = receiver.receive(deadline(10));
+            }
+            let hello = hello.join().expect("a caller").expect("a session").expect("in time");
+            assert_eq!(crate::frame::read_hello(&hello.data), Ok(100));
+        });
+    }
+}

@@ -68,8 +68,10 @@ public:
         }
     }
 
-    /// Waits for the next connection; nothing, when none has come in time. Throws
-    /// FailedOpenPassiveEndpoint where one could not be opened; the next call goes on.
+    /// Waits for the next connection; nothing, when none has come in time. The first message to
+    /// the sending side, where that has not taken it in this time, is sent by the next calls of the
+    /// endpoint. Throws FailedOpenPassiveEndpoint where one could not be opened; the next call goes
+    /// on.
     std::optional<ReceiveEndpoint> accept(std::optional<std::chrono::milliseconds> time = {}) {
         olnetio3_receiver *receiver{};
         switch (olnetio3_accept(m_listener.get(), time ? static_cast<int>(time->count()) : -1, &receiver)) {
