@@ -308,13 +308,13 @@ pub extern "C" fn olnetio3_receive(
 /// something to take before the connection is over.
 #[unsafe(no_mangle)]
 pub extern "C" fn olnetio3_receiver_arm(receiver: &Receiver) -> c_int {
-    number(receiver.session().arm().map(c_int::from))
+    number(receiver.arm().map(c_int::from))
 }
 
 /// The descriptor of an event loop.
 #[unsafe(no_mangle)]
 pub extern "C" fn olnetio3_receiver_descriptor(receiver: &Receiver) -> c_int {
-    receiver.session().as_fd().as_raw_fd()
+    receiver.descriptor()
 }
 
 /// Ends a connection at once.

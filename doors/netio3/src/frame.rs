@@ -88,6 +88,11 @@ impl Order {
         }
     }
 
+    /// Whether the next message is there.
+    pub fn has_next(&self) -> bool {
+        self.held.contains_key(&self.next)
+    }
+
     /// The next message, if it is there.
     pub fn pop(&mut self) -> Option<Whole> {
         let whole = self.held.remove(&self.next)?;
@@ -105,10 +110,11 @@ mod tests {
         let mut order = Order::default();
         for number in [2, 1, 3] {
             order.push(&before(number, 1), vec![number as u8]).expect("a message");
-            assert_eq!(order.pop(), None);
+            assert_eq!((order.has_next(), order.pop()), (false, None));
         }
         order.push(&before(0, 0), vec![0]).expect("a message");
         for number in 0..4 {
+            assert!(order.has_next());
             let whole = Whole { bytes: vec![number], header: usize::from(number != 0) };
             assert_eq!(order.pop(), Some(whole));
         }

@@ -3,6 +3,7 @@
 use crate::frame::{self, Order, Whole};
 use openlapi_session::{Error, Listener, Session, Settings, key_file};
 use std::net::ToSocketAddrs;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Instant;
 
 /// A listener at an address: `unix:PATH`, or `tcp:HOST:PORT` with a key file.
@@ -76,8 +77,61 @@ impl Receiver {
         }
     }
 
-    /// The session, for an event loop.
-    pub fn session(&self) -> &Session {
-        &self.session
+    /// Whether the event loop may sleep on the descriptor.
+    ///
+    /// # Errors
+    /// How the connection has ended.
+    pub fn arm(&self) -> Result<bool, Error> {
+        Ok(self.session.arm()? && !self.order.has_next())
+    }
+
+    /// The descriptor of an event loop.
+    pub fn descriptor(&self) -> i32 {
+        self.session.as_fd().as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openlapi_session::connect_unix;
+    use std::time::Duration;
+
+    fn late() -> Option<Instant> {
+        Some(Instant::now() + Duration::from_secs(300))
+    }
+
+    /// What waited for an earlier message is there, and nothing wakes for it any more.
+    #[test]
+    fn an_event_loop_does_not_sleep_beside_the_next_message() {
+        let path = std::env::temp_dir().join(format!("netio3-order-{}", std::process::id()));
+        let settings = Settings { patience: Duration::from_secs(100), ..Settings::default() };
+        let mut listener = listen(&format!("unix:{}", path.display()), None, &settings).expect("a listener");
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| {
+                let caller = connect_unix(&path, &settings)?;
+                for number in [1, 2, 0] {
+                    caller.send(&frame::before(number, 0), &[number as u8])?;
+                }
+                caller.fence().map(|()| caller)
+            });
+            let session = listener.accept(late()).expect("a session").expect("in time");
+            let mut receiver = Receiver::new(session, 100, Instant::now()).expect("a connection");
+            while !caller.is_finished() {
+                let _ = receiver.session.progress().expect("an open session");
+            }
+            let _caller = caller.join().expect("a caller").expect("a session");
+            while receiver.session.progress().expect("an open session") {}
+            for number in 0..3 {
+                assert!(!receiver.arm().expect("an open session"), "it would sleep");
+                match receiver.receive(late()) {
+                    Ok(Received::Message(whole)) => assert_eq!(whole.bytes, [number]),
+                    other => panic!("{other:?}"),
+                }
+            }
+            while !receiver.arm().expect("an open session") {
+                assert!(matches!(receiver.receive(Some(Instant::now())), Ok(Received::None)));
+            }
+        });
     }
 }
