@@ -180,11 +180,11 @@ impl Connection {
     /// # Errors
     /// Why some have not.
     pub fn close(&mut self) -> Result<(), String> {
-        let Some(session) = self.session.take() else { return Ok(()) };
+        let Some(session) = &self.session else { return Ok(()) };
         let ended = || self.under_way.iter().all(|(_, slots, slot)| slots.has_ended(*slot));
         let waited = session.wait(Some(Instant::now() + self.patience), ended);
         let closed = match waited {
-            Ok(true) => session.close().map_err(|error| error.to_string()),
+            Ok(true) => self.session.take().map_or(Ok(()), Session::close).map_err(|error| error.to_string()),
             Ok(false) => Err("the other side has not taken all messages in time".to_owned()),
             Err(error) => Err(error.to_string()),
         };
@@ -196,7 +196,6 @@ impl Connection {
     /// ends the connection.
     pub fn abandon(&mut self, of: &Arc<Slots>) {
         if self.under_way.iter().any(|(_, slots, slot)| Arc::ptr_eq(slots, of) && !slots.has_ended(*slot)) {
-            self.session = None;
             self.over();
         }
         self.under_way.retain(|(_, slots, slot)| {
@@ -212,14 +211,15 @@ impl Connection {
     /// A session that has ended is over, and uses no memory any more.
     fn note(&mut self, error: &Error) {
         if !matches!(error, Error::Core(_)) {
-            self.session = None;
             self.why = error.to_string();
             self.over();
         }
     }
 
-    /// Messages that have not ended do not end any more: their slots are free.
+    /// The connection ends. Messages that have not ended do not end any more: their slots are free.
     fn over(&mut self) {
+        // The session reads the slots until it is dropped.
+        self.session = None;
         let (ended, lost): (VecDeque<_>, VecDeque<_>) =
             self.under_way.drain(..).partition(|(_, slots, slot)| slots.has_ended(*slot));
         self.under_way = ended;
@@ -238,6 +238,49 @@ impl Drop for Connection {
         for (_, slots, slot) in self.under_way.drain(..) {
             slots.end(slot);
             slots.release(slot as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openlapi_session::Listener;
+
+    /// Endpoints that share the slots may use one as soon as it is free.
+    #[test]
+    fn slots_are_free_when_the_session_is_over() {
+        let path = std::env::temp_dir().join(format!("netio3-over-{}", std::process::id()));
+        let settings = Settings { patience: Duration::from_secs(60), ..Settings::default() };
+        let mut listener = Listener::unix(&path, &settings).expect("a listener");
+        for _ in 0..8 {
+            let (mut connection, peer) = std::thread::scope(|scope| {
+                let address = format!("unix:{}", path.display());
+                let settings = &settings;
+                let caller = scope.spawn(move || Connection::open(&address, None, settings));
+                let late = Some(Instant::now() + Duration::from_secs(300));
+                let peer = listener.accept(late).expect("a session").expect("in time");
+                peer.send(b"", &frame::hello(100)).and_then(|()| peer.fence()).expect("an open session");
+                (caller.join().expect("a caller").expect("a connection"), peer)
+            });
+            let slots = Arc::new(Slots::new());
+            for key in 0..SLOTS as u64 {
+                // SAFETY: there is no data.
+                let sent = unsafe { connection.send(&slots, &[], b"header", key) };
+                assert_eq!(sent, Ok(Status::Ok));
+            }
+            connection.patience = Duration::from_millis(1);
+            std::thread::scope(|scope| {
+                let sharer = scope.spawn(|| {
+                    while slots.take(0, b"other").is_none() {
+                        std::hint::spin_loop();
+                    }
+                    peer.progress()
+                });
+                connection.close().expect_err("the peer takes nothing");
+                let seen = sharer.join().expect("a sharer");
+                assert!(matches!(seen, Err(Error::Lost(_))), "{seen:?}");
+            });
         }
     }
 }
