@@ -23,7 +23,7 @@ pub(super) struct Peer {
 pub(super) struct Link {
     /// How often the peer was forgotten: what belongs to an earlier life harms no later one.
     pub(super) life: u64,
-    /// What the peer calls its own life; `None`: no session has been opened in this one.
+    /// What the peer calls its own life; `None`: no session has been used in this one.
     peer: Option<u64>,
     /// Two where both sides have begun at once. What goes to the peer goes by the last one; which
     /// that is, each side says for itself.
@@ -68,7 +68,8 @@ impl Shared {
     }
 
     /// A peer has said which life it is in. One that is in another than before is forgotten before
-    /// anything of it is taken: it may be another process. Returns the life of the link.
+    /// anything of it is taken: it may be another process. Returns the life of the link, in which
+    /// [`Self::publish`] has the last word.
     pub(super) fn meet(&self, task: u32, of_peer: u64) -> u64 {
         let (known, life) = {
             let link = lock(&self.peers[task as usize].link);
@@ -77,17 +78,18 @@ impl Shared {
         if known.is_some_and(|known| known != of_peer) {
             self.lose(task, life);
         }
-        let mut link = lock(&self.peers[task as usize].link);
-        link.peer = Some(of_peer);
-        link.life
+        lock(&self.peers[task as usize].link).life
     }
 
-    /// A session in which both sides know each other is used from now on; `false`: it belongs to an
-    /// earlier life.
-    pub(super) fn publish(&self, task: u32, life: u64, session: &Arc<Session>) -> bool {
+    /// A session in which both sides have said their lives is used from now on; `false`: it belongs
+    /// to an earlier life of one of them. A session that is not used leaves no trace: by that of a
+    /// peer's earlier life the next session would be refused, whose loss gives the peer another
+    /// life again.
+    pub(super) fn publish(&self, task: u32, life: u64, of_peer: u64, session: &Arc<Session>) -> bool {
         let mut link = lock(&self.peers[task as usize].link);
-        let is_now = link.life == life;
+        let is_now = link.life == life && link.peer.is_none_or(|known| known == of_peer);
         if is_now {
+            link.peer = Some(of_peer);
             link.sessions.push(session.clone());
         }
         is_now

@@ -90,7 +90,7 @@ impl Shared {
         let other = || Error::Lost("the peer is another process".to_owned());
         let (_, of_peer) = self.peer_of(&session).filter(|(node, _)| *node == task).ok_or_else(other)?;
         self.meet(task, of_peer);
-        if !self.publish(task, life, &session) {
+        if !self.publish(task, life, of_peer, &session) {
             return Err(other());
         }
         let taking = session.clone();

@@ -28,7 +28,7 @@ impl Shared {
     fn greet(self: Arc<Self>, session: Arc<Session>) {
         let Some((task, of_peer)) = self.peer_of(&session) else { return };
         let life = self.meet(task, of_peer);
-        if self.hello(&session, life).is_ok() && self.publish(task, life, &session) {
+        if self.hello(&session, life).is_ok() && self.publish(task, life, of_peer, &session) {
             self.take_all(task, life, session);
         }
     }

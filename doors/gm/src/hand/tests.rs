@@ -1,15 +1,17 @@
-//! A process of a map, and a peer that opens sessions with it as another process would.
+//! A process of a map, and peers that open sessions with it as other processes would.
 
 use super::map::{Address, Node};
-use super::{HELLO, Hand, Map, PATIENCE, Receiving, lock};
-use openlapi_session::{Session, Settings, connect_unix};
-use std::path::Path;
-use std::sync::Mutex;
+use super::{HELLO, Hand, Map, Receiving, lock};
+use crate::protocol::{Data, Output};
+use crate::wire::{Header, Kind};
+use openlapi_session::{Error, Listener, Session, Settings, connect_unix};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the process has seen of the peer, in order: the first byte of a message, or `None` where
-/// the peer was lost.
+/// What the process has seen of its peers, in order: the first byte of a message, or `None` where
+/// a peer was lost.
 static SEEN: Mutex<Vec<Option<u8>>> = Mutex::new(Vec::new());
 
 fn arrived(_: u32, _: &[u8], data: &[u8]) {
@@ -28,13 +30,65 @@ fn until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// A session of node 2, which is in this life, with node 1.
-fn session(folder: &Path, life: u64) -> Session {
-    let session = connect_unix(folder.join("0"), &Settings::default()).expect("a session");
-    let own = [&1u32.to_le_bytes()[..], &life.to_le_bytes()].concat();
-    session.send(HELLO, &own).expect("it is sent");
-    let hello = session.receive(Some(Instant::now() + PATIENCE)).expect("a session").expect("a message");
+fn late() -> Option<Instant> {
+    Some(Instant::now() + Duration::from_secs(60))
+}
+
+/// The process, which is node 1 of a map: place 0. One at a time, since what it sees is one.
+struct Process {
+    hand: Hand,
+    folder: PathBuf,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Process {
+    fn start(name: &str, nodes: usize) -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = lock(&ALONE);
+        lock(&SEEN).clear();
+        let folder = std::env::temp_dir().join(format!("gm-{name}-{}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a folder");
+        let node = |at: usize| {
+            let at = at.to_string();
+            Node { address: Address::Unix(folder.join(&at)), host: at }
+        };
+        let map = Map { nodes: (0..nodes).map(node).collect(), own: 0 };
+        let hand = Hand::open(map, Receiving { arrived, lost }).expect("a place");
+        hand.start();
+        Self { hand, folder, _alone: alone }
+    }
+
+    fn sessions(&self, at: usize) -> usize {
+        lock(&self.hand.shared.peers[at].link).sessions.len()
+    }
+
+    /// Sends a message without data.
+    fn post(&self, task: u32) {
+        self.hand.post(&Output { task, header: Header::of(Kind::Ping, 2, 2), data: Data::None });
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.hand.close();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn hello(at: u32, life: u64) -> Vec<u8> {
+    [&at.to_le_bytes()[..], &life.to_le_bytes()].concat()
+}
+
+fn hear_hello(session: &Session) {
+    let hello = session.receive(late()).expect("a session").expect("a message");
     assert_eq!(hello.header, HELLO);
+}
+
+/// A session of the process at this place, which is in this life, with that at place 0.
+fn session(at: u32, folder: &Path, life: u64) -> Session {
+    let session = connect_unix(folder.join("0"), &Settings::default()).expect("a session");
+    session.send(HELLO, &hello(at, life)).expect("it is sent");
+    hear_hello(&session);
     session
 }
 
@@ -42,25 +96,51 @@ fn session(folder: &Path, life: u64) -> Session {
 /// of the two ends first, and the peer is lost after that, once.
 #[test]
 fn a_peer_is_lost_with_its_last_session() {
-    let folder = std::env::temp_dir().join(format!("gm-hand-{}", std::process::id()));
-    std::fs::create_dir(&folder).expect("a folder");
-    let node = |at: u32| Node { host: at.to_string(), address: Address::Unix(folder.join(at.to_string())) };
-    let map = Map { nodes: vec![node(0), node(1)], own: 0 };
-    let hand = Hand::open(map, Receiving { arrived, lost }).expect("a place");
-    hand.start();
-    let sessions = || lock(&hand.shared.peers[1].link).sessions.len();
+    let process = Process::start("both", 2);
     for (turn, ends_first) in [(1, 0), (2, 1)] {
         lock(&SEEN).clear();
-        let mut both = vec![session(&folder, turn), session(&folder, turn)];
-        until("both sessions are there", || sessions() == 2);
+        let mut both = vec![session(1, &process.folder, turn), session(1, &process.folder, turn)];
+        until("both sessions are there", || process.sessions(1) == 2);
         both.remove(ends_first).close().expect("it ends in order");
-        until("one session is over", || sessions() == 1);
+        until("one session is over", || process.sessions(1) == 1);
         let other = both.remove(0);
         other.send(b"", &[7]).expect("it is sent");
         other.close().expect("it ends in order");
         until("the peer is lost", || lock(&SEEN).contains(&None));
         assert_eq!(*lock(&SEEN), [Some(7), None], "in turn {turn}");
     }
-    hand.close();
-    std::fs::remove_dir_all(&folder).expect("the folder goes");
+}
+
+/// A peer's life whose session was refused is forgotten with it: processes that come after that in
+/// the peer's place are reached.
+#[test]
+fn a_refused_session_leaves_no_trace() {
+    let process = Process::start("refused", 2);
+    let patient = Settings { patience: Duration::from_secs(60), ..Settings::default() };
+    let mut listener = Listener::unix(process.folder.join("1"), &patient).expect("a listener");
+    process.post(1);
+    let begun = listener.accept(late()).expect("a session").expect("in time");
+    hear_hello(&begun);
+    // Meanwhile the peer comes and goes by itself.
+    session(1, &process.folder, 7).close().expect("it ends in order");
+    until("the peer is lost", || lock(&SEEN).contains(&None));
+    // The process may have waited too long for that by now.
+    let _ = begun.send(HELLO, &hello(1, 7));
+    assert!(begun.receive(late()).is_err(), "the session belongs to an earlier life");
+    drop(begun);
+    // Each process that the session is lost to has another life after that.
+    for life in [100, 101] {
+        process.post(1);
+        let begun = listener.accept(late()).expect("a session").expect("in time");
+        hear_hello(&begun);
+        begun.send(HELLO, &hello(1, life)).expect("it is sent");
+        match begun.receive(late()) {
+            Ok(message) => {
+                assert!(message.is_some_and(|message| message.data.is_empty()), "another message");
+                return;
+            }
+            Err(error) => assert!(matches!(error, Error::Lost(_)), "{error}"),
+        }
+    }
+    panic!("neither of two messages has arrived");
 }
