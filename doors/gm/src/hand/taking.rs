@@ -37,6 +37,10 @@ impl Shared {
     /// ports are closed then, and what is still to be taken is for none of them.
     pub(super) fn take_all(&self, task: u32, life: u64, session: Arc<Session>) {
         let peer = &self.peers[task as usize];
+        let goes_on = || {
+            let link = lock(&peer.link);
+            link.life == life && link.ends.is_none()
+        };
         while !self.leaves() {
             match session.receive(Some(Instant::now() + LOOK)) {
                 Ok(Some(message)) => {
@@ -50,7 +54,7 @@ impl Shared {
                         continue;
                     }
                 }
-                Ok(None) if lock(&peer.link).ends.is_none() => continue,
+                Ok(None) if goes_on() => continue,
                 Ok(None) | Err(Error::Closed) => {}
                 Err(_) => lock(&peer.link).fail(life),
             }

@@ -144,3 +144,15 @@ fn a_refused_session_leaves_no_trace() {
     }
     panic!("neither of two messages has arrived");
 }
+
+/// The thread that takes from a session does not outlive the life that the session belongs to.
+#[test]
+fn a_session_ends_with_its_life() {
+    let process = Process::start("life", 2);
+    let session = session(1, &process.folder, 1);
+    until("the session is there", || process.sessions(1) == 1);
+    let life = lock(&process.hand.shared.peers[1].link).life;
+    process.hand.shared.lose(1, life);
+    let ended = session.receive(late());
+    assert!(matches!(ended, Err(Error::Lost(_))), "{ended:?}");
+}
