@@ -2,30 +2,40 @@
 
 use super::{LOOK, Shared, lock};
 use openlapi_runtime::console;
-use openlapi_session::{Error, Listener, Session};
+use openlapi_session::{Arrived, Error, Listener, Session};
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
+fn complain(error: &Error) {
+    console::log(format_args!("gm: a peer could not connect: {error}"));
+}
+
 impl Shared {
+    /// Takes peers as they come. Each opens its session in a thread of its own: one that is stopped
+    /// in the middle of that holds up no other.
     pub(super) fn listen(self: Arc<Self>, mut listener: Listener) {
         let mut fails = false;
         while !self.leaves() {
-            let accepted = listener.accept(Some(Instant::now() + LOOK));
-            let failed = matches!(accepted, Err(Error::System { .. } | Error::Limit(_)));
-            match accepted {
-                Ok(Some(session)) => self.spawn(|shared| shared.greet(Arc::new(session))),
+            let arrived = listener.next(Some(Instant::now() + LOOK));
+            let failed = matches!(arrived, Err(Error::System { .. } | Error::Limit(_)));
+            match arrived {
+                Ok(Some(arrived)) => self.spawn(|shared| shared.greet(arrived)),
                 Ok(None) => {}
                 // Without descriptors, say, the next call fails at once.
                 Err(_) if failed && fails => thread::sleep(LOOK),
-                Err(error) => console::log(format_args!("gm: a peer could not connect: {error}")),
+                Err(error) => complain(&error),
             }
             fails = failed;
         }
     }
 
-    /// A peer has connected: says who this is, and takes what it sends.
-    fn greet(self: Arc<Self>, session: Arc<Session>) {
+    /// A peer has connected: opens the session, says who this is, and takes what the peer sends.
+    fn greet(self: Arc<Self>, arrived: Arrived) {
+        let session = match arrived.open() {
+            Ok(session) => Arc::new(session),
+            Err(error) => return complain(&error),
+        };
         let Some((task, of_peer)) = self.peer_of(&session) else { return };
         let life = self.meet(task, of_peer);
         if self.hello(&session, life).is_ok() && self.publish(task, life, of_peer, &session) {

@@ -1,10 +1,12 @@
 //! A process of a map, and peers that open sessions with it as other processes would.
 
 use super::map::{Address, Node};
-use super::{HELLO, Hand, Map, Receiving, lock};
+use super::{HELLO, Hand, Map, PATIENCE, Receiving, lock};
 use crate::protocol::{Data, Output};
 use crate::wire::{Header, Kind};
-use openlapi_session::{Error, Listener, Session, Settings, connect_unix};
+use openlapi_session::{Error, Listener, Session, Settings, connect, connect_unix};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
@@ -155,4 +157,50 @@ fn a_session_ends_with_its_life() {
     process.hand.shared.lose(1, life);
     let ended = session.receive(late());
     assert!(matches!(ended, Err(Error::Lost(_))), "{ended:?}");
+}
+
+/// Bytes by which a peer proves itself: hello, proof and card. The session is not open then.
+const PROVED: usize = 56 + 16 + 64;
+
+/// Passes bytes on from one socket to the other, at most that many. Both stay open.
+fn pass(mut from: &UnixStream, mut to: &UnixStream, mut left: usize) {
+    let mut bytes = [0; 256];
+    while left != 0 {
+        let wanted = bytes.len().min(left);
+        let Ok(read @ 1..) = from.read(&mut bytes[..wanted]) else { return };
+        if to.write_all(&bytes[..read]).is_err() {
+            return;
+        }
+        left -= read;
+    }
+}
+
+/// Peers that are stopped while they open their session hold up no other: they would have all time
+/// that the last one has.
+#[test]
+fn a_stopped_peer_holds_up_no_other() {
+    let process = Process::start("stopped", 2);
+    let (stopped, patience) = (8, Duration::from_secs(30));
+    assert!(PATIENCE * stopped > patience);
+    let settings = Settings { patience, ..Settings::default() };
+    let ends: Vec<[UnixStream; 2]> = (0..stopped)
+        .map(|_| {
+            let (near, far) = UnixStream::pair().expect("sockets");
+            let process = UnixStream::connect(process.folder.join("0")).expect("it listens");
+            let [read, write] = [&far, &far].map(|end| end.try_clone().expect("a socket"));
+            let [to, from] = [&process, &process].map(|end| end.try_clone().expect("a socket"));
+            thread::spawn(move || pass(&from, &write, usize::MAX));
+            let settings = settings.clone();
+            let [one, other] = [&near, &near].map(|end| end.try_clone().expect("a socket").into());
+            thread::spawn(move || drop(connect(one, other, &settings)));
+            pass(&read, &to, PROVED);
+            [near, process]
+        })
+        .collect();
+    let last = connect_unix(process.folder.join("0"), &settings).expect("a session");
+    last.send(HELLO, &hello(1, 1)).expect("it is sent");
+    assert!(last.receive(late()).expect("a session").is_some());
+    for end in ends.iter().flatten() {
+        end.shutdown(std::net::Shutdown::Both).expect("an open socket");
+    }
 }
