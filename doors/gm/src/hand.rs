@@ -17,7 +17,7 @@ use openlapi_runtime::{console, environment};
 use openlapi_session::{Listener, Settings, key_file};
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -64,6 +64,8 @@ struct Shared {
     /// How many messages were ordered and not sent yet.
     ordered: AtomicUsize,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Peers, with the life of the link, to which there was no thread to send.
+    unsent: Mutex<Vec<(u32, u64)>>,
     /// Threads that wait for events sleep by this.
     bell: (Mutex<u64>, Condvar),
 }
@@ -102,7 +104,8 @@ impl Hand {
         let listener = listener.map_err(|error| format!("{}: {error}", nodes[own as usize].address))?;
         let peers = nodes.iter().map(|_| Peer::default()).collect();
         let bell = (Mutex::new(0), Condvar::new());
-        let (leaves, ordered, threads) = (AtomicBool::new(false), AtomicUsize::new(0), Mutex::default());
+        let (leaves, ordered) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let (threads, unsent) = (Mutex::default(), Mutex::default());
         let incarnation = RandomState::new().build_hasher().finish();
         let shared = Arc::new(Shared {
             own,
@@ -115,15 +118,20 @@ impl Hand {
             leaves,
             ordered,
             threads,
+            unsent,
             bell,
         });
         Ok(Self { shared, listener: Mutex::new(Some(listener)) })
     }
 
     /// Takes what arrives, from now on.
-    pub fn start(&self) {
-        if let Some(listener) = lock(&self.listener).take() {
-            self.shared.spawn(|shared| shared.listen(listener));
+    ///
+    /// # Errors
+    /// The system has no thread for it.
+    pub fn start(&self) -> io::Result<()> {
+        match lock(&self.listener).take() {
+            Some(listener) => self.shared.spawn(|shared| shared.listen(listener)),
+            None => Ok(()),
         }
     }
 
@@ -194,12 +202,16 @@ impl Shared {
     }
 
     /// Runs this in a thread, which ends before the process has left.
-    fn spawn(self: &Arc<Self>, run: impl FnOnce(Arc<Self>) + Send + 'static) {
+    ///
+    /// # Errors
+    /// The system has no thread for it.
+    fn spawn(self: &Arc<Self>, run: impl FnOnce(Arc<Self>) + Send + 'static) -> io::Result<()> {
         let shared = self.clone();
-        let thread = thread::spawn(move || run(shared));
+        let thread = thread::Builder::new().spawn(move || run(shared))?;
         let mut threads = lock(&self.threads);
         threads.retain(|thread| !thread.is_finished());
         threads.push(thread);
+        Ok(())
     }
 
     fn leaves(&self) -> bool {

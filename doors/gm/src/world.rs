@@ -79,8 +79,11 @@ pub fn init() -> Result<(), Status> {
         }
         let world = Box::leak(Box::new(World::new(found, &variables)));
         CURRENT.store(world, Ordering::Release);
-        if let Carrier::Hand(hand) = &world.carrier {
-            hand.start();
+        if let Carrier::Hand(hand) = &world.carrier
+            && let Err(error) = hand.start()
+        {
+            CURRENT.store(ptr::null_mut(), Ordering::Release);
+            return Err(failed(format!("the thread that listens: {error}")));
         }
     }
     *count += 1;

@@ -153,6 +153,26 @@ fn a_process_without_descriptors() {
     assert_eq!(client.running().lines(1)[0].trim(), "3 answers");
 }
 
+/// A process for which the system has no thread goes on: nothing is sent and no peer taken until
+/// there are some again.
+#[test]
+fn a_process_without_threads() {
+    let server = compile("gm_alone", "cc", &["alone.c"], &["-Wextra", "-Werror", "-ldl"]);
+    let client = compile("gm_echo", "cc", &["../../samples/echo.c"], &["-Werror"]);
+    let folder = Folder::new("alone");
+    let map = folder.map(3);
+    let mut server = Marked::start(node(&server, &map, 1));
+    assert_eq!(server.running().lines(1)[0].trim(), "nobody: GM_SEND_TARGET_NODE_UNREACHABLE");
+    server.running().until_it_says("gm: nothing is sent to node 3: ");
+    let call = || node(&client, &map, 2).arg("hello").run();
+    let outcome = call();
+    assert!(outcome.exited(1).stderr.contains("echo: the target's node cannot be reached"), "{outcome}");
+    server.running().until_it_says("gm: a peer could not connect: ");
+    server.running().signal(Signal::SIGUSR1);
+    assert_eq!(server.running().lines(2)[1].trim(), "serving");
+    assert_eq!(call().ok().stdout.trim(), "echo: hello");
+}
+
 #[test]
 fn a_wrong_map_is_named() {
     let program = conformance("cc");

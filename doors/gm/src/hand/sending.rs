@@ -3,6 +3,7 @@
 use super::map::Address;
 use super::{Shared, lock};
 use crate::protocol::{Data, Output};
+use openlapi_runtime::console;
 use openlapi_session::{Error, Session, connect_tcp, connect_unix};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,15 +25,24 @@ impl Shared {
         if self.leaves() {
             return output.data.free();
         }
-        let sender = sender.get_or_insert_with(|| {
-            let (sender, receiver) = channel();
-            self.spawn(move |shared| shared.send_all(task, &receiver));
-            sender
-        });
-        // The thread ends after the sender only.
         let life = lock(&peer.link).life;
+        let orders = match &mut *sender {
+            Some(orders) => orders,
+            none => {
+                let (orders, receiver) = channel();
+                if let Err(error) = self.spawn(move |shared| shared.send_all(task, &receiver)) {
+                    console::log(format_args!("gm: nothing is sent to node {}: {error}", task + 1));
+                    // The caller may take something of this peer now, so the thread that listens
+                    // forgets it.
+                    lock(&self.unsent).push((task, life));
+                    return output.data.free();
+                }
+                none.insert(orders)
+            }
+        };
+        // The thread ends after the sender only.
         self.ordered.fetch_add(1, Ordering::Relaxed);
-        let _ = sender.send(Order { life, output: *output });
+        let _ = orders.send(Order { life, output: *output });
     }
 
     fn send_all(self: Arc<Self>, task: u32, orders: &Receiver<Order>) {
@@ -89,12 +99,20 @@ impl Shared {
         self.hello(&session, life)?;
         let other = || Error::Lost("the peer is another process".to_owned());
         let (_, of_peer) = self.peer_of(&session).filter(|(node, _)| *node == task).ok_or_else(other)?;
+        let (begin, begins) = channel();
+        let taking = session.clone();
+        let taken = self.spawn(move |shared| {
+            // Never where the session is not used.
+            if begins.recv().is_ok() {
+                shared.take_all(task, life, taking);
+            }
+        });
+        taken.map_err(|error| Error::System("a thread", error))?;
         self.meet(task, of_peer);
         if !self.publish(task, life, of_peer, &session) {
             return Err(other());
         }
-        let taking = session.clone();
-        self.spawn(move |shared| shared.take_all(task, life, taking));
+        let _ = begin.send(());
         Ok(session)
     }
 }

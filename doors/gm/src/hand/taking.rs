@@ -3,11 +3,12 @@
 use super::{LOOK, Shared, lock};
 use openlapi_runtime::console;
 use openlapi_session::{Arrived, Error, Listener, Session};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-fn complain(error: &Error) {
+fn complain(error: &dyn Display) {
     console::log(format_args!("gm: a peer could not connect: {error}"));
 }
 
@@ -20,13 +21,18 @@ impl Shared {
             let arrived = listener.next(Some(Instant::now() + LOOK));
             let failed = matches!(arrived, Err(Error::System { .. } | Error::Limit(_)));
             match arrived {
-                Ok(Some(arrived)) => self.spawn(|shared| shared.greet(arrived)),
+                // Without a thread for it the connection closes.
+                Ok(Some(arrived)) => {
+                    self.spawn(|shared| shared.greet(arrived)).unwrap_or_else(|error| complain(&error));
+                }
                 Ok(None) => {}
                 // Without descriptors, say, the next call fails at once.
                 Err(_) if failed && fails => thread::sleep(LOOK),
                 Err(error) => complain(&error),
             }
             fails = failed;
+            let unsent = std::mem::take(&mut *lock(&self.unsent));
+            unsent.into_iter().for_each(|(task, life)| self.lose(task, life));
         }
     }
 

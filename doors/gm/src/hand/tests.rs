@@ -56,7 +56,7 @@ impl Process {
         };
         let map = Map { nodes: (0..nodes).map(node).collect(), own: 0 };
         let hand = Hand::open(map, Receiving { arrived, lost }).expect("a place");
-        hand.start();
+        hand.start().expect("a thread");
         Self { hand, folder, _alone: alone }
     }
 
