@@ -14,7 +14,7 @@ use crate::protocol::Output;
 use link::Peer;
 use map::{Address, Node};
 use openlapi_runtime::{console, environment};
-use openlapi_session::{Listener, Settings, key_file};
+use openlapi_session::{Listener, Session, Settings, key_file};
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind};
@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 /// A thread that waits for an event looks this often by itself.
 const NAP: Duration = Duration::from_millis(20);
+/// Peers that have not taken all are asked this often when the process leaves.
+const ROUND: Duration = Duration::from_millis(1);
 /// The header of the first message of both sides: the number and the life of the sender follow.
 const HELLO: &[u8] = b"GM node";
 /// The longest message: more than any size holds.
@@ -72,6 +74,23 @@ struct Shared {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes sessions, each when its peer has what was sent. Peers that have not taken it in the time
+/// that all of them have together lose theirs.
+fn close_all(mut sessions: Vec<Session>) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let has_ended = |session: &Session| session.progress().is_err() || session.is_complete();
+        let (ended, open): (Vec<_>, Vec<_>) = sessions.into_iter().partition(has_ended);
+        // The peer may have left before.
+        ended.into_iter().for_each(|session| drop(session.close()));
+        if open.is_empty() || until <= Instant::now() {
+            return;
+        }
+        thread::sleep(ROUND);
+        sessions = open;
+    }
 }
 
 impl Hand {
@@ -185,13 +204,9 @@ impl Hand {
             let Some(thread) = lock(&self.shared.threads).pop() else { break };
             let _ = thread.join();
         }
-        for peer in &self.shared.peers {
-            let sessions = std::mem::take(&mut lock(&peer.link).sessions);
-            for session in sessions.into_iter().filter_map(Arc::into_inner) {
-                // The peer may have left before.
-                let _ = session.close();
-            }
-        }
+        let of_peer = |peer: &Peer| std::mem::take(&mut lock(&peer.link).sessions);
+        let sessions = self.shared.peers.iter().flat_map(of_peer);
+        close_all(sessions.filter_map(Arc::into_inner).collect());
     }
 }
 

@@ -204,3 +204,20 @@ fn a_stopped_peer_holds_up_no_other() {
         end.shutdown(std::net::Shutdown::Both).expect("an open socket");
     }
 }
+
+/// All peers together have the time that one has to take what was sent.
+#[test]
+fn a_process_leaves_beside_many_peers_that_take_nothing() {
+    const STUCK: u32 = 12;
+    let process = Process::start("stuck", STUCK as usize + 1);
+    let stuck: Vec<Session> = (1..=STUCK).map(|at| session(at, &process.folder, 1)).collect();
+    for at in 1..=STUCK {
+        until("the session is there", || process.sessions(at as usize) == 1);
+        process.post(at);
+    }
+    until("all is given to the sessions", || process.hand.has_sent_all());
+    let begin = Instant::now();
+    process.hand.close();
+    assert!(begin.elapsed() < PATIENCE * STUCK / 2, "each has its time alone");
+    drop(stuck);
+}
