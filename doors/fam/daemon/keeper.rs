@@ -8,7 +8,7 @@ use crate::backup::Job;
 use crate::guest::Who;
 use crate::log;
 use crate::rights::rights;
-use crate::servers::Servers;
+use crate::servers::{News, Servers};
 use crate::space::Space;
 use crate::store::{Backup, Change, Item, Region, Store};
 use fam::wire::{Answer, Ask, ItemFacts, LONGEST_NAME, Piece, READ, RegionFacts, Sealed, Ticket};
@@ -116,10 +116,11 @@ impl Keeper {
             let parts = regions.values().flat_map(|region| region.parts.iter());
             parts.filter(|(on, _)| *on == server).map(|(_, part)| *part).collect()
         };
-        let joined = self.servers.look(until, known);
+        let News { joined, lost } = self.servers.look(until, known);
         if joined.is_empty() {
             return;
         }
+        lost.into_iter().for_each(|(server, part)| self.renew(server, part));
         // A daemon may have died between a change of a size here and there.
         let persistent = self.regions.values().filter(|region| region.facts.attributes.memory == PERSISTENT);
         let parts: Vec<(u64, u64, u64)> = persistent

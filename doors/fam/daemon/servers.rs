@@ -191,6 +191,15 @@ struct Offer {
     persistent: bool,
 }
 
+/// What a look after the servers has found.
+#[derive(Debug, Default)]
+pub struct News {
+    /// The servers that have joined.
+    pub joined: Vec<u64>,
+    /// Parts that a server does not have any more: server and part.
+    pub lost: Vec<(u64, u64)>,
+}
+
 /// All servers.
 pub struct Servers {
     own: Arc<Memory>,
@@ -252,9 +261,9 @@ impl Servers {
     }
 
     /// Has servers that are down connected to, and takes those that are connected until then.
-    /// `known` says which parts lie on a server. Returns the servers that have joined.
-    pub fn look(&mut self, until: Instant, known: impl Fn(u64) -> Vec<u64>) -> Vec<u64> {
-        let mut new = Vec::new();
+    /// `known` says which parts lie on a server.
+    pub fn look(&mut self, until: Instant, known: impl Fn(u64) -> Vec<u64>) -> News {
+        let News { joined: mut new, mut lost } = News::default();
         for (server, remote) in &mut self.others {
             if remote.is_up() {
                 continue;
@@ -272,7 +281,7 @@ impl Servers {
         }
         let up = self.others.iter().filter(|(_, remote)| remote.session.is_some()).map(|(server, _)| server);
         if up.chain([&self.own.server]).all(|server| self.offers.contains_key(server)) && new.is_empty() {
-            return new;
+            return News::default();
         }
         let secret = openlapi::base::random::random();
         self.set_secret(secret);
@@ -291,6 +300,7 @@ impl Servers {
                     }
                     for part in parts.iter().filter(|part| !found.contains(part)) {
                         log::line(&format!("server {server} has lost part {part}"));
+                        lost.push((server, *part));
                     }
                 }
                 Ok(_) => log::line(&format!("server {server} has answered something else")),
@@ -305,7 +315,7 @@ impl Servers {
         if self.offers.contains_key(&self.own.server) && !new.contains(&self.own.server) {
             new.push(self.own.server);
         }
-        new
+        News { joined: new, lost }
     }
 
     /// The servers that have such memory, in the order of their numbers.

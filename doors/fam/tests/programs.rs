@@ -5,6 +5,7 @@ mod support;
 use nix::sys::signal::Signal;
 use openlapi_session::{Listener, Settings};
 use openlapi_tests::{Job, Marked, skipped};
+use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 use support::pool::{Kind, PLAIN, Pool};
@@ -34,27 +35,31 @@ fn several_pes_against_a_model() {
 #[test]
 fn a_daemon_that_is_killed_loses_what_is_volatile_and_nothing_hangs() {
     for daemons in [1, 3] {
-        killed("killed", Kind { daemons, ..PLAIN });
+        killed("killed", Kind { daemons, ..PLAIN }, 0..daemons);
     }
+}
+
+#[test]
+fn one_daemon_of_several_that_is_killed_ends_its_items_and_no_region() {
+    killed("part", Kind { daemons: 3, ..PLAIN }, 1..2);
 }
 
 #[test]
 fn a_daemon_that_is_killed_comes_back_with_what_is_persistent() {
     for daemons in [1, 2] {
-        killed("kept", Kind { daemons, persistent: true, ..PLAIN });
+        killed("kept", Kind { daemons, persistent: true, ..PLAIN }, 0..daemons);
     }
 }
 
-/// All daemons of a pool are killed between two stages of a case, and begin again before the last.
-fn killed(case: &str, kind: Kind) {
-    let daemons = kind.daemons;
+/// Kills these daemons of a pool between two stages of a case; they begin again before the last.
+fn killed(case: &str, kind: Kind, daemons: Range<usize>) {
     let mut pool = Pool::new(case, kind);
     let mut running = Marked::start(pool.job(&program("ends")).arg(case).arg("r"));
     running.running().until_it_says("written\n");
-    (0..daemons).for_each(|number| pool.kill(number));
+    daemons.clone().for_each(|number| pool.kill(number));
     running.running().signal(Signal::SIGUSR1);
     running.running().until_it_says("lost\n");
-    (0..daemons).rev().for_each(|number| pool.start(number));
+    daemons.rev().for_each(|number| pool.start(number));
     running.running().signal(Signal::SIGUSR1);
     let outcome = running.over();
     assert!(outcome.ok().stdout.ends_with(&format!("OK {case}\n")), "{outcome}");

@@ -89,8 +89,14 @@ impl Keeper {
         if facts.user != who.user && rights & WRITE == 0 {
             return Err(no_perm("the item"));
         }
-        let pieces = found.pieces.clone();
         self.keep(facts.attributes.memory == PERSISTENT, &[Change::NoItem(item)])?;
+        self.end_item(item);
+        Ok(Answer::Done)
+    }
+
+    /// Forgets an item, and gives its memory back.
+    pub(super) fn end_item(&mut self, item: u64) {
+        let pieces = self.items.get(&item).map(|found| found.pieces.clone()).unwrap_or_default();
         self.forget_item(item);
         // Memory is used again only when nothing reaches it any more.
         for piece in pieces {
@@ -99,7 +105,6 @@ impl Keeper {
                 Err(failure) => log::line(&format!("space of item {item} is lost: {failure}")),
             }
         }
-        Ok(Answer::Done)
     }
 
     pub(super) fn lookup(&self, who: Who, region: &str, item: String) -> Result<Answer> {

@@ -37,24 +37,15 @@ impl Keeper {
         }
         let size = size.max(LEAST).next_multiple_of(LEAST_ITEM);
         let is_persistent = attributes.memory == PERSISTENT;
-        let mut servers = self.servers.with(is_persistent);
+        let servers = self.servers.with(is_persistent);
         if servers.is_empty() {
             let kind = if is_persistent { "persistent" } else { "volatile" };
             return Err(FamError::NotCreated.because(format!("no server has {kind} memory")));
         }
-        if !self.is_spanning {
-            let parts = |server: &u64| self.spaces.keys().filter(|(on, _)| on == server).count();
-            servers = servers.into_iter().min_by_key(parts).into_iter().collect();
-        }
         let region = self.number();
         let kind = if is_persistent { PartKind::Persistent } else { PartKind::Volatile };
-        let mut parts = Vec::new();
-        let made = servers.iter().try_for_each(|server| {
-            let part = self.number();
-            self.servers.ask(*server, &Ask::MakePart { part, size, kind })?;
-            parts.push((*server, part));
-            Ok(())
-        });
+        let parts = self.make_parts(servers, size, kind)?;
+        let servers = parts.iter().map(|(server, _)| *server).collect();
         let facts = RegionFacts {
             region,
             name,
@@ -67,14 +58,45 @@ impl Keeper {
             block: self.block,
         };
         let new = Region { facts, parts };
-        let kept = made.and_then(|()| self.keep(is_persistent, &[Change::Region(&new)]));
-        if let Err(failure) = kept {
+        if let Err(failure) = self.keep(is_persistent, &[Change::Region(&new)]) {
             self.remove_parts(&new.parts);
             return Err(failure);
         }
         let facts = new.facts.clone();
         self.know_region(new);
         Ok(Answer::Region(facts))
+    }
+
+    /// Makes the parts of a new region: on all of these servers, or, where regions do not span, on
+    /// that with the fewest parts which has room. Each part with its server.
+    fn make_parts(&mut self, mut servers: Vec<u64>, size: u64, kind: PartKind) -> Result<Vec<(u64, u64)>> {
+        if self.is_spanning {
+            let mut parts = Vec::new();
+            let made = servers.iter().try_for_each(|server| {
+                parts.push((*server, self.make_part(*server, size, kind)?));
+                Ok(())
+            });
+            if let Err(failure) = made {
+                self.remove_parts(&parts);
+                return Err(failure);
+            }
+            return Ok(parts);
+        }
+        servers.sort_by_key(|server| self.spaces.keys().filter(|(on, _)| on == server).count());
+        let mut refused = FamError::NotCreated.because("no server");
+        for server in servers {
+            match self.make_part(server, size, kind) {
+                Ok(part) => return Ok(vec![(server, part)]),
+                Err(failure) => refused = failure,
+            }
+        }
+        Err(refused)
+    }
+
+    fn make_part(&mut self, server: u64, size: u64, kind: PartKind) -> Result<u64> {
+        let part = self.number();
+        self.servers.ask(server, &Ask::MakePart { part, size, kind })?;
+        Ok(part)
     }
 
     pub(super) fn destroy(&mut self, who: Who, region: u64) -> Result<Answer> {
@@ -139,6 +161,31 @@ impl Keeper {
         self.spaces.extend(spaces);
         self.regions.insert(region, changed);
         Ok(Answer::Done)
+    }
+
+    /// Makes a part anew that its server has lost, if it is volatile: the server has restarted.
+    /// Items with a piece in it end. One that cannot be made is tried again when a server joins.
+    pub(super) fn renew(&mut self, server: u64, part: u64) {
+        let of_part = |region: &&Region| region.parts.contains(&(server, part));
+        let Some(region) = self.regions.values().find(of_part) else { return };
+        if region.facts.attributes.memory == PERSISTENT {
+            return;
+        }
+        let (number, size) = (region.facts.region, region.facts.size);
+        let members = self.members.get(&number).into_iter().flatten();
+        let ended: Vec<u64> = members
+            .filter(|item| {
+                let pieces = self.items.get(item).into_iter().flat_map(|item| &item.pieces);
+                pieces.into_iter().any(|piece| (piece.server, piece.part) == (server, part))
+            })
+            .copied()
+            .collect();
+        ended.into_iter().for_each(|item| self.end_item(item));
+        self.spaces.insert((server, part), Space::new(size));
+        let make = Ask::MakePart { part, size, kind: PartKind::Volatile };
+        if let Err(failure) = self.servers.ask(server, &make) {
+            log::line(&failure.text);
+        }
     }
 
     pub(super) fn stat_region(&self, who: Who, region: u64) -> Result<Answer> {

@@ -2,6 +2,7 @@
 // SIGUSR1 while the daemon is killed, and goes on.
 #include "conformance.h"
 
+#include <algorithm>
 #include <csignal>
 #include <thread>
 
@@ -66,6 +67,54 @@ void killed(const char *name, bool kept) {
     pool->fam_quiet();
     SAME(pool->fam_fetch_uint64(one, 0), 5);
     pool->fam_destroy_region(made);
+}
+
+// One daemon of three dies, and comes back: items with a piece there end, and the region stays.
+void one_of_three(const char *name) {
+    Fam_Region_Attributes given = {NONE, VOLATILE, ENABLE, REGION};
+    // It has no room for two of this size.
+    auto made = pool->fam_create_region(name, size + (1 << 20), 0600, &given);
+    auto spread = pool->fam_allocate("spread", size, 0600, made);
+    auto data = pattern(), back = data;
+    pool->fam_put_blocking(data.data(), spread, 0, size);
+    const std::vector<std::string> names = {"a", "b", "c", "d", "e", "f"};
+    for (auto &one : names)
+        pool->fam_put_blocking(data.data(), pool->fam_allocate(one.c_str(), 128, 0600, made), 0, 128);
+    wait_for_the_test("written");
+    wait_for_the_test("lost");
+    int code;
+    do {
+        // The keeper has not met it again.
+        code = thrown([&] { pool->fam_get_blocking(back.data(), spread, 0, size); });
+        usleep(1000);
+    } while (code == FAM_ERR_RPC || code == FAM_ERR_RPC_CLIENT_NOTFOUND);
+    SAME(code, FAM_ERR_NOTFOUND);
+    THROWS(FAM_ERR_NOTFOUND, pool->fam_get_blocking(back.data(), spread, 0, 8));
+    THROWS(FAM_ERR_NOTFOUND, pool->fam_lookup("spread", name));
+    int left = 0;
+    for (auto &one : names) {
+        Fam_Descriptor *found = nullptr;
+        if (thrown([&] { found = pool->fam_lookup(one.c_str(), name); }) == FAM_ERR_NOTFOUND)
+            continue;
+        left++;
+        std::fill(back.begin(), back.end(), 0);
+        pool->fam_get_blocking(back.data(), found, 0, 128);
+        CHECK(std::equal(back.begin(), back.begin() + 16, data.begin()));
+    }
+    // They lie on the three in turn.
+    SAME(left, 4);
+    THROWS(FAM_ERR_ALREADYEXIST, pool->fam_create_region(name, 1, 0600, &given));
+    // Everything of it is used again.
+    spread = pool->fam_allocate("spread", size, 0600, pool->fam_lookup_region(name));
+    pool->fam_get_blocking(back.data(), spread, 0, size);
+    CHECK(std::count(back.begin(), back.end(), 0) == static_cast<long>(back.size()));
+    pool->fam_put_blocking(data.data(), spread, 0, size);
+    pool->fam_get_blocking(back.data(), spread, 0, size);
+    CHECK(back == data);
+    for (int i = 0; i < 3; i++)
+        pool->fam_put_blocking(data.data(), pool->fam_allocate(128, 0600, made), 0, 128);
+    pool->fam_destroy_region(made);
+    pool->fam_create_region(name, 1, 0600, &given);
 }
 
 // A daemon dies and comes back while nothing is under way: the next operation of each kind finds it.
@@ -296,6 +345,8 @@ int main(int, char **argv) {
             killed(argv[2], false);
         else if (what == "kept")
             killed(argv[2], true);
+        else if (what == "part")
+            one_of_three(argv[2]);
         else if (what == "forked")
             forked(argv[2]);
         else if (what == "late")
