@@ -1,6 +1,9 @@
-//! What a port reads of its peers, and what must hold of whatever it reads.
+//! What a port reads of its peers, what a process that is started by hand reads, and what must hold
+//! of whatever they read.
 
 use crate::abi::Status;
+use crate::hand::hello::Hello;
+use crate::hand::map::parse;
 use crate::nodes::Nodes;
 use crate::protocol::{Data, Event, Port, Request, Settings, Target as To, Then, Verdict};
 use crate::wire::{Header, Kind, Word};
@@ -9,7 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 /// The targets of this crate.
-pub const TARGETS: &[Target] = &[Target { name: "gm", feed, seeds }];
+pub const TARGETS: &[Target] = &[
+    Target { name: "gm", feed, seeds },
+    Target { name: "gm_hello", feed: hello, seeds: hello_seeds },
+    Target { name: "gm_map", feed: map, seeds: map_seeds },
+];
 
 const PORT: u8 = 2;
 /// How many buffers of each size are there.
@@ -108,5 +115,43 @@ fn seeds() -> Vec<Seed> {
         seed("again", reply(Kind::Again)),
         seed("refused", of(Kind::Refused, |header| header.code = Status::SendTargetPortClosed as u8)),
         seed("nothing", of(Kind::NoData, |header| (header.index, header.round) = (2, 1))),
+    ]
+}
+
+/// How many nodes the map of those who greet has.
+const NODES: usize = 3;
+
+/// The length of a header, the header, and data.
+fn hello(input: &[u8]) -> bool {
+    let Some((&length, rest)) = input.split_first() else { return false };
+    let (header, data) = rest.split_at(rest.len().min(length.into()));
+    let Some(hello) = Hello::decode(header, data, NODES) else { return false };
+    assert!((hello.task as usize) < NODES);
+    let (again, data_again) = hello.encode();
+    assert_eq!((again, &data_again[..]), (header, data));
+    true
+}
+
+fn hello_seeds() -> Vec<Seed> {
+    let of = |task, life| {
+        let (header, data) = Hello { task, life }.encode();
+        [&[header.len() as u8], header, &data].concat()
+    };
+    vec![seed("first", of(0, 1)), seed("last", of(NODES as u32 - 1, u64::MAX))]
+}
+
+fn map(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let Ok(nodes) = parse(text) else { return false };
+    let lines = (1..).zip(&nodes).map(|(number, node)| format!("{number} {} {}\n", node.host, node.address));
+    assert_eq!(parse(&lines.collect::<String>()).as_ref(), Ok(&nodes));
+    true
+}
+
+fn map_seeds() -> Vec<Seed> {
+    let one = |name: &'static str, text: &str| seed(name, text.as_bytes().to_vec());
+    vec![
+        one("unix", "1 alpha unix:/tmp/gm.1\n2 alpha unix:/tmp/gm.2 # the other one\n"),
+        one("tcp", "# two hosts\n2 beta tcp:10.0.0.2:77\n\n1 alpha tcp:[fe80::1%3]:5\n"),
     ]
 }

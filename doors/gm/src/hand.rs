@@ -3,8 +3,9 @@
 //! Each process is a node of a map, and listens there. One thread for each peer opens a session at
 //! first contact and sends, in order; one for each session takes what arrives.
 
+pub mod hello;
 mod link;
-mod map;
+pub mod map;
 mod sending;
 mod taking;
 
@@ -32,8 +33,6 @@ const LOOK: Duration = Duration::from_millis(50);
 const NAP: Duration = Duration::from_millis(20);
 /// Peers that have not taken all are asked this often when the process leaves.
 const ROUND: Duration = Duration::from_millis(1);
-/// The header of the first message of both sides: the number and the life of the sender follow.
-const HELLO: &[u8] = b"GM node";
 /// The longest message: more than any size holds.
 const LONGEST: usize = 1 << 32;
 

@@ -1,7 +1,8 @@
 //! What this process and its peers know of each other.
 
+use super::hello::Hello;
 use super::sending::Order;
-use super::{HELLO, PATIENCE, Shared, lock};
+use super::{PATIENCE, Shared, lock};
 use openlapi_runtime::console;
 use openlapi_session::{Error, Session};
 use std::sync::mpsc::Sender;
@@ -50,17 +51,14 @@ impl Link {
 impl Shared {
     /// This process and its life, as a peer learns of them.
     pub(super) fn hello(&self, session: &Session, life: u64) -> Result<(), Error> {
-        let life = self.incarnation.wrapping_add(life);
-        session.send(HELLO, &[&self.own.to_le_bytes()[..], &life.to_le_bytes()].concat())
+        let (header, data) = Hello { task: self.own, life: self.incarnation.wrapping_add(life) }.encode();
+        session.send(header, &data)
     }
 
     /// Takes the number and the life of the peer.
-    pub(super) fn peer_of(&self, session: &Session) -> Option<(u32, u64)> {
+    pub(super) fn peer_of(&self, session: &Session) -> Option<Hello> {
         let message = session.receive(Some(Instant::now() + PATIENCE)).ok()??;
-        let known = message.data.split_first_chunk().and_then(|(number, life)| {
-            Some((u32::from_le_bytes(*number), u64::from_le_bytes(life.try_into().ok()?)))
-        });
-        let known = known.filter(|(task, _)| message.header == HELLO && (*task as usize) < self.peers.len());
+        let known = Hello::decode(&message.header, &message.data, self.peers.len());
         if known.is_none() {
             console::log(format_args!("gm: a peer has said no number of the map"));
         }

@@ -33,7 +33,8 @@ impl Shared {
                 if let Err(error) = self.spawn(move |shared| shared.send_all(task, &receiver)) {
                     console::log(format_args!("gm: nothing is sent to node {}: {error}", task + 1));
                     // The caller may take something of this peer now, so the thread that listens
-                    // forgets it.
+                    // forgets it. Nothing more is sent in this life.
+                    lock(&peer.link).fail(life);
                     lock(&self.unsent).push((task, life));
                     return output.data.free();
                 }
@@ -81,7 +82,10 @@ impl Shared {
 
     /// The session with a peer, which is opened where there is none.
     fn session(self: &Arc<Self>, task: u32, life: u64) -> Result<Arc<Session>, Error> {
-        let current = || lock(&self.peers[task as usize].link).sessions.last().cloned();
+        let current = || {
+            let link = lock(&self.peers[task as usize].link);
+            link.sessions.last().filter(|_| link.takes(life)).cloned()
+        };
         match current() {
             Some(session) => Ok(session),
             // The peer may have connected meanwhile.
@@ -98,7 +102,7 @@ impl Shared {
         let session = Arc::new(session);
         self.hello(&session, life)?;
         let other = || Error::Lost("the peer is another process".to_owned());
-        let (_, of_peer) = self.peer_of(&session).filter(|(node, _)| *node == task).ok_or_else(other)?;
+        let of_peer = self.peer_of(&session).filter(|hello| hello.task == task).ok_or_else(other)?.life;
         let (begin, begins) = channel();
         let taking = session.clone();
         let taken = self.spawn(move |shared| {

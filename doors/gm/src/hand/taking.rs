@@ -1,5 +1,6 @@
 //! What comes of peers: those that connect are greeted, and what they send is taken.
 
+use super::hello::Hello;
 use super::{LOOK, Shared, lock};
 use openlapi_runtime::console;
 use openlapi_session::{Arrived, Error, Listener, Session};
@@ -42,7 +43,7 @@ impl Shared {
             Ok(session) => Arc::new(session),
             Err(error) => return complain(&error),
         };
-        let Some((task, of_peer)) = self.peer_of(&session) else { return };
+        let Some(Hello { task, life: of_peer }) = self.peer_of(&session) else { return };
         let life = self.meet(task, of_peer);
         if self.hello(&session, life).is_ok() && self.publish(task, life, of_peer, &session) {
             self.take_all(task, life, session);

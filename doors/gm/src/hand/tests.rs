@@ -1,7 +1,8 @@
 //! A process of a map, and peers that open sessions with it as other processes would.
 
+use super::hello::Hello;
 use super::map::{Address, Node};
-use super::{HELLO, Hand, Map, PATIENCE, Receiving, lock};
+use super::{Hand, Map, PATIENCE, Receiving, lock};
 use crate::protocol::{Data, Output};
 use crate::wire::{Header, Kind};
 use openlapi_session::{Error, Listener, Session, Settings, connect, connect_unix};
@@ -77,19 +78,20 @@ impl Drop for Process {
     }
 }
 
-fn hello(at: u32, life: u64) -> Vec<u8> {
-    [&at.to_le_bytes()[..], &life.to_le_bytes()].concat()
+fn say_hello(session: &Session, task: u32, life: u64) -> Result<(), Error> {
+    let (header, data) = Hello { task, life }.encode();
+    session.send(header, &data)
 }
 
 fn hear_hello(session: &Session) {
     let hello = session.receive(late()).expect("a session").expect("a message");
-    assert_eq!(hello.header, HELLO);
+    assert!(Hello::decode(&hello.header, &hello.data, 10).is_some_and(|hello| hello.task == 0));
 }
 
 /// A session of the process at this place, which is in this life, with that at place 0.
 fn session(at: u32, folder: &Path, life: u64) -> Session {
     let session = connect_unix(folder.join("0"), &Settings::default()).expect("a session");
-    session.send(HELLO, &hello(at, life)).expect("it is sent");
+    say_hello(&session, at, life).expect("it is sent");
     hear_hello(&session);
     session
 }
@@ -127,7 +129,7 @@ fn a_refused_session_leaves_no_trace() {
     session(1, &process.folder, 7).close().expect("it ends in order");
     until("the peer is lost", || lock(&SEEN).contains(&None));
     // The process may have waited too long for that by now.
-    let _ = begun.send(HELLO, &hello(1, 7));
+    let _ = say_hello(&begun, 1, 7);
     assert!(begun.receive(late()).is_err(), "the session belongs to an earlier life");
     drop(begun);
     // Each process that the session is lost to has another life after that.
@@ -135,7 +137,7 @@ fn a_refused_session_leaves_no_trace() {
         process.post(1);
         let begun = listener.accept(late()).expect("a session").expect("in time");
         hear_hello(&begun);
-        begun.send(HELLO, &hello(1, life)).expect("it is sent");
+        say_hello(&begun, 1, life).expect("it is sent");
         match begun.receive(late()) {
             Ok(message) => {
                 assert!(message.is_some_and(|message| message.data.is_empty()), "another message");
@@ -198,7 +200,7 @@ fn a_stopped_peer_holds_up_no_other() {
         })
         .collect();
     let last = connect_unix(process.folder.join("0"), &settings).expect("a session");
-    last.send(HELLO, &hello(1, 1)).expect("it is sent");
+    say_hello(&last, 1, 1).expect("it is sent");
     assert!(last.receive(late()).expect("a session").is_some());
     for end in ends.iter().flatten() {
         end.shutdown(std::net::Shutdown::Both).expect("an open socket");
