@@ -3,6 +3,7 @@
 
 mod program;
 
+use nix::sys::signal::Signal;
 use openlapi_tests::{Hosts, Job, skipped};
 use program::{Case, cases, compile, conformance, poe};
 
@@ -103,6 +104,12 @@ fn helpers_say_what_they_are_to_say() {
         end 5 second\nend 5 first\n";
     assert_eq!(outcome.exited(5).stdout, expected);
     assert!(outcome.stderr.contains("error 6\nperror: it is in use\n"), "{outcome}");
+}
+
+#[test]
+fn an_abort_is_a_signal() {
+    let outcome = Job::direct(conformance("cc")).arg("abort").run();
+    assert_eq!((outcome.signal, &outcome.stdout[..]), (Some(Signal::SIGABRT as i32), ""), "{outcome}");
 }
 
 #[test]

@@ -200,7 +200,10 @@ void case_names(void) {
     together();
 }
 
-static void at_end(gm_status_t status, void *argument) { printf("end %d %s\n", (int)status, (char *)argument); }
+static void at_end(gm_status_t status, void *argument) {
+    printf("end %d %s\n", (int)status, (char *)argument);
+    fflush(stdout);
+}
 
 /* The helpers. */
 void case_helpers(void) {
@@ -245,4 +248,10 @@ void case_helpers(void) {
     gm_close(mine.port);
     gm_finalize();
     gm_exit(GM_BUSY);
+}
+
+/* gm_abort ends the process by SIGABRT, and no function of gm_on_exit runs. */
+void case_abort(void) {
+    gm_on_exit(at_end, (void *)"never");
+    gm_abort();
 }
