@@ -93,6 +93,30 @@ inside cc /tmp/replica.c -o /tmp/replica -lrpmem
 replica() { inside env RPMEM_SSH=/tmp/ssh RPMEM_CMD="rpmemd --poolset-dir=/tmp/sets" /tmp/replica "$@"; }
 replica save host text.set "what a program had in its memory"
 replica restore host text.set | grep -q "what a program had in its memory"
+# A note in persistent memory outlives the program that wrote it, and its daemon. Port $1 is of this
+# machine: the fresh system has its network.
+# shellcheck disable=SC2016
+read=$(inside sh -euc '
+    cd /tmp && mkdir -p pool/config pool/memory pool/metadata
+    cc /usr/share/openlapi/samples/fam/note.c -o note -lopenfam_c
+    export OPENFAM_ROOT=/tmp/pool
+    cd pool/config
+    echo "fam_client_interface_service_address: 127.0.0.1:$1" >fam_pe_config.yaml
+    echo "memsrv_list: [0:127.0.0.1:$1]" >fam_client_interface_config.yaml
+    printf "Memservers:\n 0:\n  memory_type: persistent\n  fam_path: /tmp/pool/memory\n" >fam_memoryserver_config.yaml
+    echo "metadata_path: /tmp/pool/metadata" >fam_metadata_config.yaml
+    for words in "write kept" read; do
+        : >/tmp/says
+        openfamd --config /tmp/pool/config >/tmp/says 2>>/tmp/log &
+        trap "kill $!" EXIT
+        until grep -q ready /tmp/says; do kill -0 $! || exit 1; sleep 0.1; done
+        /tmp/note $words
+        trap - EXIT
+        kill $!
+        wait $!
+    done' sh $((20000 + $$ % 10000))) || { cat "$root/tmp/log" >&2; exit 1; }
+echo "$read"
+[ "$read" = 'kept (read 0 times before)' ]
 inside lapi_info >"$work/log" || { cat "$work/log" >&2; exit 1; }
 grep -q "/usr$lib/liblapi_r.so.1" "$work/log"
 grep -q 'shared memory: usable' "$work/log"
