@@ -1,9 +1,10 @@
 /*
  * A job's put and get, beside which those of doors are measured: from LAPI_Put until the target has
- * the data (cmpl_cntr), from LAPI_Get until it is here (org_cntr). Prints microseconds, the median
- * over batches, and MB/s; and what it takes besides until as many bytes of memory have left the
- * caches, by the instruction that rpmemd chooses. Beside a persist stand a put and a flush, each in
- * turns over as much memory as the pool has ("around"): more than the caches.
+ * the data (cmpl_cntr), from LAPI_Get until it is here (org_cntr); and a message of 8 bytes to and
+ * fro (LAPI_Amsend, LAPI_Waitcntr), one way. Prints microseconds, the median over batches, and
+ * MB/s; and what it takes besides until as many bytes of memory have left the caches, by the
+ * instruction that rpmemd chooses. Beside a persist stand a put and a flush, each in turns over as
+ * much memory as the pool has ("around"): more than the caches.
  */
 #include <lapi.h>
 #include <stdio.h>
@@ -101,6 +102,40 @@ static void measure(const char *what, void (*begin)(long), long bytes, int count
            (double)bytes / batch[BATCHES / 2]);
 }
 
+static lapi_cntr_t arrived;
+static void *arrivals[2], *handlers[2];
+
+static void *on_arrival(lapi_handle_t *unused, void *header, uint *length, ulong *bytes, compl_hndlr_t **completion,
+                        void **parameter)
+{
+    (void)unused, (void)header, (void)length, (void)bytes, (void)parameter;
+    *completion = NULL;
+    return NULL;
+}
+
+static void pingpong(int task)
+{
+    enum { ROUNDS = 2000 };
+    double batch[BATCHES];
+    long header = 5;
+    int left;
+    for (int b = 0; b < BATCHES; b++) {
+        double begun = now();
+        for (int n = 0; n < ROUNDS; n++) {
+            if (task == 1)
+                LAPI_Waitcntr(handle, &arrived, 1, &left);
+            LAPI_Amsend(handle, (uint)(1 - task), handlers[1 - task], &header, sizeof header, NULL, 0, arrivals[1 - task],
+                        NULL, NULL);
+            if (task == 0)
+                LAPI_Waitcntr(handle, &arrived, 1, &left);
+        }
+        batch[b] = (now() - begun) / (2.0 * ROUNDS);
+    }
+    qsort(batch, BATCHES, sizeof *batch, by_value);
+    if (task == 0)
+        printf("lapi amsend 8: %.3f us (best %.3f) one way\n", batch[BATCHES / 2], batch[0]);
+}
+
 int main(void)
 {
     static lapi_info_t info;
@@ -118,8 +153,12 @@ int main(void)
     LAPI_Setcntr(handle, &over, 0);
     /* What nobody has written is one page of zeros, which the caches hold. */
     memset(out, 7, MOST);
+    LAPI_Setcntr(handle, &arrived, 0);
     LAPI_Address_init(handle, memory, places);
     LAPI_Address_init(handle, &over, counters);
+    LAPI_Address_init(handle, &arrived, arrivals);
+    LAPI_Address_init(handle, (void *)on_arrival, handlers);
+    pingpong(task);
     for (unsigned i = 0; task == 0 && i < sizeof sizes / sizeof *sizes; i++) {
         measure("put", put, sizes[i].bytes, sizes[i].count);
         measure("get", get, sizes[i].bytes, sizes[i].count);

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Measures doors beside LAPI in one run: GM's messages beside LAPI_Amsend, a session's put and
-# rpmem_persist beside LAPI_Put. make bench-doors builds the doors first.
+# Measures doors beside LAPI in one run: GM's messages beside LAPI_Amsend, of the same process and
+# of one without GM; a session's put and rpmem_persist beside LAPI_Put. make bench-doors builds the
+# doors first.
 #
 # LAPI_STAGE names the installation, RELEASE the folder with the doors' libraries and programs;
 # POOL is a folder on memory (/dev/shm) for the pool of rpmem. CALLGRIND=yes counts the instructions
@@ -45,8 +46,11 @@ persist() { # persist BYTES THREADS COUNT
 }
 
 echo "load before: $(load)"
-LAPI_GM_NODES=task timeout 100 "$poe" "$build/gm" pingpong -procs 2 </dev/null
-timeout 100 "$poe" "$build/lapi" -procs 2 </dev/null
+LAPI_GM_NODES=task timeout 100 "$poe" "$build/gm" pingpong -procs 2 </dev/null >>"$raw" || { cat "$raw" >&2; exit 1; }
+timeout 100 "$poe" "$build/lapi" -procs 2 </dev/null >>"$raw" || { cat "$raw" >&2; exit 1; }
+cat "$raw"
+awk '/^gm pingpong 8:/ { gm = $4 } /^lapi amsend 8:/ { lapi = $4 }
+    END { printf "gm pingpong 8 beside LAPI_Amsend alone: %.3f us, %.3f us; ratio %.2f\n", gm, lapi, gm / lapi }' "$raw"
 (cd "$root" && cargo run --quiet --release -p openlapi-session --example session_put)
 echo "persist: bytes, threads, microseconds a call, MB/s"
 persist 8 1 20000
