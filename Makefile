@@ -5,14 +5,15 @@
 # make test       everything that must hold: formatting, lints, all tests
 # make test-crowded  the tests of the library's behaviour with LAPI_SPIN=0, on 2 processors, with 16 tasks where any number will do
 # make test-net   the tests of the library's behaviour over the network: on this machine alone, and on two hosts (namespaces)
-# make check-all  test, test-crowded, test-net, demo-doors, sanitize, interop, deny, crates, dist-test, reproducible, deb-test, site-test, soak and soak-gm (10 minutes each), soak-rpmem, soak-sessions, fuzz (1 minute each), and a summary
+# make check-all  test, test-crowded, test-net, demo-doors, sanitize, interop, deny, crates, dist-test, reproducible, deb-test, site-test, soak and soak-gm (10 minutes each), soak-rpmem, soak-fam, soak-sessions, fuzz (1 minute for each target), and a summary
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make simulate   whole jobs over UDP on a virtual clock, SEEDS=1000 from SEED=1: losses, partitions, deaths and returns (200 seeds are part of make test)
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and replaced; SEED=n; HOSTS=2: on network namespaces, RAILS=2: with two links, NETWORK=udp LOSS=1: over UDP with loss
 # make soak-gm    processes of GM send to each other for SECONDS=60 while some are killed and replaced; SEED=n
 # make soak-rpmem  TRANSACTIONS=100000 in 4 threads with a replica, and KILLS=1000 of the program and a tenth of them of the daemon; SEED=n: the first one
-# make soak-sessions  one server with SESSIONS=1000 by each way, and by the best network, and what an idle one costs
+# make soak-sessions  one server with 1,000 sessions over shared memory and over UDP, 10 over libfabric, SESSIONS=1000 by the best network, and what an idle one costs
+# make soak-fam   PES=64 programs of OpenFAM do OPERATIONS=1000000 against a model, with one and with three daemons; SEED=n
 # make cross      TARGET=aarch64-unknown-linux-gnu or powerpc64le-unknown-linux-gnu: build for machines of another kind, into the build folder's TARGET/stage
 # make test-cross unit tests, the headers, programs in C and Fortran and Debian packages for aarch64 and powerpc64le, under qemu
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
@@ -85,13 +86,15 @@ LOSS ?= 0
 TRANSACTIONS ?= 100000
 KILLS ?= 1000
 SESSIONS ?= 1000
+PES ?= 64
+OPERATIONS ?= 1000000
 VENDOR ?=
 SEED ?=
 SEEDS ?= 1000
 # Each is a folder, whose package is named openlapi-NAME; what it installs is in its packaging/manifest.
 DOORS ?= $(patsubst doors/%/Cargo.toml,%,$(wildcard doors/*/Cargo.toml))
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all cross test-cross loom sanitize simulate soak soak-gm soak-rpmem soak-sessions bench bench-net bench-interrupt bench-instructions bench-doors fuzz doors install-doors uninstall-doors demo-doors crates wheel dist dist-test sbom deny reproducible site site-test install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all cross test-cross loom sanitize simulate soak soak-gm soak-rpmem soak-fam soak-sessions bench bench-net bench-interrupt bench-instructions bench-doors fuzz doors install-doors uninstall-doors demo-doors crates wheel dist dist-test sbom deny reproducible site site-test install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -193,7 +196,7 @@ soak-gm:
 	GM_SOAK=$(SECONDS) $(if $(SEED),GM_SEED=$(SEED)) $(CARGO) test --quiet -p openlapi-gm --test soak -- --nocapture </dev/null
 
 soak-rpmem:
-	ci/deps.sh build doors
+	ci/deps.sh build net doors
 	@echo "== soak-rpmem"
 	RPMEM_TRANSACTIONS=$$(($(TRANSACTIONS) / 4)) RPMEM_KILLS=$(KILLS) $(if $(SEED),RPMEM_SEED=$(SEED)) $(CARGO) test --quiet -p openlapi-rpmem --test pmemobj -- --nocapture </dev/null
 
@@ -201,6 +204,12 @@ soak-sessions:
 	ci/deps.sh build test
 	@echo "== soak-sessions"
 	MANY_SESSIONS=$(SESSIONS) $(CARGO) test --quiet -p openlapi-session --test many -- --nocapture </dev/null
+
+soak-fam:
+	ci/deps.sh build c++
+	$(MAKE) stage
+	@echo "== soak-fam"
+	LAPI_STAGE="$(STAGE)" FAM_TEST_PES=$(PES) FAM_TEST_OPERATIONS=$(OPERATIONS) $(if $(SEED),FAM_SEED=$(SEED)) $(CARGO) test --quiet -p openlapi-fam --test programs several_pes -- --nocapture </dev/null
 
 cross:
 	ci/deps.sh build

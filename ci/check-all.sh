@@ -2,12 +2,12 @@
 # All checks, each step even if another one fails, and a summary: ci/check-all.sh [STEP...]. It
 # takes hours on two processors.
 # Steps: test, test-crowded, test-net, demo-doors, sanitize, interop, deny, crates, dist-test,
-# reproducible, deb-test, site-test, soak and soak-gm (10 minutes each), soak-rpmem, soak-sessions,
-# fuzz (1 minute for each target).
+# reproducible, deb-test, site-test, soak and soak-gm (10 minutes each), soak-rpmem, soak-fam,
+# soak-sessions, fuzz (1 minute for each target).
 # The output of each step is in the build folder, in check-all/STEP.log.
 set -eu
 cd "$(dirname "$0")/.."
-steps=(test test-crowded test-net demo-doors sanitize interop deny crates dist-test reproducible deb-test site-test soak soak-gm soak-rpmem soak-sessions fuzz)
+steps=(test test-crowded test-net demo-doors sanitize interop deny crates dist-test reproducible deb-test site-test soak soak-gm soak-rpmem soak-fam soak-sessions fuzz)
 [ $# -eq 0 ] || steps=("$@")
 logs=$(realpath -m "${CARGO_TARGET_DIR:-target}")/check-all
 mkdir -p "$logs"
@@ -16,7 +16,7 @@ for step in "${steps[@]}"; do
     case $step in
     soak | soak-gm) arguments=("$step" SECONDS=600) ;;
     fuzz) arguments=(fuzz SECONDS=60) ;;
-    test | test-crowded | test-net | demo-doors | sanitize | interop | deny | crates | dist-test | reproducible | deb-test | site-test | soak-rpmem | soak-sessions) arguments=("$step") ;;
+    test | test-crowded | test-net | demo-doors | sanitize | interop | deny | crates | dist-test | reproducible | deb-test | site-test | soak-rpmem | soak-fam | soak-sessions) arguments=("$step") ;;
     *) echo "ci/check-all.sh: unknown step $step" >&2 && exit 2 ;;
     esac
     started=$SECONDS

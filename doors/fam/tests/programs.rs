@@ -8,27 +8,32 @@ use openlapi_tests::{Job, Marked, skipped};
 use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 use support::pool::{Kind, PLAIN, Pool};
 use support::{compiled, program};
 
-/// PEs of a job, of which each does as many operations; all of them say that they are done.
-fn mixed(pool: &Pool, pes: usize, operations: u64) {
-    let job = Job::new(program("mixed")).procs(pes).arg(operations.to_string()).arg("7");
-    let outcome = pool.reached_by(job).run();
-    assert_eq!(outcome.ok().stdout.matches("OK ").count(), pes, "{outcome}");
+/// How many operations of a model end in a second at least, of all PEs together.
+const SLOWEST: u64 = 100;
+
+fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |value| value.parse().expect("a number"))
 }
 
-/// `FAM_TEST_PES=64 FAM_TEST_OPERATIONS=1000000` is the long form.
+/// `make soak-fam` is the long form: 64 PEs and 1,000,000 operations. `FAM_SEED` is the seed.
 #[test]
 fn several_pes_against_a_model() {
-    let number = |name: &str, usual: u64| {
-        std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(usual)
-    };
-    let pes = number("FAM_TEST_PES", 4);
-    let operations = number("FAM_TEST_OPERATIONS", 1200) / pes;
+    let pes = number("FAM_TEST_PES", 4) as usize;
+    let operations = number("FAM_TEST_OPERATIONS", 1200);
+    let seed = number("FAM_SEED", u64::from(std::process::id()));
+    println!("FAM_SEED={seed}");
     for daemons in [1, 3] {
         let pool = Pool::new("mixed", Kind { daemons, block: 1 << 14, ..PLAIN });
-        mixed(&pool, pes as usize, operations);
+        let each = operations / pes as u64;
+        let job = Job::new(program("mixed")).procs(pes).arg(each.to_string()).arg(seed.to_string());
+        let begun = Instant::now();
+        let outcome = pool.reached_by(job.deadline(60 + operations / SLOWEST)).run();
+        assert_eq!(outcome.ok().stdout.matches("OK ").count(), pes, "{outcome}");
+        println!("{pes} PEs, {operations} operations, {daemons} daemons: {} s", begun.elapsed().as_secs());
     }
 }
 
