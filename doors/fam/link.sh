@@ -18,13 +18,17 @@ trap 'rm -rf "$work"' EXIT
 # Sources are named as packaging/install/paths.sh has it: the library is the same in every folder.
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' ../../Cargo.toml | head -n 1)
 map=-ffile-prefix-map=$(cd ../.. && pwd -P)=/usr/src/openlapi-$version
+# The functions of a sanitizer are the program's: ci/sanitize.sh links them to it.
+read -ra sanitizer <<<"${TEST_CFLAGS-}"
+defs=(-Wl,-z,defs)
+[ ${#sanitizer[@]} -eq 0 ] || defs=()
 compile() {
-	${CXX:-c++} "$map" -std=c++14 -O2 -g -fPIC -Wall -Wextra -Wpedantic -Iinclude -c "$1" -o "$work/$(basename "$1").o"
+	${CXX:-c++} "$map" "${sanitizer[@]}" -std=c++14 -O2 -g -fPIC -Wall -Wextra -Wpedantic -Iinclude -c "$1" -o "$work/$(basename "$1").o"
 }
 for source in shim/*.cpp; do compile "$source"; done
 # Names of their own at first, so that a program that runs keeps the library that it has mapped. The
 # threads and the buffers of sessions outlive a dlclose.
-common=(-shared -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now -Wl,--gc-sections)
+common=(-shared "${defs[@]}" -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now -Wl,--gc-sections)
 ${CXX:-c++} "${common[@]}" -o "$library.new" -Wl,-soname,libopenfam.so.3 \
 	-Wl,--version-script="$work/openfam.map" "$work"/{fam,data,descriptors,exception}.cpp.o \
 	"$archive" -lpthread -ldl -lm -lgcc_s
