@@ -10,7 +10,7 @@
 # lacks some of its functions.
 set -eu
 cd "$(dirname "$0")/.."
-ci/deps.sh build sanitize
+ci/deps.sh build c++ sanitize
 
 target=$(rustc -vV | sed -n 's/^host: //p')
 build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
@@ -48,7 +48,7 @@ address_doors=(
     "gm --lib --test beside_lapi --test conformance --test by_hand"
     "netio3 --lib"
     "rpmem --lib --bins --test calls --test daemon"
-    "fam --lib --bins --test daemon --test pool --test persistence --test programs"
+    "fam --lib --bins --test daemon --test pool --test persistence --test programs --test conformance"
 )
 thread_doors=(
     "session --lib --test processes"
