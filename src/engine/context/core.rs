@@ -251,33 +251,6 @@ impl Core {
         self.keeps_time
     }
 
-    /// A message to oneself waits until a handler has returned.
-    pub fn queue_to_self(&mut self, message: SelfMessage) {
-        self.to_self.push_back(message);
-    }
-
-    /// Takes one of those.
-    pub fn next_to_self(&mut self) -> Option<SelfMessage> {
-        let first = self.to_self.pop_front()?;
-        self.taken_to_self += 1;
-        Some(first)
-    }
-
-    /// How many have been queued so far.
-    pub fn queued_to_self(&self) -> u64 {
-        self.taken_to_self + self.to_self.len() as u64
-    }
-
-    /// How many of those were taken.
-    pub fn taken_to_self(&self) -> u64 {
-        self.taken_to_self
-    }
-
-    /// How many of them there are.
-    pub fn to_self(&self) -> usize {
-        self.to_self.len()
-    }
-
     /// A message to this task goes the short way. Returns how many have.
     #[inline(always)]
     pub fn count_short_to_self(&mut self) -> u64 {

@@ -1,10 +1,11 @@
-//! What the messages of a peer make this task keep. Messages that header handlers have refused are
-//! offered again. What is kept has bounds, beyond which the peer's packets stay in its ring: the
-//! rules, and why they cannot stop two tasks for ever, are in [`crate::engine::context::holds`].
+//! What the messages of a peer make this task keep, and those of this task to itself that wait for
+//! a handler to return. Messages that header handlers have refused are offered again. What is kept
+//! has bounds, beyond which the peer's packets stay in its ring: the rules, and why they cannot
+//! stop two tasks for ever, are in [`crate::engine::context::holds`].
 
 use crate::base::clock::ticks;
 use crate::engine::context::holds::{Hold, Level, Reason};
-use crate::engine::context::incoming::Dropped;
+use crate::engine::context::incoming::{Dropped, SelfMessage};
 use crate::engine::context::{Context, Core, Held};
 use crate::transport::{Task, Want};
 
@@ -26,6 +27,33 @@ impl Core {
     /// How many messages are kept, if they are to be offered again now; otherwise 0.
     pub fn kept_to_offer(&self) -> usize {
         if self.kept.is_empty() || !self.kept.is_due(ticks()) { 0 } else { self.kept.len() }
+    }
+
+    /// A message to oneself waits until a handler has returned.
+    pub fn queue_to_self(&mut self, message: SelfMessage) {
+        self.to_self.push_back(message);
+    }
+
+    /// Takes one of those.
+    pub fn next_to_self(&mut self) -> Option<SelfMessage> {
+        let first = self.to_self.pop_front()?;
+        self.taken_to_self += 1;
+        Some(first)
+    }
+
+    /// How many have been queued so far.
+    pub fn queued_to_self(&self) -> u64 {
+        self.taken_to_self + self.to_self.len() as u64
+    }
+
+    /// How many of those were taken.
+    pub fn taken_to_self(&self) -> u64 {
+        self.taken_to_self
+    }
+
+    /// How many of them there are.
+    pub fn to_self(&self) -> usize {
+        self.to_self.len()
     }
 
     /// Takes out the message that was kept or offered for longest.
