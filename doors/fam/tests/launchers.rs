@@ -3,15 +3,13 @@
 
 mod support;
 
-use openlapi_tests::{Cluster, Job, Marked, Node, is_installed, skipped};
-use std::net::Ipv4Addr;
-use std::path::Path;
+use openlapi_tests::{Job, Marked, Start, under_hydra, under_slurm};
 use support::pool::{PLAIN, Pool};
 use support::program;
 
 /// What must hold under a launcher, which starts this many PEs of a program: their numbers, their
 /// count, barriers between them and the data of all.
-fn holds(start: &dyn Fn(usize, &Path) -> Job) {
+fn holds(start: &Start<'_>) {
     let pool = Pool::new("launched", PLAIN);
     let mixed = program("mixed");
     let job = || pool.reached_by(start(3, &mixed).arg("200").arg("7"));
@@ -25,31 +23,12 @@ fn holds(start: &dyn Fn(usize, &Path) -> Job) {
 
 #[test]
 fn hydra() {
-    if !is_installed("mpiexec.hydra") {
-        return skipped("OpenFAM under Hydra", "mpiexec.hydra is not installed");
-    }
-    holds(&|pes, program| {
-        // It may end by SIGPIPE when its input ends.
-        let job = Job::direct("mpiexec.hydra").without_launchers().stdin_stays_open();
-        job.arg("-launcher").arg("fork").arg("-n").arg(pes.to_string()).arg(program)
-    });
+    under_hydra("OpenFAM", holds);
 }
 
 #[test]
 fn slurm() {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let name = name.split('.').next().unwrap_or("localhost").to_owned();
-    let cluster = match Cluster::start(vec![Node { name, address: Ipv4Addr::LOCALHOST, hosts: None }]) {
-        Ok(cluster) => cluster,
-        Err(why) => return skipped("OpenFAM under Slurm", &why),
-    };
-    for way in ["none", "pmi2", "pmix"] {
-        match cluster.knows(way) {
-            true => holds(&|pes, program| cluster.srun(way, pes, program)),
-            false => skipped(&format!("OpenFAM under srun --mpi={way}"), "this Slurm does not have it"),
-        }
-    }
-    cluster.stop();
+    under_slurm("OpenFAM", holds);
 }
 
 /// With runtime NONE each process is PE 0 of 1, whatever has started it.

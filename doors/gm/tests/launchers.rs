@@ -3,9 +3,8 @@
 
 mod program;
 
-use openlapi_tests::{Cluster, Job, Marked, Node, Outcome, is_installed, skipped, stage};
+use openlapi_tests::{Job, Marked, Outcome, Start, stage, under_hydra, under_slurm};
 use program::{compile, compile_by, poe};
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 /// The program that has both libraries.
@@ -21,7 +20,7 @@ fn ended(outcome: &Outcome, what: &str, tasks: usize) {
 }
 
 /// What must hold under a launcher, which starts this many tasks of a program.
-fn holds(start: &dyn Fn(usize, &Path) -> Job) {
+fn holds(start: &Start<'_>) {
     let nodes = compile("gm_nodes", "cc", &["nodes.c"], &["-Wextra", "-Werror"]);
     let both = both();
     let of_tasks = |program: &Path| start(3, program).env("LAPI_GM_NODES", "task");
@@ -47,29 +46,10 @@ fn a_program_has_gm_and_lapi() {
 
 #[test]
 fn hydra() {
-    if !is_installed("mpiexec.hydra") {
-        return skipped("gm under Hydra", "mpiexec.hydra is not installed");
-    }
-    holds(&|tasks, program| {
-        // It may end by SIGPIPE when its input ends.
-        let job = Job::direct("mpiexec.hydra").without_launchers().stdin_stays_open();
-        job.arg("-launcher").arg("fork").arg("-n").arg(tasks.to_string()).arg(program)
-    });
+    under_hydra("gm", holds);
 }
 
 #[test]
 fn slurm() {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let name = name.split('.').next().unwrap_or("localhost").to_owned();
-    let cluster = match Cluster::start(vec![Node { name, address: Ipv4Addr::LOCALHOST, hosts: None }]) {
-        Ok(cluster) => cluster,
-        Err(why) => return skipped("gm under Slurm", &why),
-    };
-    for way in ["none", "pmi2", "pmix"] {
-        match cluster.knows(way) {
-            true => holds(&|tasks, program| cluster.srun(way, tasks, program)),
-            false => skipped(&format!("gm under srun --mpi={way}"), "this Slurm does not have it"),
-        }
-    }
-    cluster.stop();
+    under_slurm("gm", holds);
 }
