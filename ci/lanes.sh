@@ -3,7 +3,7 @@
 #
 #   lane NAME COMMAND...    begins a command
 #   lane_ends NAME          waits for one; fails if it has failed
-#   lanes_end               waits for all; fails if one has failed, and names it
+#   lanes_end               waits for all; fails if one has failed, and names it and what failed in it
 #
 # What a lane has written is printed whole when it ends. Meanwhile the last line of each is printed
 # once in a minute.
@@ -52,10 +52,13 @@ lane_next() {
     unset "lane_names[$process]"
     echo "== $name: its output"
     cat "$lane_logs/$name"
-    rm "$lane_logs/$name"
     if [ "$status" -eq 0 ]; then
+        rm "$lane_logs/$name"
         echo "== $name: passed after $seconds s"
     else
+        # Not where lanes_watch looks.
+        mkdir -p "$lane_logs/failed"
+        mv "$lane_logs/$name" "$lane_logs/failed"
         echo "== $name: FAILED with status $status after $seconds s"
         lanes_failed+=("$name")
     fi
@@ -70,9 +73,22 @@ lanes_end() {
     while [ ${#lane_names[@]} -ne 0 ]; do lane_next; done
     lanes_watch_end
     if [ ${#lanes_failed[@]} -ne 0 ]; then
+        lanes_failures
         echo "== failed: ${lanes_failed[*]}" >&2
         return 1
     fi
+}
+
+# The failures once more, in few lines, at the end: what is kept of a long output is often its end.
+# A panic names its test, and the line after it says what was wrong; pytest and compilers have one
+# line each.
+lanes_failures() {
+    local name
+    for name in "${lanes_failed[@]}"; do
+        echo "== $name: what failed"
+        grep -aE -A1 "^thread '.*panicked at |^FAILED |^error|^test .* FAILED$" "$lane_logs/failed/$name" |
+            grep -avE '^(--|ok|)$|^note: ' | cut -c1-140 | tail -n 12 || true
+    done
 }
 
 lanes_watch_end() {
