@@ -19,10 +19,13 @@ use super::record::Record;
 
 /// An unfinished line is shown when it is longer than this.
 pub(super) const LONGEST_LINE: usize = 1 << 16;
-/// An unfinished line is shown when its task has written nothing for this time: it may be a
+/// An unfinished line is shown when no task has written anything for this time: it may be a
 /// question to the user. On a loaded machine a task may be interrupted for some time in the middle
 /// of a line.
 pub(super) const QUIET: Duration = Duration::from_millis(200);
+/// An unfinished line is shown when its own task has written nothing for this time, whatever others
+/// write: beside them, a task waits longer for a processor.
+const SILENT: Duration = Duration::from_secs(2);
 /// What a later task writes in ordered mode goes to disk beyond this.
 pub(super) const SPOOL_IN_MEMORY: usize = 1 << 20;
 /// How long a task has to end by SIGPIPE before its terminal is closed.
@@ -114,8 +117,8 @@ impl Lanes {
         }
     }
 
-    /// Waits until something arrives, and carries it. Unfinished lines are shown when their tasks
-    /// have written nothing for [`QUIET`], whatever others write.
+    /// Waits until something arrives, and carries it. Unfinished lines are shown when nothing has
+    /// arrived for [`QUIET`], or nothing of their tasks for [`SILENT`].
     /// `broken` is called with a task that writes to a closed output.
     pub(super) fn carry_some(
         &mut self,
@@ -132,6 +135,7 @@ impl Lanes {
                 Err(errno) => return Err(errno.into()),
             }
         };
+        let all_quiet = ready.is_empty();
         for event in ready {
             let number = event.data() as usize;
             let Some(lane) = self.lanes.get_mut(&number) else { continue };
@@ -143,10 +147,10 @@ impl Lanes {
             }
             self.changed.push(number);
         }
-        if self.looked.elapsed() >= QUIET {
+        if all_quiet || self.looked.elapsed() >= QUIET {
             self.looked = Instant::now();
             for number in &self.unfinished {
-                if let Some(lane) = self.lanes.get_mut(number).filter(|lane| lane.wrote.elapsed() >= QUIET) {
+                if let Some(lane) = self.lanes.get_mut(number).filter(|lane| all_quiet || lane.is_silent()) {
                     lane.show_unfinished(&mut outputs[lane.stream as usize]);
                 }
             }
@@ -245,14 +249,25 @@ impl Lane {
 
     /// The task has written to an output that is closed, or has closed its end.
     fn part(&mut self, broken: &mut dyn FnMut(usize)) {
-        let mut polled = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
-        let _ = poll(&mut polled, PollTimeout::ZERO);
-        if polled[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN)) {
+        if self.has_input() {
             broken(self.task);
             self.parting = Some(Instant::now() + PARTING);
         } else {
             self.open = false;
         }
+    }
+
+    /// Whether something waits in the pipe.
+    fn has_input(&self) -> bool {
+        let mut polled = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+        let _ = poll(&mut polled, PollTimeout::ZERO);
+        polled[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN))
+    }
+
+    /// Whether its task has written nothing for [`SILENT`]. What waits in the pipe counts: this
+    /// process, too, may have stood still.
+    fn is_silent(&self) -> bool {
+        self.wrote.elapsed() >= SILENT && !self.has_input()
     }
 
     fn read(&mut self, buffer: &mut [u8], output: &mut Output) {
@@ -321,5 +336,24 @@ impl Lane {
             self.continues = self.line.last() != Some(&b'\n');
             self.line.clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// While this process stood still, the task has written the rest of its line.
+    #[test]
+    fn what_waits_in_the_pipe_is_no_silence() {
+        let (pipe, mut task) = io::pipe().expect("a pipe");
+        let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(pipe)));
+        let source = Source { task: 0, stream: OutputStream::Stdout, pipe, terminal: false };
+        let mut lane = Lane::new(source, false, &Spool::Memory, None);
+        assert!(!lane.is_silent(), "it has only begun");
+        lane.wrote = Instant::now().checked_sub(SILENT).expect("the machine runs for longer");
+        assert!(lane.is_silent());
+        task.write_all(b"the rest\n").expect("the pipe has room");
+        assert!(!lane.is_silent());
     }
 }
