@@ -27,9 +27,6 @@ struct message {
     long last; /* the step after which all stop; 0 as long as it is not known */
 };
 
-static struct message got[2];
-static lapi_cntr_t arrived;
-
 /* Ends the task, with LAPI's own words, when a call has failed. */
 static void check(int rc, const char *call)
 {
@@ -74,6 +71,8 @@ int main(void)
     int me, tasks;
     lapi_handle_t hndl;
     lapi_info_t info;
+    lapi_cntr_t sent, *arrived;
+    struct message *got;
     void **places, **counters;
 
     /* In all threads, those of LAPI too: the signals wait until the program asks for them. */
@@ -86,25 +85,30 @@ int main(void)
     sigprocmask(SIG_BLOCK, &both, NULL);
 
     memset(&info, 0, sizeof info);
+    memset(&sent, 0, sizeof sent);
     check(LAPI_Init(&hndl, &info), "LAPI_Init");
     check(LAPI_Qenv(hndl, TASK_ID, &me), "LAPI_Qenv");
     check(LAPI_Qenv(hndl, NUM_TASKS, &tasks), "LAPI_Qenv");
     places = malloc(sizeof *places * (size_t)tasks);
     counters = malloc(sizeof *counters * (size_t)tasks);
-    if (places == NULL || counters == NULL)
+    /* For the step in which the next task is, and as many as this one can be ahead of it. */
+    got = calloc((size_t)tasks, sizeof *got);
+    arrived = calloc((size_t)tasks, sizeof *arrived);
+    if (places == NULL || counters == NULL || got == NULL || arrived == NULL)
         exit(EXIT_FAILURE);
     check(LAPI_Address_init(hndl, got, places), "LAPI_Address_init");
-    check(LAPI_Address_init(hndl, &arrived, counters), "LAPI_Address_init");
+    check(LAPI_Address_init(hndl, arrived, counters), "LAPI_Address_init");
     if (me == tasks - 1)
         say("Outside.pid");
 
     do {
-        int next = (me + 1) % tasks, slot = (int)(mine.step % 2);
+        int next = (me + 1) % tasks, slot = (int)(mine.step % tasks);
 
         check(LAPI_Put(hndl, (uint)next, sizeof mine, (struct message *)places[next] + slot, &mine,
-                       counters[next], NULL, NULL),
+                       (lapi_cntr_t *)counters[next] + slot, &sent, NULL),
               "LAPI_Put");
-        check(LAPI_Waitcntr(hndl, &arrived, 1, NULL), "LAPI_Waitcntr");
+        check(LAPI_Waitcntr(hndl, &sent, 1, NULL), "LAPI_Waitcntr");
+        check(LAPI_Waitcntr(hndl, &arrived[slot], 1, NULL), "LAPI_Waitcntr");
         if (got[slot].step != mine.step) {
             fprintf(stderr, "task %d: got step %ld in step %ld\n", me, got[slot].step, mine.step);
             exit(EXIT_FAILURE);

@@ -22,17 +22,18 @@
 #define AGAIN 75
 
 /*
- * What is saved: also the numbers that have arrived, and the counter. All processes of this program
- * have it at the same address, because mpcc_r links programs that are not moved; so no addresses
- * need to be exchanged, which a task that comes back could not do alone.
+ * What is saved: also the numbers that have arrived, and the counters. All processes of this
+ * program have it at the same address, because mpcc_r links programs that are not moved; so no
+ * addresses need to be exchanged, which a task that comes back could not do alone.
  *
- * A task can be one step ahead of the next one, never two: it needs what comes around the ring.
+ * Each step has a place and a counter of its own: a task can be ahead of the next one by as many
+ * steps as the ring has other tasks, and what it puts may land in any order.
  */
 static struct {
     int step;
     long sum;
-    long got[2];
-    lapi_cntr_t arrived;
+    long got[STEPS];
+    lapi_cntr_t arrived[STEPS];
 } state;
 
 /* Ends the task, with LAPI's own words, when a call has failed. */
@@ -78,6 +79,7 @@ int main(void)
     int me, tasks, comes_back;
     lapi_handle_t hndl;
     lapi_info_t info;
+    lapi_cntr_t sent;
 
     /* Before LAPI_Init: what the others have put may arrive in it. */
     snprintf(file, sizeof file, "Restart.state.%s", number != NULL ? number : "0");
@@ -85,6 +87,7 @@ int main(void)
     remove(file);
 
     memset(&info, 0, sizeof info);
+    memset(&sent, 0, sizeof sent);
     check(LAPI_Init(&hndl, &info), "LAPI_Init");
     check(LAPI_Qenv(hndl, TASK_ID, &me), "LAPI_Qenv");
     check(LAPI_Qenv(hndl, NUM_TASKS, &tasks), "LAPI_Qenv");
@@ -92,13 +95,15 @@ int main(void)
         printf("task %d: comes back with the sum %ld\n", me, state.sum);
 
     while (state.step < STEPS) {
-        int slot = state.step % 2, next = (me + 1) % tasks;
-        long mine = 10 * (me + 1) + state.step;
+        int step = state.step, next = (me + 1) % tasks;
+        long mine = 10 * (me + 1) + step;
 
-        check(LAPI_Put(hndl, (uint)next, sizeof mine, &state.got[slot], &mine, &state.arrived, NULL, NULL),
+        check(LAPI_Put(hndl, (uint)next, sizeof mine, &state.got[step], &mine, &state.arrived[step],
+                       &sent, NULL),
               "LAPI_Put");
-        check(LAPI_Waitcntr(hndl, &state.arrived, 1, NULL), "LAPI_Waitcntr");
-        state.sum += state.got[slot];
+        check(LAPI_Waitcntr(hndl, &sent, 1, NULL), "LAPI_Waitcntr");
+        check(LAPI_Waitcntr(hndl, &state.arrived[step], 1, NULL), "LAPI_Waitcntr");
+        state.sum += state.got[step];
         state.step++;
         if (state.step == LEAVES_AFTER && me == tasks - 1 && !comes_back)
             leave(hndl, me, file);
