@@ -64,8 +64,6 @@ if [ -n "$all" ]; then
     HOSTILE_DATAGRAMS=1000000 cargo test -p openlapi-tests --test hostile -- --test-threads 1 </dev/null || failed+=(hostile)
     echo "== test-net: what needs a network, with messages of 5 GiB and many handles"
     TEST_LONG=yes cargo test -p openlapi-tests --test network --test rails -- --test-threads 1 </dev/null || failed+=(network)
-    echo "== test-net: checkpoints of all tasks by UDP"
-    TEST_LONG=yes cargo test -p openlapi-tests --test checkpoint all_tasks </dev/null || failed+=(checkpoint)
 fi
 if [ ${#failed[@]} -ne 0 ]; then
     echo "== test-net: failed: ${failed[*]}" >&2

@@ -71,8 +71,10 @@ impl Own {
         let groups = groups(&cards);
         let own = groups[identity.task as usize];
         let all: Vec<Process> = cards.iter().map(rails::process).collect();
-        let processes = all.iter().zip(&groups).map(|(process, group)| (*group == own).then_some(*process));
-        let processes = processes.collect();
+        let processes = all.iter().zip(&groups);
+        let processes = processes
+            .map(|(process, group)| (*group == own).then(|| Seen::new(*process, replaces)))
+            .collect();
         let addresses = rails::Addresses::new(cards, exchange).on(&self.network);
         let directory = Box::new(OnNetwork { addresses, processes });
         let mut transport = UdpTransport::new(&settings, Box::new(self.socket), directory)?;
@@ -126,7 +128,28 @@ fn longest(cards: &[Card], network: &str) -> usize {
 struct OnNetwork {
     addresses: rails::OnNetwork,
     /// The processes that this task sees, by task.
-    processes: Box<[Option<Process>]>,
+    processes: Box<[Option<Seen>]>,
+}
+
+/// A task's process when this task joined.
+struct Seen {
+    process: Process,
+    /// This task has taken the place of another process, and that task's had ended before: it is
+    /// not the one that this task awaits.
+    is_former: bool,
+}
+
+impl Seen {
+    fn new(process: Process, replaces: bool) -> Self {
+        Self { process, is_former: replaces && process.is_gone() }
+    }
+
+    /// Whether the task has died whose process is this one now, if it is known.
+    fn has_died(&self, now: Option<Process>) -> bool {
+        // The card may be that of a process that has taken the task's place.
+        let now = now.unwrap_or(self.process);
+        !(self.is_former && now == self.process) && now.is_gone()
+    }
 }
 
 impl Directory<SocketAddr> for OnNetwork {
@@ -142,9 +165,8 @@ impl Directory<SocketAddr> for OnNetwork {
         if self.addresses.has_died(peer) {
             return true;
         }
-        // The card may be that of a process that has taken the task's place.
-        let process = self.processes[peer as usize];
-        process.is_some_and(|first| self.addresses.process_of(peer).unwrap_or(first).is_gone())
+        let now = self.addresses.process_of(peer);
+        self.processes[peer as usize].as_ref().is_some_and(|seen| seen.has_died(now))
     }
 
     fn process_of(&mut self, peer: Task) -> Option<Process> {

@@ -42,6 +42,28 @@ fn datagrams_fit_every_interface_on_the_network() {
     assert_eq!((longest(&cards, "a"), longest(&cards, "b")), (8000, 1400));
 }
 
+/// A task that has taken the place of another process awaits processes that come after it.
+#[test]
+fn a_process_that_had_ended_before_this_one_came_is_not_the_awaited_one() {
+    let ended = || {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+        let process = Process::of(child.id());
+        let mut end = move || child.kill().and_then(|()| child.wait()).map(drop).expect("its end");
+        (process, move || end())
+    };
+    let (former, mut end) = ended();
+    end();
+    let (later, mut end_later) = ended();
+    for (replaces, dies) in [(false, true), (true, false)] {
+        let seen = Seen::new(former, replaces);
+        assert_eq!((seen.has_died(None), seen.has_died(Some(former))), (dies, dies), "replaces: {replaces}");
+        assert!(!seen.has_died(Some(later)));
+    }
+    let (awaits, lived) = (Seen::new(former, true), Seen::new(later, true));
+    end_later();
+    assert!(awaits.has_died(Some(later)) && lived.has_died(Some(later)) && lived.has_died(None));
+}
+
 /// A job of two tasks on this machine, in one opening of LAPI, with a secret that
 /// the user has set.
 struct Opening {

@@ -273,9 +273,9 @@ impl UdpTransport {
             if !self.is_present(task) || !self.directory.has_died(task) {
                 continue;
             }
-            // It may have ended LAPI before.
+            // It may have ended LAPI before, or another process may have taken its place meanwhile.
             self.take_all();
-            if self.is_present(task) {
+            if self.is_present(task) && self.directory.has_died(task) {
                 self.leave(task, Presence::Dead("has ended without calling LAPI_Term".to_owned()));
                 self.touch(task);
             }

@@ -5,10 +5,10 @@
  *
  *   errors  one task: which calls are refused when
  *   stays   the process lives on, as an outside checkpointer would leave it: it sleeps for a while
- *   moves   the process saves its data in the file STATE, and ends with exit status 75, by LAPI_Term when END is "term":
+ *   moves   the process saves its data in the file STATE, and ends with exit status 75, by LAPI_Term unless END is "exit":
  *           the program is to be started again then with the same arguments, and goes on from STATE
  *   all     every task does that, after a fence; the name of its file is STATE with the task's number. None comes back before
- *           the processes of all have ended
+ *           the processes of all have ended; when END is "late", task 0 comes some time after the others
  *   dies    task 1 is killed while it waits for task 2, which does not answer, to let it part: the others go on, and leave
  *           and come back themselves, more than once
  *   left    task 0 kills task 1 when it has parted from it: it comes back, and leaves again
@@ -158,7 +158,7 @@ static void until_all_have_left(const char *name) {
 
 static void leave(const char *end) {
     save();
-    if (strcmp(end, "term") == 0) OK(LAPI_Term(t_hndl));
+    if (strcmp(end, "exit") != 0) OK(LAPI_Term(t_hndl));
     exit(AGAIN);
 }
 
@@ -416,6 +416,7 @@ int main(int argc, char **argv) {
         snprintf(file, sizeof file, "%s%s", argv[2], child);
         if (strcmp(which, "all") == 0 || atoi(getenv("MP_CHILD")) == LEAVER) restore();
         if (strcmp(which, "all") == 0 && state.round > 0) until_all_have_left(argv[2]);
+        if (strcmp(end, "late") == 0 && atoi(getenv("MP_CHILD")) == 0 && state.round > 0) usleep(300000);
     }
     /* Handlers may run before LAPI_Init has returned. */
     if (getenv("MP_CHILD") != NULL && getenv("MP_PROCS") != NULL)
