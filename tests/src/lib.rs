@@ -36,7 +36,7 @@ pub use job::Job;
 pub use launchers::{Start, under_hydra, under_slurm};
 pub use marked::Marked;
 pub use ports::Ports;
-pub use processes::{alive, descendants, eventually, named, parent};
+pub use processes::{alive, copy_program, descendants, eventually, named, parent};
 pub use running::{Outcome, Running};
 pub use slurm::{Cluster, Node};
 pub use soak::{Network as SoakNetwork, Soak};

@@ -14,6 +14,15 @@ pub fn alive(pid: i32) -> bool {
     stat(pid).is_some_and(|(state, _)| state != 'Z' && state != 'X')
 }
 
+/// Copies a program, which all users may run then. Another process makes the copy: a child that a
+/// test beside this one starts meanwhile would keep a file open that this process writes, and the
+/// kernel runs no program whose file is open for writing.
+pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
+    let (from, to) = (from.as_ref(), to.as_ref());
+    let made = Command::new("install").args(["-m", "755"]).args([from, to]).status();
+    assert!(made.is_ok_and(|made| made.success()), "a copy of {} at {}", from.display(), to.display());
+}
+
 /// The parent of a process, if the process exists.
 pub fn parent(pid: i32) -> Option<i32> {
     stat(pid).map(|(_, parent)| parent)

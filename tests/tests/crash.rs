@@ -14,7 +14,9 @@ use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
-use openlapi_tests::{Deadline, Job, Outcome, Running, build_dir, is_installed, on_network, skipped, stage};
+use openlapi_tests::{
+    Deadline, Job, Outcome, Running, build_dir, copy_program, is_installed, on_network, skipped, stage,
+};
 
 fn crash(case: &str) -> Outcome {
     job("report/crash", 2, case).run()
@@ -127,7 +129,7 @@ fn where_nothing_names_the_source_lines_the_report_has_the_command_that_does() {
     let folder = build_dir().join("tests/crash with a blank");
     std::fs::create_dir_all(&folder).expect("the folder can be made");
     let copy = folder.join("crash");
-    std::fs::copy(program("report/crash"), &copy).expect("it can be copied");
+    copy_program(program("report/crash"), &copy);
     // A library without the tool beside it.
     let alone = folder.join("alone/lib");
     std::fs::create_dir_all(&alone).expect("the folder can be made");

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ltest::{job, passed, program, run};
-use openlapi_tests::{Job, build_dir, eventually, has_fabric, on_hosts, on_network};
+use openlapi_tests::{Job, build_dir, copy_program, eventually, has_fabric, on_hosts, on_network};
 
 const CSS_LOAD_FAILED: &str = "code 404";
 const MSG_API: &str = "code 406";
@@ -326,13 +326,8 @@ fn readable_by_all(program: &PathBuf) -> Option<PathBuf> {
     let dir = std::env::temp_dir().join(format!("lapi-init-{}", key()));
     fs::create_dir(&dir).expect("a folder for the copies can be made");
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).expect("the folder can be opened to all");
-    fs::copy(program, dir.join("program")).expect("the program can be copied");
-    let library = openlapi_tests::stage().join("lib/liblapi_r.so.1");
-    fs::copy(library, dir.join("liblapi_r.so.1")).expect("the library can be copied");
-    for name in ["program", "liblapi_r.so.1"] {
-        fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755))
-            .expect("a copy can be opened to all");
-    }
+    copy_program(program, dir.join("program"));
+    copy_program(openlapi_tests::stage().join("lib/liblapi_r.so.1"), dir.join("liblapi_r.so.1"));
     Some(dir)
 }
 

@@ -5,7 +5,7 @@ mod client;
 use client::{Client, Host, VOLATILE};
 use fam::FamError;
 use fam::wire::{Answer, Ask, Attributes, Change, Kind, Role, Sealed, VERSION};
-use openlapi_tests::skipped;
+use openlapi_tests::{copy_program, skipped};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -85,14 +85,10 @@ fn a_server_of_another_user_learns_nothing() {
     assert!(said.status.success() && text.contains("nothing came"), "{text}");
 }
 
-/// A copy of this program that others can run. Another process makes it: a child that a test beside
-/// this one starts meanwhile would keep a file open that this process writes, and an open file
-/// cannot be run.
+/// A copy of this program that others can run.
 fn this_program(host: &Host) -> PathBuf {
     let program = host.path("other");
-    let own = std::env::current_exe().expect("this program");
-    let made = Command::new("install").args(["-m", "755"]).args([&own, &program]).status();
-    assert!(made.is_ok_and(|made| made.success()), "a copy of {}", own.display());
+    copy_program(std::env::current_exe().expect("this program"), &program);
     program
 }
 

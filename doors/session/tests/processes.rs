@@ -7,7 +7,7 @@ use openlapi_session::{
     Error, Listener, Routes, Seen, Session, Settings, accept, connect, connect_tcp, connect_unix,
     connect_unix_of_any_user, key_file,
 };
-use openlapi_tests::{Deadline, skipped};
+use openlapi_tests::{Deadline, copy_program, skipped};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -239,8 +239,7 @@ fn another_user_gets_nothing() {
     // Even where the file would let it in.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("a mode");
     let program = folder.path("peer");
-    fs::copy(env!("CARGO_BIN_EXE_session_peer"), &program).expect("a copy that others can read");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    copy_program(env!("CARGO_BIN_EXE_session_peer"), &program);
     let channel = format!("unix:{}", path.display());
     let stranger = Peer::spawn(
         Command::new(&program)
@@ -277,8 +276,7 @@ fn a_socket_for_all_users_says_whose_process_the_peer_is() {
     assert_eq!((user.uid, user.gid), (0, 0));
     let folder = Folder::new();
     let program = folder.path("peer");
-    fs::copy(env!("CARGO_BIN_EXE_session_peer"), &program).expect("a copy that others can read");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    copy_program(env!("CARGO_BIN_EXE_session_peer"), &program);
     let other = Peer::spawn(
         Command::new(&program)
             .args(["call", &channel, "7", "talk"])

@@ -3,7 +3,7 @@
 
 use super::{job, side_by_side};
 use nix::unistd::geteuid;
-use openlapi_tests::{Job, compile, has_fabric, is_installed, on_network, skipped, stage};
+use openlapi_tests::{Job, compile, copy_program, has_fabric, is_installed, on_network, skipped, stage};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -72,7 +72,7 @@ fn tasks_of_a_program_that_may_not_be_read_live() {
     fs::create_dir(&folder).expect("a folder can be made");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it can be opened to all");
     let program = folder.join("alive");
-    fs::copy(compile("field-alive", &["tests/field/alive.c"], &[]), &program).expect("it can be copied");
+    copy_program(compile("field-alive", &["tests/field/alive.c"], &[]), &program);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o711)).expect("it can be closed");
     over_each(what, |_, variables| {
         let job = ["--reuid=65534", "--regid=65534", "--clear-groups"].iter();

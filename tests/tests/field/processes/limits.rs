@@ -100,7 +100,7 @@ fn a_full_table_of_descriptors_at_the_first_contact_is_named() {
         return;
     }
     let with_free = |free: &str| {
-        let outcome = limited("ulimit -n 200", &[], &[free]).env("LAPI_INIT_TIMEOUT", "4").run();
+        let outcome = limited("ulimit -n 200", &[], &[free]).env("LAPI_INIT_TIMEOUT", "10").run();
         assert!(!outcome.timed_out, "{free} descriptors are free\n{outcome}");
         if !works(&outcome) {
             outcome.says("the open-file limit is 200 (ulimit -n)").says("error ");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use openlapi_tests::{Hosts, Job, Launcher, build_dir, compile, skipped, stage};
+use openlapi_tests::{Hosts, Job, Launcher, build_dir, compile, copy_program, skipped, stage};
 use serde_json::Value;
 
 /// A folder of this test, empty.
@@ -146,7 +146,7 @@ fn a_setuid_program_reads_the_file_of_the_site_only() {
     let _removed = Removed(folder.clone());
     let file = write(&folder.join("a.conf"), "LAPI_SPIN=31\n");
     let program = folder.join("lapi_info");
-    fs::copy(stage().join("bin/lapi_info"), &program).expect("a copy");
+    copy_program(stage().join("bin/lapi_info"), &program);
     let other_user = 65_534;
     std::os::unix::fs::chown(&program, Some(other_user), None).expect("root gives files away");
     let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o4755);
