@@ -64,8 +64,11 @@ impl Pool {
         fam::meeting::socket_name(self.ports.numbers()[number])
     }
 
-    /// Starts a daemon, and waits until it listens.
+    /// Starts a daemon, and waits until it listens; if it is the keeper, until all daemons that run
+    /// have joined: on a busy machine it begins without one that is slow to answer.
     pub fn start(&mut self, number: usize) {
+        let joined = |pool: &Self| pool.log().matches("of memory has joined").count();
+        let before = joined(self);
         let log = fs::OpenOptions::new().create(true).append(true).open(self.folder.join("log"));
         let mut command = Command::new(built().join("openfamd"));
         command.arg("--config").arg(self.folder.join("config")).env("HOME", &self.folder);
@@ -77,6 +80,9 @@ impl Pool {
         let at = SocketAddr::from_abstract_name(self.socket_name(number)).expect("a name");
         let listens = eventually(|| UnixStream::connect_addr(&at).is_ok());
         assert!(listens, "daemon {number} does not listen: {}", self.log());
+        let running = self.daemons.iter().flatten().count();
+        let are_all = || number != 0 || joined(self) >= before + running;
+        assert!(eventually(are_all), "not all of {running} daemons have joined: {}", self.log());
     }
 
     /// Kills a daemon by SIGKILL.

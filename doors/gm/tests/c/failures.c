@@ -14,6 +14,7 @@ void case_resume(void) {
         for (i = 0; i < 10000; i++)
             turn(&mine, gm_receive(mine.port));
         CHECK(mine.ends == 1);
+        together();
         gm_resume_sending(mine.port, GM_LOW_PRIORITY, node_of(&mine, 1), port_of(1), note, (void *)9);
         until(&mine, &mine.ends, 4);
         /* Its own callback comes at once. */
@@ -25,6 +26,7 @@ void case_resume(void) {
         buffer(5, 5);
         buffer(6, 6);
         buffer(7, 7);
+        together();
         until(&mine, &mine.arrivals, 2);
         CHECK(mine.arrived[0].tag == 6 && mine.arrived[1].tag == 7);
     }
@@ -45,11 +47,13 @@ void case_drop(void) {
         ended(2, 3, GM_SEND_DROPPED);
         ended(3, 9, GM_SUCCESS);
         together();
+        together();
         post(&mine, 1, &numbers[3], 5, sizeof(int), 4);
         ended(4, 4, GM_SUCCESS);
     } else {
         together();
         buffer(5, 5);
+        together();
         until(&mine, &mine.arrivals, 1);
         CHECK(*(int *)mine.arrived[0].buffer == 4);
     }

@@ -97,9 +97,11 @@ impl Host {
         self.path(&format!("{name}{part}"))
     }
 
-    /// Whether no daemon has the parts of [`Self::set`].
+    /// Whether no daemon has a part of [`Self::set`].
     pub fn is_free(&self, name: &str) -> bool {
-        File::open(self.part(name, 0)).is_ok_and(|part| part.try_lock().is_ok())
+        let parts = (0..).map(|part| self.part(name, part)).take_while(|part| part.exists());
+        let mut free = parts.map(|part| File::open(part).is_ok_and(|part| part.try_lock().is_ok()));
+        free.next() == Some(true) && free.all(|free| free)
     }
 
     /// What starts the daemon.
