@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 /// A thread that waits looks this often whether the peer still runs.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
-/// How many rounds of progress take what the peer has sent before it closed, at most.
+/// How many rounds of progress take what the peer has sent before it closed or ended, at most.
 const LAST_ROUNDS: u32 = 10_000;
 
 /// A session with one peer: a job of two tasks, of which this process is one. Any thread may make
@@ -261,8 +261,8 @@ impl Session {
             if self.watch.end().is_none()
                 && let Some(end) = refused.or_else(|| self.watch.look())
             {
-                if end == End::Closed {
-                    // What the peer has sent before it closed is there.
+                if matches!(end, End::Closed | End::Lost(_)) {
+                    // What the peer has sent before it closed or ended is there.
                     (0..LAST_ROUNDS).take_while(|_| self.core.poll().unwrap_or(false)).for_each(drop);
                 }
                 self.finish(end);

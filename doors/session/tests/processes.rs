@@ -365,6 +365,22 @@ fn a_killed_peer_is_reported_and_touches_no_other_session() {
     }
 }
 
+/// The call that finds the peer's end takes what is in the shared memory.
+#[test]
+fn what_a_peer_has_sent_before_it_ended_arrives() {
+    let folder = Folder::new();
+    let path = folder.path("socket");
+    let mut listener = Listener::unix(&path, &settings(Routes::SHARED_MEMORY)).expect("a listener");
+    let channel = format!("unix:{}", path.display());
+    let mut peer = Peer::start(&["call", &channel, &Routes::SHARED_MEMORY.0.to_string(), "ends"]);
+    let session = accepted(&mut listener);
+    session.send(b"", b"first").and_then(|()| session.fence()).expect("it has arrived");
+    assert!(peer.0.wait().expect("its end").success());
+    let lost = session.arm();
+    assert!(matches!(lost, Err(Error::Lost(_))), "{lost:?}");
+    assert_eq!(session.take().expect("the message").data, b"last");
+}
+
 #[test]
 fn a_child_of_fork_ends_neither_session_nor_listener() {
     for route in routes() {

@@ -116,6 +116,14 @@ fn run(side: &str, channel: &str, settings: &Settings, what: &str, count: usize)
                 session.close()?;
             }
         }
+        // It answers, and ends without a word to the session.
+        (_, "ends") => {
+            for session in &sessions {
+                session.receive(None)?;
+                session.send(b"", b"last")?;
+            }
+            std::process::exit(0);
+        }
         (_, "closed") => end_without_descriptors(sessions),
         _ => panic!("{side} {what}"),
     }
