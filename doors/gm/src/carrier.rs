@@ -80,7 +80,10 @@ impl Carrier {
     pub fn finish(&self, deadline: Instant, mut condition: impl FnMut() -> bool) {
         match self {
             Self::Job(job) => job.wait(Some(deadline), || condition() && job.has_arrived()),
-            Self::Hand(hand) => hand.wait(Some(deadline), || condition() && hand.has_sent_all()),
+            Self::Hand(hand) => {
+                hand.settle();
+                hand.wait(Some(deadline), || condition() && hand.has_sent_all());
+            }
         }
     }
 

@@ -168,6 +168,12 @@ impl Hand {
         self.shared.order(output);
     }
 
+    /// Waits until what has begun to arrive was taken: of what the program has seen of it, the
+    /// sender learns by a message that is ordered at the end of that.
+    pub fn settle(&self) {
+        self.shared.peers.iter().for_each(|peer| drop(lock(&peer.taking)));
+    }
+
     /// Whether all messages were given to their sessions.
     pub fn has_sent_all(&self) -> bool {
         self.shared.ordered.load(Ordering::Acquire) == 0
@@ -196,6 +202,7 @@ impl Hand {
 
     /// Leaves: sessions are closed in order.
     pub fn close(&self) {
+        self.settle();
         self.shared.leaves.store(true, Ordering::Release);
         // Their threads end when they have sent what they have.
         self.shared.peers.iter().for_each(|peer| *lock(&peer.sender) = None);

@@ -124,17 +124,17 @@ impl Shared {
         }
     }
 
-    /// A message could not be sent. Where a session is over, the threads that take from the peer's
-    /// sessions lose the peer when they have taken all.
+    /// A message could not be sent. Where there is a session, the threads that take from the peer's
+    /// sessions lose the peer when they have taken all: it may have said something before it left.
     pub(super) fn not_sent(&self, task: u32, life: u64, error: &Error) {
         {
             let mut link = lock(&self.peers[task as usize].link);
-            match error {
-                _ if link.sessions.is_empty() => {}
-                // The peer leaves, and closes all of them.
-                Error::Closed => return,
-                Error::Lost(_) => return link.fail(life),
-                _ => {}
+            if !link.sessions.is_empty() {
+                // A peer that leaves closes all of them.
+                if !matches!(error, Error::Closed) {
+                    link.fail(life);
+                }
+                return;
             }
         }
         self.lose(task, life);

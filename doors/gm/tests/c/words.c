@@ -17,6 +17,7 @@
 enum { PORT = 2, SIZE = 6 };
 
 static int ends;
+static const char *what;
 
 static void wait_for(const char *file)
 {
@@ -38,6 +39,8 @@ static void *received(struct gm_port *port)
 static void ended(struct gm_port *port, void *context, gm_status_t status)
 {
     (void)port, (void)context;
+    if (status != GM_SUCCESS)
+        fprintf(stderr, "%s: a send ends with status %d\n", what, (int)status);
     CHECK(status == GM_SUCCESS);
     ends++;
 }
@@ -101,11 +104,12 @@ int main(int argc, char **argv)
     struct gm_port *port;
     unsigned node;
     CHECK(argc == 3 && gm_init() == GM_SUCCESS);
+    what = argv[1];
     CHECK(gm_open(&port, 0, PORT, "words", GM_API_VERSION_2_0) == GM_SUCCESS);
     CHECK(gm_get_node_id(port, &node) == GM_SUCCESS);
     if (getenv("LAPI_GM_MAP"))
         meet(node, argv[2]);
-    if (strcmp(argv[1], "late") == 0) {
+    if (strcmp(what, "late") == 0) {
         late(port, node, argv[2]);
     } else if (node == 1) {
         send(port, gm_dma_calloc(port, 1, 1 << SIZE), 2);
@@ -115,7 +119,7 @@ int main(int argc, char **argv)
     } else {
         provide(port);
         received(port);
-        if (strcmp(argv[1], "leaves") == 0)
+        if (strcmp(what, "leaves") == 0)
             return 0;
         wait_for(argv[2]);
     }
