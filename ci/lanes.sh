@@ -87,7 +87,7 @@ lanes_failures() {
     for name in "${lanes_failed[@]}"; do
         echo "== $name: what failed"
         grep -aE -A1 "^thread '.*panicked at |^FAILED |^error|^test .* FAILED$" "$lane_logs/failed/$name" |
-            grep -avE '^(--|ok|)$|^note: ' | cut -c1-140 | tail -n 12 || true
+            grep -avE '^(--)?$|^note: ' | cut -c1-140 | tail -n 12 || true
     done
 }
 

@@ -71,8 +71,9 @@ impl Own {
         let groups = groups(&cards);
         let own = groups[identity.task as usize];
         let all: Vec<Process> = cards.iter().map(rails::process).collect();
-        let processes = all.iter().zip(&groups);
-        let processes = processes
+        let processes = all
+            .iter()
+            .zip(&groups)
             .map(|(process, group)| (*group == own).then(|| Seen::new(*process, replaces)))
             .collect();
         let addresses = rails::Addresses::new(cards, exchange).on(&self.network);
@@ -148,7 +149,8 @@ impl Seen {
     fn has_died(&self, now: Option<Process>) -> bool {
         // The card may be that of a process that has taken the task's place.
         let now = now.unwrap_or(self.process);
-        !(self.is_former && now == self.process) && now.is_gone()
+        let is_awaited = !self.is_former || now != self.process;
+        is_awaited && now.is_gone()
     }
 }
 

@@ -45,15 +45,14 @@ fn datagrams_fit_every_interface_on_the_network() {
 /// A task that has taken the place of another process awaits processes that come after it.
 #[test]
 fn a_process_that_had_ended_before_this_one_came_is_not_the_awaited_one() {
-    let ended = || {
+    let started = || {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
         let process = Process::of(child.id());
-        let mut end = move || child.kill().and_then(|()| child.wait()).map(drop).expect("its end");
-        (process, move || end())
+        (process, move || child.kill().and_then(|()| child.wait()).map(drop).expect("its end"))
     };
-    let (former, mut end) = ended();
+    let (former, mut end) = started();
     end();
-    let (later, mut end_later) = ended();
+    let (later, mut end_later) = started();
     for (replaces, dies) in [(false, true), (true, false)] {
         let seen = Seen::new(former, replaces);
         assert_eq!((seen.has_died(None), seen.has_died(Some(former))), (dies, dies), "replaces: {replaces}");

@@ -127,16 +127,13 @@ impl Shared {
     /// A message could not be sent. Where there is a session, the threads that take from the peer's
     /// sessions lose the peer when they have taken all: it may have said something before it left.
     pub(super) fn not_sent(&self, task: u32, life: u64, error: &Error) {
-        {
-            let mut link = lock(&self.peers[task as usize].link);
-            if !link.sessions.is_empty() {
-                // A peer that leaves closes all of them.
-                if !matches!(error, Error::Closed) {
-                    link.fail(life);
-                }
-                return;
-            }
+        let mut link = lock(&self.peers[task as usize].link);
+        if link.sessions.is_empty() {
+            drop(link);
+            self.lose(task, life);
+        } else if !matches!(error, Error::Closed) {
+            // A peer that leaves closes all of them.
+            link.fail(life);
         }
-        self.lose(task, life);
     }
 }
