@@ -1,7 +1,7 @@
 //! Alarms and time: man page gm_alarm(3).
 
 use super::{GmPort, with};
-use crate::world::{Pending, current};
+use crate::world::current;
 use std::ffi::c_void;
 
 /// What an alarm calls.
@@ -65,23 +65,13 @@ pub unsafe extern "C" fn gm_cancel_alarm(alarm: *mut GmAlarm) {
     // SAFETY: the caller's promise.
     let port = unsafe { (*alarm).port };
     let place = alarm.addr();
-    with(port, |_, open| {
-        open.alarms.retain(|(_, set)| *set != place);
-        if matches!(open.pending, Some(Pending::Alarm(pending)) if pending == place) {
-            open.pending = None;
-        }
-    });
+    with(port, |_, open| open.forget(Some(place)));
 }
 
 /// Takes all alarms of a port back.
 #[unsafe(no_mangle)]
 pub extern "C" fn gm_flush_alarm(port: *mut GmPort) {
-    with(port, |_, open| {
-        open.alarms.clear();
-        if matches!(open.pending, Some(Pending::Alarm(_))) {
-            open.pending = None;
-        }
-    });
+    with(port, |_, open| open.forget(None));
 }
 
 /// Time, in units of half a microsecond; 0 where gm_init was not called.

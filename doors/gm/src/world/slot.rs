@@ -58,6 +58,8 @@ pub struct Open {
     pub pending: Option<Pending>,
     /// How often the program has looked for an event.
     looks: u32,
+    /// What the program has seen without taking it: that is the next one.
+    peeked: Option<Peeked>,
     _claim: Option<UnixListener>,
 }
 
@@ -67,6 +69,15 @@ pub enum Pending {
     /// Calls this.
     Callback(Then, Status),
     /// Calls the function of this alarm.
+    Alarm(usize),
+}
+
+/// Which kind of event the program has seen.
+#[derive(Clone, Copy, Debug)]
+enum Peeked {
+    /// The first one of the port.
+    Event,
+    /// An alarm.
     Alarm(usize),
 }
 
@@ -81,14 +92,26 @@ pub enum Next {
 
 impl Open {
     pub fn new(port: Port, claim: Option<UnixListener>) -> Self {
-        Self { port, tokens: [0; 2], alarms: Vec::new(), pending: None, looks: 0, _claim: claim }
+        Self {
+            port,
+            tokens: [0; 2],
+            alarms: Vec::new(),
+            pending: None,
+            looks: 0,
+            peeked: None,
+            _claim: claim,
+        }
     }
 
     /// Takes the next event, and notes what gm_unknown does with it. `clock` gives the time; it is
     /// told whether that must be exact.
     #[inline]
     pub fn next(&mut self, clock: impl FnOnce(bool) -> u64) -> Option<Next> {
-        let next = self.find(clock, Port::next_event);
+        let next = match self.peeked.take().and_then(|peeked| self.again(peeked)) {
+            Some(Next::Event(_)) => self.port.next_event().map(Next::Event),
+            Some(alarm) => Some(alarm),
+            None => self.find(clock, Port::next_event),
+        };
         if let Some(Next::Alarm(alarm)) = next {
             self.alarms.retain(|(_, set)| *set != alarm);
         }
@@ -104,7 +127,40 @@ impl Open {
 
     /// The next event, which stays.
     pub fn peek(&mut self, clock: impl FnOnce(bool) -> u64) -> Option<Next> {
-        self.find(clock, |port| port.peek().copied())
+        let next = self.peeked.and_then(|peeked| self.again(peeked));
+        let next = next.or_else(|| self.find(clock, |port| port.peek().copied()));
+        self.peeked = next.map(|next| match next {
+            Next::Event(_) => Peeked::Event,
+            Next::Alarm(alarm) => Peeked::Alarm(alarm),
+        });
+        next
+    }
+
+    /// What the program has seen, if it is still there.
+    fn again(&self, peeked: Peeked) -> Option<Next> {
+        match peeked {
+            Peeked::Event => self.port.peek().copied().map(Next::Event),
+            Peeked::Alarm(alarm) => self.has(alarm).then_some(Next::Alarm(alarm)),
+        }
+    }
+
+    /// Takes an alarm back, or all: none of them comes as an event, and of one that has come the
+    /// function is not called any more.
+    pub fn forget(&mut self, alarm: Option<usize>) {
+        let is_meant = |other: usize| alarm.is_none_or(|alarm| alarm == other);
+        self.alarms.retain(|(_, set)| !is_meant(*set));
+        if matches!(self.pending, Some(Pending::Alarm(pending)) if is_meant(pending)) {
+            self.pending = None;
+        }
+        // It may be set again, for a later time.
+        if matches!(self.peeked, Some(Peeked::Alarm(peeked)) if is_meant(peeked)) {
+            self.peeked = None;
+        }
+    }
+
+    /// Whether an alarm is set.
+    fn has(&self, alarm: usize) -> bool {
+        self.alarms.iter().any(|(_, set)| *set == alarm)
     }
 
     /// Looks for the next event. The clock is asked where there is none, and from time to time.

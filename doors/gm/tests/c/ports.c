@@ -147,6 +147,9 @@ static void ring(void *context) { alarms += *(int *)context; }
 /* Alarms come as events, in their order, and wake a receive that sleeps. */
 void case_alarm(void) {
     static int one = 1, ten = 10;
+    static char text[8] = "text";
+    gm_u16_t sender = 0;
+    int i;
     gm_alarm_t first, second;
     gm_recv_event_t *event;
     gm_u64_t begun = gm_ticks(mine.port);
@@ -173,6 +176,30 @@ void case_alarm(void) {
     gm_set_alarm(mine.port, &second, 3000, ring, &one);
     turn(&mine, gm_blocking_receive(mine.port));
     CHECK(alarms == 12 && gm_receive_pending(mine.port) == 0);
+    /* One that was seen and is set again comes when it is due. */
+    gm_set_alarm(mine.port, &first, 1, ring, &one);
+    while (gm_next_event_peek(mine.port, &sender) != GM_ALARM_EVENT)
+        ;
+    gm_set_alarm(mine.port, &first, 3600000000, ring, &ten);
+    turn(&mine, gm_receive(mine.port));
+    CHECK(alarms == 12 && gm_receive_pending(mine.port) == 0);
+    gm_cancel_alarm(&first);
+    /* What a program has seen is what it receives, though an alarm falls due in between. */
+    for (i = 0; i < 200; i++) {
+        int seen;
+        buffer(6, 6);
+        post(&mine, task, text, 6, 5, i);
+        while (!gm_receive_pending(mine.port))
+            ;
+        gm_set_alarm(mine.port, &first, 1, ring, &one);
+        usleep(3);
+        do {
+            seen = gm_next_event_peek(mine.port, &sender);
+            event = gm_receive(mine.port);
+            CHECK(seen == GM_NO_RECV_EVENT || seen == GM_RECV_EVENT_TYPE(event));
+            turn(&mine, event);
+        } while (seen != GM_NO_RECV_EVENT || mine.arrivals <= i || mine.ends <= i || alarms <= 12 + i);
+    }
 }
 
 /* Nodes and their names. */
