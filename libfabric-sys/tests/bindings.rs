@@ -55,7 +55,7 @@ fn describe_what_the_library_returns() {
         Ok(library) => library,
         Err(why) => return eprintln!("SKIPPED: {why}"),
     };
-    assert!(library.version() >= libfabric_sys::version(1, 11));
+    assert!(library.version() >= libfabric_sys::version(1, 17));
     let mut list = std::ptr::null_mut();
     // SAFETY: no hints; the list is freed below, and read before that.
     unsafe {

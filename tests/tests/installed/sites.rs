@@ -129,8 +129,13 @@ print("\n".join(asked + [" ".join(map(str, line)) for line in ran]))
     let said = output(Command::new("python3").args(["-c", script]).arg(recipe));
     let manifest = fs::read_to_string(workspace().join("Cargo.toml")).expect("the manifest");
     let rust = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).expect("a version");
+    // The library names the version where the one that it opens is too old.
+    let bindings = fs::read_to_string(workspace().join("libfabric-sys/src/lib.rs")).expect("the bindings");
+    let before = bindings.split(" or later\"").next().expect("a text");
+    let libfabric = before.rsplit("libfabric ").next().unwrap_or_default();
     for line in [
         &format!("depends_on rust@{}:", rust.trim_matches('"')),
+        &format!("depends_on libfabric@{libfabric}:"),
         "depends_on gmake",
         "requires target=x86_64: target=aarch64: target=ppc64le:",
         "make install PREFIX=/opt/lapi ADVICE=no",
