@@ -241,6 +241,22 @@ fn every_driver_is_installed_and_calls_its_compiler() {
     assert!(count > 70, "{count}");
 }
 
+/// IBM's configuration files have each compiler with threads, of two earlier versions of them, and
+/// with the longer long double.
+#[test]
+fn every_compiler_has_the_names_of_its_kin() {
+    let table = table();
+    let names: BTreeSet<&str> =
+        table.drivers.iter().flat_map(|driver| &driver.names).map(String::as_str).collect();
+    let long = ["cc128", "xlc128", "c89_128", "c99_128", "xlC128", "xlc++128"];
+    for compiler in ["cc", "xlc", "c89", "c99", "xlC", "xlc++"].iter().chain(&long) {
+        for threads in ["", "_r", "_r4", "_r7"] {
+            let name = format!("{compiler}{threads}");
+            assert!(names.contains(name.as_str()), "{name}");
+        }
+    }
+}
+
 /// A link by a name of AIX that the system has too, first on the PATH, does not call itself.
 #[test]
 fn a_link_by_a_name_of_the_system_works() {
