@@ -126,6 +126,36 @@ fn libraries_come_only_where_something_is_linked() {
     }
 }
 
+/// On AIX -M writes dependencies beside the object file, and gcc's in place of it.
+#[test]
+fn dependencies_leave_the_object_file_alone() {
+    let dir = folder("wrapper_dependencies");
+    fs::write(dir.join("status.h"), "#define STATUS 0\n").expect("a header");
+    for source in ["a.c", "a.C"] {
+        fs::write(dir.join(source), "#include \"status.h\"\nint main(void) { return STATUS; }\n")
+            .expect("a source");
+    }
+    for (name, source) in [("xlc_r", "a.c"), ("mpcc_r", "a.c"), ("xlC_r", "a.C")] {
+        fs::write(dir.join("options"), format!("-c {source} -o a.o\n")).expect("a file of options");
+        for args in [
+            &["-M", "-c", source, "-o", "a.o"][..],
+            &["-c", source, "-o", "a.o", "-M"],
+            &["-M", "-qoptfile=options"],
+        ] {
+            run_in(&dir, &wrapper(name), args, &[]).ok();
+            run_in(&dir, &wrapper(name), &["a.o", "-o", "a"], &[]).ok();
+            run_in(&dir, &dir.join("a"), &[], &[]).ok();
+            let rule = fs::read_to_string(dir.join("a.d")).expect("dependencies");
+            assert!(rule.starts_with("a.o: ") && rule.contains(" status.h"), "{rule}");
+            for made in ["a", "a.d", "a.o"] {
+                fs::remove_file(dir.join(made)).expect("it was made");
+            }
+        }
+        let printed = run_in(&dir, &wrapper(name), &["-M", source], &[]).ok().stdout;
+        assert!(printed.starts_with("a.o: ") && printed.contains(" status.h"), "{printed}");
+    }
+}
+
 #[test]
 fn a_query_prints_the_options_for_a_build_without_the_wrapper() {
     let prefix = stage().display();

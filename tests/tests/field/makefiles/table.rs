@@ -93,7 +93,8 @@ fn every_option_is_translated_dropped_or_refused_as_the_table_says() {
         let of = |action: &str| -> Vec<&(String, &Line)> {
             options.iter().filter(|(_, line)| line.action == action).collect()
         };
-        let shown = |options: &str| wrapper(driver, workspace(), &format!("-show {options} file.o"));
+        // -M is IBM's beside -c.
+        let shown = |options: &str| wrapper(driver, workspace(), &format!("-show -c {options} file.o"));
         let join = |options: &[&(String, &Line)]| {
             options.iter().map(|(option, _)| option.as_str()).collect::<Vec<_>>().join(" ")
         };
