@@ -170,3 +170,43 @@ fn distribute(peers: Vec<Peer>, table: &[u8], deadline: Instant) -> Result<()> {
         let _ = rustix::event::poll(&mut polled, limit.as_ref());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::start_up::greeting::{Answer, Called, Caller, HASHES, Heard, SUBJECT};
+
+    /// The two sides of a connection whose greeting is over: that of task 0, and that of a task.
+    fn connection() -> [Proofs; 2] {
+        let (mut caller, mut called) = (Caller::new([7; 16], &[0; SUBJECT]), Called::new([7; 16]));
+        let Heard::Reply(reply) = called.read(caller.hello(), |_| true) else { panic!("no hello") };
+        let Answer::Proved(proof, theirs) = caller.read(&reply) else { panic!("no reply") };
+        let Heard::Proved(_, ours) = called.read(&proof, |_| true) else { panic!("no proof") };
+        [ours, theirs]
+    }
+
+    /// A job of thousands of tasks has a table of megabytes.
+    #[test]
+    fn the_table_is_hashed_once_for_all_tasks() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let (mut peers, mut tasks) = (Vec::new(), Vec::new());
+        for task in 1..5 {
+            tasks.push(TcpStream::connect(address).expect("it listens"));
+            let [proofs, theirs] = connection();
+            let (stream, _) = listener.accept().expect("it has connected");
+            stream.set_nonblocking(true).expect("it is a socket");
+            peers.push((Peer { task, stream, proofs, input: Vec::new(), has_values: true }, theirs));
+        }
+        let (peers, theirs): (Vec<_>, Vec<_>) = peers.into_iter().unzip();
+        let (table, before) = (b"the values of all tasks", HASHES.get());
+        distribute(peers, table, Instant::now() + Duration::from_secs(30)).expect("all is written");
+        assert_eq!(HASHES.get() - before, 1);
+        for (mut task, proofs) in tasks.into_iter().zip(theirs) {
+            let mut input = Vec::new();
+            task.read_to_end(&mut input).expect("task 0 has closed it");
+            let frame = take_frame(&mut input, 100).expect("a frame").expect("all of it");
+            assert_eq!(proofs.opened(By::Called, &frame), Some(&table[..]));
+        }
+    }
+}
