@@ -67,6 +67,10 @@ const WORDS: &[&str] = &[
     "no secret against strangers",
     "packet without room",
     "packets without room",
+    "what is protected against whom",
+    "a receiver asks for each message",
+    "keeps no memory",
+    "a cache line takes",
 ];
 /// Names of types, in code: as words of a sentence they are fine.
 const TYPES: &[&str] = &["Effort", "Rest"];

@@ -1,5 +1,5 @@
-//! How long a cache line takes from the processor of one task to that of the other: what no
-//! transport in memory is faster than, and whether two rows were measured at the same distance.
+//! The time of a cache-line transfer between the cores of two tasks: what no transport in memory
+//! is faster than, and whether two rows were measured at the same distance.
 
 use std::fs::{File, OpenOptions};
 use std::io;
