@@ -38,6 +38,15 @@ describe_library() {
 # Which binary was measured: the tree may have changed since it was built.
 fingerprint() { sha256sum "$stage/lib/liblapi_r.so" | cut -c1-12; }
 
+# An MPI that peers.sh has fetched for `make bench`: find_fetched mpich|ompi sets peer_version,
+# peer_folder and peer_includes; it fails when there is none, and fetches none.
+find_fetched() {
+    # shellcheck disable=SC2046 # words
+    set -- $("$root/benches/peers.sh" --there "$root/target/bench/peers" | grep "^$1 ")
+    peer_version=${2:-} peer_folder=${3:-} peer_includes=${4:-}
+    [ -n "$peer_version" ]
+}
+
 # Puts a report between the marks of this name in docs/performance.md: write_tables MARK REPORT
 write_tables() {
     page=$root/docs/performance.md

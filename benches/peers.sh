@@ -1,13 +1,15 @@
 #!/bin/sh
 # Fetches the peers with which the library is compared, from the registry of Python packages:
-# benches/peers.sh FOLDER
+# benches/peers.sh [--there] FOLDER
 #
 # Each is unpacked into a folder of its own below FOLDER, by its version: once. It prints a line for
 # each that is there:
 # NAME VERSION FOLDER INCLUDES. Without a network, and without the packages, it says so and
-# prints nothing.
+# prints nothing. With --there it fetches nothing, and prints those that were fetched before.
 set -eu
 
+there=no
+[ "$1" != --there ] || { there=yes && shift; }
 folder=$1
 pip=$folder/venv/bin/pip
 mkdir -p "$folder/wheels"
@@ -18,6 +20,7 @@ say() { echo "peers: $*" >&2; }
 fetch() {
     at=$folder/$1-$2
     [ ! -e "$at/complete" ] || return 0
+    [ $there = no ] || return 1
     [ -x "$pip" ] || python3 -m venv "$folder/venv" >"$folder/log" 2>&1 || return 1
     say "fetching $1 $2"
     "$pip" --disable-pip-version-check download --quiet --retries 1 --timeout 20 --no-deps --only-binary :all: \
@@ -40,7 +43,7 @@ have() {
     shift 3
     for package in "$@"; do
         if ! fetch "$package" "$version"; then
-            say "NO PEER: $name $version cannot be fetched: $(tail -n 1 "$folder/log")"
+            [ $there = yes ] || say "NO PEER: $name $version cannot be fetched: $(tail -n 1 "$folder/log")"
             return 0
         fi
     done

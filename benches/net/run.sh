@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Two tasks on two hosts, which are network namespaces of this machine: LAPI beside libfabric itself
 # on the same provider, beside fi_pingpong where it is installed, and beside MPICH and Open MPI on
-# the same link; LAPI over UDP beside datagrams and TCP, and, where 1 % of the datagrams are lost,
-# beside libfabric's udp;ofi_rxd. Prints the tables of docs/performance.md.
+# the same link (those that `make bench` has fetched, or else the system's); LAPI over UDP beside
+# datagrams and TCP, and, where 1 % of the datagrams are lost, beside libfabric's udp;ofi_rxd.
+# Prints the tables of docs/performance.md.
 #
 #   benches/net/run.sh            about 20 s for each round
 #   QUICK=1 benches/net/run.sh    one round, coarser
@@ -42,6 +43,21 @@ drop() { # drop SYSTEM WHY
     systems=$(echo " $systems " | sed "s/ $1 / /")
 }
 
+declare -A mpi_folder=() mpi_version=()
+# shellcheck disable=SC2086 # options
+build_mpi() { # build_mpi mpich|openmpi
+    local package=libmpich12
+    if find_fetched "${1/openmpi/ompi}"; then
+        mpi_folder[$1]=$peer_folder mpi_version[$1]=$peer_version
+        ${CC:-cc} $cflags "-I$peer_includes" -o "$build/$1" "$here/mpi.c" "$here/net_bench.c" "-L$peer_folder/lib" -lmpi \
+            -Wl,--allow-shlib-undefined
+    else
+        [ "$1" = mpich ] || package=libopenmpi3
+        mpi_version[$1]=$(dpkg-query -W -f '${Version}' $package 2>/dev/null || echo -)
+        "mpicc.$1" $cflags -o "$build/$1" "$here/mpi.c" "$here/net_bench.c"
+    fi
+}
+
 need_two_processors
 # shellcheck disable=SC2086 # options
 {
@@ -52,9 +68,7 @@ need_two_processors
             { drop raw "libfabric-dev is not installed"; drop lossy_rxd "libfabric-dev is not installed"; }
     fi
     for mpi in mpich openmpi; do
-        if has $mpi && ! mpicc.$mpi $cflags -o "$build/$mpi" "$here/mpi.c" "$here/net_bench.c"; then
-            drop $mpi "mpicc.$mpi is not installed"
-        fi
+        ! has $mpi || build_mpi $mpi || drop $mpi "neither fetched (make bench) nor installed, or its program does not compile"
     done
 }
 ! has pingpong || command -v fi_pingpong >/dev/null || drop pingpong "fi_pingpong (libfabric-bin) is not installed"
@@ -63,7 +77,19 @@ hosts_make "$work" || { say "this machine does not let you make network namespac
 options="-t $ms${ONLY:+ -o $ONLY}"
 launched() { # launched COMMAND...: on node0, with the variables of the launchers
     hosts_run 0 env HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC="$work/ssh" OMPI_MCA_plm_rsh_agent="$work/ssh" \
-        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$@"
+        PRTE_MCA_plm_ssh_agent="$work/ssh" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$@"
+}
+mpi_launched() { # mpi_launched mpich|openmpi VARIABLE=VALUE... -- ARGUMENT...: by its launcher
+    local at=${mpi_folder[$1]-} launcher=mpiexec.hydra variables=()
+    [ "$1" = mpich ] || launcher=mpirun.openmpi
+    if [ -n "$at" ]; then
+        variables=("LD_LIBRARY_PATH=$at/lib" "PATH=$at/bin:$PATH" "OPAL_PREFIX=$at")
+        launcher=$at/bin/${launcher%.openmpi}
+    fi
+    shift
+    while [ "$1" != -- ]; do variables+=("$1"); shift; done
+    shift
+    launched env "${variables[@]}" "$launcher" "$@"
 }
 
 both() { # both VARIABLE PROGRAM OPTION...: on both hosts; VARIABLE_RANK is the process, VARIABLE_PEER the address of the other one
@@ -105,11 +131,15 @@ run_system() {
     udp) lapi MP_EUILIB=ip -- $options ;;
     lossy_udp) lossy lapi MP_EUILIB=ip -- ;;
     lossy_rxd) lossy raw "udp;ofi_rxd" ;;
-    # By the network only: UCX would find that both processes are on one machine.
-    mpich) launched env UCX_TLS=tcp,self mpiexec.hydra -hosts node0,node1 -ppn 1 -n 2 "$build/mpich" $options ;;
+    # By the network only: UCX would find that both processes are on one machine. An MPICH has
+    # UCX or libfabric.
+    mpich)
+        mpi_launched mpich UCX_TLS=tcp,self FI_PROVIDER=tcp FI_TCP_IFACE=rail0 -- \
+            -hosts node0,node1 -ppn 1 -n 2 "$build/mpich" $options
+        ;;
     openmpi)
         # Its one-sided calls by RDMA fail without a card that has it.
-        launched mpirun.openmpi --host node0,node1 --bind-to none --mca btl tcp,self --mca btl_tcp_if_include rail0 \
+        mpi_launched openmpi -- --host node0,node1 --bind-to none --mca btl tcp,self --mca btl_tcp_if_include rail0 \
             --mca osc ^rdma -x UCX_TLS=tcp,self -n 2 "$build/openmpi" $options
         ;;
     pingpong)
@@ -165,7 +195,7 @@ done_rounds=$(awk '$2 > most { most = $2 } END { print most + 0 }' "$raw")
     echo "- processor: $(describe_processor)"
     echo "- kernel $(uname -r), $(${CC:-cc} --version | head -n 1)"
     echo "- $(describe_library "$library")"
-    echo "- libfabric $(dpkg-query -W -f '${Version}' libfabric1 2>/dev/null || echo unknown), MPICH $(dpkg-query -W -f '${Version}' libmpich12 2>/dev/null || echo -), Open MPI $(dpkg-query -W -f '${Version}' libopenmpi3 2>/dev/null || echo -)"
+    echo "- libfabric $(dpkg-query -W -f '${Version}' libfabric1 2>/dev/null || echo unknown), MPICH ${mpi_version[mpich]--}, Open MPI ${mpi_version[openmpi]--}"
     echo "- load of the machine before: $load_before, after: $load_after (1, 5 and 15 minutes)"
     if [ "$done_rounds" -lt 5 ] || [ "${load_before%%.*}" -ge 1 ]; then
         echo "- caution: fewer than five rounds, or a machine that was busy with other work: compare within a row only"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# A put of 8 bytes from Python, by openlapi and by mpi4py with Open MPI: a table.
+# A put of 8 bytes from Python, by openlapi and by mpi4py with Open MPI: a table. Open MPI is the
+# one that `make bench` has fetched, or else the system's.
 #
 #   benches/python/run.sh                 about two minutes
 #   PAIRS=21 benches/python/run.sh
@@ -15,8 +16,13 @@ name="python bench" folder=python
 . "$(dirname "$0")/../common.sh"
 pairs=${PAIRS:-11}
 need_two_processors
-if ! command -v mpirun.openmpi >/dev/null 2>&1; then
-    say "no mpirun.openmpi; ci/deps.sh bench installs it"
+# The words with which Open MPI's launcher begins. mpi4py finds libmpi.so.40 as any program does.
+if find_fetched ompi; then
+    set -- env "LD_LIBRARY_PATH=$peer_folder/lib" "OPAL_PREFIX=$peer_folder" "$peer_folder/bin/mpirun"
+elif command -v mpirun.openmpi >/dev/null 2>&1; then
+    set -- mpirun.openmpi
+else
+    say "no Open MPI: make bench fetches it, ci/deps.sh bench-net installs Debian's"
     exit 1
 fi
 cd "$root"
@@ -31,14 +37,14 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PYTHONDONTWRITE
 before=$(load)
 for pair in $(seq "$pairs"); do
     timeout -k 5 120 poe "$python" "$here/put.py" lapi -procs 2 </dev/null | sed "s/^/$pair	lapi	/" >>"$raw"
-    timeout -k 5 120 mpirun.openmpi -np 2 "$python" "$here/put.py" mpi </dev/null | sed "s/^/$pair	mpi	/" >>"$raw"
+    timeout -k 5 120 "$@" -np 2 "$python" "$here/put.py" mpi </dev/null | sed "s/^/$pair	mpi	/" >>"$raw"
 done
 
 report=$build/report.md
 {
     echo "- command: \`benches/python/run.sh\`, $pairs pairs, $(date +%Y-%m-%d)"
     echo "- processor: $(describe_processor)"
-    echo "- $("$python" --version), mpi4py $("$python" -c 'import mpi4py; print(mpi4py.__version__)'), $(mpirun.openmpi --version | head -n 1)"
+    echo "- $("$python" --version), mpi4py $("$python" -c 'import mpi4py; print(mpi4py.__version__)'), $("$@" --version | head -n 1)"
     echo "- $(describe_library "$(fingerprint)")"
     echo "- load of the machine before: $before, after: $(load) (1, 5 and 15 minutes)"
     echo
