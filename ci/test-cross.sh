@@ -117,6 +117,7 @@ programs_without_qemu=(
     a_task_dies_while_it_leaves
     all_tasks_leave_at_once_and_others_come_back
     all_tasks_leave_at_once_and_stay
+    the_others_await_the_one_that_comes_late
     a_put_is_counted_when_it_is_at_the_target
     handlers_run_after_completion
     another_process_goes_on_by_a_network

@@ -400,3 +400,47 @@ fn the_page_on_memory_order_names_every_file_that_orders_memory() {
     assert!(count > 50, "{count}");
     assert!(missing.is_empty(), "files that order memory, and are not on the page:\n{}", missing.join("\n"));
 }
+
+/// The words of a list in a shell script, without its comments.
+fn list_of(script: &str, name: &str) -> Vec<String> {
+    let list = script.split_once(&format!("\n{name}=(\n")).and_then(|(_, rest)| rest.split_once("\n)"));
+    let lines = list.unwrap_or_else(|| panic!("no list {name}")).0.lines().map(str::trim);
+    lines.filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+/// Whether a test of this name, with its modules, is in a crate (a folder), or in a file of tests.
+fn has_test(root: &Path, name: &str) -> bool {
+    let mut modules: Vec<&str> = name.split("::").collect();
+    let call = format!("fn {}(", modules.pop().unwrap_or_default());
+    let folder = modules.iter().fold(root.to_owned(), |folder, module| folder.join(module));
+    let mut files = match modules.is_empty() {
+        true => vec![root.to_owned(), root.join("main.rs")],
+        false => vec![folder.with_extension("rs"), folder.join("mod.rs")],
+    };
+    if let (Some(&"tests"), Some(above)) = (modules.last(), folder.parent()) {
+        files.extend([above.with_extension("rs"), above.join("mod.rs")]);
+        // Modules of one file have their tests beside them.
+        files.push(PathBuf::from(format!("{}_tests.rs", above.display())));
+    }
+    files.iter().any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains(&call)))
+}
+
+/// They are left out by their names: one that is wrong leaves out nothing.
+#[test]
+fn the_tests_that_qemu_cannot_run_exist() {
+    let script = read(&workspace().join("ci/test-cross.sh"));
+    let crates = ["src", "runtime/src", "prof/src", "fortran/src"].map(|folder| workspace().join(folder));
+    let programs = fs::read_dir(workspace().join("tests/tests")).expect("the folder of tests");
+    let programs: Vec<PathBuf> = programs.map(|entry| entry.expect("an entry").path()).collect();
+    let mut unknown = Vec::new();
+    for (list, roots) in [
+        ("unit_tests_without_qemu", &crates[..]),
+        ("long_unit_tests", &crates),
+        ("programs_without_qemu", &programs),
+    ] {
+        let names = list_of(&script, list);
+        assert!(!names.is_empty(), "{list}");
+        unknown.extend(names.into_iter().filter(|name| !roots.iter().any(|root| has_test(root, name))));
+    }
+    assert!(unknown.is_empty(), "ci/test-cross.sh has names of no test:\n{}", unknown.join("\n"));
+}
