@@ -5,7 +5,7 @@
 # make test       everything that must hold: formatting, lints, all tests
 # make test-crowded  the tests of the library's behaviour with LAPI_SPIN=0, on 2 processors, with 16 tasks where any number will do
 # make test-net   the tests of the library's behaviour over the network: on this machine alone, and on two hosts (namespaces)
-# make check-all  test, test-crowded, test-net, demo-doors, sanitize, interop, deny, crates, dist-test, reproducible, deb-test, site-test, soak and soak-gm (10 minutes each), soak-rpmem, soak-fam, soak-sessions, fuzz (1 minute for each target), and a summary
+# make check-all  test, test-crowded, test-net, demo-doors, sanitize, interop, deny, crates, dist-test, reproducible, deb-test, site-test, test-cross, soak and soak-gm (10 minutes each), soak-rpmem, soak-fam, soak-sessions, fuzz (1 minute for each target), and a summary
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make simulate   whole jobs over UDP on a virtual clock, SEEDS=1000 from SEED=1: losses, partitions, deaths and returns (200 seeds are part of make test)
