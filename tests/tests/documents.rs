@@ -437,6 +437,7 @@ fn the_tests_that_qemu_cannot_run_exist() {
         ("unit_tests_without_qemu", &crates[..]),
         ("long_unit_tests", &crates),
         ("programs_without_qemu", &programs),
+        ("programs_without_qemu_powerpc64le", &programs),
     ] {
         let names = list_of(&script, list);
         assert!(!names.is_empty(), "{list}");
