@@ -101,7 +101,7 @@ all: library compat catalogues $(if $(RELEASE32),library32)
 library:
 	@echo "== build: the library, the profiler and the tools"
 	@packaging/install/paths.sh "$(BUILD)"
-	$(CARGO) build --config "$(BUILD)/paths.toml" --release $(if $(TARGET),--target $(TARGET)) -p lapi_r -p openlapi-prof -p openlapi-tools
+	$(CARGO) build --config "$(BUILD)/paths.toml" --release $(if $(TARGET),--target $(TARGET)) -p lapi_r -p lapiprof -p openlapi-prof -p openlapi-tools
 
 # One command makes them all.
 $(BUILT) &:

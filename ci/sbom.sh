@@ -23,7 +23,7 @@ target=${TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
 
 rm -rf "$build/sbom"
 mkdir -p "$build/sbom"
-declare -A made=([cdylib/lapi_r]=liblapi_r [prof/openlapi-prof]=liblapiprof [tools/openlapi-tools]=tools
+declare -A made=([cdylib/lapi_r]=liblapi_r [prof/cdylib/lapiprof]=liblapiprof [tools/openlapi-tools]=tools
     [python/openlapi-python]=python [lapi/lapi]=crate-lapi)
 for from in "${!made[@]}"; do
     # Where the copy was says nothing of the sources.

@@ -10,7 +10,7 @@ static TARGET: LazyLock<Target> = LazyLock::new(|| {
     let [core, tools] = [openlapi::fuzz::TARGETS, openlapi_tools::poe::fuzz::TARGETS];
     let doors =
         [openlapi_session::fuzz::TARGETS, openlapi_netio3::fuzz::TARGETS, rpmem::fuzz::TARGETS, gm::fuzz::TARGETS, fam::fuzz::TARGETS].concat();
-    let all = [core, tools, lapiprof::fuzz::TARGETS, &doors[..]].concat();
+    let all = [core, tools, openlapi_prof::fuzz::TARGETS, &doors[..]].concat();
     let Some(target) = all.iter().find(|target| target.name == name) else {
         let names: Vec<&str> = all.iter().map(|target| target.name).collect();
         eprintln!("FUZZ_TARGET is \"{name}\"; the targets are {}", names.join(", "));

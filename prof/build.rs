@@ -1,5 +1,4 @@
-//! Gives the shared library its soname, and lets it find the LAPI that is installed beside it. Says
-//! whether calls have places on the target's processor.
+//! Says whether calls have places on the target's processor.
 
 use std::env;
 
@@ -12,7 +11,5 @@ fn main() {
     if WITH_CALL_SITES.contains(&&*machine) {
         println!("cargo:rustc-cfg=call_sites");
     }
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,liblapiprof.so.1");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-rpath,$ORIGIN");
     println!("cargo:rerun-if-changed=build.rs");
 }

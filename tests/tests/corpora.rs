@@ -27,7 +27,7 @@ fn targets() -> Vec<Target> {
         fam::fuzz::TARGETS,
     ]
     .concat();
-    [core, tools, lapiprof::fuzz::TARGETS, &doors[..]].concat()
+    [core, tools, openlapi_prof::fuzz::TARGETS, &doors[..]].concat()
 }
 
 fn folder() -> PathBuf {

@@ -1,8 +1,8 @@
 //! lapi_prof: makes the report of a profiled job that did not end by itself, and names
 //! places in programs.
 
-use lapiprof::symbols::Symbols;
 use openlapi::base::patient;
+use openlapi_prof::symbols::Symbols;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -24,7 +24,7 @@ where  names the function and the source line of an address of a program or libr
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     match &arguments[..] {
-        [command, dir] if command == "merge" => match lapiprof::merge::merge(Path::new(dir)) {
+        [command, dir] if command == "merge" => match openlapi_prof::merge::merge(Path::new(dir)) {
             Ok(said) => done(patient::print(&format!("lapi_prof: {said}\n"))),
             Err(error) => {
                 say(&error);
