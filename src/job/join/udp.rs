@@ -167,8 +167,9 @@ impl Directory<SocketAddr> for OnNetwork {
         if self.addresses.has_died(peer) {
             return true;
         }
-        let now = self.addresses.process_of(peer);
-        self.processes[peer as usize].as_ref().is_some_and(|seen| seen.has_died(now))
+        // The card of a task whose process is not seen from here says nothing.
+        let Some(seen) = &self.processes[peer as usize] else { return false };
+        seen.has_died(self.addresses.process_of(peer))
     }
 
     fn process_of(&mut self, peer: Task) -> Option<Process> {

@@ -2,6 +2,7 @@ use super::*;
 use crate::base::clock::test_deadline;
 use crate::base::thread::ThreadConfig;
 use crate::error::Log;
+use crate::job::exchange::Exchange;
 use crate::job::exchange::memory::{InMemory, Table};
 use crate::job::join::agreed::Near;
 use crate::job::secret::Offer;
@@ -61,6 +62,41 @@ fn a_process_that_had_ended_before_this_one_came_is_not_the_awaited_one() {
     let (awaits, lived) = (Seen::new(former, true), Seen::new(later, true));
     end_later();
     assert!(awaits.has_died(Some(later)) && lived.has_died(Some(later)) && lived.has_died(None));
+}
+
+/// Finds no card, and is not to look for that of task 0.
+struct OfTaskOne;
+
+impl Exchange for OfTaskOne {
+    fn name(&self) -> &'static str {
+        "a test"
+    }
+
+    fn publish(&mut self, _: &str, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn fence(&mut self, _: Instant) -> Result<()> {
+        Ok(())
+    }
+
+    fn lookup(&mut self, task: u32, _: &str) -> Result<Vec<u8>> {
+        assert_eq!(task, 1, "this task does not see the process");
+        Err(failed("nothing was published"))
+    }
+
+    fn follows(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn the_card_of_a_task_is_not_read_whose_process_is_not_seen() {
+    let cards = vec![Card::default(); 2];
+    let addresses = rails::Addresses::new(cards, Box::new(OfTaskOne)).on("a network");
+    let processes = Box::new([None, Some(Seen::new(Process::own(), false))]);
+    let mut directory = OnNetwork { addresses, processes };
+    assert!(!directory.has_died(0) && !directory.has_died(1));
 }
 
 /// A job of two tasks on this machine, in one opening of LAPI, with a secret that
