@@ -19,7 +19,7 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,10 +37,34 @@ const AT_A_TIME: usize = 32;
 
 enum Socket {
     /// With its file, which goes when the listener does.
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener, File),
     /// Of an abstract name, for processes of all users.
     Open(UnixListener),
     Tcp(TcpListener, [u8; 16]),
+}
+
+/// The file of a Unix socket.
+struct File {
+    path: PathBuf,
+    /// Device and number. No other file has them while the socket is open.
+    identity: Option<(u64, u64)>,
+}
+
+impl File {
+    fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), identity: identity(path) }
+    }
+
+    /// Removes the file, unless that was done: a successor may listen under the name by now.
+    fn remove(&self) {
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// What has knocked at a listener and got no session: for messages.
@@ -122,7 +146,7 @@ impl Listener {
         socket.set_nonblocking(true).map_err(failed)?;
         // The kernel says who connects; that others cannot is a second lock.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        Self::open(Socket::Unix(socket, path.to_owned()), settings)
+        Self::open(Socket::Unix(socket, File::at(path)), settings)
     }
 
     /// Listens at a Unix socket of this abstract name, for processes of all users of this network
@@ -329,11 +353,10 @@ impl std::fmt::Debug for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Socket::Unix(_, path) = &self.socket
+        if let Socket::Unix(_, file) = &self.socket
             && self.process == std::process::id()
         {
-            // Another process may have removed it.
-            let _ = std::fs::remove_file(path);
+            file.remove();
         }
     }
 }

@@ -382,6 +382,20 @@ fn what_a_peer_has_sent_before_it_ended_arrives() {
 }
 
 #[test]
+fn a_listener_leaves_the_file_of_its_successor() {
+    let folder = Folder::new();
+    let path = folder.path("socket");
+    let settings = settings(Routes::SHARED_MEMORY);
+    let first = Listener::unix(&path, &settings).expect("a listener");
+    fs::remove_file(&path).expect("a file");
+    let second = Listener::unix(&path, &settings).expect("another one");
+    drop(first);
+    assert!(path.exists(), "it was removed");
+    drop(second);
+    assert!(!path.exists(), "it is left behind");
+}
+
+#[test]
 fn a_child_of_fork_ends_neither_session_nor_listener() {
     for route in routes() {
         let folder = Folder::new();
