@@ -173,16 +173,21 @@ impl Line {
         Some(Instant::now() + signs.next(self.asked.map(|at| at.elapsed())))
     }
 
-    /// What the other side has done. Once a session is open it has nothing to say but its end.
-    pub fn news(&mut self) -> News {
+    /// What the other side has done, as far as this number of reads shows it: one that writes
+    /// without a pause does not keep the caller. Once a session is open it has nothing to say but
+    /// its end.
+    pub fn news(&mut self, reads: u32) -> News {
         let mut bytes = [0; 256];
+        let mut left = reads;
         loop {
             match self.frames.next() {
                 Ok(Some((MessageKind::Bye, _))) => return News::Bye,
                 Ok(Some((MessageKind::Ask, _))) => continue,
                 Ok(Some(_)) => return News::Gone("the channel has a frame out of its turn".to_owned()),
                 Err(error) => return News::Gone(error.to_string()),
-                Ok(None) => {}
+                // What is left wakes the event loop again.
+                Ok(None) if left == 0 => return News::None,
+                Ok(None) => left -= 1,
             }
             match self.channel.read(&mut bytes) {
                 Ok(Read::Bytes(count)) => self.frames.push(&bytes[..count]),
@@ -203,4 +208,71 @@ fn send(channel: &Channel, bytes: &[u8], until: Instant) -> Result<()> {
 
 fn broken(error: io::Error) -> Error {
     Error::Lost(format!("the channel: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::{End, Watch};
+    use crate::wire::Routes;
+    use std::os::unix::net::UnixStream;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    /// Both ends of a line, and what each has said of itself.
+    fn lines() -> [(Line, Card); 2] {
+        let (one, other) = UnixStream::pair().expect("sockets");
+        let until = Instant::now() + Duration::from_secs(100);
+        let shake = move |stream: UnixStream, side| {
+            let (channel, card) = (Channel::unix(stream).expect("this user"), Card::own(Routes::ALL));
+            let (line, _) = Line::shake(channel, side, Trust::Channel, &card, until).expect("a handshake");
+            (line, card)
+        };
+        std::thread::scope(|scope| {
+            let connecting = scope.spawn(|| shake(other, Side::Connecting));
+            [shake(one, Side::Accepting), connecting.join().expect("a thread")]
+        })
+    }
+
+    /// Asks often, and closes the session after that.
+    fn flood(line: &mut Line) {
+        let asks: Vec<u8> = (0..1000).flat_map(|_| line.frames.seal(MessageKind::Ask, &[])).collect();
+        line.channel.write_all(&asks, Instant::now()).expect("there is room");
+        line.part();
+    }
+
+    /// One that asks without a pause keeps nobody, and is heard all the same.
+    #[test]
+    fn one_look_at_a_line_ends_before_the_other_side_is_silent() {
+        let [(mut own, _), (mut other, _)] = lines();
+        flood(&mut other);
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            match own.news(16) {
+                News::None => {}
+                News::Bye => break,
+                News::Gone(why) => panic!("{why}"),
+            }
+        }
+        assert!(looks > 2, "{looks} looks have read all");
+    }
+
+    /// A close of the other side counts, however much stands before it.
+    #[test]
+    fn the_last_look_at_a_line_reads_all() {
+        for fails in [true, false] {
+            let [(own, card), (mut other, mut peer)] = lines();
+            let mut process = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+            peer.process = openlapi::base::process::Process::of(process.id());
+            let watch = Watch::new(Arc::new(Mutex::new(own)), &peer, &card);
+            flood(&mut other);
+            assert_eq!(watch.look(), None);
+            if fails {
+                watch.note_failure("a failure".to_owned());
+            }
+            process.kill().and_then(|()| process.wait()).expect("its end");
+            assert_eq!(watch.look(), Some(End::Closed));
+        }
+    }
 }

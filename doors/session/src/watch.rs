@@ -11,6 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+/// How often the channel is read in one look.
+const READS: u32 = 16;
+/// How often it is read in the last look, at most: for 1 MiB, which is more than the system keeps
+/// of a channel unless it is told otherwise.
+const LAST_READS: u32 = 1 << 12;
+
 /// Why a session is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
@@ -106,10 +112,12 @@ impl Watch {
             return failed();
         }
         // First: a peer that closes the session has said so before it left.
-        self.news().or_else(failed).or_else(|| {
-            let ended = self.process.as_ref().is_some_and(|process| is_readable(process.as_fd()));
-            // It may have said so since.
-            ended.then(|| self.news().unwrap_or_else(|| End::Lost("its process has ended".to_owned())))
+        self.news(READS).or_else(|| {
+            let ended = || self.process.as_ref().is_some_and(|process| is_readable(process.as_fd()));
+            let gone = || ended().then(|| End::Lost("its process has ended".to_owned()));
+            let end = failed().or_else(gone)?;
+            // It may have said so since, or behind what was read.
+            Some(self.news(LAST_READS).unwrap_or(end))
         })
     }
 
@@ -118,8 +126,8 @@ impl Watch {
         self.line().next_look()
     }
 
-    fn news(&self) -> Option<End> {
-        match self.line().news() {
+    fn news(&self, reads: u32) -> Option<End> {
+        match self.line().news(reads) {
             News::Bye => Some(End::Closed),
             News::Gone(why) => Some(End::Lost(why)),
             News::None => None,
