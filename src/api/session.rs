@@ -165,6 +165,19 @@ impl Session {
         Ok(event_loop::poll(&mut self.enter()?))
     }
 
+    /// Takes what a peer has sent that has ended, or is to be purged: by rounds of progress as
+    /// [`Self::poll`] makes them, of which there are only so many that a peer which goes on sending
+    /// does not keep the caller. What the peer has sent before its first contact with this task was
+    /// complete here is taken, too. `goes_on` is asked before each round, with the session's lock
+    /// held; once it returns `false` no more is taken.
+    ///
+    /// # Errors
+    /// The errors of [`Self::enter`].
+    pub fn drain(&self, peer: u32, goes_on: impl FnMut() -> bool) -> Result<()> {
+        event_loop::drain(&mut self.enter()?, peer, goes_on);
+        Ok(())
+    }
+
     /// Gets ready for a sleep of the program's event loop: until the time that this returns, or
     /// until the session's descriptor ([`AsFd`]) is readable. Then follows [`Self::disarm`].
     /// `None`: something may have changed since the last [`Self::poll`] that found nothing, so the

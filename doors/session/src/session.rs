@@ -31,8 +31,6 @@ use std::time::{Duration, Instant};
 
 /// A thread that waits looks this often whether the peer still runs.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
-/// How many rounds of progress take what the peer has sent before it closed or ended, at most.
-const LAST_ROUNDS: u32 = 10_000;
 
 /// A session with one peer: a job of two tasks, of which this process is one. Any thread may make
 /// calls.
@@ -263,7 +261,7 @@ impl Session {
             {
                 if matches!(end, End::Closed | End::Lost(_)) {
                     // What the peer has sent before it closed or ended is there.
-                    (0..LAST_ROUNDS).take_while(|_| self.core.poll().unwrap_or(false)).for_each(drop);
+                    let _ = self.core.drain(self.peer(), || true);
                 }
                 self.finish(end);
             }

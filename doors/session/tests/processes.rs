@@ -381,6 +381,29 @@ fn what_a_peer_has_sent_before_it_ended_arrives() {
     assert_eq!(session.take().expect("the message").data, b"last");
 }
 
+/// A peer that speaks first may have ended before this side has read that the two are connected.
+#[test]
+fn what_a_peer_has_sent_before_its_first_contact_was_complete_arrives() {
+    let folder = Folder::new();
+    let path = folder.path("socket");
+    let mut listener = Listener::unix(&path, &settings(Routes::SHARED_MEMORY)).expect("a listener");
+    let channel = format!("unix:{}", path.display());
+    let routes = Routes::SHARED_MEMORY.0.to_string();
+    for round in 0..10 {
+        let peer = Peer::start(&["call", &channel, &routes, "speaks", "50"]);
+        let sessions: Vec<Session> = (0..50).map(|_| accepted(&mut listener)).collect();
+        for (number, session) in sessions.iter().enumerate() {
+            while session.arm().is_ok() {
+                // It makes no progress: all is taken where the end is found.
+                std::hint::spin_loop();
+            }
+            let message = session.take();
+            assert_eq!(message.map(|message| message.data), Some(b"first".to_vec()), "{round}, {number}");
+        }
+        drop(peer);
+    }
+}
+
 #[test]
 fn a_listener_leaves_the_file_of_its_successor() {
     let folder = Folder::new();

@@ -90,6 +90,22 @@ pub fn poll(held: &mut Held<'_>) -> bool {
     poll_once(held)
 }
 
+/// How many rounds, of some packets each, [`drain`] takes at most: a window of UDP holds 10,000 of
+/// the smallest, whose bundles are taken apart here.
+const DRAIN: u32 = 10_000;
+
+/// Receives what a peer has sent that has ended, or is to be purged; also what it has sent before
+/// its first contact with this task was complete here. Ends early where `goes_on` does not hold
+/// before a round.
+pub fn drain(held: &mut Held<'_>, peer: Task, goes_on: impl FnMut() -> bool) {
+    if held.in_handler() {
+        return;
+    }
+    sleep::take_over(held);
+    lost_peers::drain_while(held, peer, DRAIN, goes_on);
+    held.wake_waiters();
+}
+
 /// How many bytes of this task's memory are taken by what waits for room at `tgt`.
 pub fn waiting(held: &mut Held<'_>, tgt: Task) -> usize {
     held.core().outbox.bytes(tgt)

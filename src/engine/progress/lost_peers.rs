@@ -204,16 +204,26 @@ fn check_liveness(held: &mut Held<'_>, awaited: &[Task]) {
 
 /// Receives what `peer` has sent until now. Returns whether the context continues.
 fn drain(held: &mut Held<'_>, peer: Task) -> bool {
+    let rounds = DRAIN.saturating_mul(held.core().options.tasks);
+    drain_while(held, peer, rounds, || true)
+}
+
+/// Receives what `peer` has sent until now, in so many rounds at most, and as long as `goes_on`
+/// before each. Returns whether the context continues.
+pub fn drain_while(held: &mut Held<'_>, peer: Task, rounds: u32, mut goes_on: impl FnMut() -> bool) -> bool {
     flow::drain(held.core(), Some(peer));
+    // It may send once it has confirmed the connection, which this task may not have read.
+    held.core().transport.want(Want::Settle(peer));
     // A transport may poll the peer only when the peer has announced a packet. One that was killed
     // before it announced its last one never does: of a peer that is released, all is polled.
     let transport = &mut held.core().transport;
     [true, false].into_iter().for_each(|hold| transport.want(Want::Hold(peer, hold)));
-    for _ in 0..DRAIN.saturating_mul(held.core().options.tasks) {
+    let tasks = held.core().options.tasks;
+    for _ in 0..rounds {
         // Others may send all the time: what they send now is not waited for.
         let connection = held.core().transport.view(peer).connection;
-        let left = connection.is_none_or(|connection| connection.arrived);
-        if !turn(held) || !left {
+        let left = tasks == 2 || connection.is_none_or(|connection| connection.arrived);
+        if !goes_on() || !turn(held) || !left {
             break;
         }
     }

@@ -56,6 +56,23 @@ fn extras(tgt_cntr: &AtomicI32) -> Extras<'_> {
     Extras { tgt_cntr: Some(tgt_cntr), ..Extras::default() }
 }
 
+/// As many as a window of UDP holds, when they are small.
+#[test]
+fn all_that_a_peer_has_sent_is_taken_before_it_is_given_up() {
+    const MESSAGES: i32 = 10_000;
+    let tasks =
+        job::open(job::mem(2, 2 * MESSAGES as usize, false), &Habits { notifier: false, ..Habits::THREADED });
+    let (arrived, there) = (counter(), forever(8).as_mut_ptr());
+    for _ in 0..MESSAGES {
+        put(&tasks[0], 1, there, &[1; 8], extras(arrived)).expect("a put");
+        event_loop::poll(&mut enter(&tasks[0]));
+    }
+    assert_eq!(arrived.load(Ordering::Acquire), 0, "nobody has looked");
+    event_loop::drain(&mut enter(&tasks[1]), 0, || true);
+    assert_eq!(arrived.load(Ordering::Acquire), MESSAGES);
+    job::close(tasks);
+}
+
 #[test]
 fn two_event_loops_wake_each_other_on_each_transport() {
     for (name, ends, quiet) in ways() {

@@ -178,6 +178,14 @@ impl Machine {
         })
     }
 
+    /// The channel by which the peer is to confirm, which has got a reply to its request.
+    pub fn awaits_confirmation(&self, task: Task) -> Option<ChannelId> {
+        self.peers.get(&task).and_then(|peer| match peer.state {
+            State::Replied { channel, .. } => Some(channel),
+            _ => None,
+        })
+    }
+
     /// This task has something for the peer, or awaits something from it.
     pub fn want(&mut self, task: Task) {
         let Some(peer) = self.peer(task) else { return };

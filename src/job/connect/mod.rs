@@ -9,6 +9,8 @@ mod common;
 mod descriptors;
 mod driver;
 mod machine;
+#[cfg(test)]
+mod tests;
 
 use super::ended::Ends;
 use super::name::Key;
@@ -135,6 +137,10 @@ impl Connections {
 impl Connector for Connections {
     fn want(&self, peer: Task) {
         self.with(|driver| driver.want(peer));
+    }
+
+    fn settle(&self, peer: Task) {
+        self.with(|driver| driver.settle(peer));
     }
 
     fn absence(&self, peer: Task) -> Absence {

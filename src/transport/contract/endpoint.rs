@@ -90,6 +90,9 @@ impl Seen<'_> {
 pub enum Want {
     /// A connection with the peer, if that has not begun: this task awaits something from it.
     Connection(Task),
+    /// What a peer that is not connected has sent to connect is read now, where the transport would
+    /// read it later: the peer may have sent packets after that, and have ended.
+    Settle(Task),
     /// The peer is to look for packets soon, although it may be computing or may have stopped
     /// looking, as far as the transport can do that: a hint.
     Attention(Task),
@@ -118,9 +121,11 @@ impl Want {
     /// The peer that it concerns, if it is one.
     pub(crate) fn peer(self) -> Option<Task> {
         match self {
-            Self::Connection(peer) | Self::Attention(peer) | Self::Hold(peer, _) | Self::Fetched(peer, _) => {
-                Some(peer)
-            }
+            Self::Connection(peer)
+            | Self::Settle(peer)
+            | Self::Attention(peer)
+            | Self::Hold(peer, _)
+            | Self::Fetched(peer, _) => Some(peer),
             Self::Flush | Self::Serve | Self::Polling(..) | Self::AcknowledgeEvery(_) | Self::Wake => None,
         }
     }

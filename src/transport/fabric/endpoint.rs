@@ -112,7 +112,11 @@ impl Endpoint for FabricTransport {
             Want::Hold(task, held) => self.hold(task, held),
             Want::Serve => self.serve(),
             Want::Wake => self.sleeper.signal(),
-            Want::Flush | Want::Polling(..) | Want::Fetched(..) | Want::AcknowledgeEvery(_) => {}
+            Want::Settle(_)
+            | Want::Flush
+            | Want::Polling(..)
+            | Want::Fetched(..)
+            | Want::AcknowledgeEvery(_) => {}
         }
     }
 

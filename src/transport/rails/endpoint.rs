@@ -135,7 +135,7 @@ impl<T: Rail> Endpoint for Rails<T> {
                 self.rails.iter_mut().for_each(|rail| rail.want(what));
             }
             Want::Serve => self.serve(),
-            Want::Flush => {}
+            Want::Settle(_) | Want::Flush => {}
         }
     }
 

@@ -29,6 +29,10 @@ pub trait Connector: Send {
     /// The transport has something for the peer, or awaits something from it.
     fn want(&self, _peer: Task) {}
 
+    /// A connection that the peer has confirmed is among the arrivals when this returns, although
+    /// the confirmation was not read yet, or the peer has ended since.
+    fn settle(&self, _peer: Task) {}
+
     /// What is known of a peer that this task is not connected with.
     fn absence(&self, peer: Task) -> Absence;
 

@@ -121,6 +121,11 @@ impl Endpoint for ShmTransport {
                     self.ask_to_connect(task);
                 }
             }
+            Want::Settle(task) => {
+                if self.peer(task).is_none() {
+                    self.connector.settle(task);
+                }
+            }
             Want::Hold(task, held) => self.hold(task, held),
             Want::Fetched(task, bytes) => {
                 if let Some(peer) = self.peer(task) {

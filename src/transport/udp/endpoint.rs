@@ -140,7 +140,7 @@ impl Endpoint for UdpTransport {
             Want::AcknowledgeEvery(datagrams) => self.acknowledge_every(datagrams),
             Want::Serve => self.serve(),
             Want::Wake => self.sleeper.signal(),
-            Want::Flush | Want::Polling(..) | Want::Fetched(..) => {}
+            Want::Settle(_) | Want::Flush | Want::Polling(..) | Want::Fetched(..) => {}
         }
     }
 

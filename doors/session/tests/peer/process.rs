@@ -124,6 +124,18 @@ fn run(side: &str, channel: &str, settings: &Settings, what: &str, count: usize)
             }
             std::process::exit(0);
         }
+        // It speaks first, waits until that is in the shared memory, and ends like that.
+        (_, "speaks") => {
+            for session in &sessions {
+                session.send(b"", b"first")?;
+            }
+            for session in &sessions {
+                while session.waiting()? != 0 {
+                    let _ = session.poll()?;
+                }
+            }
+            std::process::exit(0);
+        }
         (_, "closed") => end_without_descriptors(sessions),
         _ => panic!("{side} {what}"),
     }

@@ -105,6 +105,14 @@ impl Driver {
         self.carry_out();
     }
 
+    /// Reads a confirmation that the task may have sent. Where this task is the initiator there is
+    /// nothing to read: it confirms and passes the connection on under one lock.
+    pub(super) fn settle(&mut self, task: Task) {
+        if let Some(channel) = self.machine.awaits_confirmation(task) {
+            self.ready(channel);
+        }
+    }
+
     /// See [`Machine::has_parted`].
     pub(super) fn has_parted(&self, task: Task) -> bool {
         self.machine.has_parted(task)

@@ -146,7 +146,7 @@ impl Endpoint for MemTransport {
             Want::AcknowledgeEvery(packets) => {
                 self.network.end(self.task).acknowledges_every.store(packets, Ordering::Relaxed);
             }
-            Want::Connection(_) | Want::Fetched(..) | Want::Flush => {}
+            Want::Connection(_) | Want::Settle(_) | Want::Fetched(..) | Want::Flush => {}
         }
     }
 

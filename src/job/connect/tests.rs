@@ -1,0 +1,72 @@
+//! Connections by real sockets, whose listeners are served step by step.
+
+use super::*;
+use crate::base::clock::test_deadline;
+use crate::job::Link;
+use crate::transport::shm::{Own, ShmTransport};
+use crate::transport::{Endpoint, Outgoing, Peers, Piece, SendOutcome, Want};
+use std::time::Instant;
+
+/// A task of a job of two, and its listener, which no thread serves.
+fn begin(task: Task, key: &str) -> (ShmTransport, Arc<Shared>) {
+    let (own, site) = Own::create(task, 2).expect("shared memory");
+    let job = format!("connect {} {key}", std::process::id());
+    let link = Link::none();
+    let openings = link.openings(&job, 2, 0);
+    let generation = openings.open(task);
+    let settings = ConnectSettings {
+        job,
+        instance: 0,
+        ends: link.ends().clone(),
+        openings,
+        hello: Hello { task, tasks: 2, generation, incarnation: task.into(), ..Hello::default() },
+        init_timeout: test_deadline(),
+        log: Log::none(),
+        info_level: 0,
+        processes: Box::default(),
+        hint: None,
+    };
+    let mut shared = None;
+    let start = |service: Service| {
+        shared = Some(service.0);
+        let nothing: Box<dyn FnOnce() + Send> = Box::new(|| ());
+        Ok(nothing)
+    };
+    let connections = Connections::open(settings, site, start).expect("a listener");
+    (ShmTransport::new(own, false, None, Box::new(connections)), shared.expect("a service"))
+}
+
+/// Serves a listener until something has happened.
+#[track_caller]
+fn serve(shared: &Shared, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + test_deadline();
+    while !done() {
+        assert!(Instant::now() < end, "it does not happen");
+        shared.serve(Duration::from_millis(10));
+    }
+}
+
+fn send(from: &mut ShmTransport, to: Task, word: u64) -> SendOutcome {
+    let head = word.to_ne_bytes();
+    let packet =
+        Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+    // SAFETY: the head lives during the call.
+    unsafe { from.try_send(to, &packet) }
+}
+
+/// The initiator may send once it has confirmed, and end before the listener of the other task has
+/// read that.
+#[test]
+fn a_confirmation_counts_that_was_not_read_before_its_sender_left() {
+    let ((mut own, listener), (mut peer, listener_of_peer)) = (begin(0, "confirm"), begin(1, "confirm"));
+    assert_eq!(send(&mut peer, 0, 7), SendOutcome::NoRoom);
+    serve(&listener, || own.standing(1).absence.as_deref() == Some("is being connected"));
+    serve(&listener_of_peer, || send(&mut peer, 0, 7) == SendOutcome::Sent);
+    drop(peer);
+    assert!(own.recv().is_none(), "the listener has read the confirmation");
+    own.want(Want::Settle(1));
+    let packet = own.recv().expect("a packet");
+    // SAFETY: the packet is not released yet, and its head is 8-byte aligned.
+    assert_eq!((packet.src, unsafe { packet.head.cast::<u64>().read() }), (1, 7));
+    own.release(packet);
+}
