@@ -260,8 +260,9 @@ impl Session {
                 && let Some(end) = refused.or_else(|| self.watch.look())
             {
                 if matches!(end, End::Closed | End::Lost(_)) {
-                    // What the peer has sent before it closed or ended is there.
-                    let _ = self.core.drain(self.peer(), || true);
+                    // What the peer has sent before it closed or ended is there. Of one that has
+                    // sent what it must not, nothing more is taken.
+                    let _ = self.core.drain(self.peer(), || !self.watch.has_failed());
                 }
                 self.finish(end);
             }

@@ -7,15 +7,19 @@ use openlapi::api::request::{Hint, Message as Request};
 use openlapi::api::{Content, Piece, SendDone, active_message};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 fn pair(route: Routes) -> [Session; 2] {
+    pair_with(&Settings { routes: route, patience: Duration::from_secs(100), ..Settings::default() })
+}
+
+fn pair_with(settings: &Settings) -> [Session; 2] {
     let (one, other) = UnixStream::pair().expect("sockets");
     let [here, there] =
         [one, other].map(|end| -> [OwnedFd; 2] { [end.try_clone().expect("a socket").into(), end.into()] });
-    let settings = Settings { routes: route, patience: Duration::from_secs(100), ..Settings::default() };
     std::thread::scope(|scope| {
-        let ([read, write], settings) = (there, &settings);
+        let [read, write] = there;
         let connecting = scope.spawn(move || connect(read, write, settings).expect("a session"));
         let [read, write] = here;
         [accept(read, write, settings).expect("a session"), connecting.join().expect("a thread")]
@@ -78,6 +82,47 @@ fn a_failure_that_the_core_reports_ends_all_operations_before_a_call_says_so() {
         assert!(matches!(own.send(b"", b""), Err(Error::Lost(_))));
         assert!(matches!(own.close(), Err(Error::Lost(_))));
     }
+}
+
+/// What a guarded session has taken of a peer that puts is what came with the put.
+#[test]
+fn nothing_more_is_taken_of_a_peer_that_has_sent_what_it_must_not() {
+    let [own, peer] = pair_with(&Settings {
+        routes: Routes::SHARED_MEMORY,
+        patience: Duration::from_secs(100),
+        guarded: true,
+        ..Settings::default()
+    });
+    let [floods, is_over] = [const { AtomicBool::new(false) }; 2];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            peer.send(b"", b"first").and_then(|()| peer.fence()).expect("a message");
+            let (data, place) = ([1_u8; 8], [0_u8; 8]);
+            // SAFETY: the guarded session does not write there; the data lives until the end.
+            unsafe { peer.put(data.as_ptr(), 8, place.as_ptr().expose_provenance() as u64) }.expect("a put");
+            (0..1000).for_each(|_| peer.send(b"", b"flood").expect("an open session"));
+            floods.store(true, Ordering::Release);
+            while !is_over.load(Ordering::Acquire) {
+                let _ = peer.core.poll().expect("an open core");
+            }
+        });
+        assert_eq!(own.receive(None).expect("an open session").expect("a message").data, b"first");
+        while !floods.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        let mut taken = 0;
+        let error = loop {
+            let progress = own.progress();
+            taken += std::iter::from_fn(|| own.take()).count();
+            if let Err(error) = progress {
+                break error;
+            }
+        };
+        is_over.store(true, Ordering::Release);
+        assert!(matches!(&error, Error::Lost(why) if why.contains("malformed")), "{error}");
+        // Two rounds of progress take that many.
+        assert!(taken < 32, "{taken} messages were taken");
+    });
 }
 
 /// One round of progress may bring several messages, and none of them wakes the loop twice.
