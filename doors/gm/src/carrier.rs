@@ -42,17 +42,27 @@ impl Carrier {
         }
     }
 
-    /// Gives a message to the network. `watched`: the target's death is to be noticed though no
-    /// reply is awaited, or [`Self::finish`] waits for it.
+    /// Which process in a task's place a message is for: others may come after it.
+    #[inline]
+    pub fn life(&self, task: u32) -> u64 {
+        match self {
+            Self::Job(_) => 0,
+            Self::Hand(hand) => hand.life(task),
+        }
+    }
+
+    /// Gives a message to the network, for the process that [`Self::life`] has named. `watched`:
+    /// the target's death is to be noticed though no reply is awaited, or [`Self::finish`] waits
+    /// for it.
     ///
     /// # Errors
     /// The target is gone, or the session has ended by a failure.
     #[inline]
-    pub fn post(&self, output: &Output, watched: bool) -> Result<(), Gone> {
+    pub fn post(&self, output: &Output, life: u64, watched: bool) -> Result<(), Gone> {
         match self {
             Self::Job(job) => job.post(output, watched).map_err(|_| Gone),
             Self::Hand(hand) => {
-                hand.post(output);
+                hand.post(output, life);
                 Ok(())
             }
         }

@@ -41,7 +41,9 @@ const LONGEST: usize = 1 << 32;
 pub struct Receiving {
     /// A message of a task: header and data.
     pub arrived: fn(u32, &[u8], &[u8]),
-    /// A task is gone. Another process may take its place.
+    /// A task is gone: nothing more is meant for it. The link is still in its life.
+    pub losing: fn(u32),
+    /// What waits for the task ends. Another process may take its place after that.
     pub lost: fn(u32),
 }
 
@@ -163,9 +165,15 @@ impl Hand {
         Some(self.shared.nodes.get(task as usize)?.host.clone())
     }
 
-    /// Gives a message to the thread that sends to its target.
-    pub fn post(&self, output: &Output) {
-        self.shared.order(output);
+    /// How often a task was forgotten: which process in its place a message is for.
+    pub fn life(&self, task: u32) -> u64 {
+        self.shared.peers.get(task as usize).map_or(0, |peer| lock(&peer.link).life)
+    }
+
+    /// Gives a message to the thread that sends to its target, if the target is still in the life
+    /// that the message is for.
+    pub fn post(&self, output: &Output, life: u64) {
+        self.shared.order(output, life);
     }
 
     /// Waits until what has begun to arrive was taken: of what the program has seen of it, the
@@ -241,4 +249,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -104,7 +104,7 @@ fn by_hand(path: &str) -> Result<Found, String> {
     let map = Map::read(path, &host.nodename().to_string_lossy())?;
     // Each process is a node, and a node of the map.
     let tasks: Vec<u32> = (0..map.nodes.len() as u32).collect();
-    let hand = Hand::open(map, Receiving { arrived: handlers::arrived_by_hand, lost: gone })?;
+    let hand = Hand::open(map, RECEIVING)?;
     Ok((Carrier::Hand(hand), Nodes::by_lowest(&tasks), String::new()))
 }
 
@@ -154,6 +154,22 @@ fn gone(task: u32) {
         world.lose(task);
     }
 }
+
+/// What the sessions by hand report: that a task is gone in two steps, between which its link gets
+/// another life.
+const RECEIVING: Receiving = Receiving {
+    arrived: handlers::arrived_by_hand,
+    losing: |task| {
+        if let Some(world) = current() {
+            world.nodes.lose(task);
+        }
+    },
+    lost: |task| {
+        if let Some(world) = current() {
+            world.forget(task);
+        }
+    },
+};
 
 impl World {
     fn new((carrier, nodes, name): Found, variables: &Variables) -> Self {
@@ -279,7 +295,7 @@ impl World {
             let value = change(open);
             slot.set_ready(open.port.peek().is_some());
             slot.set_due(open.due());
-            (value, if open.port.posting { None } else { open.port.post() })
+            (value, if open.port.posting { None } else { self.take(&mut open.port) })
         };
         if let Some(output) = output {
             self.pump(slot, output);
@@ -331,22 +347,37 @@ impl World {
         }
     }
 
+    /// What a port has for the network, and the life of the process that it is for: called with
+    /// the port's lock. A task counts as lost before its link gets another life, and until all
+    /// ports have forgotten the one before: so no message gets a life that it was not made in.
+    #[inline]
+    fn take(&self, port: &mut Port) -> Option<(Output, u64)> {
+        loop {
+            let output = port.post()?;
+            let life = self.carrier.life(output.task);
+            if !self.nodes.is_lost(output.task) {
+                return Some((output, life));
+            }
+            output.data.free();
+        }
+    }
+
     /// Gives what a port has for the network to it. One thread at a time does this, so that a
     /// connection's messages leave in their order.
-    fn pump(&self, slot: &Slot, first: Output) {
+    fn pump(&self, slot: &Slot, first: (Output, u64)) {
         let mut unreachable = Vec::new();
         let mut next = Some(first);
-        while let Some(output) = next {
+        while let Some((output, life)) = next {
+            #[cfg(test)]
+            tests::before_post();
             // No reply follows, or, from a task that has left in order, none ever.
             let watched = matches!(output.header.kind, Kind::Ping | Kind::Where | Kind::Go)
                 || self.exits.load(Ordering::Relaxed);
-            if self.nodes.is_lost(output.task) {
-                output.data.free();
-            } else if self.carrier.post(&output, watched).is_err() {
+            if self.carrier.post(&output, life, watched).is_err() {
                 unreachable.push(output.task);
             }
             next = match &mut *slot.lock() {
-                State::Open(open) => open.port.post(),
+                State::Open(open) => self.take(&mut open.port),
                 _ => None,
             };
         }
@@ -356,14 +387,19 @@ impl World {
     /// A message that belongs to no open port of this process.
     fn post_alone(&self, task: u32, header: Header) {
         // A task that is gone needs no reply.
-        let _ = self.carrier.post(&Output { task, header, data: Data::None }, false);
+        let life = self.carrier.life(task);
+        let _ = self.carrier.post(&Output { task, header, data: Data::None }, life, false);
     }
 
     /// A task is gone: what waits for it ends.
     fn lose(&self, task: u32) {
-        if !self.nodes.lose(task) {
-            return;
+        if self.nodes.lose(task) {
+            self.forget(task);
         }
+    }
+
+    /// Ends what waits for a task that counts as lost.
+    fn forget(&self, task: u32) {
         for slot in &self.slots {
             if let State::Never { early } = &mut *slot.lock() {
                 early.retain(|(from, _)| *from != task);
@@ -458,3 +494,6 @@ fn note(early: &mut Vec<(u32, Header)>, from: u32, header: &Header) {
         None => early.push((from, *header)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,6 +102,8 @@ impl Shared {
             if link.life != life {
                 return;
             }
+            // First: nothing that a port has for the peer gets the life of its successor.
+            (self.receiving.losing)(task);
             *link = Link { life: life + 1, ..Link::default() };
         }
         (self.receiving.lost)(task);

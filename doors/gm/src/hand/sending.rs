@@ -17,15 +17,15 @@ pub(super) struct Order {
 }
 
 impl Shared {
-    /// Orders a message of the thread that sends to its target.
-    pub(super) fn order(self: &Arc<Self>, output: &Output) {
+    /// Orders a message of the thread that sends to its target. In another life of the link than
+    /// the message's its end was reported already, and a program may have sent it again.
+    pub(super) fn order(self: &Arc<Self>, output: &Output, life: u64) {
         let task = output.task;
         let peer = &self.peers[task as usize];
         let mut sender = lock(&peer.sender);
-        if self.leaves() {
+        if self.leaves() || lock(&peer.link).life != life {
             return output.data.free();
         }
-        let life = lock(&peer.link).life;
         let orders = match &mut *sender {
             Some(orders) => orders,
             none => {

@@ -25,7 +25,7 @@ fn lost(_: u32) {
     lock(&SEEN).push(None);
 }
 
-fn until(what: &str, condition: impl Fn() -> bool) {
+pub fn until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !condition() {
         assert!(Instant::now() < deadline, "{what}: not within 60 s, seen {:?}", lock(&SEEN));
@@ -33,7 +33,7 @@ fn until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-fn late() -> Option<Instant> {
+pub fn late() -> Option<Instant> {
     Some(Instant::now() + Duration::from_secs(60))
 }
 
@@ -51,23 +51,20 @@ impl Process {
         lock(&SEEN).clear();
         let folder = std::env::temp_dir().join(format!("gm-{name}-{}", std::process::id()));
         std::fs::create_dir(&folder).expect("a folder");
-        let node = |at: usize| {
-            let at = at.to_string();
-            Node { address: Address::Unix(folder.join(&at)), host: at }
-        };
-        let map = Map { nodes: (0..nodes).map(node).collect(), own: 0 };
-        let hand = Hand::open(map, Receiving { arrived, lost }).expect("a place");
+        let hand =
+            Hand::open(map(&folder, nodes), Receiving { arrived, losing: |_| (), lost }).expect("a place");
         hand.start().expect("a thread");
         Self { hand, folder, _alone: alone }
     }
 
     fn sessions(&self, at: usize) -> usize {
-        lock(&self.hand.shared.peers[at].link).sessions.len()
+        sessions(&self.hand, at)
     }
 
     /// Sends a message without data.
     fn post(&self, task: u32) {
-        self.hand.post(&Output { task, header: Header::of(Kind::Ping, 2, 2), data: Data::None });
+        let output = Output { task, header: Header::of(Kind::Ping, 2, 2), data: Data::None };
+        self.hand.post(&output, self.hand.life(task));
     }
 }
 
@@ -76,6 +73,25 @@ impl Drop for Process {
         self.hand.close();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// A map of this many nodes, whose sockets are in a folder. The process has the first place.
+pub fn map(folder: &Path, nodes: usize) -> Map {
+    let node = |at: usize| {
+        let at = at.to_string();
+        Node { address: Address::Unix(folder.join(&at)), host: at }
+    };
+    Map { nodes: (0..nodes).map(node).collect(), own: 0 }
+}
+
+/// How many sessions with a peer are used.
+pub fn sessions(hand: &Hand, at: usize) -> usize {
+    lock(&hand.shared.peers[at].link).sessions.len()
+}
+
+/// Finds that a peer is gone.
+pub fn lose(hand: &Hand, at: u32) {
+    hand.shared.lose(at, hand.life(at));
 }
 
 fn say_hello(session: &Session, task: u32, life: u64) -> Result<(), Error> {
@@ -89,7 +105,7 @@ fn hear_hello(session: &Session) {
 }
 
 /// A session of the process at this place, which is in this life, with that at place 0.
-fn session(at: u32, folder: &Path, life: u64) -> Session {
+pub fn session(at: u32, folder: &Path, life: u64) -> Session {
     let session = connect_unix(folder.join("0"), &Settings::default()).expect("a session");
     say_hello(&session, at, life).expect("it is sent");
     hear_hello(&session);
@@ -155,8 +171,7 @@ fn a_session_ends_with_its_life() {
     let process = Process::start("life", 2);
     let session = session(1, &process.folder, 1);
     until("the session is there", || process.sessions(1) == 1);
-    let life = lock(&process.hand.shared.peers[1].link).life;
-    process.hand.shared.lose(1, life);
+    lose(&process.hand, 1);
     let ended = session.receive(late());
     assert!(matches!(ended, Err(Error::Lost(_))), "{ended:?}");
 }
