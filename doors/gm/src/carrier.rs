@@ -91,7 +91,7 @@ impl Carrier {
         match self {
             Self::Job(job) => job.wait(Some(deadline), || condition() && job.has_arrived()),
             Self::Hand(hand) => {
-                hand.settle();
+                hand.settle(deadline);
                 hand.wait(Some(deadline), || condition() && hand.has_sent_all());
             }
         }

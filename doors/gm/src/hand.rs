@@ -21,7 +21,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 /// A thread that waits for an event looks this often by itself.
 const NAP: Duration = Duration::from_millis(20);
-/// Peers that have not taken all are asked this often when the process leaves.
+/// A process that leaves looks this often whether what it waits for is done.
 const ROUND: Duration = Duration::from_millis(1);
 /// The longest message: more than any size holds.
 const LONGEST: usize = 1 << 32;
@@ -176,10 +176,17 @@ impl Hand {
         self.shared.order(output, life);
     }
 
-    /// Waits until what has begun to arrive was taken: of what the program has seen of it, the
-    /// sender learns by a message that is ordered at the end of that.
-    pub fn settle(&self) {
-        self.shared.peers.iter().for_each(|peer| drop(lock(&peer.taking)));
+    /// Waits until what has begun to arrive was taken, or the deadline has passed: of what the
+    /// program has seen of it, the sender learns by a message that is ordered at the end of that.
+    pub fn settle(&self, deadline: Instant) {
+        for peer in &self.shared.peers {
+            while let Err(TryLockError::WouldBlock) = peer.taking.try_lock() {
+                if deadline <= Instant::now() {
+                    return;
+                }
+                thread::sleep(ROUND);
+            }
+        }
     }
 
     /// Whether all messages were given to their sessions.
@@ -210,7 +217,7 @@ impl Hand {
 
     /// Leaves: sessions are closed in order.
     pub fn close(&self) {
-        self.settle();
+        self.settle(Instant::now() + PATIENCE);
         self.shared.leaves.store(true, Ordering::Release);
         // Their threads end when they have sent what they have.
         self.shared.peers.iter().for_each(|peer| *lock(&peer.sender) = None);

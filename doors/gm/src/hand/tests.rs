@@ -238,3 +238,21 @@ fn a_process_leaves_beside_many_peers_that_take_nothing() {
     assert!(begin.elapsed() < PATIENCE * STUCK / 2, "each has its time alone");
     drop(stuck);
 }
+
+/// A process that exits waits for what is being taken, but not for ever: the thread that takes it
+/// may be stuck.
+#[test]
+fn what_is_never_taken_does_not_hold_up_an_exit() {
+    let process = Process::start("exits", 2);
+    thread::scope(|scope| {
+        let taking = lock(&process.hand.shared.peers[1].taking);
+        let exits = scope.spawn(|| process.hand.settle(Instant::now() + Duration::from_millis(100)));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !exits.is_finished() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let is_over = exits.is_finished();
+        drop(taking);
+        assert!(is_over, "it still waits after 60 s");
+    });
+}
