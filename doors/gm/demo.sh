@@ -1,11 +1,30 @@
 #!/usr/bin/env bash
-# The samples, compiled with an installation: demo.sh PREFIX. Without a launcher each has one task.
+# The samples, compiled with an installation: demo.sh PREFIX. Messages between processes: of a job,
+# where poe is, and in any case of two that are started by hand.
 set -eu
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+server=
+leave() {
+    if [ -n "$server" ]; then kill "$server"; fi
+    rm -rf "$work"
+}
+trap leave EXIT
 cd "$(dirname "$0")"
+compile() { cc -I"$1/include" "samples/$2.c" -o "$work/$2" -L"$1/lib" -Wl,-rpath,"$1/lib" -lgm; }
 for sample in ring alltoall; do
-    cc -I"$1/include" samples/$sample.c -o "$work/$sample" -L"$1/lib" -Wl,-rpath,"$1/lib" -lgm
+    compile "$1" $sample
     if command -v poe >/dev/null; then poe "$work/$sample" -procs 3; else "$work/$sample"; fi
 done
+compile "$1" echo
+printf '%s\n' "1 here unix:$work/1" "2 here unix:$work/2" >"$work/map"
+export LAPI_GM_MAP=$work/map
+LAPI_GM_NODE=1 "$work/echo" >"$work/serves" &
+server=$!
+# The line comes when the server has a port.
+for _ in $(seq 600); do
+    if [ -s "$work/serves" ]; then break; fi
+    sleep 0.1
+done
+LAPI_GM_NODE=2 "$work/echo" "by hand"
+unset LAPI_GM_MAP
 "$1/bin/gm_board_info"
