@@ -34,8 +34,8 @@ impl Pool {
     /// Creates a pool of at least `size` bytes.
     ///
     /// # Errors
-    /// EINVAL: attributes and headers do not go together. EFBIG: the set is smaller. Those of
-    /// [`read_set`] and [`Files::create`].
+    /// EINVAL: attributes and headers do not go together. EFBIG: the set is smaller. ENOTSUP: its
+    /// headers are smaller than this machine's pages. Those of [`read_set`] and [`Files::create`].
     pub fn create(folder: &Path, name: &str, size: u64, lanes: u32, attributes: Attributes) -> Result<Self> {
         let (path, set) = read_set(folder, name)?;
         if set.has_header() == attributes.is_none() {
@@ -46,7 +46,7 @@ impl Pool {
             };
             return Err(Failure::invalid(format!("{}: {text}", path.display())));
         }
-        check_size(&set, size)?;
+        check_set(&set, size)?;
         let files = Files::create(set)?;
         let mut headers = files.new_headers(attributes);
         headers.iter_mut().for_each(|header| header.is_dirty = header.has_state());
@@ -61,11 +61,11 @@ impl Pool {
     ///
     /// # Errors
     /// EINVAL: the pool is damaged, or has lost data in a power failure. EFBIG: it is smaller.
-    /// Those of [`read_set`] and [`Files::open`].
+    /// ENOTSUP: as of [`Self::create`]. Those of [`read_set`] and [`Files::open`].
     pub fn open(folder: &Path, name: &str, size: u64, lanes: u32) -> Result<Self> {
         let (path, set) = read_set(folder, name)?;
         let files = Files::open(set)?;
-        check_size(&files.set, size)?;
+        check_set(&files.set, size)?;
         let headers = files.headers()?;
         if let Some(first) = headers.first()
             && first.has_state()
@@ -228,8 +228,11 @@ impl Pool {
     }
 }
 
-fn check_size(set: &rpmem::disk::Set, size: u64) -> Result<()> {
-    let found = set.size(rustix::param::page_size() as u64);
+/// Whether this machine can map a pool of that size of the set.
+fn check_set(set: &rpmem::disk::Set, size: u64) -> Result<()> {
+    let page = rustix::param::page_size() as u64;
+    set.check_pages(page)?;
+    let found = set.size(page);
     if size > found {
         let text = format!("the local pool has {size} bytes, and the remote one {found}");
         return Err(Failure::new(libc::EFBIG, text));

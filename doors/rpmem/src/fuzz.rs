@@ -16,9 +16,12 @@ fn set(text: &[u8]) -> bool {
     let Ok(set) = disk::parse(text) else { return false };
     assert!(!set.parts.is_empty() && set.headers() <= set.parts.len());
     for page in [4096, 65536] {
+        let is_mapped = set.check_pages(page).is_ok();
+        assert!(is_mapped || page != 4096);
         let pieces = (0..set.parts.len()).map(|part| set.piece(part, page));
         let sizes = pieces.map(|(start, length)| {
-            assert!(start.is_multiple_of(4096) && length >= disk::MIN_PART / 2);
+            assert!(!is_mapped || start.is_multiple_of(page) && length.is_multiple_of(page));
+            assert!(length >= disk::MIN_PART / 2);
             length
         });
         assert_eq!(sizes.sum::<u64>(), set.size(page));

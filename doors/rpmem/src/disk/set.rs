@@ -50,6 +50,25 @@ impl Set {
         (start, self.parts[part].size / page * page - start)
     }
 
+    /// Whether the pool can be mapped by a machine with these pages: what belongs to it begins with
+    /// a page in each part.
+    ///
+    /// # Errors
+    /// ENOTSUP: a later part has a header that is smaller than a page.
+    pub fn check_pages(&self, page: u64) -> Result<()> {
+        let bad = (0..self.parts.len()).find(|part| !self.piece(*part, page).0.is_multiple_of(page));
+        match bad.map(|part| &self.parts[part].path) {
+            None => Ok(()),
+            Some(path) => Err(Failure::new(
+                libc::ENOTSUP,
+                format!(
+                    "this machine has pages of {page} bytes, and the header of {path} has {HEADER}: a set of \
+                     several parts needs OPTION SINGLEHDR or OPTION NOHDRS here"
+                ),
+            )),
+        }
+    }
+
     /// The size of the pool, in bytes, with the first header.
     pub fn size(&self, page: u64) -> u64 {
         (0..self.parts.len()).map(|part| self.piece(part, page).1).sum()
@@ -168,6 +187,22 @@ mod tests {
         assert_eq!(set.size(PAGE), (4 << 20) - 4096);
         let set = parse(b"PMEMPOOLSET\n2M /a\nOPTION NOHDRS\n2M /b").expect("a set");
         assert_eq!((set.headers(), set.size(PAGE), set.has_header()), (0, 4 << 20, false));
+    }
+
+    #[test]
+    fn later_parts_with_headers_need_pages_of_their_size() {
+        for (options, errno) in [("", libc::ENOTSUP), ("OPTION SINGLEHDR", 0), ("OPTION NOHDRS", 0)] {
+            let set = parse(format!("PMEMPOOLSET\n2M /a\n2M /b\n{options}\n").as_bytes()).expect("a set");
+            assert_eq!(set.check_pages(PAGE), Ok(()));
+            for page in [16384, 65536] {
+                let failure = set.check_pages(page).err();
+                assert_eq!(failure.as_ref().map_or(0, |failure| failure.errno), errno, "{options}");
+                let text = failure.map_or(String::new(), |failure| failure.text);
+                assert!(errno == 0 || text.contains("/b") && text.contains("OPTION SINGLEHDR"), "{text}");
+            }
+        }
+        let alone = parse(b"PMEMPOOLSET\n2M /a\n").expect("a set");
+        assert_eq!(alone.check_pages(65536), Ok(()));
     }
 
     #[test]
