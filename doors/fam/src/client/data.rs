@@ -224,10 +224,14 @@ impl Context {
         let rights = if class == Class::Changes { WRITE } else { READ };
         self.call(item, class, rights, blocking, |call| {
             elements.check(&call.opened.ticket)?;
-            if let (Places::Strided { first, stride }, 1) = (elements.places, call.opened.ticket.pieces.len())
+            let is_whole = call.opened.ticket.pieces.len() == 1;
+            // One place again and again goes as runs: the daemon takes no strided message that
+            // moves more bytes than the piece has. Of a single element the stride is anything.
+            if let Places::Strided { first, stride } = elements.places
+                && is_whole
+                && (stride != 0 || elements.count == 1)
             {
                 let (size, mut begin, mut at) = (elements.size, 0, local);
-                // Of a single element it is anything.
                 let stride = if elements.count == 1 { 0 } else { stride };
                 while begin < elements.count {
                     let count = (FULL / size).clamp(1, elements.count - begin);

@@ -179,6 +179,36 @@ void indices_that_come_again() {
     pool->fam_destroy_region(where);
 }
 
+// A stride of 0 names one element as often as there are elements: more bytes than the item has, and
+// more than one message takes.
+void a_stride_of_nothing() {
+    auto where = region(1 << 20);
+    auto one = pool->fam_allocate("one", 128, 0777, where);
+    for (uint64_t count : {2, 200, 10000})
+        for (bool blocking : {true, false}) {
+            const uint64_t size = 8, first = 3, value = 2 * count + blocking;
+            std::vector<uint64_t> local(count, value), found(16);
+            pool->fam_put_blocking(found.data(), one, 0, 128);
+            if (blocking)
+                pool->fam_scatter_blocking(local.data(), one, count, first, 0, size);
+            else
+                pool->fam_scatter_nonblocking(local.data(), one, count, first, 0, size);
+            pool->fam_quiet();
+            pool->fam_get_blocking(found.data(), one, 0, 128);
+            for (uint64_t i = 0; i < 16; i++)
+                SAME(found[i], i == first ? value : 0);
+            std::fill(local.begin(), local.end(), 0);
+            if (blocking)
+                pool->fam_gather_blocking(local.data(), one, count, first, 0, size);
+            else
+                pool->fam_gather_nonblocking(local.data(), one, count, first, 0, size);
+            pool->fam_quiet();
+            for (uint64_t each : local)
+                SAME(each, value);
+        }
+    pool->fam_destroy_region(where);
+}
+
 void gather_and_scatter_nonblocking() {
     for (uint64_t size : {2, 8, 100, 3000})
         vectors(size, false);
@@ -250,6 +280,7 @@ const Case data_cases[] = {
     {"gather_and_scatter", true, gather_and_scatter},
     {"gather_and_scatter_nonblocking", true, gather_and_scatter_nonblocking},
     {"indices_that_come_again", true, indices_that_come_again},
+    {"a_stride_of_nothing", true, a_stride_of_nothing},
     {"mapped", true, mapped},
     {"interleaved", true, interleaved},
     {nullptr, false, nullptr},
