@@ -18,6 +18,7 @@ void case_put(void) {
         gm_resume_sending(mine.port, GM_LOW_PRIORITY, node_of(&mine, 1), port_of(1), note, (void *)3);
         ended(2, 3, GM_SUCCESS);
         together();
+        together();
         for (i = 0; i < 512; i++)
             from[i] = (gm_u64_t)i * i;
         for (i = 0; i < 8; i++) {
@@ -48,6 +49,8 @@ void case_put(void) {
         CHECK(gm_allow_remote_memory_access(mine.port) == GM_SUCCESS);
         for (i = 0; i < 8; i++)
             buffer(6, 0);
+        /* From here on the other task may put. */
+        together();
         for (i = 0; i < 8; i++) {
             /* What was put before the message is there. */
             until(&mine, &mine.arrivals, i + 1);
