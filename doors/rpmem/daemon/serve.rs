@@ -169,3 +169,6 @@ fn channel() -> Result<(OwnedFd, OwnedFd)> {
         .map_err(|error| Failure::system("/dev/null")(error.into()))?;
     Ok((read, write))
 }
+
+#[cfg(test)]
+mod tests;
