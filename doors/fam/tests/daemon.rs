@@ -5,7 +5,10 @@ mod client;
 
 use client::{Client, Host, VOLATILE, persistent};
 use fam::FamError;
-use fam::wire::{Answer, Ask, Attributes, Change, Kind, Message, Role, Shape};
+use fam::wire::{
+    Answer, Ask, Attributes, Change, Kind, Message, PartKind, Role, SECRET, Sealed, Shape, decode,
+    decode_answer, encode,
+};
 use openlapi::base::rng::Rng;
 use std::sync::Barrier;
 
@@ -213,8 +216,12 @@ fn a_session_that_breaks_the_rules_is_ended_alone() {
     assert!(good.get(&item, 0, 8).expect("a get") == [3; 8]);
 }
 
+/// The seeds of what sessions send: `FAM_TEST_SEEDS=5000` is a long form.
+fn seeds() -> u64 {
+    std::env::var("FAM_TEST_SEEDS").map_or(12, |count| count.parse().expect("a number"))
+}
+
 /// Messages that are nearly right, from seeds: the daemon goes on, and other items stay.
-/// `FAM_TEST_SEEDS=5000` is a long form.
 #[test]
 fn whatever_a_session_sends_touches_no_other() {
     let host = Host::new("whatever", 1, false);
@@ -224,8 +231,7 @@ fn whatever_a_session_sends_touches_no_other() {
     let kept = good.item(region, "kept", 1 << 16);
     good.put(&kept, 0, &[7; 1 << 16]).expect("a put");
     let mut ended = 0;
-    let seeds = std::env::var("FAM_TEST_SEEDS").map_or(12, |count| count.parse().expect("a number"));
-    for seed in 0..seeds {
+    for seed in 0..seeds() {
         let mut rng = Rng::new(seed);
         let mut bad = Client::open(&host);
         let item = bad.item(region, &format!("own{seed}"), 4096);
@@ -265,5 +271,176 @@ fn whatever_a_session_sends_touches_no_other() {
         drop(bad);
         good.ask(&Ask::Deallocate { region, item: item.item }).expect("the end of an item");
     }
-    assert!(ended < seeds, "no session was let do anything");
+    assert!(ended < seeds(), "no session was let do anything");
+}
+
+/// What a session has, of which it asks: it has the rights of its user, and could end what is
+/// another session's of the same one.
+struct Own {
+    seed: u64,
+    /// An item of another session, and the part in which it lies: these are for a keeper to name.
+    other: (u64, u64),
+    regions: Vec<u64>,
+    items: Vec<(u64, u64)>,
+    tickets: Vec<Sealed>,
+    numbers: Vec<u32>,
+}
+
+impl Own {
+    /// A question, often about what the session has, and often about what there is not.
+    fn ask(&self, rng: &mut Rng) -> Ask {
+        const SIZES: [u64; 7] = [0, 1, 4096, 4096, 1 << 20, 8 << 20, u64::MAX];
+        let mut any = |most: usize| rng.below(most as u64) as usize;
+        let far = u64::MAX - any(1000) as u64;
+        // One of five is beyond them.
+        let mut one_of = |count: usize| if any(5) == 0 { count } else { any(count) };
+        let region = self.regions.get(one_of(self.regions.len())).copied().unwrap_or(far);
+        let (home, item) = self.items.get(one_of(self.items.len())).copied().unwrap_or((region, far));
+        let tickets = [(); 2].map(|()| one_of(self.tickets.len()));
+        let number = one_of(self.numbers.len());
+        let number = self.numbers.get(number).copied().unwrap_or(number as u32);
+        let ticket = |at: usize| match self.tickets.get(at) {
+            Some(ticket) => ticket.clone(),
+            None => forged(),
+        };
+        let name = match any(6) {
+            0 => String::new(),
+            1 => "n".repeat(50),
+            number => format!("own{}-{number}", self.seed),
+        };
+        let (size, other_size) = (SIZES[any(7)], SIZES[any(7)]);
+        let mode = if any(4) == 0 { any(0o2000) as u32 } else { 0o700 };
+        let (item_of_other, part) = self.other;
+        let part = if any(3) == 0 { any(9) as u64 } else { part };
+        let offset = if any(2) == 0 { size } else { any(9) as u64 };
+        let [redundancy, memory, interleave, permission] = [(); 4].map(|()| any(4) as u32);
+        let attributes = match any(2) {
+            0 => VOLATILE,
+            _ => Attributes { redundancy, memory, interleave, permission },
+        };
+        let [one, two] = tickets.map(ticket);
+        match any(34) {
+            0 if any(4) == 0 => Ask::DestroyRegion { region },
+            1 | 2 => Ask::ResizeRegion { region, size },
+            3 => Ask::LookupRegion { name },
+            4 => Ask::RegionRights { region, mode },
+            5 => Ask::StatRegion { region },
+            6..=9 => Ask::Allocate { region, name, size, mode },
+            10 => Ask::Deallocate { region: home, item },
+            11 => Ask::Lookup { region: name.clone(), item: name },
+            12 => Ask::ItemRights { region: home, item, mode },
+            13 => Ask::StatItem { region: home, item },
+            14..=16 => Ask::Ticket { region: home, item },
+            17 => Ask::Copy { from: one, from_offset: offset, to: two, to_offset: size, length: other_size },
+            18 => Ask::Backup { region: home, item, name },
+            19 => Ask::Restore { name, to: one },
+            20 => Ask::StatBackup { name },
+            21 => Ask::DeleteBackup { name },
+            22 => Ask::ListBackups { name },
+            23 | 24 => Ask::Open { ticket: one },
+            25 => Ask::Close { number },
+            26 => Ask::Map { number },
+            // A keeper's: no program may ask so.
+            27 => Ask::Join { pool: 7, secret: [4; SECRET], parts: vec![part] },
+            28 => match any(2) {
+                0 => Ask::MakePart { part, size, kind: PartKind::Volatile },
+                _ => Ask::ResizePart { part, size },
+            },
+            29 => Ask::RemovePart { part },
+            30 => Ask::Clear { part, offset, length: other_size },
+            31 => Ask::Withdraw { item: item_of_other },
+            _ => Ask::CreateRegion { name, size, mode, attributes },
+        }
+    }
+
+    /// Notes what an answer has given.
+    fn note(&mut self, answer: &Answer) {
+        match answer {
+            Answer::Region(facts) => self.regions.push(facts.region),
+            Answer::Item(facts) => self.items.push((facts.region, facts.item)),
+            Answer::Ticket { ticket, .. } => self.tickets.push(ticket.clone()),
+            Answer::Opened { number } => self.numbers.push(*number),
+            _ => {}
+        }
+    }
+}
+
+/// A ticket that no keeper has sealed.
+fn forged() -> Sealed {
+    let ticket =
+        fam::wire::Ticket { item: 1, user: 0, rights: 3, size: 1 << 16, block: 1 << 16, pieces: Vec::new() };
+    Sealed::new(&ticket, &[5; SECRET])
+}
+
+/// Questions that are nearly right, from seeds, several at a time: each has an answer, unless the
+/// session is ended for one that is none, and what others have stays.
+#[test]
+fn whatever_a_session_asks_touches_no_other() {
+    let host = Host::new("asks", 1, false);
+    let _daemon = host.keeper();
+    let mut good = Client::open(&host);
+    let region = good.region("r", 4 << 20, 0o600, VOLATILE);
+    let kept = good.item(region, "kept", 1 << 16);
+    good.put(&kept, 0, &[7; 1 << 16]).expect("a put");
+    let facts = good.ask(&Ask::StatRegion { region }).expect("a region");
+    let part = kept.ticket.read().expect("a ticket").pieces[0].part;
+    let (mut done, mut refused) = (0, 0);
+    for seed in 0..seeds() {
+        let mut rng = Rng::new(seed);
+        let mut bad = Client::open(&host);
+        let home = bad.region(&format!("own{seed}"), 16 << 20, 0o600, VOLATILE);
+        let items = ["one", "two"].map(|name| bad.item(home, name, 1 << 20));
+        let mut own = Own {
+            seed,
+            other: (kept.item, part),
+            regions: vec![home],
+            items: items.iter().map(|item| (home, item.item)).collect(),
+            tickets: items.iter().map(|item| item.ticket.clone()).collect(),
+            numbers: items.iter().map(|item| item.number).collect(),
+        };
+        let mut is_whole = true;
+        'session: for _ in 0..40 {
+            let count = 1 + rng.below(6);
+            for _ in 0..count {
+                let mut body = encode(&own.ask(&mut rng));
+                match rng.below(500) {
+                    0 => body.truncate(rng.below(body.len() as u64) as usize),
+                    1 => body.push(rng.below(256) as u8),
+                    _ => {}
+                }
+                is_whole &= decode(&body).is_some();
+                if let Err(error) = bad.ask_so(&body) {
+                    assert!(!is_whole, "seed {seed}: {error}");
+                    break 'session;
+                }
+            }
+            for _ in 0..count {
+                match bad.reply() {
+                    Ok((Message::Answer { .. }, body)) => match decode_answer(&body) {
+                        Ok(answer) => {
+                            own.note(&answer);
+                            done += 1;
+                        }
+                        Err(_) => refused += 1,
+                    },
+                    Ok(other) => panic!("seed {seed}: {other:?}"),
+                    Err(_) if !is_whole => break 'session,
+                    Err(error) => panic!("seed {seed}: {error}"),
+                }
+            }
+        }
+        assert!(good.get(&kept, 0, 1 << 16).expect("a get") == [7; 1 << 16], "seed {seed}");
+        assert_eq!(good.ask(&Ask::StatRegion { region }).expect("a region"), facts, "seed {seed}");
+        assert_eq!(good.lookup("r", "kept").expect("the item"), (region, kept.item), "seed {seed}");
+        drop(bad);
+        // Some of them are named twice, or have ended.
+        own.regions.into_iter().for_each(|region| drop(good.ask(&Ask::DestroyRegion { region })));
+    }
+    assert!(
+        done > 20 * seeds() && refused > 20 * seeds(),
+        "{done} questions were granted, {refused} were not"
+    );
+    let next = good.item(region, "next", 1 << 16);
+    good.put(&next, 0, &[8; 1 << 16]).expect("a put");
+    assert!(good.get(&kept, 0, 1 << 16).expect("a get") == [7; 1 << 16]);
 }

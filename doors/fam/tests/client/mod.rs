@@ -233,6 +233,12 @@ impl Client {
         self.last
     }
 
+    /// Asks by this body, and does not wait for the answer.
+    pub fn ask_so(&mut self, body: &[u8]) -> openlapi_session::Result<()> {
+        self.last += 1;
+        self.session.post(&Message::Ask { number: self.last }.encode(), body)
+    }
+
     /// Creates a region.
     pub fn region(&mut self, name: &str, size: u64, mode: u32, attributes: Attributes) -> u64 {
         let ask = Ask::CreateRegion { name: name.to_owned(), size, mode, attributes };
