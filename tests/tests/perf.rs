@@ -162,6 +162,17 @@ fn results_are_kept_and_compared() {
     let old = json.display();
     let again = perf(2, &format!("--compare {old}")).run();
     assert_eq!(again.ok().stdout.matches(" µs ").count(), 3, "{again}");
+    // Its rows stay when it is said how they are to be measured.
+    let shorter = file("c.json");
+    let again = perf(2, &format!("--compare {old} -n 20 -w 3 --json {}", shorter.display())).run();
+    assert!(!again.ok().stdout.contains("only in the "), "{again}");
+    let shorter: Value = serde_json::from_slice(&fs::read(&shorter).expect("the file")).expect("JSON");
+    let rows = shorter["plan"]["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        let (iterations, warmup) = if row["test"] == "put_bw" { (64, 64) } else { (20, 3) };
+        assert!(row["iterations"] == iterations && row["warmup"] == warmup, "{row}");
+    }
     // A file of which every time is half, then ten thousand times as long.
     for (factor, status) in [(1e-4, 3), (1e8, 0)] {
         for row in report["results"].as_array_mut().expect("results") {

@@ -48,7 +48,8 @@ impl Comparison {
                 report.version, report.tasks, report.transport, report.host, report.library
             );
         }
-        if (old.tasks, &old.transport, &old.host) != (new.tasks, &new.transport, &new.host) {
+        let how = |report: &Report| (report.tasks, report.plan.mode, report.plan.pairs);
+        if how(old) != how(new) || (&old.transport, &old.host) != (&new.transport, &new.host) {
             head += "# they were not measured alike\n";
         }
         Self { head, rows, alone, noise: options.noise.unwrap_or(NOISE), fail_above: options.fail_above }

@@ -156,7 +156,7 @@ fn plan(task: &Task, options: &Options, old: Option<&Report>) -> Result<Option<P
     }
     let plan = match old {
         // Rows that are named take the place of those of the file.
-        Some(old) if !options.chooses_rows() => old.plan.clone().again(options, task.tasks)?,
+        Some(old) if !options.names_rows() => old.plan.clone().again(options, task.tasks)?,
         _ => Plan::of(options, task.tasks)?,
     };
     let longest = task.longest_header()?;

@@ -221,7 +221,7 @@ impl Options {
             )));
         }
         if let Some((_, Some(new))) = &self.compare {
-            let measured = self.chooses_rows() || self.check || self.json.is_some() || self.plot.is_some();
+            let measured = self.says_what() || self.check || self.json.is_some() || self.plot.is_some();
             if measured
                 || self.cache_line
                 || self.interrupt.is_some()
@@ -237,10 +237,14 @@ impl Options {
         Ok(())
     }
 
+    /// Whether rows are named: tests or sizes.
+    pub(super) fn names_rows(&self) -> bool {
+        self.tests.is_some() || self.sizes.is_some()
+    }
+
     /// Whether anything is said about what to measure.
-    pub(super) fn chooses_rows(&self) -> bool {
-        self.tests.is_some()
-            || self.sizes.is_some()
+    fn says_what(&self) -> bool {
+        self.names_rows()
             || [self.iterations, self.warmup, self.window, self.block, self.header]
                 .iter()
                 .any(Option::is_some)

@@ -53,6 +53,21 @@ impl Row {
         Test::named(&self.test).ok_or_else(|| Failure::usage(format!("there is no test {}", self.test)))
     }
 
+    /// Takes the numbers that the options have. They are checked later: a file may have any.
+    fn change(&mut self, options: &Options) -> Result<()> {
+        if [options.iterations, options.warmup, options.window].iter().all(Option::is_none) {
+            return Ok(());
+        }
+        if !self.test()?.is_latency() {
+            self.window = options.window.unwrap_or(self.window);
+        }
+        let whole = |count: u64| count.checked_next_multiple_of(self.window).unwrap_or(count);
+        self.iterations = whole(options.iterations.unwrap_or(self.iterations));
+        let warmup = options.iterations.map_or(self.warmup, |_| self.iterations / 10);
+        self.warmup = whole(options.warmup.unwrap_or(warmup));
+        Ok(())
+    }
+
     /// Whether its numbers are those that options can ask for: a file may have any.
     fn is_possible(&self, test: &Test) -> bool {
         let has_size = match test.operation {
@@ -95,13 +110,19 @@ impl Plan {
         Ok(plan)
     }
 
-    /// This plan's rows again, in a job of `tasks` tasks.
+    /// This plan's rows again, in a job of `tasks` tasks, each in the way that the options ask for.
     pub(super) fn again(mut self, options: &Options, tasks: u32) -> Result<Self> {
+        self.mode = options.mode.unwrap_or(self.mode);
+        self.block = options.block.unwrap_or(self.block);
+        self.header = options.header.unwrap_or(self.header);
+        for row in &mut self.rows {
+            row.change(options)?;
+        }
         self.check |= options.check;
         self.interrupt = options.interrupt.or(self.interrupt);
         self.error_check = options.error_check.or(self.error_check);
         self.cache_line |= options.cache_line;
-        let pairs = Pairs::Count(self.pairs);
+        let pairs = options.pairs.unwrap_or(Pairs::Count(self.pairs));
         self.fit(pairs, tasks)?;
         Ok(self)
     }
@@ -291,6 +312,37 @@ mod tests {
             let message = pairs(mode, Pairs::Count(count), tasks).expect_err(said).to_string();
             assert!(message.contains(said), "{message}");
         }
+    }
+
+    #[test]
+    fn the_rows_of_a_file_are_measured_as_the_options_say() {
+        let old = |change: fn(&mut Options)| {
+            let old = plan("put_lat,put_bw,amh", |options| options.sizes = Some(vec![8]), 8).expect("a plan");
+            let mut options = Options::default();
+            change(&mut options);
+            old.again(&options, 8)
+        };
+        let rows = |change: fn(&mut Options)| -> Vec<_> {
+            let plan = old(change).expect("it can be measured");
+            plan.rows.iter().map(|row| (row.iterations, row.warmup, row.window)).collect()
+        };
+        let (lat, bw) = ((10_000, 1000, 1), (10_048, 1024, 64));
+        assert_eq!(rows(|_| {}), [lat, bw, lat]);
+        assert_eq!(
+            rows(|options| options.iterations = Some(100)),
+            [(100, 10, 1), (128, 64, 64), (100, 10, 1)]
+        );
+        assert_eq!(rows(|options| options.window = Some(10)), [lat, (10_050, 1030, 10), lat]);
+        let both = rows(|options| (options.iterations, options.warmup) = (Some(100), Some(0)));
+        assert_eq!(both, [(100, 0, 1), (128, 0, 64), (100, 0, 1)]);
+        let plan = old(|options| {
+            (options.block, options.header) = (Some(8), Some(16));
+            (options.mode, options.pairs) = (Some(Mode::Near), Some(Pairs::All));
+        })
+        .expect("it can be measured");
+        assert_eq!((plan.block, plan.header, plan.mode, plan.pairs), (8, 16, Mode::Near, 4));
+        let message = old(|options| options.pairs = Some(Pairs::Count(5))).expect_err("5 of 8").to_string();
+        assert!(message.contains("-p 5: a job of 8 tasks has 4 pairs"), "{message}");
     }
 
     /// A file may be of anybody.
