@@ -111,6 +111,26 @@ fn a_host_file_that_names_this_host_only_changes_nothing() {
 }
 
 #[test]
+fn the_lines_of_a_host_file_that_names_this_host_only_are_counted() {
+    let here = file("hosts_counted", "localhost:2\n# one more\n127.0.0.1\n");
+    let run = |words: &[&str]| {
+        let job = Job::new(task()).arg("args").arg("x").poe_arg("-hostfile").poe_arg(&here);
+        let outcome = words.iter().fold(job, Job::arg).run();
+        assert_eq!(outcome.ok().stderr, "", "{words:?}");
+        outcome.stdout
+    };
+    assert_eq!(run(&[]), "x\n".repeat(3));
+    // More tasks than it has lines for, and one machine by two names.
+    assert_eq!(run(&["-procs", "4"]), "x\n".repeat(4));
+    assert_eq!(run(&["-tasks_per_node", "2"]), "x\n".repeat(2));
+    // No hint that one task was started.
+    assert_eq!(run(&["-np", "4"]).lines().filter(|line| *line == "-np").count(), 3);
+    let empty = file("hosts_none", "# nothing\n\n");
+    let refused = Job::new(task()).arg("args").poe_arg("-hostfile").poe_arg(&empty).run();
+    refused.exited(2).says(&format!("poe: {} names no host\n", empty.display()));
+}
+
+#[test]
 fn the_hosts_that_were_used_are_saved() {
     let saved = file("hosts_saved", "");
     job(2, &["args"]).poe_arg("-save_hostfile").poe_arg(&saved).run().ok();

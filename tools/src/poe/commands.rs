@@ -83,11 +83,16 @@ pub(super) fn tasks_asked(settings: &Settings, hosts: Option<&List>) -> Result<O
     let (procs, nodes) = (number("MP_PROCS")?, number("MP_NODES")?);
     let each = number("MP_TASKS_PER_NODE")?;
     let product = match (nodes, each) {
-        (None, None) if procs.is_none() && !is_mpmd(settings)? => return Ok(hosts.map(List::tasks)),
+        (None, None) if procs.is_none() && !is_mpmd(settings)? => {
+            let Some(hosts) = hosts else { return Ok(None) };
+            let said = format!("{}, the number of tasks", hosts.source());
+            Setting::of_variable("MP_PROCS").check(&said, &hosts.tasks().to_string())?;
+            return Ok(Some(hosts.tasks()));
+        }
         (None, None) => return Ok(procs),
         // Without their number there are as many machines as the tasks need.
         (None, Some(each)) => match procs {
-            None => hosts.map_or(1, |hosts| hosts.distinct().len()) * each,
+            None => hosts.map_or(1, List::machines) * each,
             Some(procs) => {
                 if procs % each == 0 {
                     procs

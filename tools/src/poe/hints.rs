@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use super::commands::{machines_asked, tasks_asked};
 use super::error::{Error, say};
 use super::exports::Export;
+use super::hosts::List;
 use super::options::{Setting, flags, known_variables};
 use super::settings::Settings;
 use crate::spelling;
@@ -54,11 +55,12 @@ const PROCS: &[&str] = &["n", "np", "c", "proc", "procs", "nproc", "nprocs", "nt
 
 const TIME_LIMIT: &str = "MP_TIME_LIMIT";
 
-/// Writes the hints and warnings about a request; `on_hosts`: for machines that are known.
-pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) -> Result<(), Error> {
+/// Writes the hints and warnings about a request for these machines.
+pub(super) fn give(settings: &Settings, program: &[OsString], list: Option<&List>) -> Result<(), Error> {
     if settings.info_level()? == 0 {
         return Ok(());
     }
+    let on_hosts = list.is_some_and(|list| !list.is_here());
     if let Some(asked) = machines_asked(settings)?.filter(|_| !on_hosts) {
         say(&format!("warning: {asked}: this machine serves for all; all tasks run here"));
     }
@@ -69,7 +71,7 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
     }
     settings.exports().iter().try_for_each(Export::warn)?;
     let counted = ["MP_PROCS", "MP_NODES", "MP_TASKS_PER_NODE"].map(|name| settings.given(name));
-    if !on_hosts
+    if list.is_none()
         && counted.iter().all(|given| matches!(given, Ok(None)))
         && let Some(words) = near_miss(program)
     {

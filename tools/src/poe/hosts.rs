@@ -12,31 +12,34 @@ use nix::ifaddrs::getifaddrs;
 use super::error::Error;
 use super::settings::Settings;
 
-/// The machines that a job may use, other ones than this among them.
+/// The machines that a job may use.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct List {
     /// Where they are named; for messages.
     source: String,
     /// The machines, each with the number of tasks that its line has place for.
     entries: Vec<(String, usize)>,
+    /// All of them are this machine.
+    is_here: bool,
 }
 
 impl List {
-    /// The machines of MP_HOSTFILE; else, when `several` are asked for in a Slurm allocation of
-    /// several, those of the allocation. `None`: only this machine.
+    /// The machines of MP_HOSTFILE; else, when `several` are asked for in a Slurm allocation with
+    /// others than this, those of the allocation. `None`: only this machine.
     pub(super) fn of(settings: &Settings, several: bool) -> Result<Option<Self>, Error> {
         // "NULL" is the old way to say that there is none.
         let file = settings.text("MP_HOSTFILE")?.filter(|file| !file.eq_ignore_ascii_case("null"));
-        let list = match file {
+        let mine = this_host()?;
+        let is_here = |list: &Self| list.distinct().into_iter().all(|host| is_this(host, &mine));
+        match file {
             Some(file) => {
                 let text = named_file::read(Path::new(file)).map_err(|error| Error::system(file, error))?;
-                Some(Self::parse(file, &text)?)
+                let list = Self::parse(file, &text)?;
+                Ok(Some(Self { is_here: is_here(&list), ..list }))
             }
-            None if several => allocation(),
-            None => None,
-        };
-        let mine = this_host()?;
-        Ok(list.filter(|list| !list.distinct().into_iter().all(|host| is_this(host, &mine))))
+            None if several => Ok(allocation().filter(|list| !is_here(list))),
+            None => Ok(None),
+        }
     }
 
     /// Reads a host file: `HOST` or `HOST:N` in each line, with nothing of interest after it; lines
@@ -64,7 +67,25 @@ impl List {
                 }
             }
         }
-        Ok(Self { source: file.to_owned(), entries })
+        if entries.is_empty() {
+            return Err(Error::asked(format!("{file} names no host")));
+        }
+        Ok(Self { source: file.to_owned(), entries, is_here: false })
+    }
+
+    /// Where they are named.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether all of them are this machine: then they only say how many tasks there are.
+    pub(super) fn is_here(&self) -> bool {
+        self.is_here
+    }
+
+    /// How many machines there are.
+    pub(super) fn machines(&self) -> usize {
+        if self.is_here { 1 } else { self.distinct().len() }
     }
 
     /// The number of tasks that it has place for.
@@ -120,7 +141,7 @@ fn allocation() -> Option<List> {
     let output = Command::new("scontrol").args(["show", "hostnames", &nodes]).output().ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
     let entries = text.lines().map(|host| (host.to_owned(), 1)).collect();
-    Some(List { source: "the Slurm allocation".to_owned(), entries })
+    Some(List { source: "the Slurm allocation".to_owned(), entries, is_here: false })
 }
 
 /// Writes the machines that are used to the file that MP_SAVEHOSTFILE names: this one, or one a
@@ -186,6 +207,7 @@ mod tests {
             ("a\n\nb:x\n", "f, line 3: \"b:x\" is not HOST or HOST:N"),
             (":2\n", "f, line 1: \":2\" is not HOST or HOST:N"),
             ("# a\na:0\n", "f, line 2: \"a:0\" is not HOST or HOST:N"),
+            ("\n# one\n", "f names no host"),
         ] {
             assert_eq!(List::parse("f", text).expect_err(message).to_string(), message);
         }
@@ -228,6 +250,22 @@ mod tests {
         assert_eq!(asked(&[("MP_TASKS_PER_NODE", "4")]), Some(8));
         assert_eq!(asked(&[("MP_NODES", "2"), ("MP_TASKS_PER_NODE", "3")]), Some(6));
         assert_eq!(asked(&[("MP_PGMMODEL", "mpmd")]), None);
+    }
+
+    #[test]
+    fn names_of_this_host_are_one_machine_for_all_tasks() {
+        let here = List { is_here: true, ..list("localhost:4\n127.0.0.1\n") };
+        let asked = |variables: &[(&str, &str)]| {
+            super::super::commands::tasks_asked(&Settings::of(variables), Some(&here))
+                .map_err(|e| e.to_string())
+        };
+        assert_eq!(asked(&[]), Ok(Some(5)));
+        assert_eq!(asked(&[("MP_PROCS", "7")]), Ok(Some(7)));
+        assert_eq!(asked(&[("MP_TASKS_PER_NODE", "3")]), Ok(Some(3)));
+        let many = list("localhost:65536\n");
+        let message = super::super::commands::tasks_asked(&Settings::of(&[]), Some(&many)).expect_err("many");
+        let said = "f, the number of tasks: \"65536\" is not a number from 1 to 1024";
+        assert_eq!(message.to_string(), said);
     }
 
     #[test]

@@ -128,11 +128,11 @@ fn start(settings: &Settings, program: Vec<OsString>, inherited: Inherited) -> R
     let limit = TimeLimit::of(settings)?;
     let several = commands::machines_asked(settings)?.is_some();
     let list = hosts::List::of(settings, several)?;
-    hints::give(settings, &program, list.is_some())?;
+    hints::give(settings, &program, list.as_ref())?;
     let asked = commands::tasks_asked(settings, list.as_ref())?;
     let Commands { steps, stdin_is_spent } = commands::plan(settings, program, asked)?;
     let tasks = steps[0].len();
-    let hosts = list.map(|list| list.place(settings, tasks)).transpose()?;
+    let hosts = list.filter(|list| !list.is_here()).map(|list| list.place(settings, tasks)).transpose()?;
     if settings.yes("MP_DRY_RUN")? {
         return print(&dry_run::describe(settings, &steps, hosts.as_deref())?);
     }
