@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
@@ -377,6 +378,31 @@ fn a_task_keeps_the_connection_to_its_launcher() {
             }
         }
     });
+}
+
+#[test]
+fn what_keeps_the_hosts_of_an_allocation_unknown_is_said() {
+    let run = |path: &Path| {
+        let job = Job::new(task()).arg("args").arg("x").poe_arg("-nodes").poe_arg("2");
+        let outcome = job.env("SLURM_JOB_NODELIST", "node[0-1]").env("PATH", path).run();
+        outcome.ok().says("poe: warning: -nodes 2: this machine serves for all");
+        outcome
+    };
+    let unknown = "poe: warning: the hosts of the Slurm allocation (node[0-1]) are not known: scontrol";
+    for (name, script, says) in [
+        (
+            "says",
+            "echo 'error: no controller' >&2; echo Sorry >&2; exit 1",
+            " says: error: no controller; Sorry\n",
+        ),
+        ("fails", "exit 3", " has failed (exit status: 3)\n"),
+        ("silent", "exit 0", " names none\n"),
+    ] {
+        let scontrol = file(&format!("poe_scontrol_{name}/scontrol"), &format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(&scontrol, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        run(scontrol.parent().expect("a folder")).says(&format!("{unknown}{says}"));
+    }
+    run(&stage().join("share")).says(&format!("{unknown}: No such file or directory\n"));
 }
 
 #[test]

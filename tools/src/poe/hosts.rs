@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::named_file;
 use nix::ifaddrs::getifaddrs;
 
-use super::error::Error;
+use super::error::{Error, reason, say};
 use super::settings::Settings;
 
 /// The machines that a job may use.
@@ -37,7 +37,7 @@ impl List {
                 let list = Self::parse(file, &text)?;
                 Ok(Some(Self { is_here: is_here(&list), ..list }))
             }
-            None if several => Ok(allocation().filter(|list| !is_here(list))),
+            None if several => Ok(allocation(settings)?.filter(|list| !is_here(list))),
             None => Ok(None),
         }
     }
@@ -135,13 +135,44 @@ impl List {
     }
 }
 
-/// The machines of the Slurm allocation in which `poe` runs, if there is one.
-fn allocation() -> Option<List> {
-    let nodes = std::env::var("SLURM_JOB_NODELIST").ok()?;
-    let output = Command::new("scontrol").args(["show", "hostnames", &nodes]).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
-    let entries = text.lines().map(|host| (host.to_owned(), 1)).collect();
-    Some(List { source: "the Slurm allocation".to_owned(), entries, is_here: false })
+/// The machines of the Slurm allocation in which `poe` runs, if there is one. Where they cannot be
+/// found, it is said why.
+fn allocation(settings: &Settings) -> Result<Option<List>, Error> {
+    let Ok(nodes) = std::env::var("SLURM_JOB_NODELIST") else { return Ok(None) };
+    match hosts_of(&nodes) {
+        Ok(hosts) => {
+            let entries = hosts.into_iter().map(|host| (host, 1)).collect();
+            Ok(Some(List { source: "the Slurm allocation".to_owned(), entries, is_here: false }))
+        }
+        Err(why) => {
+            if settings.info_level()? > 0 {
+                say(&format!("warning: the hosts of the Slurm allocation ({nodes}) are not known: {why}"));
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// The hosts of a list of Slurm's such as `node[0-3]`, or why they are not known.
+fn hosts_of(nodes: &str) -> Result<Vec<String>, String> {
+    const SCONTROL: &str = "scontrol";
+    let lines = |bytes: &[u8]| -> Vec<String> {
+        let text = String::from_utf8_lossy(bytes);
+        text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+    };
+    let output = Command::new(SCONTROL)
+        .args(["show", "hostnames", nodes])
+        .output()
+        .map_err(|error| format!("{SCONTROL}: {}", reason(&error)))?;
+    let (hosts, said) = (lines(&output.stdout), lines(&output.stderr));
+    if output.status.success() && !hosts.is_empty() {
+        return Ok(hosts);
+    }
+    Err(match (said.is_empty(), output.status.success()) {
+        (false, _) => format!("{SCONTROL} says: {}", said.join("; ")),
+        (true, true) => format!("{SCONTROL} names none"),
+        (true, false) => format!("{SCONTROL} has failed ({})", output.status),
+    })
 }
 
 /// Writes the machines that are used to the file that MP_SAVEHOSTFILE names: this one, or one a
