@@ -84,6 +84,8 @@ fn mistakes_are_refused_by_name() {
     refused(&["-procs", "2", "-stdoutmode", "2"], "-stdoutmode 2: the highest task number is 1");
     refused(&["-procs", "2", "-stdinmode", "5"], "-stdinmode 5: the highest task number is 1");
     refused(&["-infolevel", "9"], "-infolevel");
+    refused(&["-infolevel=+2"], "-infolevel: \"+2\" is not a number from 0 to 6");
+    refused(&["-euilib", "US"], "-euilib: \"US\" is not ip or us, in small letters");
     refused(&["-task_affinity", "perhaps"], "-task_affinity");
     refused(&["-procs", "1025"], "a number from 1 to 1024");
     refused(&["-procs", "3", "-tasks_per_node", "2"], "-procs 3 is not a multiple of -tasks_per_node 2");

@@ -32,6 +32,8 @@ pub(super) enum Values {
     Switch,
     /// One of these words, in either case.
     OneOf(&'static [&'static str]),
+    /// One of these words, as they are: so the library has them.
+    Exact(&'static [&'static str]),
     /// What this function accepts; the text describes it.
     Checked(&'static str, fn(&str) -> bool),
     /// Any text; the name is for the help.
@@ -40,7 +42,7 @@ pub(super) enum Values {
     Export,
 }
 
-use Values::{Checked, Export, Number, OneOf, Switch, Text, YesNo};
+use Values::{Checked, Exact, Export, Number, OneOf, Switch, Text, YesNo};
 
 const fn setting(
     flags: &'static [&'static str],
@@ -276,7 +278,7 @@ pub(super) static TABLE: &[Setting] = &[
     ),
     setting(&["pulse"], "MP_PULSE", Number(0, u32::MAX as u64), "", "accepted and ignored"),
     setting(&["msg_api"], "MP_MSG_API", Text("API"), "lapi", "the interfaces that the tasks use"),
-    setting(&["euilib"], "MP_EUILIB", OneOf(&["ip", "us"]), "", "the network protocol, for the library"),
+    setting(&["euilib"], "MP_EUILIB", Exact(&["ip", "us"]), "", "the network protocol, for the library"),
     setting(&["euidevice"], "MP_EUIDEVICE", Text("DEVICE"), "", "the adapters to use, for the library"),
     setting(&["instances"], "MP_INSTANCES", Text("N"), "", "instances of each adapter, for the library"),
     setting(&["use_bulk_xfer"], "MP_USE_BULK_XFER", YesNo, "", "large messages by remote memory access"),
@@ -361,9 +363,12 @@ impl Setting {
     /// Refuses a value that the setting does not take; `said` is how the user gave it.
     pub(super) fn check(&self, said: &str, value: &str) -> Result<(), Error> {
         let right = match self.values {
+            // Rust would take a sign, too, and the library does not.
+            Number(..) if !value.bytes().all(|byte| byte.is_ascii_digit()) => false,
             Number(least, most) => value.parse().is_ok_and(|number: u64| (least..=most).contains(&number)),
             YesNo | Switch => value.eq_ignore_ascii_case("yes") || value.eq_ignore_ascii_case("no"),
             OneOf(words) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
+            Exact(words) => words.contains(&value),
             Checked(_, check) => check(value),
             Text(_) | Export => true,
         };
@@ -380,6 +385,7 @@ impl Values {
             Number(least, most) => format!("a number from {least} to {most}"),
             YesNo | Switch => "yes or no".to_owned(),
             OneOf(words) => words.join(" or "),
+            Exact(words) => format!("{}, in small letters", words.join(" or ")),
             Checked(wanted, _) => (*wanted).to_owned(),
             Text(name) => (*name).to_owned(),
             Export => EXPORT.to_owned(),
@@ -391,7 +397,7 @@ impl Values {
             Number(..) => "N".to_owned(),
             YesNo => "yes|no".to_owned(),
             Switch => "[yes|no]".to_owned(),
-            OneOf(words) => words.join("|"),
+            OneOf(words) | Exact(words) => words.join("|"),
             Checked(..) => "WHAT".to_owned(),
             Text(name) => (*name).to_owned(),
             Export => EXPORT.to_owned(),
@@ -472,10 +478,14 @@ mod tests {
     #[test]
     fn a_wrong_value_is_named() {
         let procs = Setting::of_flag("procs", false).expect("the flag exists");
-        for wrong in ["0", "-1", "many", "", "1025", "1.5"] {
+        for wrong in ["0", "-1", "+2", "many", "", "1025", "1.5"] {
             let message = procs.check("-procs", wrong).expect_err(wrong).to_string();
             assert!(message.contains("-procs") && message.contains(wrong), "{message}");
         }
+        let euilib = Setting::of_flag("euilib", false).expect("the flag exists");
+        euilib.check("-euilib", "us").expect("it is one of the words");
+        let message = euilib.check("-euilib", "US").expect_err("large letters").to_string();
+        assert_eq!(message, "-euilib: \"US\" is not ip or us, in small letters");
     }
 
     #[test]
