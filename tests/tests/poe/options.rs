@@ -86,6 +86,7 @@ fn mistakes_are_refused_by_name() {
     refused(&["-infolevel", "9"], "-infolevel");
     refused(&["-infolevel=+2"], "-infolevel: \"+2\" is not a number from 0 to 6");
     refused(&["-euilib", "US"], "-euilib: \"US\" is not ip or us, in small letters");
+    refused(&["--labelio", "yes"], "unknown flag --labelio; poe's flag is -labelio");
     refused(&["-task_affinity", "perhaps"], "-task_affinity");
     refused(&["-procs", "1025"], "a number from 1 to 1024");
     refused(&["-procs", "3", "-tasks_per_node", "2"], "-procs 3 is not a multiple of -tasks_per_node 2");

@@ -37,6 +37,9 @@ pub(super) fn meant(word: &str) -> Option<String> {
     if let Some((_, ours)) = OTHERS.iter().find(|(theirs, _)| theirs.contains(&name)) {
         return Some(format!("poe's flag is {ours}"));
     }
+    if word.starts_with("--") && flags().any(|flag| flag == name) {
+        return Some(format!("poe's flag is -{name}"));
+    }
     nearest_flag(name).map(|flag| format!("did you mean -{flag}?"))
 }
 
@@ -209,6 +212,9 @@ mod tests {
             ("-genv", "poe's flag is -x VAR=VALUE"),
             ("--nprocs", "poe's flag is -procs N"),
             ("-labelo", "did you mean -labelio?"),
+            ("--labelio", "poe's flag is -labelio"),
+            ("--tty=no", "poe's flag is -tty"),
+            ("--procs", "poe's flag is -procs N"),
         ] {
             assert_eq!(meant(word).as_deref(), Some(ours), "{word}");
         }
