@@ -208,6 +208,12 @@ fn what_looks_like_a_mistake_gets_a_hint() {
     outcome.ok().says("hint: \"-timeout 600\" was passed to ").says("poe -timeout 600 ");
     let limited = job(2, &["args", "-timeout", "600"]).env("MP_TIME_LIMIT", "60").run();
     assert_eq!(limited.ok().stderr, "", "the job has a time limit");
+    // What was said to be the program's is no mistake.
+    let words = ["args", "-procs", "2", "-timeout", "600", "-labelo"];
+    let whole = words.iter().fold(Job::new(task()), Job::arg).env("MP_NOARGLIST", "yes").run();
+    assert_eq!(whole.ok().stderr, "");
+    let fenced = words[1..].iter().fold(Job::new(task()).arg("args").arg("--"), Job::arg);
+    assert_eq!(fenced.env("MP_FENCE", "--").run().ok().stderr, "");
     let quiet = Job::new(task()).arg("args").arg("-np").arg("4").env("MP_PROC", "2").env("MP_INFOLEVEL", "0");
     assert_eq!(quiet.run().ok().stderr, "");
 }

@@ -64,6 +64,9 @@ pub(super) fn give(settings: &Settings, program: &[OsString], list: Option<&List
         return Ok(());
     }
     let on_hosts = list.is_some_and(|list| !list.is_here());
+    // Who has said which words are the program's has made no mistake with them.
+    let is_said = settings.text("MP_FENCE")?.is_some() || settings.yes("MP_NOARGLIST")?;
+    let program = if is_said { &[] } else { program };
     if let Some(asked) = machines_asked(settings)?.filter(|_| !on_hosts) {
         say(&format!("warning: {asked}: this machine serves for all; all tasks run here"));
     }
