@@ -143,7 +143,7 @@ fn a_job_is_profiled_on_request() {
     assert!(page.contains("LAPI_Put"), "{page}");
     // Nothing is started whose report would be lost.
     let lost = job(1, &["args", "x"]).poe_arg("-profile").poe_arg("/dev/null").run();
-    assert_eq!(lost.exited(1).says("poe: -profile: /dev/null: File exists").stdout, "");
+    assert_eq!(lost.exited(1).says("poe: -profile: /dev/null: Not a directory").stdout, "");
 }
 
 #[test]

@@ -204,4 +204,10 @@ fn each_task_has_files_of_its_own() {
         .run()
         .exited(1)
         .says("-output_dir: /dev/null/x: ");
+    let taken = folder.join("task0.out");
+    let is_file = format!("{}: Not a directory", taken.display());
+    for flag in ["-output_dir", "-profile"] {
+        let outcome = job(1, &["args"]).poe_arg(flag).poe_arg(&taken).run();
+        outcome.exited(1).says(&format!("poe: {flag}: {is_file}"));
+    }
 }

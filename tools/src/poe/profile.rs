@@ -17,6 +17,7 @@ use nix::sys::signal::{Signal, raise};
 
 use super::commands::Command;
 use super::error::{Error, say};
+use super::record::no_folder;
 use super::settings::Settings;
 use super::signals::Signals;
 use super::waiting::await_any;
@@ -67,6 +68,7 @@ impl Profile {
         }
         let trial = folder.join(format!(".poe-{}", process::id()));
         let tried = fs::create_dir_all(&folder)
+            .map_err(no_folder)
             .and_then(|()| File::create_new(&trial))
             .and_then(|_| fs::remove_file(&trial));
         match tried {

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+
 use super::error::Error;
 use super::output::OutputStream;
 use super::settings::Settings;
@@ -13,7 +15,7 @@ use super::settings::Settings;
 pub(super) fn prepare(settings: &Settings, tasks: usize) -> Result<(), Error> {
     let Some(folder) = folder(settings)? else { return Ok(()) };
     let failed = |path: &Path, error| Error::system(format!("-output_dir: {}", path.display()), error);
-    fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+    fs::create_dir_all(&folder).map_err(|error| failed(&folder, no_folder(error)))?;
     for task in 0..tasks {
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             let path = path(&folder, task, stream);
@@ -21,6 +23,11 @@ pub(super) fn prepare(settings: &Settings, tasks: usize) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The error of a folder that was to be made: what is there already, and is in the way, is none.
+pub(super) fn no_folder(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::AlreadyExists { Errno::ENOTDIR.into() } else { error }
 }
 
 pub(super) fn folder(settings: &Settings) -> Result<Option<PathBuf>, Error> {
