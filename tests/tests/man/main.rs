@@ -433,6 +433,17 @@ fn groff_has_no_complaint() {
     }
 }
 
+/// `Op` would take the rest of the line into its brackets.
+#[test]
+fn a_value_that_may_be_left_out_ends_before_the_variable() {
+    for page in pages("137") {
+        for line in page.lines().filter(|line| line.starts_with(".It ")) {
+            let inside = line.split_once(" Op ").map_or("", |(_, inside)| inside);
+            assert!(!inside.contains(" Pq "), "{}: {line}", page.path.display());
+        }
+    }
+}
+
 /// As `man` shows it: the string is set where groff's macros are loaded already, by .Dd, and not
 /// yet used, by .Dt.
 #[test]
