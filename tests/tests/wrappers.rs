@@ -229,7 +229,8 @@ fn fortran_has_its_own_compiler_form_and_header() {
     let gfortran = "gfortran -fallow-argument-mismatch -fno-backtrace";
     let of_xlf = "-fbackslash -fd-lines-as-comments -fcray-pointer";
     let xlf = format!("{gfortran} -fno-automatic {of_xlf}");
-    let xlf90 = format!("{gfortran} -ffree-form {of_xlf}");
+    // Free form has no D lines, and gfortran would warn.
+    let xlf90 = format!("{gfortran} -ffree-form -fbackslash -fcray-pointer");
     // What the drivers begin with, and then options.
     for (name, begin) in
         [("mpxlf_r", xlf.as_str()), ("xlf_r", &xlf), ("mpxlf90_r", &xlf90), ("mpfort", gfortran)]
@@ -240,7 +241,22 @@ fn fortran_has_its_own_compiler_form_and_header() {
         );
     }
     let forms = |name, args: &[&str]| shown(name, args, &[]).split(" a.f").next().map(str::to_owned);
-    assert_eq!(forms("mpxlf90_r", &["-qfixed", "a.f"]), Some(format!("{xlf90} -ffixed-form")));
+    let fixed = format!("{gfortran} -ffree-form {of_xlf} -ffixed-form");
+    assert_eq!(forms("mpxlf90_r", &["-qfixed", "a.f"]), Some(fixed));
+    let free = format!("{gfortran} -fno-automatic -fbackslash -fcray-pointer");
+    for (name, args, begin) in [
+        ("mpxlf_r", &["-c", "a.f90"][..], &free),
+        ("mpxlf_r", &["-c", "a.F03", "b.o"], &free),
+        ("mpxlf_r", &["-qfree", "-c", "a.f"], &free),
+        ("mpxlf_r", &["-qfixed", "-c", "a.f90"], &xlf),
+        ("mpxlf_r", &["-c", "a.f90", "b.f"], &xlf),
+        ("mpxlf_r", &["a.o"], &xlf),
+        ("mpxlf90_r", &["-qfixed", "-qfree=f90", "-c", "a.f"], &xlf90),
+    ] {
+        let command = shown(name, args, &[]);
+        let rest = command.strip_prefix(begin.as_str()).unwrap_or_else(|| panic!("{command}"));
+        assert!(!rest.contains("-fd-lines"), "{command}");
+    }
     let long = format!("{xlf} -ffixed-form -ffixed-line-length-132");
     assert_eq!(forms("mpxlf_r", &["-qfixed=132", "a.f"]), Some(long));
     assert_eq!(forms("mpfort", &["-qfree=f90", "a.f"]), Some(format!("{gfortran} -ffree-form")));
@@ -253,6 +269,19 @@ fn fortran_has_its_own_compiler_form_and_header() {
     assert!(!wide.contains("include/32"), "{wide}");
     // Options of Fortran have no effect in C.
     assert!(shown("mpcc_r", &["-qfree", "-c", "a.c"], &[]).starts_with("cc -c a.c "));
+}
+
+/// As a build with warnings as errors does.
+#[test]
+fn free_form_has_no_warning() {
+    let dir = folder("wrapper_free");
+    for (name, file) in
+        [("mpxlf90_r", "a.f"), ("xlf95", "a.f90"), ("mpxlf2003_r", "a.f90"), ("mpxlf_r", "a.f90")]
+    {
+        fs::write(dir.join(file), "program a\n  print *, 1\nend program\n").expect("a source");
+        let ran = run_in(&dir, &wrapper(name), &["-Werror", "-c", file], &[]).ok();
+        assert_eq!(ran.stderr, "", "{name}");
+    }
 }
 
 #[test]
