@@ -285,6 +285,36 @@ fn free_form_has_no_warning() {
 }
 
 #[test]
+fn what_is_not_installed_is_named() {
+    let dir = folder("wrapper_missing");
+    for (name, file, variable) in
+        [("mpxlf_r", "a.f", "FC"), ("mpCC_r", "a.C", "CXX"), ("mpcc_r", "a.c", "CC")]
+    {
+        let ran = run_in(&dir, &wrapper(name), &["-c", file], &[("MP_COMPILER", "no-such -O2")]);
+        let said = format!(
+            "{name}: there is no no-such: install it, or name another compiler by MP_COMPILER, {variable} or -compiler\n"
+        );
+        assert_eq!((ran.ok, &*ran.stderr), (false, &*said));
+    }
+    // An installation without the 32-bit library.
+    for part in ["bin", "share/openlapi"] {
+        fs::create_dir_all(dir.join(part)).expect("a folder");
+    }
+    for part in ["bin/mpcc_r", "share/openlapi/xl-options"] {
+        fs::copy(stage().join(part), dir.join(part)).expect("it can be copied");
+    }
+    for (args, times) in [(&["-q32", "a.c"][..], 1), (&["-q32", "-c", "a.c"], 0), (&["a.c"], 0)] {
+        let args = [&["-compiler", "true"], args].concat();
+        let ran = run_in(&dir, Path::new("bin/mpcc_r"), &args, &[]).ok();
+        assert_eq!(
+            ran.stderr.matches("OpenLAPI was installed without LIB32=yes\n").count(),
+            times,
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
 fn the_fortran_compiler_can_be_chosen() {
     let dir = folder("wrapper_fortran");
     script(&dir.join("other"), "echo 'another compiler, version 20'");
