@@ -8,6 +8,7 @@ use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, SymbolKind};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::fs;
+use std::io;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
@@ -58,6 +59,18 @@ impl Symbols {
     /// The name of a function.
     pub fn function(&mut self, address: usize) -> Name {
         self.name(address, 0)
+    }
+
+    /// As [`Symbols::in_file`].
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or is no program and no library.
+    pub fn in_readable(&mut self, path: &str, address: u64) -> io::Result<(String, String)> {
+        if !self.files.contains_key(path) {
+            self.files.insert(path.to_owned(), read(path)?);
+        }
+        Ok(self.in_file(path, address))
     }
 
     /// The function and the source line of an address of a file, as the file has it; each empty
@@ -114,7 +127,7 @@ impl Symbols {
     fn file(&mut self, path: &str) -> &File {
         // The linker knows the program itself by the name that it was started by, which may have
         // been relative to another folder.
-        let read = || read(path).or_else(|| read("/proc/self/exe")).unwrap_or_default();
+        let read = || read(path).or_else(|_| read("/proc/self/exe")).unwrap_or_default();
         self.files.entry(path.to_owned()).or_insert_with(read)
     }
 }
@@ -140,9 +153,11 @@ impl File {
     }
 }
 
-fn read(path: &str) -> Option<File> {
-    let bytes = fs::read(path).ok()?;
-    let file = object::File::parse(&*bytes).ok()?;
+fn read(path: &str) -> io::Result<File> {
+    let bytes = fs::read(path)?;
+    let file = object::File::parse(&*bytes).map_err(|why| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("no program or library ({why})"))
+    })?;
     let mut functions: Vec<Function> = file
         .symbols()
         .chain(file.dynamic_symbols())
@@ -156,7 +171,7 @@ fn read(path: &str) -> Option<File> {
         })
         .collect();
     functions.sort_by_key(|function| function.begin);
-    Some(File { fixed: file.kind() == ObjectKind::Executable, functions, lines: lines(&file) })
+    Ok(File { fixed: file.kind() == ObjectKind::Executable, functions, lines: lines(&file) })
 }
 
 fn lines(file: &object::File<'_>) -> Option<Context<EndianArcSlice<RunTimeEndian>>> {

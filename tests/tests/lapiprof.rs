@@ -233,6 +233,30 @@ fn the_tool_names_its_version() {
 }
 
 #[test]
+fn places_that_cannot_be_looked_at_are_named() {
+    let tool = stage().join("bin/lapi_prof");
+    let ask = |places: &[&str]| {
+        let said = Command::new(&tool).arg("where").args(places).output().expect("the tool runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (said.status.code(), text(&said.stdout), text(&said.stderr))
+    };
+    let own = format!("{}+0x0", tool.display());
+    assert_eq!(ask(&[&own]), (Some(0), "\t\n".to_owned(), String::new()));
+    // The others have their lines all the same.
+    let (status, shown, said) = ask(&["/nonexistent/x+0x10", &own]);
+    assert_eq!((status, &*shown), (Some(1), "\t\n\t\n"));
+    assert!(said.starts_with("lapi_prof: /nonexistent/x: No such file or directory"), "{said}");
+    let (status, _, said) = ask(&["/etc/passwd+10"]);
+    assert_eq!(status, Some(1));
+    assert!(said.starts_with("lapi_prof: /etc/passwd: no program or library"), "{said}");
+    for wrong in ["foo", "/bin/true+zz"] {
+        let (status, shown, said) = ask(&[&own, wrong]);
+        assert_eq!((status, &*shown), (Some(2), ""), "{wrong}");
+        assert!(said.starts_with(&format!("lapi_prof: \"{wrong}\" is not FILE+ADDRESS")), "{said}");
+    }
+}
+
+#[test]
 fn a_program_that_exits_without_term_is_reported() {
     let out = folder("exit");
     let outcome = job(2, "exit", &out).run();

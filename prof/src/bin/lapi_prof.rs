@@ -4,12 +4,15 @@
 use openlapi::base::patient;
 use openlapi_prof::symbols::Symbols;
 use std::ffi::OsString;
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::process::ExitCode;
+
+/// The bytes that the library has for a reply to `where --to`, of all places together.
+const REPLY: usize = 12 << 10;
 
 const USAGE: &str = "usage: lapi_prof merge DIR
        lapi_prof where FILE+ADDRESS...
@@ -37,10 +40,7 @@ fn main() -> ExitCode {
             let places: Vec<_> = places.iter().map(of_parent).collect();
             done(OpenOptions::new().write(true).open(path).and_then(|mut to| locate(&places, &mut to)))
         }
-        [command, places @ ..] if command == "where" && !places.is_empty() => {
-            let mut found = Vec::new();
-            done(locate(places, &mut found).and_then(|()| patient::print(&String::from_utf8_lossy(&found))))
-        }
+        [command, places @ ..] if command == "where" && !places.is_empty() => show(places),
         [flag] if flag == "-h" || flag == "--help" => done(patient::print(&format!("{USAGE}\n"))),
         [flag] if flag == "-V" || flag == "--version" => {
             done(patient::print(concat!("lapi_prof (OpenLAPI) ", env!("CARGO_PKG_VERSION"), "\n")))
@@ -64,21 +64,59 @@ fn of_parent(place: &OsString) -> OsString {
     }
 }
 
-/// Writes a line for each place: its function and its source line, with a tabulator between them.
-/// Each is empty where it is not known.
+/// The file and the address of a place.
+fn parts(place: &str) -> Option<(&str, u64)> {
+    let (file, address) = place.rsplit_once('+').filter(|(file, _)| !file.is_empty())?;
+    let digits = address.strip_prefix("0x").unwrap_or(address);
+    Some((file, u64::from_str_radix(digits, 16).ok()?))
+}
+
+/// Prints a line for each place: its function and its source line, with a tabulator between them.
+/// Each is empty where it is not known. Files that cannot be read are named.
+fn show(places: &[OsString]) -> ExitCode {
+    let places: Vec<_> = places.iter().map(|place| place.to_string_lossy()).collect();
+    if let Some(wrong) = places.iter().find(|place| parts(place).is_none()) {
+        say(&format!("\"{wrong}\" is not FILE+ADDRESS, as in /home/me/prog+0x1139"));
+        return ExitCode::from(2);
+    }
+    let (mut symbols, mut text, mut unread) = (Symbols::default(), String::new(), false);
+    for (file, address) in places.iter().filter_map(|place| parts(place)) {
+        let (function, line) = symbols.in_readable(file, address).unwrap_or_else(|error| {
+            say(&format!("{file}: {error}"));
+            unread = true;
+            Default::default()
+        });
+        let _ = writeln!(text, "{function}\t{line}");
+    }
+    let printed = done(patient::print(&text));
+    if unread { ExitCode::FAILURE } else { printed }
+}
+
+/// Writes the lines of [`show`] for the library, which has room for so much, and takes an empty
+/// line for what is not known.
 fn locate(places: &[OsString], to: &mut impl Write) -> io::Result<()> {
     let mut symbols = Symbols::default();
     for place in places {
         let place = place.to_string_lossy();
-        let (file, address) = place.rsplit_once('+').unwrap_or((&*place, ""));
-        let digits = address.strip_prefix("0x").unwrap_or(address);
-        let (function, line) = match u64::from_str_radix(digits, 16) {
-            Ok(address) => symbols.in_file(file, address),
-            Err(_) => Default::default(),
-        };
-        writeln!(to, "{function}\t{line}")?;
+        let (function, line) =
+            parts(&place).map(|(file, address)| symbols.in_file(file, address)).unwrap_or_default();
+        to.write_all(within(REPLY / places.len(), &function, &line).as_bytes())?;
     }
     Ok(())
+}
+
+/// The line of a place in so many bytes: the end of a long name is left out.
+fn within(room: usize, function: &str, line: &str) -> String {
+    const CUT: &str = "…";
+    let room = room.saturating_sub(line.len() + "\t\n".len());
+    if function.len() <= room {
+        return format!("{function}\t{line}\n");
+    }
+    let mut end = room.saturating_sub(CUT.len());
+    while !function.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{CUT}\t{line}\n", &function[..end])
 }
 
 /// A standard error that is full or closed changes nothing about the exit status.
@@ -93,5 +131,27 @@ fn done(written: io::Result<()>) -> ExitCode {
             say(&error);
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_file_and_an_address() {
+        assert_eq!(parts("/a+b/prog+0x1f"), Some(("/a+b/prog", 0x1f)));
+        assert_eq!(parts("prog+1f"), Some(("prog", 0x1f)));
+        for wrong in ["foo", "/bin/true+zz", "/bin/true+", "+0x10", "", "a+0x"] {
+            assert_eq!(parts(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_reply_to_a_question_about_many_places_has_room_for_all() {
+        assert_eq!(within(256, "main", "a.c:7"), "main\ta.c:7\n");
+        let long = "ä".repeat(300);
+        let line = within(256, &long, "a.c:7");
+        assert!(line.len() <= 256 && line.len() > 250 && line.ends_with("ä…\ta.c:7\n"), "{line}");
     }
 }

@@ -31,6 +31,7 @@ pub struct Question {
     /// Where the argument of each place begins.
     begins: [usize; PLACES],
     count: usize,
+    /// The helper shortens long names so that all places have room (`lapi_prof`, REPLY).
     reply: [u8; 12 << 10],
     replied: usize,
 }
