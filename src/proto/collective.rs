@@ -27,7 +27,7 @@
 //! the end every task knows, the operation fails in all of them, and the next one is in step.
 
 use super::content::Content;
-use super::outbox::{Body, Outbox, SendDone};
+use super::outbox::{Body, Outbox, SendDone, Sent};
 use super::placement::Placement;
 use super::rounds::{Rounds, SENDERS};
 use super::{Transmit, before};
@@ -398,7 +398,11 @@ impl Collectives {
         for peer in (0..self.rounds.count()).flat_map(|round| self.rounds.receivers(round)) {
             let peer = *peer;
             // SAFETY: the packet has no body.
-            unsafe { outbox.send(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) };
+            let sent =
+                unsafe { outbox.send(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) };
+            if sent == Sent::NoMemory {
+                outbox.note_starved(peer);
+            }
         }
     }
 
@@ -482,8 +486,12 @@ impl Current {
             let head = Head::Collective { round, sequence, offset: (offset * VALUE) as u32, other };
             let data = Content::Piece(Piece { ptr: part.as_ptr().cast(), len: part.len() * VALUE });
             // SAFETY: the values live until the call is over, and a parked packet copies them.
-            unsafe {
-                outbox.send(link, peer, &head, Body::data(&data), usize::MAX, SendDone::nothing(peer));
+            let sent = unsafe {
+                outbox.send(link, peer, &head, Body::data(&data), usize::MAX, SendDone::nothing(peer))
+            };
+            if sent == Sent::NoMemory {
+                // The peer counts parts: the others of this round must not be sent twice.
+                return outbox.note_starved(peer);
             }
             offset += part.len();
             if offset >= values.len() {

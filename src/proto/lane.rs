@@ -108,7 +108,9 @@ pub(super) struct Lane {
     /// How many small packets have gone out since the last one of a stream, up to
     /// [`PARKED_PER_STREAM`].
     since_stream: u32,
-    /// Something is parked, or a stream is under way.
+    /// A fence packet about `asked` has found no room. It takes no memory, and cannot be lost.
+    pub(super) fence_waits: bool,
+    /// Something is parked, a fence packet waits, or a stream is under way.
     pub(super) busy: bool,
     pub(super) gone: bool,
     /// See [`Traffic::seen`].
@@ -156,6 +158,10 @@ impl Lane {
         finished: &mut Vec<SendDone>,
         moved: &mut bool,
     ) -> Result<(), SendError> {
+        if self.fence_waits {
+            self.send_fence(link, peer)?;
+            *moved = true;
+        }
         let mut budget = PUMP_BUDGET;
         loop {
             if self.is_streams_turn() && budget != 0 {
@@ -189,6 +195,19 @@ impl Lane {
         }
     }
 
+    /// Asks the peer to confirm the messages before `asked`. If the link has no room the packet
+    /// waits.
+    pub(super) fn send_fence(&mut self, link: &mut impl Transmit, peer: Task) -> Result<(), SendError> {
+        self.fence_waits = true;
+        let head = Head::Fence { count: self.asked as u32 }.encode();
+        let (first, second) = (Piece::EMPTY, Piece::EMPTY.into());
+        let packet = Outgoing { head: head.as_bytes(), first, second, copy_limit: usize::MAX };
+        // SAFETY: the packet has no body.
+        unsafe { link.send(peer, &packet) }.accepted()?;
+        self.fence_waits = false;
+        Ok(())
+    }
+
     fn pump_stream(
         &mut self,
         link: &mut impl Transmit,
@@ -220,13 +239,14 @@ impl Lane {
     /// had their turn.
     #[cold]
     pub(super) fn lets_pass(&mut self) -> bool {
-        let lets = self.parked.is_empty() && self.since_stream < PARKED_PER_STREAM;
+        let nothing_small = self.parked.is_empty() && !self.fence_waits;
+        let lets = nothing_small && self.since_stream < PARKED_PER_STREAM;
         self.since_stream += u32::from(lets);
         lets
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.parked.is_empty() && self.streams.is_empty()
+        self.parked.is_empty() && !self.fence_waits && self.streams.is_empty()
     }
 
     pub(super) fn park(&mut self, parked: Parked) {
@@ -241,6 +261,7 @@ impl Lane {
 
     pub(super) fn abandon(&mut self, error: i32, finished: &mut Vec<SendDone>) {
         self.gone = true;
+        self.fence_waits = false;
         self.taken = Taken::default();
         let from = finished.len();
         finished.extend(self.parked.drain(..).filter_map(|parked| parked.done));

@@ -56,6 +56,11 @@ pub struct Outbox {
     forwards: bool,
     /// How often something that had waited went out.
     pumped: u64,
+    /// See [`Self::note_starved`].
+    starved: Option<Task>,
+    /// There is no memory for what must wait.
+    #[cfg(test)]
+    pub(crate) exhausted: bool,
 }
 
 impl Outbox {
@@ -76,6 +81,9 @@ impl Outbox {
             taken: Taken::default(),
             forwards: false,
             pumped: 0,
+            starved: None,
+            #[cfg(test)]
+            exhausted: false,
         }
     }
 
@@ -223,7 +231,7 @@ impl Outbox {
         let must_copy = copy_limit == usize::MAX;
         let mut buffered = !must_copy && body.len() <= copy_limit && self.has_buffer();
         let mut bytes = Vec::new();
-        let forwarded = self.forwards;
+        let (forwarded, short) = (self.forwards, self.is_short(&done));
         let lane = self.lane_waits(peer);
         if !done.user && buffered && bytes.try_reserve_exact(body.len()).is_err() {
             // Data that was asked for can be sent from where it is.
@@ -231,7 +239,7 @@ impl Outbox {
         }
         let copied = must_copy || buffered;
         let kept = if copied { body.len() } else { body.header.len };
-        if is_short(&done) || bytes.try_reserve_exact(kept).is_err() || lane.parked.try_reserve(1).is_err() {
+        if short || bytes.try_reserve_exact(kept).is_err() || lane.parked.try_reserve(1).is_err() {
             return self.no_memory(peer);
         }
         // SAFETY: the caller of `send` vouches for both pieces; there is room for them.
@@ -287,10 +295,10 @@ impl Outbox {
             return Sent::Gone;
         }
         let (mut header, mut bytes) = (Vec::new(), Vec::new());
-        let forwarded = self.forwards;
+        let (forwarded, short) = (self.forwards, first.is_some() && self.is_short(&done));
         let lane = self.lane_waits(peer);
         let lens = (first.map_or(0, |(_, header)| header.len), if how.copied { data.len() } else { 0 });
-        if (first.is_some() && is_short(&done))
+        if short
             || header.try_reserve_exact(lens.0).is_err()
             || bytes.try_reserve_exact(lens.1).is_err()
             || lane.streams.try_reserve(1).is_err()
@@ -324,6 +332,20 @@ impl Outbox {
         let after = lane.taken;
         self.taken.change(before, after);
         if how.copied { Sent::Free } else { Sent::Queued }
+    }
+
+    /// A packet of a collective operation that `peer` waits for was not sent because memory is
+    /// exhausted.
+    #[cold]
+    pub(super) fn note_starved(&mut self, peer: Task) {
+        self.starved = Some(peer);
+    }
+
+    /// A peer that waits for a packet of a collective operation, for which there was no memory.
+    /// Nothing sends it again: the caller ends the session.
+    #[inline]
+    pub fn take_starved(&mut self) -> Option<Task> {
+        self.starved.take()
     }
 
     /// Sends what waits, as far as there is room. Pushes onto `finished` what is done with the
@@ -406,22 +428,26 @@ impl Outbox {
         }
         lane
     }
+
+    /// Whether a test lets the memory for a message be exhausted. In a simulation not for data that
+    /// the target waits for already: this task would end.
+    #[inline(always)]
+    fn is_short(&self, _done: &SendDone) -> bool {
+        #[cfg(test)]
+        if self.exhausted {
+            return true;
+        }
+        #[cfg(all(test, not(loom)))]
+        if _done.user && crate::base::simulation::is_short() {
+            return true;
+        }
+        false
+    }
 }
 
 #[cold]
 fn note_unfenced(unfenced: &mut TaskSet, peer: Task) {
     unfenced.insert(peer);
-}
-
-/// Whether a simulation lets the memory for a message of the program be exhausted. Not for data
-/// that the target waits for already: this task would end.
-#[inline(always)]
-fn is_short(_done: &SendDone) -> bool {
-    #[cfg(all(test, not(loom)))]
-    if _done.user && crate::base::simulation::is_short() {
-        return true;
-    }
-    false
 }
 
 #[cfg(test)]

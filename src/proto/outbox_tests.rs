@@ -298,6 +298,36 @@ fn a_fence_covers_more_messages_than_numbers_have_bits() {
     assert!(outbox.confirmed(1, count));
 }
 
+#[test]
+fn a_fence_that_finds_neither_room_nor_memory_is_sent_first() {
+    let (mut outbox, mut room) = (Outbox::new(2, BODY), Room { left: 1, ..Room::default() });
+    outbox.number(1);
+    assert_eq!(send(&mut outbox, &mut room, 0, &[], b"x", BODY), Sent::Free);
+    outbox.exhausted = true;
+    (0..2).for_each(|_| outbox.ask(&mut room, |_, _| {}));
+    assert!(outbox.waiting() && outbox.waits(1) && outbox.asks(1));
+    assert_eq!((outbox.parked(1), outbox.bytes(1)), (0, 0));
+    outbox.exhausted = false;
+    outbox.number(1);
+    room.left = 1;
+    send(&mut outbox, &mut room, 1, &[], b"x", BODY);
+    assert_eq!(outbox.parked(1), 1, "it does not take the fence's room");
+    room.left = 0;
+    outbox.ask(&mut room, |_, _| {});
+    pump(&mut outbox, &mut room, 9);
+    assert_eq!(room.heads(), [put(0), Head::Fence { count: 2 }, put(1)], "one fence about both");
+    outbox.acknowledge(1, 2);
+    assert!(outbox.is_fenced() && !outbox.waiting());
+    // Nothing of it is left behind where the peer leaves.
+    outbox.number(1);
+    room.left = 0;
+    outbox.ask(&mut room, |_, _| {});
+    assert!(outbox.waiting());
+    outbox.abandon(1, 7, &mut Vec::new());
+    assert!(!outbox.waiting() && outbox.is_fenced() && pump(&mut outbox, &mut room, 9).is_empty());
+    assert_eq!(room.heads(), []);
+}
+
 /// Small messages without end, and one stream: it continues at each pump.
 #[test]
 fn a_stream_does_not_starve_behind_small_messages() {

@@ -213,6 +213,14 @@ impl Core {
         self.options.events.fatal();
     }
 
+    /// There is no memory for a packet that the peer waits for: the session ends.
+    #[cold]
+    pub fn end_without_memory(&mut self, peer: Task) {
+        let log = &self.options.log;
+        log.line(format_args!("no memory for a packet that task {peer} waits for: this task ends"));
+        self.end();
+    }
+
     /// The program has called LAPI_Term.
     pub fn begin_ending(&mut self) {
         self.life = self.life.max(Life::Ending);
@@ -306,11 +314,15 @@ impl Core {
         (&mut self.collectives, &mut self.outbox, wire)
     }
 
-    /// Advances the collective operation, if one is under way.
+    /// Advances the collective operation, if one is under way. To be called after anything else
+    /// that sends packets of it.
     pub fn advance_collective(&mut self) {
         let (collectives, outbox, mut wire) = self.collective();
         if let Some(outcome) = collectives.advance(outbox, &mut wire) {
             self.collected = Some(outcome);
+        }
+        if let Some(peer) = self.outbox.take_starved() {
+            self.end_without_memory(peer);
         }
     }
 

@@ -140,6 +140,7 @@ fn reconnect_parted(held: &mut Held<'_>) {
         }
         let (collectives, outbox, mut wire) = core.collective();
         collectives.send_again(peer, outbox, &mut wire);
+        core.advance_collective();
         held.wake_waiters();
     }
 }

@@ -143,6 +143,7 @@ pub fn done(held: &mut Held<'_>, peer: Task) {
     // What it has got of the operation that is under way went with the connection.
     let (collectives, outbox, mut wire) = core.collective();
     collectives.send_again(peer, outbox, &mut wire);
+    core.advance_collective();
     held.wake_waiters();
 }
 

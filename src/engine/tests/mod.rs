@@ -17,7 +17,7 @@
 //!   a loop of the program that sleeps outside of calls. [`recovery`]:
 //!   tasks that are given up and rejoin; [`parted`]: by one side alone.
 //!   [`leaving`]: for a checkpoint. [`report`]: the report of a context that hangs.
-//!   [`malformed`]: what no correct task sends.
+//!   [`malformed`]: what no correct task sends. [`exhausted`]: packets without memory.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n
 //! times as many.
@@ -28,6 +28,7 @@ mod calls;
 mod ending;
 mod error_handlers;
 mod event_loop;
+mod exhausted;
 mod failure;
 mod gone;
 mod handlers;

@@ -239,7 +239,7 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
         CopyKind::Fetch { cookie, tgt_cntr } => {
             // A peer that has gone meanwhile is reported when a call waits for the reply.
             if packets::get(held, peer, tgt_cntr, cookie, &transfer.places) == Sent::NoMemory {
-                send::out_of_memory(held.core(), peer);
+                held.core().end_without_memory(peer);
             }
         }
         // The message stays in assembly, and its data will come as that of any other.
@@ -261,7 +261,7 @@ pub fn put_in_packets(held: &mut Held<'_>, peer: Task, marks: Marks, places: &Pl
         Sent::Free => send::finish(held, &done),
         Sent::Queued => {}
         // Reported with the other send operations that are done.
-        Sent::NoMemory => send::out_of_memory(held.core(), peer),
+        Sent::NoMemory => held.core().end_without_memory(peer),
         Sent::Gone => held.core().finish_later([SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }]),
     }
 }

@@ -125,7 +125,7 @@ fn refused(held: &mut Held<'_>, ended: &EndedWrite) {
     // SAFETY: the data is copied when it has to wait.
     let sent = unsafe { send::send(held, peer, &head, Body::data(&content), true, done) };
     if sent == Sent::NoMemory {
-        send::out_of_memory(held.core(), peer);
+        held.core().end_without_memory(peer);
     }
 }
 

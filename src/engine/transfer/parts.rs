@@ -249,7 +249,7 @@ pub fn next_wanted(held: &mut Held<'_>, src: Task, cookie: u64) {
     // SAFETY: parked, the words are copied.
     let sent = unsafe { send::send(held, src, &head, Body::data(&words), true, SendDone::nothing(src)) };
     if sent == Sent::NoMemory {
-        send::out_of_memory(held.core(), src);
+        held.core().end_without_memory(src);
     }
 }
 

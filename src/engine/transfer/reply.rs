@@ -31,7 +31,7 @@ pub fn serve(held: &mut Held<'_>, data: &Content, cookie: u64, done: SendDone) {
         let sent = unsafe { send::send(held, src, &head, Body::data(data), false, done) };
         match sent {
             Sent::Free => send::finish(held, &done),
-            Sent::NoMemory => send::out_of_memory(held.core(), src),
+            Sent::NoMemory => held.core().end_without_memory(src),
             Sent::Queued | Sent::Gone => {}
         }
         return;
@@ -41,7 +41,7 @@ pub fn serve(held: &mut Held<'_>, data: &Content, cookie: u64, done: SendDone) {
         send::stream(held, src, None, Continuation::Reply(cookie), data, Streaming::default(), done)
     };
     if sent == Sent::NoMemory {
-        send::out_of_memory(held.core(), src);
+        held.core().end_without_memory(src);
     }
 }
 
@@ -156,7 +156,7 @@ pub fn fetched_by_target(held: &mut Held<'_>, src: Task, cookie: u64, refused: u
         send::stream(held, src, None, Continuation::Message(id), &data, how, done)
     };
     match sent {
-        Sent::NoMemory => send::out_of_memory(held.core(), src),
+        Sent::NoMemory => held.core().end_without_memory(src),
         // The target has left after it asked. Its end does not report an operation that it
         // has replied to.
         Sent::Gone => held.core().finish_later([SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }]),

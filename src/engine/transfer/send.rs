@@ -29,15 +29,8 @@ pub fn send_request(core: &mut Core, peer: Task, head: &Head) -> Sent {
 #[inline]
 pub fn send_control(core: &mut Core, peer: Task, head: &Head) {
     if send_request(core, peer, head) == Sent::NoMemory {
-        out_of_memory(core, peer);
+        core.end_without_memory(peer);
     }
-}
-
-/// There is no memory for a packet that the peer waits for: the session ends.
-#[cold]
-pub(in crate::engine) fn out_of_memory(core: &mut Core, peer: Task) {
-    core.options.log.line(format_args!("no memory for a packet that task {peer} waits for: this task ends"));
-    core.end();
 }
 
 /// Drops a packet that no correct task sends, and reports it to the program.

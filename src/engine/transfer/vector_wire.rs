@@ -53,7 +53,7 @@ pub(in crate::engine) unsafe fn put(
         let sent = send::stream(held, tgt, None, Continuation::Message(second), data, how, done);
         if sent == Sent::NoMemory {
             // The target waits for the data already.
-            send::out_of_memory(held.core(), tgt);
+            held.core().end_without_memory(tgt);
         }
         sent
     }

@@ -2,13 +2,15 @@
 
 use super::Outbox;
 use crate::proto::Transmit;
-use crate::proto::send::{Body, SendDone};
-use crate::wire::frame::Task;
-use crate::wire::packet::Head;
+use crate::wire::frame::{SendError, Task};
 
 impl Outbox {
     /// Asks every peer that was sent something since the last fence to confirm it, and calls `note`
     /// with each peer and the number of messages that it must confirm.
+    ///
+    /// A later fence does not ask for the same messages again, so no such packet may be lost for
+    /// want of memory. It needs no place among what is parked: it has no body, and a peer that gets
+    /// it before the messages replies when they have arrived.
     pub fn ask(&mut self, link: &mut impl Transmit, mut note: impl FnMut(Task, u64)) {
         for at in 0..self.unfenced.members().len() {
             let peer = self.unfenced.members()[at];
@@ -20,10 +22,19 @@ impl Outbox {
             }
             lane.asked = count;
             self.asked.insert(peer);
-            let head = Head::Fence { count: count as u32 };
-            // SAFETY: the packet has no body.
-            unsafe {
-                self.send(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer));
+            if lane.gone {
+                continue;
+            }
+            if lane.busy {
+                lane.fence_waits = true;
+                continue;
+            }
+            match lane.send_fence(link, peer) {
+                Ok(()) => {}
+                Err(SendError::NoRoom) => {
+                    self.lane_waits(peer);
+                }
+                Err(SendError::PeerGone) => (lane.gone, lane.fence_waits) = (true, false),
             }
         }
     }
