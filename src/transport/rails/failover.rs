@@ -86,6 +86,7 @@ impl<T: Rail> Rails<T> {
 
     #[cold]
     fn note_event(&mut self, rail: usize, event: RailEvent) {
+        self.striping.note_change();
         match event {
             RailEvent::Note(task, bytes) => self.note_note(task, &bytes),
             RailEvent::Lost(task) => self.note_lost(rail, task),
@@ -132,6 +133,7 @@ impl<T: Rail> Rails<T> {
     /// A rail does not work with the peer any more.
     #[cold]
     pub(super) fn fail(&mut self, rail: usize, task: Task, why: Why) {
+        self.striping.note_change();
         let now = self.now();
         let peer = self.meet(task);
         if !peer.is_up() {
@@ -325,6 +327,7 @@ impl<T: Rail> Rails<T> {
     #[cold]
     fn tick(&mut self) {
         (self.next_tick, self.pressing) = (None, None);
+        self.striping.note_change();
         let mut dues = Dues::default();
         for task in std::mem::take(&mut self.active) {
             let due = self.tick_one(task);

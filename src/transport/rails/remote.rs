@@ -168,6 +168,7 @@ impl<T: Rail> Rails<T> {
     /// A packet of the transport's own has arrived, in order.
     #[cold]
     pub(super) fn note_control(&mut self, task: Task, kind: RailFrameKind, body: &[u8]) {
+        self.striping.note_change();
         let Some(peer) = self.peer_mut(task) else { return };
         match kind {
             RailFrameKind::Keys => {

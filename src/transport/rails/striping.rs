@@ -69,9 +69,15 @@ struct UnderWay {
 
 /// All accesses of a task.
 pub(super) struct Striping {
+    /// In the order of their numbers.
     running: VecDeque<Running>,
     under_way: Vec<UnderWay>,
+    /// Stripes under way on each rail, and of each peer on each rail.
     load: [usize; RAILS],
+    used: Vec<[u8; RAILS]>,
+    /// Something has changed since all accesses were looked at: a stripe may be started or an
+    /// access be over. Otherwise a poll looks at none of them, however many there are.
+    changed: bool,
     done: VecDeque<(Task, AccessId, io::Result<()>)>,
     next: u64,
     rails: usize,
@@ -87,6 +93,8 @@ impl Striping {
             running: VecDeque::new(),
             under_way: Vec::new(),
             load: [0; RAILS],
+            used: Vec::new(),
+            changed: false,
             done: VecDeque::new(),
             next: 0,
             rails,
@@ -108,10 +116,19 @@ impl Striping {
         self.done.pop_front().map(|(_, id, outcome)| (id, outcome))
     }
 
+    /// The rails that can make accesses to some peer, or the keys, may have changed.
+    pub(super) fn note_change(&mut self) {
+        self.changed = true;
+    }
+
     /// A new access.
     pub(super) fn add(&mut self, access: Access, peer: Task, key: Option<u64>, copies: &[Copy]) -> AccessId {
         let id = self.next;
         self.next += 1;
+        self.changed = true;
+        if self.used.len() <= peer as usize {
+            self.used.resize(peer as usize + 1, [0; RAILS]);
+        }
         let stripes = copies.iter().filter(|copy| copy.len != 0);
         let stripes = stripes.map(|copy| Stripe { copy: *copy, refused: 0 }).collect();
         self.running.push_back(Running {
@@ -132,7 +149,10 @@ impl Striping {
     /// peer by this key. A peer gets a place on a rail while it has fewer than are free there, so
     /// that those that make no progress leave some to the others.
     pub(super) fn next_start(&mut self, usable: impl Fn(Task, Option<u64>) -> Usable) -> Option<Start> {
-        let Self { running, under_way, load, rails, .. } = self;
+        if !self.changed {
+            return None;
+        }
+        let Self { running, load, used, rails, .. } = self;
         for running in running.iter_mut() {
             let Some(stripe) = running.stripes.front_mut() else { continue };
             let Usable::Now(rails_now) = usable(running.peer, running.key) else { continue };
@@ -143,10 +163,9 @@ impl Striping {
                 running.stripes.clear();
                 continue;
             }
-            let used = |rail: usize| {
-                under_way.iter().filter(|one| (one.rail, one.peer) == (rail, running.peer)).count()
-            };
-            let free = |rail: &usize| rails_left & 1 << *rail != 0 && used(*rail) < DEPTH - load[*rail];
+            let used = &mut used[running.peer as usize];
+            let free =
+                |rail: &usize| rails_left & 1 << *rail != 0 && usize::from(used[*rail]) < DEPTH - load[*rail];
             let Some(rail) = (0..*rails).filter(free).min_by_key(|rail| load[*rail]) else { continue };
             let copy = &mut stripe.copy;
             let len = copy.len.min(STRIPE);
@@ -166,6 +185,7 @@ impl Striping {
             }
             running.under_way += 1;
             load[rail] += 1;
+            used[rail] += 1;
             return Some(start);
         }
         None
@@ -179,7 +199,7 @@ impl Striping {
 
     /// The rail has ended the stripe at once. Returns as [`Self::finished`].
     pub(super) fn ended(&mut self, start: Start, outcome: io::Result<()>) -> Option<(Task, u8)> {
-        self.end(start.rail, start.running, start.stripe, outcome)
+        self.end(start.rail, start.peer, start.running, start.stripe, outcome)
     }
 
     /// The rail reports a stripe. When it has succeeded after other rails had refused it: the peer,
@@ -191,19 +211,22 @@ impl Striping {
         outcome: io::Result<()>,
     ) -> Option<(Task, u8)> {
         let at = self.under_way.iter().position(|under_way| (under_way.rail, under_way.id) == (rail, id))?;
-        let UnderWay { running, stripe, .. } = self.under_way.swap_remove(at);
-        self.end(rail, running, stripe, outcome)
+        let UnderWay { peer, running, stripe, .. } = self.under_way.swap_remove(at);
+        self.end(rail, peer, running, stripe, outcome)
     }
 
     fn end(
         &mut self,
         rail: usize,
+        peer: Task,
         running: u64,
         mut stripe: Stripe,
         outcome: io::Result<()>,
     ) -> Option<(Task, u8)> {
+        self.changed = true;
         self.load[rail] -= 1;
-        let running = self.running.iter_mut().find(|one| one.id == running)?;
+        self.used[peer as usize][rail] -= 1;
+        let running = find(&mut self.running, running)?;
         running.under_way -= 1;
         match outcome {
             Ok(()) => (stripe.refused != 0).then_some((running.peer, stripe.refused)),
@@ -221,18 +244,20 @@ impl Striping {
     /// A rail to the peer was left: what was under way on it is to be made again. What the rail has
     /// refused may be tried there when it was joined again.
     pub(super) fn lose(&mut self, rail: usize, peer: Task, generation: u32) {
-        let Self { running, under_way, load, .. } = self;
+        self.changed = true;
+        let Self { running, under_way, load, used, .. } = self;
         for stripe in
             running.iter_mut().filter(|running| running.peer == peer).flat_map(|one| &mut one.stripes)
         {
             stripe.refused &= !(1 << rail);
         }
         under_way.retain(|one| {
-            let owner = running.iter_mut().find(|running| running.id == one.running);
-            let Some(owner) = owner.filter(|owner| one.rail == rail && owner.peer == peer) else {
+            if (one.rail, one.peer) != (rail, peer) {
                 return true;
-            };
+            }
+            let Some(owner) = find(running, one.running) else { return true };
             load[rail] -= 1;
+            used[peer as usize][rail] -= 1;
             owner.under_way -= 1;
             if owner.failed.is_none() {
                 owner.stripes.push_front(one.stripe);
@@ -247,6 +272,9 @@ impl Striping {
     /// Moves what is over to the reports. `is_cut` says whether both sides have left this
     /// generation of a rail.
     pub(super) fn report(&mut self, is_cut: impl Fn(Task, usize, u32) -> bool) {
+        if !std::mem::take(&mut self.changed) {
+            return;
+        }
         let mut at = 0;
         while let Some(running) = self.running.get_mut(at) {
             let peer = running.peer;
@@ -289,10 +317,14 @@ impl Striping {
 
     /// What is under way with the peer does not count any more.
     fn forget_stripes(&mut self, peer: Task) {
-        let Self { running, under_way, load, .. } = self;
+        self.changed = true;
+        let Self { under_way, load, used, .. } = self;
         under_way.retain(|one| {
-            let own = running.iter().any(|running| running.id == one.running && running.peer == peer);
-            load[one.rail] -= usize::from(own);
+            let own = one.peer == peer;
+            if own {
+                load[one.rail] -= 1;
+                used[peer as usize][one.rail] -= 1;
+            }
             !own
         });
     }
@@ -309,9 +341,16 @@ impl Striping {
     }
 }
 
+/// The access with this number.
+fn find(running: &mut VecDeque<Running>, id: u64) -> Option<&mut Running> {
+    let at = running.binary_search_by_key(&id, |running| running.id).ok()?;
+    running.get_mut(at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     #[test]
     fn a_peer_that_makes_no_progress_leaves_places_to_others() {
@@ -330,6 +369,51 @@ mod tests {
             assert!(began != 0, "peer {peer} has none");
             assert!(peer != 1 || striping.load() == [8, 8], "{:?}", striping.load());
         }
+    }
+
+    /// One round of a poll: starts what can be started, and reports. How often it has asked for
+    /// rails or cuts.
+    fn round(striping: &mut Striping, ids: &mut impl Iterator<Item = u64>) -> usize {
+        let asked = Cell::new(0);
+        let count = || asked.set(asked.get() + 1);
+        while let Some(start) = striping.next_start(|_, _| {
+            count();
+            Usable::Now(0b11)
+        }) {
+            striping.started(start, AccessId(ids.next().expect("a number")));
+        }
+        striping.report(|_, _, _| {
+            count();
+            true
+        });
+        asked.get()
+    }
+
+    #[test]
+    fn a_poll_looks_at_accesses_that_wait_only_after_a_change() {
+        let mut striping = Striping::new(2);
+        let copy = Copy { local: std::ptr::null_mut(), remote: 0, len: 8 };
+        let mut ids = 0..;
+        let first = striping.add(Access::Read, 1, None, &[copy]);
+        for _ in 1..1000 {
+            striping.add(Access::Read, 1, None, &[copy]);
+        }
+        assert!(round(&mut striping, &mut ids) >= 1000);
+        assert_eq!(striping.load(), [8, 8]);
+        assert_eq!(round(&mut striping, &mut ids), 0, "both rails are full");
+        striping.finished(0, AccessId(0), Ok(()));
+        assert_ne!(round(&mut striping, &mut ids), 0);
+        assert_eq!(striping.next_report().map(|(id, outcome)| (id, outcome.is_ok())), Some((first, true)));
+        assert_eq!(striping.load(), [8, 8]);
+        assert_eq!(round(&mut striping, &mut ids), 0);
+        striping.note_change();
+        assert_ne!(round(&mut striping, &mut ids), 0);
+        striping.lose(0, 1, 3);
+        assert_ne!(round(&mut striping, &mut ids), 0, "its stripes are made again");
+        assert_eq!(striping.load(), [8, 8]);
+        assert_eq!(round(&mut striping, &mut ids), 0);
+        striping.abandon(1);
+        assert_eq!((striping.load(), striping.is_busy()), (&[0, 0][..], false));
     }
 
     #[test]
