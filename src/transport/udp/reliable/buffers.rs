@@ -2,7 +2,7 @@
 
 use crate::wire::datagram::MAP;
 
-/// Buffers that are kept for later, of each of the two lengths, at most.
+/// Buffers that are kept for later, of each of the lengths, at most.
 const KEPT: usize = 64;
 
 /// Bytes of a buffer behind the longest packet that it takes: for each fragment of it one, since
@@ -12,11 +12,17 @@ const BEHIND: usize = 64 * MAP;
 /// A buffer of words, so that what is in it begins at a multiple of 8.
 pub type Buffer = Box<[u64]>;
 
-/// Buffers of two lengths: for packets that fit into a datagram, and for all others.
+/// How many datagrams those packets need at most that the buffers of each length take, but the
+/// longest buffers. A packet has room for the datagrams that it needs, so what all that wait
+/// together take is bounded by the least that a buffer may be filled: with 5 of 16.
+const DATAGRAMS: [usize; 3] = [1, 4, 16];
+
+/// Buffers of four lengths: for packets that fit into a datagram, for those that need few, and for
+/// the longest.
 #[derive(Debug)]
 pub struct Buffers {
-    short: Kept,
-    long: Kept,
+    /// Shorter ones first.
+    lengths: [Kept; DATAGRAMS.len() + 1],
 }
 
 #[derive(Debug)]
@@ -44,12 +50,13 @@ impl Kept {
 impl Buffers {
     /// For packets of up to `longest` bytes, `unit` of them in a datagram.
     pub fn new(unit: usize, longest: usize) -> Self {
-        Self { short: Kept::new(unit.min(longest)), long: Kept::new(longest) }
+        let [one, few, many] = DATAGRAMS.map(|count| Kept::new((count * unit).min(longest)));
+        Self { lengths: [one, few, many, Kept::new(longest)] }
     }
 
     /// Bytes of the longest packet.
     pub fn longest(&self) -> usize {
-        8 * self.long.words
+        8 * self.lengths[DATAGRAMS.len()].words
     }
 
     /// A buffer for `len` bytes, with any content; `None` when that is more than the
@@ -57,18 +64,14 @@ impl Buffers {
     #[inline]
     pub fn take(&mut self, len: usize) -> Option<Buffer> {
         let words = len.div_ceil(8);
-        match words {
-            _ if words <= self.short.words => Some(self.short.take()),
-            _ if words <= self.long.words => Some(self.long.take()),
-            _ => None,
-        }
+        self.lengths.iter_mut().find(|kept| words <= kept.words).map(Kept::take)
     }
 
     /// Gives one back.
     #[inline]
     pub fn give(&mut self, buffer: Buffer) {
-        let kept = if buffer.len() == self.short.room() { &mut self.short } else { &mut self.long };
-        if kept.free.len() < KEPT && buffer.len() == kept.room() {
+        let kept = self.lengths.iter_mut().find(|kept| buffer.len() == kept.room());
+        if let Some(kept) = kept.filter(|kept| kept.free.len() < KEPT) {
             kept.free.push(buffer);
         }
     }
@@ -84,4 +87,25 @@ pub fn bytes(buffer: &Buffer, len: usize) -> &[u8] {
 #[inline]
 pub fn bytes_mut(buffer: &mut Buffer) -> &mut [u8] {
     bytemuck::cast_slice_mut(buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again_for_packets_of_its_length() {
+        for unit in [100, 1000] {
+            let mut buffers = Buffers::new(unit, 1000);
+            for len in [1, 100, 101, 400, 401, 1000] {
+                let buffer = buffers.take(len).expect("a buffer");
+                assert!(8 * buffer.len() >= len + BEHIND);
+                let at = buffer.as_ptr();
+                buffers.give(buffer);
+                let again = buffers.take(len).expect("a buffer");
+                assert_eq!(again.as_ptr(), at, "{len} bytes");
+            }
+            assert!(buffers.take(buffers.longest() + 1).is_none());
+        }
+    }
 }

@@ -133,3 +133,33 @@ fn acknowledgements_wait_unless_something_is_missing() {
     assert_eq!(end.receiver.map().1, 8);
     assert_eq!(end.receiver.map().0[0], 1);
 }
+
+/// Whatever the packets' length, what waits to be taken needs memory in proportion to the window.
+#[test]
+fn packets_that_are_not_taken_have_buffers_in_proportion_to_their_fragments() {
+    const UNIT: usize = 1400;
+    let parameters = Parameters { unit: UNIT, base: UNIT, window: 512, ..PARAMETERS };
+    for count in 1..=44_u16 {
+        // One byte more than fits into one datagram less.
+        let len = usize::from(count - 1) * UNIT + 1;
+        let payload = vec![7; len.div_ceil(count.into())];
+        let (mut receiver, mut buffers) = (Receiver::new(&parameters), Buffers::new(UNIT, 44 * UNIT));
+        let (mut packets, mut number) = (Vec::new(), 0);
+        'all: loop {
+            for index in 0..count {
+                let packet_len = len as u32;
+                let fragment = Fragment { number, index, count, head_len: 8, packet_len, urgent: false };
+                let take = |packet| packets.push(packet);
+                if receiver.accept(0, fragment, &payload, &mut buffers, take) == Accepted::Refused {
+                    break 'all;
+                }
+                number += 1;
+            }
+        }
+        assert_eq!(number, 512, "{count} fragments");
+        let taken: usize = packets.iter().map(|packet: &Arrived| 8 * packet.buffer.len()).sum();
+        // 16 of 5, and what is behind each.
+        let most = 512 * UNIT * 16 / 5 + packets.len() * 512;
+        assert!(taken <= most, "{} packets of {len} bytes take {taken}, not {most}", packets.len());
+    }
+}
