@@ -6,6 +6,7 @@
 //! readable when either side's is.
 
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
+use crate::base::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::transport::{
     AccessId, Door, Endpoint, Exposure, Inbound, Key, Limits, Look, Outgoing, PeerStanding, Peers, Piece,
@@ -14,7 +15,7 @@ use crate::transport::{
 };
 use rustix::event::epoll;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
 /// Two transports of one task, and which peer is reached by which.
@@ -25,7 +26,7 @@ pub struct Route<N, F> {
     here: Box<[bool]>,
     /// The side that is asked for a packet first.
     turn: Side,
-    poll: OwnedFd,
+    poll: Descriptor,
 }
 
 /// One of the two transports.
@@ -58,7 +59,7 @@ impl<N: Transport, F: Transport> Route<N, F> {
         for fd in [near.event_fd(), far.event_fd()] {
             epoll::add(&poll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN).map_err(failed)?;
         }
-        Ok(Self { near, far, here, turn: Side::Near, poll })
+        Ok(Self { near, far, here, turn: Side::Near, poll: Descriptor::new(poll) })
     }
 
     #[inline]

@@ -1,14 +1,15 @@
 //! One descriptor on which the threads of a task sleep: over an event of the task's own, others
 //! that are watched for good and, while it is watched, the descriptor of the network.
 
+use crate::base::descriptor::Descriptor;
 use crate::base::poll::is_event;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 pub(super) struct Sleeper {
-    event: OwnedFd,
-    epoll: OwnedFd,
+    event: Descriptor,
+    epoll: Descriptor,
     /// The network's descriptor is watched by `epoll`.
     watching: bool,
     /// Something has happened since the task was last armed that a thread waits for.
@@ -22,6 +23,7 @@ impl Sleeper {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        let (event, epoll) = (Descriptor::new(event), Descriptor::new(epoll));
         Ok(Self { event, epoll, watching: false, noted: false, armed: false })
     }
 
@@ -82,5 +84,35 @@ impl Sleeper {
 impl AsFd for Sleeper {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::fd::{AsRawFd, FromRawFd};
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn sockets_of_the_program_under_its_numbers_are_not_closed() {
+        let sleeper = Sleeper::new().expect("descriptors");
+        let numbers = [sleeper.event.as_fd().as_raw_fd(), sleeper.epoll.as_fd().as_raw_fd()];
+        let replaced = numbers.map(|number| {
+            let (own, other) = UnixStream::pair().expect("sockets");
+            // SAFETY: the library is to see that the number is not its own any more.
+            assert_eq!(unsafe { libc::dup2(own.as_raw_fd(), number) }, number);
+            // SAFETY: from now on the number is the program's.
+            (unsafe { UnixStream::from_raw_fd(number) }, other)
+        });
+        sleeper.signal();
+        sleeper.clear();
+        drop(sleeper);
+        for (mut own, mut other) in replaced {
+            own.write_all(b"x").expect("it is open");
+            let mut found = [0];
+            other.read_exact(&mut found).expect("it is open");
+            assert_eq!(&found, b"x", "nothing else was written");
+        }
     }
 }

@@ -105,6 +105,16 @@ fn a_burst_of_small_operations_takes_a_few_datagrams() {
     }
 }
 
+#[test]
+fn a_program_may_close_the_socket_and_have_others_under_its_number() {
+    if on_network("sockets that the program closes", "the test chooses the transport itself") {
+        return;
+    }
+    for procs in [2, 4] {
+        passed(&here(job("interrupt/closed_socket", procs, "")).run(), procs);
+    }
+}
+
 /// What an error handler sends leaves while it runs, and so does what the program sends meanwhile.
 #[test]
 fn an_error_handler_sends_and_computes() {

@@ -3,13 +3,14 @@
 //! [`crate::engine::progress::interrupt_thread`].
 
 use crate::abi::LAPI_ERR_MEMORY_EXHAUSTED;
+use crate::base::descriptor::Descriptor;
 use crate::base::sync::Mutex;
 use crate::base::thread::{self, Thread, ThreadConfig};
 use crate::error::{Error, Result};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -33,7 +34,7 @@ const CALLED: u8 = 2;
 
 /// The notifier of one context.
 pub struct Notifier {
-    thread: Mutex<Option<(Thread, Arc<OwnedFd>)>>,
+    thread: Mutex<Option<(Thread, Arc<Descriptor>)>>,
     /// The timer of the present thread; -1 when there is none.
     timer: AtomicI32,
     state: AtomicU8,
@@ -67,12 +68,12 @@ impl Notifier {
             .map_err(|reason| {
                 Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("no timer can be made: {reason}"))
             })?;
-        let timer = Arc::new(timer);
-        self.timer.store(timer.as_raw_fd(), Ordering::Relaxed);
+        let timer = Arc::new(Descriptor::new(timer));
+        self.timer.store(timer.as_fd().as_raw_fd(), Ordering::Relaxed);
         let (own, generation) = (timer.clone(), self.generation.load(Ordering::Relaxed));
         let thread = thread::spawn("lapi-intr", thread_config, move || {
             #[cfg(test)]
-            let _timer = crate::base::simulation::Timer(own.as_raw_fd());
+            let _timer = crate::base::simulation::Timer(own.as_fd().as_raw_fd());
             run(own.as_fd(), generation);
         })?;
         *self.thread.lock() = Some((thread, timer));
@@ -197,6 +198,7 @@ fn set_timer(timer: BorrowedFd<'_>, after: Duration) {
 mod tests {
     use super::*;
     use rustix::time::timerfd_gettime;
+    use std::os::fd::OwnedFd;
 
     fn with_timer() -> (Notifier, OwnedFd) {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK).expect("a timer");

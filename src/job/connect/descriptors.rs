@@ -1,9 +1,10 @@
 //! The descriptors of a thread that listens: what it waits for, and what wakes it.
 
+use crate::base::descriptor::Descriptor;
 use crate::base::poll::is_event;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ const BLIND: Duration = Duration::from_millis(10);
 
 pub(super) struct Descriptors {
     /// What the thread waits with: descriptors are added to it, by number.
-    pub(super) poll: Arc<OwnedFd>,
-    wake: OwnedFd,
+    pub(super) poll: Arc<Descriptor>,
+    wake: Descriptor,
 }
 
 impl Descriptors {
@@ -24,6 +25,7 @@ impl Descriptors {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&poll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        let (poll, wake) = (Descriptor::new(poll), Descriptor::new(wake));
         Ok(Self { poll: Arc::new(poll), wake })
     }
 

@@ -43,6 +43,10 @@ impl Device for Port {
         self.0.get_mut().receive(take)
     }
 
+    fn is_lost(&self) -> bool {
+        self.0.get().is_lost()
+    }
+
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.0.get().event_fd()
     }

@@ -53,6 +53,12 @@ pub trait Device: Send {
     /// start at any address.
     fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize;
 
+    /// Whether the program has closed the device's descriptor (closefrom(3)): its number may be
+    /// that of another one, which must neither be read nor written. Takes a call of the kernel.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
     /// Readable while a datagram is there that was not received, and sometimes although
     /// there is none.
     fn event_fd(&self) -> BorrowedFd<'_>;

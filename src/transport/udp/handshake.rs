@@ -22,7 +22,7 @@
 use super::address_validation::AddressValidation;
 use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session, VALIDATION};
 use super::reliable::{Connection, Nanos, State};
-use super::{UdpTransport, with_datagrams};
+use super::{LOST, UdpTransport, with_datagrams};
 use crate::base::process::Process;
 use crate::transport::presence::Presence;
 use crate::transport::{NO_EPOCH, Task};
@@ -39,6 +39,9 @@ impl UdpTransport {
             self.add(task);
             if let Err(error) = self.directory.address_of(task) {
                 self.leave(task, Presence::Dead(error.detail));
+            }
+            if self.lost {
+                self.leave(task, Presence::Dead(LOST.to_owned()));
             }
         }
         let now = self.now();

@@ -59,6 +59,11 @@ impl Outlet {
         self.device.is_some()
     }
 
+    /// Whether the device is not this task's any more ([`Device::is_lost`]).
+    pub(super) fn is_lost(&self) -> bool {
+        self.device.as_deref().is_some_and(|device| device.is_lost())
+    }
+
     /// What is readable when something has arrived.
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.device.as_deref().map(|device| device.event_fd())

@@ -2,8 +2,9 @@
 
 use super::address_validation::AddressValidation;
 use super::contact::Peer;
-use super::{UdpTransport, contact::Session};
-use crate::error::Result;
+use super::{LOST, UdpTransport, contact::Session};
+use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::error::{Error, Result};
 use crate::transport::presence::Presence;
 use crate::transport::{ConnectionView, PeerStanding, PeerState, Peers, Tally, Task, View, Withdrawal};
 
@@ -132,6 +133,9 @@ impl Peers for UdpTransport {
             return Ok(());
         }
         self.part(task);
+        if self.lost {
+            return Err(Error::new(LAPI_ERR_SHM_SETUP, format!("task {task} {LOST}")));
+        }
         let session = self.session(epoch);
         if let Some(peer) = self.peer_mut(task) {
             (peer.standing, peer.session) = (Presence::Rejoining, Some(session));

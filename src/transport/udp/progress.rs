@@ -1,10 +1,10 @@
 //! What has happened: datagrams that have arrived, moments that have come.
 
-use super::UdpTransport;
 use super::contact::Peer;
 use super::endpoint::RETRY;
 use super::reliable::{Happened, Nanos, State};
 use super::seal::{ANNOUNCEMENT, Claim, Refused};
+use super::{BELIEF, LOST, UdpTransport};
 use crate::transport::Task;
 use crate::transport::presence::Presence;
 use std::net::SocketAddr;
@@ -31,8 +31,12 @@ impl UdpTransport {
     /// Takes note of what has arrived, and sends what is to be sent now; whether something has
     /// arrived.
     pub(super) fn advance(&mut self) -> bool {
-        let Some(mut device) = self.outlet.take_device() else { return false };
+        if !self.outlet.is_open() {
+            return false;
+        }
         let (now, mut any) = (self.now(), false);
+        self.look_at_device(now);
+        let Some(mut device) = self.outlet.take_device() else { return false };
         for _ in 0..ROUNDS {
             let taken = device.receive(&mut |from, bytes| self.note_datagram(now, from, bytes));
             any |= taken != 0;
@@ -60,6 +64,29 @@ impl UdpTransport {
         any
     }
 
+    /// Looks whether the device is still this task's, if that was not done just before.
+    #[inline]
+    fn look_at_device(&mut self, now: Nanos) {
+        if now >= self.next_look {
+            self.next_look = now + BELIEF;
+            if self.outlet.is_lost() {
+                self.lose_device();
+            }
+        }
+    }
+
+    /// The program has closed the device, and its number may be another one's: nothing is sent or
+    /// received any more.
+    #[cold]
+    fn lose_device(&mut self) {
+        self.lost = true;
+        self.outlet.close();
+        for at in 0..self.table.met().len() {
+            self.leave(self.table.met()[at], Presence::Dead(LOST.to_owned()));
+        }
+        self.notify();
+    }
+
     /// Serves a peer before anything else is waited for.
     pub(super) fn touch(&mut self, task: Task) {
         if let Some(peer) = self.table.get_mut(task) {
@@ -85,6 +112,7 @@ impl UdpTransport {
 
     /// Sends what a peer is to be sent now, and notes when there is something next.
     pub(super) fn transmit(&mut self, task: Task, now: Nanos) {
+        self.look_at_device(now);
         let Some(peer) = self.table.get_mut(task).filter(|_| self.outlet.is_open()) else { return };
         if peer.live().is_none() {
             self.schedule.set(&mut peer.alarm, task, None);

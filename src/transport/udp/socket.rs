@@ -12,6 +12,7 @@
 mod messages;
 
 use super::device::{self, Datagram, Device, TRAIN};
+use crate::base::descriptor::Descriptor;
 use messages::{Incoming, OUTGOING, Outgoing, Train, cuts_trains, join_trains};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
@@ -73,7 +74,7 @@ pub struct Counts {
 
 /// A socket of UDP.
 pub struct Socket {
-    fd: OwnedFd,
+    fd: Descriptor,
     local: SocketAddr,
     /// As far as is known: `cuts` becomes false when an interface turns out to refuse trains.
     granted: Granted,
@@ -111,7 +112,7 @@ impl Socket {
         rustix::net::bind(&fd, &local)?;
         let local = rustix::net::getsockname(&fd)?.try_into()?;
         Ok(Self {
-            fd,
+            fd: Descriptor::new(fd),
             local,
             granted,
             counts: Counts::default(),
@@ -225,9 +226,9 @@ impl Device for Socket {
 
     fn send_in_parts(&mut self, datagram: &Datagram<'_>) -> bool {
         // Without it the datagram is lost, as any may be.
-        let _ = allow_parts(&self.fd, self.local, true);
+        let _ = allow_parts(self.fd.as_fd(), self.local, true);
         let taken = self.send(std::slice::from_ref(datagram));
-        let _ = allow_parts(&self.fd, self.local, false);
+        let _ = allow_parts(self.fd.as_fd(), self.local, false);
         taken != 0
     }
 
@@ -260,6 +261,10 @@ impl Device for Socket {
         taken
     }
 
+    fn is_lost(&self) -> bool {
+        self.fd.get().is_none()
+    }
+
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -271,7 +276,7 @@ fn prepared(local: SocketAddr, options: Options) -> io::Result<(OwnedFd, Granted
     if local.is_ipv6() {
         sockopt::set_ipv6_v6only(&fd, true)?;
     }
-    allow_parts(&fd, local, false)?;
+    allow_parts(fd.as_fd(), local, false)?;
     let granted = Granted {
         receive_buffer: receive_buffer(&fd, options.receive_buffer)?,
         send_buffer: send_buffer(&fd, options.send_buffer)?,
@@ -283,10 +288,10 @@ fn prepared(local: SocketAddr, options: Options) -> io::Result<(OwnedFd, Granted
 
 /// Lets the next datagrams be sent in parts, or not any more. IPv6 cuts them where they are sent
 /// only, and no link takes less than 1,280 bytes there.
-fn allow_parts(fd: &OwnedFd, local: SocketAddr, allow: bool) -> rustix::io::Result<()> {
+fn allow_parts(fd: BorrowedFd<'_>, local: SocketAddr, allow: bool) -> rustix::io::Result<()> {
     use sockopt::{Ipv4PathMtuDiscovery as V4, Ipv6PathMtuDiscovery as V6};
     if local.is_ipv6() {
-        messages::limit_parts(fd.as_fd(), if allow { 1280 } else { 0 });
+        messages::limit_parts(fd, if allow { 1280 } else { 0 });
         sockopt::set_ipv6_mtu_discover(fd, if allow { V6::DONT } else { V6::PROBE })
     } else {
         sockopt::set_ip_mtu_discover(fd, if allow { V4::DONT } else { V4::PROBE })

@@ -100,6 +100,7 @@ fn conforms_with_short_datagrams_that_are_not_sealed() {
     conformance::suite(|tasks| ends(tasks, Security::None, 512));
 }
 
+mod closed;
 mod contact;
 mod deaths;
 mod disturbed;

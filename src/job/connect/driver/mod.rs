@@ -14,6 +14,7 @@ mod noticing;
 use self::hindrance::Hindrance;
 use super::ConnectSettings;
 use super::machine::{Action, ChannelId, Machine};
+use crate::base::descriptor::Descriptor;
 use crate::error::Result;
 use crate::job::channel::{Channel, Listener};
 use crate::job::name::Key;
@@ -21,7 +22,6 @@ use crate::transport::Task;
 use crate::transport::shm::connection::{Accepted, Offer, Site};
 use crate::wire::hello::Message;
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ pub(super) struct Driver {
     settings: ConnectSettings,
     key: Key,
     site: Site,
-    poll: Arc<OwnedFd>,
+    poll: Arc<Descriptor>,
     machine: Machine,
     /// By generation.
     listeners: BTreeMap<u32, Option<Listener>>,
@@ -69,7 +69,12 @@ struct Handshake {
 }
 
 impl Driver {
-    pub(super) fn new(settings: ConnectSettings, key: Key, site: Site, poll: Arc<OwnedFd>) -> Result<Self> {
+    pub(super) fn new(
+        settings: ConnectSettings,
+        key: Key,
+        site: Site,
+        poll: Arc<Descriptor>,
+    ) -> Result<Self> {
         let generation = settings.hello.generation;
         let mut driver = Self {
             machine: Machine::new(settings.hello.clone()),

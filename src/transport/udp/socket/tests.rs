@@ -257,7 +257,7 @@ fn switch_on(socket: &Socket, level: i32, option: i32) {
     let on = 1i32;
     // SAFETY: the value is read during the call, and has the length given.
     let code = unsafe {
-        let (fd, len) = (socket.fd.as_raw_fd(), size_of::<i32>() as libc::socklen_t);
+        let (fd, len) = (socket.fd.as_fd().as_raw_fd(), size_of::<i32>() as libc::socklen_t);
         libc::setsockopt(fd, level, option, (&raw const on).cast(), len)
     };
     assert_eq!(code, 0);
