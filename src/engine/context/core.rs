@@ -275,7 +275,7 @@ impl Core {
     /// Whether a fence has nothing to wait for.
     pub fn has_nothing_under_way(&self) -> bool {
         let nothing_here = self.ops.is_empty() && self.copies.is_empty() && !self.one_sided.are_active();
-        let nothing_kept = self.to_self.is_empty() && !self.kept.has_own();
+        let nothing_kept = self.to_self.is_empty() && !self.kept.has_own(u64::MAX);
         nothing_here && nothing_kept && self.outbox.is_fenced() && self.loss_reports.are_made()
     }
 

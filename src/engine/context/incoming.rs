@@ -238,8 +238,22 @@ pub struct Dropped {
     pub(crate) header_len: usize,
     pub(crate) here: Box<[u64]>,
     pub(crate) data: Data,
-    /// The moment at which it was first kept.
+    pub(crate) stay: Stay,
+}
+
+/// For how long a message is kept, whether it is offered meanwhile or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Stay {
+    /// The moment at which it was first kept; 0: it never was.
     pub(crate) since: u32,
+    /// Of a message of this task to itself its number among these, in the order in which they were
+    /// first kept, from 1 on; else 0.
+    pub(crate) number: u64,
+}
+
+impl Stay {
+    /// The stay of a message that has just arrived.
+    pub const NONE: Self = Self { since: 0, number: 0 };
 }
 
 /// The messages that header handlers have refused for now. They are offered again: at once while
@@ -247,6 +261,8 @@ pub struct Dropped {
 #[derive(Default)]
 pub struct Kept {
     list: VecDeque<Dropped>,
+    /// The last number that a message of this task to itself has got.
+    numbered: u64,
     /// How many consecutive offers were refused.
     vain: u32,
     /// The next offer comes not before this, in ticks.
@@ -261,9 +277,18 @@ impl Kept {
     /// The longest pause in ticks, some tenths of a millisecond, as a power of two.
     const LONGEST: u32 = 20;
 
-    /// Keeps a message.
-    pub fn keep(&mut self, message: Dropped) {
+    /// Keeps a message. One of this task to itself gets a number, unless it was kept before.
+    pub fn keep(&mut self, mut message: Dropped) {
+        if message.message.id.is_none() && message.stay.number == 0 {
+            self.numbered += 1;
+            message.stay.number = self.numbered;
+        }
         self.list.push_back(message);
+    }
+
+    /// The number of the message of this task to itself that was the last to be kept first.
+    pub fn last_own(&self) -> u64 {
+        self.numbered
     }
 
     /// Takes out the message that was kept or offered for longest.
@@ -287,10 +312,11 @@ impl Kept {
         self.list.iter().map(|dropped| dropped.message.src)
     }
 
-    /// Whether one of them comes from this task itself.
+    /// Whether one of them comes from this task itself and has a number up to this one.
     #[inline]
-    pub fn has_own(&self) -> bool {
-        !self.list.is_empty() && self.list.iter().any(|dropped| dropped.message.id.is_none())
+    pub fn has_own(&self, last: u64) -> bool {
+        let is_own = |dropped: &Dropped| dropped.message.id.is_none() && dropped.stay.number <= last;
+        !self.list.is_empty() && self.list.iter().any(is_own)
     }
 
     /// Forgets those of a peer.

@@ -55,8 +55,8 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
         accessed::announce(held.core());
     }
     let core = held.core();
-    // Handlers may go on sending to their own task.
-    let queued = core.queued_to_self();
+    // Handlers may go on sending to their own task, and refusing what they are offered.
+    let (queued, mut kept) = (core.queued_to_self(), None);
     let mut asked: Vec<Asked> = Vec::new();
     let (outbox, mut wire) = core.out();
     outbox.ask(&mut wire, |peer, count| asked.push(Asked { peer, count, incarnation: 0 }));
@@ -68,10 +68,14 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
         while asked.last().is_some_and(|asked| is_confirmed(core, asked)) {
             asked.pop();
         }
+        let taken = core.taken_to_self() >= queued;
+        if taken && kept.is_none() {
+            // Those of them that were refused have a number now.
+            kept = Some(core.last_own_kept());
+        }
         let complete = asked.is_empty()
             && core.ops.epochs().over(epoch)
-            && core.taken_to_self() >= queued
-            && !core.keeps_own_messages();
+            && kept.is_some_and(|last| !core.keeps_own_messages(last));
         complete.then_some(())
     })?;
     if !nested {

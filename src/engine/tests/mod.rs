@@ -18,6 +18,7 @@
 //!   tasks that are given up and rejoin; [`parted`]: by one side alone.
 //!   [`leaving`]: for a checkpoint. [`report`]: the report of a context that hangs.
 //!   [`malformed`]: what no correct task sends. [`exhausted`]: packets without memory.
+//!   [`own_messages`]: what fences wait for of a task's messages to itself.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n
 //! times as many.
@@ -38,6 +39,7 @@ mod leaving;
 mod malformed;
 mod memory;
 mod mix;
+mod own_messages;
 mod parted;
 mod parts;
 mod plan;

@@ -6,7 +6,7 @@ use crate::engine::context::Held;
 use crate::engine::context::core::flow;
 use crate::engine::context::direct_copy::{CopyKind, DirectCopy};
 use crate::engine::context::incoming::{
-    ActiveMessage, Data, Delivery, Dropped, IncomingPut, Kept, Parts, Then,
+    ActiveMessage, Data, Delivery, Dropped, IncomingPut, Kept, Parts, Stay, Then,
 };
 use crate::engine::context::request::Places;
 use crate::engine::transfer::deliver::{confirm, delivered, scatter, take};
@@ -22,15 +22,15 @@ use crate::wire::packet::Head;
 
 /// An active message has arrived: runs its header handler, and does what that has decided.
 pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
-    offer(held, message, header, data, 0);
+    offer(held, message, header, data, Stay::NONE);
 }
 
-/// Offers a message that is kept since this moment to its header handler; 0: it has just arrived.
+/// Offers a message that has been kept for this long to its header handler.
 #[inline(always)]
-fn offer(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data, kept: u32) {
+fn offer(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data, stay: Stay) {
     let incarnation = held.core().incarnation(message.src);
-    let verdict = header_handler::ask(held, message, header, &data, kept);
-    follow(held, message, header, data, kept, (verdict, incarnation));
+    let verdict = header_handler::ask(held, message, header, &data, stay.since);
+    follow(held, message, header, data, stay, (verdict, incarnation));
 }
 
 /// The header handler of a message in one packet has answered, which a short way has called when
@@ -43,7 +43,7 @@ pub fn answered(
     incarnation: u32,
 ) {
     let verdict = header_handler::judge(held, message, answer, message.delivery(data.len as u64));
-    follow(held, message, header, Data::Here(data), 0, (verdict, incarnation));
+    follow(held, message, header, Data::Here(data), Stay::NONE, (verdict, incarnation));
 }
 
 /// What a header handler has decided is done, if the sender still has the incarnation that it had
@@ -54,7 +54,7 @@ fn follow(
     message: &ActiveMessage,
     header: Piece,
     data: Data,
-    kept: u32,
+    stay: Stay,
     (verdict, incarnation): (Verdict, u32),
 ) {
     if held.core().incarnation(message.src) != incarnation || held.core().is_closing() {
@@ -71,7 +71,7 @@ fn follow(
         }
         (Verdict::Deliver { sink, delivery }, data) => deliver(held, message, sink, delivery, data),
         // SAFETY: header and data are here, in the packet or in the program's memory.
-        (Verdict::Drop, data) => unsafe { keep(held, message, header, data, kept) },
+        (Verdict::Drop, data) => unsafe { keep(held, message, header, data, stay) },
     }
 }
 
@@ -165,7 +165,7 @@ pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Pie
 ///
 /// # Safety
 /// Header and data must be readable.
-unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data, kept: u32) {
+unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data, stay: Stay) {
     let piece = match &data {
         Data::Here(piece) | Data::Begun { first: piece, .. } => *piece,
         Data::Local(..) | Data::Remote { .. } | Data::Parts { .. } => Piece::EMPTY,
@@ -176,9 +176,9 @@ unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data
         // SAFETY: the caller's promise.
         here = unsafe { bytes::aligned(content.all()) };
     }
-    let since = if kept == 0 { moment() } else { kept };
+    let stay = Stay { since: if stay.since == 0 { moment() } else { stay.since }, ..stay };
     let dropped =
-        Dropped { message: *message, header: kept_header, header_len: header.len, here, data, since };
+        Dropped { message: *message, header: kept_header, header_len: header.len, here, data, stay };
     flow::keep(held.core(), dropped);
 }
 
@@ -207,7 +207,7 @@ pub fn offer_again(held: &mut Held<'_>) -> bool {
             Data::Begun { first, total } => Data::Begun { first: kept(first), total },
             remote => remote,
         };
-        offer(held, &dropped.message, header, data, dropped.since);
+        offer(held, &dropped.message, header, data, dropped.stay);
     }
     // The message may be refused for long: that is not progress that a thread should
     // stay awake for.

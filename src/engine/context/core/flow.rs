@@ -82,10 +82,15 @@ impl Core {
         !self.kept.is_empty()
     }
 
-    /// Whether messages of this task to itself are kept.
+    /// The number of the message of this task to itself that was the last to be kept first.
+    pub fn last_own_kept(&self) -> u64 {
+        self.kept.last_own()
+    }
+
+    /// Whether messages of this task to itself are kept, of those up to this number.
     #[inline]
-    pub fn keeps_own_messages(&self) -> bool {
-        self.kept.has_own()
+    pub fn keeps_own_messages(&self, last: u64) -> bool {
+        self.kept.has_own(last)
     }
 
     /// The sender of each message that is kept.
