@@ -147,6 +147,12 @@ fn no_pieces_at_all() {
 }
 
 #[test]
+fn pieces_of_no_bytes() {
+    run("vectors/params", 1, "empty");
+    every_path(|| job("vectors/params", 2, "empty"), 2);
+}
+
+#[test]
 fn wrong_results_of_header_handlers_are_reported() {
     for procs in [1, 2, 3] {
         run("vectors/async", procs, "reported");

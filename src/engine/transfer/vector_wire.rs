@@ -1,8 +1,8 @@
 //! Puts and gets between vectors, in packets.
 //!
 //! The target's vector travels as a description ([`crate::dgsp::description`]). A put that fits a
-//! packet takes description and data in one; otherwise the data is a message of its own, whose
-//! number the description contains.
+//! packet takes description and data in one; otherwise the data, if there is any, is a message of
+//! its own, whose number the description contains.
 
 use crate::dgsp::description::layout_of;
 use crate::engine::context::Held;
@@ -39,6 +39,12 @@ pub(in crate::engine) unsafe fn put(
         // SAFETY: the caller's promise; the description lives until the call is over, and is copied
         // when it is parked.
         return unsafe { send::send(held, tgt, &head, Body { header: described, data }, false, done) };
+    }
+    if total == 0 {
+        // No data follows under a number of its own: the description is the whole message.
+        let head = Head::Vector { id, op: VECTOR_PUT, words, data: 0, total, cookie, tgt_cntr };
+        // SAFETY: the description is the head's, and is copied at once.
+        return unsafe { send_words(held, tgt, id, &head, &layouts.description) };
     }
     let second = core.outbox.number(tgt);
     let head = Head::Vector { id, op: VECTOR_PUT, words, data: second, total, cookie, tgt_cntr };

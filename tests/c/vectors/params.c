@@ -5,6 +5,7 @@
  *   unchecked  ERROR_CHK off: what cannot be done without is still refused
  *   handles    handles that are none
  *   zero       num_vecs 0 moves no data, with arrays and without; counters and handlers act
+ *   empty      nor do pieces of no bytes, however many there are, and fences pass
  */
 #include "vec.h"
 
@@ -410,6 +411,67 @@ static void zero(void) {
     }
 }
 
+/* So many that no packet holds the description of the target's vector. */
+enum { EMPTY = 20000 };
+
+static void empty(void) {
+    static void *addresses[EMPTY];
+    static lapi_long_t wide[EMPTY];
+    static ulong lengths[EMPTY];
+    static const uint counts[] = {1, 2000, EMPTY};
+    static lapi_cntr_t there;
+    lapi_vec_t vec = {LAPI_GEN_IOVECTOR, 0, addresses, lengths};
+    lapi_lvec_t lvec = {LAPI_GEN_IOVECTOR, 0, wide, lengths};
+    lapi_cntr_t here, done;
+    void **theres = t_addresses(&there);
+    int distance, number;
+    bzero(&here, sizeof here);
+    bzero(&done, sizeof done);
+    for (number = 0; number < EMPTY; number++) {
+        addresses[number] = buffer + number % 64;
+        wide[number] = t_long(buffer);
+    }
+    memset(buffer, POISON, sizeof buffer);
+    for (distance = 0; distance < t_tasks; distance++)
+        for (number = 0; number < 3; number++) {
+            uint task = (uint)((t_me + distance) % t_tasks);
+            lapi_xfer_t x;
+            vec.num_vecs = lvec.num_vecs = counts[number];
+            handlers_called = 0;
+            t_fence();
+            OK(LAPI_Putv(t_hndl, task, &vec, &vec, theres[task], &here, &done));
+            OK(LAPI_Fence(t_hndl));
+            t_wait_exact(&here, 1);
+            t_wait_exact(&there, 1);
+            t_wait_exact(&done, 1);
+            t_fence();
+            OK(LAPI_Getv(t_hndl, task, &vec, &vec, theres[task], &here));
+            OK(LAPI_Fence(t_hndl));
+            t_wait_exact(&here, 1);
+            t_wait_exact(&there, 1);
+            bzero(&x, sizeof x);
+            x.Putv.Xfer_type = LAPI_PUTV_XFER;
+            x.Putv.tgt = task;
+            x.Putv.shdlr = gone;
+            x.Putv.org_vec = &vec;
+            x.Putv.tgt_vec = &lvec;
+            x.Putv.cmpl_cntr = &done;
+            OK(LAPI_Xfer(t_hndl, &x));
+            t_wait_exact(&done, 1);
+            t_probe_until(&handlers_called, 1);
+            bzero(&x, sizeof x);
+            x.Getv.Xfer_type = LAPI_GETV_XFER;
+            x.Getv.tgt = task;
+            x.Getv.org_vec = &vec;
+            x.Getv.tgt_vec = &lvec;
+            x.Getv.chndlr = completion;
+            OK(LAPI_Xfer(t_hndl, &x));
+            t_probe_until(&handlers_called, 2);
+            t_fence();
+            CHECK(buffer[0] == POISON && memcmp(buffer, buffer + 1, sizeof buffer - 1) == 0);
+        }
+}
+
 int main(int argc, char **argv) {
     const char *which = argc == 2 ? argv[1] : "";
     t_init();
@@ -417,6 +479,7 @@ int main(int argc, char **argv) {
     else if (strcmp(which, "unchecked") == 0) unchecked();
     else if (strcmp(which, "handles") == 0) handles();
     else if (strcmp(which, "zero") == 0) zero();
+    else if (strcmp(which, "empty") == 0) empty();
     else T_FAIL("there is no case \"%s\"", which);
     t_done();
     return 0;
