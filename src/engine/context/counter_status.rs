@@ -177,6 +177,20 @@ impl Watched {
         })
     }
 
+    /// Whether nothing can raise the counter any more, because tasks of its list were purged and
+    /// none is left that has not raised it. While none was purged, those that have may do so again.
+    pub fn is_hopeless(&mut self, cntr: usize) -> bool {
+        self.is_settled(cntr)
+            && self.counters.get_mut(&cntr).is_some_and(|watch| {
+                let mut received = true;
+                watch.each(|_, status| {
+                    received &= status == LAPI_MSG_RECVD;
+                    status
+                });
+                !received
+            })
+    }
+
     /// A thread begins to wait for the counter. `false` when another one does.
     pub fn wait(&mut self, cntr: usize) -> bool {
         let free = self.waiters.iter().all(|waiter| waiter.cntr != cntr);

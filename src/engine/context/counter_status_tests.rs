@@ -33,6 +33,23 @@ fn statuses_record_the_tasks_that_have_reported_and_those_that_were_purged() {
     assert_eq!(read(), [2, 3, 1, 4, 2]);
 }
 
+/// A program may wait for more messages than its list has entries.
+#[test]
+fn a_wait_is_hopeless_only_after_a_purge() {
+    let (mut watched, mut statuses) = (Watched::default(), [77; 1]);
+    watch(&mut watched, &[1], &mut statuses);
+    assert!(!watched.is_hopeless(CNTR));
+    watched.raised(CNTR, 1);
+    assert!(watched.is_settled(CNTR) && !watched.is_hopeless(CNTR));
+    watched.purged(1);
+    assert!(watched.is_hopeless(CNTR) && !watched.is_hopeless(CNTR + 8));
+    let mut statuses = [77; 2];
+    watch(&mut watched, &[1, 3], &mut statuses);
+    assert!(!watched.is_hopeless(CNTR), "task 1 may raise it");
+    watched.raised(CNTR, 1);
+    assert!(watched.is_hopeless(CNTR), "task 3 never will");
+}
+
 #[test]
 fn a_completion_has_an_odd_number_until_it_is_taken_or_its_peer_is_given_up() {
     let mut watched = Watched::default();

@@ -119,7 +119,8 @@ fn awaited(cntr: usize, value: i32) -> impl FnOnce() -> WaitTarget {
 /// # Errors
 /// LAPI_ERR_MULTIPLE_WAITERS: another thread waits for the counter in this call.
 /// LAPI_ERR_TGT_PURGED: a task was purged that is in the counter's list, or any task when it has
-/// none; or all tasks of the list have reported or were purged, so that nothing more can arrive.
+/// none; or all tasks of the list have reported or were purged, at least one of them the latter, so
+/// that nothing more may arrive.
 ///
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.
@@ -134,7 +135,7 @@ pub unsafe fn wait_asleep(held: &mut Held<'_>, cntr: usize, value: i32) -> Resul
             return Some(Ok(left));
         }
         let core = held.core();
-        let hopeless = core.watched.is_purged(cntr) || core.watched.is_settled(cntr);
+        let hopeless = core.watched.is_purged(cntr) || core.watched.is_hopeless(cntr);
         hopeless.then(|| {
             let detail = "a task that was to raise the counter has been purged";
             Err(Error::new(LAPI_ERR_TGT_PURGED, detail))

@@ -96,6 +96,7 @@ static void codes(void) {
 
 struct waiter {
     lapi_cntr_t *cntr;
+    int val;
     volatile int code;
     int left;
     pthread_t thread;
@@ -103,7 +104,7 @@ struct waiter {
 
 static void *wait_in_thread(void *of) {
     struct waiter *waiter = of;
-    __atomic_store_n(&waiter->code, LAPI_Nopoll_wait(t_hndl, waiter->cntr, 1, &waiter->left), __ATOMIC_RELEASE);
+    __atomic_store_n(&waiter->code, LAPI_Nopoll_wait(t_hndl, waiter->cntr, waiter->val, &waiter->left), __ATOMIC_RELEASE);
     return NULL;
 }
 
@@ -112,7 +113,9 @@ static void statuses(void) {
     uint before = (uint)(t_me + t_tasks - 1) % (uint)t_tasks;
     uint list[SLOTS] = {before, other, before, (uint)t_tasks};
     int status[SLOTS] = {77, 77, 77, 77}, left;
-    struct waiter alone = {&arrived, -1, 0, 0};
+    static lapi_cntr_t once;
+    int one = 77;
+    struct waiter alone = {.cntr = &arrived, .val = 1, .code = -1}, second = {.cntr = &once, .val = 2, .code = -1};
     t_fence();
     OK(LAPI_Setcntr_wstatus(t_hndl, &arrived, SLOTS, list, status));
     CHECK_EQ(status[0], LAPI_MSG_INITIAL);
@@ -126,6 +129,20 @@ static void statuses(void) {
     CHECK_EQ(status[0], LAPI_MSG_RECVD);
     CHECK_EQ(status[1], LAPI_MSG_INITIAL * (t_tasks != 2));
     CHECK_EQ(status[2], LAPI_MSG_INITIAL);
+    t_fence();
+    /* More messages than entries: a task whose entry has its message sends another one. */
+    OK(LAPI_Setcntr_wstatus(t_hndl, &once, 1, list, &one));
+    t_fence();
+    OK(LAPI_Put(t_hndl, other, 0, NULL, NULL, &once, NULL, NULL));
+    t_fence();
+    CHECK_EQ(one, LAPI_MSG_RECVD);
+    CHECK_EQ(pthread_create(&second.thread, NULL, wait_in_thread, &second), 0);
+    usleep(50000);
+    CHECK_EQ(second.code, -1);
+    t_fence();
+    OK(LAPI_Put(t_hndl, other, 0, NULL, NULL, &once, NULL, NULL));
+    CHECK_EQ(pthread_join(second.thread, NULL), 0);
+    CHECK_EQ(second.code, LAPI_SUCCESS);
     t_fence();
     OK(LAPI_Purge_totask(t_hndl, before));
     CHECK_EQ(status[0], LAPI_MSG_PURGED_RCVD);
@@ -184,7 +201,7 @@ static void waiters(void) {
     OK(LAPI_Setcntr_wstatus(t_hndl, &concerned, 2, list, status));
     OK(LAPI_Setcntr_wstatus(t_hndl, &unconcerned, 1, list + 1, status + 1));
     for (i = 0; i < 3; i++) {
-        both[i][0] = both[i][1] = (struct waiter){.cntr = cntrs[i], .code = -1, .left = -1};
+        both[i][0] = both[i][1] = (struct waiter){.cntr = cntrs[i], .val = 1, .code = -1, .left = -1};
         of[i] = one_that_waits(both[i]);
     }
     RETURNS(LAPI_Nopoll_wait(t_hndl, &unlisted, 1, NULL), LAPI_ERR_MULTIPLE_WAITERS);
