@@ -6,7 +6,7 @@
 
 use crate::{common, handler};
 use libc::{c_int, c_uint, c_void};
-use openlapi::abi::{lapi_long_t, lapi_vec_t};
+use openlapi::abi::{LAPI_GEN_GENERIC, lapi_long_t, lapi_vec_t};
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -97,8 +97,15 @@ impl Argument for Handler<lapi_long_t> {
 #[repr(transparent)]
 pub struct Vector<T>(T);
 
-/// No address has so few in its lower half: the first page is never mapped.
+/// The first page is never mapped: no address of 32 bits is as small as this.
 const LEAST_ADDRESS: c_uint = 4096;
+
+/// Whether four bytes are the type of a vector, and not the first half of a vector's address. What
+/// is no type, so that the call is to refuse it, may be either: an address is a multiple of 4.
+fn is_type(first: c_uint) -> bool {
+    let whole = cfg!(target_pointer_width = "32");
+    first <= LAPI_GEN_GENERIC || first < LEAST_ADDRESS && (whole || !first.is_multiple_of(4))
+}
 
 impl Argument for Vector<*mut lapi_vec_t> {
     type C = *mut lapi_vec_t;
@@ -110,9 +117,8 @@ impl Argument for Vector<*mut lapi_vec_t> {
         }
         // SAFETY: both begin with four bytes, the type of the vector or a part of an address.
         let first = unsafe { given.cast::<c_uint>().read_unaligned() };
-        let vector = first < LEAST_ADDRESS;
         // SAFETY: an integer that holds an address.
-        if vector { given } else { unsafe { There(given.cast()).c() } }
+        if is_type(first) { given } else { unsafe { There(given.cast()).c() } }
     }
 }
 
@@ -130,6 +136,35 @@ impl Code {
         if !place.is_null() {
             // SAFETY: the program's variable.
             unsafe { place.write_unaligned(code) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(given: *const u64) -> usize {
+        // SAFETY: each of these is as long as an address, and nothing else is read.
+        unsafe { Vector(given.cast_mut().cast::<lapi_vec_t>()).c() }.addr()
+    }
+
+    #[test]
+    fn a_vector_is_told_from_its_address() {
+        // Types 0 to 2, and some that are none, with numbers of pieces behind them.
+        for vector in [0, 3 << 32, 5 << 32 | 1, 0x7f12 << 32 | 2, 7 << 32 | 3, 7 << 32 | 99] {
+            let vector = u64::to_le(vector);
+            assert_eq!(taken(&vector), (&raw const vector).addr(), "{vector:#x}");
+        }
+        assert_eq!(taken(ptr::null()), 0);
+    }
+
+    /// Where a vector lies is chance: a page begins a multiple of 4 GiB from address 0, too.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn addresses_just_behind_a_multiple_of_4_gib_are_addresses() {
+        for address in [0x7f12_0000_0010, 0x7f12_0000_0ff8, 0x7f12_0000_1000, 0x7f12_ffff_fff8] {
+            assert_eq!(taken(&u64::to_le(address)), address as usize, "{address:#x}");
         }
     }
 }
