@@ -9,7 +9,8 @@
 ! including lapif.h.
 !
 ! What may be of any type (buffers, structures of LAPI_XFER and LAPI_UTIL) is taken as it is; so are the
-! counters of this task, which are TYPE (LAPI_CNTR_T) or LAPI_ADDR_NULL.
+! counters of this task, which are TYPE (LAPI_CNTR_T) or LAPI_ADDR_NULL, and other arguments that may be
+! LAPI_ADDR_NULL.
 module lapi
   implicit none
 
@@ -52,7 +53,7 @@ module lapi
     subroutine LAPI_MSG_STRING(error_code, buf, ierror)
       import
       integer(KIND=4), intent(in) :: error_code
-      character(LEN=*), intent(out) :: buf
+      character(LEN=*), intent(out) :: buf(*)
       integer(KIND=4), intent(out) :: ierror
     end subroutine LAPI_MSG_STRING
 
@@ -293,8 +294,12 @@ module lapi
       !DIR$ IGNORE_TKR(TKR) cntr
       type(*), dimension(*) :: cntr
       integer(KIND=4), intent(in) :: num_dest
-      integer(KIND=4), intent(in) :: dest_list(*)
-      integer(KIND=4) :: dest_status(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: dest_list
+      !DIR$ IGNORE_TKR(TKR) dest_list
+      type(*), dimension(*) :: dest_list
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: dest_status
+      !DIR$ IGNORE_TKR(TKR) dest_status
+      type(*), dimension(*) :: dest_status
       integer(KIND=4), intent(out) :: ierror
     end subroutine LAPI_SETCNTR_WSTATUS
   end interface

@@ -20,6 +20,7 @@ program modern
   type(LAPI_VEC_T) :: org_vec, tgt_vec
   type(LAPI_MSG_INFO_T) :: seen
   character(160) :: text
+  character :: letters(LAPI_MAX_ERR_STRING)
 
   info = LAPI_INFO_T(0, LAST_LIB, 0, 0, 0, 0, 0, 0, 0, 0)
   call LAPI_INIT(hndl, info, ierror)
@@ -29,6 +30,8 @@ program modern
   call LAPI_SENV(hndl, ERROR_CHK, 1, ierror)
   call LAPI_MSG_STRING(LAPI_ERR_TGT, text, ierror)
   call ft_true(index(text, 'LAPI_ERR_TGT') > 0 .and. index(text, char(0)) == 0, text)
+  call LAPI_MSG_STRING(LAPI_ERR_TGT, letters, ierror)
+  call ft_true(all(letters(1:12) == [(text(i:i), i=1, 12)]) .and. letters(LAPI_MAX_ERR_STRING) == ' ', text)
   next = mod(me + 1, tasks)
   last = mod(me + tasks - 1, tasks)
   mine = [(me + i / 8d0, i=1, 50)]
@@ -93,6 +96,11 @@ program modern
   call ft_eq(status(1), LAPI_MSG_INITIAL, 'LAPI_SETCNTR_WSTATUS')
   call LAPI_GETCNTR(hndl, cmpl, left, ierror)
   call ft_eq(left, 0, 'LAPI_GETCNTR')
+  call LAPI_SETCNTR(hndl, cmpl, 5, ierror)
+  call LAPI_SETCNTR_WSTATUS(hndl, cmpl, 0, LAPI_ADDR_NULL, LAPI_ADDR_NULL, ierror)
+  call ft_ok(ierror, 'LAPI_SETCNTR_WSTATUS without a list')
+  call LAPI_GETCNTR(hndl, cmpl, left, ierror)
+  call ft_eq(left, 0, 'LAPI_SETCNTR_WSTATUS without a list')
   call LAPI_MSGPOLL(hndl, 0, seen, ierror)
   call LAPI_PROBE(hndl, ierror)
   call LAPI_FENCE(hndl, ierror)
