@@ -5,7 +5,7 @@
 
 use super::{active_message, check, put_get};
 use crate::dgsp::Layout;
-use crate::dgsp::description::{describe, describe_layout};
+use crate::dgsp::description::{describe, describe_contiguous};
 pub use crate::dgsp::vector::Vector;
 use crate::dgsp::vector::{self as vectors};
 use crate::engine::context::Held;
@@ -48,9 +48,9 @@ impl Pair {
         vectors::check_pair(self.origin.as_ref(), self.target.as_ref())?;
         let (Some(origin), Some(target)) = (&self.origin, &self.target) else { return Ok(None) };
         let (local, remote, description) = if self.contiguous {
-            let target = beginning(target, Layout::vector(target).len());
-            let description = describe_layout(&target);
-            (beginning(origin, target.len()), target, description)
+            let (at, len) = beginning(target, Layout::vector(target).len());
+            let (local, remote) = (beginning(origin, len), contiguous((at, len)));
+            (contiguous(local), remote, describe_contiguous(at, len))
         } else {
             (Layout::vector(origin), Layout::vector(target), describe(target))
         };
@@ -59,11 +59,15 @@ impl Pair {
     }
 }
 
-/// `len` bytes from the first address of a vector on; that of an empty piece may be null.
-fn beginning(vector: &Vector, len: u64) -> Layout {
+/// The first address of a vector, if `len` bytes lie there; that of an empty piece may be null.
+fn beginning(vector: &Vector, len: u64) -> (u64, u64) {
     let strided = vector.template().map(|template| template.base);
     let first = strided.or_else(|| vector.pieces().find(|&(_, len)| len != 0).map(|(at, _)| at));
-    Layout::contiguous(first.unwrap_or(std::ptr::null_mut()), if first.is_some() { len } else { 0 })
+    first.map_or((0, 0), |first| (first, len))
+}
+
+fn contiguous((at, len): (u64, u64)) -> Layout {
+    Layout::contiguous(std::ptr::with_exposed_provenance_mut(at as usize), len)
 }
 
 /// Starts a put between two vectors (man page LAPI_Putv).
@@ -104,7 +108,8 @@ pub unsafe fn amsend(
     vectors::check_origin(origin.as_ref())?;
     let Some(origin) = origin else { return Ok(()) };
     let layout = Layout::vector(&origin);
-    let data = Content::from(if contiguous { beginning(&origin, layout.len()) } else { layout });
+    let data =
+        Content::from(if contiguous { self::contiguous(beginning(&origin, layout.len())) } else { layout });
     let done = SendDone { bytes: data.len() as u64, ..message.done };
     let shape = Some(u64::from(origin.kind()) << 32 | origin.count() as u64);
     // SAFETY: the caller's promise.

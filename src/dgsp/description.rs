@@ -17,10 +17,15 @@ const STRIDED: u64 = 1;
 /// The words that describe a vector.
 pub fn describe(vector: &Vector) -> Vec<u64> {
     if let Some(template) = vector.template() {
-        return vec![STRIDED, template.base as u64, template.block, template.stride, vector.count() as u64];
+        return vec![STRIDED, template.base, template.block, template.stride, vector.count() as u64];
     }
-    let pieces = vector.pieces().flat_map(|(at, len)| [at as u64, len]);
+    let pieces = vector.pieces().flat_map(|(at, len)| [at, len]);
     std::iter::once(PIECES).chain(pieces).collect()
+}
+
+/// The words that describe contiguous bytes.
+pub fn describe_contiguous(at: u64, len: u64) -> Vec<u64> {
+    if len == 0 { vec![PIECES] } else { vec![PIECES, at, len] }
 }
 
 /// The words that describe a layout, run by run.

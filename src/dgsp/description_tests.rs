@@ -1,5 +1,5 @@
 use super::*;
-use crate::abi::{LAPI_GEN_STRIDED_XFER, lapi_vec_t};
+use crate::abi::{LAPI_GEN_IOVECTOR, LAPI_GEN_STRIDED_XFER, lapi_lvec_t, lapi_vec_t};
 use std::ptr;
 
 fn runs(layout: &Layout) -> Vec<(usize, usize)> {
@@ -31,6 +31,26 @@ fn a_strided_vector_is_five_words() {
     assert_eq!(words, [STRIDED, 0x1000, 8, 24, 3]);
     let layout = layout_of(&words).map(|layout| runs(&layout));
     assert_eq!(layout, Some(vec![(0x1000, 8), (0x1018, 8), (0x1030, 8)]));
+}
+
+/// Whatever the length of a pointer here, the task that has the memory may be one of 64 bits.
+#[test]
+fn the_addresses_of_a_long_vector_are_described_whole() {
+    let (mut info, mut len) = ([0x7f12_0000_1000, 0x40_0000_0000, 0x1_0000_1000], [8, 0, 16]);
+    let mut vector = lapi_lvec_t {
+        vec_type: LAPI_GEN_IOVECTOR,
+        num_vecs: 3,
+        info: info.as_mut_ptr(),
+        len: len.as_mut_ptr(),
+    };
+    // SAFETY: a whole vector, which lives until the end of the test.
+    let words = |vector: &lapi_lvec_t| unsafe { Vector::of_long(vector) }.map(|vector| describe(&vector));
+    let pieces = vec![PIECES, 0x7f12_0000_1000, 8, 0x40_0000_0000, 0, 0x1_0000_1000, 16];
+    assert_eq!(words(&vector), Some(pieces));
+    vector.vec_type = LAPI_GEN_STRIDED_XFER;
+    assert_eq!(words(&vector), Some(vec![STRIDED, 0x7f12_0000_1000, 0x40_0000_0000, 0x1_0000_1000, 3]));
+    assert_eq!(describe_contiguous(0x7f12_0000_1000, 8), [PIECES, 0x7f12_0000_1000, 8]);
+    assert_eq!(describe_contiguous(0, 0), [PIECES]);
 }
 
 #[test]

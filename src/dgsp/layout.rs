@@ -118,13 +118,15 @@ impl Layout {
         }
     }
 
-    /// The layout of a vector; its arrays are not needed afterwards.
+    /// The layout of a vector; its arrays are not needed afterwards. The addresses of a vector at
+    /// another task may be longer than pointers, and are cut: there only the description counts.
     pub fn vector(vector: &Vector) -> Self {
+        let pointer = |at: u64| std::ptr::with_exposed_provenance_mut(at as usize);
         match vector.template() {
             Some(Template { base, block, stride }) => {
-                Self::strided(base, block, stride, vector.count() as u64)
+                Self::strided(pointer(base), block, stride, vector.count() as u64)
             }
-            None => Self::pieces(vector.pieces()),
+            None => Self::pieces(vector.pieces().map(|(at, len)| (pointer(at), len))),
         }
     }
 

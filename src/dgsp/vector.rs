@@ -30,8 +30,8 @@ enum Info {
 /// The template of a strided vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// Where the first block lies.
-    pub base: *mut u8,
+    /// The address of the first block.
+    pub base: u64,
     /// How long a block is, in bytes.
     pub block: u64,
     /// The distance from one block to the next, in bytes.
@@ -47,7 +47,7 @@ impl Template {
         };
         // A stride is not smaller than a block: the last block ends before the extent does.
         let last = extent - self.stride + self.block;
-        (self.base.addr() as u64).checked_add(last).is_some()
+        self.base.checked_add(last).is_some()
     }
 }
 
@@ -90,13 +90,14 @@ impl Vector {
     pub fn template(&self) -> Option<Template> {
         (self.kind == LAPI_GEN_STRIDED_XFER && self.count != 0).then(|| Template {
             base: self.address(0),
-            block: self.address(1).addr() as u64,
-            stride: self.address(2).addr() as u64,
+            block: self.address(1),
+            stride: self.address(2),
         })
     }
 
-    /// The pieces of a vector that is not strided: address and length in bytes.
-    pub fn pieces(&self) -> impl ExactSizeIterator<Item = (*mut u8, u64)> + '_ {
+    /// The pieces of a vector that is not strided: address and length in bytes. Those of a target
+    /// of 64 bits have addresses that a task of 32 bits has no pointers for.
+    pub fn pieces(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
         let count = if self.kind == LAPI_GEN_STRIDED_XFER { 0 } else { self.count };
         (0..count).map(|i| (self.address(i), self.length(i)))
     }
@@ -109,14 +110,12 @@ impl Vector {
         (info, !self.lengths.is_null())
     }
 
-    fn address(&self, i: usize) -> *mut u8 {
+    fn address(&self, i: usize) -> u64 {
         // SAFETY: the maker of the vector vouches for its arrays.
         unsafe {
             match self.info {
-                Info::Pointers(info) => info.add(i).read_unaligned().cast(),
-                Info::Longs(info) => {
-                    std::ptr::with_exposed_provenance_mut(info.add(i).read_unaligned() as usize)
-                }
+                Info::Pointers(info) => info.add(i).read_unaligned().expose_provenance() as u64,
+                Info::Longs(info) => info.add(i).read_unaligned(),
             }
         }
     }
@@ -272,10 +271,10 @@ impl Side {
         if !strided && !lengths {
             return Err(Error::new(self.length, "len is null"));
         }
-        if vector.template().is_some_and(|template| template.base.is_null()) {
+        if vector.template().is_some_and(|template| template.base == 0) {
             return Err(self.base.into());
         }
-        match vector.pieces().position(|(address, len)| address.is_null() && len != 0) {
+        match vector.pieces().position(|(address, len)| address == 0 && len != 0) {
             Some(i) => Err(Error::new(self.address, format!("info[{i}]"))),
             None => Ok(()),
         }
@@ -294,7 +293,7 @@ impl Side {
         match vector.template() {
             Some(template) if !template.is_memory(vector.count as u64) => {
                 let Template { base, stride, .. } = template;
-                let detail = format!("{} blocks from {base:p} on, {stride} bytes apart", vector.count);
+                let detail = format!("{} blocks from {base:#x} on, {stride} bytes apart", vector.count);
                 Err(Error::new(self.extent, detail))
             }
             _ => Ok(()),
@@ -309,7 +308,7 @@ impl Side {
                 format!("at most {LONGEST} bytes in all; was an array of 4-byte INTEGERs passed for len?");
             return Err(Error::new(self.length, detail));
         }
-        match vector.pieces().position(|(address, len)| (address.addr() as u64).checked_add(len).is_none()) {
+        match vector.pieces().position(|(address, len)| address.checked_add(len).is_none()) {
             Some(i) => Err(Error::new(self.address, format!("info[{i}] with len[{i}] is beyond all memory"))),
             None => Ok(()),
         }
