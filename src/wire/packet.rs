@@ -237,7 +237,8 @@ pub enum Head {
         /// These are not all.
         more: bool,
     },
-    /// The target needs the origin's memory no more.
+    /// The target needs the origin's memory no more. To a get: it cannot have the memory that was
+    /// asked for, and sends nothing.
     Fetched {
         /// The operation.
         cookie: u64,

@@ -139,8 +139,7 @@ impl Data {
     /// The body as data of `total` bytes at `addr` in the origin's memory, with its key, where one
     /// is needed. `None` when no memory has these bytes.
     pub fn as_remote(&self, addr: u64, total: u64) -> Option<Self> {
-        let exists = addr.checked_add(total).is_some() && usize::try_from(total).is_ok();
-        exists.then(|| Self::Remote { addr, total, key: self.as_key() })
+        addr.checked_add(total).is_some().then(|| Self::Remote { addr, total, key: self.as_key() })
     }
 
     /// The body as the parts of data of `total` bytes that the origin has exposed. `None` when they

@@ -8,13 +8,14 @@
 
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::long_calls;
+use crate::dgsp::description::is_memory;
 use crate::engine::context::addresses::is_index;
 use crate::engine::context::core::flow;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::{parting, reports};
 use crate::engine::transfer::send::{account, broken, call_send_handler, refuse, send_control};
-use crate::engine::transfer::{bulk, direct, loopback, one_sided, parts, receive, reply};
+use crate::engine::transfer::{bulk, direct, impossible, loopback, one_sided, parts, receive, reply};
 use crate::error::Error;
 use crate::memory::bytes::Piece;
 use crate::memory::word;
@@ -297,6 +298,9 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
         }
         Some(Head::Data { id, offset }) => receive::more_data(held, src, id, offset, body),
         Some(Head::Get { addr, len, cookie, tgt_cntr }) => {
+            if len != 0 && !is_memory(addr, len) {
+                return impossible::get(held, src, cookie, len);
+            }
             let data = Piece { ptr: addr as *const u8, len: len as usize };
             if body.len != 0 {
                 return bulk::get_requested(held, src, data, cookie, tgt_cntr, body);

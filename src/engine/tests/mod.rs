@@ -18,7 +18,8 @@
 //!   tasks that are given up and rejoin; [`parted`]: by one side alone.
 //!   [`leaving`]: for a checkpoint. [`report`]: the report of a context that hangs.
 //!   [`malformed`]: what no correct task sends. [`exhausted`]: packets without memory.
-//!   [`own_messages`]: what fences wait for of a task's messages to itself.
+//!   [`impossible`]: what asks for memory that the target cannot have. [`own_messages`]: what
+//!   fences wait for of a task's messages to itself.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n
 //! times as many.
@@ -33,6 +34,7 @@ mod exhausted;
 mod failure;
 mod gone;
 mod handlers;
+mod impossible;
 mod job;
 mod keyed;
 mod leaving;

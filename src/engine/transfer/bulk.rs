@@ -20,7 +20,7 @@ use crate::engine::context::direct_copy::{DirectCopy, Keyed};
 use crate::engine::context::incoming::{Delivery, IncomingPut, Then};
 use crate::engine::context::request::{Get, Marks, Places, Put};
 use crate::engine::context::{Core, Held};
-use crate::engine::transfer::{direct, registration, reply, send};
+use crate::engine::transfer::{direct, impossible, registration, reply, send};
 use crate::memory::bytes::Piece;
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
@@ -84,9 +84,13 @@ fn request(core: &mut Core, tgt: Task, head: &Head, body: &[u8]) -> Sent {
 /// The origin of a put asks this task to read its data.
 pub fn put_requested(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
     let IncomingPut { src, id, addr, tgt_cntr, cookie, total } = *put;
-    let exposed = exposed(body).filter(|exposed| exposed.has(total) && is_memory(addr, total));
+    let exposed = exposed(body).filter(|exposed| exposed.has(total));
     let (Some(exposed), 1..) = (exposed, total) else { return send::broken(held, src) };
-    let then = Then::Deliver(Delivery::without_handler(src, id, tgt_cntr, cookie, total));
+    let delivery = Delivery::without_handler(src, id, tgt_cntr, cookie, total);
+    if !is_memory(addr, total) {
+        return impossible::fetched(held, delivery);
+    }
+    let then = Then::Deliver(delivery);
     let assembly = Assembly { sink: Sink::Buffer(addr as usize), total, arrived: 0, then };
     held.core().inbox.begin(src, id, assembly);
     let keyed = Keyed::contiguous(exposed, addr as usize, total);
@@ -95,8 +99,8 @@ pub fn put_requested(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
 
 /// The origin of a get asks this task to write the data into its memory.
 pub fn get_requested(held: &mut Held<'_>, src: Task, data: Piece, cookie: u64, tgt_cntr: u64, body: Piece) {
-    let (at, len) = (data.ptr as u64, data.len as u64);
-    let exposed = exposed(body).filter(|exposed| exposed.has(len) && is_memory(at, len));
+    let len = data.len as u64;
+    let exposed = exposed(body).filter(|exposed| exposed.has(len));
     let Some(exposed) = exposed else { return send::broken(held, src) };
     if data.len == 0 {
         return reply::serve_get(held, src, &Content::Piece(data), cookie, tgt_cntr);

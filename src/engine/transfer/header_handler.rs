@@ -1,13 +1,14 @@
 //! Header handlers: the program's functions that decide where the data of an active message goes.
 
 use crate::abi::{
-    AM_ERR, BYTE_DGSP, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP_CTL,
+    AM_ERR, BYTE_DGSP, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DATA_LEN, LAPI_ERR_DGSP_CTL,
     LAPI_ERR_HDR_HNDLR_NULL, LAPI_NORMAL, compl_hndlr_p, ddm_func_p, hdr_hndlr_t, lapi_dg_handle_t,
     lapi_return_info_t, lapi_vec_t, wide,
 };
 use crate::base::clock::since;
 use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::dgsp::Layout;
+use crate::dgsp::description::is_memory;
 use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::vector::{self, Vector};
 use crate::engine::context::addresses::is_index;
@@ -50,6 +51,12 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
         return Verdict::Drop;
     }
     let delivery = message.delivery(data.len());
+    if !is_memory(0, delivery.bytes) {
+        let what =
+            format!("task {} has sent {} bytes, more than this task can have", message.src, delivery.bytes);
+        context.report(held, AM_ERR, message.src, &Error::new(LAPI_ERR_DATA_LEN, what));
+        return Verdict::Deliver { sink: Sink::Nowhere, delivery: Delivery { bytes: 0, ..delivery } };
+    }
     let Some(handler) = header_handler(held, message.handler) else {
         // A message to oneself is a mistake of the call that has sent it.
         let may_be_early = message.id.is_some() && is_index(message.handler);

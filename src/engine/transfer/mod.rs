@@ -7,6 +7,7 @@
 //!   between the memory of two tasks. [`one_sided`]: puts and gets that the origin makes alone;
 //!   [`accessed`]: its report to the target. [`registration`], [`bulk`], [`parts`]: long messages
 //!   by keys, contiguous and in many places.
+//! * [`impossible`]: requests for memory that this task cannot have.
 //! * [`receive`]: messages that come in. [`loopback`]: a task and itself.
 //! * [`origin`]: starts the program's operations.
 
@@ -16,6 +17,7 @@ pub mod bulk;
 pub mod deliver;
 pub mod direct;
 pub mod header_handler;
+pub mod impossible;
 pub mod loopback;
 pub mod one_sided;
 pub mod origin;

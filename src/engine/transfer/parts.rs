@@ -23,13 +23,13 @@
 //! refused, what is in no part before it.
 
 use crate::dgsp::Layout;
-use crate::dgsp::description::layout_of;
+use crate::dgsp::description::{is_memory, layout_of};
 use crate::engine::context::direct_copy::{DirectCopy, Keyed};
 use crate::engine::context::incoming::{ActiveMessage, Delivery, Incoming, Parts, Then};
 use crate::engine::context::request::{Get, Hint, Layouts, Marks, Message, Places, Put};
 use crate::engine::context::{Core, Held};
-use crate::engine::transfer::send::{self, broken, not_sent, refuse, send_control};
-use crate::engine::transfer::{assembly, bulk, deliver, direct, registration, vector_wire};
+use crate::engine::transfer::send::{self, broken, not_sent, send_control};
+use crate::engine::transfer::{assembly, bulk, deliver, direct, impossible, registration, vector_wire};
 use crate::error::Result;
 use crate::memory::bytes::{Piece, pad8};
 use crate::proto::content::{Content, Sink};
@@ -302,14 +302,13 @@ fn vector_known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, he
     if incoming.op & VECTOR_BY_KEYS == 0 {
         return vector_wire::known(held, src, id, incoming, here);
     }
-    let get = incoming.op & VECTOR_GET != 0;
     let Some((parts, layout)) = requested(incoming) else {
-        return refuse(held, src, if get { id } else { incoming.data });
+        return impossible::vector(held, src, id, incoming, here);
     };
     deliver::confirm(held, src, id);
     let (layout, total) = (Arc::new(layout), incoming.total);
     let keyed = Keyed::new(parts, Span::new(layout.clone()), total);
-    if get {
+    if incoming.op & VECTOR_GET != 0 {
         return direct::begin(held, DirectCopy::serve(src, incoming.cookie, incoming.tgt_cntr, keyed));
     }
     let delivery = Delivery::without_handler(src, incoming.data, incoming.tgt_cntr, incoming.cookie, total);
@@ -318,12 +317,14 @@ fn vector_known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, he
     direct::begin(held, DirectCopy::pull_by_keys(src, incoming.data, incoming.cookie, keyed));
 }
 
-/// The parts of a put or get, and the layout here. `None`: the request is malformed.
+/// The parts of a put or get, and the layout here. `None`: the request is malformed, or of memory
+/// that this task cannot have.
 fn requested(incoming: &Incoming) -> Option<(Parts, Layout)> {
     let (count, words) = incoming.words.split_first()?;
     let len = usize::try_from(*count).ok()?.checked_mul(Part::WORDS)?;
     let (parts, description) = words.split_at_checked(len)?;
-    let layout = layout_of(description).filter(|layout| layout.len() == incoming.total)?;
+    let layout = layout_of(description)
+        .filter(|layout| layout.len() == incoming.total && is_memory(0, incoming.total))?;
     let more = incoming.op & VECTOR_MORE != 0;
     Some((Parts { list: Part::list(parts, incoming.total)?, more }, layout))
 }

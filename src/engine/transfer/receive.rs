@@ -2,6 +2,7 @@
 
 use crate::abi::LAPI_RECV_COMPLETE;
 use crate::base::clock::moment;
+use crate::dgsp::description::is_memory;
 use crate::engine::context::Held;
 use crate::engine::context::core::flow;
 use crate::engine::context::direct_copy::{CopyKind, DirectCopy};
@@ -12,7 +13,7 @@ use crate::engine::context::request::Places;
 use crate::engine::transfer::deliver::{confirm, delivered, scatter, take};
 use crate::engine::transfer::header_handler::{self, Answer, Verdict};
 use crate::engine::transfer::send::send_control;
-use crate::engine::transfer::{assembly, direct, parts};
+use crate::engine::transfer::{assembly, direct, impossible, parts};
 use crate::memory::bytes::{self, Piece};
 use crate::proto::content::{self, Content, Sink};
 use crate::proto::inbox::Assembly;
@@ -134,6 +135,9 @@ pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
         // SAFETY: the origin's program says that it may write there; the body is in the packet.
         unsafe { take(held, &Sink::Buffer(addr as usize), 0, body) };
         return delivered(held, delivery);
+    }
+    if !is_memory(addr, total) {
+        return impossible::put(held, id, delivery, body);
     }
     let sink = Sink::Buffer(addr as usize);
     assembly::begin_delivery(held, id, sink, total, delivery, body);

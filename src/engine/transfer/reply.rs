@@ -4,7 +4,7 @@
 use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, LAPI_RECV_COMPLETE, compl_hndlr_p};
 use crate::engine::context::Held;
 use crate::engine::context::completion_queue::Completion;
-use crate::engine::transfer::{deliver, registration, send};
+use crate::engine::transfer::{deliver, impossible, registration, send};
 use crate::memory::bytes::Piece;
 use crate::memory::word;
 use crate::proto::content::Content;
@@ -125,9 +125,12 @@ pub fn take_done(held: &mut Held<'_>, src: Task, cookie: u64) {
     unsafe { core.raise(cmpl_cntr, src) };
 }
 
-/// The target has fetched exposed data, or could not.
+/// The target has fetched exposed data, or could not; or it cannot have the memory of a get.
 pub fn fetched_by_target(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
     let core = held.core();
+    if refused != 0 && matches!(core.ops.get_mut(src, cookie), Some(Op::Get { .. })) {
+        return impossible::got_nothing(held, src, cookie);
+    }
     let Some(Op::Rendezvous { done, id, data, registered, fetched, concluded, .. }) =
         core.ops.get_mut(src, cookie)
     else {

@@ -4,12 +4,13 @@
 //! packet takes description and data in one; otherwise the data, if there is any, is a message of
 //! its own, whose number the description contains.
 
-use crate::dgsp::description::layout_of;
+use crate::dgsp::Layout;
+use crate::dgsp::description::{is_memory, layout_of};
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{Delivery, Incoming, Then};
 use crate::engine::context::request::{Layouts, Marks};
 use crate::engine::transfer::send::{self, broken, refuse};
-use crate::engine::transfer::{assembly, deliver, reply};
+use crate::engine::transfer::{assembly, deliver, impossible, reply};
 use crate::memory::bytes::{self, Piece};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
@@ -147,9 +148,9 @@ pub fn arrived(held: &mut Held<'_>, src: Task, head: &Head, body: Piece) -> Opti
 /// The description is complete; `here` is data that came with it.
 pub fn known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, here: Piece) {
     let get = incoming.op & VECTOR_GET != 0;
-    let Some(layout) = layout_of(&incoming.words).filter(|layout| layout.len() == incoming.total) else {
-        // The data of a put may come as a message of its own.
-        return refuse(held, src, if get { id } else { incoming.data });
+    let of_total = |layout: &Layout| layout.len() == incoming.total && is_memory(0, incoming.total);
+    let Some(layout) = layout_of(&incoming.words).filter(of_total) else {
+        return impossible::vector(held, src, id, incoming, here);
     };
     if get {
         deliver::confirm(held, src, id);
