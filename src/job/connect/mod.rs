@@ -30,7 +30,7 @@ use std::time::Duration;
 
 /// What connecting needs to know of this task.
 pub struct ConnectSettings {
-    /// The job's key.
+    /// The job's key, or what all tasks have in its place where the secret tells jobs apart.
     pub job: String,
     /// The LAPI instance, from 0.
     pub instance: u32,

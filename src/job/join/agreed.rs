@@ -37,11 +37,12 @@ pub(super) struct Near {
 }
 
 impl Near {
-    /// Opens shared memory to the tasks of this host, as [`shared_memory::open`] does.
+    /// Opens shared memory to the tasks of this host, as [`shared_memory::open`] does; `job` and
+    /// `secret` are what they have in common.
     pub(super) fn open(
         place: &Joining<'_>,
         hosts: &Hosts,
-        secret: &Secret,
+        (job, secret): (&str, &Secret),
         processes: Box<[Process]>,
     ) -> Result<Self> {
         let tasks = place.identity.tasks;
@@ -49,7 +50,7 @@ impl Near {
         let here = hosts.here().len() as u32;
         // A task without a neighbour needs no shared memory.
         let transport = match shares && here != 1 {
-            true => Some(shared_memory::open(place, here, Some(secret), processes)?),
+            true => Some(shared_memory::open(place, here, (job, Some(secret)), processes)?),
             false => None,
         };
         // Every task has the same MAX_PKT_SZ, whether it has a neighbour or not.

@@ -137,6 +137,7 @@ pub fn join(
 fn on_one_machine(place: &Joining<'_>) -> Result<Joined> {
     let Identity { task, tasks, .. } = *place.identity;
     let secret = place.config.job_secret.as_ref().map(|secret| secret.as_bytes());
-    let transport = shared_memory::open(place, tasks, secret, Box::default())?;
+    let job = &*place.identity.key;
+    let transport = shared_memory::open(place, tasks, (job, secret), Box::default())?;
     Ok(Joined::new(transport, LAPI_SHM_DEV, Hosts::one(task, tasks)))
 }

@@ -5,6 +5,7 @@ use super::agreed::{Agreed, Near, failed, groups, may_use_network};
 use super::fabric::network_preferences;
 use super::networks::{self, Carrier, Chosen, Listed, Meeting, Sockets, Wish, fabric_candidates};
 use super::rails::{CARD, process};
+use super::shared_memory::AGREED;
 use super::{Joined, Joining, fabric, shared_memory, udp};
 use crate::abi::{
     LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV, UDP_DEV,
@@ -63,7 +64,7 @@ pub(super) fn open(place: &Joining<'_>) -> Result<Joined> {
     let hosts = Hosts::new(identity.task, cards.iter().map(|card| card.host));
     if hosts.count() == 1 && config.use_shm != UseShm::No {
         let here = hosts.here().len() as u32;
-        let transport = shared_memory::open(place, here, Some(&secret), visible(place, &cards))?;
+        let transport = shared_memory::open(place, here, (AGREED, Some(&secret)), visible(place, &cards))?;
         return Ok(Joined::new(transport, LAPI_SHM_DEV, hosts));
     }
     may_use_network(place, &hosts)?;
@@ -108,7 +109,7 @@ fn join_all(place: &Joining<'_>, agreement: Agreement) -> Result<Joined> {
     let Joining { config, identity, .. } = *place;
     let Agreement { exchange, secret, cards, own, networks } = agreement;
     let hosts = Hosts::new(identity.task, cards.iter().map(|card| card.host));
-    let near = Near::open(place, &hosts, &secret, visible(place, &cards))?;
+    let near = Near::open(place, &hosts, (AGREED, &secret), visible(place, &cards))?;
     let agreed = Agreed { cards, exchange, secret, near };
     let (transport, device, notes) = match own {
         Own::Fabric(own) => {

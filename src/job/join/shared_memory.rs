@@ -17,15 +17,21 @@ use crate::transport::shm::{Own, ShmTransport, segment};
 use crate::wire::hello::Hello;
 use std::sync::Arc;
 
-/// Begins to listen for the other tasks of this host, of which there may be `here`. `secret` is the
-/// job's, `processes` as [`connect::ConnectSettings`] has them.
+/// What the names of listeners have in the place of the job's key, where the tasks have agreed upon
+/// a secret: that belongs to one opening of one job. The key need not be the same in all tasks of
+/// this host: where no variable has one, it comes from the process that has started the task, and a
+/// launcher may have several such processes on one machine.
+pub(super) const AGREED: &str = "agreed";
+
+/// Begins to listen for the other tasks of this host, of which there may be `here`. `job` and
+/// `secret` are the same in all of them, `processes` as [`connect::ConnectSettings`] has them.
 ///
 /// # Errors
 /// `LAPI_ERR_SHM_SETUP`: the system lacks something, or another user has this task's name.
 pub(super) fn open(
     place: &Joining<'_>,
     here: u32,
-    secret: Option<&[u8]>,
+    (job, secret): (&str, Option<&[u8]>),
     processes: Box<[Process]>,
 ) -> Result<ShmTransport> {
     let Joining { config, identity, instance, thread_config, log, link, openings, opening, .. } = *place;
@@ -46,7 +52,7 @@ pub(super) fn open(
         .then(|| CrossMemory::new(identity.tasks, denied, (config.info_level >= 2).then(|| log.clone())));
     let (own, site) = Own::create(identity.task, identity.tasks)?;
     let settings = connect::ConnectSettings {
-        job: identity.key.clone(),
+        job: job.to_owned(),
         instance,
         openings: openings.clone(),
         ends: link.ends().clone(),

@@ -97,7 +97,7 @@ pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joi
         Some(socket) => socket,
         None => open_port(own)?,
     };
-    let near = Near::open(place, &hosts, &secret, Box::default())?;
+    let near = Near::open(place, &hosts, (&identity.key, &secret), Box::default())?;
     let own_interface = all.iter().find(|interface| interface.address == own.ip());
     let takes = own_interface.map_or(u16::MAX, |interface| interface.longest);
     let settings = UdpSettings {

@@ -161,7 +161,7 @@ impl Opening {
             cards,
             exchange: Box::new(InMemory(me, table.clone())),
             secret: self.secret,
-            near: Near::open(&place, &Hosts::new(me, [0, 1]), &self.secret, Box::default())
+            near: Near::open(&place, &Hosts::new(me, [0, 1]), ("a test", &self.secret), Box::default())
                 .expect("no neighbour"),
         };
         (own.join(&place, agreed).expect("a transport").0, at)

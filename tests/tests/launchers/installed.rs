@@ -198,6 +198,22 @@ fn hydra() {
     hydra.serves_mpi(mpicc_of_mpich());
 }
 
+/// Hydra has a daemon for each name of a machine, and so the tasks of one machine may have been
+/// started by different processes.
+#[test]
+fn hydra_with_several_daemons_on_one_machine() {
+    let Some(Installed { command, folder, .. }) = hydra_itself() else {
+        return skipped("a machine that Hydra knows by two names", "mpiexec.hydra is not installed");
+    };
+    let words = |hosts: &str| ["-launcher", "fork", "-hosts", hosts].map(str::to_owned);
+    let env = vec![("LAPI_INIT_TIMEOUT".to_owned(), "10".to_owned())];
+    let mut hydra = Installed { command: Vec::new(), env, folder };
+    for (tasks, hosts) in [(2, "localhost,127.0.0.1"), (3, "localhost,127.0.0.1,localhost")] {
+        hydra.command = [&command[..], &words(hosts)].concat();
+        numbered(&hydra.run(tasks, &program("launchers/apart"), "3 named"), tasks, "named");
+    }
+}
+
 #[test]
 fn open_mpi() {
     let Some(mpirun) = open_mpi_itself() else {
