@@ -73,8 +73,19 @@ impl Openings {
         self.count().store(counted, Ordering::Release);
     }
 
-    /// The opening that was just counted has failed.
-    pub fn take_back(&self, me: Task) {
+    /// The opening that was just counted has failed. If all `tasks` have published for it, its
+    /// number is spent: what they have published stays, and would be taken for that of the next
+    /// attempt. Otherwise the number is counted again, so that those that are still to come join
+    /// the next attempt.
+    pub fn fail(&self, me: Task, opening: u32, tasks: u32) {
+        let has_published = |board: &Board, task| board.card(task, self.instance, opening).is_some();
+        if self.board.is_some_and(|board| (0..tasks).all(|task| has_published(&board, task))) {
+            return self.close(me, opening);
+        }
+        self.take_back(me);
+    }
+
+    fn take_back(&self, me: Task) {
         if let Some(before) = self.opened(me) {
             return self.write(Word::Opened(self.instance), me, before.saturating_sub(1));
         }

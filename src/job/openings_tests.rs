@@ -1,4 +1,5 @@
 use super::*;
+use crate::job::board::Board;
 use crate::job::identity;
 use crate::wire::board;
 use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
@@ -19,11 +20,20 @@ fn the_launchers_file_counts_for_all_processes_of_a_task() {
     // Another process of the task.
     let again = of(&env, "MP_PARTITION 77", 3, 0);
     assert_eq!((again.open(1), again.opened(0), again.opened(2)), (3, Some(0), Some(1)));
-    again.take_back(1);
+    again.fail(1, 3, 3);
     assert_eq!(one.opened(1), Some(2));
-    again.close(1, 2);
-    assert!(one.has_closed(1, 2) && !one.has_closed(1, 3) && !other.has_closed(1, 2));
-    assert!(one.has_closed(1, 1), "the opening before it was closed too");
+    // Once all have published for an opening, its number is not used again.
+    let board = Board::from_env(&env, "MP_PARTITION 77", 3).expect("the board");
+    let failing = of(&env, "MP_PARTITION 77", 3, 4);
+    for (task, after) in [(0, 0), (1, 0), (2, 1)] {
+        assert!(board.publish(task, 4, 1, b"a card"));
+        assert_eq!(failing.open(1), 1);
+        failing.fail(1, 1, 3);
+        let (opened, closed) = (failing.opened(1), failing.has_closed(1, 1));
+        assert_eq!((opened, closed), (Some(after), after == 1), "with the cards of {} tasks", task + 1);
+    }
+    again.close(1, 1);
+    assert!(one.has_closed(1, 1) && !one.has_closed(1, 2) && !other.has_closed(1, 1));
     // As poe's tasks find it: by the key that follows from their environment.
     let of_poe = |name: &str| match name {
         "MP_CHILD" => Some("1".to_owned()),
@@ -56,7 +66,7 @@ fn without_a_launcher_each_task_counts_for_itself() {
     let of = |counts: &Arc<Counts>, key: &str| Openings::from_env(&|_| None, counts, key, 2, 15);
     let openings = of(&counts, "a job of this test");
     assert_eq!((openings.open(0), openings.open(0)), (1, 2));
-    openings.take_back(0);
+    openings.fail(0, 2, 2);
     assert_eq!((openings.open(0), openings.opened(0)), (2, None));
     openings.adopt(9);
     assert_eq!(openings.open(0), 10);

@@ -54,6 +54,21 @@ fn a_selection_on_one_machine() {
     }
 }
 
+/// Tasks that call LAPI_Init again after it has failed in all of them, the second one later.
+#[test]
+fn an_attempt_has_nothing_of_one_that_has_failed() {
+    if on_network("LAPI_Init that fails once", "the test chooses the transport itself") {
+        return;
+    }
+    let script = "MP_EUIDEVICE=nosuch \"$0\" 1 one && echo no error; sleep $MP_CHILD; exec \"$0\" 1 two";
+    let script = Job::new("sh").arg("-c").arg(script).arg(program("launchers/apart")).procs(2);
+    let outcome = here(script.env("MP_NOARGLIST", "yes").env("LAPI_INIT_TIMEOUT", "60")).run();
+    for task in 0..2 {
+        assert!(outcome.ok().stdout.contains(&format!("task {task} of 2 in job two\n")), "{outcome}");
+    }
+    assert!(!outcome.stdout.contains("in job one") && !outcome.stdout.contains("no error"), "{outcome}");
+}
+
 #[test]
 fn a_selection_on_two_hosts() {
     let Some(hosts) = Network::Udp.hosts("programs over UDP on two hosts", 1) else { return };

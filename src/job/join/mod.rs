@@ -128,7 +128,7 @@ pub fn join(
         on_one_machine(&place)
     };
     if joined.is_err() && !replaces {
-        openings.take_back(me);
+        openings.fail(me, opening, tasks);
     }
     let opening = Some(Opening::new(openings.clone(), me, opening));
     joined.map(|joined| Joined { opening, replaces, ..joined })
