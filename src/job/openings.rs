@@ -46,11 +46,15 @@ impl Openings {
     }
 
     /// The opening that this task joins because it has taken the place of a process that had not
-    /// closed it. Returned once.
+    /// closed it. It stays the next one to be joined until [`Self::has_rejoined`], so that an
+    /// attempt that fails leaves it to the next one, and does not close it.
     pub fn rejoin(&self, me: Task) -> Option<u32> {
-        let opening = self.read(Word::Rejoins(self.instance), me).filter(|opening| *opening != 0)?;
+        self.read(Word::Rejoins(self.instance), me).filter(|opening| *opening != 0)
+    }
+
+    /// Notes that this task has joined the opening that [`Self::rejoin`] has returned.
+    pub fn has_rejoined(&self, me: Task) {
         self.write(Word::Rejoins(self.instance), me, 0);
-        Some(opening)
     }
 
     /// Counts one more, of this task, and returns which it is: the first is 1.
@@ -155,7 +159,7 @@ impl Opening {
 
     /// This process stays, and no other one takes its place.
     pub fn take_back(&self) {
-        self.openings.write(Word::Rejoins(self.openings.instance), self.me, 0);
+        self.openings.has_rejoined(self.me);
     }
 }
 

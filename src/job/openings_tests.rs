@@ -46,7 +46,16 @@ fn the_launchers_file_counts_for_all_processes_of_a_task() {
     // The launcher lets another process take the place of one that has died.
     assert_eq!(again.rejoin(1), None);
     again.write(Word::Rejoins(0), 1, 2);
-    assert_eq!((other.rejoin(1), again.rejoin(1), again.rejoin(1)), (None, Some(2), None));
+    assert_eq!((other.rejoin(1), again.rejoin(1)), (None, Some(2)));
+    // Its first attempt fails, and lets go of what it had opened.
+    again.close(1, 2);
+    let closed = || again.read(Word::Closed(0), 1);
+    assert_eq!((again.rejoin(1), closed()), (Some(2), Some(1)));
+    again.has_rejoined(1);
+    assert_eq!(again.rejoin(1), None);
+    again.close(1, 2);
+    assert_eq!(closed(), Some(2));
+    assert!(one.has_closed(1, 1), "the opening before it was closed too");
     // A process leaves its place to the next one, and stays after all.
     let opening = Opening::new(again.clone(), 1, 3);
     opening.leave_to_successor();

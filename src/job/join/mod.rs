@@ -127,8 +127,10 @@ pub fn join(
     } else {
         on_one_machine(&place)
     };
-    if joined.is_err() && !replaces {
-        openings.fail(me, opening, tasks);
+    match (&joined, replaces) {
+        (Ok(_), true) => openings.has_rejoined(me),
+        (Err(_), false) => openings.fail(me, opening, tasks),
+        (Ok(_), false) | (Err(_), true) => {}
     }
     let opening = Some(Opening::new(openings.clone(), me, opening));
     joined.map(|joined| Joined { opening, replaces, ..joined })
