@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 pub const STAGGER: Duration = Duration::from_millis(100);
 /// How long a place may take, from the attempt to the proof, before it is tried anew.
 const ATTEMPT: Duration = Duration::from_secs(5);
-/// Between two attempts at one place.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Between two attempts at one place, at first and at most. Each pause is twice the one before: all
+/// tasks of a job may try all places of one host, until the task that they look for is there.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// After how long without any sign of the other machine a connection has failed: with bytes in
 /// flight or without.
 pub const SILENCE: Duration = Duration::from_secs(30);
@@ -148,6 +149,8 @@ struct Candidate {
     until: Instant,
     /// When the next attempt may begin.
     from: Instant,
+    /// Between the next attempt that fails and the one after it.
+    pause: Duration,
 }
 
 /// A connection from its beginning until both sides have proved what they are.
@@ -162,7 +165,7 @@ pub struct Attempt {
 impl Candidate {
     fn new(place: SocketAddr) -> Self {
         let now = Instant::now();
-        Self { place, miss: Miss::Untried, attempt: None, until: now, from: now }
+        Self { place, miss: Miss::Untried, attempt: None, until: now, from: now, pause: PAUSE.0 }
     }
 
     fn may_start(&self, now: Instant) -> bool {
@@ -185,7 +188,8 @@ impl Candidate {
         if self.miss != Miss::WrongSecret {
             self.miss = miss;
         }
-        self.from = Instant::now() + PAUSE;
+        self.from = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(PAUSE.1);
     }
 
     /// Ends an attempt that takes too long.

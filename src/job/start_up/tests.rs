@@ -86,6 +86,27 @@ fn one_that_listens_later_is_found() {
     late.join().expect("no panic");
 }
 
+/// A machine that takes longer makes fewer attempts.
+#[test]
+fn a_place_that_refuses_is_tried_ever_more_seldom() {
+    let (listener, place) = listener();
+    let until = Instant::now() + Duration::from_millis(1500);
+    listener.set_nonblocking(true).expect("a socket");
+    let attempts = thread::spawn(move || {
+        let mut attempts = 0;
+        while Instant::now() < until {
+            match listener.accept() {
+                Ok(_) => attempts += 1,
+                Err(_) => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        attempts
+    });
+    assert!(reach(&[place], SECRET, &SUBJECT, until).is_err());
+    let attempts = attempts.join().expect("no panic");
+    assert!((1..10).contains(&attempts), "{attempts} attempts");
+}
+
 #[test]
 fn each_place_is_named_with_what_became_of_it() {
     let (_silent, silent) = listener();
