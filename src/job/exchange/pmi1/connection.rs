@@ -45,7 +45,14 @@ impl Conversation {
         let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = match &mut *connection {
             Some(begun) => begun,
-            none => none.insert(Connection::begin(value, deadline)?),
+            none => {
+                let mut new = Connection::new(value)?;
+                if let Err(why) = new.begin(deadline) {
+                    // "init" is said once: its reply may still come.
+                    new.broken.get_or_insert(why);
+                }
+                none.insert(new)
+            }
         };
         if begun.process != std::process::id() {
             return Err(failed("PMI-1: this is a forked child of the process that uses PMI_FD"));
@@ -82,36 +89,40 @@ impl Conversation {
 }
 
 impl Connection {
-    fn begin(value: &str, deadline: Instant) -> Result<Self> {
+    fn new(value: &str) -> Result<Self> {
         let wrong = |why: &str| match mpi::State::of_this_process() {
             mpi::State::Finalized => closed_by_mpi(),
             _ => failed(format!("PMI_FD is {value}, which is {why}")),
         };
         let number: i32 = value.parse().ok().filter(|fd| *fd >= 0).ok_or_else(|| wrong("no descriptor"))?;
         let socket = Foreign::socket_now(number).ok_or_else(|| wrong("not an open socket"))?;
-        let mut new = Self {
+        Ok(Self {
             socket,
             process: std::process::id(),
             kvsname: String::new(),
             longest_key: 0,
             longest_value: 0,
             broken: None,
-        };
-        new.ask(Request::Init, deadline)?;
-        let maxes = new.ask(Request::GetMaxes, deadline)?;
+        })
+    }
+
+    /// Begins the conversation.
+    fn begin(&mut self, deadline: Instant) -> Result<()> {
+        self.ask(Request::Init, deadline)?;
+        let maxes = self.ask(Request::GetMaxes, deadline)?;
         let (key, value) = (maxes.number("keylen_max"), maxes.number("vallen_max"));
         // The launcher counts a zero byte at the end.
         let (Some(key), Some(value)) = (key, value) else {
             return Err(failed("PMI-1: the launcher does not say how long values may be"));
         };
-        (new.longest_key, new.longest_value) = (key.saturating_sub(1), value.saturating_sub(1));
-        let name = new.ask(Request::GetMyKvsname, deadline)?;
-        new.kvsname = name.word("kvsname").unwrap_or_default().to_owned();
-        if new.kvsname.is_empty() || new.longest_key < 16 || new.longest_value < 16 {
-            let limits = format!("keys of {} and values of {}", new.longest_key, new.longest_value);
+        (self.longest_key, self.longest_value) = (key.saturating_sub(1), value.saturating_sub(1));
+        let name = self.ask(Request::GetMyKvsname, deadline)?;
+        self.kvsname = name.word("kvsname").unwrap_or_default().to_owned();
+        if self.kvsname.is_empty() || self.longest_key < 16 || self.longest_value < 16 {
+            let limits = format!("keys of {} and values of {}", self.longest_key, self.longest_value);
             return Err(failed(format!("PMI-1: the launcher's limits are too low: {limits} characters")));
         }
-        Ok(new)
+        Ok(())
     }
 
     /// One request and its reply.

@@ -3,7 +3,7 @@
 
 use super::*;
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -96,4 +96,22 @@ fn a_conversation() {
     drop(own);
     let lines = launcher.join().expect("the launcher was content");
     assert_eq!(lines.iter().filter(|line| line.starts_with("cmd=init")).count(), 1);
+}
+
+#[test]
+fn a_reply_after_the_deadline_is_not_that_of_the_next_opening() {
+    let identity = Identity { tasks: 2, ..Identity::alone() };
+    let conversation = Arc::default();
+    let (own, mut launcher) = UnixStream::pair().expect("a pair of sockets");
+    let env = |name: &str| (name == "PMI_FD").then(|| own.as_raw_fd().to_string());
+    let soon = Instant::now() + Duration::from_millis(50);
+    let late = open(&identity, 1, &env, &conversation, soon).err().expect("no reply has come");
+    assert_eq!(late.code, crate::abi::LAPI_ERR_NO_CONNECTIVITY);
+    let reply = b"cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n";
+    launcher.write_all(reply).expect("the socket takes it");
+    let soon = Instant::now() + Duration::from_millis(50);
+    assert_eq!(open(&identity, 2, &env, &conversation, soon).err(), Some(late));
+    let mut said = [0; 500];
+    let len = launcher.read(&mut said).expect("something was said");
+    assert_eq!(String::from_utf8_lossy(&said[..len]).lines().count(), 1, "\"init\" is said once");
 }
