@@ -15,12 +15,21 @@ const INTRODUCTION: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_millis(20);
 /// Connections that are accepted before others are served: any user of the machine can make them.
 const AT_A_TIME: usize = 64;
-/// How often this task tries to listen under a name that another process has.
+/// How often this task tries to listen under a name that another process has, or for which the
+/// system lacks something.
 const BETWEEN_BINDS: Duration = Duration::from_millis(50);
 
 impl Driver {
-    /// Listens under all names that this task should have.
+    /// Listens under all names that this task should have. What cannot be done now is tried again.
     pub(super) fn bind(&mut self) -> Result<()> {
+        let bound = self.bind_those_left();
+        if bound.is_err() {
+            self.bind_at = Some(self.now() + BETWEEN_BINDS);
+        }
+        bound
+    }
+
+    fn bind_those_left(&mut self) -> Result<()> {
         let failed = |reason: std::io::Error| {
             Error::new(
                 LAPI_ERR_SHM_SETUP,
@@ -88,5 +97,55 @@ impl Driver {
             let flags = if watch { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
             let _ = epoll::modify(&self.poll, listener.as_fd(), data, flags);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::test_deadline;
+    use crate::error::Log;
+    use crate::job::Link;
+    use crate::job::connect::ConnectSettings;
+    use crate::job::connect::descriptors::Descriptors;
+    use crate::job::connect::machine::Action;
+    use crate::job::name::Key;
+    use crate::transport::shm::Own;
+    use crate::wire::hello::Hello;
+    use std::time::Instant;
+
+    /// What keeps it from listening here is a name that another user has.
+    #[test]
+    fn a_listener_that_could_not_be_opened_is_tried_again() {
+        let (own, site) = Own::create(0, 2).expect("shared memory");
+        let (job, link) = (format!("listeners {}", std::process::id()), Link::none());
+        let key = Key { job: job.clone(), instance: 0, secret: Vec::new(), uid: u32::MAX };
+        let settings = ConnectSettings {
+            openings: link.openings(&job, 2, 0),
+            job,
+            instance: 0,
+            ends: link.ends().clone(),
+            hello: Hello { task: 0, tasks: 2, generation: 1, ..Hello::default() },
+            init_timeout: test_deadline(),
+            log: Log::none(),
+            info_level: 0,
+            processes: Box::default(),
+            hint: None,
+        };
+        let descriptors = Descriptors::new().expect("descriptors");
+        let foreign = Listener::bind(&key.name(2, 0)).expect("a socket").expect("nobody has the name");
+        let mut driver =
+            Driver::new(settings, key, site, descriptors.poll.clone()).expect("its first name is free");
+        driver.act(Action::Adopt(2));
+        assert!(driver.listeners[&2].is_none() && driver.bind_at.is_some());
+        drop(foreign);
+        let end = Instant::now() + test_deadline();
+        while driver.listeners[&2].is_none() {
+            assert!(Instant::now() < end, "it does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+            driver.tick();
+        }
+        assert_eq!(driver.bind_at, None);
+        drop(own);
     }
 }
