@@ -11,27 +11,49 @@ use rustix::event::epoll;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The listeners of all these sessions. Locked while one of them is served, so that none is served
 /// once it was taken out.
 static ALL: Mutex<Option<All>> = Mutex::new(None);
 
+/// The process whose sessions [`ALL`] has; 0: there are none. A child of fork looks at this alone:
+/// it has no thread that listens, what [`ALL`] waits with is its parent's too, and a thread that
+/// only the parent has may hold the lock.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Whether this process may have sessions without a thread of their own.
+///
+/// # Errors
+/// `LAPI_ERR_SHM_SETUP`: it is a child of fork of a process that had some then.
+pub(in crate::job) fn may_listen() -> Result<()> {
+    match PROCESS.load(Ordering::Relaxed) {
+        parent if parent != 0 && parent != std::process::id() => Err(Error::new(
+            LAPI_ERR_SHM_SETUP,
+            format!(
+                "this is a child of fork of process {parent}, which has sessions over shared memory: it can open none of its own"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 struct All {
     descriptors: Arc<Descriptors>,
     /// By number.
     services: BTreeMap<u64, Arc<Shared>>,
     last: u64,
-    /// The process that they listen for.
-    process: u32,
 }
 
 impl Service {
     /// Lets the common thread run this service. What is returned takes it out again.
     ///
     /// # Errors
-    /// `LAPI_ERR_SHM_SETUP`: no descriptor. `LAPI_ERR_MEMORY_EXHAUSTED`: no thread.
+    /// `LAPI_ERR_SHM_SETUP`: no descriptor, or this is a child of fork (see [`may_listen`]).
+    /// `LAPI_ERR_MEMORY_EXHAUSTED`: no thread.
     pub fn run_in_common(self) -> Result<Box<dyn FnOnce() + Send>> {
+        may_listen()?;
         let mut all = ALL.lock();
         if let Some(all) = all.as_mut() {
             let number = all.add(self.0).map_err(failed)?;
@@ -43,6 +65,7 @@ impl Service {
         let number = first.add(self.0).map_err(failed)?;
         let descriptors = first.descriptors.clone();
         thread::spawn("lapi-conn", ThreadConfig::PLAIN, move || run(&descriptors))?.detach();
+        PROCESS.store(std::process::id(), Ordering::Relaxed);
         *all = Some(first);
         Ok(Box::new(move || take_out(number)))
     }
@@ -54,9 +77,12 @@ fn failed(reason: rustix::io::Errno) -> Error {
 }
 
 fn take_out(number: u64) {
-    let mut all = ALL.lock();
     // In a child of fork they are the parent's.
-    let Some(all) = all.as_mut().filter(|all| all.process == std::process::id()) else { return };
+    if may_listen().is_err() {
+        return;
+    }
+    let mut all = ALL.lock();
+    let Some(all) = all.as_mut() else { return };
     if let Some(shared) = all.services.remove(&number) {
         // The program may have closed it.
         let _ = epoll::delete(&all.descriptors.poll, shared.descriptors.poll.as_fd());
@@ -69,8 +95,7 @@ fn take_out(number: u64) {
 impl All {
     fn new() -> rustix::io::Result<Self> {
         let descriptors = Arc::new(Descriptors::new()?);
-        let process = std::process::id();
-        Ok(Self { descriptors, services: BTreeMap::new(), last: WAKE, process })
+        Ok(Self { descriptors, services: BTreeMap::new(), last: WAKE })
     }
 
     fn add(&mut self, shared: Arc<Shared>) -> rustix::io::Result<u64> {
@@ -99,6 +124,7 @@ fn run(descriptors: &Arc<Descriptors>) {
             };
             if own.services.is_empty() {
                 *all = None;
+                PROCESS.store(0, Ordering::Relaxed);
                 return;
             }
             own.time_left()

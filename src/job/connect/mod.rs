@@ -22,6 +22,7 @@ use crate::error::{Error, Log, Result};
 use crate::transport::Task;
 use crate::transport::shm::connection::{Absence, Connector, Site};
 use crate::wire::hello::Hello;
+pub(in crate::job) use common::may_listen;
 use descriptors::Descriptors;
 use driver::Driver;
 use std::sync::Arc;

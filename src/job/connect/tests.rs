@@ -70,3 +70,25 @@ fn a_confirmation_counts_that_was_not_read_before_its_sender_left() {
     assert_eq!((packet.src, unsafe { packet.head.cast::<u64>().read() }), (1, 7));
     own.release(packet);
 }
+
+/// The child has a copy of the thread's list, and not the thread.
+#[test]
+fn a_child_of_fork_adds_nothing_to_what_its_parents_common_thread_waits_with() {
+    let ((one, listener), (other, listener_of_other)) = (begin(0, "fork"), begin(1, "fork"));
+    let take_out = Service(listener).run_in_common().expect("the first session of the thread");
+    // SAFETY: the child makes one call, which waits for nothing, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: the end of a child that waits all the same.
+        unsafe { libc::alarm(20) };
+        let refused = Service(listener_of_other).run_in_common().is_err();
+        // SAFETY: it ends here.
+        unsafe { libc::_exit(i32::from(!refused)) };
+    }
+    let mut status = 0;
+    // SAFETY: the child of this process.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "it is refused");
+    take_out();
+    drop((one, other));
+}

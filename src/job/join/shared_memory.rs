@@ -27,7 +27,8 @@ pub(super) const AGREED: &str = "agreed";
 /// `secret` are the same in all of them, `processes` as [`connect::ConnectSettings`] has them.
 ///
 /// # Errors
-/// `LAPI_ERR_SHM_SETUP`: the system lacks something, or another user has this task's name.
+/// `LAPI_ERR_SHM_SETUP`: the system lacks something, another user has this task's name, or this is
+/// a child of fork whose parent has sessions without a thread of their own, as this one is to be.
 pub(super) fn open(
     place: &Joining<'_>,
     here: u32,
@@ -35,6 +36,9 @@ pub(super) fn open(
     processes: Box<[Process]>,
 ) -> Result<ShmTransport> {
     let Joining { config, identity, instance, thread_config, log, link, openings, opening, .. } = *place;
+    if thread_config.is_none() {
+        connect::may_listen()?;
+    }
     // Each task that this one connects with takes two descriptors, and more for a moment. If there
     // are not enough, connecting reports that.
     let _ = open_files::allow(4 * u64::from(here) + 64);
