@@ -209,6 +209,32 @@ fn the_exit_status_is_the_highest_of_all_hosts() {
 }
 
 #[test]
+fn nothing_of_a_job_stays_open_during_the_next_one() {
+    by_each("several jobs one after the other on other hosts", |way| {
+        let goes_on = |step: usize| file(&format!("step_{step}_goes_on"), "");
+        let step = |step| {
+            let file = goes_on(step);
+            fs::remove_file(&file).expect("it was made");
+            format!("sh -c 'echo; until test -e {}; do sleep 0.05; done'\n", file.display())
+        };
+        let steps = file("steps_that_wait", &[0, 1, 2, 3].map(step).concat());
+        let mut job = Marked::start(way.job("node0\nnode1\n", Job::poe().env("MP_CMDFILE", steps)));
+        let poe = job.running().pid();
+        let open = || fs::read_dir(format!("/proc/{poe}/fd")).map_or(0, Iterator::count);
+        let mut first = 0;
+        for step in 0..4 {
+            job.running().lines(2 * step + 2);
+            if step == 0 {
+                first = open();
+            }
+            assert!(eventually(|| open() <= first), "{} instead of {first} in job {step}", open());
+            goes_on(step);
+        }
+        job.over_by(way.name).ok();
+    });
+}
+
+#[test]
 fn the_death_of_a_task_ends_the_job_on_all_hosts_unless_they_are_to_continue() {
     by_each("deaths on other hosts", |way| {
         let outcome = way.run("node0\nnode1\n", Job::new(task()).arg("die").arg("9").arg("1"));

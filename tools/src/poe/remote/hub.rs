@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::process::ChildStdin;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -37,10 +38,11 @@ const PARTING: Duration = Duration::from_secs(2);
 pub(super) type Connected = (Connection, Vec<Weak<File>>);
 
 /// Sends the tasks their orders, and passes notes from then on. Returns the socket of the notes.
+/// `input` is the launcher's, where that is a pipe: it does not end before the launcher does.
 pub(super) fn start(
     connected: Vec<Connected>,
     orders: Vec<Vec<Vec<u8>>>,
-    launcher: Pid,
+    (launcher, input): (Pid, Option<ChildStdin>),
 ) -> Result<UnixStream, Error> {
     let failed = |error| Error::system("cannot start the thread that passes notes", error);
     let (ours, socket) = UnixStream::pair().map_err(failed)?;
@@ -49,7 +51,10 @@ pub(super) fn start(
     for (control, _) in &connected {
         control.set_nonblocking(true).map_err(failed)?;
     }
-    let run = move || Hub::new(connected, socket, launcher, Some(ended)).run(orders);
+    let run = move || {
+        Hub::new(connected, socket, launcher, Some(ended)).run(orders);
+        drop(input);
+    };
     thread::Builder::new().name("poe-notes".into()).spawn(run).map_err(failed)?;
     Ok(ours)
 }

@@ -119,9 +119,9 @@ pub(super) fn start(
     }
     let orders =
         commands.iter().enumerate().map(|(task, command)| order(&folder, command, environment, task));
-    let process = starting.process.take().expect("it runs");
+    let mut process = starting.process.take().expect("it runs");
     let pid = Pid::from_raw(process.id() as i32);
-    let socket = hub::start(connected, orders.collect(), pid)?;
+    let socket = hub::start(connected, orders.collect(), (pid, process.stdin.take()))?;
     Ok((Supervisor { pid, socket }, ours))
 }
 
@@ -181,12 +181,7 @@ fn spawn(
             inherited.restore()
         });
     }
-    let mut process =
-        program.spawn().map_err(|source| Error::Program { program: launcher.name().to_owned(), source })?;
-    // An input that is a pipe does not end before this process, also when the launcher
-    // is waited for.
-    std::mem::forget(process.stdin.take());
-    Ok(process)
+    program.spawn().map_err(|source| Error::Program { program: launcher.name().to_owned(), source })
 }
 
 /// The launcher until all tasks are connected.
