@@ -23,6 +23,13 @@ fn the_limit_of_open_files_is_raised_where_it_is_too_low() {
 }
 
 #[test]
+fn a_later_job_has_the_limit_of_open_files_that_poe_was_started_with() {
+    // It is enough for the tasks, and poe itself needs more.
+    let steps = limited("-S -n 210", &["-procs", "20"]).stdin("sh -c 'ulimit -n'\nsh -c 'ulimit -n'\n");
+    assert_eq!(steps.run().ok().stdout, "210\n".repeat(40));
+}
+
+#[test]
 fn a_low_soft_limit_does_not_keep_lapi_from_starting() {
     let program = early::program().display().to_string();
     let outcome = limited("-S -n 64", &["-procs", "24", &program, "all"]).run();

@@ -1,5 +1,7 @@
 //! The limit of open files: what the tasks of a job need, and what `poe` needs for them.
 
+use std::sync::OnceLock;
+
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 
 use super::error::Error;
@@ -18,14 +20,17 @@ const FOR_THE_PROGRAM: rlim_t = 256;
 /// Raises the limit of `poe` as far as it needs for a job of `tasks`, and returns the soft and the
 /// hard limit that the tasks get: their own, unless that is too low for LAPI.
 pub(super) fn open_files(tasks: usize) -> Result<(rlim_t, rlim_t), Error> {
+    /// The soft limit that `poe` was started with: an earlier job may have raised it.
+    static FIRST: OnceLock<rlim_t> = OnceLock::new();
     let refused = |errno| Error::system("cannot raise the limit of open files", errno);
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(refused)?;
+    let (current, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(refused)?;
+    let soft = *FIRST.get_or_init(|| current);
     let own = OF_POE * tasks as rlim_t + BESIDES;
     let theirs = of_task(tasks);
     if own.max(theirs) > hard {
         return Err(Error::failed(too_low(tasks, own.max(theirs), hard)));
     }
-    if own > soft {
+    if own > current {
         setrlimit(Resource::RLIMIT_NOFILE, own, hard).map_err(refused)?;
     }
     Ok((raised(soft, hard, theirs), hard))
