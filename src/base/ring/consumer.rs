@@ -68,7 +68,7 @@ impl Consumer {
     /// The consuming end of the ring at `at`.
     ///
     /// # Safety
-    /// The conditions of [`Producer::new`] hold; no other consumer may exist there.
+    /// The conditions of [`super::Producer::new`] hold; no other consumer may exist there.
     pub unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
         // SAFETY: the caller's promise.
         let ring = unsafe { Layout::new(at, geometry) };
