@@ -151,6 +151,12 @@ fn dependencies_leave_the_object_file_alone() {
                 fs::remove_file(dir.join(made)).expect("it was made");
             }
         }
+        // A pipe can be read once.
+        let script = r#""$0" -show "$1" @<(echo -DX=1)"#;
+        let from = wrapper(name);
+        let args = ["-c", script, from.to_str().expect("a path"), source];
+        let shown = run_in(&dir, Path::new("bash"), &args, &[]).ok().stdout;
+        assert!(shown.contains(" -DX=1 "), "{shown}");
         let printed = run_in(&dir, &wrapper(name), &["-M", source], &[]).ok().stdout;
         assert!(printed.starts_with("a.o: ") && printed.contains(" status.h"), "{printed}");
     }
@@ -303,7 +309,10 @@ fn what_is_not_installed_is_named() {
     for part in ["bin/mpcc_r", "share/openlapi/xl-options"] {
         fs::copy(stage().join(part), dir.join(part)).expect("it can be copied");
     }
-    for (args, times) in [(&["-q32", "a.c"][..], 1), (&["-q32", "-c", "a.c"], 0), (&["a.c"], 0)] {
+    // It may be in a folder that the command names.
+    for (args, times) in
+        [(&["-q32", "a.c"][..], 1), (&["-q32", "-c", "a.c"], 0), (&["a.c"], 0), (&["-q32", "-L.", "a.c"], 0)]
+    {
         let args = [&["-compiler", "true"], args].concat();
         let ran = run_in(&dir, Path::new("bin/mpcc_r"), &args, &[]).ok();
         assert_eq!(
