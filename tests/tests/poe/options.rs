@@ -128,6 +128,11 @@ fn the_lines_of_a_host_file_that_names_this_host_only_are_counted() {
     assert_eq!(run(&["-tasks_per_node", "2"]), "x\n".repeat(2));
     // No hint that one task was started.
     assert_eq!(run(&["-np", "4"]).lines().filter(|line| *line == "-np").count(), 3);
+    // Of a file with one line for this host the hint is true.
+    let one = Job::new(task()).arg("args").arg("-np").arg("4").poe_arg("-hostfile");
+    one.poe_arg(file("hosts_one", "localhost\n")).run().ok().says("hint: \"-np 4\" was passed to ");
+    let none = Job::new(task()).procs(2).arg("args").arg("x").env("MP_HOSTFILE", "/dev/null").run();
+    assert_eq!(none.ok().stdout, "x\n".repeat(2));
     let empty = file("hosts_none", "# nothing\n\n");
     let refused = Job::new(task()).arg("args").poe_arg("-hostfile").poe_arg(&empty).run();
     refused.exited(2).says(&format!("poe: {} names no host\n", empty.display()));
@@ -214,6 +219,9 @@ fn what_looks_like_a_mistake_gets_a_hint() {
     assert_eq!(whole.ok().stderr, "");
     let fenced = words[1..].iter().fold(Job::new(task()).arg("args").arg("--"), Job::arg);
     assert_eq!(fenced.env("MP_FENCE", "--").run().ok().stderr, "");
+    // A word that a profile sets, and that is not there, says nothing.
+    let unfenced = Job::new(task()).arg("args").arg("-np").arg("4").env("MP_FENCE", "--").run();
+    unfenced.ok().says("hint: \"-np 4\" was passed to ");
     let quiet = Job::new(task()).arg("args").arg("-np").arg("4").env("MP_PROC", "2").env("MP_INFOLEVEL", "0");
     assert_eq!(quiet.run().ok().stderr, "");
 }

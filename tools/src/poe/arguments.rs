@@ -22,6 +22,9 @@ pub(super) enum Request {
         flags: Flags,
         exports: Vec<Export>,
         program: Vec<OsString>,
+        /// The command line says which arguments are the program's: by the word of MP_FENCE, or
+        /// they all are (MP_NOARGLIST).
+        is_fenced: bool,
     },
 }
 
@@ -33,6 +36,7 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
     let mut flags = Flags::new();
     let mut exports = Vec::new();
     let mut program = Vec::new();
+    let mut is_fenced = all_to_program;
     let mut rest = arguments.into_iter().peekable();
     while let Some(argument) = rest.next() {
         let word = match argument.to_str() {
@@ -45,6 +49,7 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
         };
         if fence.is_some_and(|fence| fence == word) {
             program.extend(rest);
+            is_fenced = true;
             break;
         }
         if let Some((flag, setting, attached)) = known_flag(word, program.is_empty()) {
@@ -85,7 +90,7 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
             }
         }
     }
-    Ok(Request::Run { flags, exports, program })
+    Ok(Request::Run { flags, exports, program, is_fenced })
 }
 
 fn not_text(flag: &str, value: &OsStr) -> Error {

@@ -64,9 +64,6 @@ pub(super) fn give(settings: &Settings, program: &[OsString], list: Option<&List
         return Ok(());
     }
     let on_hosts = list.is_some_and(|list| !list.is_here());
-    // Who has said which words are the program's has made no mistake with them.
-    let is_said = settings.text("MP_FENCE")?.is_some() || settings.yes("MP_NOARGLIST")?;
-    let program = if is_said { &[] } else { program };
     if let Some(asked) = machines_asked(settings)?.filter(|_| !on_hosts) {
         say(&format!("warning: {asked}: this machine serves for all; all tasks run here"));
     }
@@ -77,7 +74,7 @@ pub(super) fn give(settings: &Settings, program: &[OsString], list: Option<&List
     }
     settings.exports().iter().try_for_each(Export::warn)?;
     let counted = ["MP_PROCS", "MP_NODES", "MP_TASKS_PER_NODE"].map(|name| settings.given(name));
-    if list.is_none()
+    if list.is_none_or(|list| list.is_here() && list.tasks() == 1)
         && counted.iter().all(|given| matches!(given, Ok(None)))
         && let Some(words) = near_miss(program)
     {

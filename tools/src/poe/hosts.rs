@@ -27,8 +27,9 @@ impl List {
     /// The machines of MP_HOSTFILE; else, when `several` are asked for in a Slurm allocation with
     /// others than this, those of the allocation. `None`: only this machine.
     pub(super) fn of(settings: &Settings, several: bool) -> Result<Option<Self>, Error> {
-        // "NULL" is the old way to say that there is none.
-        let file = settings.text("MP_HOSTFILE")?.filter(|file| !file.eq_ignore_ascii_case("null"));
+        // "NULL" is the old way to say that there is none, and this the usual one.
+        let is_none = |file: &str| file.eq_ignore_ascii_case("null") || file == "/dev/null";
+        let file = settings.text("MP_HOSTFILE")?.filter(|file| !is_none(file));
         let mine = this_host()?;
         let is_here = |list: &Self| list.distinct().into_iter().all(|host| is_this(host, &mine));
         match file {

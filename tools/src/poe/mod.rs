@@ -118,17 +118,23 @@ fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
     match arguments::parse(arguments, &settings(Default::default()))? {
         Request::Help { all } => print(&options::help(all)),
         Request::Version => print(&format!("poe (OpenLAPI) {}\n", env!("CARGO_PKG_VERSION"))),
-        Request::Run { flags, exports, program } => {
-            start(&settings(flags).with_exports(exports), program, inherited)
+        Request::Run { flags, exports, program, is_fenced } => {
+            start(&settings(flags).with_exports(exports), program, is_fenced, inherited)
         }
     }
 }
 
-fn start(settings: &Settings, program: Vec<OsString>, inherited: Inherited) -> Result<u8, Error> {
+fn start(
+    settings: &Settings,
+    program: Vec<OsString>,
+    is_fenced: bool,
+    inherited: Inherited,
+) -> Result<u8, Error> {
     let limit = TimeLimit::of(settings)?;
     let several = commands::machines_asked(settings)?.is_some();
     let list = hosts::List::of(settings, several)?;
-    hints::give(settings, &program, list.as_ref())?;
+    // Who has said which words are the program's has made no mistake with them.
+    hints::give(settings, if is_fenced { &[] } else { &program }, list.as_ref())?;
     let asked = commands::tasks_asked(settings, list.as_ref())?;
     let Commands { steps, stdin_is_spent } = commands::plan(settings, program, asked)?;
     let tasks = steps[0].len();
