@@ -47,9 +47,15 @@ impl Openings {
 
     /// The opening that this task joins because it has taken the place of a process that had not
     /// closed it. It stays the next one to be joined until [`Self::has_rejoined`], so that an
-    /// attempt that fails leaves it to the next one, and does not close it.
-    pub fn rejoin(&self, me: Task) -> Option<u32> {
-        self.read(Word::Rejoins(self.instance), me).filter(|opening| *opening != 0)
+    /// attempt that fails leaves it to the next one, and does not close it; or until all the other
+    /// `tasks` have closed it: then nobody is there to be joined.
+    pub fn rejoin(&self, me: Task, tasks: u32) -> Option<u32> {
+        let opening = self.read(Word::Rejoins(self.instance), me).filter(|opening| *opening != 0)?;
+        if (0..tasks).all(|task| task == me || self.has_closed(task, opening)) {
+            self.has_rejoined(me);
+            return None;
+        }
+        Some(opening)
     }
 
     /// Notes that this task has joined the opening that [`Self::rejoin`] has returned.

@@ -44,18 +44,24 @@ fn the_launchers_file_counts_for_all_processes_of_a_task() {
     let identity = identity::Identity::from_env(&of_poe).expect("a task of a job");
     assert_eq!(of(&of_poe, &identity.key, 3, 0).opened(1), Some(2));
     // The launcher lets another process take the place of one that has died.
-    assert_eq!(again.rejoin(1), None);
+    assert_eq!(again.rejoin(1, 3), None);
     again.write(Word::Rejoins(0), 1, 2);
-    assert_eq!((other.rejoin(1), again.rejoin(1)), (None, Some(2)));
+    assert_eq!((other.rejoin(1, 3), again.rejoin(1, 3)), (None, Some(2)));
     // Its first attempt fails, and lets go of what it had opened.
     again.close(1, 2);
     let closed = || again.read(Word::Closed(0), 1);
-    assert_eq!((again.rejoin(1), closed()), (Some(2), Some(1)));
+    assert_eq!((again.rejoin(1, 3), closed()), (Some(2), Some(1)));
     again.has_rejoined(1);
-    assert_eq!(again.rejoin(1), None);
+    assert_eq!(again.rejoin(1, 3), None);
     again.close(1, 2);
     assert_eq!(closed(), Some(2));
     assert!(one.has_closed(1, 1), "the opening before it was closed too");
+    // Once all the others have closed it, the next program opens one of its own.
+    again.write(Word::Rejoins(0), 1, 2);
+    again.write(Word::Closed(0), 0, 2);
+    assert_eq!(again.rejoin(1, 3), Some(2));
+    again.write(Word::Closed(0), 2, 2);
+    assert_eq!((again.rejoin(1, 3), again.read(Word::Rejoins(0), 1)), (None, Some(0)));
     // A process leaves its place to the next one, and stays after all.
     let opening = Opening::new(again.clone(), 1, 3);
     opening.leave_to_successor();
@@ -63,7 +69,7 @@ fn the_launchers_file_counts_for_all_processes_of_a_task() {
     assert!(!one.has_closed(1, 3), "another process is to join it");
     opening.take_back();
     again.close(1, 3);
-    assert_eq!((one.has_closed(1, 3), again.rejoin(1)), (true, None));
+    assert_eq!((one.has_closed(1, 3), again.rejoin(1, 3)), (true, None));
     for (key, tasks) in [("MP_PARTITION 78", 3), ("MP_PARTITION 77", 4), ("77", 3)] {
         assert_eq!(of(&env, key, tasks, 0).opened(0), None, "{key}, {tasks} tasks");
     }

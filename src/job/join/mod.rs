@@ -102,7 +102,7 @@ pub fn join(
         return Ok(Joined::new(ShmTransport::alone()?, LAPI_SELF_DEV, Hosts::one(me, tasks)));
     }
     let openings = &link.openings(&identity.key, tasks, instance);
-    let rejoined = openings.rejoin(me);
+    let rejoined = openings.rejoin(me, tasks);
     let opening = rejoined.unwrap_or_else(|| openings.open(me));
     let replaces = rejoined.is_some();
     let given = listing.as_ref().is_some_and(|listing| listing.way(tasks) != Way::Nothing);

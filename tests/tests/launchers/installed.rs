@@ -206,7 +206,7 @@ fn hydra_with_several_daemons_on_one_machine() {
         return skipped("a machine that Hydra knows by two names", "mpiexec.hydra is not installed");
     };
     let words = |hosts: &str| ["-launcher", "fork", "-hosts", hosts].map(str::to_owned);
-    let env = vec![("LAPI_INIT_TIMEOUT".to_owned(), "10".to_owned())];
+    let env = vec![("LAPI_INIT_TIMEOUT".to_owned(), "60".to_owned())];
     let mut hydra = Installed { command: Vec::new(), env, folder };
     for (tasks, hosts) in [(2, "localhost,127.0.0.1"), (3, "localhost,127.0.0.1,localhost")] {
         hydra.command = [&command[..], &words(hosts)].concat();
