@@ -58,10 +58,10 @@ pub fn layout_of(words: &[u64]) -> Option<Layout> {
 /// can name, as tasks of 32 bits have.
 pub const MEMORY_END: u64 = if cfg!(test) && usize::BITS == 64 { 1 << 56 } else { usize::MAX as u64 };
 
-/// Whether this task can have `len` bytes from an address on.
+/// Whether this task can have `len` bytes from an address on; no bytes can be anywhere.
 #[inline]
 pub fn is_memory(at: u64, len: u64) -> bool {
-    at.checked_add(len).and_then(|end| MEMORY_END.checked_sub(end)).is_some()
+    len == 0 || at.checked_add(len).and_then(|end| MEMORY_END.checked_sub(end)).is_some()
 }
 
 /// Whether all blocks of a strided vector lie in what can be memory. A stride may be negative.

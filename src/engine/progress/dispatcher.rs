@@ -298,7 +298,7 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
         }
         Some(Head::Data { id, offset }) => receive::more_data(held, src, id, offset, body),
         Some(Head::Get { addr, len, cookie, tgt_cntr }) => {
-            if len != 0 && !is_memory(addr, len) {
+            if !is_memory(addr, len) {
                 return impossible::get(held, src, cookie, len);
             }
             let data = Piece { ptr: addr as *const u8, len: len as usize };
@@ -310,9 +310,13 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
         Some(Head::Reply { cookie, offset }) => reply::take_reply(held, src, cookie, offset, body),
         Some(Head::Written { cookie }) => bulk::written(held, src, cookie),
         Some(Head::Rmw { op, var, value, swap, cookie }) => {
-            // SAFETY: the variable's address comes from the origin's program, as LAPI_Rmw wants it.
-            let outcome = unsafe {
-                word::read_modify_write((op & !RMW_WIDE).into(), op & RMW_WIDE != 0, var, value, swap)
+            let wide = op & RMW_WIDE != 0;
+            let outcome = if is_memory(var, if wide { 8 } else { 4 }) {
+                // SAFETY: the variable's address comes from the origin's program, as LAPI_Rmw
+                // wants it.
+                unsafe { word::read_modify_write((op & !RMW_WIDE).into(), wide, var, value, swap) }
+            } else {
+                None
             };
             if outcome.is_none() {
                 let detail = format!("refused a read-modify-write from task {src} at {var:#x}");

@@ -9,6 +9,7 @@
 use crate::abi::LAPI_RECV_COMPLETE;
 use crate::base::known_threads::this_thread;
 use crate::base::long_calls;
+use crate::dgsp::description::is_memory;
 use crate::engine::context::Core;
 #[cfg(doc)]
 use crate::engine::context::clear::Clear;
@@ -78,7 +79,9 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
     debug_assert!(free, "a round would hinder this");
     context.activity.handles(&packet);
     let taken = match head {
-        Some(Head::Put { id, addr, tgt_cntr, cookie: 0, total }) if !guarded && total <= body.len as u64 => {
+        Some(Head::Put { id, addr, tgt_cntr, cookie: 0, total })
+            if !guarded && total <= body.len as u64 && is_memory(addr, total) =>
+        {
             // SAFETY: the origin's program says that it may write there.
             unsafe { bytes::copy(body, addr as usize as *mut u8) };
             *msgpoll_state |= LAPI_RECV_COMPLETE;
@@ -89,7 +92,7 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
             true
         }
         Some(Head::Get { addr, len, cookie, tgt_cntr })
-            if !guarded && body.len == 0 && len <= outbox.max_body() as u64 =>
+            if !guarded && body.len == 0 && len <= outbox.max_body() as u64 && is_memory(addr, len) =>
         {
             let data = Piece { ptr: addr as usize as *const u8, len: len as usize };
             // SAFETY: the origin's program says that it may read there.

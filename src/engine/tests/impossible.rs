@@ -6,14 +6,14 @@ use super::failure::never;
 use super::job::{self, BULK_MINIMUM, Habits, MAX_BODY, Report, Task};
 use super::malformed::inject;
 use super::recovery::{all_is_well, settle};
-use crate::abi::{AM_ERR, INT_ERR, LAPI_ERR_DATA_LEN, LAPI_ERR_UNKNOWN};
+use crate::abi::{AM_ERR, FETCH_AND_ADD, INT_ERR, LAPI_ERR_DATA_LEN, LAPI_ERR_UNKNOWN};
 use crate::api::put_get;
 use crate::dgsp::Layout;
 use crate::dgsp::description::{MEMORY_END, describe_layout};
 use crate::engine::context::request::{Get, Hint, Layouts, Places, Put};
 use crate::proto::outbox::SendDone;
 use crate::wire::key::{Exposed, Key, Part};
-use crate::wire::packet::Head;
+use crate::wire::packet::{Head, RMW_WIDE};
 use std::ptr::without_provenance_mut;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
@@ -137,6 +137,18 @@ fn a_message_of_more_than_all_memory_is_buried() {
         let report = Report { code: LAPI_ERR_DATA_LEN, kind: AM_ERR, task: 0, src: 1 };
         assert_eq!(tasks[0].reports(), vec![report; number + 1], "{head:?}");
     }
+    job::close(tasks);
+}
+
+/// A put of one packet, and a read-modify-write.
+#[test]
+fn words_that_cannot_be_there_are_not_touched() {
+    let tasks = job::open(job::mem(2, 8, false), &Habits::STEPPED);
+    let (addr, tgt_cntr, cookie, id) = (MEMORY_END, 0, 0, 0);
+    inject(&tasks, &Head::Put { id, addr, tgt_cntr, cookie, total: 8 }, &[1; 8]);
+    let op = FETCH_AND_ADD as u16 | RMW_WIDE;
+    inject(&tasks, &Head::Rmw { op, var: addr, value: 1, swap: 0, cookie }, &[]);
+    assert_eq!(tasks[0].reports(), vec![AT_ORIGIN]);
     job::close(tasks);
 }
 

@@ -29,18 +29,21 @@ pub fn vector(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, here
         return fetched(held, delivery(data));
     }
     if here.len as u64 == total {
-        deliver::delivered(held, delivery(id));
-        return report(held, src);
+        return put(held, id, delivery(id), here);
     }
     deliver::confirm(held, src, id);
     put(held, data, delivery(data), Piece::EMPTY);
 }
 
-/// A put whose data comes in packets, and begins with `first`.
+/// A put whose data is `first`, or comes in packets and begins with it.
 #[cold]
 pub fn put(held: &mut Held<'_>, id: u32, delivery: Delivery, first: Piece) {
     let src = delivery.src;
-    assembly::begin_delivery(held, id, Sink::Nowhere, delivery.bytes, delivery, first);
+    if delivery.bytes == first.len as u64 {
+        deliver::delivered(held, delivery);
+    } else {
+        assembly::begin_delivery(held, id, Sink::Nowhere, delivery.bytes, delivery, first);
+    }
     report(held, src);
 }
 

@@ -131,13 +131,13 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
 pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
     let IncomingPut { src, id, addr, tgt_cntr, cookie, total } = *put;
     let delivery = Delivery::without_handler(src, id, tgt_cntr, cookie, total.max(body.len as u64));
+    if !is_memory(addr, delivery.bytes) {
+        return impossible::put(held, id, delivery, body);
+    }
     if total <= body.len as u64 {
         // SAFETY: the origin's program says that it may write there; the body is in the packet.
         unsafe { take(held, &Sink::Buffer(addr as usize), 0, body) };
         return delivered(held, delivery);
-    }
-    if !is_memory(addr, total) {
-        return impossible::put(held, id, delivery, body);
     }
     let sink = Sink::Buffer(addr as usize);
     assembly::begin_delivery(held, id, sink, total, delivery, body);
