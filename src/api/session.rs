@@ -166,8 +166,8 @@ impl Session {
     }
 
     /// Takes what a peer has sent that has ended, or is to be purged: by rounds of progress as
-    /// [`Self::poll`] makes them, of which there are only so many that a peer which goes on sending
-    /// does not keep the caller. What the peer has sent before its first contact with this task was
+    /// [`Self::poll`] makes them, 10,000 at most, so that a peer which goes on sending does not
+    /// keep the caller. What the peer has sent before its first contact with this task was
     /// complete here is taken, too. `goes_on` is asked before each round, with the session's lock
     /// held; once it returns `false` no more is taken.
     ///

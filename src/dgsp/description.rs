@@ -10,6 +10,7 @@
 
 use super::layout::Layout;
 use super::vector::Vector;
+use crate::memory::bytes::is_memory;
 
 const PIECES: u64 = 0;
 const STRIDED: u64 = 1;
@@ -45,23 +46,13 @@ pub fn layout_of(words: &[u64]) -> Option<Layout> {
             let pieces = pieces.chunks_exact(2);
             let fits = |total: u64, piece: &[u64]| {
                 let (at, len) = (piece[0], piece[1]);
-                (len == 0 || is_memory(at, len)).then(|| total.checked_add(len))?
+                is_memory(at, len).then(|| total.checked_add(len))?
             };
             pieces.clone().try_fold(0, fits)?;
             Some(Layout::pieces(pieces.map(|piece| (piece[0] as *mut u8, piece[1]))))
         }
         _ => None,
     }
-}
-
-/// No memory of this task ends behind this address. Tests have less memory than 64-bit addresses
-/// can name, as tasks of 32 bits have.
-pub const MEMORY_END: u64 = if cfg!(test) && usize::BITS == 64 { 1 << 56 } else { usize::MAX as u64 };
-
-/// Whether this task can have `len` bytes from an address on; no bytes can be anywhere.
-#[inline]
-pub fn is_memory(at: u64, len: u64) -> bool {
-    len == 0 || at.checked_add(len).and_then(|end| MEMORY_END.checked_sub(end)).is_some()
 }
 
 /// Whether all blocks of a strided vector lie in what can be memory. A stride may be negative.

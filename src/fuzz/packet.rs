@@ -2,7 +2,8 @@
 
 use super::{Reader, Seed, Target, seed};
 use crate::dgsp::Layout;
-use crate::dgsp::description::{describe_layout, is_memory, layout_of};
+use crate::dgsp::description::{describe_layout, layout_of};
+use crate::memory::bytes::is_memory;
 use crate::proto::pieces;
 use crate::wire::coalesced;
 use crate::wire::frame::HEAD_MAX;

@@ -48,7 +48,7 @@ impl Openings {
     /// The opening that this task joins because it has taken the place of a process that had not
     /// closed it. It stays the next one to be joined until [`Self::has_rejoined`], so that an
     /// attempt that fails leaves it to the next one, and does not close it; or until all the other
-    /// `tasks` have closed it: then nobody is there to be joined.
+    /// `tasks` have closed it: then no task is left to be joined.
     pub fn rejoin(&self, me: Task, tasks: u32) -> Option<u32> {
         let opening = self.read(Word::Rejoins(self.instance), me).filter(|opening| *opening != 0)?;
         if (0..tasks).all(|task| task == me || self.has_closed(task, opening)) {

@@ -3,6 +3,16 @@
 use std::alloc::Layout;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+/// No memory of this task ends behind this address. Tests have less memory than 64-bit addresses
+/// can name, as tasks of 32 bits have.
+pub const MEMORY_END: u64 = if cfg!(test) && usize::BITS == 64 { 1 << 56 } else { usize::MAX as u64 };
+
+/// Whether this task can have `len` bytes from an address on; no bytes can be anywhere.
+#[inline]
+pub fn is_memory(at: u64, len: u64) -> bool {
+    len == 0 || at.checked_add(len).and_then(|end| MEMORY_END.checked_sub(end)).is_some()
+}
+
 /// Some bytes of memory that the program owns and may be writing to while we read:
 /// never a Rust slice.
 #[derive(Clone, Copy, Debug)]

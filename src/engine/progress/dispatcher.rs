@@ -8,7 +8,6 @@
 
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::long_calls;
-use crate::dgsp::description::is_memory;
 use crate::engine::context::addresses::is_index;
 use crate::engine::context::core::flow;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
@@ -17,7 +16,7 @@ use crate::engine::progress::{parting, reports};
 use crate::engine::transfer::send::{account, broken, call_send_handler, refuse, send_control};
 use crate::engine::transfer::{bulk, direct, impossible, loopback, one_sided, parts, receive, reply};
 use crate::error::Error;
-use crate::memory::bytes::Piece;
+use crate::memory::bytes::{Piece, is_memory};
 use crate::memory::word;
 use crate::proto::collective::{Failure, Part};
 use crate::proto::content::Content;

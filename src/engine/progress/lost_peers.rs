@@ -209,8 +209,8 @@ fn drain(held: &mut Held<'_>, peer: Task) -> bool {
     drain_while(held, peer, rounds, || true)
 }
 
-/// Receives what `peer` has sent until now, in so many rounds at most, and as long as `goes_on`
-/// before each. Returns whether the context continues.
+/// Receives what `peer` has sent until now, in this number of rounds at most, and as long as
+/// `goes_on` before each. Returns whether the context continues.
 pub fn drain_while(held: &mut Held<'_>, peer: Task, rounds: u32, mut goes_on: impl FnMut() -> bool) -> bool {
     flow::drain(held.core(), Some(peer));
     // It may send once it has confirmed the connection, which this task may not have read.

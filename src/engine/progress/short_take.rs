@@ -9,7 +9,6 @@
 use crate::abi::LAPI_RECV_COMPLETE;
 use crate::base::known_threads::this_thread;
 use crate::base::long_calls;
-use crate::dgsp::description::is_memory;
 use crate::engine::context::Core;
 #[cfg(doc)]
 use crate::engine::context::clear::Clear;
@@ -18,7 +17,7 @@ use crate::engine::context::unhindered::Unhindered;
 use crate::engine::progress::dispatcher::{self, LONG_BODY};
 use crate::engine::progress::short_message;
 use crate::engine::transfer::send::send_control;
-use crate::memory::bytes::{self, Piece};
+use crate::memory::bytes::{self, Piece, is_memory};
 use crate::memory::counter;
 use crate::transport::{Door, Look, Seen, Task};
 use crate::wire::packet::Head;

@@ -9,8 +9,9 @@ use super::recovery::{all_is_well, settle};
 use crate::abi::{AM_ERR, FETCH_AND_ADD, INT_ERR, LAPI_ERR_DATA_LEN, LAPI_ERR_UNKNOWN};
 use crate::api::put_get;
 use crate::dgsp::Layout;
-use crate::dgsp::description::{MEMORY_END, describe_layout};
+use crate::dgsp::description::describe_layout;
 use crate::engine::context::request::{Get, Hint, Layouts, Places, Put};
+use crate::memory::bytes::MEMORY_END;
 use crate::proto::outbox::SendDone;
 use crate::wire::key::{Exposed, Key, Part};
 use crate::wire::packet::{Head, RMW_WIDE};
@@ -97,7 +98,7 @@ fn a_get_ends_with_an_error_at_its_origin() {
         let cases = [far, beyond(8), beyond(BULK_MINIMUM), too_many()];
         for (number, places) in cases.into_iter().enumerate() {
             if kind == "keys" && places.len() > 4 * BULK_MINIMUM {
-                // No transport registers so many bytes.
+                // No transport registers that many bytes.
                 continue;
             }
             let [tgt, org] = [(); 2].map(|()| counter());

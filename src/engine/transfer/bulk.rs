@@ -15,13 +15,12 @@
 //! [`crate::engine::transfer::parts`]. When a registration is refused, or an access fails, the data
 //! goes in packets, from its beginning ([`registration`] reports the first failure).
 
-use crate::dgsp::description::is_memory;
 use crate::engine::context::direct_copy::{DirectCopy, Keyed};
 use crate::engine::context::incoming::{Delivery, IncomingPut, Then};
 use crate::engine::context::request::{Get, Marks, Places, Put};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::{direct, impossible, registration, reply, send};
-use crate::memory::bytes::Piece;
+use crate::memory::bytes::{Piece, is_memory};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::ops::Op;

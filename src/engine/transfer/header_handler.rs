@@ -8,14 +8,13 @@ use crate::abi::{
 use crate::base::clock::since;
 use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::dgsp::Layout;
-use crate::dgsp::description::is_memory;
 use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::vector::{self, Vector};
 use crate::engine::context::addresses::is_index;
 use crate::engine::context::incoming::{ActiveMessage, Data, Delivery};
 use crate::engine::context::{Context, Held};
 use crate::error::{Error, Result};
-use crate::memory::bytes::Piece;
+use crate::memory::bytes::{Piece, is_memory};
 use crate::proto::content::Sink;
 use crate::transport::Task;
 use libc::{c_int, c_ulong, c_void};

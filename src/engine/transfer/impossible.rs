@@ -56,14 +56,14 @@ pub fn fetched(held: &mut Held<'_>, delivery: Delivery) {
     report(held, src);
 }
 
-/// A get of `total` bytes: its origin is told that they will not come.
+/// A get of `total` bytes: its origin learns that they will not come.
 #[cold]
 pub fn get(held: &mut Held<'_>, src: Task, cookie: u64, total: u64) {
     send_control(held.core(), src, &Head::Fetched { cookie, refused: total });
     report(held, src);
 }
 
-/// The target has told this task so: the operation ends without its data.
+/// The target has said so: the operation ends without its data.
 #[cold]
 pub fn got_nothing(held: &mut Held<'_>, tgt: Task, cookie: u64) {
     let core = held.core();

@@ -23,7 +23,7 @@
 //! refused, what is in no part before it.
 
 use crate::dgsp::Layout;
-use crate::dgsp::description::{is_memory, layout_of};
+use crate::dgsp::description::layout_of;
 use crate::engine::context::direct_copy::{DirectCopy, Keyed};
 use crate::engine::context::incoming::{ActiveMessage, Delivery, Incoming, Parts, Then};
 use crate::engine::context::request::{Get, Hint, Layouts, Marks, Message, Places, Put};
@@ -31,7 +31,7 @@ use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, broken, not_sent, send_control};
 use crate::engine::transfer::{assembly, bulk, deliver, direct, impossible, registration, vector_wire};
 use crate::error::Result;
-use crate::memory::bytes::{Piece, pad8};
+use crate::memory::bytes::{Piece, is_memory, pad8};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::ops::{Divided, Op, Registered};

@@ -2,7 +2,6 @@
 
 use crate::abi::LAPI_RECV_COMPLETE;
 use crate::base::clock::moment;
-use crate::dgsp::description::is_memory;
 use crate::engine::context::Held;
 use crate::engine::context::core::flow;
 use crate::engine::context::direct_copy::{CopyKind, DirectCopy};
@@ -14,7 +13,7 @@ use crate::engine::transfer::deliver::{confirm, delivered, scatter, take};
 use crate::engine::transfer::header_handler::{self, Answer, Verdict};
 use crate::engine::transfer::send::send_control;
 use crate::engine::transfer::{assembly, direct, impossible, parts};
-use crate::memory::bytes::{self, Piece};
+use crate::memory::bytes::{self, Piece, is_memory};
 use crate::proto::content::{self, Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::transport::Task;

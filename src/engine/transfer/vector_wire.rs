@@ -5,13 +5,13 @@
 //! its own, whose number the description contains.
 
 use crate::dgsp::Layout;
-use crate::dgsp::description::{is_memory, layout_of};
+use crate::dgsp::description::layout_of;
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{Delivery, Incoming, Then};
 use crate::engine::context::request::{Layouts, Marks};
 use crate::engine::transfer::send::{self, broken, refuse};
 use crate::engine::transfer::{assembly, deliver, impossible, reply};
-use crate::memory::bytes::{self, Piece};
+use crate::memory::bytes::{self, Piece, is_memory};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};

@@ -6,11 +6,11 @@ use crate::abi::{
     LAPI_ERR_NO_RDMA_RESOURCE, LAPI_ERR_OFFSET_LEN, LAPI_ERR_SRC_BUFHNDL, LAPI_ERR_TGT, LAPI_ERR_TGT_BUFHNDL,
     LAPI_ERR_TGT_CONTEXT, LAPI_ERR_TGT_OFFSET, LAPI_ERR_XLATE_FAILED,
 };
-use crate::dgsp::description::is_memory;
 use crate::engine::context::Held;
 use crate::engine::context::counter_status::Handled;
 use crate::engine::context::request::Places;
 use crate::error::{Error, Result};
+use crate::memory::bytes::is_memory;
 use crate::transport::Task;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
