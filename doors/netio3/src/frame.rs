@@ -4,7 +4,6 @@
 //! message that it takes (8). Each message has 12 bytes before it: its number on the connection (8)
 //! and the length of its header (4). Numbers are little-endian.
 
-use crate::slots::{LENGTH, SLOTS};
 use std::collections::BTreeMap;
 
 /// The version of these frames.
@@ -13,6 +12,10 @@ const VERSION: u16 = 1;
 pub const HELLO: usize = 10;
 /// Bytes before a message.
 pub const BEFORE: usize = 12;
+/// Messages that may be sent after one that has not ended, that one included.
+pub const SLOTS: usize = 256;
+/// Bytes of the longest header.
+pub const LENGTH: usize = 512;
 
 /// The hello of a side that takes messages of up to this many bytes.
 pub fn hello(longest: u64) -> [u8; HELLO] {
@@ -27,15 +30,10 @@ pub fn hello(longest: u64) -> [u8; HELLO] {
 /// # Errors
 /// What is wrong with it.
 pub fn read_hello(bytes: &[u8]) -> Result<u64, String> {
-    let whole: Option<(&[u8; 2], &[u8])> = bytes.split_first_chunk();
-    let (version, longest) = whole.ok_or("the other side does not say its version")?;
-    match u16::from_le_bytes(*version) {
-        VERSION => {}
-        other => {
-            return Err(format!(
-                "the other side has version {other} of the protocol, and this one {VERSION}"
-            ));
-        }
+    let (version, longest) = bytes.split_first_chunk().ok_or("the other side does not say its version")?;
+    let version = u16::from_le_bytes(*version);
+    if version != VERSION {
+        return Err(format!("the other side has version {version} of the protocol, and this one {VERSION}"));
     }
     let longest = longest.try_into().map_err(|_| "the other side says no length")?;
     Ok(u64::from_le_bytes(longest))

@@ -1,7 +1,6 @@
 //! What reads bytes of a peer, and what must hold of whatever it reads.
 
-use crate::frame::{BEFORE, Order, before, hello, read_hello};
-use crate::slots::{LENGTH, SLOTS};
+use crate::frame::{BEFORE, LENGTH, Order, SLOTS, before, hello, read_hello};
 use openlapi::fuzz::{Seed, Target, seed};
 
 /// The targets of this crate.

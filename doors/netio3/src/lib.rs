@@ -2,10 +2,13 @@
 //! of `include/netio3` are made of. Nothing is thrown here.
 
 mod abi;
+mod address;
 mod frame;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
 mod receiver;
 mod sender;
-mod slots;
+
+/// The result of a call whose error is for people.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -1,26 +1,46 @@
 //! The side that receives: a listener, and its connections.
 
+use crate::address::listen;
 use crate::frame::{self, Order, Whole};
-use openlapi_session::{Error, Listener, Session, Settings, key_file};
-use std::net::ToSocketAddrs;
+use openlapi_session::{Error, Listener, Session, Settings};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Instant;
 
-/// A listener at an address: `unix:PATH`, or `tcp:HOST:PORT` with a key file.
-///
-/// # Errors
-/// Why there is none.
-pub fn listen(address: &str, key: Option<&str>, settings: &Settings) -> Result<Listener, String> {
-    let failed = |error: Error| error.to_string();
-    match address.split_once(':') {
-        Some(("unix", path)) => Listener::unix(path, settings).map_err(failed),
-        Some(("tcp", place)) => {
-            let key = key_file(key.ok_or("tcp: wants a key file")?).map_err(failed)?;
-            let mut found = place.to_socket_addrs().map_err(|error| format!("{place}: {error}"))?;
-            let at = found.next().ok_or_else(|| format!("{place}: no address"))?;
-            Listener::tcp(at, key, settings).map_err(failed)
-        }
-        _ => Err(format!("{address:?} is neither unix:PATH nor tcp:HOST:PORT")),
+/// A listener for sides that send.
+pub struct Passive {
+    listener: Listener,
+    settings: Settings,
+}
+
+impl Passive {
+    /// Listens at an address.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub fn listen(address: &str, key: &str, settings: Settings) -> crate::Result<Self> {
+        Ok(Self { listener: listen(address, key, &settings)?, settings })
+    }
+
+    /// Where it listens, if that is a TCP port.
+    pub fn port(&self) -> Option<String> {
+        self.listener.address().map(|at| format!("tcp:{at}"))
+    }
+
+    /// Waits for the next connection, which begins with the hello. What the other side has not
+    /// taken of that in time it gets with the next calls.
+    ///
+    /// # Errors
+    /// Why one could not be opened.
+    pub fn accept(&mut self, deadline: Option<Instant>) -> Result<Option<Receiver>, Error> {
+        let Some(session) = self.listener.accept(deadline)? else { return Ok(None) };
+        session.send(b"", &frame::hello(self.settings.longest as u64))?;
+        session.fence_until(deadline.or_else(|| Some(Instant::now() + self.settings.patience)))?;
+        Ok(Some(Receiver { session, order: Order::default(), out: None }))
+    }
+
+    /// The descriptor of an event loop.
+    pub fn descriptor(&self) -> i32 {
+        self.listener.as_fd().as_raw_fd()
     }
 }
 
@@ -32,49 +52,20 @@ pub struct Receiver {
     out: Option<Whole>,
 }
 
-/// What a wait for a message has found.
-#[derive(Debug)]
-pub enum Received<'a> {
-    /// A message.
-    Message(&'a Whole),
-    /// None by the deadline.
-    None,
-    /// The other side has closed the connection, and all was taken.
-    Closed,
-}
-
 impl Receiver {
-    /// Begins with the hello, which the other side waits for. What that has not taken until this
-    /// time it gets with the next calls.
-    ///
-    /// # Errors
-    /// Why there is no connection.
-    pub fn new(session: Session, longest: usize, until: Instant) -> Result<Self, Error> {
-        session.send(b"", &frame::hello(longest as u64))?;
-        session.fence_until(Some(until))?;
-        Ok(Self { session, order: Order::default(), out: None })
-    }
-
     /// Waits for the next message, which is the program's until the next call.
     ///
     /// # Errors
     /// How the connection has ended.
-    pub fn receive(&mut self, deadline: Option<Instant>) -> Result<Received<'_>, Error> {
+    pub fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<&Whole>, Error> {
         // Ends the sleep of an event loop; how the session has ended is said below.
         let _ = self.session.progress();
-        loop {
-            if let Some(whole) = self.order.pop() {
-                return Ok(Received::Message(self.out.insert(whole)));
-            }
-            match self.session.receive(deadline) {
-                Ok(Some(message)) => {
-                    self.order.push(&message.header, message.data).map_err(Error::Forged)?;
-                }
-                Ok(None) => return Ok(Received::None),
-                Err(Error::Closed) => return Ok(Received::Closed),
-                Err(error) => return Err(error),
-            }
+        while !self.order.has_next() {
+            let Some(message) = self.session.receive(deadline)? else { return Ok(None) };
+            self.order.push(&message.header, message.data).map_err(Error::Forged)?;
         }
+        self.out = self.order.pop();
+        Ok(self.out.as_ref())
     }
 
     /// Whether the event loop may sleep on the descriptor.
@@ -95,28 +86,62 @@ impl Receiver {
 mod tests {
     use super::*;
     use openlapi_session::connect_unix;
+    use std::path::{Path, PathBuf};
+    use std::thread::scope;
     use std::time::Duration;
 
-    fn late() -> Option<Instant> {
-        Some(Instant::now() + Duration::from_secs(300))
+    fn after(milliseconds: u64) -> Option<Instant> {
+        Some(Instant::now() + Duration::from_millis(milliseconds))
+    }
+
+    fn settings() -> Settings {
+        Settings { patience: Duration::from_secs(100), longest: 100, ..Settings::default() }
+    }
+
+    fn listener(name: &str) -> (Passive, PathBuf) {
+        let path = std::env::temp_dir().join(format!("netio3-{name}-{}", std::process::id()));
+        let passive = Passive::listen(&format!("unix:{}", path.display()), "", settings());
+        (passive.expect("a listener"), path)
+    }
+
+    fn caller(path: &Path) -> Session {
+        connect_unix(path, &settings()).expect("a session")
+    }
+
+    /// The first message goes with the calls after that.
+    #[test]
+    fn accept_does_not_wait_longer_than_it_may_for_a_side_that_makes_no_call() {
+        let (mut passive, path) = listener("accept");
+        scope(|scope| {
+            let caller = scope.spawn(|| caller(&path));
+            let mut receiver = loop {
+                if let Some(receiver) = passive.accept(after(100)).expect("no wait for the other side") {
+                    break receiver;
+                }
+            };
+            let caller = caller.join().expect("a caller");
+            let hello = scope.spawn(move || caller.receive(after(300_000)));
+            while !hello.is_finished() {
+                let _ = receiver.receive(after(10));
+            }
+            let hello = hello.join().expect("a caller").expect("a session").expect("in time");
+            assert_eq!(frame::read_hello(&hello.data), Ok(100));
+        });
     }
 
     /// What waited for an earlier message is there, and nothing wakes for it any more.
     #[test]
     fn an_event_loop_does_not_sleep_beside_the_next_message() {
-        let path = std::env::temp_dir().join(format!("netio3-order-{}", std::process::id()));
-        let settings = Settings { patience: Duration::from_secs(100), ..Settings::default() };
-        let mut listener = listen(&format!("unix:{}", path.display()), None, &settings).expect("a listener");
-        std::thread::scope(|scope| {
+        let (mut passive, path) = listener("order");
+        scope(|scope| {
             let caller = scope.spawn(|| {
-                let caller = connect_unix(&path, &settings)?;
+                let caller = caller(&path);
                 for number in [1, 2, 0] {
-                    caller.send(&frame::before(number, 0), &[number as u8])?;
+                    caller.send(&frame::before(number, 0), &[number as u8]).expect("an open session");
                 }
                 caller.fence().map(|()| caller)
             });
-            let session = listener.accept(late()).expect("a session").expect("in time");
-            let mut receiver = Receiver::new(session, 100, Instant::now()).expect("a connection");
+            let mut receiver = passive.accept(after(300_000)).expect("a session").expect("in time");
             while !caller.is_finished() {
                 let _ = receiver.session.progress().expect("an open session");
             }
@@ -124,13 +149,11 @@ mod tests {
             while receiver.session.progress().expect("an open session") {}
             for number in 0..3 {
                 assert!(!receiver.arm().expect("an open session"), "it would sleep");
-                match receiver.receive(late()) {
-                    Ok(Received::Message(whole)) => assert_eq!(whole.bytes, [number]),
-                    other => panic!("{other:?}"),
-                }
+                let whole = receiver.receive(after(300_000)).expect("an open session").expect("in time");
+                assert_eq!(whole.bytes, [number]);
             }
             while !receiver.arm().expect("an open session") {
-                assert!(matches!(receiver.receive(Some(Instant::now())), Ok(Received::None)));
+                assert_eq!(receiver.receive(after(0)).expect("an open session"), None);
             }
         });
     }

@@ -158,11 +158,12 @@ static void misuse(Caller &caller) {
     CHECK((caller.complete == std::vector<std::uint64_t>{9}));
 }
 
-/// The other side takes nothing until the test asks it to.
+/// Each header is the number of its message. The other side takes nothing until the test asks it
+/// to.
 static std::size_t fill(Caller &caller) {
+    const auto data = std::span{caller.memory}.first(70'000);
     std::size_t sent = 0;
-    while (caller.sender.send_data(std::span{caller.memory}.first(70'000), bytes("full"), 1000 + sent) ==
-           NetioStatus::OK) {
+    while (caller.sender.send_data(data, bytes(std::to_string(sent)), 1000 + sent) == NetioStatus::OK) {
         ++sent;
     }
     return sent;
@@ -177,6 +178,7 @@ static void slots(Caller &caller) {
     std::puts("full");
     std::fflush(stdout);
     caller.until([&] { return caller.complete.size() == NUM_HEADER_SLOTS; });
+    CHECK(throws<std::logic_error>([&] { caller.sender.release_buffer(3); }));
     // All were in use since the last call, and none is now.
     CHECK(caller.sender.get_num_available_buffers() == 0);
     CHECK(caller.sender.get_num_available_buffers() == NUM_HEADER_SLOTS);
@@ -212,8 +214,11 @@ static void loss(Caller &caller) {
     CHECK(pending.size() + caller.complete.size() == sent && !pending.empty());
     CHECK(std::is_sorted(pending.begin(), pending.end()));
     CHECK(pending.back() == 1000 + sent - 1);
-    CHECK(!caller.endpoint.is_open());
+    CHECK(!caller.endpoint.is_open() && !caller.endpoint.close());
     CHECK(caller.sender.send_data(std::span{caller.memory}.first(1), {}, 1) == NetioStatus::FAILED);
+    // Nothing uses the slots any more.
+    caller.sender.get_num_available_buffers();
+    CHECK(caller.sender.get_num_available_buffers() == NUM_HEADER_SLOTS);
     std::printf("%s\n", caller.why.c_str());
 }
 

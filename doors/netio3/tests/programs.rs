@@ -200,7 +200,7 @@ fn without_a_free_slot_a_sender_tries_again_later() {
         assert_eq!(caller.line(), "full");
         server.go();
         assert_eq!(caller.ends(), "done\n");
-        let mut expected = "full: 70000 bytes, 70000\n".repeat(256);
+        let mut expected: String = (0..256).map(|number| format!("{number}: 70000 bytes, 70000\n")).collect();
         expected += "again: 1 bytes, 1\nclosed\n";
         assert!(server.ends() == expected, "over {way}");
     }

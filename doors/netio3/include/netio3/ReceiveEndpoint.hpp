@@ -8,6 +8,13 @@
 
 namespace netio3 {
 
+namespace detail {
+
+/// A time as the C interface has it.
+inline int ms(std::optional<std::chrono::milliseconds> time) { return time ? static_cast<int>(time->count()) : -1; }
+
+}  // namespace detail
+
 /// A message: the header, and the data behind it, in one piece. Valid until the next call of the
 /// endpoint.
 struct ReceivedMessage {
@@ -26,8 +33,7 @@ public:
     std::optional<ReceivedMessage> receive(std::optional<std::chrono::milliseconds> time = {}) {
         const std::uint8_t *bytes{};
         std::size_t length{}, header{};
-        const int found = olnetio3_receive(m_receiver.get(), time ? static_cast<int>(time->count()) : -1, &bytes,
-                                           &length, &header);
+        const int found = olnetio3_receive(m_receiver.get(), detail::ms(time), &bytes, &length, &header);
         if (found == 1) {
             const std::span<const std::uint8_t> all{bytes, length};
             return ReceivedMessage{all.first(header), all.subspan(header), all};
@@ -49,7 +55,7 @@ public:
 private:
     friend class PassiveEndpoint;
     explicit ReceiveEndpoint(olnetio3_receiver *receiver) : m_receiver{receiver} {}
-    detail::Receiver m_receiver;
+    detail::Owned<olnetio3_receiver> m_receiver;
     bool m_closed{false};
     std::string m_lost;
 };
@@ -61,7 +67,7 @@ public:
     /// takes no memory: a connection has at most NUM_HEADER_SLOTS of them here that wait for an
     /// earlier one. Throws FailedOpenPassiveEndpoint.
     PassiveEndpoint(const ConnectionParameters &at, std::size_t longest, unsigned ways = ANY_WAY)
-        : m_listener{olnetio3_listen(at.address.c_str(), detail::or_null(at.key_file), ways,
+        : m_listener{olnetio3_listen(at.address.c_str(), at.key_file.c_str(), ways,
                                      static_cast<unsigned>(at.patience.count()), longest)} {
         if (!m_listener) {
             throw FailedOpenPassiveEndpoint(olnetio3_error());
@@ -74,7 +80,7 @@ public:
     /// on.
     std::optional<ReceiveEndpoint> accept(std::optional<std::chrono::milliseconds> time = {}) {
         olnetio3_receiver *receiver{};
-        switch (olnetio3_accept(m_listener.get(), time ? static_cast<int>(time->count()) : -1, &receiver)) {
+        switch (olnetio3_accept(m_listener.get(), detail::ms(time), &receiver)) {
         case 1: return ReceiveEndpoint{receiver};
         case 0: return std::nullopt;
         default: throw FailedOpenPassiveEndpoint(olnetio3_error());
@@ -85,7 +91,7 @@ public:
     int get_fd() const { return olnetio3_listener_descriptor(m_listener.get()); }
 
 private:
-    detail::Listener m_listener;
+    detail::Owned<olnetio3_listener> m_listener;
 };
 
 }  // namespace netio3

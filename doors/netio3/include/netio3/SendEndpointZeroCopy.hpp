@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <compare>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -13,6 +14,70 @@
 #include "types.hpp"
 
 namespace netio3 {
+
+namespace detail {
+
+/// Slots, each for the header of a send and its key. The endpoints that share them may be in
+/// several threads; the contents of a slot belong to the one that has taken it.
+class HeaderBuffer {
+public:
+    struct Slot {
+        enum { FREE, UNDER_WAY, COMPLETE } state{FREE};
+        std::uint64_t key;
+        std::uint8_t header[HEADER_SLOT_SIZE];
+    };
+
+    HeaderBuffer() {
+        for (std::uint64_t slot = NUM_HEADER_SLOTS; slot > 0; --slot) {
+            m_free.push_back(slot - 1);
+        }
+    }
+    Slot &operator[](std::uint64_t slot) { return m_slots[slot]; }
+    /// Takes a free slot, and copies the header into it; nothing: all are in use.
+    std::optional<std::uint64_t> take(std::uint64_t key, std::span<const std::uint8_t> header) {
+        const std::lock_guard lock{m_mutex};
+        if (m_free.empty()) {
+            return std::nullopt;
+        }
+        const auto slot = m_free.back();
+        m_free.pop_back();
+        m_slots[slot].state = Slot::UNDER_WAY;
+        m_slots[slot].key = key;
+        std::ranges::copy(header, m_slots[slot].header);
+        return slot;
+    }
+    /// A slot that was taken is used: fewest() counts those that are free now.
+    void count() {
+        const std::lock_guard lock{m_mutex};
+        m_fewest = std::min(m_fewest, m_free.size());
+    }
+    void complete(std::uint64_t slot) {
+        const std::lock_guard lock{m_mutex};
+        m_slots[slot].state = Slot::COMPLETE;
+    }
+    std::uint64_t release(std::uint64_t slot) {
+        const std::lock_guard lock{m_mutex};
+        if (slot >= NUM_HEADER_SLOTS || m_slots[slot].state != Slot::COMPLETE) {
+            throw std::logic_error("netio3: the slot is not in use, or its send is not complete");
+        }
+        m_slots[slot].state = Slot::FREE;
+        m_free.push_back(slot);
+        return m_slots[slot].key;
+    }
+    /// The fewest that were free since the last call.
+    std::size_t fewest() {
+        const std::lock_guard lock{m_mutex};
+        return std::exchange(m_fewest, m_free.size());
+    }
+
+private:
+    std::mutex m_mutex;
+    std::vector<Slot> m_slots{NUM_HEADER_SLOTS};
+    std::vector<std::uint64_t> m_free;
+    std::size_t m_fewest{NUM_HEADER_SLOTS};
+};
+
+}  // namespace detail
 
 /// Ours. What endpoints have in common: the ways that data may take, and the memory that is
 /// registered. It outlives them.
@@ -46,7 +111,7 @@ public:
 private:
     friend class SendEndpointZeroCopy;
     std::span<std::uint8_t> m_region;
-    detail::Slots m_slots{olnetio3_slots_new()};
+    std::unique_ptr<detail::HeaderBuffer> m_slots{std::make_unique<detail::HeaderBuffer>()};
 };
 
 /// Ours: all but the name. The memory that data is sent from; with a shared buffer manager it is
@@ -71,7 +136,7 @@ public:
     /// Connects. Throws FailedOpenActiveEndpoint.
     ActiveEndpoint(const ConnectionParameters &to, DomainManager &domain_manager, OnSendComplete on_send_complete,
                    OnConnectionClosed on_connection_closed = {})
-        : m_connection{olnetio3_connect(to.address.c_str(), detail::or_null(to.key_file), domain_manager.get_ways(),
+        : m_connection{olnetio3_connect(to.address.c_str(), to.key_file.c_str(), domain_manager.get_ways(),
                                         static_cast<unsigned>(to.patience.count()))},
           m_on_send_complete{std::move(on_send_complete)},
           m_on_connection_closed{std::move(on_connection_closed)} {
@@ -97,7 +162,7 @@ private:
     friend class SendEndpointZeroCopy;
     inline void report();
 
-    detail::Connection m_connection;
+    detail::Owned<olnetio3_connection> m_connection;
     OnSendComplete m_on_send_complete;
     OnConnectionClosed m_on_connection_closed;
     SendEndpointZeroCopy *m_sender{nullptr};
@@ -119,7 +184,7 @@ public:
             m_slots = shared_buffer_manager->m_slots.get();
         } else if (connection_params.mr_start != nullptr && connection_params.mr_size != 0) {
             m_region = {connection_params.mr_start, connection_params.mr_size};
-            m_own_slots.reset(olnetio3_slots_new());
+            m_own_slots = std::make_unique<detail::HeaderBuffer>();
             m_slots = m_own_slots.get();
         } else {
             throw std::logic_error("netio3: no memory to send data from");
@@ -136,7 +201,13 @@ public:
     /// Ours: ends the connection where sends are under way, since their data must not be read any
     /// more. close() of the active endpoint waits for them.
     ~SendEndpointZeroCopy() {
-        olnetio3_abandon(connection(), m_slots);
+        for (auto slot = olnetio3_completed(connection()); slot >= 0; slot = olnetio3_completed(connection())) {
+            complete(static_cast<std::uint64_t>(slot));
+        }
+        if (!m_under_way.empty()) {
+            olnetio3_abandon(connection());
+            lose();
+        }
         m_endpoint->m_sender = nullptr;
         m_domain->m_regions -= 2;
     }
@@ -166,37 +237,61 @@ public:
     /// connectionless endpoints), and once the connection is over.
     NetioStatus send_data(std::span<const iovec> iov, std::span<const std::uint8_t> header_data, std::uint64_t key,
                           fi_addr_t addr = 0) {
-        if (addr != 0 || !std::ranges::all_of(iov, [this](const iovec &piece) { return is_registered(piece); })) {
+        const auto is_ours = [this](const iovec &piece) { return is_registered(piece); };
+        if (addr != 0 || header_data.size() > HEADER_SLOT_SIZE || !m_endpoint->is_open() ||
+            !std::ranges::all_of(iov, is_ours)) {
             return NetioStatus::FAILED;
         }
-        return static_cast<NetioStatus>(
-            olnetio3_send(connection(), m_slots, iov.data(), iov.size(), header_data.data(), header_data.size(), key));
+        const auto slot = m_slots->take(key, header_data);
+        if (!slot) {
+            return NetioStatus::NO_RESOURCES;
+        }
+        std::vector<iovec> pieces{{(*m_slots)[*slot].header, header_data.size()}};
+        pieces.insert(pieces.end(), iov.begin(), iov.end());
+        m_under_way.push_back(*slot);
+        const auto status = static_cast<NetioStatus>(
+            olnetio3_send(connection(), pieces.data(), pieces.size(), static_cast<std::int64_t>(*slot)));
+        if (status == NetioStatus::OK) {
+            m_slots->count();
+        } else {
+            complete(*slot);
+        }
+        return status;
     }
 
     /// Marks a slot as available, and returns the key of its send. progress() of the active
     /// endpoint does this when a send is complete. Ours: std::logic_error for a slot that is not
     /// in use, or whose send is not complete.
-    std::uint64_t release_buffer(std::uint64_t bufnum) {
-        std::uint64_t key{};
-        if (olnetio3_slots_release(m_slots, bufnum, &key) == 0) {
-            throw std::logic_error("netio3: the slot is not in use, or its send is not complete");
-        }
-        return key;
-    }
+    std::uint64_t release_buffer(std::uint64_t bufnum) { return m_slots->release(bufnum); }
 
     /// The minimum number of available slots since the last call. Ours: of a shared header buffer
     /// that is the number of all its endpoints.
-    std::size_t get_num_available_buffers() { return olnetio3_slots_available(m_slots); }
+    std::size_t get_num_available_buffers() { return m_slots->fewest(); }
 
     /// The keys of the sends that are not complete, in the order in which they were sent.
     std::vector<std::uint64_t> get_pending_sends() {
-        std::vector<std::uint64_t> keys(olnetio3_pending(connection(), m_slots, nullptr, 0));
-        olnetio3_pending(connection(), m_slots, keys.data(), keys.size());
+        auto keys = m_lost;
+        for (const auto slot : m_under_way) {
+            keys.push_back((*m_slots)[slot].key);
+        }
         return keys;
     }
 
 private:
+    friend class ActiveEndpoint;
     olnetio3_connection *connection() { return m_endpoint->m_connection.get(); }
+
+    std::uint64_t complete(std::uint64_t slot) {
+        std::erase(m_under_way, slot);
+        m_slots->complete(slot);
+        return release_buffer(slot);
+    }
+    /// The connection is over: sends that are under way do not complete any more.
+    void lose() {
+        for (const auto slot : std::exchange(m_under_way, {})) {
+            m_lost.push_back(complete(slot));
+        }
+    }
 
     bool is_registered(const iovec &piece) const {
         const auto start = reinterpret_cast<std::uintptr_t>(m_region.data());
@@ -208,20 +303,27 @@ private:
     ActiveEndpoint *m_endpoint;
     DomainManager *m_domain;
     std::span<std::uint8_t> m_region;
-    detail::Slots m_own_slots;
-    const olnetio3_slots *m_slots{nullptr};
+    std::unique_ptr<detail::HeaderBuffer> m_own_slots;
+    detail::HeaderBuffer *m_slots{nullptr};
+    /// Slots, in the order of the sends.
+    std::vector<std::uint64_t> m_under_way;
+    /// Keys.
+    std::vector<std::uint64_t> m_lost;
 };
 
 inline void ActiveEndpoint::report() {
-    for (;;) {
+    while (m_sender != nullptr) {
         const auto slot = olnetio3_completed(m_connection.get());
-        if (slot < 0 || m_sender == nullptr) {
-            return;
+        if (slot < 0) {
+            break;
         }
-        const auto key = m_sender->release_buffer(static_cast<std::uint64_t>(slot));
+        const auto key = m_sender->complete(static_cast<std::uint64_t>(slot));
         if (m_on_send_complete) {
             m_on_send_complete(key);
         }
+    }
+    if (m_sender != nullptr && !is_open()) {
+        m_sender->lose();
     }
 }
 

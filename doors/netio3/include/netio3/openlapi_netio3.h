@@ -1,6 +1,6 @@
 /* What the C++ headers of this folder are made of. Programs use those. Ours: netio3 has no such
  * interface. Nothing is thrown, and no function may be called in two threads at once with one
- * object, but those of a header buffer. */
+ * object. */
 #ifndef OPENLAPI_NETIO3_H
 #define OPENLAPI_NETIO3_H
 
@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define OLNETIO3_SLOTS 256         /* slots of a header buffer */
-#define OLNETIO3_SLOT_LENGTH 512   /* bytes of a slot */
+#define OLNETIO3_SLOTS 256         /* messages of a connection that can be under way */
+#define OLNETIO3_SLOT_LENGTH 512   /* bytes of the longest header */
 #define OLNETIO3_OVER (-1)         /* the connection is over; olnetio3_error says why */
 #define OLNETIO3_CLOSED (-2)       /* the other side has closed it in order */
 
@@ -17,7 +17,6 @@
 extern "C" {
 #endif
 
-typedef struct olnetio3_slots olnetio3_slots;
 typedef struct olnetio3_connection olnetio3_connection;
 typedef struct olnetio3_listener olnetio3_listener;
 typedef struct olnetio3_receiver olnetio3_receiver;
@@ -25,33 +24,23 @@ typedef struct olnetio3_receiver olnetio3_receiver;
 /* What failed last in this thread; valid until the next call in it. */
 const char *olnetio3_error(void);
 
-/* Header buffers. A slot is in use from olnetio3_send to olnetio3_slots_release, which returns 0
- * for one that is not in use or whose message is under way. olnetio3_slots_available: the fewest
- * that were free since the last call. */
-const olnetio3_slots *olnetio3_slots_new(void);
-void olnetio3_slots_free(const olnetio3_slots *slots);
-int olnetio3_slots_release(const olnetio3_slots *slots, uint64_t slot, uint64_t *key);
-size_t olnetio3_slots_available(const olnetio3_slots *slots);
-
-/* Connections. ADDRESS is "unix:PATH", or "tcp:HOST:PORT" with a key file, otherwise null. WAYS:
- * 1 shared memory, 2 libfabric, 4 UDP, added; 0: all. olnetio3_send returns 0 when the message is
- * under way, 1 when all slots are in use, 2 when it cannot be sent. olnetio3_completed returns a
- * slot whose message the other side has, or -1. olnetio3_progress and olnetio3_arm are for event
- * loops: arm returns 1 when the loop may sleep on the descriptor; progress follows in any case.
- * olnetio3_close waits until all messages have ended. olnetio3_abandon: the messages of these
- * slots must not be read any more, which ends the connection where some are under way. */
+/* Connections. ADDRESS is "unix:PATH", or "tcp:HOST:PORT" with a key file, otherwise "". WAYS:
+ * 1 shared memory, 2 libfabric, 4 UDP, added; 0: all. olnetio3_send starts to send pieces of
+ * memory, of which the first one is the header: 0 when the message is under way, 1 when
+ * OLNETIO3_SLOTS have been sent since one that is, 2 when it cannot be sent. olnetio3_completed
+ * returns the slot, any number from 0 on, of a message that the other side has, or -1.
+ * olnetio3_progress and olnetio3_arm are for event loops: arm returns 1 when the loop may sleep on
+ * the descriptor; progress follows in any case. olnetio3_close waits until all messages have ended.
+ * olnetio3_abandon ends the connection, which reads nothing of its messages any more. */
 olnetio3_connection *olnetio3_connect(const char *address, const char *key_file, unsigned ways, unsigned patience_ms);
 void olnetio3_connection_free(olnetio3_connection *connection);
-int olnetio3_send(olnetio3_connection *connection, const olnetio3_slots *slots, const struct iovec *pieces,
-                  size_t count, const void *header, size_t length, uint64_t key);
+int olnetio3_send(olnetio3_connection *connection, const struct iovec *pieces, size_t count, int64_t slot);
 int64_t olnetio3_completed(olnetio3_connection *connection);
 int olnetio3_progress(olnetio3_connection *connection);
 int olnetio3_arm(olnetio3_connection *connection);
 int olnetio3_descriptor(const olnetio3_connection *connection);
-size_t olnetio3_pending(const olnetio3_connection *connection, const olnetio3_slots *slots, uint64_t *keys,
-                        size_t room);
 int olnetio3_close(olnetio3_connection *connection);
-void olnetio3_abandon(olnetio3_connection *connection, const olnetio3_slots *slots);
+void olnetio3_abandon(olnetio3_connection *connection);
 
 /* The side that receives. A message of more than LONGEST bytes, header included, is refused.
  * Times are in milliseconds; negative: without limit. olnetio3_receive returns 1 with a message,

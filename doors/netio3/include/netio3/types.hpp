@@ -54,24 +54,15 @@ struct ConnectionParameters {
 
 namespace detail {
 
-/// Calls the function that frees an object of the C interface.
-template <auto Free>
-struct Freed {
-    template <class T>
-    void operator()(T *object) const noexcept {
-        Free(object);
-    }
+/// Frees an object of the C interface.
+struct Free {
+    void operator()(olnetio3_connection *connection) const { olnetio3_connection_free(connection); }
+    void operator()(olnetio3_listener *listener) const { olnetio3_listener_free(listener); }
+    void operator()(olnetio3_receiver *receiver) const { olnetio3_receiver_free(receiver); }
 };
 
-template <class T, auto Free>
-using Owned = std::unique_ptr<T, Freed<Free>>;
-
-using Slots = Owned<const olnetio3_slots, olnetio3_slots_free>;
-using Connection = Owned<olnetio3_connection, olnetio3_connection_free>;
-using Listener = Owned<olnetio3_listener, olnetio3_listener_free>;
-using Receiver = Owned<olnetio3_receiver, olnetio3_receiver_free>;
-
-inline const char *or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
+template <class T>
+using Owned = std::unique_ptr<T, Free>;
 
 }  // namespace detail
 

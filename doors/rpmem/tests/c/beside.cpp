@@ -116,16 +116,15 @@ static void receive(olnetio3_listener *listener) {
 }
 
 static void send(const std::string &address) {
-    auto *const to = CALL(olnetio3_connect)(address.c_str(), nullptr, 0, 100'000);
+    auto *const to = CALL(olnetio3_connect)(address.c_str(), "", 0, 100'000);
     CHECK(to);
-    const auto *const slots = CALL(olnetio3_slots_new)();
     std::vector<std::uint8_t> data(DATA);
     turns([&](int number) {
         for (std::size_t at = 0; at < DATA; ++at) {
             data[at] = byte(number, at);
         }
-        const iovec piece{data.data(), data.size()};
-        CHECK(CALL(olnetio3_send)(to, slots, &piece, 1, &number, sizeof number, 1) == 0);
+        const iovec pieces[] = {{&number, sizeof number}, {data.data(), data.size()}};
+        CHECK(CALL(olnetio3_send)(to, pieces, 2, number) == 0);
         std::int64_t slot;
         while ((slot = CALL(olnetio3_completed)(to)) < 0) {
             const int may_sleep = CALL(olnetio3_arm)(to);
@@ -136,12 +135,10 @@ static void send(const std::string &address) {
             }
             CHECK(CALL(olnetio3_progress)(to) == 0);
         }
-        std::uint64_t key{};
-        CHECK(CALL(olnetio3_slots_release)(slots, static_cast<std::uint64_t>(slot), &key) == 1 && key == 1);
+        CHECK(slot == number);
     });
     CHECK(CALL(olnetio3_close)(to) == 0);
     CALL(olnetio3_connection_free)(to);
-    CALL(olnetio3_slots_free)(slots);
 }
 
 /// The handlers of fork of all three run, and the child ends, or becomes another program.
@@ -209,7 +206,7 @@ int main(int argc, char **argv) {
     CHECK(CALL(LAPI_Address_init)(handle, &arrived, counters) == LAPI_SUCCESS);
     const std::string address = std::string{"unix:"} + argv[4], set = argv[3] + std::to_string(task);
     auto *const listener =
-        task == 0 ? CALL(olnetio3_listen)(address.c_str(), nullptr, 0, 100'000, 1 << 20) : nullptr;
+        task == 0 ? CALL(olnetio3_listen)(address.c_str(), "", 0, 100'000, 1 << 20) : nullptr;
     CHECK(task != 0 || listener);
     // Task 1 finds the socket.
     CHECK(CALL(LAPI_Gfence)(handle) == LAPI_SUCCESS);
