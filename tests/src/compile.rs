@@ -10,8 +10,8 @@ use crate::stage::{build_dir, lock, stage, workspace};
 /// Compiles a LAPI program with the staged `mpcc_r` and returns the path of the executable.
 ///
 /// `sources` are relative to the top of the source tree. The result is kept under the build folder
-/// and used again as long as the sources, the headers beside them, the flags and the staged
-/// library are the same.
+/// and used again as long as the sources, the headers beside them and below the folders of `-I`,
+/// the flags and the staged library are the same.
 pub fn compile(name: &str, sources: &[&str], flags: &[&str]) -> PathBuf {
     compile_with(&stage().join("bin/mpcc_r"), name, sources, flags)
 }
@@ -65,6 +65,11 @@ fn fingerprint(compiler: &Path, sources: &[&str], flags: &[&str]) -> u64 {
             hash_file(&header, &mut hash);
         }
     }
+    for folder in flags.iter().filter_map(|flag| flag.strip_prefix("-I")) {
+        for header in headers_below(&workspace().join(folder)) {
+            hash_file(&header, &mut hash);
+        }
+    }
     if compiler.is_absolute() {
         let prefix =
             compiler.parent().and_then(Path::parent).expect("an installed wrapper lies in PREFIX/bin");
@@ -83,6 +88,15 @@ fn fingerprint(compiler: &Path, sources: &[&str], flags: &[&str]) -> u64 {
 fn hash_file(path: &Path, hash: &mut DefaultHasher) {
     path.hash(hash);
     fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).hash(hash);
+}
+
+/// The files in a folder of headers, and in its folders.
+fn headers_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    let files = |path: PathBuf| if path.is_dir() { headers_below(&path) } else { vec![path] };
+    entries.into_iter().flat_map(files).collect()
 }
 
 /// The headers in the folder of `source`, and in the folder above it.
