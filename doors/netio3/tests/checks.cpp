@@ -1,18 +1,22 @@
 // What tests/programs.rs runs: checks serve ADDRESS WAYS [wait|long], or checks WHAT ADDRESS WAYS.
-// An address with a key file is ADDRESS@FILE.
+// An address with a key file is ADDRESS@FILE. What the test waits for is said to standard error.
 #include <netio3/ReceiveEndpoint.hpp>
 #include <netio3/SendEndpointZeroCopy.hpp>
 
 #include <poll.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <string_view>
+#include <thread>
 
 using namespace netio3;
+using enum netio3::NetioStatus;
 using namespace std::chrono_literals;
 
 #define CHECK(what)                                                                   \
@@ -25,6 +29,28 @@ using namespace std::chrono_literals;
 
 /// Bytes of a message that short ones overtake.
 static const std::size_t LONG = 256 << 20;
+
+/// Tells the test what it waits for.
+static void say(std::string_view text) {
+    std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+/// The signal that the test sends. All threads block it, so that none is lost.
+static sigset_t signals;
+
+static void wait_for_signal() {
+    int number;
+    CHECK(sigwait(&signals, &number) == 0);
+}
+
+/// Sleeps until the endpoint has something to do.
+template <class Endpoint>
+static void sleep_on(Endpoint &endpoint) {
+    if (endpoint.arm()) {
+        pollfd ready{endpoint.get_fd(), POLLIN, 0};
+        poll(&ready, 1, -1);
+    }
+}
 
 template <class Exception>
 bool throws(const std::function<void()> &run) {
@@ -49,13 +75,11 @@ static ConnectionParameters at(std::string_view address) {
 static int serve(const char *address, unsigned ways, std::string_view how) {
     const std::size_t longest = how == "long" ? LONG : 1 << 20;
     PassiveEndpoint listener{at(address), longest, ways};
-    std::printf("%s\n", listener.get_address().c_str());
-    std::fflush(stdout);
+    say(listener.get_address());
     auto from = listener.accept();
     if (how == "wait") {
-        std::puts("accepted");
-        std::fflush(stdout);
-        std::getchar();
+        say("accepted");
+        wait_for_signal();
     }
     for (;;) {
         while (const auto message = from->receive(0ms)) {
@@ -68,10 +92,7 @@ static int serve(const char *address, unsigned ways, std::string_view how) {
         if (from->is_closed() || !from->why_lost().empty()) {
             break;
         }
-        if (from->arm()) {
-            pollfd ready{from->get_fd(), POLLIN, 0};
-            poll(&ready, 1, -1);
-        }
+        sleep_on(*from);
     }
     std::printf("%s%s\n", from->is_closed() ? "closed" : "lost: ", from->why_lost().c_str());
     return 0;
@@ -98,10 +119,7 @@ struct Caller {
     /// Makes progress until this holds.
     void until(const std::function<bool()> &holds) {
         while (!holds()) {
-            if (endpoint.arm()) {
-                pollfd ready{endpoint.get_fd(), POLLIN, 0};
-                poll(&ready, 1, -1);
-            }
+            sleep_on(endpoint);
             endpoint.progress();
         }
     }
@@ -113,18 +131,17 @@ static void pieces(Caller &caller) {
     auto &memory = caller.memory;
     const std::string longest(HEADER_SLOT_SIZE, 'x');
     iovec places[] = {{memory.data() + 700'000, 200'000}, {memory.data(), 0}, {memory.data() + 3, 5}};
-    CHECK(sender.send_data(std::span{memory}.first(10), bytes("one"), 101) == NetioStatus::OK);
-    CHECK(sender.send_data(places, bytes("three"), 102) == NetioStatus::OK);
-    CHECK(sender.send_data(std::span<std::uint8_t>{}, bytes("none"), 103) == NetioStatus::OK);
-    CHECK(sender.send_data(std::span<const iovec>{}, {}, 104) == NetioStatus::OK);
-    CHECK(sender.send_data(std::span{memory}.first(memory.size() - longest.size()), bytes(longest), 105) ==
-          NetioStatus::OK);
+    CHECK(sender.send_data(std::span{memory}.first(10), bytes("one"), 101) == OK);
+    CHECK(sender.send_data(places, bytes("three"), 102) == OK);
+    CHECK(sender.send_data(std::span<std::uint8_t>{}, bytes("none"), 103) == OK);
+    CHECK(sender.send_data(std::span<const iovec>{}, {}, 104) == OK);
+    CHECK(sender.send_data(std::span{memory}.first(memory.size() - longest.size()), bytes(longest), 105) == OK);
     caller.until([&] { return caller.complete.size() == 5; });
     std::sort(caller.complete.begin(), caller.complete.end());
     CHECK((caller.complete == std::vector<std::uint64_t>{101, 102, 103, 104, 105}));
     CHECK(sender.get_pending_sends().empty());
     CHECK(caller.endpoint.close());
-    CHECK(sender.send_data(std::span{memory}.first(1), {}, 1) == NetioStatus::FAILED);
+    CHECK(sender.send_data(std::span{memory}.first(1), {}, 1) == FAILED);
 }
 
 static void misuse(Caller &caller) {
@@ -133,12 +150,12 @@ static void misuse(Caller &caller) {
     std::uint8_t foreign[8];
     const std::string too_long(HEADER_SLOT_SIZE + 1, 'x');
     iovec beyond[] = {{memory.data(), 8}, {memory.data() + memory.size() - 4, 5}};
-    CHECK(sender.send_data(foreign, {}, 1) == NetioStatus::FAILED);
-    CHECK(sender.send_data(beyond, {}, 1) == NetioStatus::FAILED);
-    CHECK(sender.send_data(std::span{memory}.first(8), bytes(too_long), 1) == NetioStatus::FAILED);
-    CHECK(sender.send_data(std::span{memory}.first(8), {}, 1, 7) == NetioStatus::FAILED);
+    CHECK(sender.send_data(foreign, {}, 1) == FAILED);
+    CHECK(sender.send_data(beyond, {}, 1) == FAILED);
+    CHECK(sender.send_data(std::span{memory}.first(8), bytes(too_long), 1) == FAILED);
+    CHECK(sender.send_data(std::span{memory}.first(8), {}, 1, 7) == FAILED);
     // The other side takes as many bytes, the header among them.
-    CHECK(sender.send_data(memory, bytes("h"), 1) == NetioStatus::FAILED);
+    CHECK(sender.send_data(memory, bytes("h"), 1) == FAILED);
     CHECK(throws<std::logic_error>([&] { sender.release_buffer(0); }));
     CHECK(throws<std::logic_error>([&] { sender.release_buffer(NUM_HEADER_SLOTS); }));
     CHECK(throws<std::logic_error>(
@@ -153,47 +170,46 @@ static void misuse(Caller &caller) {
     CHECK(caller.domain.get_num_registered() == 2);
     CHECK(sender == sender && (sender <=> sender) == std::strong_ordering::equal);
     CHECK(&sender.get_active_endpoint() == &caller.endpoint);
-    CHECK(sender.send_data(std::span{memory}.first(8), bytes("fine"), 9) == NetioStatus::OK);
+    CHECK(sender.send_data(std::span{memory}.first(8), bytes("fine"), 9) == OK);
     CHECK(caller.endpoint.close());
     CHECK((caller.complete == std::vector<std::uint64_t>{9}));
 }
 
-/// Each header is the number of its message. The other side takes nothing until the test asks it
-/// to.
-static std::size_t fill(Caller &caller) {
-    const auto data = std::span{caller.memory}.first(70'000);
+/// Sends all that it can, since the other side takes nothing. Each header is the number of its
+/// message.
+static std::size_t fill(SendEndpointZeroCopy &sender, std::span<std::uint8_t> memory) {
+    wait_for_signal();
     std::size_t sent = 0;
-    while (caller.sender.send_data(data, bytes(std::to_string(sent)), 1000 + sent) == NetioStatus::OK) {
+    while (sender.send_data(memory.first(70'000), bytes(std::to_string(sent)), 1000 + sent) == OK) {
         ++sent;
     }
+    say("full");
     return sent;
 }
 
 static void slots(Caller &caller) {
-    std::getchar();
-    CHECK(fill(caller) == NUM_HEADER_SLOTS);
-    CHECK(caller.sender.get_pending_sends().size() == NUM_HEADER_SLOTS);
-    CHECK(throws<std::logic_error>([&] { caller.sender.release_buffer(3); }));
-    CHECK(caller.sender.get_num_available_buffers() == 0);
-    std::puts("full");
-    std::fflush(stdout);
+    auto &sender = caller.sender;
+    CHECK(fill(sender, caller.memory) == NUM_HEADER_SLOTS);
+    CHECK(sender.get_pending_sends().size() == NUM_HEADER_SLOTS);
+    CHECK(throws<std::logic_error>([&] { sender.release_buffer(3); }));
+    CHECK(sender.get_num_available_buffers() == 0);
     caller.until([&] { return caller.complete.size() == NUM_HEADER_SLOTS; });
-    CHECK(throws<std::logic_error>([&] { caller.sender.release_buffer(3); }));
+    CHECK(throws<std::logic_error>([&] { sender.release_buffer(3); }));
     // All were in use since the last call, and none is now.
-    CHECK(caller.sender.get_num_available_buffers() == 0);
-    CHECK(caller.sender.get_num_available_buffers() == NUM_HEADER_SLOTS);
-    CHECK(caller.sender.send_data(std::span{caller.memory}.first(1), bytes("again"), 1) == NetioStatus::OK);
-    CHECK(caller.sender.get_num_available_buffers() == NUM_HEADER_SLOTS - 1);
+    CHECK(sender.get_num_available_buffers() == 0);
+    CHECK(sender.get_num_available_buffers() == NUM_HEADER_SLOTS);
+    CHECK(sender.send_data(std::span{caller.memory}.first(1), bytes("again"), 1) == OK);
+    CHECK(sender.get_num_available_buffers() == NUM_HEADER_SLOTS - 1);
     CHECK(caller.endpoint.close());
 }
 
 /// Short messages pass a long one, as many as may, and come after it.
 static void passing(Caller &caller) {
-    CHECK(caller.sender.send_data(std::span{caller.memory}.first(LONG - 4), bytes("long"), 1) == NetioStatus::OK);
+    CHECK(caller.sender.send_data(std::span{caller.memory}.first(LONG - 4), bytes("long"), 1) == OK);
     std::size_t sent = 0;
     while (std::ranges::find(caller.complete, 1u) == caller.complete.end()) {
         CHECK(caller.why.empty());
-        if (caller.sender.send_data(std::span<std::uint8_t>{}, bytes("short"), 1000 + sent) == NetioStatus::OK) {
+        if (caller.sender.send_data(std::span<std::uint8_t>{}, bytes("short"), 1000 + sent) == OK) {
             ++sent;
         } else {
             caller.endpoint.progress();
@@ -205,24 +221,21 @@ static void passing(Caller &caller) {
 
 /// The other side is killed with messages under way.
 static void loss(Caller &caller) {
-    std::getchar();
-    const auto sent = fill(caller);
-    std::puts("full");
-    std::fflush(stdout);
+    const auto sent = fill(caller.sender, caller.memory);
     caller.until([&] { return !caller.why.empty(); });
     const auto pending = caller.sender.get_pending_sends();
     CHECK(pending.size() + caller.complete.size() == sent && !pending.empty());
     CHECK(std::is_sorted(pending.begin(), pending.end()));
     CHECK(pending.back() == 1000 + sent - 1);
     CHECK(!caller.endpoint.is_open() && !caller.endpoint.close());
-    CHECK(caller.sender.send_data(std::span{caller.memory}.first(1), {}, 1) == NetioStatus::FAILED);
+    CHECK(caller.sender.send_data(std::span{caller.memory}.first(1), {}, 1) == FAILED);
     // Nothing uses the slots any more.
     caller.sender.get_num_available_buffers();
     CHECK(caller.sender.get_num_available_buffers() == NUM_HEADER_SLOTS);
     std::printf("%s\n", caller.why.c_str());
 }
 
-/// Two endpoints with one header buffer; one of them ends with sends under way.
+/// An endpoint with a header buffer that others share ends with sends under way.
 static void shared(const char *address, unsigned ways) {
     std::vector<std::uint8_t> memory(1 << 20, 1);
     DomainManager domain{ways};
@@ -231,20 +244,38 @@ static void shared(const char *address, unsigned ways) {
     ActiveEndpoint endpoint{at(address), domain, {}};
     {
         SendEndpointZeroCopy sender{endpoint, {}, buffers, domain};
-        std::getchar();
-        std::size_t sent = 0;
-        while (sender.send_data(std::span{memory}.first(70'000), bytes("shared"), sent) == NetioStatus::OK) {
-            ++sent;
-        }
-        CHECK(sent == NUM_HEADER_SLOTS && sender.get_num_available_buffers() == 0);
+        CHECK(fill(sender, memory) == NUM_HEADER_SLOTS && sender.get_num_available_buffers() == 0);
     }
     CHECK(!endpoint.is_open() && domain.get_num_registered() == 0);
     CHECK(throws<FailedOpenActiveEndpoint>([&] { SendEndpointZeroCopy sender(endpoint, {}, buffers, domain); }));
 }
 
+/// Endpoints of two threads use one header buffer.
+static void threads() {
+    detail::HeaderBuffer slots;
+    const auto use = [&slots](std::uint64_t key) {
+        for (int turn = 0; turn < 10'000; ++turn) {
+            const auto slot = slots.take(key, bytes("header")).value();
+            slots.count();
+            slots.complete(slot);
+            CHECK(slots.release(slot) == key);
+        }
+    };
+    std::thread other{use, 1};
+    use(2);
+    other.join();
+    CHECK(slots.fewest() >= NUM_HEADER_SLOTS - 2 && slots.fewest() == NUM_HEADER_SLOTS);
+}
+
 int main(int argc, char **argv) {
-    const std::string_view what{argc > 3 ? argv[1] : ""};
-    const unsigned ways = argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 0;
+    if (argc < 4) {
+        return 2;
+    }
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    const std::string_view what{argv[1]};
+    const auto ways = static_cast<unsigned>(std::atoi(argv[3]));
     if (what == "serve") {
         return serve(argv[2], ways, argc > 4 ? argv[4] : "");
     }
@@ -252,10 +283,13 @@ int main(int argc, char **argv) {
         DomainManager domain{ways};
         CHECK(throws<FailedOpenActiveEndpoint>([&] { ActiveEndpoint(at(argv[2]), domain, {}); }));
     } else if (what == "shared") {
+        threads();
         shared(argv[2], ways);
     } else {
+        const std::map<std::string_view, void (*)(Caller &)> cases{
+            {"pieces", pieces}, {"misuse", misuse}, {"slots", slots}, {"passing", passing}, {"loss", loss}};
         Caller caller{argv[2], ways, what == "passing" ? LONG : 1 << 20};
-        what == "pieces" ? pieces(caller) : what == "misuse" ? misuse(caller) : what == "slots" ? slots(caller) : what == "passing" ? passing(caller) : loss(caller);
+        cases.at(what)(caller);
     }
     std::puts("done");
 }
