@@ -4,7 +4,7 @@
 //! points to what one of these functions has made and none has freed, or to room for a result.
 
 use crate::receiver::{Passive, Receiver};
-use crate::sender::{Connection, Status};
+use crate::sender::Connection;
 use libc::{c_char, c_int, c_uint, iovec, size_t};
 use openlapi_session::{Error, Routes, Settings};
 use std::cell::RefCell;
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn olnetio3_connect(
 #[unsafe(no_mangle)]
 pub extern "C" fn olnetio3_connection_free(_: Box<Connection>) {}
 
-/// Starts to send.
+/// Starts to send: 1, 0 where too many are under way, or -1 where it cannot be sent.
 ///
 /// # Safety
 /// `count` pieces, which stay as they are until the message has ended.
@@ -92,10 +92,9 @@ pub unsafe extern "C" fn olnetio3_send(
     pieces: *const iovec,
     count: size_t,
     slot: i64,
-) -> Status {
+) -> c_int {
     // SAFETY: the caller's promise.
-    let sent = unsafe { connection.send(std::slice::from_raw_parts(pieces, count), slot) };
-    sent.map_err(note).unwrap_or(Status::Failed)
+    number(unsafe { connection.send(std::slice::from_raw_parts(pieces, count), slot) })
 }
 
 /// The slot of a message that has ended, or -1.
@@ -150,7 +149,7 @@ pub unsafe extern "C" fn olnetio3_listen(
     let (address, key) = unsafe { (text(address), text(key_file)) };
     let passive = Passive::listen(address, key, Settings { longest, ..settings(ways, patience_ms) });
     let passive = passive.map_err(note).ok()?;
-    let at = c_text(passive.port().as_deref().unwrap_or(address));
+    let at = c_text(passive.tcp_address().as_deref().unwrap_or(address));
     Some(Box::new(Listener(passive, at)))
 }
 

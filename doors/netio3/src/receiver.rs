@@ -21,8 +21,8 @@ impl Passive {
         Ok(Self { listener: listen(address, key, &settings)?, settings })
     }
 
-    /// Where it listens, if that is a TCP port.
-    pub fn port(&self) -> Option<String> {
+    /// The address of the TCP port at which it listens, if it does.
+    pub fn tcp_address(&self) -> Option<String> {
         self.listener.address().map(|at| format!("tcp:{at}"))
     }
 

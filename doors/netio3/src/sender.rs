@@ -13,18 +13,6 @@ use std::time::{Duration, Instant};
 /// By how much a message that has ended has raised its counter.
 const ENDED: i32 = 2;
 
-/// What has become of a message that was to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(i32)]
-pub enum Status {
-    /// The message is under way.
-    Ok = 0,
-    /// As many messages as may be have been sent after one that has not ended.
-    NoResources = 1,
-    /// The message cannot be sent: [`Connection::send`].
-    Failed = 2,
-}
-
 /// A connection to a side that receives.
 pub struct Connection {
     /// The session, or why it is over. It is dropped before the counters.
@@ -64,8 +52,9 @@ impl Connection {
         Ok(Self { session, under_way, number: 0, longest, patience })
     }
 
-    /// Starts to send a message: its first piece is the header. [`Self::completed`] returns the
-    /// number of the slot.
+    /// Starts to send a message, whose first piece is the header; [`Self::completed`] returns the
+    /// slot. Returns whether it is under way; `false`: as many as may be have been sent after one
+    /// that has not ended.
     ///
     /// # Errors
     /// Why it failed: the message is longer than the other side takes, or the connection is over.
@@ -73,7 +62,7 @@ impl Connection {
     /// # Safety
     /// The pieces are readable, and do not change until the message has ended or the connection is
     /// over.
-    pub unsafe fn send(&mut self, pieces: &[iovec], slot: i64) -> Result<Status> {
+    pub unsafe fn send(&mut self, pieces: &[iovec], slot: i64) -> Result<bool> {
         let session = self.session.as_ref().map_err(String::clone)?;
         let length = pieces.iter().try_fold(0_usize, |sum, piece| sum.checked_add(piece.iov_len));
         if length.is_none_or(|length| length as u64 > self.longest) {
@@ -81,14 +70,14 @@ impl Connection {
         }
         // The other side keeps as many that have passed an earlier one.
         if self.under_way.front().is_some_and(|oldest| self.number - oldest.number >= SLOTS as u64) {
-            return Ok(Status::NoResources);
+            return Ok(false);
         }
         let before = frame::before(self.number, pieces.first().map_or(0, |header| header.iov_len));
         let pieces: Vec<_> =
             pieces.iter().map(|piece| (piece.iov_base.cast_const().cast(), piece.iov_len)).collect();
         let sent = Sent { number: self.number, slot, counter: Box::default() };
-        // SAFETY: the caller's promise for the pieces; `under_way` has the counter until the message
-        // has ended, or the session.
+        // SAFETY: the caller's promise for the pieces; `under_way` has the counter until the
+        // message has ended, or the session.
         match unsafe { session.send_pieces(&before, &pieces, &raw const *sent.counter) } {
             // It may be sent again.
             Err(error @ Error::Core(_)) => return Err(error.into()),
@@ -96,7 +85,7 @@ impl Connection {
         }
         self.under_way.push_back(sent);
         self.number += 1;
-        Ok(Status::Ok)
+        Ok(true)
     }
 
     /// Takes the slot of a message that has ended: the other side has all of it.
@@ -152,9 +141,10 @@ impl Connection {
         }
     }
 
-    /// Ends the connection at once. Nothing is read of messages that are under way any more.
+    /// Nothing is read of messages any more: where some are under way, that ends the connection.
     pub fn abandon(&mut self) {
-        if self.session.is_ok() {
+        self.under_way.retain(|sent| !sent.has_ended());
+        if self.session.is_ok() && !self.under_way.is_empty() {
             self.session = Err("this side has ended the connection".to_owned());
         }
     }
@@ -192,7 +182,7 @@ mod tests {
         for slot in 0..=SLOTS {
             // SAFETY: the header is static.
             let sent = unsafe { connection.send(&header, slot as i64) }.expect("an open session");
-            assert_eq!(sent, if slot < SLOTS { Status::Ok } else { Status::NoResources });
+            assert_eq!(sent, slot < SLOTS);
         }
         connection.patience = Duration::from_millis(1);
         connection.close().expect_err("the peer takes nothing");

@@ -1,19 +1,11 @@
 // The side that receives what SendEndpointZeroCopy sends. All of this file is ours.
 #pragma once
 
-#include <optional>
 #include <span>
 
 #include "types.hpp"
 
 namespace netio3 {
-
-namespace detail {
-
-/// A time as the C interface has it.
-inline int ms(std::optional<std::chrono::milliseconds> time) { return time ? static_cast<int>(time->count()) : -1; }
-
-}  // namespace detail
 
 /// A message: the header, and the data behind it, in one piece. Valid until the next call of the
 /// endpoint.

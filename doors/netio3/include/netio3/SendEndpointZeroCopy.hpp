@@ -111,7 +111,7 @@ public:
 private:
     friend class SendEndpointZeroCopy;
     std::span<std::uint8_t> m_region;
-    std::unique_ptr<detail::HeaderBuffer> m_slots{std::make_unique<detail::HeaderBuffer>()};
+    std::shared_ptr<detail::HeaderBuffer> m_slots{std::make_shared<detail::HeaderBuffer>()};
 };
 
 /// Ours: all but the name. The memory that data is sent from; with a shared buffer manager it is
@@ -181,11 +181,10 @@ public:
         : m_endpoint{&endpoint}, m_domain{&domain_manager} {
         if (shared_buffer_manager) {
             m_region = shared_buffer_manager->get_region();
-            m_slots = shared_buffer_manager->m_slots.get();
+            m_slots = shared_buffer_manager->m_slots;
         } else if (connection_params.mr_start != nullptr && connection_params.mr_size != 0) {
             m_region = {connection_params.mr_start, connection_params.mr_size};
-            m_own_slots = std::make_unique<detail::HeaderBuffer>();
-            m_slots = m_own_slots.get();
+            m_slots = std::make_shared<detail::HeaderBuffer>();
         } else {
             throw std::logic_error("netio3: no memory to send data from");
         }
@@ -201,13 +200,8 @@ public:
     /// Ours: ends the connection where sends are under way, since their data must not be read any
     /// more. close() of the active endpoint waits for them.
     ~SendEndpointZeroCopy() {
-        for (auto slot = olnetio3_completed(connection()); slot >= 0; slot = olnetio3_completed(connection())) {
-            complete(static_cast<std::uint64_t>(slot));
-        }
-        if (!m_under_way.empty()) {
-            olnetio3_abandon(connection());
-            lose();
-        }
+        olnetio3_abandon(connection());
+        lose();
         m_endpoint->m_sender = nullptr;
         m_domain->m_regions -= 2;
     }
@@ -249,14 +243,14 @@ public:
         std::vector<iovec> pieces{{(*m_slots)[*slot].header, header_data.size()}};
         pieces.insert(pieces.end(), iov.begin(), iov.end());
         m_under_way.push_back(*slot);
-        const auto status = static_cast<NetioStatus>(
-            olnetio3_send(connection(), pieces.data(), pieces.size(), static_cast<std::int64_t>(*slot)));
-        if (status == NetioStatus::OK) {
+        const auto sent =
+            olnetio3_send(connection(), pieces.data(), pieces.size(), static_cast<std::int64_t>(*slot));
+        if (sent == 1) {
             m_slots->count();
-        } else {
-            complete(*slot);
+            return NetioStatus::OK;
         }
-        return status;
+        complete(*slot);
+        return sent == 0 ? NetioStatus::NO_RESOURCES : NetioStatus::FAILED;
     }
 
     /// Marks a slot as available, and returns the key of its send. progress() of the active
@@ -286,7 +280,7 @@ private:
         m_slots->complete(slot);
         return release_buffer(slot);
     }
-    /// The connection is over: sends that are under way do not complete any more.
+    /// Sends that are under way do not complete any more, and nothing uses their slots.
     void lose() {
         for (const auto slot : std::exchange(m_under_way, {})) {
             m_lost.push_back(complete(slot));
@@ -303,11 +297,10 @@ private:
     ActiveEndpoint *m_endpoint;
     DomainManager *m_domain;
     std::span<std::uint8_t> m_region;
-    std::unique_ptr<detail::HeaderBuffer> m_own_slots;
-    detail::HeaderBuffer *m_slots{nullptr};
+    std::shared_ptr<detail::HeaderBuffer> m_slots;
     /// Slots, in the order of the sends.
     std::vector<std::uint64_t> m_under_way;
-    /// Keys.
+    /// Keys of sends that do not complete any more.
     std::vector<std::uint64_t> m_lost;
 };
 

@@ -26,12 +26,13 @@ const char *olnetio3_error(void);
 
 /* Connections. ADDRESS is "unix:PATH", or "tcp:HOST:PORT" with a key file, otherwise "". WAYS:
  * 1 shared memory, 2 libfabric, 4 UDP, added; 0: all. olnetio3_send starts to send pieces of
- * memory, of which the first one is the header: 0 when the message is under way, 1 when
- * OLNETIO3_SLOTS have been sent since one that is, 2 when it cannot be sent. olnetio3_completed
+ * memory, of which the first one is the header: 1 when the message is under way, 0 when
+ * OLNETIO3_SLOTS have been sent since one that is, -1 when it cannot be sent. olnetio3_completed
  * returns the slot, any number from 0 on, of a message that the other side has, or -1.
  * olnetio3_progress and olnetio3_arm are for event loops: arm returns 1 when the loop may sleep on
  * the descriptor; progress follows in any case. olnetio3_close waits until all messages have ended.
- * olnetio3_abandon ends the connection, which reads nothing of its messages any more. */
+ * olnetio3_abandon: messages must not be read any more, which ends the connection where some are
+ * under way. */
 olnetio3_connection *olnetio3_connect(const char *address, const char *key_file, unsigned ways, unsigned patience_ms);
 void olnetio3_connection_free(olnetio3_connection *connection);
 int olnetio3_send(olnetio3_connection *connection, const struct iovec *pieces, size_t count, int64_t slot);

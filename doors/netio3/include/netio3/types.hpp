@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -63,6 +64,11 @@ struct Free {
 
 template <class T>
 using Owned = std::unique_ptr<T, Free>;
+
+/// A time as the C interface has it.
+inline int ms(std::optional<std::chrono::milliseconds> time) {
+    return time ? static_cast<int>(time->count()) : -1;
+}
 
 }  // namespace detail
 

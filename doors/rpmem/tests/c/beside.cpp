@@ -124,7 +124,7 @@ static void send(const std::string &address) {
             data[at] = byte(number, at);
         }
         const iovec pieces[] = {{&number, sizeof number}, {data.data(), data.size()}};
-        CHECK(CALL(olnetio3_send)(to, pieces, 2, number) == 0);
+        CHECK(CALL(olnetio3_send)(to, pieces, 2, number) == 1);
         std::int64_t slot;
         while ((slot = CALL(olnetio3_completed)(to)) < 0) {
             const int may_sleep = CALL(olnetio3_arm)(to);
