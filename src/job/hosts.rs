@@ -64,6 +64,14 @@ impl Hosts {
         self.of.as_ref().map_or(1, |of| of.iter().max().map_or(1, |last| last + 1))
     }
 
+    /// How many tasks the host has that has most.
+    pub fn largest(&self) -> u32 {
+        let Some(of) = &self.of else { return self.tasks };
+        let mut counts = vec![0; self.count() as usize];
+        of.iter().for_each(|host| counts[*host as usize] += 1);
+        counts.into_iter().max().unwrap_or(self.tasks)
+    }
+
     /// The number of a task's host.
     pub fn of(&self, task: Task) -> u32 {
         self.of.as_ref().map_or(0, |of| of[task as usize])
@@ -99,7 +107,7 @@ mod tests {
     fn hosts_are_numbered_by_their_first_tasks() {
         let hosts = Hosts::new(3, ["b", "a", "b", "a", "c"]);
         assert_eq!((0..5).map(|task| hosts.of(task)).collect::<Vec<_>>(), [0, 1, 0, 1, 2]);
-        assert_eq!((hosts.count(), hosts.here()), (3, vec![1, 3]));
+        assert_eq!((hosts.count(), hosts.here(), hosts.largest()), (3, vec![1, 3], 2));
         assert_eq!(hosts.placement().map(|placement| placement.hosts()), Some(3));
         let other = hosts.seen_by(4);
         assert_eq!((other.here(), other == Hosts::new(4, ["b", "a", "b", "a", "c"])), (vec![4], true));
@@ -110,7 +118,7 @@ mod tests {
     fn one_host_has_all_tasks() {
         let hosts = Hosts::new(1, ["a", "a", "a"]);
         assert_eq!(hosts, Hosts::one(1, 3));
-        assert_eq!((hosts.count(), hosts.here()), (1, vec![0, 1, 2]));
+        assert_eq!((hosts.count(), hosts.here(), hosts.largest()), (1, vec![0, 1, 2], 3));
         assert_eq!(hosts.placement(), None);
     }
 }

@@ -3,13 +3,13 @@
 use super::*;
 use crate::base::clock::test_deadline;
 use crate::job::Link;
-use crate::transport::shm::{Own, ShmTransport};
+use crate::transport::shm::{Group, Own, ShmTransport};
 use crate::transport::{Endpoint, Outgoing, Peers, Piece, SendOutcome, Want};
 use std::time::Instant;
 
 /// A task of a job of two, and its listener, which no thread serves.
 fn begin(task: Task, key: &str) -> (ShmTransport, Arc<Shared>) {
-    let (own, site) = Own::create(task, 2).expect("shared memory");
+    let (own, site) = Own::create(task, Group::all(2)).expect("shared memory");
     let job = format!("connect {} {key}", std::process::id());
     let link = Link::none();
     let openings = link.openings(&job, 2, 0);

@@ -47,15 +47,14 @@ impl Near {
     ) -> Result<Self> {
         let tasks = place.identity.tasks;
         let shares = place.config.use_shm != UseShm::No;
-        let here = hosts.here().len() as u32;
         // A task without a neighbour needs no shared memory.
-        let transport = match shares && here != 1 {
-            true => Some(shared_memory::open(place, here, (job, Some(secret)), processes)?),
+        let transport = match shares && hosts.here().len() != 1 {
+            true => Some(shared_memory::open(place, hosts, (job, Some(secret)), processes)?),
             false => None,
         };
         // Every task has the same MAX_PKT_SZ, whether it has a neighbour or not.
         let limited = shares && hosts.count() < tasks;
-        let longest_body = if limited { shared_memory::longest_body(tasks) } else { usize::MAX };
+        let longest_body = if limited { shared_memory::longest_body(hosts.largest()) } else { usize::MAX };
         Ok(Self { transport, here: (0..tasks).map(|task| hosts.is_here(task)).collect(), longest_body })
     }
 
@@ -89,4 +88,64 @@ pub(super) fn groups(cards: &[Card]) -> Vec<u32> {
         let alone = if card.pid_namespace == 0 { task + 1 } else { 0 };
         (card.host, card.pid_namespace, alone)
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::test_deadline;
+    use crate::base::thread::ThreadConfig;
+    use crate::config::Config;
+    use crate::error::Log;
+    use crate::job::{Identity, Link};
+    use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome};
+    use std::time::Instant;
+
+    /// Two of 2,048 tasks share a host: their numbers are higher than those of tasks that can share
+    /// memory.
+    #[test]
+    fn two_tasks_of_a_large_job_share_memory() {
+        let config = Config::from_env(&|_| None).expect("valid");
+        let key = format!("a large job of process {}", std::process::id());
+        let open = |task: u32| {
+            let identity = Identity { task, tasks: 2048, ..Identity::alone() };
+            let link = Link::none();
+            let openings = link.openings(&key, identity.tasks, 0);
+            let place = Joining {
+                config: &config,
+                identity: &identity,
+                instance: 0,
+                thread_config: Some(ThreadConfig::PLAIN),
+                log: &Log::none(),
+                link: &link,
+                openings: &openings,
+                opening: openings.open(task),
+                replaces: false,
+                ignores_addresses: false,
+            };
+            let hosts = Hosts::new(task, (0..2048).map(|task| if task == 1501 { 1500 } else { task }));
+            let near = Near::open(&place, &hosts, (&key, &Secret::default()), Box::default());
+            let near = near.expect("shared memory");
+            assert_eq!(near.longest_body, shared_memory::longest_body(2));
+            near.transport.expect("it has a neighbour")
+        };
+        let (mut one, mut other) = (open(1500), open(1501));
+        let head = [7_u8; 8];
+        let packet = Outgoing {
+            head: &head,
+            first: Piece::EMPTY,
+            second: Piece::EMPTY.into(),
+            copy_limit: usize::MAX,
+        };
+        let end = Instant::now() + test_deadline();
+        // SAFETY: the head lives during the call.
+        while unsafe { one.try_send(1501, &packet) } != SendOutcome::Sent {
+            assert!(Instant::now() < end && other.recv().is_none(), "it is not sent");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let received = std::iter::from_fn(|| (Instant::now() < end).then(|| other.recv())).flatten().next();
+        let received = received.expect("the packet");
+        assert_eq!(received.src, 1500);
+        other.release(received);
+    }
 }

@@ -140,6 +140,7 @@ fn on_one_machine(place: &Joining<'_>) -> Result<Joined> {
     let Identity { task, tasks, .. } = *place.identity;
     let secret = place.config.job_secret.as_ref().map(|secret| secret.as_bytes());
     let job = &*place.identity.key;
-    let transport = shared_memory::open(place, tasks, (job, secret), Box::default())?;
-    Ok(Joined::new(transport, LAPI_SHM_DEV, Hosts::one(task, tasks)))
+    let hosts = Hosts::one(task, tasks);
+    let transport = shared_memory::open(place, &hosts, (job, secret), Box::default())?;
+    Ok(Joined::new(transport, LAPI_SHM_DEV, hosts))
 }

@@ -63,8 +63,7 @@ pub(super) fn open(place: &Joining<'_>) -> Result<Joined> {
     let cards = read_all(&mut *exchange, identity.tasks, OFFER)?;
     let hosts = Hosts::new(identity.task, cards.iter().map(|card| card.host));
     if hosts.count() == 1 && config.use_shm != UseShm::No {
-        let here = hosts.here().len() as u32;
-        let transport = shared_memory::open(place, here, (AGREED, Some(&secret)), visible(place, &cards))?;
+        let transport = shared_memory::open(place, &hosts, (AGREED, Some(&secret)), visible(place, &cards))?;
         return Ok(Joined::new(transport, LAPI_SHM_DEV, hosts));
     }
     may_use_network(place, &hosts)?;

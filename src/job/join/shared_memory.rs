@@ -11,9 +11,9 @@ use crate::base::sync::{Condvar, Mutex};
 use crate::base::thread::{self, ThreadConfig};
 use crate::config::ShmAttach;
 use crate::error::Result;
-use crate::job::{Connections, connect};
+use crate::job::{Connections, Hosts, connect};
 use crate::transport::shm::remote::{self, CrossMemory};
-use crate::transport::shm::{Own, ShmTransport, segment};
+use crate::transport::shm::{Group, Own, ShmTransport, segment};
 use crate::wire::hello::Hello;
 use std::sync::Arc;
 
@@ -23,15 +23,16 @@ use std::sync::Arc;
 /// launcher may have several such processes on one machine.
 pub(super) const AGREED: &str = "agreed";
 
-/// Begins to listen for the other tasks of this host, of which there may be `here`. `job` and
-/// `secret` are the same in all of them, `processes` as [`connect::ConnectSettings`] has them.
+/// Begins to listen for the other tasks of this host. `job` and `secret` are the same in all of
+/// them, `processes` as [`connect::ConnectSettings`] has them.
 ///
 /// # Errors
-/// `LAPI_ERR_SHM_SETUP`: the system lacks something, another user has this task's name, or this is
-/// a child of fork whose parent has sessions without a thread of their own, as this one is to be.
+/// `LAPI_ERR_SHM_SETUP`: the system lacks something, this host has too many tasks, another user has
+/// this task's name, or this is a child of fork whose parent has sessions without a thread of their
+/// own, as this one is to be.
 pub(super) fn open(
     place: &Joining<'_>,
-    here: u32,
+    hosts: &Hosts,
     (job, secret): (&str, Option<&[u8]>),
     processes: Box<[Process]>,
 ) -> Result<ShmTransport> {
@@ -39,6 +40,8 @@ pub(super) fn open(
     if thread_config.is_none() {
         connect::may_listen()?;
     }
+    let group = Group::new(identity.tasks, hosts.here(), hosts.largest());
+    let here = group.count();
     // Each task that this one connects with takes two descriptors, and more for a moment. If there
     // are not enough, connecting reports that.
     let _ = open_files::allow(4 * u64::from(here) + 64);
@@ -54,7 +57,7 @@ pub(super) fn open(
     let wanted = config.shm_attach != ShmAttach::No;
     let memory = wanted
         .then(|| CrossMemory::new(identity.tasks, denied, (config.info_level >= 2).then(|| log.clone())));
-    let (own, site) = Own::create(identity.task, identity.tasks)?;
+    let (own, site) = Own::create(identity.task, group)?;
     let settings = connect::ConnectSettings {
         job: job.to_owned(),
         instance,
@@ -74,9 +77,10 @@ pub(super) fn open(
     Ok(ShmTransport::new(own, asymmetric, memory, Box::new(connections)))
 }
 
-/// The longest body of a packet between tasks of one host, in bytes, in a job of `tasks` tasks.
-pub(super) fn longest_body(tasks: u32) -> usize {
-    segment::longest_body(segment::geometry(tasks))
+/// The longest body of a packet between tasks of one host, in bytes, in a job whose hosts have up
+/// to `largest` tasks.
+pub(super) fn longest_body(largest: u32) -> usize {
+    segment::longest_body(segment::geometry(largest))
 }
 
 /// Starts the listener's thread, and returns what waits for its end.

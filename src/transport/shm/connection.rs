@@ -4,10 +4,11 @@
 //! maps what peers offer, and leaves connections in [`Arrivals`], where the transport fetches them.
 
 use super::door::Door;
+use super::group::Group;
 use super::peer::{Life, Memory, Peer, Process};
 use super::remote::Landmark;
 use super::segment::{RingMemory, Segment, Sizes};
-use super::window::{self, Part, Window};
+use super::window::{self, Part, Window, WindowPart};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::asymmetric_barrier::Light;
 use crate::base::limits;
@@ -66,6 +67,9 @@ pub struct Absence {
 /// What a task passes to its peers, and where it maps theirs.
 pub struct Site {
     me: Task,
+    group: Arc<Group>,
+    /// Of this task in it.
+    rank: u32,
     sizes: Sizes,
     /// This task's segment.
     file: OwnedFd,
@@ -123,18 +127,22 @@ pub(super) struct Connection {
 impl Site {
     pub(super) fn new(
         me: Task,
-        tasks: u32,
+        group: Arc<Group>,
         sizes: Sizes,
         file: OwnedFd,
         event: Arc<OwnedFd>,
     ) -> Result<Self> {
-        let window = Window::reserve(tasks, sizes.segment, sizes.ring).map_err(|reason| {
-            let bytes = window::bytes(tasks, sizes.segment, sizes.ring);
+        let Some(rank) = group.rank(me) else {
+            return Err(Error::new(LAPI_ERR_SHM_SETUP, format!("task {me} is not on this host")));
+        };
+        let places = group.largest;
+        let window = Window::reserve(places, sizes.segment, sizes.ring).map_err(|reason| {
+            let bytes = window::bytes(places, sizes.segment, sizes.ring);
             let reason = limits::explained(reason);
             let detail = format!("no room for {bytes} bytes of peers' shared memory: {reason}");
             Error::new(LAPI_ERR_SHM_SETUP, detail)
         })?;
-        Ok(Self { me, sizes, file, event, window, arrivals: Arc::default() })
+        Ok(Self { me, group, rank, sizes, file, event, window, arrivals: Arc::default() })
     }
 
     pub(super) fn arrivals(&self) -> Arc<Arrivals> {
@@ -146,12 +154,17 @@ impl Site {
         self.me
     }
 
+    /// Where a part of the peer's memory is mapped; `None`: anywhere.
+    fn place(&self, peer: Task, part: Part) -> Option<WindowPart> {
+        self.window.place(self.group.rank(peer)?, part)
+    }
+
     /// Makes a ring for what the peer will send.
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`, with the system's reason.
     pub fn offer(&self, peer: Task) -> Result<Offer> {
-        let (file, ring) = RingMemory::create(self.sizes, self.window.place(peer, Part::Receive))?;
+        let (file, ring) = RingMemory::create(self.sizes, self.place(peer, Part::Receive))?;
         Ok(Offer { consumer: ring.consumer(), ring, file })
     }
 
@@ -169,9 +182,9 @@ impl Site {
             let detail = format!("task {peer} has passed {} descriptors, not {DESCRIPTORS}", passed.len());
             Error::new(LAPI_ERR_SHM_SETUP, detail)
         })?;
-        let place = self.window.place(peer, Part::Segment);
+        let place = self.place(peer, Part::Segment);
         let segment = Segment::open(segment.as_fd(), self.sizes, peer, place)?;
-        let place = self.window.place(peer, Part::Send);
+        let place = self.place(peer, Part::Send);
         let ring = RingMemory::open(ring.as_fd(), self.sizes, peer, place)?;
         Ok(Accepted { producer: ring.producer(), ring, segment, event })
     }
@@ -190,7 +203,7 @@ impl Site {
                 heard: 0,
                 asked: 0,
                 light: Light::new(false),
-                me: self.me,
+                rank: self.rank,
             },
             memory: Memory { send: accepted.ring, receive: offer.ring },
             process: Process { life: Some(life), pid: about.pid, landmark: about.landmark },

@@ -29,8 +29,8 @@ pub struct Door {
     pub(super) awaited: VecDeque<(u64, u64)>,
     /// The barrier between a packet and the look whether the peer sleeps.
     pub(super) light: Light,
-    /// This task, as the peer knows it.
-    pub(super) me: Task,
+    /// The rank of this task, by which it announces itself.
+    pub(super) rank: u32,
     /// When the peer has last been found to look for packets, in ticks.
     pub(super) heard: u64,
     /// When it was last asked for something, in ticks.
@@ -167,7 +167,7 @@ impl Door {
     fn announce(&self) {
         let bell = self.segment.doorbell();
         if bell.selective() && self.out.must_announce() {
-            self.segment.announcements().announce(self.me);
+            self.segment.announcements().announce(self.rank);
         }
         // Again, with its barrier: the peer may have looked for announcements just before,
         // and sleep now.

@@ -9,6 +9,7 @@
 pub mod connection;
 mod door;
 mod endpoint;
+mod group;
 #[cfg(test)]
 #[path = "tests/in_process.rs"]
 pub(crate) mod in_process;
@@ -30,6 +31,7 @@ use crate::base::slots::Slots;
 use crate::error::{Error, Result};
 use connection::{Absence, Arrivals, Connection, Connector, Site};
 pub use door::Door;
+pub use group::Group;
 use peer::Peer;
 use polled::Polled;
 use remote::CrossMemory;
@@ -42,6 +44,7 @@ use std::sync::Arc;
 /// One task's end of shared memory.
 pub struct ShmTransport {
     me: Task,
+    group: Arc<Group>,
     peers: Slots<Peer>,
     /// The peers whose rings this task polls.
     polled: Polled,
@@ -81,32 +84,33 @@ enum Absent {
 /// What a task needs before it can connect.
 pub struct Own {
     me: Task,
-    tasks: u32,
+    group: Arc<Group>,
     event: Arc<OwnedFd>,
     segment: Segment,
     arrivals: Arc<Arrivals>,
 }
 
 impl Own {
-    /// Makes the segment and the event descriptor of a task in a job of `tasks`, and keeps
-    /// addresses free for its peers.
+    /// Makes the segment and the event descriptor of a task of this group, and keeps addresses free
+    /// for its peers.
     ///
     /// # Errors
-    /// `LAPI_ERR_SHM_SETUP`, with the system's reason.
-    pub fn create(me: Task, tasks: u32) -> Result<(Self, Site)> {
-        Self::with_pages(me, tasks, page())
+    /// `LAPI_ERR_SHM_SETUP`: some host has too many tasks, or the system's reason.
+    pub fn create(me: Task, group: Group) -> Result<(Self, Site)> {
+        Self::with_pages(me, group, page())
     }
 
     /// A task whose peers have pages of `page` bytes, as it has: a power of two and a multiple of
     /// the machine's. Otherwise as [`Self::create`].
-    fn with_pages(me: Task, tasks: u32, page: usize) -> Result<(Self, Site)> {
-        let sizes = Sizes::of(tasks, page);
-        let (file, segment) = Segment::with_sizes(tasks, sizes)?;
+    fn with_pages(me: Task, group: Group, page: usize) -> Result<(Self, Site)> {
+        let sizes = Sizes::of(group.largest, page);
+        let (file, segment) = Segment::with_sizes(group.largest, sizes)?;
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|reason| Error::new(LAPI_ERR_SHM_SETUP, format!("no event descriptor: {reason}")))?;
         let event = Arc::new(event);
-        let site = Site::new(me, tasks, sizes, file, event.clone())?;
-        Ok((Self { me, tasks, event, segment, arrivals: site.arrivals() }, site))
+        let group = Arc::new(group);
+        let site = Site::new(me, group.clone(), sizes, file, event.clone())?;
+        Ok((Self { me, group, event, segment, arrivals: site.arrivals() }, site))
     }
 }
 
@@ -121,13 +125,14 @@ impl ShmTransport {
     ) -> Self {
         Self {
             me: own.me,
-            peers: Slots::new(own.tasks),
+            peers: Slots::new(own.group.job),
             polled: Polled::default(),
             held: Vec::new(),
             stuck: Vec::new(),
             light: Light::new(asymmetric),
             heavy: Heavy::new(asymmetric),
-            geometry: segment::geometry(own.tasks),
+            geometry: segment::geometry(own.group.largest),
+            group: own.group,
             memory,
             event: own.event,
             arrivals: own.arrivals,
@@ -147,7 +152,7 @@ impl ShmTransport {
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`, with the system's reason.
     pub fn alone() -> Result<Self> {
-        let (own, _) = Own::create(0, 1)?;
+        let (own, _) = Own::create(0, Group::all(1))?;
         Ok(Self::new(own, false, None, Box::new(NoConnector)))
     }
 

@@ -160,7 +160,8 @@ impl ShmTransport {
     fn take_announcements(&mut self) -> bool {
         let (polled, peers) = (&mut self.polled, &mut self.peers);
         let before = polled.quiet;
-        self.segment.announcements().take(|task| {
+        self.segment.announcements().take(|rank| {
+            let Some(task) = self.group.task(rank) else { return };
             // It may have been found in another way since, or be a peer that this task is no longer
             // connected with.
             let peer = peers.get_mut(task);

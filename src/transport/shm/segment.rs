@@ -79,9 +79,9 @@ pub(super) struct RingMemory {
     geometry: Geometry,
 }
 
-/// The rings' size for a job of `tasks` tasks: every task can write to every other one, so it
-/// shrinks as they grow. Where a producer runs less than 190 KiB ahead, streams take twice as long
-/// on some processors (docs/performance.md).
+/// The rings' size in a job whose hosts have up to `tasks` tasks: every task of a host can write to
+/// every other one of it, so it shrinks as they grow. Where a producer runs less than 190 KiB
+/// ahead, streams take twice as long on some processors (docs/performance.md).
 pub fn geometry(tasks: u32) -> Geometry {
     let data = match tasks {
         0..=8 => 252 << 10,
@@ -99,8 +99,9 @@ pub fn longest_body(geometry: Geometry) -> usize {
     geometry.data / 16 + HEADER_ROOM
 }
 
-/// The addresses that a task keeps free for its peers' memory in a job of `tasks` tasks, in bytes;
-/// memory is used only for peers that it is connected with, as far as their rings were written.
+/// The addresses that a task keeps free for its peers' memory in a job whose hosts have up to
+/// `tasks` tasks, in bytes; memory is used only for peers that it is connected with, as far as
+/// their rings were written.
 pub fn bytes(tasks: u32) -> usize {
     let sizes = Sizes::of(tasks, page());
     sizes.segment + window::bytes(tasks, sizes.segment, sizes.ring)
@@ -117,7 +118,8 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Those of a job of `tasks` tasks, on a machine whose pages have `page` bytes.
+    /// Those of a job whose hosts have up to `tasks` tasks, on a machine whose pages have `page`
+    /// bytes.
     pub(super) fn of(tasks: u32, page: usize) -> Self {
         let geometry = geometry(tasks);
         Self {
@@ -133,7 +135,7 @@ impl Sizes {
 const RING: usize = size_of::<Signals>();
 
 impl Segment {
-    /// Makes a segment for a task in a job of `tasks`: the file and its mapping.
+    /// Makes a segment for a task of a host with `tasks`: the file and its mapping.
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`, with the size and the system's reason.

@@ -4,7 +4,6 @@
 //! made one by one would move what the program itself maps later, in each task by another amount;
 //! and old programs rely on equal addresses in all tasks. The range costs addresses, not memory.
 
-use crate::transport::Task;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
@@ -27,7 +26,7 @@ pub(super) struct Window {
     bytes: usize,
     segment: usize,
     ring: usize,
-    /// What is in use, by task and part.
+    /// What is in use, by rank and part.
     used: Box<[AtomicBool]>,
 }
 
@@ -56,9 +55,10 @@ impl Window {
         Ok(Arc::new(Self { base, bytes, segment, ring, used }))
     }
 
-    /// The place for a part of a peer's memory; `None` while what was there before is still in use.
-    pub(super) fn place(self: &Arc<Self>, task: Task, part: Part) -> Option<WindowPart> {
-        let index = task as usize * PARTS + part as usize;
+    /// The place for a part of the memory of the peer that has this rank; `None` while what was
+    /// there before is still in use.
+    pub(super) fn place(self: &Arc<Self>, rank: u32, part: Part) -> Option<WindowPart> {
+        let index = rank as usize * PARTS + part as usize;
         if self.used.get(index)?.swap(true, Ordering::AcqRel) {
             return None;
         }
@@ -67,8 +67,8 @@ impl Window {
             Part::Receive => (self.segment, self.ring),
             Part::Send => (self.segment + self.ring, self.ring),
         };
-        let at = task as usize * (self.segment + 2 * self.ring) + offset;
-        // SAFETY: inside of the range: the task has a mark in `used`.
+        let at = rank as usize * (self.segment + 2 * self.ring) + offset;
+        // SAFETY: inside of the range: the rank has a mark in `used`.
         Some(WindowPart { at: unsafe { self.base.add(at) }, bytes, index, window: self.clone() })
     }
 }

@@ -9,8 +9,8 @@ use openlapi::base::asymmetric_barrier;
 use openlapi::config::{Config, Euilib, ShmAttach, UseShm};
 use openlapi::job::{network_preferences, udp_interfaces};
 use openlapi::transport::fabric;
-use openlapi::transport::shm::Own;
 use openlapi::transport::shm::segment::Segment;
+use openlapi::transport::shm::{Group, Own};
 use openlapi::transport::udp::interfaces::{Interface, interfaces};
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
@@ -186,7 +186,7 @@ fn memory() -> Check {
 }
 
 fn events() -> Check {
-    let made = Own::create(0, 2).map(|_| "made".to_owned());
+    let made = Own::create(0, Group::all(2)).map(|_| "made".to_owned());
     check("event descriptors", true, made.map_err(|error| error.detail))
 }
 

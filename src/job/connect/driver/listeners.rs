@@ -110,14 +110,14 @@ mod tests {
     use crate::job::connect::descriptors::Descriptors;
     use crate::job::connect::machine::Action;
     use crate::job::name::Key;
-    use crate::transport::shm::Own;
+    use crate::transport::shm::{Group, Own};
     use crate::wire::hello::Hello;
     use std::time::Instant;
 
     /// What keeps it from listening here is a name that another user has.
     #[test]
     fn a_listener_that_could_not_be_opened_is_tried_again() {
-        let (own, site) = Own::create(0, 2).expect("shared memory");
+        let (own, site) = Own::create(0, Group::all(2)).expect("shared memory");
         let (job, link) = (format!("listeners {}", std::process::id()), Link::none());
         let key = Key { job: job.clone(), instance: 0, secret: Vec::new(), uid: u32::MAX };
         let settings = ConnectSettings {

@@ -24,7 +24,7 @@ fn begin_within(task: Task, tasks: u32, key: &str, init_timeout: Duration) -> Sh
 /// A task of a job with these processes.
 fn begin_among(task: Task, key: &str, processes: &[Process], init_timeout: Duration) -> ShmTransport {
     let tasks = processes.len() as u32;
-    let (own, site) = Own::create(task, tasks).expect("shared memory");
+    let (own, site) = Own::create(task, Group::all(tasks)).expect("shared memory");
     let key = format!("shm {} {key}", std::process::id());
     let landmark = remote::landmark();
     let asymmetric = asymmetric_barrier::registered();
@@ -182,7 +182,7 @@ impl Connector for Counting {
 #[test]
 fn a_connection_is_asked_for_once() {
     let asked = Arc::new(AtomicUsize::new(0));
-    let (own, _site) = Own::create(0, 3).expect("shared memory");
+    let (own, _site) = Own::create(0, Group::all(3)).expect("shared memory");
     let mut end = ShmTransport::new(own, false, None, Box::new(Counting(asked.clone())));
     for _ in 0..1000 {
         assert_eq!(try_pass(&mut end, 1, 1), SendOutcome::NoRoom);

@@ -3,7 +3,7 @@
 
 use super::connection::{self, Absence, Connector, Particulars, Site};
 use super::remote::{self, CrossMemory};
-use super::{Door, Own, ShmTransport, polled};
+use super::{Door, Group, Own, ShmTransport, polled};
 use crate::base::asymmetric_barrier;
 use crate::base::machine::page;
 use crate::base::sync::Mutex;
@@ -21,34 +21,42 @@ pub(crate) fn ends(tasks: u32) -> Vec<ShmTransport> {
 /// The ends of a job on a machine with pages of this size; that of a larger page is a multiple of
 /// each smaller one, so that any machine can have them.
 pub(super) fn ends_with_pages(tasks: u32, page: usize) -> Vec<ShmTransport> {
-    connected(tasks, page, |task| 0..task)
+    connected(Group::all(tasks), page, |rank| 0..rank)
 }
 
 /// The ends of a job of `tasks` tasks, each connected with task 0 only.
 pub(crate) fn star(tasks: u32) -> Vec<ShmTransport> {
-    connected(tasks, page(), |task| 0..task.min(1))
+    connected(Group::all(tasks), page(), |rank| 0..rank.min(1))
 }
 
-/// The ends of a job, in which each task is connected with these tasks before it.
-fn connected(tasks: u32, page: usize, before: impl Fn(Task) -> Range<Task>) -> Vec<ShmTransport> {
+/// The ends of the tasks of a host, all connected.
+pub(super) fn ends_of(group: Group) -> Vec<ShmTransport> {
+    connected(group, page(), |rank| 0..rank)
+}
+
+/// The ends of the tasks of a host, in which each is connected with those of these ranks before it.
+fn connected(group: Group, page: usize, before: impl Fn(u32) -> Range<u32>) -> Vec<ShmTransport> {
+    let tasks: Vec<Task> = (0..group.count()).filter_map(|rank| group.task(rank)).collect();
     let asymmetric = asymmetric_barrier::registered();
     let (owns, sites): (Vec<_>, Vec<_>) =
-        (0..tasks).map(|task| Own::with_pages(task, tasks, page).expect("shared memory")).unzip();
+        tasks.iter().map(|&me| Own::with_pages(me, group.clone(), page).expect("shared memory")).unzip();
+    let sites = tasks.iter().copied().zip(sites).collect();
     let exchange = Arc::new(Exchange { sites, waiting: Mutex::new(BTreeMap::new()), asymmetric });
-    for task in 0..tasks {
-        before(task).for_each(|peer| exchange.connect((task, None), (peer, None)));
+    for rank in 0..group.count() {
+        let peers = before(rank).map(|peer| tasks[peer as usize]);
+        peers.for_each(|peer| exchange.connect((tasks[rank as usize], None), (peer, None)));
     }
     // Where the machine has no copies across address spaces, as qemu has none, the rest is tested.
     // What needs them, remote::tests first, fails there.
     let copies = remote::landmark().look_up(std::process::id().cast_signed()).is_ok();
-    let end = |(task, own): (usize, Own)| {
-        let memory = copies.then(|| CrossMemory::new(tasks, false, None));
-        let connector = Box::new(Hub { task: task as Task, exchange: exchange.clone() });
+    let end = |own: Own| {
+        let memory = copies.then(|| CrossMemory::new(group.job, false, None));
+        let connector = Box::new(Hub { task: own.me, exchange: exchange.clone() });
         let mut end = ShmTransport::new(own, asymmetric, memory, connector);
         end.fetch_first_contacts();
         end
     };
-    owns.into_iter().enumerate().map(end).collect()
+    owns.into_iter().map(end).collect()
 }
 
 /// The ends of a job, where every task stops polling each ring that it finds empty.
@@ -75,7 +83,7 @@ pub(crate) fn die_before_announcing(door: &Door) -> bool {
 
 /// Connects the tasks of one process.
 struct Exchange {
-    sites: Vec<Site>,
+    sites: BTreeMap<Task, Site>,
     /// Which task lets which other one rejoin, with which epoch.
     waiting: Mutex<BTreeMap<(Task, Task), u64>>,
     asymmetric: bool,
@@ -89,12 +97,12 @@ struct Hub {
 
 impl Exchange {
     fn connect(&self, one: (Task, Option<u64>), other: (Task, Option<u64>)) {
-        let offer = |from: Task, to: Task| self.sites[from as usize].offer(to).expect("a ring");
+        let offer = |from: Task, to: Task| self.sites[&from].offer(to).expect("a ring");
         let (to_one, to_other) = (offer(one.0, other.0), offer(other.0, one.0));
         let accept = |by: Task, from: Task, offer: &connection::Offer| {
-            let passed = self.sites[from as usize].descriptors(offer);
+            let passed = self.sites[&from].descriptors(offer);
             let passed = passed.map(|fd| fd.try_clone_to_owned().expect("a descriptor"));
-            self.sites[by as usize].accept(from, passed.into()).expect("shared memory")
+            self.sites[&by].accept(from, passed.into()).expect("shared memory")
         };
         let by_one = accept(one.0, other.0, &to_other);
         let by_other = accept(other.0, one.0, &to_one);
@@ -107,8 +115,8 @@ impl Exchange {
             epoch: of.1.unwrap_or(NO_EPOCH),
             rejoins: by.1.is_some(),
         };
-        self.sites[one.0 as usize].establish(about(other, one), to_one, by_one, Box::new(here));
-        self.sites[other.0 as usize].establish(about(one, other), to_other, by_other, Box::new(there));
+        self.sites[&one.0].establish(about(other, one), to_one, by_one, Box::new(here));
+        self.sites[&other.0].establish(about(one, other), to_other, by_other, Box::new(there));
     }
 }
 
@@ -123,7 +131,7 @@ impl Connector for Hub {
 
     fn part(&self, peer: Task) {
         self.exchange.waiting.lock().remove(&(self.task, peer));
-        self.exchange.sites[self.task as usize].take_back(peer);
+        self.exchange.sites[&self.task].take_back(peer);
     }
 
     fn rejoin(&self, peer: Task, epoch: u64) {

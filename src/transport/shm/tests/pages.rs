@@ -36,8 +36,8 @@ fn sizes_are_the_fewest_whole_pages() {
 #[test]
 fn files_are_whole_pages_and_others_are_refused() {
     for size in page_sizes() {
-        let (_own, site) = Own::with_pages(0, 2, size).expect("shared memory");
-        let (_other, other_site) = Own::with_pages(1, 2, 2 * size).expect("shared memory");
+        let (_own, site) = Own::with_pages(0, Group::all(2), size).expect("shared memory");
+        let (_other, other_site) = Own::with_pages(1, Group::all(2), 2 * size).expect("shared memory");
         let offer = site.offer(1).expect("a ring");
         let [segment, event, ring] = site.descriptors(&offer);
         for file in [segment, ring] {

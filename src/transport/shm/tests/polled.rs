@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::rng::Rng;
 use crate::transport::conformance::readable;
+use crate::transport::shm::in_process::ends_of;
 use crate::transport::shm::polled::Bounds;
 use crate::transport::{Wakeup, Want};
 use std::collections::VecDeque;
@@ -93,6 +94,39 @@ fn a_quiet_peer_wakes_a_task_that_sleeps() {
     assert_eq!(send(&mut ends[other as usize], 0, 8), SendOutcome::Sent);
     assert!(!ends[0].arm());
     assert_eq!(take(&mut ends[0]), Some((other, 8)));
+}
+
+/// A job on many hosts has tasks whose numbers are higher than the number of those that can share
+/// memory.
+#[test]
+fn tasks_with_high_numbers_share_memory_and_announce() {
+    let mut ends = ends_of(Group::new(2048, vec![1500, 1501], 2));
+    ends.iter_mut().for_each(|end| end.set_bounds(Bounds::NONE));
+    let [one, other] = &mut ends[..] else { panic!("two ends") };
+    for word in 0..100 {
+        for _ in 0..10 {
+            assert_eq!((take(one), take(other)), (None, None));
+        }
+        assert!(one.segment.doorbell().selective() && other.segment.doorbell().selective());
+        assert_eq!(send(one, 1501, word), SendOutcome::Sent);
+        assert_eq!(send(other, 1500, word), SendOutcome::Sent);
+        assert!(one.segment.announcements().any() && other.segment.announcements().any());
+        let mut taken = [None; 2];
+        for _ in 0..10 {
+            taken = [taken[0].or_else(|| take(one)), taken[1].or_else(|| take(other))];
+        }
+        assert_eq!(taken, [Some((1501, word)), Some((1500, word))]);
+    }
+}
+
+#[test]
+fn the_tasks_of_one_host_are_limited_and_determine_the_rings() {
+    let (own, _site) = Own::create(1500, Group::new(2048, vec![1500, 1501], 2)).expect("shared memory");
+    let end = ShmTransport::new(own, false, None, Box::new(NoConnector));
+    assert_eq!(end.geometry.data, segment::geometry(2).data);
+    let here: Vec<Task> = (1000..2025).collect();
+    let refused = Own::create(1500, Group::new(2048, here, 1025)).err().expect("too many tasks");
+    assert!(refused.detail.contains("1025 tasks on one machine"), "{refused}");
 }
 
 /// A peer that never stops sending does not keep the packet of a quiet one from being received.
