@@ -1,6 +1,7 @@
 //! Descriptors by number: a program may have closed those of the library (closefrom(3)), and opened
 //! something of its own under their numbers, which the library must not close.
 
+use super::mark::{self, Mark};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, open};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
@@ -37,25 +38,48 @@ pub fn take_standard() -> Result<(), Errno> {
 pub struct Descriptor {
     /// `None` while this is dropped alone.
     fd: Option<OwnedFd>,
-    identity: Option<FileId>,
+    identity: Option<Identity>,
+}
+
+/// How a descriptor is known again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Identity {
+    /// An inode that no other descriptor has.
+    File(FileId),
+    /// The mark of one without such an inode.
+    Mark(Mark),
 }
 
 impl Descriptor {
     /// One that was just opened.
     pub fn new(fd: OwnedFd) -> Self {
-        let identity = identity(&fd);
+        mark::set(&fd);
+        Self::passed(fd)
+    }
+
+    /// One that another process has opened and passed to this one.
+    pub fn passed(fd: OwnedFd) -> Self {
+        let identity = mark::of(&fd).map(Identity::Mark);
+        let identity = identity.or_else(|| identity_of_file(&fd));
         Self { fd: Some(fd), identity }
     }
 
-    /// What it was when it was opened.
+    /// What it was when it was opened; `None` for one without an inode of its own.
     pub fn identity(&self) -> Option<FileId> {
-        self.identity
+        match self.identity? {
+            Identity::File(file) => Some(file),
+            Identity::Mark(_) => None,
+        }
     }
 
-    /// The descriptor, if it is still what it was.
+    /// The descriptor, if it is still what it was: one system call.
     pub fn get(&self) -> Option<BorrowedFd<'_>> {
         let fd = self.fd.as_ref()?.as_fd();
-        (self.identity.is_some() && identity(fd) == self.identity).then_some(fd)
+        let now = match self.identity? {
+            Identity::File(_) => identity_of_file(fd),
+            Identity::Mark(_) => mark::of(fd).map(Identity::Mark),
+        };
+        (now == self.identity).then_some(fd)
     }
 }
 
@@ -110,6 +134,10 @@ impl Foreign {
     }
 }
 
+fn identity_of_file(fd: impl AsFd) -> Option<Identity> {
+    identity(fd).map(Identity::File)
+}
+
 fn opened(number: i32) -> Option<(BorrowedFd<'static>, Stat)> {
     if number < 0 {
         return None;
@@ -126,7 +154,11 @@ fn is_socket(found: &Stat) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::poll::is_event;
+    use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+    use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create, timerfd_gettime};
     use std::io::{Read, Write};
+    use std::mem::MaybeUninit;
     use std::os::fd::{AsRawFd, FromRawFd};
     use std::os::unix::net::UnixStream;
 
@@ -140,7 +172,8 @@ mod tests {
         // As a program does that has closed everything, and opens something of its own.
         let (own, mut other) = UnixStream::pair().expect("sockets");
         let fd = OwnedFd::from(own);
-        let wrong = Descriptor { fd: Some(fd.try_clone().expect("a copy")), identity: Some([0, 0]) };
+        let wrong =
+            Descriptor { fd: Some(fd.try_clone().expect("a copy")), identity: Some(Identity::File([0, 0])) };
         let number = wrong.as_fd().as_raw_fd();
         assert!(wrong.get().is_none());
         drop(wrong);
@@ -149,5 +182,40 @@ mod tests {
         let mut kept = UnixStream::from(unsafe { OwnedFd::from_raw_fd(number) });
         kept.write_all(b"x").expect("it is open");
         other.read_exact(&mut [0]).expect("it is open");
+    }
+
+    /// A number, and what looks whether it can be used as one of this kind.
+    type Kind = (fn() -> OwnedFd, fn(BorrowedFd<'_>) -> bool);
+
+    /// All descriptors of these kinds have one inode.
+    #[test]
+    fn the_number_of_another_one_of_its_kind_is_not_closed() {
+        let kinds: [Kind; 3] = [
+            (
+                || eventfd(0, EventfdFlags::CLOEXEC).expect("a descriptor"),
+                |fd| rustix::io::write(fd, &1_u64.to_ne_bytes()).is_ok(),
+            ),
+            (
+                || epoll::create(epoll::CreateFlags::CLOEXEC).expect("a descriptor"),
+                |fd| epoll::wait(fd, &mut [MaybeUninit::uninit(); 1], Some(&Timespec::default())).is_ok(),
+            ),
+            (
+                || timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).expect("a timer"),
+                |fd| timerfd_gettime(fd).is_ok(),
+            ),
+        ];
+        for (open, works) in kinds {
+            let own = Descriptor::new(open());
+            let passed = Descriptor::passed(own.as_fd().try_clone_to_owned().expect("a copy"));
+            assert!(own.get().is_some() && passed.get().is_some() && is_event(own.as_fd()));
+            let (number, open_now) = (own.as_fd().as_raw_fd(), open());
+            // SAFETY: as a program does that has closed everything, and opens something of its own.
+            assert_eq!(unsafe { libc::dup2(open_now.as_raw_fd(), number) }, number);
+            assert!(own.get().is_none() && passed.get().is_some() && !is_event(own.as_fd()));
+            drop(own);
+            // SAFETY: it was not closed, and nothing else owns it.
+            let kept = unsafe { OwnedFd::from_raw_fd(number) };
+            assert!(works(kept.as_fd()), "it is open");
+        }
     }
 }

@@ -26,6 +26,7 @@ pub mod lock;
 #[cfg(not(loom))]
 pub mod long_calls;
 pub mod machine;
+mod mark;
 #[cfg(not(loom))]
 pub mod open_files;
 #[cfg(not(loom))]

@@ -1,7 +1,7 @@
 //! Waiting for descriptors.
 
+use super::mark;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{FileType, fstat};
 #[cfg(test)]
 use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
@@ -30,11 +30,13 @@ pub fn await_readable(descriptors: &[BorrowedFd<'_>], at_most: Option<Duration>)
 /// A thread whose event descriptor the program has closed looks for news this often.
 const BLIND: Duration = Duration::from_millis(1);
 
-/// Whether this number names an event, timer or epoll descriptor. A program may have closed all
-/// descriptors (closefrom(3)) and opened files of its own, which the library must neither read nor
-/// write. Files, pipes and sockets have a type; these descriptors have none.
+/// Whether this number names an event, timer or epoll descriptor of the library, one that
+/// [`Descriptor::new`] was given. A program may have closed all descriptors (closefrom(3)) and
+/// opened its own, which the library must neither read nor write. Costs a system call.
+///
+/// [`Descriptor::new`]: super::descriptor::Descriptor::new
 pub fn is_event(descriptor: BorrowedFd<'_>) -> bool {
-    fstat(descriptor).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Unknown)
+    mark::is_ours(descriptor)
 }
 
 /// [`await_readable`] for event and timer descriptors. One that the program has closed is not
@@ -55,6 +57,7 @@ pub fn await_events<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::descriptor::Descriptor;
     use rustix::event::{EventfdFlags, eventfd};
     use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
     use std::os::fd::AsFd;
@@ -62,7 +65,11 @@ mod tests {
     #[test]
     fn a_file_in_the_place_of_an_event_descriptor_is_none() {
         let event = eventfd(1, EventfdFlags::CLOEXEC).expect("an event descriptor");
+        let theirs = event.try_clone().expect("a copy");
+        assert!(!is_event(theirs.as_fd()), "the program's");
+        let event = Descriptor::new(event);
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).expect("a timer");
+        let timer = Descriptor::new(timer);
         let file = std::fs::File::open("/proc/self/exe").expect("a file");
         let (pipe, _write) = rustix::pipe::pipe().expect("a pipe");
         assert!(is_event(event.as_fd()) && is_event(timer.as_fd()));

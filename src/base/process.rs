@@ -112,9 +112,10 @@ impl Handle {
 
     /// Whether the process has ended.
     pub fn has_ended(&mut self) -> bool {
-        // The program may have closed the descriptor.
-        if let Some(fd) = self.descriptor.as_ref().and_then(Descriptor::get) {
-            return is_readable(fd);
+        // The program may have closed the descriptor, and opened its own under the number: where it
+        // says that the process has ended, the system is asked again.
+        if self.descriptor.as_ref().and_then(Descriptor::get).is_some_and(|fd| !is_readable(fd)) {
+            return false;
         }
         match Self::open(self.process) {
             Some(again) => {

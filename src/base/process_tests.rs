@@ -21,14 +21,18 @@ fn the_end_of_a_process_is_seen() {
     let mut blind = Handle { process, descriptor: None };
     let mut late = Handle::open(process).expect("it runs");
     assert!(!handle.has_ended() && !blind.has_ended());
-    // Another descriptor in the place of the handle's.
-    let other = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("a descriptor");
+    // Another descriptor in the place of the handle's, and a readable one.
+    let other = rustix::event::eventfd(1, rustix::event::EventfdFlags::CLOEXEC).expect("a descriptor");
     let number = late.descriptor.as_ref().expect("the system has them").as_fd();
     rustix::io::dup2(&other, &mut std::mem::ManuallyDrop::new(unsafe_owned(number))).expect("another one");
     assert!(!late.has_ended());
+    // One that cannot be told from it.
+    let other = rustix::event::eventfd(1, rustix::event::EventfdFlags::CLOEXEC).expect("a descriptor");
+    let mut misled = Handle { process, descriptor: Some(Descriptor::new(other)) };
+    assert!(!misled.has_ended());
     drop(child.stdin.take());
     let deadline = Instant::now() + Duration::from_secs(60);
-    for handle in [&mut handle, &mut blind, &mut late] {
+    for handle in [&mut handle, &mut blind, &mut late, &mut misled] {
         // It has not been waited for: its number is still in use.
         while !handle.has_ended() {
             assert!(Instant::now() < deadline, "its end is not seen");

@@ -2,7 +2,6 @@
 //! that are watched for good and, while it is watched, the descriptor of the network.
 
 use crate::base::descriptor::Descriptor;
-use crate::base::poll::is_event;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -51,17 +50,17 @@ impl Sleeper {
 
     /// Makes the descriptor readable, unless the program has closed the event.
     pub(super) fn signal(&self) {
-        if is_event(self.event.as_fd()) {
+        if let Some(event) = self.event.get() {
             // It fails only when the count is at its top: then the descriptor is readable already.
-            let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
         }
     }
 
     /// Takes back the signals so far.
     pub(super) fn clear(&self) {
-        if is_event(self.event.as_fd()) {
+        if let Some(event) = self.event.get() {
             // Nothing to read means that there was no signal.
-            let _ = rustix::io::read(&self.event, &mut [0; 8]);
+            let _ = rustix::io::read(event, &mut [0; 8]);
         }
     }
 

@@ -1,10 +1,8 @@
 //! The descriptors of a thread that listens: what it waits for, and what wakes it.
 
 use crate::base::descriptor::Descriptor;
-use crate::base::poll::is_event;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,8 +29,8 @@ impl Descriptors {
 
     /// Wakes the thread, unless the program has closed the descriptor.
     pub(super) fn wake(&self) {
-        if is_event(self.wake.as_fd()) {
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        if let Some(wake) = self.wake.get() {
+            let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
         }
     }
 
@@ -41,17 +39,20 @@ impl Descriptors {
     pub(super) fn wait(&self, at_most: Duration) -> Vec<u64> {
         let timeout = at_most.try_into().ok();
         let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
-        let mut ready: Vec<u64> = match epoll::wait(&self.poll, &mut space, timeout.as_ref()) {
-            Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect(),
-            Err(rustix::io::Errno::INTR) => Vec::new(),
-            Err(_) => {
+        let waited = self.poll.get().map(|poll| epoll::wait(poll, &mut space, timeout.as_ref()));
+        let mut ready: Vec<u64> = match waited {
+            Some(Ok((ready, _))) => ready.iter().map(|event| event.data.u64()).collect(),
+            Some(Err(rustix::io::Errno::INTR)) => Vec::new(),
+            Some(Err(_)) | None => {
                 // The program has closed the descriptor: no task can connect any more.
                 std::thread::sleep(BLIND);
                 Vec::new()
             }
         };
-        if ready.contains(&WAKE) && is_event(self.wake.as_fd()) {
-            let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        if ready.contains(&WAKE)
+            && let Some(wake) = self.wake.get()
+        {
+            let _ = rustix::io::read(wake, &mut [0; 8]);
         }
         ready.retain(|number| *number != WAKE);
         ready

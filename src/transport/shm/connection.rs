@@ -11,6 +11,7 @@ use super::segment::{RingMemory, Segment, Sizes};
 use super::window::{self, Part, Window, WindowPart};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::asymmetric_barrier::Light;
+use crate::base::descriptor::Descriptor;
 use crate::base::limits;
 use crate::base::ring::{Consumer, Producer};
 use crate::base::sync::Mutex;
@@ -73,7 +74,7 @@ pub struct Site {
     sizes: Sizes,
     /// This task's segment.
     file: OwnedFd,
-    event: Arc<OwnedFd>,
+    event: Arc<Descriptor>,
     window: Arc<Window>,
     arrivals: Arc<Arrivals>,
 }
@@ -98,7 +99,7 @@ pub struct Accepted {
     producer: Producer,
     ring: RingMemory,
     segment: Segment,
-    event: OwnedFd,
+    event: Descriptor,
 }
 
 /// What a peer has sent about itself, as far as the transport needs it.
@@ -130,7 +131,7 @@ impl Site {
         group: Arc<Group>,
         sizes: Sizes,
         file: OwnedFd,
-        event: Arc<OwnedFd>,
+        event: Arc<Descriptor>,
     ) -> Result<Self> {
         let Some(rank) = group.rank(me) else {
             return Err(Error::new(LAPI_ERR_SHM_SETUP, format!("task {me} is not on this host")));
@@ -186,7 +187,7 @@ impl Site {
         let segment = Segment::open(segment.as_fd(), self.sizes, peer, place)?;
         let place = self.place(peer, Part::Send);
         let ring = RingMemory::open(ring.as_fd(), self.sizes, peer, place)?;
-        Ok(Accepted { producer: ring.producer(), ring, segment, event })
+        Ok(Accepted { producer: ring.producer(), ring, segment, event: Descriptor::passed(event) })
     }
 
     /// Hands a connection to the transport. `life` is a descriptor whose other end is open while

@@ -10,10 +10,10 @@
 use super::segment::{RECENT, Segment};
 use super::wakeup::ring_bell;
 use crate::base::asymmetric_barrier::Light;
+use crate::base::descriptor::Descriptor;
 use crate::base::ring::{Consumer, Filling, Full, Packet, Producer, Room, Shortage};
 use crate::transport::{Inbound, Outgoing, SendOutcome, Task};
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 
 /// See the module's documentation.
 pub struct Door {
@@ -21,7 +21,7 @@ pub struct Door {
     pub(super) out: Producer,
     pub(super) inward: Consumer,
     pub(super) segment: Segment,
-    pub(super) event: OwnedFd,
+    pub(super) event: Descriptor,
     /// The last packet found no room there.
     pub(super) stuck_at: Option<Shortage>,
     /// What the caller calls each packet that is to be reported, in order, after the number of

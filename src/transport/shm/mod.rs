@@ -25,6 +25,7 @@ mod window;
 use super::{NO_EPOCH, PeerState, Task};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::asymmetric_barrier::{Heavy, Light};
+use crate::base::descriptor::Descriptor;
 use crate::base::machine::page;
 use crate::base::ring::Geometry;
 use crate::base::slots::Slots;
@@ -38,7 +39,6 @@ use remote::CrossMemory;
 use rustix::event::{EventfdFlags, eventfd};
 use segment::{Segment, Sizes};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// One task's end of shared memory.
@@ -56,7 +56,7 @@ pub struct ShmTransport {
     heavy: Heavy,
     geometry: Geometry,
     memory: Option<CrossMemory>,
-    event: Arc<OwnedFd>,
+    event: Arc<Descriptor>,
     arrivals: Arc<Arrivals>,
     connector: Box<dyn Connector>,
     /// The peers that this task has parted from and is not connected with.
@@ -85,7 +85,7 @@ enum Absent {
 pub struct Own {
     me: Task,
     group: Arc<Group>,
-    event: Arc<OwnedFd>,
+    event: Arc<Descriptor>,
     segment: Segment,
     arrivals: Arc<Arrivals>,
 }
@@ -107,7 +107,7 @@ impl Own {
         let (file, segment) = Segment::with_sizes(group.largest, sizes)?;
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|reason| Error::new(LAPI_ERR_SHM_SETUP, format!("no event descriptor: {reason}")))?;
-        let event = Arc::new(event);
+        let event = Arc::new(Descriptor::new(event));
         let group = Arc::new(group);
         let site = Site::new(me, group.clone(), sizes, file, event.clone())?;
         Ok((Self { me, group, event, segment, arrivals: site.arrivals() }, site))

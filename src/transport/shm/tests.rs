@@ -10,7 +10,7 @@ use crate::transport::{
     Access, Copy, Endpoint, Look, Outgoing, PeerState, Peers, Piece, SendOutcome, Wakeup, Want, conformance,
 };
 use std::collections::BTreeSet;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 mod connections;
 mod door;

@@ -1,9 +1,9 @@
 //! Sleeping and waking by event descriptors.
 
 use super::ShmTransport;
-use crate::base::poll::is_event;
+use crate::base::descriptor::Descriptor;
 use crate::transport::Wakeup;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 impl Wakeup for ShmTransport {
     fn arm(&mut self) -> bool {
@@ -29,9 +29,9 @@ impl Wakeup for ShmTransport {
 
     fn disarm(&mut self) {
         self.segment.doorbell().cancel();
-        if is_event(self.event.as_fd()) {
+        if let Some(event) = self.event.get() {
             // Nothing to read means that no task has rung.
-            let _ = rustix::io::read(&self.event, &mut [0; 8]);
+            let _ = rustix::io::read(event, &mut [0; 8]);
         }
     }
 
@@ -64,9 +64,8 @@ impl ShmTransport {
 
 /// Makes an event descriptor readable, unless the program has closed it: its peer then notices the
 /// packet when it looks around. Fails only when it has been rung 2^64 times already.
-pub(super) fn ring_bell(event: &OwnedFd) {
-    if !is_event(event.as_fd()) {
-        return;
+pub(super) fn ring_bell(event: &Descriptor) {
+    if let Some(event) = event.get() {
+        let _ = rustix::io::write(event, &1u64.to_ne_bytes());
     }
-    let _ = rustix::io::write(event, &1u64.to_ne_bytes());
 }

@@ -3,11 +3,11 @@
 use super::Letter;
 use super::MemOptions;
 use super::remote::Registration;
+use crate::base::descriptor::Descriptor;
 use crate::base::sync::Mutex;
 use crate::transport::{PeerState, Task, Ticket};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
@@ -159,7 +159,7 @@ pub(super) struct End {
     pub(super) acknowledges_every: AtomicU16,
     /// Made when it is first needed: tasks that are stepped by one thread need none, and there
     /// may be thousands.
-    pub(super) event: OnceLock<OwnedFd>,
+    pub(super) event: OnceLock<Descriptor>,
 }
 
 impl End {
@@ -201,10 +201,10 @@ impl End {
         }
     }
 
-    pub(super) fn event(&self) -> &OwnedFd {
+    pub(super) fn event(&self) -> &Descriptor {
         self.event.get_or_init(|| {
-            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-                .expect("an event descriptor for a task (see ulimit -n)")
+            let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+            Descriptor::new(event.expect("an event descriptor for a task (see ulimit -n)"))
         })
     }
 
