@@ -11,8 +11,7 @@
 use crate::base::loader::stay_loaded;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicUsize, Ordering};
 
 /// The most threads that are known at the same time.
 const PLACES: usize = 128;
@@ -52,17 +51,44 @@ pub fn this_thread() -> usize {
     }
 }
 
-/// Under which each thread keeps its place, as that number and 1; null: it has none. Made by the
-/// first LAPI_Init. `None`: the process has too many keys, and all threads stay unknown.
-fn key() -> Option<libc::pthread_key_t> {
-    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
-    *KEY.get_or_init(|| {
-        stay_loaded(leave as *const () as usize);
-        let mut key = 0;
-        // SAFETY: the number is written; `leave` stays loaded.
-        let made = unsafe { libc::pthread_key_create(&mut key, Some(leave)) };
-        (made == 0).then_some(key)
-    })
+/// Under which each thread keeps its place, as that number and 1; null: it has none.
+static KEY: Key = Key(AtomicI64::new(Key::UNMADE));
+
+/// A key that is made once. Of threads that make it at the same time the first one wins, and none
+/// waits: a child of fork would for ever, if it was forked in the middle of that.
+struct Key(AtomicI64);
+
+impl Key {
+    const UNMADE: i64 = -1;
+    const NONE: i64 = -2;
+
+    /// The key, if it was made.
+    fn made(&self) -> Option<libc::pthread_key_t> {
+        self.0.load(Ordering::Acquire).try_into().ok()
+    }
+
+    /// The key, made by the first call. `None`: the process has too many, and all threads stay
+    /// unknown.
+    fn get(&self, make: impl FnOnce() -> Option<libc::pthread_key_t>) -> Option<libc::pthread_key_t> {
+        if self.0.load(Ordering::Acquire) == Self::UNMADE {
+            let made = make();
+            let new = made.map_or(Self::NONE, i64::from);
+            let first = self.0.compare_exchange(Self::UNMADE, new, Ordering::AcqRel, Ordering::Acquire);
+            if let (Err(_), Some(made)) = (first, made) {
+                // SAFETY: no thread has used it.
+                unsafe { libc::pthread_key_delete(made) };
+            }
+        }
+        self.made()
+    }
+}
+
+fn make_key() -> Option<libc::pthread_key_t> {
+    stay_loaded(leave as *const () as usize);
+    let mut key = 0;
+    // SAFETY: the number is written; `leave` stays loaded.
+    let made = unsafe { libc::pthread_key_create(&mut key, Some(leave)) };
+    (made == 0).then_some(key)
 }
 
 /// The calling thread ends.
@@ -75,7 +101,7 @@ unsafe extern "C" fn leave(mine: *mut c_void) {
 /// Enters the calling thread, so that a report can name it. One system call the first
 /// time, none later.
 pub fn note_thread() {
-    let Some(key) = key() else { return };
+    let Some(key) = KEY.get(make_key) else { return };
     // SAFETY: the key exists, and its value is a number.
     unsafe {
         if libc::pthread_getspecific(key).is_null()
@@ -105,7 +131,7 @@ pub fn thread_number(thread: usize) -> Option<i32> {
 /// In a forked child: the parent's other threads do not exist here, and this one has
 /// another number.
 pub fn forget_in_child() {
-    if let Some(key) = key() {
+    if let Some(key) = KEY.made() {
         // SAFETY: the key exists.
         unsafe { libc::pthread_setspecific(key, ptr::null()) };
     }

@@ -1,5 +1,7 @@
-use super::{PLACES, note_thread, this_thread, thread_number};
+use super::{Key, PLACES, note_thread, this_thread, thread_number};
 use std::sync::Barrier;
+use std::sync::atomic::AtomicI64;
+use std::sync::mpsc::channel;
 use std::thread;
 
 #[test]
@@ -10,6 +12,32 @@ fn a_thread_is_called_what_the_c_library_calls_it() {
     assert_eq!(here.0, here.1);
     assert_eq!(there.0, there.1);
     assert_ne!(here, there);
+}
+
+/// As the child of a fork finds the key that another thread was about to make.
+#[test]
+fn a_key_that_is_being_made_is_not_waited_for() {
+    static KEY: Key = Key(AtomicI64::new(Key::UNMADE));
+    let (begun, making) = channel();
+    let (go_on, wait) = channel::<()>();
+    let slow = thread::spawn(move || {
+        KEY.get(|| {
+            begun.send(()).expect("it is awaited");
+            wait.recv().expect("a word");
+            None
+        })
+    });
+    making.recv().expect("it begins");
+    let (done, result) = channel();
+    let quick = thread::spawn(move || {
+        let made = (KEY.made(), KEY.get(|| Some(7)), KEY.get(|| panic!("it is made")));
+        done.send(made).expect("it is awaited");
+    });
+    let made = result.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits");
+    assert_eq!(made, (None, Some(7), Some(7)));
+    go_on.send(()).expect("it waits");
+    assert_eq!(slow.join().expect("it ends"), Some(7), "that of the first one");
+    quick.join().expect("it ends");
 }
 
 /// From now on the calling thread's checks whether a file exists fail.
