@@ -11,35 +11,66 @@ use rustix::event::epoll;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The listeners of all these sessions. Locked while one of them is served, so that none is served
 /// once it was taken out.
-static ALL: Mutex<Option<All>> = Mutex::new(None);
+pub(super) static ALL: Mutex<Option<All>> = Mutex::new(None);
 
-/// The process whose sessions [`ALL`] has; 0: there are none. A child of fork looks at this alone:
-/// it has no thread that listens, what [`ALL`] waits with is its parent's too, and a thread that
-/// only the parent has may hold the lock.
-static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// How many threads of a process use [`ALL`], the one that listens and those that are about to lock
+/// it, and in the upper half which process that is; 0: none does. A child of fork looks at this
+/// alone: it has no thread that listens, what [`ALL`] waits with is its parent's too, and a thread
+/// that only the parent has may hold the lock.
+pub(super) static USERS: AtomicU64 = AtomicU64::new(0);
+
+/// One of these threads.
+struct User;
+
+impl User {
+    /// The calling thread is one from now on, until this is dropped.
+    fn enter() -> Result<Self> {
+        let own = u64::from(std::process::id()) << 32;
+        let one_more = |users| parent(users).is_none().then_some((users | own) + 1);
+        // Before the lock, and so in this order.
+        let entered = USERS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more);
+        entered.map(|_| Self).map_err(is_child)
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        let one_less = |users| Some(if users as u32 == 1 { 0 } else { users - 1 });
+        let _ = USERS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
+    }
+}
+
+/// The process that these belong to, if that is another one.
+fn parent(users: u64) -> Option<u32> {
+    let process = (users >> 32) as u32;
+    (process != 0 && process != std::process::id()).then_some(process)
+}
+
+fn is_child(users: u64) -> Error {
+    let parent = users >> 32;
+    Error::new(
+        LAPI_ERR_SHM_SETUP,
+        format!(
+            "this is a child of fork of process {parent}, which has sessions over shared memory: it can open none of its own"
+        ),
+    )
+}
 
 /// Whether this process may have sessions without a thread of their own.
 ///
 /// # Errors
 /// `LAPI_ERR_SHM_SETUP`: it is a child of fork of a process that had some then.
 pub(in crate::job) fn may_listen() -> Result<()> {
-    match PROCESS.load(Ordering::Relaxed) {
-        parent if parent != 0 && parent != std::process::id() => Err(Error::new(
-            LAPI_ERR_SHM_SETUP,
-            format!(
-                "this is a child of fork of process {parent}, which has sessions over shared memory: it can open none of its own"
-            ),
-        )),
-        _ => Ok(()),
-    }
+    let users = USERS.load(Ordering::SeqCst);
+    if parent(users).is_some() { Err(is_child(users)) } else { Ok(()) }
 }
 
-struct All {
+pub(super) struct All {
     descriptors: Arc<Descriptors>,
     /// By number.
     services: BTreeMap<u64, Arc<Shared>>,
@@ -53,7 +84,7 @@ impl Service {
     /// `LAPI_ERR_SHM_SETUP`: no descriptor, or this is a child of fork (see [`may_listen`]).
     /// `LAPI_ERR_MEMORY_EXHAUSTED`: no thread.
     pub fn run_in_common(self) -> Result<Box<dyn FnOnce() + Send>> {
-        may_listen()?;
+        let _user = User::enter()?;
         let mut all = ALL.lock();
         if let Some(all) = all.as_mut() {
             let number = all.add(self.0).map_err(failed)?;
@@ -64,8 +95,12 @@ impl Service {
         let mut first = All::new().map_err(failed)?;
         let number = first.add(self.0).map_err(failed)?;
         let descriptors = first.descriptors.clone();
-        thread::spawn("lapi-conn", ThreadConfig::PLAIN, move || run(&descriptors))?.detach();
-        PROCESS.store(std::process::id(), Ordering::Relaxed);
+        let user = User::enter()?;
+        let listen = move || {
+            let _user = user;
+            run(&descriptors);
+        };
+        thread::spawn("lapi-conn", ThreadConfig::PLAIN, listen)?.detach();
         *all = Some(first);
         Ok(Box::new(move || take_out(number)))
     }
@@ -78,9 +113,7 @@ fn failed(reason: rustix::io::Errno) -> Error {
 
 fn take_out(number: u64) {
     // In a child of fork they are the parent's.
-    if may_listen().is_err() {
-        return;
-    }
+    let Ok(_user) = User::enter() else { return };
     let mut all = ALL.lock();
     let Some(all) = all.as_mut() else { return };
     if let Some(shared) = all.services.remove(&number) {
@@ -124,7 +157,6 @@ fn run(descriptors: &Arc<Descriptors>) {
             };
             if own.services.is_empty() {
                 *all = None;
-                PROCESS.store(0, Ordering::Relaxed);
                 return;
             }
             own.time_left()

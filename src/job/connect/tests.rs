@@ -71,17 +71,15 @@ fn a_confirmation_counts_that_was_not_read_before_its_sender_left() {
     own.release(packet);
 }
 
-/// The child has a copy of the thread's list, and not the thread.
-#[test]
-fn a_child_of_fork_adds_nothing_to_what_its_parents_common_thread_waits_with() {
-    let ((one, listener), (other, listener_of_other)) = (begin(0, "fork"), begin(1, "fork"));
-    let take_out = Service(listener).run_in_common().expect("the first session of the thread");
+/// A child of this process cannot run the service.
+#[track_caller]
+fn is_refused_in_a_child(service: Service) {
     // SAFETY: the child makes one call, which waits for nothing, and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // SAFETY: the end of a child that waits all the same.
         unsafe { libc::alarm(20) };
-        let refused = Service(listener_of_other).run_in_common().is_err();
+        let refused = service.run_in_common().is_err();
         // SAFETY: it ends here.
         unsafe { libc::_exit(i32::from(!refused)) };
     }
@@ -89,6 +87,31 @@ fn a_child_of_fork_adds_nothing_to_what_its_parents_common_thread_waits_with() {
     // SAFETY: the child of this process.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0, "it is refused");
+}
+
+/// The child has a copy of the thread's list, and not the thread.
+#[test]
+fn a_child_of_fork_adds_nothing_to_what_its_parents_common_thread_waits_with() {
+    let ((one, listener), (other, listener_of_other)) = (begin(0, "fork"), begin(1, "fork"));
+    let take_out = Service(listener).run_in_common().expect("the first session of the thread");
+    is_refused_in_a_child(Service(listener_of_other));
     take_out();
+    drop((one, other));
+}
+
+/// One that is forked while another thread begins the first session has the lock as that thread
+/// has left it.
+#[test]
+fn a_child_of_fork_does_not_wait_for_a_session_that_was_about_to_begin() {
+    let ((one, listener), (other, listener_of_other)) = (begin(0, "begins"), begin(1, "begins"));
+    let locked = common::ALL.lock();
+    let first = std::thread::spawn(|| Service(listener).run_in_common());
+    let soon = Instant::now() + Duration::from_secs(2);
+    while common::USERS.load(Ordering::Relaxed) == 0 && Instant::now() < soon {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    is_refused_in_a_child(Service(listener_of_other));
+    drop(locked);
+    first.join().expect("it ends").expect("the first session of the thread")();
     drop((one, other));
 }
