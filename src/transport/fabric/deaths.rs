@@ -10,7 +10,7 @@ use crate::transport::presence::Presence;
 use crate::transport::rails::RailEvent;
 use crate::transport::{Peers, Task};
 use crate::wire::network::{Content, FrameKind, NOTICE, Notice};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// The time between two probes of a task of the next host.
@@ -35,6 +35,8 @@ pub(super) struct Watch {
     probes: Option<Probes>,
     /// Tasks of other hosts from which notices have come: a connection with them was made.
     contacts: Vec<Task>,
+    /// Notices that have arrived and were not noted yet, and their senders.
+    arrived: VecDeque<(Task, Notice)>,
     /// Notices that had no room yet.
     outgoing: BTreeMap<Task, Vec<Notice>>,
 }
@@ -49,6 +51,7 @@ impl FabricTransport {
             shared: deaths::Watch::new(self.credentials.me, group_of, processes, elsewhere),
             probes: None,
             contacts: Vec::new(),
+            arrived: VecDeque::new(),
             outgoing: BTreeMap::new(),
         }));
         self.look_at_others();
@@ -204,10 +207,24 @@ impl FabricTransport {
         }
     }
 
-    /// A notice has arrived.
+    /// A notice has arrived: it is noted when the rest of its batch has been.
+    pub(super) fn keep_notice(&mut self, from: Task, after: &[u8]) {
+        if let (Some(watch), Some(notice)) = (&mut self.watch, Notice::decode(after)) {
+            watch.arrived.push_back((from, notice));
+        }
+    }
+
+    /// Notes the notices that have arrived. What one of them shows may need a poll, which notes
+    /// those behind it.
+    #[inline]
+    pub(super) fn note_notices(&mut self) {
+        while let Some((from, notice)) = self.watch.as_mut().and_then(|watch| watch.arrived.pop_front()) {
+            self.note_notice(from, notice);
+        }
+    }
+
     #[cold]
-    pub(super) fn note_notice(&mut self, from: Task, after: &[u8]) {
-        let Some(notice) = Notice::decode(after) else { return };
+    fn note_notice(&mut self, from: Task, notice: Notice) {
         let Notice { content, task, life } = notice;
         let closed = self.closed;
         if task as usize >= self.peers.len() {

@@ -56,6 +56,7 @@ impl FabricTransport {
         if self.receiving.are_few() {
             self.provide_buffers();
         }
+        self.note_notices();
         self.settle();
         if self.has_news_of_others() {
             self.follow_ring();
@@ -156,12 +157,13 @@ impl FabricTransport {
         }
     }
 
-    /// A message outside of any connection has arrived.
+    /// A message outside of any connection has arrived. Nothing here may poll: the rest of the
+    /// batch is still in the device.
     #[cold]
     fn note_outside(&mut self, frame: &Frame, after: &[u8]) {
         match frame.kind {
             FrameKind::Rejoin => self.note_hello(frame.src, after, frame.body_len as usize),
-            FrameKind::Notice => self.note_notice(frame.src, after),
+            FrameKind::Notice => self.keep_notice(frame.src, after),
             FrameKind::RailNote => {
                 if let Some(note) = after.first_chunk() {
                     self.note_event(RailEvent::Note(frame.src, *note));

@@ -5,6 +5,7 @@
 mod bursts;
 mod departures;
 mod network;
+mod notices;
 mod own_memory;
 mod replacement;
 mod shares;
@@ -293,8 +294,12 @@ fn a_death_of_a_process_that_is_not_known_yet() {
     let own = own.into_iter().next().expect("an endpoint");
     let mut end = FabricTransport::new(own, &[7; 16], Box::new(directory(present))).expect("a transport");
     end.watch_others(vec![0, 1, 2], vec![Process::own(), former, Process::own()], Box::default());
-    let died = |process: Process| Notice { content: Content::Died, task: 1, life: process.life() }.encode();
-    end.note_notice(2, &died(process(6)));
+    let died = |end: &mut FabricTransport, process: Process| {
+        let notice = Notice { content: Content::Died, task: 1, life: process.life() };
+        end.keep_notice(2, &notice.encode());
+        end.note_notices();
+    };
+    died(&mut end, process(6));
     let deadline = Instant::now() + test_deadline();
     while end.standing(1).state != PeerState::Dead {
         assert!(Instant::now() < deadline, "the process that was known has ended, too");
@@ -303,9 +308,9 @@ fn a_death_of_a_process_that_is_not_known_yet() {
     // The present one is known now.
     let dead = |end: &FabricTransport| end.watch.as_ref().expect("a watch").shared.ring().has_died(1);
     assert!(!dead(&end));
-    end.note_notice(2, &died(former));
+    died(&mut end, former);
     assert!(!dead(&end), "a late notice");
-    end.note_notice(2, &died(present));
+    died(&mut end, present);
     assert!(dead(&end));
 }
 
