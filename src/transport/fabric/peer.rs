@@ -79,6 +79,7 @@ impl FabricTransport {
             return;
         }
         self.recall(task);
+        self.posting.note_former(task);
         self.end_writes_of(task);
         self.drop_arrived(task);
         let fresh = self.fresh_tag(task);
@@ -183,6 +184,11 @@ impl FabricTransport {
         peer.address =
             Some(entered.map_err(|errno| format!("has an address that is refused: {}", errno.text()))?);
         peer.published = published.into();
+        // What is under way to the process before says nothing about this one. As long as that one
+        // counts as up, its end is found by it.
+        if !peer.is_up() {
+            self.posting.note_former(task);
+        }
         Ok(())
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Send {
     pub(super) ticket: Option<Ticket>,
     /// The endpoint has it.
     pub(super) posted: bool,
+    /// Whether it was posted in a connection that has ended: it says nothing about the peer now.
+    pub(super) former: bool,
 }
 
 // SAFETY: a lent piece is read by libfabric alone, under the contract of `Endpoint::try_send`.
@@ -196,7 +198,7 @@ impl Posting {
             write(self.buffers.of(at), frame, packet, lent.len != 0)
         };
         self.copies += usize::from(lent.len == 0);
-        self.list[at] = Some(Send { peer, copied, lent, ticket, posted: false });
+        self.list[at] = Some(Send { peer, copied, lent, ticket, posted: false, former: false });
         Some((FIRST + at, ticket))
     }
 
@@ -206,7 +208,8 @@ impl Posting {
         self.buffers.of(at)[..message.len()].copy_from_slice(message);
         self.copies += 1;
         let copied = message.len() * 8;
-        self.list[at] = Some(Send { peer, copied, lent: Piece::EMPTY, ticket: None, posted: false });
+        let (lent, ticket) = (Piece::EMPTY, None);
+        self.list[at] = Some(Send { peer, copied, lent, ticket, posted: false, former: false });
         Some(FIRST + at)
     }
 
@@ -361,6 +364,25 @@ impl Posting {
     /// Whether the endpoint has messages to the peer.
     pub(super) fn has_posted(&self, peer: Task) -> bool {
         self.list.iter().flatten().any(|send| send.peer == peer && send.posted)
+    }
+
+    /// As if the endpoint had the message.
+    #[cfg(test)]
+    pub(super) fn pretend_posted(&mut self, slot: Slot) {
+        let send = index(slot).and_then(|at| self.list[at].as_mut());
+        send.expect("a message").posted = true;
+    }
+
+    /// What the endpoint has for the peer belongs to a connection that has ended.
+    pub(super) fn note_former(&mut self, peer: Task) {
+        for send in self.list.iter_mut().flatten().filter(|send| send.peer == peer) {
+            send.former = send.posted;
+        }
+    }
+
+    /// Whether messages of the connection with the peer are under way.
+    pub(super) fn has_current(&self, peer: Task) -> bool {
+        self.list.iter().flatten().any(|send| send.peer == peer && !send.former)
     }
 
     /// The endpoint is closed: nothing is reported, and nothing waits.

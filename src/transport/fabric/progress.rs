@@ -180,7 +180,7 @@ impl FabricTransport {
     }
 
     #[cold]
-    fn note_failure(&mut self, failure: Failure) {
+    pub(super) fn note_failure(&mut self, failure: Failure) {
         let Some(slot) = failure.slot else { return };
         if self.receiving.has(slot) {
             self.receiving.note_failure(&self.device, slot);
@@ -195,7 +195,9 @@ impl FabricTransport {
             return;
         }
         let Some(send) = self.posting.remove(slot) else { return };
-        // One that was sent before they parted says nothing about the peer.
+        if send.former {
+            return;
+        }
         if let Some(peer) = self.peer_mut(send.peer).filter(|peer| peer.is_up()) {
             peer.broken = true;
         }

@@ -64,7 +64,7 @@ impl FabricTransport {
             let before = self.peer(task).and_then(|peer| peer.address);
             let _ = self.look_up(task);
             let address = self.peer(task).and_then(|peer| peer.address);
-            if address != before || again && self.posting.of(task).next().is_none() {
+            if address != before || again && !self.posting.has_current(task) {
                 self.owe(task, Wants::REJOIN);
                 self.send_own(task);
             }
@@ -130,6 +130,7 @@ impl FabricTransport {
     /// The peer rejoins the job, and this task has not had contact with it before.
     pub(super) fn await_first(&mut self, task: Task) {
         self.drop_arrived(task);
+        self.posting.note_former(task);
         let fresh = self.fresh_tag(task);
         let Some(peer) = self.peer_mut(task) else { return };
         peer.reset();

@@ -4,6 +4,7 @@
 
 mod bursts;
 mod departures;
+mod former;
 mod network;
 mod notices;
 mod own_memory;
