@@ -87,7 +87,8 @@ impl FabricTransport {
         self.watch.as_ref().is_some_and(|watch| watch.shared.has_changed())
     }
 
-    /// Does what the watch wants done.
+    /// Does what the watch wants done. What is under way with those that have died ends after that,
+    /// for all of them at once.
     pub(super) fn follow_ring(&mut self) {
         while let Some(watch) = self.watch.as_mut().filter(|_| !self.closed)
             && let Some(step) = watch.shared.step(true)
@@ -101,6 +102,10 @@ impl FabricTransport {
                 Step::Report(task) => self.note_death(task),
                 Step::Replaced(task, process) => self.note_process(task, process),
             }
+        }
+        if !self.left.is_empty() {
+            self.settle();
+            self.notify();
         }
     }
 
@@ -303,8 +308,6 @@ impl FabricTransport {
         }
         if self.meet(peer) {
             self.lose(peer, "has ended without calling LAPI_Term".to_owned());
-            self.settle();
-            self.notify();
         }
     }
 }

@@ -162,7 +162,7 @@ impl Endpoint for FabricTransport {
 impl FabricTransport {
     /// Gives up what was taken for the peer, and the accesses under way with it.
     pub(super) fn recall(&mut self, task: Task) {
-        self.end_with(task, Accesses::recall);
+        self.end_with(&[task], Accesses::recall);
         // Others may have left meanwhile.
         self.settle();
     }
@@ -278,33 +278,46 @@ impl FabricTransport {
         Ok(())
     }
 
-    /// Ends what is under way with a peer: what was taken for it is not reported, and `end` says
-    /// what becomes of the accesses. It returns whether some are still under way.
+    /// Ends what is under way with some peers: what was taken for them is not reported, and `end`
+    /// says what becomes of the accesses. It returns whether some are still under way. All of the
+    /// peers have the same time, so that the end of a whole host takes no longer than that of a
+    /// task.
     #[cold]
-    pub(super) fn end_with(&mut self, task: Task, end: impl Fn(&mut Accesses, &mut Device, Task) -> bool) {
+    pub(super) fn end_with(
+        &mut self,
+        tasks: &[Task],
+        end: impl Fn(&mut Accesses, &mut Device, Task) -> bool,
+    ) {
         if std::mem::replace(&mut self.recalling, true) {
             return;
         }
         let deadline = Instant::now() + RECALL;
-        let mut cut = false;
+        #[cfg(test)]
+        {
+            self.deadlines += 1;
+        }
+        let (mut busy, mut cut) = (tasks.to_vec(), false);
         while !self.device.is_closed() {
-            let reads = self.posting.recall(task);
-            if !end(&mut self.accesses, &mut self.device, task) && !reads {
+            busy.retain(|&task| {
+                let reads = self.posting.recall(task);
+                end(&mut self.accesses, &mut self.device, task) || reads
+            });
+            if busy.is_empty() {
                 break;
             }
             self.advance();
             if !cut && Instant::now() > deadline {
-                // It is silent: what is under way ends with the connection.
+                // They are silent: what is under way ends with the connections.
                 cut = true;
-                self.cut(task);
+                busy.iter().for_each(|task| self.cut(*task));
             }
             if Instant::now() > deadline + RECALL {
-                self.accesses.give_up(task);
+                busy.iter().for_each(|task| self.accesses.give_up(*task));
                 break;
             }
             std::thread::yield_now();
         }
-        self.posting.forget_reports(task);
+        tasks.iter().for_each(|task| self.posting.forget_reports(*task));
         self.recalling = false;
     }
 

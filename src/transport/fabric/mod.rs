@@ -176,6 +176,9 @@ pub struct FabricTransport {
     /// Peers that have left, for which nothing must be under way any more.
     left: Vec<Task>,
     recalling: bool,
+    /// How often the end of what is under way with some peers was awaited.
+    #[cfg(test)]
+    deadlines: u32,
     rest: PollPause,
     closed: bool,
     /// How long the end of this task waits for its peers.
@@ -229,6 +232,8 @@ impl FabricTransport {
             pending: RefCell::default(),
             left: Vec::new(),
             recalling: false,
+            #[cfg(test)]
+            deadlines: 0,
             rest: PollPause::default(),
             closed: false,
             linger: close::LINGER,

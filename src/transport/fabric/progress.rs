@@ -258,11 +258,10 @@ impl FabricTransport {
     /// Nothing is under way any more for peers that have left. What their departure has
     /// ended is reported.
     pub(super) fn settle(&mut self) {
-        while !self.recalling
-            && let Some(task) = self.left.pop()
-        {
-            self.end_with(task, Accesses::abandon);
-            self.drop_queued(task);
+        while !self.recalling && !self.left.is_empty() {
+            let left = std::mem::take(&mut self.left);
+            self.end_with(&left, Accesses::abandon);
+            left.into_iter().for_each(|task| self.drop_queued(task));
         }
     }
 

@@ -3,13 +3,16 @@
 use super::network::{preferring, unserved};
 use super::{FabricTransport, is_there};
 use crate::base::clock::test_deadline;
+use crate::base::process::Process;
 use crate::transport::conformance::Calls;
 use crate::transport::fabric::own::Wants;
 use crate::transport::fabric::posting::SENDS;
 use crate::transport::presence::Presence;
 use crate::transport::{
-    Access, AccessId, Copy, Endpoint, Exposure, Outgoing, Piece, RemoteAccess, SendOutcome, Started, Task,
+    Access, AccessId, Copy, Endpoint, Exposure, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome,
+    Started, Task,
 };
+use crate::wire::network::{Content, Notice};
 use std::time::{Duration, Instant};
 
 const PROVIDER: &str = "tcp;ofi_rxm";
@@ -61,6 +64,35 @@ fn a_peer_that_is_stopped_leaves_slots_to_the_accesses_of_others() {
     };
     assert!(done == id && outcome.is_ok());
     assert!(here[1].iter().all(|byte| *byte == 2));
+    ends.iter_mut().for_each(|end| end.linger = Duration::ZERO);
+}
+
+/// All tasks of a host end at the same time, with it.
+#[test]
+fn what_is_under_way_with_many_peers_that_have_left_is_awaited_once() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    const PEERS: usize = 4;
+    let there = vec![1_u8; 8 << 20];
+    let mut here = vec![vec![0_u8; 8 << 20]; PEERS];
+    let mut ends = unserved(PEERS as u32 + 2, &preferring(PROVIDER));
+    for (at, here) in here.iter_mut().enumerate() {
+        read(&mut ends, at as Task + 1, &there, here);
+    }
+    let (all, own) = (ends.len(), Process::own());
+    ends[0].watch_others(vec![0; all], vec![own; all], Box::default());
+    for task in 1..=PEERS as Task {
+        let died = Notice { content: Content::Died, task, life: own.life() };
+        ends[0].keep_notice(PEERS as Task + 1, &died.encode());
+    }
+    ends[0].note_notices();
+    ends[0].follow_ring();
+    assert!((1..=PEERS as Task).all(|task| ends[0].standing(task).state == PeerState::Dead));
+    assert_eq!(ends[0].deadlines, 1);
+    for _ in 0..PEERS {
+        assert!(ends[0].accessed().expect("each of them is reported").1.is_err());
+    }
     ends.iter_mut().for_each(|end| end.linger = Duration::ZERO);
 }
 
