@@ -26,7 +26,7 @@ impl FabricTransport {
             found => self.note_all(found),
         }
         self.rest.note_poll();
-        if self.posting.waiting() != 0 || self.has_pending() || self.accesses.wait() {
+        if self.posting.waiting() != 0 || self.has_pending() || self.accesses.may_start() {
             self.send_waiting();
         }
     }
@@ -241,7 +241,7 @@ impl FabricTransport {
                 }
             }
         }
-        if self.accesses.wait() {
+        if self.accesses.may_start() {
             self.start_chunks();
         }
         self.settle();

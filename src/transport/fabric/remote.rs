@@ -28,7 +28,16 @@ pub(super) struct Accesses {
     free: Vec<u16>,
     /// The access that each slot works for, and the peer.
     owners: [Option<(u64, Task)>; CHUNKS],
+    /// In the order of their numbers.
     running: VecDeque<Running>,
+    /// Accesses of which chunks wait for room.
+    waiting: usize,
+    /// Something has changed since all accesses were looked at: a chunk may be started. Otherwise a
+    /// poll looks at none of them, however many there are.
+    changed: bool,
+    /// How often an access was looked at to start chunks of it.
+    #[cfg(test)]
+    pub(super) looks: usize,
     done: VecDeque<(Task, AccessId, io::Result<()>)>,
     singles: Singles,
     /// By peer and key: a message of many parts has as many registrations, and each of them is
@@ -81,6 +90,10 @@ impl Accesses {
             free: (0..CHUNKS as u16).rev().collect(),
             owners: [None; CHUNKS],
             running: VecDeque::new(),
+            waiting: 0,
+            changed: false,
+            #[cfg(test)]
+            looks: 0,
             done: VecDeque::new(),
             singles: Singles::new(first + CHUNKS),
             registrations: BTreeSet::new(),
@@ -120,7 +133,13 @@ impl Accesses {
     /// Whether chunks wait for room.
     #[inline]
     pub(super) fn wait(&self) -> bool {
-        !self.running.is_empty() && self.running.iter().any(|running| !running.copies.is_empty())
+        self.waiting != 0
+    }
+
+    /// Whether one of these may have room now.
+    #[inline]
+    pub(super) fn may_start(&self) -> bool {
+        self.waiting != 0 && self.changed
     }
 
     /// A chunk or a single write has ended: whose memory it was for, if that is still of interest.
@@ -130,27 +149,39 @@ impl Accesses {
         }
         let at = slot - self.first;
         self.free.push(at as u16);
+        self.changed = true;
         let (owner, _) = self.owners[at].take()?;
-        let running = self.running.iter_mut().find(|running| running.id == owner)?;
+        let at = self.running.binary_search_by_key(&owner, |running| running.id).ok()?;
+        let running = &mut self.running[at];
         let peer = (!running.recalled).then_some(running.peer);
         running.under_way -= 1;
         if let Some(why) = failure {
+            self.waiting -= usize::from(!running.copies.is_empty());
             running.fail(io::Error::other(why));
         }
-        self.report(device);
+        if running.is_over() {
+            self.report(device, at);
+        }
         peer
     }
 
-    /// Moves what is over to the reports.
-    fn report(&mut self, device: &mut Device) {
-        while let Some(at) = self.running.iter().position(Running::is_over) {
-            let Some(running) = self.running.remove(at) else { return };
-            running.regions.into_iter().for_each(|region| device.deregister(region));
-            if !running.recalled {
-                let outcome = running.failed.map_or(Ok(()), Err);
-                self.done.push_back((running.peer, AccessId(running.id), outcome));
-            }
+    /// Moves an access that is over to the reports.
+    fn report(&mut self, device: &mut Device, at: usize) {
+        let Some(running) = self.running.remove(at) else { return };
+        running.regions.into_iter().for_each(|region| device.deregister(region));
+        if !running.recalled {
+            let outcome = running.failed.map_or(Ok(()), Err);
+            self.done.push_back((running.peer, AccessId(running.id), outcome));
         }
+    }
+
+    /// Moves all that are over to the reports, and counts those that wait.
+    fn report_all(&mut self, device: &mut Device) {
+        let mut at = 0;
+        while let Some(running) = self.running.get(at) {
+            if running.is_over() { self.report(device, at) } else { at += 1 }
+        }
+        self.waiting = self.running.iter().filter(|running| !running.copies.is_empty()).count();
     }
 
     /// Withdraws what the peer may access, and gives up what is to be copied: nothing is reported.
@@ -194,7 +225,7 @@ impl Accesses {
             self.registrations.remove(&one);
             device.deregister(one.2);
         }
-        self.report(device);
+        self.report_all(device);
         self.running.iter().any(|running| running.is_awaited(peer))
             || self.singles.slots_of(peer).next().is_some()
     }
@@ -206,6 +237,7 @@ impl Accesses {
         registrations.into_iter().for_each(|(.., region)| device.deregister(region));
         let regions = self.running.drain(..).flat_map(|running| running.regions);
         regions.for_each(|region| device.deregister(region));
+        self.waiting = 0;
         self.done.clear();
         self.singles.clear();
     }
@@ -328,6 +360,7 @@ impl FabricTransport {
         let id = AccessId(running.id);
         self.accesses.next += 1;
         self.accesses.running.push_back(running);
+        self.accesses.changed = true;
         self.start_chunks();
         self.rest.note_access();
         self.notify();
@@ -338,7 +371,12 @@ impl FabricTransport {
     /// has fewer than are free, so that those that make no progress leave some to the others.
     pub(super) fn start_chunks(&mut self) {
         let Self { accesses, device, peers, .. } = self;
-        let Accesses { running, free, owners, first, .. } = accesses;
+        accesses.changed = false;
+        #[cfg(test)]
+        {
+            accesses.looks += accesses.running.len();
+        }
+        let Accesses { running, free, owners, first, changed, .. } = accesses;
         let mut full: Vec<Task> = Vec::new();
         'accesses: for running in running.iter_mut() {
             if full.contains(&running.peer) {
@@ -375,6 +413,7 @@ impl FabricTransport {
                     free.push(at);
                     if errno.is_again() {
                         // The accesses to other peers may have room.
+                        *changed = true;
                         continue 'accesses;
                     }
                     running.fail(system(errno));
@@ -390,7 +429,7 @@ impl FabricTransport {
                 }
             }
         }
-        self.accesses.report(&mut self.device);
+        self.accesses.report_all(&mut self.device);
     }
 
     /// Starts a write, of data that is copied if `copied`: whether it was started.

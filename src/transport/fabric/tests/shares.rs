@@ -97,6 +97,40 @@ fn what_is_under_way_with_many_peers_that_have_left_is_awaited_once() {
 }
 
 #[test]
+fn a_poll_looks_at_accesses_that_wait_only_after_a_change() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    const ACCESSES: usize = 100;
+    let there = vec![1_u8; 4096];
+    let mut here = vec![vec![0_u8; 4096]; ACCESSES];
+    let mut ends = unserved(2, &preferring(PROVIDER));
+    // Nobody serves task 1: it has the half of the slots.
+    let ids: Vec<AccessId> = here.iter_mut().map(|here| read(&mut ends, 1, &there, here)).collect();
+    let deadline = Instant::now() + test_deadline();
+    while ends[0].accesses.may_start() {
+        assert!(Instant::now() < deadline, "the endpoint never has room");
+        ends[0].serve();
+    }
+    assert!(ends[0].accesses.wait());
+    let before = ends[0].accesses.looks;
+    (0..100).for_each(|_| ends[0].serve());
+    assert_eq!(ends[0].accesses.looks, before);
+    for id in ids {
+        let (done, outcome) = loop {
+            assert!(Instant::now() < deadline, "{id:?} does not end");
+            ends.iter_mut().for_each(|end| end.serve());
+            if let Some(report) = ends[0].accessed() {
+                break report;
+            }
+        };
+        assert!(done == id && outcome.is_ok());
+    }
+    assert!(!ends[0].accesses.wait());
+    assert!(here.iter().flatten().all(|byte| *byte == 1));
+}
+
+#[test]
 fn peers_that_take_nothing_leave_send_buffers_to_others() {
     if !is_there(PROVIDER) {
         return;
