@@ -2,13 +2,17 @@
 
 use super::FabricTransport;
 use super::contact::Peer;
-use super::ofi::{BATCH, Completion, Failure, Slot};
+use super::ofi::{BATCH, Completion, Failed, Failure, Slot};
 use super::posting::Posted;
 use super::remote::Accesses;
 use crate::transport::Task;
 use crate::transport::presence::Presence;
 use crate::transport::rails::RailEvent;
 use crate::wire::network::{FRAME, Frame, FrameKind, TAG};
+
+/// How often in turn the completion queue fails before all peers count as lost: a shortage of
+/// memory may pass.
+pub(super) const FAILURES: u32 = 16;
 
 /// Batches that are taken out of the completion queue at a time.
 const ROUNDS: u32 = 16;
@@ -32,7 +36,7 @@ impl FabricTransport {
     }
 
     #[inline(never)]
-    fn note_all(&mut self, mut found: Result<usize, Failure>) {
+    pub(super) fn note_all(&mut self, mut found: Result<usize, Failure>) {
         // Bounded, so that a flood does not keep the caller here. All that a poll has
         // found is noted.
         for round in 1.. {
@@ -44,8 +48,9 @@ impl FabricTransport {
                     count < BATCH
                 }
                 Err(failure) => {
+                    let is_last = matches!(failure.of, Failed::Queue(_));
                     self.note_failure(failure);
-                    false
+                    is_last
                 }
             };
             if all || round == ROUNDS {
@@ -181,7 +186,16 @@ impl FabricTransport {
 
     #[cold]
     pub(super) fn note_failure(&mut self, failure: Failure) {
-        let Some(slot) = failure.slot else { return };
+        let slot = match failure.of {
+            Failed::Operation(Some(slot)) => slot,
+            Failed::Operation(None) => return,
+            Failed::Queue(times) => {
+                if times >= FAILURES {
+                    self.lose_all(&failure);
+                }
+                return;
+            }
+        };
         if self.receiving.has(slot) {
             self.receiving.note_failure(&self.device, slot);
             return;
@@ -202,6 +216,15 @@ impl FabricTransport {
             peer.broken = true;
         }
         self.lose_by(send.peer, failure.errno, &failure.text);
+    }
+
+    /// Nothing can be sent or received any more, as with a card that has failed.
+    fn lose_all(&mut self, why: &Failure) {
+        for task in 0..self.peers.len() as Task {
+            if self.peer(task).is_some_and(Peer::is_up) {
+                self.lose_by(task, why.errno, &why.text);
+            }
+        }
     }
 
     #[cold]

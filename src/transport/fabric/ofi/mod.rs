@@ -79,12 +79,21 @@ pub(super) struct Completion {
     pub(super) message: (*mut u8, usize),
 }
 
-/// An operation that has failed.
+/// An operation that has failed, or the completion queue itself.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    pub(super) slot: Option<Slot>,
+    pub(super) of: Failed,
     pub(super) errno: Errno,
     pub(super) text: String,
+}
+
+/// What has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failed {
+    /// An operation; `None` for one that was not named.
+    Operation(Option<Slot>),
+    /// The completion queue, so often in turn.
+    Queue(u32),
 }
 
 /// One open endpoint.
@@ -104,6 +113,8 @@ pub(super) struct Device {
     /// The descriptor of the completion queue, where the provider has one.
     wait: Option<RawFd>,
     next_key: u64,
+    /// How often the completion queue has failed since it was found empty.
+    failed: u32,
 }
 
 // SAFETY: FI_THREAD_DOMAIN: one thread at a time, which the transport's owner ensures.
@@ -164,6 +175,7 @@ impl Device {
             entries,
             wait: None,
             next_key: 0,
+            failed: 0,
         };
         device.open_all(longest, sleeps)?;
         Ok(device)
@@ -402,13 +414,17 @@ impl Device {
         Some(offset / size_of::<fi::fi_context2>()).filter(|slot| *slot < self.contexts.len())
     }
 
+    /// What a poll has found that has returned no operations.
     #[cold]
-    fn failure(&mut self, code: c_int) -> Result<usize, Failure> {
+    pub(super) fn failure(&mut self, code: c_int) -> Result<usize, Failure> {
         if code == fi::FI_EAGAIN as c_int {
+            self.failed = 0;
             return Ok(0);
         }
         if code != fi::FI_EAVAIL as c_int {
-            return Err(Failure { slot: None, errno: Errno(code), text: Errno(code).text() });
+            self.failed = self.failed.saturating_add(1);
+            let errno = Errno(code);
+            return Err(Failure { of: Failed::Queue(self.failed), errno, text: errno.text() });
         }
         // SAFETY: the entry is plain numbers and pointers; the provider's text is a string or null.
         unsafe {
@@ -423,7 +439,7 @@ impl Device {
             if !own.is_empty() && own != text {
                 text = format!("{text} ({own})");
             }
-            Err(Failure { slot: self.slot(entry.op_context), errno, text })
+            Err(Failure { of: Failed::Operation(self.slot(entry.op_context)), errno, text })
         }
     }
 

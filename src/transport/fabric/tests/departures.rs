@@ -5,7 +5,9 @@ use super::{is_there, rejoins};
 use crate::base::clock::test_deadline;
 use crate::base::process::Process;
 use crate::transport::fabric::FabricTransport;
+use crate::transport::fabric::ofi::Errno;
 use crate::transport::fabric::own::Wants;
+use crate::transport::fabric::progress::FAILURES;
 use crate::transport::presence::Presence;
 use crate::transport::{Endpoint, PeerState, Peers};
 use crate::wire::network::{Frame, FrameKind, Rejoin};
@@ -98,4 +100,34 @@ fn what_is_dropped_from_the_queue_of_an_awaited_peer_is_not_queued() {
     end.serve();
     assert_eq!((end.posting.waiting(), end.peer(1).expect("a peer").queued), (0, 0));
     end.peer_mut(1).expect("a peer").address = address;
+}
+
+/// As with a card that has failed: otherwise each transfer would wait for its timeout.
+#[test]
+fn all_peers_are_lost_when_the_completion_queue_fails_again_and_again() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    let mut ends = network::unserved(3, &preferring(PROVIDER));
+    let end = &mut ends[0];
+    let fail = |end: &mut FabricTransport| {
+        let failed = end.device.failure(libc::EIO);
+        assert!(failed.is_err());
+        end.note_all(failed);
+    };
+    let states = |end: &FabricTransport| [1, 2].map(|task| end.standing(task).state);
+    for _ in 0..FAILURES - 1 {
+        fail(end);
+    }
+    assert_eq!(states(end), [PeerState::Up; 2], "it may pass");
+    // It works again, and is empty after some time.
+    (0..1000).for_each(|_| end.advance());
+    for _ in 0..FAILURES - 1 {
+        fail(end);
+    }
+    assert_eq!(states(end), [PeerState::Up; 2]);
+    fail(end);
+    assert_eq!(states(end), [PeerState::Dead; 2]);
+    let Presence::Dead(why) = &end.peer(1).expect("a peer").standing else { panic!("it is not dead") };
+    assert!(why.contains(&Errno(libc::EIO).text()), "{why}");
 }

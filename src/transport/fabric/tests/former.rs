@@ -5,7 +5,7 @@ use super::{is_there, rejoins};
 use crate::base::clock::test_deadline;
 use crate::base::process::Process;
 use crate::transport::conformance::Calls;
-use crate::transport::fabric::ofi::{Errno, Failure, Slot};
+use crate::transport::fabric::ofi::{Errno, Failed, Failure, Slot};
 use crate::transport::fabric::{FabricTransport, PUBLISHED_BEFORE};
 use crate::transport::{PeerState, Peers};
 use crate::wire::network::Rejoin;
@@ -22,7 +22,7 @@ fn post(end: &mut FabricTransport) -> Slot {
 
 fn fails(end: &mut FabricTransport, slot: Slot) {
     let errno = Errno(libc::ECONNRESET);
-    end.note_failure(Failure { slot: Some(slot), errno, text: errno.text() });
+    end.note_failure(Failure { of: Failed::Operation(Some(slot)), errno, text: errno.text() });
 }
 
 /// Task 1 lets task 0 rejoin: the message for that, which is under way.
