@@ -2,12 +2,14 @@
 //!
 //! Python notes SIGINT, and raises KeyboardInterrupt when the main thread runs Python code again.
 //! In a call that waits for another task that may be never: LAPI's waits have no end but what they
-//! wait for, and a collective call cannot be left half-way. So a thread looks, half a second after
-//! SIGINT, whether the main thread is still in the same call. Then it writes the stack of the main
-//! thread, as for an exception that is not caught, and ends the process by SIGINT.
+//! wait for, and a collective call cannot be left half-way. So a thread looks twice a second
+//! whether the main thread is still in the call in which SIGINT has come. Then it writes the stack
+//! of the main thread, as for an exception that is not caught, and ends the process by SIGINT.
 //!
 //! This is for Python's own handler of SIGINT. One that the program has set runs when the call
-//! returns, as ever.
+//! returns, as ever. Whoever sets Python's handler again, as `asyncio.run` and Jupyter do, removes
+//! ours: the same thread puts it back while a call waits. To look in each call would cost a call of
+//! the system, and a small put is not much longer than that.
 
 use crate::place::Here;
 use crate::threads;
@@ -16,17 +18,17 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-use std::{io, mem, ptr, thread};
+use std::{mem, ptr, thread};
 
 /// The calls of the main thread so far: twice their number, and one more while it is in a call.
 static CALLS: AtomicU64 = AtomicU64::new(0);
-/// The pipe that wakes the thread: its end for the handler.
-static WAKE: AtomicI32 = AtomicI32::new(-1);
+/// What `CALLS` was when SIGINT came last.
+static INTERRUPTED: AtomicU64 = AtomicU64::new(0);
 /// The process that has the thread: a forked child has none.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
-/// Python's own handler.
+/// Python's part of a handler, which is the same for all functions of Python; 0: not known yet.
 static OF_PYTHON: AtomicUsize = AtomicUsize::new(0);
-/// How long a call may last after SIGINT.
+/// How long a call may last after SIGINT, at least; at most twice as long.
 const GRACE: Duration = Duration::from_millis(500);
 
 thread_local! {
@@ -55,80 +57,88 @@ pub fn detached<R: Send>(py: Python<'_>, run: impl FnOnce() -> R + Send) -> R {
     result
 }
 
-/// Watches for SIGINT from now on, when the main thread calls this and Python's own handler is set.
+/// Watches for SIGINT from now on, when the main thread calls this.
 pub fn watch(py: Python<'_>) -> PyResult<()> {
     // It takes the thread for the main one that is the first to import it.
     py.import("threading")?;
-    let signal = py.import("signal")?;
-    let is_default =
-        signal.call_method1("getsignal", (libc::SIGINT,))?.is(&signal.getattr("default_int_handler")?);
-    if is_main() && is_default {
-        start()?;
+    let process = std::process::id().cast_signed();
+    if !is_main() || PROCESS.swap(process, Ordering::SeqCst) == process {
+        return Ok(());
     }
-    Ok(())
-}
-
-/// Puts our handler before Python's, and starts the thread; nothing where both are there.
-fn start() -> io::Result<()> {
-    // SAFETY: it only returns a number.
-    let process = unsafe { libc::getpid() };
-    // SAFETY: a zeroed sigaction is a valid one, and the calls fill it in.
+    put_before(py)?;
+    // SAFETY: sets of signals that the calls fill in.
     unsafe {
-        let mut now: libc::sigaction = mem::zeroed();
-        libc::sigaction(libc::SIGINT, ptr::null(), &raw mut now);
-        let ours = on_interrupt as *const () as usize;
-        if now.sa_sigaction != ours {
-            if [libc::SIG_DFL, libc::SIG_IGN].contains(&now.sa_sigaction)
-                || now.sa_flags & libc::SA_SIGINFO != 0
-            {
-                return Ok(());
-            }
-            OF_PYTHON.store(now.sa_sigaction, Ordering::SeqCst);
-            now.sa_sigaction = ours;
-            libc::sigaction(libc::SIGINT, &raw const now, ptr::null_mut());
-        }
-        if PROCESS.swap(process, Ordering::SeqCst) == process {
-            return Ok(());
-        }
-        let mut ends = [0; 2];
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        WAKE.store(ends[1], Ordering::SeqCst);
         // It takes no signal: the handler runs on the program's threads, as before.
         let (mut all, mut before) = (mem::zeroed(), mem::zeroed());
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let from = ends[0];
-        let spawned = thread::Builder::new().name("lapi-ctrl-c".into()).spawn(move || look(from));
+        let spawned = thread::Builder::new().name("lapi-ctrl-c".into()).spawn(look);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
-        spawned.map(drop)
+        Ok(spawned.map(drop)?)
     }
+}
+
+/// The handler of SIGINT of this process.
+fn handler() -> libc::sigaction {
+    // SAFETY: a zeroed sigaction is a valid one, and the call fills it in.
+    unsafe {
+        let mut now: libc::sigaction = mem::zeroed();
+        libc::sigaction(libc::SIGINT, ptr::null(), &raw mut now);
+        now
+    }
+}
+
+/// Whether it may be Python's. Once that is known it is no other: one that has ours behind it would
+/// be called by ours and call ours, for ever.
+fn is_of_python(handler: &libc::sigaction) -> bool {
+    let (at, known) = (handler.sa_sigaction, OF_PYTHON.load(Ordering::SeqCst));
+    let is_ours = at == on_interrupt as *const () as usize;
+    let is_function =
+        ![libc::SIG_DFL, libc::SIG_IGN].contains(&at) && handler.sa_flags & libc::SA_SIGINFO == 0;
+    !is_ours && is_function && (known == 0 || known == at)
+}
+
+/// Puts our handler before Python's, where that is to raise KeyboardInterrupt.
+fn put_before(py: Python<'_>) -> PyResult<()> {
+    let signal = py.import("signal")?;
+    let is_default =
+        signal.call_method1("getsignal", (libc::SIGINT,))?.is(&signal.getattr("default_int_handler")?);
+    // With Python's lock nothing in Python changes it meanwhile.
+    let mut now = handler();
+    if is_default && is_of_python(&now) {
+        OF_PYTHON.store(now.sa_sigaction, Ordering::SeqCst);
+        now.sa_sigaction = on_interrupt as *const () as usize;
+        // SAFETY: what the process had, with a function that takes the number of a signal.
+        unsafe { libc::sigaction(libc::SIGINT, &raw const now, ptr::null_mut()) };
+    }
+    Ok(())
 }
 
 extern "C" fn on_interrupt(signal: c_int) {
     let of_python = OF_PYTHON.load(Ordering::SeqCst);
-    // SAFETY: the address of a handler of signals, from sigaction; and calls that a handler may
-    // make, which leave errno as it was.
-    unsafe {
-        mem::transmute::<usize, extern "C" fn(c_int)>(of_python)(signal);
-        if CALLS.load(Ordering::SeqCst) % 2 == 1 && PROCESS.load(Ordering::SeqCst) == libc::getpid() {
-            let errno = *libc::__errno_location();
-            libc::write(WAKE.load(Ordering::SeqCst), [0u8].as_ptr().cast(), 1);
-            *libc::__errno_location() = errno;
-        }
-    }
+    // SAFETY: the address of a handler of signals, from sigaction.
+    unsafe { mem::transmute::<usize, extern "C" fn(c_int)>(of_python)(signal) };
+    INTERRUPTED.store(CALLS.load(Ordering::SeqCst), Ordering::SeqCst);
 }
 
 /// The thread.
-fn look(from: c_int) {
-    let mut byte = 0u8;
-    // SAFETY: room for one byte.
-    while unsafe { libc::read(from, (&raw mut byte).cast(), 1) } != 0 {
-        let call = CALLS.load(Ordering::SeqCst);
+fn look() {
+    let mut before = 0;
+    loop {
         thread::sleep(GRACE);
-        if call % 2 == 1 && CALLS.load(Ordering::SeqCst) == call {
+        let (call, interrupted) = (CALLS.load(Ordering::SeqCst), INTERRUPTED.load(Ordering::SeqCst));
+        if call % 2 == 0 {
+            continue;
+        }
+        if interrupted != call {
+            if is_of_python(&handler()) {
+                // Where it fails the next look tries it again.
+                threads::attach(|py| drop(put_before(py)));
+            }
+        } else if before == call {
             threads::attach(end);
+        } else {
+            before = call;
         }
     }
 }

@@ -1,5 +1,6 @@
 """Waits for what never comes, in the call that is named."""
 
+import asyncio
 import sys
 import threading
 import time
@@ -22,6 +23,15 @@ def tell():
     time.sleep(0.3)
     print("waits", flush=True)
 
+
+async def nothing():
+    pass
+
+
+if how == "asyncio":
+    # It sets its own handler of SIGINT, and then Python's again.
+    asyncio.run(nothing())
+    how = "counter"
 
 try:
     threading.Thread(target=tell, daemon=True).start()
