@@ -364,17 +364,23 @@ impl Listener {
     }
 
     /// Waits for the next client, and opens a session with it; `None` when none has come in so
-    /// many seconds. One thread at a time.
+    /// many seconds, and ValueError when another thread closes the listener. One thread at a time.
     #[pyo3(signature = (timeout = None))]
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Session>> {
         if self.is_of_parent() {
             return Err(PyRuntimeError::new_err("the listener is the parent's of this child of fork"));
         }
-        let found = patiently(py, deadline(timeout)?, |until| match lock(&self.listener).as_mut() {
-            Some(listener) => listener.accept(until),
-            None => Err(Error::Closed),
-        })?;
-        Ok(found.map(Session::new))
+        let found = patiently(py, deadline(timeout)?, |until| {
+            // A thread in `close` may wait for the lock, which goes to whoever is faster.
+            if self.is_closed.load(Ordering::Acquire) {
+                return Err(Error::Closed);
+            }
+            lock(&self.listener).as_mut().map_or(Err(Error::Closed), |listener| listener.accept(until))
+        });
+        match found {
+            Err(why) => self.check().and(Err(why)),
+            Ok(found) => Ok(found.map(Session::new)),
+        }
     }
 
     /// The descriptor of an event loop: readable when `accept(0)` has something to do.

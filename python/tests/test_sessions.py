@@ -237,6 +237,27 @@ def test_a_wait_ends_by_its_time_and_by_signals(tmp_path):
         listener.fileno()
 
 
+def test_a_listener_is_closed_beside_a_thread_that_accepts(tmp_path):
+    for number in range(20):
+        listener, ended = openlapi.listen(tmp_path / str(number), timeout=LATE), []
+
+        def accepts():
+            try:
+                listener.accept(LATE)
+            except Exception as why:
+                ended.append(repr(why))
+
+        threads = [threading.Thread(target=accepts, daemon=True)]
+        threads[0].start()
+        time.sleep(0.01 * (number % 3))
+        threads += [threading.Thread(target=listener.close, daemon=True)]
+        threads[1].start()
+        for thread in threads:
+            thread.join(LATE / 2)
+            assert not thread.is_alive()
+        assert ended == ["ValueError('the listener is closed')"]
+
+
 def test_a_forked_child_leaves_the_listener_to_its_parent(client, tmp_path):
     """Its parent's thread that waits for a client does not hold it up."""
     with openlapi.listen(tmp_path / "socket", timeout=LATE) as listener:
