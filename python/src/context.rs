@@ -173,6 +173,8 @@ impl Context {
     /// Waits until the data of all operations of all tasks is in place, and is a barrier: each task
     /// calls it (LAPI_Gfence).
     fn gfence(&self, py: Python<'_>) -> PyResult<()> {
+        self.port.may_call("gfence")?;
+        let _turn = self.port.turn(py);
         self.simple(py, self.port.library.LAPI_Gfence, "gfence")
     }
 

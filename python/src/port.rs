@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use std::cell::Cell as Flag;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What runs when a message arrives.
 pub struct Entry {
@@ -34,8 +34,11 @@ pub struct Port {
     process: u32,
     /// The handlers of messages, by their numbers.
     pub handlers: Mutex<Vec<Arc<Entry>>>,
-    /// How many collective calls all tasks have agreed on.
+    /// How many collective calls all tasks have agreed on. Used by whose turn it is.
     collectives: AtomicU64,
+    /// Whether a thread is in a collective call.
+    in_turn: Mutex<bool>,
+    turn_is_over: Condvar,
     counters: Mutex<Counters>,
     /// The memory of windows, by their numbers: other tasks may write there until the
     /// window is freed.
@@ -81,6 +84,8 @@ impl Port {
             process: std::process::id(),
             handlers: Mutex::default(),
             collectives: AtomicU64::new(0),
+            in_turn: Mutex::default(),
+            turn_is_over: Condvar::new(),
             counters: Mutex::default(),
             windows: Mutex::default(),
         }
@@ -129,6 +134,23 @@ impl Port {
         }
     }
 
+    /// Waits until no other thread of this task is in a collective call: the exchanges of two must
+    /// not mix. In a child of fork nobody may be there to end a turn, and calls are refused.
+    pub fn turn(&self, py: Python<'_>) -> Option<Turn<'_>> {
+        let wait = || {
+            let mut in_turn = lock(&self.in_turn);
+            while *in_turn {
+                if !self.is_own() {
+                    return false;
+                }
+                in_turn = self.turn_is_over.wait(in_turn).unwrap_or_else(PoisonError::into_inner);
+            }
+            *in_turn = true;
+            true
+        };
+        detached(py, wait).then(|| Turn(self))
+    }
+
     /// A collective call, which consists of several exchanges. The first one compares what the
     /// tasks do: either all continue or none.
     pub fn collective<R>(
@@ -138,6 +160,7 @@ impl Port {
         run: impl FnOnce(&Step<'_, '_>) -> Result<R, Refusal>,
     ) -> Result<R, Refusal> {
         self.may_call(what).map_err(Refusal::Disagreed)?;
+        let _turn = self.turn(py);
         let step = Step { port: self, py, what };
         let number = self.collectives.load(Ordering::SeqCst);
         let agreed = step.agree(hash(what).wrapping_add(number), || {
@@ -191,6 +214,16 @@ impl Port {
         let counters = std::mem::take(&mut *lock(&self.counters));
         let handlers = std::mem::take(&mut *lock(&self.handlers));
         drop((windows, counters, handlers));
+    }
+}
+
+/// While it lives, this thread alone is in a collective call.
+pub struct Turn<'a>(&'a Port);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.in_turn) = false;
+        self.0.turn_is_over.notify_one();
     }
 }
 

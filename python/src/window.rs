@@ -100,7 +100,7 @@ impl Window {
         if self.freed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        if let Err(why) = self.agree_to_end(py) {
+        if let Err(why) = self.end(py) {
             // All tasks have refused: none gives its memory back. After any other error this task
             // does not know what the others have done: it uses the window no more, and its memory
             // stays until the context ends.
@@ -109,9 +109,6 @@ impl Window {
             }
             return Err(why.into());
         }
-        let (handle, gfence) = (self.port.handle, self.port.library.LAPI_Gfence);
-        // SAFETY: any handle may be passed.
-        check(detached(py, || unsafe { gfence(handle) }), "Window.free")?;
         drop(self.port.free_window(self.number));
         Ok(())
     }
@@ -123,8 +120,9 @@ impl Window {
 }
 
 impl Window {
-    /// All tasks end this window, and no thread of this one starts an operation with it any more.
-    fn agree_to_end(&self, py: Python<'_>) -> Result<(), Refusal> {
+    /// All tasks end this window: no thread of this one starts an operation with it any more, and
+    /// all that were started are complete.
+    fn end(&self, py: Python<'_>) -> Result<(), Refusal> {
         self.port.may_call("Window.free").map_err(Refusal::Disagreed)?;
         detached(py, || {
             // Operations of other threads that have begun before; those that begin now are refused.
@@ -134,7 +132,10 @@ impl Window {
         });
         let number = self.number as u64;
         self.port.collective(py, "Window.free", |step| {
-            step.agree(number, || "another task frees another window".to_owned())
+            step.agree(number, || "another task frees another window".to_owned())?;
+            let (handle, gfence) = (self.port.handle, self.port.library.LAPI_Gfence);
+            // SAFETY: any handle may be passed.
+            check(detached(py, || unsafe { gfence(handle) }), "Window.free").map_err(Refusal::Failed)
         })
     }
 }

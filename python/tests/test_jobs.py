@@ -28,6 +28,10 @@ def test_threads(job, procs):
     assert job("threads.py", procs).ok().out.count("took turns") == procs
 
 
+def test_threads_take_turns_in_collective_calls(job):
+    job("turns.py", 2).ok()
+
+
 @pytest.mark.parametrize("procs", [1, 3])
 def test_a_task_leaves_and_comes_back(job, procs):
     # The library reports what it has refused.

@@ -35,7 +35,7 @@ _SIGNED, _UNSIGNED, _REAL = "bhilqn", "BHILQN", "fd"
 
 class Collectives:
     """Collective calls of a context. All tasks make it, and call the same methods in the same order, with the same root and sizes
-    that agree. One thread at a time uses it; a program with several makes one for each.
+    that agree. One thread at a time uses it; a program with several makes one for each, in the same order in all tasks.
 
     ``piece``: how many bytes travel at once. Messages of the program that are under way are not touched: a barrier is no fence.
     """
