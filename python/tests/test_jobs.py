@@ -1,5 +1,8 @@
 """What tasks do with each other."""
 
+import textwrap
+
+import openlapi
 import pytest
 
 
@@ -30,6 +33,13 @@ def test_threads(job, procs):
 
 def test_threads_take_turns_in_collective_calls(job):
     job("turns.py", 2).ok()
+
+
+def test_the_example_of_the_package(job, tmp_path):
+    source = openlapi.__doc__.split("::\n")[1].split("\nStart it by")[0]
+    (tmp_path / "example.py").write_text(textwrap.dedent(source))
+    lines = job(tmp_path / "example.py", 2).ok().out.splitlines()
+    assert sorted(lines) == ["0 [0. 1.]", "1 [0. 1.]"]
 
 
 @pytest.mark.parametrize("procs", [1, 3])

@@ -8,7 +8,7 @@ A task opens a context, gives memory to the other tasks as a window, and puts, g
         mine = numpy.zeros(lapi.tasks)
         window = lapi.window(mine)
         for task in range(lapi.tasks):
-            lapi.put(numpy.full(1, lapi.task), task, window, 8 * lapi.task)
+            lapi.put(numpy.full(1, float(lapi.task)), task, window, 8 * lapi.task)
         lapi.gfence()
         print(lapi.task, mine)
 
