@@ -11,7 +11,8 @@ use std::ptr;
 /// The exported memory of an object. The object keeps it where it is until this is dropped, which
 /// needs Python's lock.
 pub struct Buffer {
-    view: ffi::Py_buffer,
+    /// On the heap, where it stays as it was filled in: it may point into itself.
+    view: Box<ffi::Py_buffer>,
 }
 
 // SAFETY: a view belongs to no thread; it is released with Python's lock held (`Drop`).
@@ -69,7 +70,7 @@ impl Buffer {
 
     #[inline]
     fn new(object: &Bound<'_, PyAny>, flags: i32, what: &str) -> PyResult<Self> {
-        let mut view = MaybeUninit::<ffi::Py_buffer>::uninit();
+        let mut view = Box::new(MaybeUninit::<ffi::Py_buffer>::uninit());
         // SAFETY: an object, with Python's lock held; the view is filled in when the
         // call returns 0.
         unsafe {
@@ -97,7 +98,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         // SAFETY: it was filled in by `new`, and is released once. Python's lock is held: buffers
         // are dropped in calls of Python and in handlers that have taken the lock.
-        unsafe { ffi::PyBuffer_Release(ptr::from_mut(&mut self.view)) }
+        unsafe { ffi::PyBuffer_Release(ptr::from_mut(&mut *self.view)) }
     }
 }
 

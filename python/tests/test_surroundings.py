@@ -1,5 +1,6 @@
 """Signals, forks, threads and other processes beside LAPI."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -63,6 +64,61 @@ def test_forks_beside_new_threads_of_the_library(job):
 
 def test_multiprocessing_in_a_job(job):
     assert job("spawns.py", 2).ok().out.count("children have computed") == 2
+
+
+class Buffer(ctypes.Structure):
+    """Py_buffer."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+    ]
+
+
+class Slot(ctypes.Structure):
+    _fields_ = [("slot", ctypes.c_int), ("function", ctypes.c_void_p)]
+
+
+class Spec(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("basicsize", ctypes.c_int),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.c_void_p),
+    ]
+
+
+def test_a_buffer_stays_where_it_was_filled_in(lapi):
+    """Python fills the length in as its shape, by address: what gives the memory back may look there."""
+    api, memory, seen = ctypes.pythonapi, (ctypes.c_char * 8)(), []
+
+    def get(exporter, view, flags):
+        fill = api.PyBuffer_FillInfo
+        fill.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_ssize_t] + [ctypes.c_int] * 2
+        return fill(view, exporter, ctypes.addressof(memory), 8, 0, flags)
+
+    def release(exporter, view):
+        if shape := Buffer.from_address(view).shape:
+            seen.append(shape - view)
+
+    get = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(get)
+    release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(release)
+    # Py_bf_getbuffer and Py_bf_releasebuffer.
+    slots = (Slot * 3)((1, ctypes.cast(get, ctypes.c_void_p)), (2, ctypes.cast(release, ctypes.c_void_p)), (0, None))
+    spec = Spec(b"test.Exporter", 0, 0, 0, ctypes.addressof(slots))
+    make = api.PyType_FromSpec
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p]
+    exporter = make(ctypes.addressof(spec))()
+    window = lapi.window(bytearray(b"12345678"))
+    lapi.get(exporter, 0, window)
+    assert memory.raw == b"12345678" and seen == [Buffer.len.offset]
 
 
 def test_references_behind_types_without_a_format_are_refused(lapi):
