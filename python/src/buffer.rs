@@ -4,6 +4,7 @@
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyMemoryView, PyType};
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -32,7 +33,7 @@ impl Buffer {
     pub fn writable(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
         let described = Self::new(object, ffi::PyBUF_WRITABLE | ffi::PyBUF_ND | ffi::PyBUF_FORMAT, what);
         if let Ok(buffer) = &described
-            && buffer.has_references()
+            && (buffer.has_references() || is_of_references(object))
         {
             return Err(references(what));
         }
@@ -102,10 +103,40 @@ impl Drop for Buffer {
     }
 }
 
+/// Whether an object of ctypes, or one that a memoryview shows, is or contains references: the
+/// format of a union, and of a structure with _pack_, speaks of bytes.
+fn is_of_references(object: &Bound<'_, PyAny>) -> bool {
+    let shown = object.cast::<PyMemoryView>().ok().and_then(|view| view.getattr("obj").ok());
+    let kind = shown.as_ref().unwrap_or(object).get_type();
+    // Those of ctypes have another metatype, the types of most buffers have not.
+    !kind.get_type().is(kind.py().get_type::<PyType>()) && contains_references(&kind).unwrap_or(false)
+}
+
+/// Whether what ctypes has by this type is or contains references.
+fn contains_references(kind: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Ok(item) = kind.getattr("_type_") {
+        // The type of a pointer has no length; where it points to is not sent.
+        return match kind.hasattr("_length_")? {
+            true => contains_references(&item),
+            false => Ok(item.extract::<String>().is_ok_and(|code| code == "O")),
+        };
+    }
+    // A structure has the fields of its bases, too.
+    for base in kind.getattr("__mro__")?.try_iter()? {
+        let Ok(fields) = base?.getattr("__dict__")?.get_item("_fields_") else { continue };
+        for field in fields.try_iter()? {
+            if contains_references(&field?.get_item(1)?)? {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 #[cold]
 fn references(what: &str) -> PyErr {
     PyTypeError::new_err(format!(
-        "{what}: an array of Python objects holds references, which mean nothing to other tasks; give it a dtype of numbers"
+        "{what}: an array of Python objects holds references, which mean nothing to other tasks; give it a type of numbers"
     ))
 }
 

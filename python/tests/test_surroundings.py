@@ -66,6 +66,40 @@ def test_multiprocessing_in_a_job(job):
     assert job("spawns.py", 2).ok().out.count("children have computed") == 2
 
 
+class Watched(ctypes.Structure):
+    _fields_ = [("what", ctypes.py_object)]
+
+
+class Union(ctypes.Union):
+    _fields_ = [("number", ctypes.c_size_t), ("what", ctypes.py_object)]
+
+
+class Packed(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = [("byte", ctypes.c_char), ("what", Watched * 2)]
+
+
+class Derived(Packed):
+    _pack_ = 1
+    _fields_ = [("more", ctypes.c_int)]
+
+
+class Chain(ctypes.Union):
+    pass
+
+
+Chain._fields_ = [("number", ctypes.c_size_t), ("next", ctypes.POINTER(Chain)), ("text", ctypes.c_char_p)]
+
+
+def test_references_behind_formats_of_bytes_are_refused(lapi):
+    for kind in Union, Union * 3, Packed, Derived:
+        for memory in kind(), memoryview(kind()):
+            with pytest.raises(TypeError, match="holds references"):
+                lapi.window(memory)
+    # Addresses of C are numbers, and no way back to a type is followed.
+    assert lapi.window((Chain * 2)()).sizes == [16]
+
+
 class Buffer(ctypes.Structure):
     """Py_buffer."""
 
