@@ -131,6 +131,18 @@ impl Session {
         lock(&self.session).clone().ok_or_else(|| PyValueError::new_err("the session is closed"))
     }
 
+    /// Changes a number of the peer, and waits until it has.
+    fn change(&self, py: Python<'_>, address: u64, change: Change) -> PyResult<u64> {
+        let session = self.open()?;
+        // SAFETY: the number is the program's promise.
+        let started = py.detach(|| unsafe { session.start_fetch(address, change) }).map_err(raised)?;
+        loop {
+            if let Some(previous) = patiently(py, None, |until| started.wait(until))? {
+                return Ok(previous);
+            }
+        }
+    }
+
     fn wait_for_all(&self, py: Python<'_>, session: &RawSession) -> PyResult<()> {
         // What another thread starts after this is not waited for.
         let mine = mem::take(&mut lock(&self.memory).busy);
@@ -219,15 +231,24 @@ impl Session {
 
     /// Adds to a number of 64 bits of the peer as one step, and returns what it was before.
     fn fetch_add(&self, py: Python<'_>, address: u64, value: u64) -> PyResult<u64> {
-        let session = self.open()?;
-        // SAFETY: the number is the program's promise.
-        let started = py.detach(|| unsafe { session.start_fetch(address, Change::Add(value)) });
-        let started = started.map_err(raised)?;
-        loop {
-            if let Some(previous) = patiently(py, None, |until| started.wait(until))? {
-                return Ok(previous);
-            }
-        }
+        self.change(py, address, Change::Add(value))
+    }
+
+    /// Sets bits of a number of 64 bits of the peer as one step, and returns what it was before.
+    fn fetch_or(&self, py: Python<'_>, address: u64, value: u64) -> PyResult<u64> {
+        self.change(py, address, Change::Or(value))
+    }
+
+    /// Replaces a number of 64 bits of the peer as one step, and returns what it was before.
+    fn swap(&self, py: Python<'_>, address: u64, value: u64) -> PyResult<u64> {
+        self.change(py, address, Change::Swap(value))
+    }
+
+    /// Replaces a number of 64 bits of the peer if it is `expected`, as one step, and returns
+    /// whether it was.
+    fn compare_and_swap(&self, py: Python<'_>, address: u64, expected: u64, value: u64) -> PyResult<bool> {
+        let change = Change::CompareAndSwap { expected, new: value };
+        self.change(py, address, change).map(|swapped| swapped != 0)
     }
 
     /// Waits until all that was started is complete, here and at the peer.

@@ -19,6 +19,8 @@ with openlapi.connect(place, *key, routes=[route], timeout=100) as session:
         session.fence()
         assert back == array.array("Q", [7, 8, 9]).tobytes()
         assert (session.fetch_add(memory, 2), session.fetch_add(memory, 3)) == (0, 2)
+        assert (session.fetch_or(memory, 2**63 + 8), session.swap(memory, 4)) == (5, 2**63 + 13)
+        assert (session.compare_and_swap(memory, 3, 6), session.compare_and_swap(memory, 4, 5)) == (False, True)
         for length in 0, 1, 100_000:
             session.send(memoryview(bytes(length)), b"length")
             assert session.receive(100) == (b"length", bytes(length))
