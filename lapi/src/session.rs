@@ -28,8 +28,50 @@
 //!     session.close()
 //! }
 //! ```
+//!
+//! A server for several users opens each session in a thread of its own, and takes messages with a
+//! [`Receiver`] where they arrive:
+//!
+//! ```no_run
+//! use lapi::session::{Arrived, Listener, Place, Receiver, Session, Settings, User};
+//! use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
+//!
+//! #[derive(Default)]
+//! struct Bytes(AtomicUsize);
+//!
+//! // SAFETY: it gives no memory.
+//! unsafe impl Receiver for Bytes {
+//!     fn begin(&self, header: &[u8], length: usize, _here: Option<&[u8]>) -> Place {
+//!         self.0.fetch_add(length, Ordering::Relaxed);
+//!         if header == b"count" { Place::Nowhere } else { Place::Inbox }
+//!     }
+//!
+//!     fn end(&self, _number: usize) {}
+//! }
+//!
+//! fn serve(mut peer: Arrived) -> lapi::session::Result<()> {
+//!     let user: Option<User> = peer.user();
+//!     let bytes = Arc::new(Bytes::default());
+//!     peer.set_receiver(bytes.clone());
+//!     let session: Session = peer.open()?;
+//!     while session.receive(None).is_ok() {}
+//!     println!("{user:?}: {} bytes", bytes.0.load(Ordering::Relaxed));
+//!     session.close()
+//! }
+//!
+//! fn service() -> lapi::session::Result<()> {
+//!     // Nobody may put to an address of this process.
+//!     let settings = Settings { guarded: true, ..Settings::default() };
+//!     let mut listener = Listener::unix_of_any_user("service", &settings)?;
+//!     loop {
+//!         let peer = listener.next(None)?.expect("no deadline");
+//!         std::thread::spawn(move || serve(peer));
+//!     }
+//! }
+//! ```
 
 pub use openlapi_session::{
-    Change, Error, Fetch, LONGEST_HEADER, Landing, Listener, Message, Result, Routes, Seen, Session,
-    Settings, VERSION, accept, connect, connect_tcp, connect_unix, key_file,
+    Arrived, Change, Error, Fetch, LONGEST_HEADER, Landing, Listener, Message, Place, Receiver, Result,
+    Routes, Seen, Session, Settings, User, VERSION, accept, connect, connect_tcp, connect_unix,
+    connect_unix_of_any_user, key_file,
 };
