@@ -165,15 +165,19 @@ impl Session {
         waited.map(drop)
     }
 
-    /// Keeps the memory of an operation, which was started before this, and drops that of earlier
-    /// ones where all are complete.
-    fn keep_busy(&self, session: &RawSession, buffer: Buffer) {
+    /// Drops the memory of earlier operations where all are complete. An operation that is to be
+    /// started is not yet, since one that has just been started seldom is complete.
+    fn drop_complete(&self, session: &RawSession) {
         let mut memory = lock(&self.memory);
         let over = if session.is_complete() { mem::take(&mut memory.busy) } else { Vec::new() };
-        memory.busy.push(buffer);
         // The end of a buffer may call Python.
         drop(memory);
         drop(over);
+    }
+
+    /// Keeps the memory of an operation, which was started before this.
+    fn keep_busy(&self, buffer: Buffer) {
+        lock(&self.memory).busy.push(buffer);
     }
 
     /// Drops all memory of a session that has ended.
@@ -211,10 +215,11 @@ impl Session {
     fn put(&self, py: Python<'_>, data: &Bound<'_, PyAny>, address: u64) -> PyResult<()> {
         let (session, buffer) = (self.open()?, Buffer::readable(data, "put")?);
         let (at, length) = (buffer.address(), buffer.len());
+        self.drop_complete(&session);
         // SAFETY: the buffer is kept until the operation is complete, or the session has ended;
         // that the peer has memory there is the program's promise.
         let started = py.detach(|| unsafe { session.put(at as *const u8, length, address) });
-        self.keep_busy(&session, buffer);
+        self.keep_busy(buffer);
         started.map_err(raised)
     }
 
@@ -223,9 +228,10 @@ impl Session {
     fn get(&self, py: Python<'_>, into: &Bound<'_, PyAny>, address: u64) -> PyResult<()> {
         let (session, buffer) = (self.open()?, Buffer::writable(into, "get")?);
         let (at, length) = (buffer.address(), buffer.len());
+        self.drop_complete(&session);
         // SAFETY: as for `put`.
         let started = py.detach(|| unsafe { session.get(at as *mut u8, length, address) });
-        self.keep_busy(&session, buffer);
+        self.keep_busy(buffer);
         started.map_err(raised)
     }
 
