@@ -63,6 +63,17 @@ impl Board {
         written
     }
 
+    /// Takes back what this task has published for an opening of an instance.
+    pub(in crate::job) fn withdraw(&self, task: Task, instance: u32, opening: u32) {
+        // The place may have the card of another opening, which others still read.
+        if self.card(task, instance, opening).is_some()
+            && let Some(fd) = self.fd()
+        {
+            let _ = pwrite(fd, &[0; CARD_HEAD as usize], card_at(self.tasks, task, instance, opening));
+            self.ring();
+        }
+    }
+
     /// The launcher looks at the file.
     fn ring(&self) {
         if let Some(fd) = self.bell.and_then(Foreign::socket) {

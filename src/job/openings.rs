@@ -86,11 +86,14 @@ impl Openings {
     /// The opening that was just counted has failed. If all `tasks` have published for it, its
     /// number is spent: what they have published stays, and would be taken for that of the next
     /// attempt. Otherwise the number is counted again, so that those that are still to come join
-    /// the next attempt.
+    /// the next attempt; they shall not find what this one has published.
     pub fn fail(&self, me: Task, opening: u32, tasks: u32) {
         let has_published = |board: &Board, task| board.card(task, self.instance, opening).is_some();
-        if self.board.is_some_and(|board| (0..tasks).all(|task| has_published(&board, task))) {
-            return self.close(me, opening);
+        if let Some(board) = self.board {
+            if (0..tasks).all(|task| has_published(&board, task)) {
+                return self.close(me, opening);
+            }
+            board.withdraw(me, self.instance, opening);
         }
         self.take_back(me);
     }

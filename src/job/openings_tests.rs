@@ -25,12 +25,14 @@ fn the_launchers_file_counts_for_all_processes_of_a_task() {
     // Once all have published for an opening, its number is not used again.
     let board = Board::from_env(&env, "MP_PARTITION 77", 3).expect("the board");
     let failing = of(&env, "MP_PARTITION 77", 3, 4);
-    for (task, after) in [(0, 0), (1, 0), (2, 1)] {
-        assert!(board.publish(task, 4, 1, b"a card"));
+    for (there, spent) in [(&[0][..], false), (&[1], false), (&[1, 2], true)] {
+        there.iter().for_each(|task| assert!(board.publish(*task, 4, 1, b"a card")));
         assert_eq!(failing.open(1), 1);
         failing.fail(1, 1, 3);
         let (opened, closed) = (failing.opened(1), failing.has_closed(1, 1));
-        assert_eq!((opened, closed), (Some(after), after == 1), "with the cards of {} tasks", task + 1);
+        assert_eq!((opened, closed), (Some(u32::from(spent)), spent), "{there:?} have published");
+        // A task that comes later does not take what this attempt has published for the next one's.
+        assert_eq!((board.card(0, 4, 1).is_some(), board.card(1, 4, 1).is_some()), (true, spent));
     }
     again.close(1, 1);
     assert!(one.has_closed(1, 1) && !one.has_closed(1, 2) && !other.has_closed(1, 1));

@@ -6,11 +6,12 @@
 #[expect(dead_code, reason = "every job here chooses its transport")]
 mod ltest;
 
+use std::fs::remove_file;
 use std::thread::sleep;
 use std::time::Duration;
 
 use ltest::{job, passed, program};
-use openlapi_tests::{Hosts, Job, Network, on_network, skipped};
+use openlapi_tests::{Hosts, Job, Network, build_dir, on_network, skipped};
 
 const CSS_LOAD_FAILED: u32 = 404;
 
@@ -67,6 +68,26 @@ fn an_attempt_has_nothing_of_one_that_has_failed() {
         assert!(outcome.ok().stdout.contains(&format!("task {task} of 2 in job two\n")), "{outcome}");
     }
     assert!(!outcome.stdout.contains("in job one") && !outcome.stdout.contains("no error"), "{outcome}");
+}
+
+/// A task fails before the other one calls LAPI_Init, and calls it again a little later than that.
+#[test]
+fn an_attempt_has_nothing_of_one_that_was_too_early() {
+    if on_network("LAPI_Init that fails in one task", "the test chooses the transport itself") {
+        return;
+    }
+    let script =
+        "if [ $MP_CHILD = 0 ]; then LAPI_INIT_TIMEOUT=1 \"$0\" 1 one && echo no error; : >\"$1\"; sleep 1; fi
+                  until [ -e \"$1\" ]; do sleep 0.1; done; exec \"$0\" 1 two";
+    let failed = build_dir().join("tests/udp-failed");
+    let _ = remove_file(&failed);
+    let script = Job::new("sh").arg("-c").arg(script).arg(program("launchers/apart")).arg(&failed).procs(2);
+    let outcome = here(script.env("MP_NOARGLIST", "yes").env("LAPI_INIT_TIMEOUT", "30")).run();
+    let _ = remove_file(&failed);
+    for task in 0..2 {
+        assert!(outcome.ok().stdout.contains(&format!("task {task} of 2 in job two\n")), "{outcome}");
+    }
+    assert!(!outcome.stdout.contains("no error"), "{outcome}");
 }
 
 #[test]

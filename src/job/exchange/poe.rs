@@ -69,7 +69,13 @@ impl Exchange for Poe {
                 missing += 1;
             }
             if missing == self.tasks {
-                return Ok(());
+                // One that was there may have given up since, and published again or not yet.
+                let there = |task| self.board.card(task, self.turn.instance, self.turn.opening).is_some();
+                match (0..self.tasks).find(|&task| !there(task)) {
+                    None => return Ok(()),
+                    Some(task) => missing = task,
+                }
+                continue;
             }
             if let Some(end) = self.ends.of(missing).filter(|end| end.was_never_ready()) {
                 return Err(late(format!("task {missing} {end}")));

@@ -3,6 +3,37 @@ use crate::wire::board::size;
 use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
 use std::os::fd::AsRawFd;
 
+/// Task 0 gives up, and calls LAPI_Init again after task 2: task 1, which has seen its first card,
+/// does not use that.
+#[test]
+fn a_card_that_was_taken_back_counts_no_more() {
+    let file = memfd_create("board", MemfdFlags::CLOEXEC).expect("a memory file");
+    ftruncate(&file, size(3)).expect("room");
+    let value = format!("{}:{}@9", file.as_raw_fd(), fstat(&file).expect("a file").st_ino);
+    let env = |name: &str| (name == "LAPI_JOB_FD").then(|| value.clone());
+    let board = Board::from_env(&env, "MP_PARTITION 9", 3).expect("the board");
+    let turn = Turn { instance: 1, opening: 1 };
+    let join = |me: Task, number: u8, until: Duration| {
+        let mut task = Poe::new(board, me, 3, turn, Arc::new(Ends::of_none()));
+        task.publish("number", &[number])?;
+        task.fence(Instant::now() + until)?;
+        task.lookup(0, "number")
+    };
+    let (soon, late) = (Duration::from_millis(50), Duration::from_secs(20));
+    std::thread::scope(|scope| {
+        let one = scope.spawn(|| join(1, 1, late));
+        join(0, 2, soon).expect_err("task 2 is not there");
+        board.withdraw(0, 1, 1);
+        let two = scope.spawn(|| join(2, 1, late));
+        std::thread::sleep(soon);
+        let again = join(0, 3, late);
+        for joined in [one.join(), two.join()] {
+            assert_eq!(joined.expect("a thread").expect("all are there"), [3]);
+        }
+        assert_eq!(again.expect("all are there"), [3]);
+    });
+}
+
 #[test]
 fn tasks_read_what_the_others_have_published() {
     let file = memfd_create("board", MemfdFlags::CLOEXEC).expect("a memory file");
