@@ -13,6 +13,13 @@ pub fn is_memory(at: u64, len: u64) -> bool {
     len == 0 || at.checked_add(len).and_then(|end| MEMORY_END.checked_sub(end)).is_some()
 }
 
+/// Whether a pointer of this task can hold an address. One of 64 bits always can: then nothing is
+/// compared.
+#[inline(always)]
+pub const fn fits_pointer(at: u64) -> bool {
+    MEMORY_END.checked_sub(at).is_some()
+}
+
 /// Some bytes of memory that the program owns and may be writing to while we read:
 /// never a Rust slice.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,7 @@
 
 use crate::abi::LAPI_ERR_ADDR_HNDL_RANGE;
 use crate::error::{Error, Result};
+use crate::memory::bytes::fits_pointer;
 
 /// Size of the table: LOC_ADDRTBL_SZ. Indices are 1 up to this, exclusive.
 pub const ADDRESS_TABLE: usize = 1024;
@@ -32,11 +33,16 @@ impl Addresses {
         Ok(self.0[place(index)?])
     }
 
-    /// The function that a message names, by its index or by its address.
+    /// The function that a message names, by its index or by its address; 0 for one that cannot
+    /// be in this task.
     #[inline]
     pub fn resolve(&self, named: u64) -> usize {
         let index = named as usize;
-        if named < ADDRESS_TABLE as u64 { self.0[index] } else { index }
+        match named {
+            named if named < ADDRESS_TABLE as u64 => self.0[index],
+            named if fits_pointer(named) => index,
+            _ => 0,
+        }
     }
 }
 

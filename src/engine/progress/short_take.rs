@@ -17,7 +17,7 @@ use crate::engine::context::unhindered::Unhindered;
 use crate::engine::progress::dispatcher::{self, LONG_BODY};
 use crate::engine::progress::short_message;
 use crate::engine::transfer::send::send_control;
-use crate::memory::bytes::{self, Piece, is_memory};
+use crate::memory::bytes::{self, Piece, fits_pointer, is_memory};
 use crate::memory::counter;
 use crate::transport::{Door, Look, Seen, Task};
 use crate::wire::packet::Head;
@@ -65,7 +65,7 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
     // What a packet names is looked at in each case: the head stays in registers.
     let guarded = options.guarded;
     if let Some(Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0, atoms: false }) = head {
-        if guarded && dispatcher::is_address(handler, tgt_cntr) {
+        if guarded && dispatcher::is_address(handler, tgt_cntr) || !fits_pointer(tgt_cntr) {
             return false;
         }
         let id = Some(id);
@@ -79,7 +79,7 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
     context.activity.handles(&packet);
     let taken = match head {
         Some(Head::Put { id, addr, tgt_cntr, cookie: 0, total })
-            if !guarded && total <= body.len as u64 && is_memory(addr, total) =>
+            if !guarded && total <= body.len as u64 && is_memory(addr, total) && fits_pointer(tgt_cntr) =>
         {
             // SAFETY: the origin's program says that it may write there.
             unsafe { bytes::copy(body, addr as usize as *mut u8) };
@@ -91,7 +91,11 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
             true
         }
         Some(Head::Get { addr, len, cookie, tgt_cntr })
-            if !guarded && body.len == 0 && len <= outbox.max_body() as u64 && is_memory(addr, len) =>
+            if !guarded
+                && body.len == 0
+                && len <= outbox.max_body() as u64
+                && is_memory(addr, len)
+                && fits_pointer(tgt_cntr) =>
         {
             let data = Piece { ptr: addr as usize as *const u8, len: len as usize };
             // SAFETY: the origin's program says that it may read there.

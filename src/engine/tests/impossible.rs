@@ -6,7 +6,9 @@ use super::failure::never;
 use super::job::{self, BULK_MINIMUM, Habits, MAX_BODY, Report, Task};
 use super::malformed::inject;
 use super::recovery::{all_is_well, settle};
-use crate::abi::{AM_ERR, FETCH_AND_ADD, INT_ERR, LAPI_ERR_DATA_LEN, LAPI_ERR_UNKNOWN};
+use crate::abi::{
+    AM_ERR, FETCH_AND_ADD, INT_ERR, LAPI_ERR_DATA_LEN, LAPI_ERR_HDR_HNDLR_NULL, LAPI_ERR_UNKNOWN,
+};
 use crate::api::put_get;
 use crate::dgsp::Layout;
 use crate::dgsp::description::describe_layout;
@@ -141,7 +143,7 @@ fn a_message_of_more_than_all_memory_is_buried() {
     job::close(tasks);
 }
 
-/// A put of one packet, and a read-modify-write.
+/// A put of one packet, a read-modify-write, and counters.
 #[test]
 fn words_that_cannot_be_there_are_not_touched() {
     let tasks = job::open(job::mem(2, 8, false), &Habits::STEPPED);
@@ -150,6 +152,20 @@ fn words_that_cannot_be_there_are_not_touched() {
     let op = FETCH_AND_ADD as u16 | RMW_WIDE;
     inject(&tasks, &Head::Rmw { op, var: addr, value: 1, swap: 0, cookie }, &[]);
     assert_eq!(tasks[0].reports(), vec![AT_ORIGIN]);
+    // The data arrives, or leaves, all the same.
+    let memory = forever(8);
+    let addr = memory.as_mut_ptr().expose_provenance() as u64;
+    let tgt_cntr = MEMORY_END + 8;
+    inject(&tasks, &Head::Put { id: 1, addr, tgt_cntr, cookie, total: 8 }, &[1; 8]);
+    assert_eq!((&*memory, tasks[0].reports().len()), (&[1; 8][..], 2));
+    let (uhdr_len, total, atoms) = (0, 0, false);
+    inject(&tasks, &Head::Get { addr, len: 8, cookie: 1, tgt_cntr }, &[]);
+    assert_eq!(tasks[0].reports(), vec![AT_ORIGIN; 3]);
+    // So does a message, but its handler cannot be there either.
+    let handler = MEMORY_END + 64;
+    inject(&tasks, &Head::Am { id: 2, uhdr_len, handler, tgt_cntr, cookie, total, atoms }, &[]);
+    let codes: Vec<_> = tasks[0].reports().iter().skip(3).map(|report| report.code).collect();
+    assert_eq!(codes, [LAPI_ERR_HDR_HNDLR_NULL, LAPI_ERR_UNKNOWN]);
     job::close(tasks);
 }
 

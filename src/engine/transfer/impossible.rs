@@ -8,7 +8,7 @@ use crate::engine::context::incoming::{Delivery, Incoming};
 use crate::engine::transfer::send::send_control;
 use crate::engine::transfer::{assembly, deliver, registration};
 use crate::error::Error;
-use crate::memory::bytes::Piece;
+use crate::memory::bytes::{Piece, fits_pointer};
 use crate::proto::content::Sink;
 use crate::proto::ops::Op;
 use crate::transport::Task;
@@ -72,6 +72,21 @@ pub fn got_nothing(held: &mut Held<'_>, tgt: Task, cookie: u64) {
         let detail = format!("a get from task {tgt} has ended without data: it cannot have that memory");
         let error = Error::new(LAPI_ERR_UNKNOWN, detail);
         held.context().report(held, INT_ERR, tgt, &error);
+    }
+}
+
+/// The counter of this task that a packet names; none where it cannot be. [`report_counter`]
+/// follows when all else is done.
+#[inline(always)]
+pub fn counter(named: u64) -> usize {
+    if fits_pointer(named) { named as usize } else { 0 }
+}
+
+/// Reports a counter that this task cannot have.
+#[inline(always)]
+pub fn report_counter(held: &mut Held<'_>, src: Task, named: u64) {
+    if !fits_pointer(named) {
+        report(held, src);
     }
 }
 

@@ -18,8 +18,9 @@ pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tg
     let len = data.len() as u64;
     // The target's counter shows that the target's data may be changed, as the origin counter
     // does for a send.
-    let done = SendDone { org_cntr: tgt_cntr as usize, bytes: len, ..SendDone::nothing(src) };
+    let done = SendDone { org_cntr: impossible::counter(tgt_cntr), bytes: len, ..SendDone::nothing(src) };
     serve(held, data, cookie, done);
+    impossible::report_counter(held, src, tgt_cntr);
 }
 
 /// Sends data that operation `cookie` of a peer waits for: all of it, or what no access brings.
