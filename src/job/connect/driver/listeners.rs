@@ -15,16 +15,22 @@ const INTRODUCTION: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_millis(20);
 /// Connections that are accepted before others are served: any user of the machine can make them.
 const AT_A_TIME: usize = 64;
-/// How often this task tries to listen under a name that another process has, or for which the
-/// system lacks something.
+/// How often this task tries to listen under a name that another process has.
 const BETWEEN_BINDS: Duration = Duration::from_millis(50);
+/// And at least, under one that another user has, or for which the system lacks something: the
+/// pause is doubled each time up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Driver {
     /// Listens under all names that this task should have. What cannot be done now is tried again.
     pub(super) fn bind(&mut self) -> Result<()> {
         let bound = self.bind_those_left();
+        self.bind_pause = match bound {
+            Ok(()) => Duration::ZERO,
+            Err(_) => (self.bind_pause * 2).clamp(BETWEEN_BINDS, LONGEST_PAUSE),
+        };
         if bound.is_err() {
-            self.bind_at = Some(self.now() + BETWEEN_BINDS);
+            self.bind_at = Some(self.now() + self.bind_pause);
         }
         bound
     }
@@ -138,6 +144,11 @@ mod tests {
             Driver::new(settings, key, site, descriptors.poll.clone()).expect("its first name is free");
         driver.act(Action::Adopt(2));
         assert!(driver.listeners[&2].is_none() && driver.bind_at.is_some());
+        // Ever more seldom, as it may be there for as long as the process.
+        for _ in 0..8 {
+            assert!(driver.bind().is_err());
+        }
+        assert!(driver.bind_at > Some(driver.now() + LONGEST_PAUSE / 2));
         drop(foreign);
         let end = Instant::now() + test_deadline();
         while driver.listeners[&2].is_none() {

@@ -51,6 +51,8 @@ pub(super) struct Driver {
     rests_until: Option<Duration>,
     /// When this task tries again to listen under names that other processes have.
     bind_at: Option<Duration>,
+    /// How long it waits for that after a failure, or zero where there was none.
+    bind_pause: Duration,
     /// Why this task cannot make connections for now.
     hindrance: Hindrance,
     noticed: bool,
@@ -90,6 +92,7 @@ impl Driver {
             refused: BTreeMap::new(),
             rests_until: None,
             bind_at: None,
+            bind_pause: Duration::ZERO,
             hindrance: Hindrance::default(),
             noticed: false,
             hinted: false,
