@@ -292,6 +292,7 @@ pub fn open(
         describe(&joined, identity, &log);
     }
     let Joined { transport, device, hosts, networks, replaces, opening, addresses, .. } = joined;
+    let begun = opening.clone();
     let (here, processors) = (hosts.here().len() as u32, processors());
     let options = Options {
         me: identity.task,
@@ -325,17 +326,20 @@ pub fn open(
     variables.timeout.store(TIMEOUT, Relaxed);
     variables.ack_threshold.store(config.ack_thresh as i32, Relaxed);
     variables.info_level.store(config.info_level as i32, Relaxed);
-    context.open(handle, options, transport)?;
-    let started =
-        completion_threads::start(context, threads, thread_config).and_then(|()| match interrupts {
-            Interrupts::On | Interrupts::Off => interrupt_thread::start(context, thread_config),
-            Interrupts::Never => Ok(()),
-        });
-    if let Err(error) = started {
-        closing::stop(context);
-        return Err(error);
+    let started = context.open(handle, options, transport).and_then(|()| {
+        let started =
+            completion_threads::start(context, threads, thread_config).and_then(|()| match interrupts {
+                Interrupts::On | Interrupts::Off => interrupt_thread::start(context, thread_config),
+                Interrupts::Never => Ok(()),
+            });
+        started.inspect_err(|_| closing::stop(context))
+    });
+    match (&started, begun) {
+        (Ok(()), Some(opening)) => opening.has_begun(),
+        (Err(_), Some(opening)) => opening.has_failed(),
+        (_, None) => {}
     }
-    Ok(device)
+    started.map(|()| device)
 }
 
 /// Messages about the choice of transports.

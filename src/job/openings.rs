@@ -8,7 +8,7 @@
 
 use crate::config::Env;
 use crate::job::board::Board;
-use crate::wire::board::{INSTANCES, Word};
+use crate::wire::board::{INSTANCES, TRIED, Word};
 use crate::wire::frame::Task;
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -47,20 +47,31 @@ impl Openings {
 
     /// The opening that this task joins because it has taken the place of a process that had not
     /// closed it. It stays the next one to be joined until [`Self::has_rejoined`], so that an
-    /// attempt that fails leaves it to the next one, and does not close it; or until all the other
-    /// `tasks` have closed it: then no task is left to be joined.
+    /// attempt that fails leaves it to the next one, and does not close it. Once an attempt has
+    /// failed and all the other `tasks` have closed it, the next program opens one of its own.
     pub fn rejoin(&self, me: Task, tasks: u32) -> Option<u32> {
-        let opening = self.read(Word::Rejoins(self.instance), me).filter(|opening| *opening != 0)?;
-        if (0..tasks).all(|task| task == me || self.has_closed(task, opening)) {
+        let opening = self.left_open(me).filter(|opening| *opening != 0)?;
+        let was_tried = self.read(Word::Rejoins(self.instance), me) != Some(opening);
+        if was_tried && (0..tasks).all(|task| task == me || self.has_closed(task, opening)) {
             self.has_rejoined(me);
             return None;
         }
         Some(opening)
     }
 
+    /// What the launcher, or the process before this one, has left to this one.
+    fn left_open(&self, me: Task) -> Option<u32> {
+        self.read(Word::Rejoins(self.instance), me).map(|marked| marked & !TRIED)
+    }
+
     /// Notes that this task has joined the opening that [`Self::rejoin`] has returned.
     pub fn has_rejoined(&self, me: Task) {
         self.write(Word::Rejoins(self.instance), me, 0);
+    }
+
+    /// Notes that this task could not join that opening.
+    pub fn has_failed_to_rejoin(&self, me: Task, opening: u32) {
+        self.write(Word::Rejoins(self.instance), me, opening | TRIED);
     }
 
     /// Counts one more, of this task, and returns which it is: the first is 1.
@@ -108,10 +119,9 @@ impl Openings {
     /// Notes that this task has closed what was its opening with this number, unless another
     /// process is to join it.
     pub fn close(&self, me: Task, opening: u32) {
-        if self.read(Word::Rejoins(self.instance), me) == Some(opening) {
-            return;
+        if self.left_open(me) != Some(opening) {
+            self.write(Word::Closed(self.instance), me, opening);
         }
-        self.write(Word::Closed(self.instance), me, opening);
     }
 
     /// Whether the launcher counts. It also reports the ends of tasks then, and may replace them.
@@ -152,12 +162,35 @@ pub struct Opening {
     openings: Openings,
     me: Task,
     number: u32,
+    /// Of a process whose place this one has taken.
+    replaces: bool,
 }
 
 impl Opening {
-    /// Task `me` has joined its job by opening `number`.
-    pub(in crate::job) fn new(openings: Openings, me: Task, number: u32) -> Self {
-        Self { openings, me, number }
+    /// Task `me` has joined its job by opening `number`; `replaces`: where a process before this
+    /// one was.
+    pub(in crate::job) fn new(openings: Openings, me: Task, number: u32, replaces: bool) -> Self {
+        Self { openings, me, number, replaces }
+    }
+
+    /// Notes that this process has started all that it needs in it.
+    pub fn has_begun(&self) {
+        if self.replaces {
+            self.openings.has_rejoined(self.me);
+        }
+    }
+
+    /// Notes that it has not: the next attempt joins this opening if this one was to.
+    pub fn has_failed(&self) {
+        if self.replaces {
+            self.openings.has_failed_to_rejoin(self.me, self.number);
+        }
+        self.close();
+    }
+
+    /// Notes that this process has closed it, unless another one is to join it.
+    pub fn close(&self) {
+        self.openings.close(self.me, self.number);
     }
 
     /// The next process of the task that opens the instance joins this opening, where the launcher

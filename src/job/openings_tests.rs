@@ -49,23 +49,34 @@ fn the_launchers_file_counts_for_all_processes_of_a_task() {
     assert_eq!(again.rejoin(1, 3), None);
     again.write(Word::Rejoins(0), 1, 2);
     assert_eq!((other.rejoin(1, 3), again.rejoin(1, 3)), (None, Some(2)));
-    // Its first attempt fails, and lets go of what it had opened.
+    // Its first attempts fail, and let go of what they had opened.
     again.close(1, 2);
     let closed = || again.read(Word::Closed(0), 1);
     assert_eq!((again.rejoin(1, 3), closed()), (Some(2), Some(1)));
-    again.has_rejoined(1);
-    assert_eq!(again.rejoin(1, 3), None);
+    again.has_failed_to_rejoin(1, 2);
     again.close(1, 2);
+    let successor = Opening::new(again.clone(), 1, 2, true);
+    successor.close();
+    successor.has_failed();
+    assert_eq!((again.rejoin(1, 3), closed()), (Some(2), Some(1)));
+    successor.has_begun();
+    assert_eq!(again.rejoin(1, 3), None);
+    successor.close();
     assert_eq!(closed(), Some(2));
     assert!(one.has_closed(1, 1), "the opening before it was closed too");
-    // Once all the others have closed it, the next program opens one of its own.
+    // It joins also what all the others have closed meanwhile. If it cannot, its next program opens
+    // one of its own.
     again.write(Word::Rejoins(0), 1, 2);
+    again.has_failed_to_rejoin(1, 2);
     again.write(Word::Closed(0), 0, 2);
-    assert_eq!(again.rejoin(1, 3), Some(2));
+    assert_eq!(again.rejoin(1, 3), Some(2), "task 2 is still there");
+    again.write(Word::Rejoins(0), 1, 2);
     again.write(Word::Closed(0), 2, 2);
+    assert_eq!(again.rejoin(1, 3), Some(2));
+    again.has_failed_to_rejoin(1, 2);
     assert_eq!((again.rejoin(1, 3), again.read(Word::Rejoins(0), 1)), (None, Some(0)));
     // A process leaves its place to the next one, and stays after all.
-    let opening = Opening::new(again.clone(), 1, 3);
+    let opening = Opening::new(again.clone(), 1, 3, false);
     opening.leave_to_successor();
     again.close(1, 3);
     assert!(!one.has_closed(1, 3), "another process is to join it");

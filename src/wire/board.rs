@@ -45,6 +45,9 @@ pub fn cards_of(tasks: u32, task: Task) -> impl Iterator<Item = u64> {
         .flat_map(move |instance| (0..TURNS).map(move |turn| card_at(tasks, task, instance, turn as u32)))
 }
 
+/// The bit of [`Word::Rejoins`] that shows that an attempt to join the opening has failed.
+pub const TRIED: u32 = 1 << 31;
+
 /// A word of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
@@ -53,7 +56,8 @@ pub enum Word {
     /// The last opening of this instance that was closed again, counted likewise.
     Closed(u32),
     /// The opening of this instance that the process before this one had not closed when it died:
-    /// its successor joins that one. 0: there is none. The launcher writes it.
+    /// its successor joins that one. 0: there is none. The launcher writes it, or a task that
+    /// leaves for a checkpoint; the successor adds [`TRIED`].
     Rejoins(u32),
     /// 1: the process of this task has ended, and no other one has been started. Where the tasks
     /// are on several machines, the launcher writes it.

@@ -100,6 +100,22 @@ fn another_process_goes_on_by_a_network() {
     }
 }
 
+/// The process rejoins the opening that it has left, which all others have closed, and its next
+/// program meets theirs.
+#[test]
+fn another_process_comes_back_when_all_others_have_ended() {
+    if on_network("a task alone by shared memory", "the test chooses the transport itself") {
+        return;
+    }
+    let script = AGAIN.replace("exit $code", "[ $code -eq 0 ] && exec \"$0\" second");
+    let make = |name: &str| {
+        let job = Job::new("/bin/sh").procs(3).arg("-c").arg(&script).arg(program("recovery/checkpoint"));
+        job.arg("alone").arg(states(name)).arg("exit").deadline(60).env("LAPI_INIT_TIMEOUT", "20")
+    };
+    passed(&make("alone-shm").run(), 6);
+    by_each_network(|network| make(&format!("alone-{network}")), 6);
+}
+
 #[test]
 fn another_process_goes_on_without_a_launcher() {
     let name = format!("alone-{}", std::process::id());

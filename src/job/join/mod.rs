@@ -128,11 +128,11 @@ pub fn join(
         on_one_machine(&place)
     };
     match (&joined, replaces) {
-        (Ok(_), true) => openings.has_rejoined(me),
+        (Err(_), true) => openings.has_failed_to_rejoin(me, opening),
         (Err(_), false) => openings.fail(me, opening, tasks),
-        (Ok(_), false) | (Err(_), true) => {}
+        (Ok(_), _) => {}
     }
-    let opening = Some(Opening::new(openings.clone(), me, opening));
+    let opening = Some(Opening::new(openings.clone(), me, opening, replaces));
     joined.map(|joined| Joined { opening, replaces, ..joined })
 }
 

@@ -9,6 +9,8 @@
  *           the program is to be started again then with the same arguments, and goes on from STATE
  *   all     every task does that, after a fence; the name of its file is STATE with the task's number. None comes back before
  *           the processes of all have ended; when END is "late", task 0 comes some time after the others
+ *   alone   task 1 leaves as in "moves", once, and comes back when all others have ended LAPI
+ *   second  the program that follows in the same job
  *   dies    task 1 is killed while it waits for task 2, which does not answer, to let it part: the others go on, and leave
  *           and come back themselves, more than once
  *   left    task 0 kills task 1 when it has parted from it: it comes back, and leaves again
@@ -267,6 +269,42 @@ static void all_leave(const char *end) {
     t_fence();
 }
 
+/* Whether this file is there; with a task's number at the end unless that is negative. */
+static int is_there(const char *name, int task) {
+    char other[sizeof file];
+    snprintf(other, sizeof other, task < 0 ? "%s" : "%s%d", name, task);
+    return access(other, F_OK) == 0;
+}
+
+static void until_others_have_ended(const char *name) {
+    int task;
+    for (task = 0; task < atoi(getenv("MP_PROCS")); task++)
+        while (task != LEAVER && !is_there(name, task)) usleep(1000);
+}
+
+/* Task 1 comes back to the LAPI that it has left, and not to that of the next program. */
+static void others_end(const char *name, const char *end) {
+    char note[sizeof file + 16];
+    int code;
+    if (t_me != LEAVER) {
+        while (!is_there(name, -1)) OK(LAPI_Probe(t_hndl));
+        OK(LAPI_Term(t_hndl));
+        snprintf(note, sizeof note, "%s%d", name, t_me);
+        CHECK(fclose(fopen(note, "w")) == 0);
+        return;
+    }
+    if (state.round++ == 0) {
+        OK(lapi_checkpoint_before(t_hndl));
+        leave(end);
+    }
+    /* A network does not tell it apart from a task that comes late. */
+    if (getenv("LAPI_USE_SHM") == NULL) {
+        code = LAPI_Put(t_hndl, 0, sizeof code, (void *)&state.small[LEAVER], &state.round, NULL, NULL, NULL);
+        if (code != LAPI_ERR_NO_CONNECTIVITY) CHECK_EQ(code, LAPI_SUCCESS);
+    }
+    OK(LAPI_Term(t_hndl));
+}
+
 static void *die_later(void *unused) {
     usleep(300000);
     kill(getpid(), SIGKILL);
@@ -416,6 +454,7 @@ int main(int argc, char **argv) {
         snprintf(file, sizeof file, "%s%s", argv[2], child);
         if (strcmp(which, "all") == 0 || atoi(getenv("MP_CHILD")) == LEAVER) restore();
         if (strcmp(which, "all") == 0 && state.round > 0) until_all_have_left(argv[2]);
+        if (strcmp(which, "alone") == 0 && state.round > 0) until_others_have_ended(argv[2]);
         if (strcmp(end, "late") == 0 && atoi(getenv("MP_CHILD")) == 0 && state.round > 0) usleep(300000);
     }
     /* Handlers may run before LAPI_Init has returned. */
@@ -432,10 +471,16 @@ int main(int argc, char **argv) {
         else one_dies();
         return 0;
     }
+    if (strcmp(which, "alone") == 0) {
+        others_end(argv[2], end);
+        t_pass();
+        return 0;
+    }
     if (strcmp(which, "errors") == 0) errors();
     else if (strcmp(which, "stays") == 0) one_leaves(0, NULL);
     else if (strcmp(which, "moves") == 0) one_leaves(1, end);
     else if (strcmp(which, "all") == 0) all_leave(end);
+    else if (strcmp(which, "second") == 0) CHECK_EQ(state.small[LEAVER], 0);
     else T_FAIL("there is no case \"%s\"", which);
     t_done();
     return 0;
