@@ -116,6 +116,22 @@ fn another_process_comes_back_when_all_others_have_ended() {
     by_each_network(|network| make(&format!("alone-{network}")), 6);
 }
 
+/// One that cannot come back, and all others have ended: its next program meets theirs.
+#[test]
+fn another_process_does_not_come_back_and_all_others_have_ended() {
+    let script = "\"$0\" \"$@\"; [ $? -eq 75 ] && MP_EUIDEVICE=nosuch \"$0\" \"$@\" && echo no error; exec \"$0\" second";
+    let make = |network: &str| {
+        let job = Job::new("/bin/sh").procs(3).arg("-c").arg(script).arg(program("recovery/checkpoint"));
+        let job = job.arg("alone").arg(states(&format!("failed-{network}"))).arg("term");
+        job.env("LAPI_INIT_TIMEOUT", "20")
+    };
+    for job in over_each_network(make) {
+        let outcome = job.run();
+        passed(&outcome, 5);
+        assert!(!outcome.stdout.contains("no error"), "{outcome}");
+    }
+}
+
 #[test]
 fn another_process_goes_on_without_a_launcher() {
     let name = format!("alone-{}", std::process::id());

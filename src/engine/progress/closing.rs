@@ -75,7 +75,7 @@ fn close_entered(mut held: Held<'_>, nested: bool) {
         context.notifier.dismiss();
         context.completions.dismiss();
         held.core().options.events.clone().closing(context, false);
-        held.core().transport.close();
+        close_transport(held.core());
         context.retire();
         return;
     }
@@ -103,10 +103,18 @@ pub fn stop(context: &Context) {
         }
         held.core().begin_closing();
         context.conditions.end();
-        held.core().transport.close();
+        close_transport(held.core());
         context.close(held)
     });
     drop(core);
+}
+
+/// Peers that look for this task from now on find that it has ended LAPI.
+fn close_transport(core: &mut Core) {
+    if let Some(opening) = &core.options.opening {
+        opening.close();
+    }
+    core.transport.close();
 }
 
 /// The process exits without LAPI_Term: what waits for other packets is sent, which no thread will

@@ -60,9 +60,6 @@ pub struct Connections {
     shared: Arc<Shared>,
     /// Waits until no thread runs the service.
     join: Option<Box<dyn FnOnce() + Send>>,
-    openings: Openings,
-    me: Task,
-    opening: u32,
 }
 
 /// What the thread of the listener does; it returns when the [`Connections`] are closed.
@@ -93,11 +90,9 @@ impl Connections {
         site: Site,
         start: impl FnOnce(Service) -> Result<Box<dyn FnOnce() + Send>>,
     ) -> Result<Self> {
-        let (openings, opening) = (settings.openings.clone(), settings.hello.generation);
-        let me = settings.hello.task;
         let shared = Self::listen(settings, site)?;
         let join = start(Service(shared.clone()))?;
-        Ok(Self { shared, join: Some(join), openings, me, opening })
+        Ok(Self { shared, join: Some(join) })
     }
 
     fn listen(settings: ConnectSettings, site: Site) -> Result<Arc<Shared>> {
@@ -162,7 +157,6 @@ impl Connector for Connections {
 
     fn close(&mut self) {
         let Some(join) = self.join.take() else { return };
-        self.openings.close(self.me, self.opening);
         self.shared.driver.lock().close();
         self.shared.closed.store(true, Ordering::Release);
         self.shared.descriptors.wake();
