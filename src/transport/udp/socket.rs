@@ -47,20 +47,6 @@ impl Default for Options {
     }
 }
 
-/// What the system has granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Granted {
-    /// Bytes that the kernel keeps of received datagrams. It counts its own records, too: of short
-    /// datagrams it keeps less.
-    pub receive_buffer: usize,
-    /// Bytes that the kernel keeps of datagrams that were sent and have not left the host.
-    pub send_buffer: usize,
-    /// The kernel cuts trains (UDP_SEGMENT).
-    pub cuts: bool,
-    /// The kernel joins trains (UDP_GRO).
-    pub joins: bool,
-}
-
 /// What has happened to a socket, beside datagrams that came and went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -76,8 +62,8 @@ pub struct Counts {
 pub struct Socket {
     fd: Descriptor,
     local: SocketAddr,
-    /// As far as is known: `cuts` becomes false when an interface turns out to refuse trains.
-    granted: Granted,
+    /// The kernel cuts trains (UDP_SEGMENT), and no interface has refused one yet.
+    cuts: bool,
     counts: Counts,
     /// What the next call sends.
     trains: Vec<Train>,
@@ -108,13 +94,13 @@ impl Socket {
     /// The system's: there is no such address on this host, the port is in use, or no
     /// descriptor is left.
     pub fn open(local: SocketAddr, options: Options) -> io::Result<Self> {
-        let (fd, granted) = prepared(local, options)?;
+        let (fd, cuts) = prepared(local, options)?;
         rustix::net::bind(&fd, &local)?;
         let local = rustix::net::getsockname(&fd)?.try_into()?;
         Ok(Self {
             fd: Descriptor::new(fd),
             local,
-            granted,
+            cuts,
             counts: Counts::default(),
             trains: Vec::with_capacity(OUTGOING),
             outgoing: Outgoing::new(),
@@ -137,7 +123,7 @@ impl Socket {
         }
         let mut at = 0;
         while at < datagrams.len() {
-            let most = if self.granted.cuts && at >= singly { TRAIN } else { 1 };
+            let most = if self.cuts && at >= singly { TRAIN } else { 1 };
             let train = train(&datagrams[at..], most);
             at += train.datagrams;
             self.trains.push(train);
@@ -152,7 +138,7 @@ impl Socket {
             Errno::INTR => return Refusal::Again,
             // An interface that cannot cut trains.
             Errno::IO | Errno::OPNOTSUPP if datagrams > 1 => {
-                self.granted.cuts = false;
+                self.cuts = false;
                 return Refusal::Singly;
             }
             // Such an interface, or datagrams that are refused singly, too: they are too long for
@@ -182,7 +168,7 @@ impl Device for Socket {
             let first = self.trains[0].datagrams;
             let gone = match self.outgoing.send(self.fd.as_fd(), &self.trains, left) {
                 Ok(sent) => {
-                    self.granted.cuts &= !doubtful;
+                    self.cuts &= !doubtful;
                     self.trains[..sent].iter().map(|train| train.datagrams).sum()
                 }
                 Err(error) => match self.judge(error, first, tries) {
@@ -212,7 +198,7 @@ impl Device for Socket {
 
     #[inline]
     fn send_train(&mut self, to: SocketAddr, bytes: &[u8], segment: usize) -> usize {
-        if self.granted.cuts && bytes.len() <= LONGEST {
+        if self.cuts && bytes.len() <= LONGEST {
             match self.outgoing.send_train(self.fd.as_fd(), to, bytes, segment as u16) {
                 Ok(()) => return bytes.len().div_ceil(segment),
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return 0,
@@ -270,20 +256,19 @@ impl Device for Socket {
     }
 }
 
-/// A socket that is not bound yet, and what the system has granted.
-fn prepared(local: SocketAddr, options: Options) -> io::Result<(OwnedFd, Granted)> {
+/// A socket that is not bound yet, and whether the kernel cuts trains.
+fn prepared(local: SocketAddr, options: Options) -> io::Result<(OwnedFd, bool)> {
     let fd = unbound(local)?;
     if local.is_ipv6() {
         sockopt::set_ipv6_v6only(&fd, true)?;
     }
     allow_parts(fd.as_fd(), local, false)?;
-    let granted = Granted {
-        receive_buffer: receive_buffer(&fd, options.receive_buffer)?,
-        send_buffer: send_buffer(&fd, options.send_buffer)?,
-        cuts: options.trains && cuts_trains(fd.as_fd()),
-        joins: options.trains && join_trains(fd.as_fd()),
-    };
-    Ok((fd, granted))
+    ask_for_buffers(&fd, options)?;
+    if options.trains {
+        join_trains(fd.as_fd());
+    }
+    let cuts = options.trains && cuts_trains(fd.as_fd());
+    Ok((fd, cuts))
 }
 
 /// Lets the next datagrams be sent in parts, or not any more. IPv6 cuts them where they are sent
@@ -338,20 +323,13 @@ fn unbound(family: SocketAddr) -> rustix::io::Result<OwnedFd> {
     rustix::net::socket_with(family, SocketType::DGRAM, flags, Some(ipproto::UDP))
 }
 
-/// Asks for a buffer; the limit of the system holds for processes that may not exceed it.
-fn receive_buffer(fd: &OwnedFd, wanted: usize) -> rustix::io::Result<usize> {
-    if sockopt::set_socket_recv_buffer_size_force(fd, wanted).is_err() {
-        sockopt::set_socket_recv_buffer_size(fd, wanted)?;
-    }
-    // The kernel has doubled it, for its records.
-    Ok(sockopt::socket_recv_buffer_size(fd)? / 2)
-}
-
-fn send_buffer(fd: &OwnedFd, wanted: usize) -> rustix::io::Result<usize> {
-    if sockopt::set_socket_send_buffer_size_force(fd, wanted).is_err() {
-        sockopt::set_socket_send_buffer_size(fd, wanted)?;
-    }
-    Ok(sockopt::socket_send_buffer_size(fd)? / 2)
+/// Asks for buffers; the limits of the system hold for processes that may not exceed them.
+fn ask_for_buffers(fd: &OwnedFd, options: Options) -> rustix::io::Result<()> {
+    let Options { receive_buffer, send_buffer, .. } = options;
+    sockopt::set_socket_recv_buffer_size_force(fd, receive_buffer)
+        .or_else(|_| sockopt::set_socket_recv_buffer_size(fd, receive_buffer))?;
+    sockopt::set_socket_send_buffer_size_force(fd, send_buffer)
+        .or_else(|_| sockopt::set_socket_send_buffer_size(fd, send_buffer))
 }
 
 #[cfg(test)]

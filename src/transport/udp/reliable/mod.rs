@@ -75,8 +75,6 @@ pub struct Statistics {
     pub sent_again: u64,
     /// Fragments that were found lost because later ones have arrived.
     pub found_lost: u64,
-    /// Fragments that have arrived for the first time.
-    pub received: u64,
     /// Fragments that had arrived before.
     pub duplicates: u64,
     /// Datagrams that are no sound part of the connection.
@@ -135,9 +133,6 @@ pub struct Happened {
     pub kick: bool,
     /// There may be room that was missing before, or the connection has another state.
     pub progress: bool,
-    /// The hello is of another incarnation of the peer than this connection's: a claim that
-    /// is not proven.
-    pub claim: bool,
 }
 
 /// One incarnation of the connection with one peer.
@@ -375,12 +370,11 @@ impl Connection {
     pub fn receive_hello(&mut self, now: Nanos, hello: &Hello) -> Happened {
         let ours = hello.yours == self.hello.mine;
         if self.state != State::Opening {
-            let known = hello.mine == self.hello.yours;
-            if ours && known {
+            if ours && hello.mine == self.hello.yours {
                 // It does not know yet that this side is up. Any datagram says so.
                 self.receiver.hurry();
             }
-            return Happened { claim: !known, ..Happened::default() };
+            return Happened::default();
         }
         if hello.mine == self.hello.mine {
             return Happened::default();
@@ -436,7 +430,7 @@ impl Connection {
                 let accepted =
                     self.receiver.accept(now, fragment, payload, buffers, |packet| arrived.push_back(packet));
                 match accepted {
-                    Accepted::Kept | Accepted::Complete | Accepted::Kick => self.statistics.received += 1,
+                    Accepted::Kept | Accepted::Complete | Accepted::Kick => {}
                     Accepted::Duplicate => self.statistics.duplicates += 1,
                     Accepted::Refused => self.statistics.refused += 1,
                 }

@@ -1,7 +1,7 @@
 //! Keys, and what is made with them.
 
 use super::cipher::{Cipher, MATERIAL};
-use super::replay::{Seen, Window};
+use super::replay::Window;
 use super::{Claim, ENVELOPE, Refused, Security, TAG};
 use crate::wire::frame::Task;
 use hmac::{Hmac, Mac};
@@ -175,7 +175,7 @@ impl Opener {
         if claim.from != self.from || claim.connection != self.connection {
             return Err(Refused::Forged);
         }
-        if self.window.look(claim.number) != Seen::New {
+        if !self.window.is_new(claim.number) {
             return Err(Refused::Replayed);
         }
         let (envelope, content) = datagram.split_at_mut(ENVELOPE);

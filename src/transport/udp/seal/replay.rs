@@ -7,17 +7,6 @@ const WORDS: usize = 128;
 /// How many bits a word has.
 const BITS: u64 = u64::BITS as u64;
 
-/// What a window knows of a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
-    /// The number was not accepted before.
-    New,
-    /// The number was accepted before.
-    Before,
-    /// The number is older than the window: it may have been accepted before.
-    TooOld,
-}
-
 /// The numbers that one peer has used in one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
@@ -37,31 +26,32 @@ impl Window {
         Self { highest: 0, words: Box::new([0; WORDS]) }
     }
 
-    /// What is known of `number`. Changes nothing. Number 0 is always too old.
+    /// Whether `number` was not accepted before. Of one that is older than the window that is
+    /// unknown: `false`. Number 0 is always too old.
     #[inline]
-    pub(super) fn look(&self, number: u64) -> Seen {
+    pub(super) fn is_new(&self, number: u64) -> bool {
         if number > self.highest {
-            return Seen::New;
+            return true;
         }
         if number == 0 || self.highest - number >= Self::SPAN {
-            return Seen::TooOld;
+            return false;
         }
         let (word, bit) = place(number);
-        if self.words[word] & bit == 0 { Seen::New } else { Seen::Before }
+        self.words[word] & bit == 0
     }
 
-    /// Accepts `number`, if it is new; returns what was known of it.
+    /// Accepts `number`, if it is new; returns whether it was.
     #[inline]
-    pub(super) fn accept(&mut self, number: u64) -> Seen {
-        let seen = self.look(number);
-        if seen == Seen::New {
+    pub(super) fn accept(&mut self, number: u64) -> bool {
+        let is_new = self.is_new(number);
+        if is_new {
             if number > self.highest {
                 self.advance(number);
             }
             let (word, bit) = place(number);
             self.words[word] |= bit;
         }
-        seen
+        is_new
     }
 
     /// Moves the window to a new highest number.

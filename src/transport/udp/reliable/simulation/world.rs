@@ -228,8 +228,11 @@ impl World {
             return;
         };
         let Envelope { theirs, transmission, .. } = envelope;
+        let mut is_claim = false;
         let happened = if theirs == 0 {
             let hello = Hello::decode(content).expect("what is sealed is sound");
+            // Of another incarnation of the peer, and not proven.
+            is_claim = connection.state() != State::Opening && hello.mine != connection.theirs();
             connection.receive_hello(self.now, &hello)
         } else if envelope.mine == connection.mine() {
             connection.receive(self.now, theirs, transmission, content, buffers)
@@ -238,7 +241,7 @@ impl World {
         };
         self.kicks += u64::from(happened.kick);
         connection.check(&self.parameters);
-        if happened.claim && self.rng.chance(0.1) {
+        if is_claim && self.rng.chance(0.1) {
             // The task learns of the parting or the death in this way, or later.
             self.connect(to, envelope.from);
         }
