@@ -13,28 +13,34 @@
 //! out when they are 0. What bodies hold of the protocol's own (the values of a collective
 //! operation, the words of a vector's description) are 64-bit words in the same order of bytes; all
 //! machines that the library runs on have it. Addresses are those of the task in which they are
-//! used; a `cookie` names an operation in the table of the task that made it, and is echoed.
+//! used.
+//!
+//! Fields that many variants have:
+//!
+//! * `id`: the number of the message.
+//! * `uhdr_len`: bytes of the user header.
+//! * `handler`: address or index of the header handler.
+//! * `tgt_cntr`: the target counter, or 0.
+//! * `cookie`: the operation, in the table of the task that made it; it is echoed. 0: the origin
+//!   does not want to know of the completion.
+//! * `total`: bytes of data in all. 0 in [`Head::Am`], [`Head::Amv`] and [`Head::Put`]: they are no
+//!   more than this packet's.
 
 mod code;
 
 pub use code::Encoded;
 
-/// What a packet is. See the module's documentation for the layout.
+/// What a packet is. See the module's documentation for the layout and for the common fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the common fields are described once, at the head of the module")]
 pub enum Head {
     /// An active message, or its first packet. Body: user header, then data.
     Am {
-        /// Number of the message.
         id: u32,
-        /// Bytes of the user header.
         uhdr_len: u16,
-        /// Address or index of the header handler.
         handler: u64,
-        /// Target counter, or 0.
         tgt_cntr: u64,
-        /// The origin's operation, when it wants to know of the completion, or 0.
         cookie: u64,
-        /// Bytes of data in all, when they are more than this packet's; else 0.
         total: u64,
         /// Each packet holds whole atoms of a DGSP.
         atoms: bool,
@@ -42,19 +48,13 @@ pub enum Head {
     /// An active message with a vector header handler, or its first packet. Body: user
     /// header, then data.
     Amv {
-        /// Number of the message.
         id: u32,
-        /// Bytes of the user header.
         uhdr_len: u16,
-        /// Address or index of the header handler.
         handler: u64,
         /// Type (upper half) and number of pieces (lower half) of the origin's vector.
         shape: u64,
-        /// Target counter, or 0.
         tgt_cntr: u64,
-        /// The origin's operation, when it wants to know of the completion, or 0.
         cookie: u64,
-        /// Bytes of data in all, when they are more than this packet's; else 0.
         total: u64,
     },
     /// A put or get whose place at the target is a vector. Body: the vector's description in words
@@ -65,7 +65,6 @@ pub enum Head {
     /// writes (a get) in the origin's memory, and these ([`super::key::Part`]); with
     /// [`VECTOR_MORE`] they are not all parts.
     Vector {
-        /// Number of the message.
         id: u32,
         /// [`VECTOR_PUT`] or [`VECTOR_GET`], plus [`VECTOR_BY_KEYS`] for bulk transfer, plus
         /// [`VECTOR_MORE`].
@@ -74,48 +73,36 @@ pub enum Head {
         words: u32,
         /// Number of the message that brings the data of a put, when this packet does not.
         data: u32,
-        /// Bytes of data.
         total: u64,
-        /// The origin's operation, or 0.
         cookie: u64,
-        /// Target counter, or 0.
         tgt_cntr: u64,
     },
     /// A put, or its first packet. Body: data.
     Put {
-        /// Number of the message.
         id: u32,
         /// Where the data goes.
         addr: u64,
-        /// Target counter, or 0.
         tgt_cntr: u64,
-        /// The origin's operation, when it wants to know of the completion, or 0.
         cookie: u64,
-        /// Bytes of data in all, when they are more than this packet's; else 0.
         total: u64,
     },
     /// A put, or the end of a get, that the origin has made by itself in the target's memory.
     Placed {
-        /// Number of the message.
         id: u32,
         /// Bytes that were put there.
         bytes: u64,
-        /// Target counter, or 0.
         tgt_cntr: u64,
-        /// The origin's operation, when it wants to know of the completion, or 0.
         cookie: u64,
     },
     /// What the origin has put into the target's memory without the target's help: several puts
     /// together, whose completion the origin knows.
     Accessed {
-        /// Number of the message.
         id: u32,
         /// Bytes that were put there.
         written: u64,
     },
     /// More data of the message `id`. Body: data.
     Data {
-        /// Number of the message.
         id: u32,
         /// Where in the message these bytes belong.
         offset: u64,
@@ -123,15 +110,11 @@ pub enum Head {
     /// A put whose data the target reads from the origin's memory. Body: where it is, and its key
     /// ([`super::key::Exposed`]).
     PutRequest {
-        /// Number of the message.
         id: u32,
         /// Where the data goes.
         addr: u64,
-        /// Bytes of data.
         total: u64,
-        /// The origin's operation.
         cookie: u64,
-        /// Target counter, or 0.
         tgt_cntr: u64,
     },
     /// Asks for data. Body: empty; or the origin's buffer and its key ([`super::key::Exposed`]),
@@ -141,24 +124,18 @@ pub enum Head {
         addr: u64,
         /// How many bytes.
         len: u64,
-        /// The origin's operation.
         cookie: u64,
-        /// Target counter, or 0.
         tgt_cntr: u64,
     },
     /// Data that was asked for. Body: data.
     Reply {
-        /// The operation that asked.
         cookie: u64,
         /// Where in the reply these bytes belong.
         offset: u64,
     },
     /// The target has written the data that was asked for into the origin's memory: all that the
     /// origin has exposed.
-    Written {
-        /// The operation that asked.
-        cookie: u64,
-    },
+    Written { cookie: u64 },
     /// An atomic read-modify-write.
     Rmw {
         /// The operation's number, plus [`RMW_WIDE`] for 64 bits.
@@ -169,55 +146,38 @@ pub enum Head {
         value: u64,
         /// The value to swap in (compare-and-swap alone).
         swap: u64,
-        /// The origin's operation.
         cookie: u64,
     },
     /// What the variable was, or whether the swap was done.
     RmwReply {
-        /// The operation that asked.
         cookie: u64,
         /// The reply.
         value: u64,
     },
     /// A message is complete at its target, its completion handler included.
-    Done {
-        /// The operation.
-        cookie: u64,
-    },
+    Done { cookie: u64 },
     /// An active message whose data the target fetches from the origin's memory. Body: user header,
     /// then the key of that memory ([`super::key::Key`]) where the target needs one.
     RequestToSend {
-        /// Number of the message.
         id: u32,
-        /// Bytes of the user header.
         uhdr_len: u16,
-        /// Address or index of the header handler.
         handler: u64,
         /// Where the data is, in the origin's memory.
         addr: u64,
-        /// Bytes of data.
         total: u64,
-        /// The origin's operation.
         cookie: u64,
-        /// Target counter, or 0.
         tgt_cntr: u64,
     },
     /// An active message of which the target fetches parts from the origin's memory. Body: user
     /// header, then the parts ([`super::key::Part`]).
     PartsToSend {
-        /// Number of the message.
         id: u32,
-        /// Bytes of the user header.
         uhdr_len: u16,
-        /// Address or index of the header handler.
         handler: u64,
         /// As in [`Head::Amv`], where the header handler returns a vector.
         shape: Option<u64>,
-        /// Bytes of data in all.
         total: u64,
-        /// The origin's operation.
         cookie: u64,
-        /// Target counter, or 0.
         tgt_cntr: u64,
         /// Packets of the data hold whole atoms of a DGSP.
         atoms: bool,
@@ -225,14 +185,10 @@ pub enum Head {
         more: bool,
     },
     /// The target has made its accesses to the parts that it knows, and asks for those that follow.
-    NextParts {
-        /// The origin's operation.
-        cookie: u64,
-    },
+    NextParts { cookie: u64 },
     /// The parts that follow. Body: the parts ([`super::key::Part`]); none, and no more of them:
     /// what was in no part goes in packets.
     MoreParts {
-        /// The origin's operation.
         cookie: u64,
         /// These are not all.
         more: bool,
@@ -240,7 +196,6 @@ pub enum Head {
     /// The target needs the origin's memory no more. To a get: it cannot have the memory that was
     /// asked for, and sends nothing.
     Fetched {
-        /// The operation.
         cookie: u64,
         /// 0, or the number of bytes that the target has not fetched and that must be sent: all of
         /// them, or those of no part that the origin has exposed.
