@@ -1,8 +1,8 @@
 //! Values as text: PMI-1 carries lines, in which a value is a word of limited length. A value
-//! becomes letters, digits, `-` and `_` (base64 of RFC 4648, section 5, without padding), cut into
-//! pieces. The first piece begins with the value's length in bytes and a full stop.
+//! becomes hexadecimal digits, cut into pieces. The first piece begins with the value's length in
+//! bytes and a full stop.
 
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+use std::fmt::Write as _;
 
 /// The longest value, in bytes.
 pub const LONGEST: usize = 1 << 20;
@@ -10,7 +10,8 @@ pub const LONGEST: usize = 1 << 20;
 /// The pieces of a value, each of at most `room` characters. `room` is more than the 8 characters
 /// of the longest length.
 pub fn cut(value: &[u8], room: usize) -> Vec<String> {
-    let text = format!("{}.{}", value.len(), encode(value));
+    let mut text = format!("{}.", value.len());
+    value.iter().for_each(|byte| write!(text, "{byte:02x}").expect("a string grows"));
     text.as_bytes().chunks(room).map(|piece| String::from_utf8_lossy(piece).into_owned()).collect()
 }
 
@@ -38,7 +39,7 @@ impl Whole {
         };
         self.length = Some(length);
         self.text += piece;
-        match self.text.len().cmp(&(length * 4).div_ceil(3)) {
+        match self.text.len().cmp(&(length * 2)) {
             std::cmp::Ordering::Less => Ok(None),
             std::cmp::Ordering::Equal => decode(&self.text).map(Some).ok_or("a value with a wrong character"),
             std::cmp::Ordering::Greater => Err("a value longer than its length"),
@@ -46,29 +47,9 @@ impl Whole {
     }
 }
 
-fn encode(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity((bytes.len() * 4).div_ceil(3));
-    for chunk in bytes.chunks(3) {
-        let word =
-            chunk.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for at in 0..=chunk.len() {
-            text.push(char::from(DIGITS[(word >> (18 - 6 * at)) as usize & 63]));
-        }
-    }
-    text
-}
-
 fn decode(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    for chunk in text.as_bytes().chunks(4) {
-        let mut word = 0_u32;
-        for digit in chunk {
-            word = word << 6 | DIGITS.iter().position(|known| known == digit)? as u32;
-        }
-        word <<= 6 * (4 - chunk.len());
-        bytes.extend_from_slice(&word.to_be_bytes()[1..chunk.len()]);
-    }
-    Some(bytes)
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    text.as_bytes().chunks(2).map(|pair| Some((digit(pair[0])? << 4 | digit(*pair.get(1)?)?) as u8)).collect()
 }
 
 #[cfg(test)]
@@ -102,13 +83,14 @@ mod tests {
     #[test]
     fn garbage() {
         for pieces in [
-            &["AAAA"][..],
-            &["4.AAAAAAAA"],
-            &["x.AAAA"],
-            &["1048577.A"],
-            &["3.AA A"],
-            &["6.AAAA", ""],
-            &["-1.A"],
+            &["0a0a"][..],
+            &["2.0a0a0a"],
+            &["x.0a0a"],
+            &["1048577.0a"],
+            &["2.0a 0"],
+            &["2.0a+0"],
+            &["3.0a0a", ""],
+            &["-1.0a"],
         ] {
             let pieces: Vec<String> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
             assert!(join(&pieces).is_err(), "{pieces:?}");
@@ -119,6 +101,6 @@ mod tests {
             // Whatever it is, it does not panic.
             let _ = join(&[text.clone(), text]);
         }
-        assert_eq!(encode(b"\xfb\xff\xfe"), "-__-");
+        assert_eq!(cut(b"\x0b\xff\xfe", 9), ["3.0bfffe"]);
     }
 }
