@@ -30,6 +30,7 @@ pub fn describe_contiguous(at: u64, len: u64) -> Vec<u64> {
 }
 
 /// The words that describe a layout, run by run.
+#[cfg(any(test, feature = "fuzz"))]
 pub fn describe_layout(layout: &Layout) -> Vec<u64> {
     let mut words = vec![PIECES];
     layout.runs(0, layout.len(), |at, len| words.extend([at as u64, len as u64]));

@@ -340,11 +340,10 @@ impl Membership {
     }
 
     /// A message of this many bytes from the peer is kept because its header handler has refused
-    /// it. Returns how many messages of the peer are kept now, and their bytes.
-    pub fn keep(&mut self, peer: Task, bytes: usize) -> (u32, usize) {
+    /// it.
+    pub fn keep(&mut self, peer: Task, bytes: usize) {
         let kept = &mut self.table[peer as usize].kept;
         *kept = (kept.0 + 1, kept.1 + bytes);
-        *kept
     }
 
     /// Such a message is kept no more.
