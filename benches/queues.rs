@@ -5,7 +5,6 @@
 //! rounds is printed with its ratio to the first way. docs/design/0010-queues-and-locks.md
 //! has the results.
 
-use crossbeam_queue::{ArrayQueue, SegQueue};
 use openlapi::base::lock::RawLock;
 use openlapi::base::work_queue::WorkQueue;
 use std::collections::VecDeque;
@@ -87,31 +86,6 @@ impl Queue for WorkQueue<Item> {
     }
 }
 
-/// Without sleeping: the cost of the queue alone.
-impl Queue for SegQueue<Item> {
-    fn push(&self, item: Item) {
-        Self::push(self, item);
-    }
-    fn take(&self) -> Item {
-        unreachable!("it has no way to wait")
-    }
-    fn try_take(&self) -> Option<Item> {
-        self.pop()
-    }
-}
-
-impl Queue for ArrayQueue<Item> {
-    fn push(&self, item: Item) {
-        assert!(Self::push(self, item).is_ok(), "there is room");
-    }
-    fn take(&self) -> Item {
-        unreachable!("it has no way to wait")
-    }
-    fn try_take(&self) -> Option<Item> {
-        self.pop()
-    }
-}
-
 /// ns for each item: bursts of 8 pushed and taken by the same thread, with no thread asleep.
 fn alone(queue: &dyn Queue) -> f64 {
     let begin = Instant::now();
@@ -176,15 +150,13 @@ fn table(what: &str, ways: &[(&str, &dyn Fn() -> f64)]) {
 
 fn main() {
     let (locked, parked) = (Locked::default(), Parked::default());
-    let (work, list, array) = (WorkQueue::new(512), SegQueue::new(), ArrayQueue::new(512));
+    let work = WorkQueue::new(512);
     table(
         "an item, one thread, none asleep",
         &[
             ("std Mutex<VecDeque> and Condvar", &|| alone(&locked)),
             ("parking_lot Mutex<VecDeque> and Condvar", &|| alone(&parked)),
-            ("SegQueue alone", &|| alone(&list)),
-            ("ArrayQueue alone", &|| alone(&array)),
-            ("WorkQueue (ArrayQueue, event count)", &|| alone(&work)),
+            ("WorkQueue (std Mutex<VecDeque>, event count)", &|| alone(&work)),
         ],
     );
     table(
@@ -192,7 +164,7 @@ fn main() {
         &[
             ("std Mutex<VecDeque> and Condvar", &|| across(&locked)),
             ("parking_lot Mutex<VecDeque> and Condvar", &|| across(&parked)),
-            ("WorkQueue (ArrayQueue, event count)", &|| across(&work)),
+            ("WorkQueue (std Mutex<VecDeque>, event count)", &|| across(&work)),
         ],
     );
     let (std_lock, parking, raw) = (Mutex::new(0_u64), parking_lot::Mutex::new(0_u64), RawLock::new());

@@ -17,8 +17,6 @@ mod futex;
 mod futex;
 #[cfg(one_mapping)]
 mod instrumented;
-#[cfg(loom)]
-mod queue;
 
 #[cfg(one_mapping)]
 use instrumented as library;
@@ -31,12 +29,8 @@ use super::clock::now;
 #[cfg(test)]
 #[cfg(not(loom))]
 use super::simulation;
-#[cfg(not(loom))]
-pub use crossbeam_queue::ArrayQueue;
 pub use futex::{Deadline, Futex, Wake};
 pub use library::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-#[cfg(loom)]
-pub use queue::ArrayQueue;
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};

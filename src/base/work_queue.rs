@@ -1,52 +1,38 @@
 //! A queue between threads: some push, others take and sleep while it is empty.
 //!
-//! The queue is crossbeam's array queue (Vyukov's bounded queue), so neither side takes a lock or
-//! allocates. What finds no room in it goes to a list behind a lock, and everything pushed later
-//! goes there too until the list is empty; so items are taken in the order in which one thread, or
-//! threads with a lock of their own, have pushed them.
+//! It is a list behind a lock, which is held for one push or one take; so items are taken in the
+//! order in which one thread, or threads with a lock of their own, have pushed them. Neither side
+//! allocates while no more wait than the room that was reserved.
 //!
 //! Sleeping is an event count ([`EventCount`]): a push makes a system call only when a
 //! thread sleeps.
 
 use super::event_count::{ALL, EventCount};
-use super::sync::{ArrayQueue, AtomicU32, Mutex, Ordering};
+use super::sync::Mutex;
 use std::collections::VecDeque;
 
 /// The queue.
 #[derive(Debug)]
 pub struct WorkQueue<T> {
-    items: ArrayQueue<T>,
-    /// What found no room in `items`: newer than anything there.
-    spilled: Mutex<VecDeque<T>>,
-    /// How many are in `spilled`. Changed with its lock held, so Relaxed is enough: a thread that
-    /// pushes sees its own pushes, and one that takes looks again with the lock held, or is woken
-    /// by the push that it has missed.
-    spilled_count: AtomicU32,
+    items: Mutex<VecDeque<T>>,
     taking: EventCount,
 }
 
 impl<T> WorkQueue<T> {
     /// An empty queue, with room for `room` items before it allocates.
     pub fn new(room: usize) -> Self {
-        Self {
-            items: ArrayQueue::new(room),
-            spilled: Mutex::new(VecDeque::new()),
-            spilled_count: AtomicU32::new(0),
-            taking: EventCount::new(),
-        }
+        Self { items: Mutex::new(VecDeque::with_capacity(room)), taking: EventCount::new() }
     }
 
-    /// Appends an item, and wakes a thread that sleeps in [`Self::take`].
-    pub fn push(&self, item: T) {
-        let refused = if self.spilled_count.load(Ordering::Relaxed) == 0 {
-            self.items.push(item).err()
-        } else {
-            Some(item)
-        };
-        if let Some(item) = refused {
-            self.spill(item);
-        }
+    /// Appends an item, and wakes a thread that sleeps in [`Self::take`]. Returns how many there
+    /// are now.
+    pub fn push(&self, item: T) -> usize {
+        let mut items = self.items.lock();
+        items.push_back(item);
+        let count = items.len();
+        drop(items);
         self.taking.notify(1);
+        count
     }
 
     /// Takes the oldest item, sleeping while there is none; `None` once `over` holds. A thread that
@@ -69,7 +55,7 @@ impl<T> WorkQueue<T> {
 
     /// Takes the oldest item, if there is one.
     pub fn pop(&self) -> Option<T> {
-        self.items.pop().or_else(|| self.pop_spilled())
+        self.items.lock().pop_front()
     }
 
     /// Wakes all threads that sleep in [`Self::take`].
@@ -79,37 +65,12 @@ impl<T> WorkQueue<T> {
 
     /// The number of items, which may have changed when this returns.
     pub fn len(&self) -> usize {
-        self.items.len() + self.spilled_count.load(Ordering::Relaxed) as usize
+        self.items.lock().len()
     }
 
     /// Whether there is none, which may have changed when this returns.
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty() && self.spilled_count.load(Ordering::Relaxed) == 0
-    }
-
-    #[cold]
-    fn spill(&self, item: T) {
-        let mut spilled = self.spilled.lock();
-        spilled.push_back(item);
-        self.spilled_count.store(spilled.len() as u32, Ordering::Relaxed);
-    }
-
-    fn pop_spilled(&self) -> Option<T> {
-        if self.spilled_count.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
-        let mut spilled = self.spilled.lock();
-        // Whatever was pushed before the list was made is in the queue, and was there before its
-        // count was raised.
-        if let Some(item) = self.items.pop() {
-            return Some(item);
-        }
-        let item = spilled.pop_front();
-        self.spilled_count.store(spilled.len() as u32, Ordering::Relaxed);
-        if spilled.is_empty() {
-            *spilled = VecDeque::new();
-        }
-        item
+        self.len() == 0
     }
 }
 
@@ -124,7 +85,7 @@ mod tests {
         let queue = WorkQueue::new(4);
         let mut next = 0;
         for round in 0..200_u64 {
-            (0..7).for_each(|at| queue.push(7 * round + at));
+            (0..7).for_each(|at| _ = queue.push(7 * round + at));
             assert_eq!(queue.len() as u64, 7 * (round + 1) - next);
             for _ in 0..if round % 3 == 0 { 9 } else { 6 } {
                 if let Some(item) = queue.pop() {

@@ -132,8 +132,7 @@ impl Completions {
     /// they are queued. The context's lock is held, so that only one thread queues at a time.
     pub fn push(&self, completion: Completion) -> usize {
         let before = self.unfinished.fetch_add(1, Ordering::Relaxed);
-        self.queue.push((upper(before), completion));
-        self.queue.len()
+        self.queue.push((upper(before), completion))
     }
 
     /// How many handlers are queued, and how many run.
