@@ -8,6 +8,8 @@ mod group_notices;
 pub(in crate::transport) mod ring;
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod tests;
 
 use crate::base::clock;
 use crate::base::process::{Handle, Process};
@@ -162,11 +164,11 @@ impl Watch {
         self.next_look = clock::now();
     }
 
-    /// Asks, but seldom, whether the probed task has died, as the launcher knows it, and whether
-    /// other processes have taken the places of those that have died: tasks of one host reach each
-    /// other otherwise. And of those that were `met`, a few at a time: when two processes follow
-    /// each other quickly, or a whole host dies, no task may have seen the death. Returns whether
-    /// it was time.
+    /// Asks, but seldom, whether the probed task has died, as the launcher knows it, and then the
+    /// one that is probed instead. And whether other processes have taken the places of those that
+    /// have died: tasks of one host reach each other otherwise. And of those that were `met`, a few
+    /// at a time: when two processes follow each other quickly, or a whole host dies, no task may
+    /// have seen the death. Returns whether it was time.
     pub(in crate::transport) fn look<A>(
         &mut self,
         directory: &mut dyn Directory<A>,
@@ -178,7 +180,8 @@ impl Watch {
             return false;
         }
         (self.next_look, self.changed) = (now + BETWEEN_LOOKS, true);
-        if let Some(task) = self.ring.probed().filter(|&task| directory.has_died(task)) {
+        // When a whole host dies, each of its tasks is the probed one in turn.
+        while let Some(task) = self.ring.probed().filter(|&task| directory.has_died(task)) {
             self.found_dead(task);
         }
         let mut compared = self.ring.some_dead(COMPARED);
