@@ -1,7 +1,7 @@
 //! What a context holds at one moment, as plain values, for a user who asks why nothing moves. They
 //! are made from a core whose lock is held; `report` renders them as text.
 
-use crate::base::clock::moment;
+use crate::base::clock::{moment, since};
 use crate::engine::context::incoming::Then;
 use crate::engine::context::waiters::Waiter;
 use crate::engine::context::{Core, Held};
@@ -9,6 +9,7 @@ use crate::memory::counter;
 use crate::proto::ops::{Op, Pending};
 use crate::proto::outbox::Traffic;
 use crate::transport::{self, ConnectionView, PeerStanding, PeerState, Task, View};
+use std::time::Duration;
 
 /// How many of one kind are listed; the rest is counted.
 pub const LISTED: usize = 16;
@@ -33,6 +34,10 @@ impl<T> Few<T> {
         }
         some
     }
+
+    fn map<S>(self, one: impl Fn(T) -> S) -> Few<S> {
+        Few { list: self.list.into_iter().map(one).collect(), count: self.count }
+    }
 }
 
 /// What a context holds.
@@ -52,7 +57,7 @@ pub struct Snapshot {
     /// error handler.
     pub dispatcher: usize,
     /// Operations that wait for a reply.
-    pub operations: Few<Operation>,
+    pub operations: Few<String>,
     /// How many collective operations were entered; the round of the present one and the tasks
     /// whose packets it waits for.
     pub collective: (u32, Option<(u16, Vec<Task>)>),
@@ -61,7 +66,7 @@ pub struct Snapshot {
     /// Copies across address spaces: peer, bytes copied, bytes in all.
     pub copies: Few<(Task, usize, usize)>,
     /// Messages being assembled.
-    pub assemblies: Few<Assembling>,
+    pub assemblies: Few<String>,
     /// Packets kept until the first one of their message arrives, by sender.
     pub early: Few<(Task, usize)>,
     /// Senders of messages that a header handler has refused for now; they are offered again.
@@ -89,44 +94,6 @@ pub struct Wait {
     pub awaited: Vec<Task>,
     /// When it is one that this task is not connected with: why, as a clause.
     pub absence: Option<String>,
-}
-
-/// An operation that waits for a reply.
-#[derive(Clone, Debug)]
-pub struct Operation {
-    /// The task that must reply.
-    pub peer: Task,
-    /// What it is.
-    pub kind: PendingKind,
-    /// When it was first seen; 0: just now.
-    pub seen: u32,
-}
-
-/// The kind of an operation, and its progress.
-#[derive(Clone, Debug)]
-pub enum PendingKind {
-    /// A put or active message that is out; its completion counter.
-    Completion(usize),
-    /// An active message whose data the target fetches: its bytes, and whether the target
-    /// has fetched them.
-    Rendezvous(usize, bool),
-    /// A get: bytes arrived, and in all.
-    Get(u64, u64),
-    /// A read-modify-write.
-    Rmw,
-}
-
-/// A message being assembled.
-#[derive(Clone, Debug)]
-pub struct Assembling {
-    /// The message's sender.
-    pub src: Task,
-    /// The message's number.
-    pub id: u32,
-    /// Bytes that have arrived.
-    pub arrived: u64,
-    /// Bytes in all.
-    pub total: u64,
 }
 
 /// A peer.
@@ -165,7 +132,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
         polling: core.waiters.waiting().saturating_sub(listed as u32),
         waits,
         dispatcher,
-        operations: Few::of(core.ops.iter().map(|pending| operation(core, pending))),
+        operations: Few::of(core.ops.iter()).map(|pending| operation(core, pending)),
         collective: (entered, round.map(|round| (round, core.collectives.awaited().collect()))),
         peers,
         copies: Few::of(
@@ -174,12 +141,10 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
                 .chain(core.copies.awaiting_parts())
                 .map(|copy| (copy.peer, copy.copied, copy.len())),
         ),
-        assemblies: Few::of(core.inbox.assemblies().map(|(src, id, assembly)| Assembling {
-            src,
-            id,
-            arrived: assembly.arrived,
-            total: assembly.total,
-        })),
+        assemblies: Few::of(core.inbox.assemblies()).map(|(src, id, assembly)| {
+            let (arrived, total) = (assembly.arrived, assembly.total);
+            format!("from task {src}, number {id}: {arrived} of {total} bytes have arrived")
+        }),
         early: Few::of(early),
         dropped: Few::of(core.senders_of_kept()),
         to_self: core.to_self(),
@@ -253,16 +218,35 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
     tasks
 }
 
-fn operation(core: &Core, pending: &Pending) -> Operation {
-    let kind = match &pending.op {
+/// A length of time: `12.3 s`.
+pub fn seconds(time: Duration) -> String {
+    format!("{}.{} s", time.as_secs(), time.subsec_millis() / 100)
+}
+
+/// How long ago something was first seen; 0: just now.
+pub(super) fn age(seen: u32) -> String {
+    if seen == 0 { "not seen before".into() } else { format!("at least {} old", seconds(since(seen))) }
+}
+
+/// An operation that waits for a reply, as a report writes it.
+fn operation(core: &Core, pending: &Pending) -> String {
+    let what = match &pending.op {
         Op::Completion { cmpl_cntr } | Op::Write { cmpl_cntr, .. } => {
-            PendingKind::Completion(core.watched.address(*cmpl_cntr))
+            match core.watched.address(*cmpl_cntr) {
+                0 => "put or message, to be confirmed".to_owned(),
+                counter => format!("put or message, to raise the completion counter at {counter:#x}"),
+            }
         }
-        Op::Rendezvous { done, fetched, .. } => PendingKind::Rendezvous(done.bytes as usize, *fetched),
-        Op::Get { len, arrived, .. } => PendingKind::Get(*arrived, *len),
-        Op::Rmw { .. } => PendingKind::Rmw,
+        Op::Rendezvous { done, fetched: false, .. } => {
+            format!("message of {} bytes that the target fetches", done.bytes)
+        }
+        Op::Rendezvous { done, .. } => {
+            format!("message of {} bytes that the target has fetched, to be confirmed", done.bytes)
+        }
+        Op::Get { len, arrived, .. } => format!("get: {arrived} of {len} bytes have arrived"),
+        Op::Rmw { .. } => "read-modify-write".to_owned(),
     };
-    Operation { peer: pending.peer, kind, seen: core.ops.seen(pending) }
+    format!("with task {}: {what}; {}", pending.peer, age(core.ops.seen(pending)))
 }
 
 /// The peers to report: something waits at this side or at theirs, or a call waits for them.

@@ -7,7 +7,7 @@ use crate::base::clock::since;
 use crate::base::known_threads::thread_number;
 use crate::engine::context::active_handler::Run;
 use crate::engine::context::completion_queue::RunningHandler;
-use crate::engine::context::snapshot::{Few, LISTED, Operation, Peer, PendingKind, Snapshot, Wait};
+use crate::engine::context::snapshot::{Few, LISTED, Peer, Snapshot, Wait, age, seconds};
 use crate::transport::{PeerState, Task};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -61,15 +61,6 @@ pub fn tasks(list: &[Task]) -> String {
             format!("tasks {} and {} more", first.join(", "), list.len() - LISTED)
         }
     }
-}
-
-/// A length of time: `12.3 s`.
-pub fn seconds(time: Duration) -> String {
-    format!("{}.{} s", time.as_secs(), time.subsec_millis() / 100)
-}
-
-fn age(seen: u32) -> String {
-    if seen == 0 { "not seen before".into() } else { format!("at least {} old", seconds(since(seen))) }
 }
 
 impl Wait {
@@ -157,18 +148,12 @@ impl Snapshot {
             Some((round, _)) => add(format!("collective calls: {entered} entered; in round {round}")),
             None => add(format!("collective calls: {entered} entered, none under way")),
         }
-        list(&mut add, "operations that wait for a reply", &self.operations, operation);
+        list(&mut add, "operations that wait for a reply", &self.operations, String::clone);
         list(&mut add, "peers", &self.peers, peer);
         list(&mut add, "copies across address spaces", &self.copies, |(peer, copied, len)| {
             format!("with task {peer}: {copied} of {len} bytes")
         });
-        list(&mut add, "messages being assembled", &self.assemblies, |message| {
-            let (src, id) = (message.src, message.id);
-            format!(
-                "from task {src}, number {id}: {} of {} bytes have arrived",
-                message.arrived, message.total
-            )
-        });
+        list(&mut add, "messages being assembled", &self.assemblies, String::clone);
         list(
             &mut add,
             "packets that came before the first one of their message",
@@ -200,22 +185,6 @@ fn list<T>(add: &mut impl FnMut(String), what: &str, few: &Few<T>, one: impl Fn(
     if few.count > few.list.len() {
         add(format!("  and {} more", few.count - few.list.len()));
     }
-}
-
-fn operation(operation: &Operation) -> String {
-    let what = match operation.kind {
-        PendingKind::Completion(0) => "put or message, to be confirmed".to_owned(),
-        PendingKind::Completion(counter) => {
-            format!("put or message, to raise the completion counter at {counter:#x}")
-        }
-        PendingKind::Rendezvous(len, false) => format!("message of {len} bytes that the target fetches"),
-        PendingKind::Rendezvous(len, true) => {
-            format!("message of {len} bytes that the target has fetched, to be confirmed")
-        }
-        PendingKind::Get(arrived, len) => format!("get: {arrived} of {len} bytes have arrived"),
-        PendingKind::Rmw => "read-modify-write".to_owned(),
-    };
-    format!("with task {}: {what}; {}", operation.peer, age(operation.seen))
 }
 
 fn peer(peer: &Peer) -> String {
