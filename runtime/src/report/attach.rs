@@ -18,8 +18,8 @@ pub fn wait_for_debugger() {
     }
 }
 
-/// A process without this line cannot be asked: it does not wait.
-fn is_traced() -> bool {
+/// Whether a debugger is attached to this process. One that cannot be asked does not wait.
+pub fn is_traced() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
     tracer.is_none_or(|tracer| tracer.trim() != "0")

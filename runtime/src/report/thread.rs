@@ -5,6 +5,7 @@
 //! A child of fork has no such thread, and forgets all of it; the memory of the parent's state
 //! stays allocated, unchanged.
 
+use crate::once::Once;
 use crate::report::bell::{self, Bell, Cause};
 use crate::report::look::{OpenContext, look};
 use crate::report::message::{Summary, print};
@@ -21,7 +22,7 @@ use openlapi::wire::launcher::{self, FromLauncher, FromTask};
 use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How often it checks for handlers that do not return, at least and at most, where it checks at
@@ -47,24 +48,11 @@ struct State {
     socket: Option<Arc<LauncherSocket>>,
 }
 
-/// Null until it is needed, and again in a child of fork, whose parent may have held the lock.
-static STATE: AtomicPtr<Mutex<State>> = AtomicPtr::new(ptr::null_mut());
+/// Not made in a child of fork, whose parent may have held the lock.
+static STATE: Once<Mutex<State>> = Once::new();
 
 fn state() -> &'static Mutex<State> {
-    let mut found = STATE.load(Ordering::Acquire);
-    if found.is_null() {
-        let new = Box::into_raw(Box::default());
-        match STATE.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => found = new,
-            Err(theirs) => {
-                // SAFETY: made from a box right above, and not shared yet.
-                drop(unsafe { Box::from_raw(new) });
-                found = theirs;
-            }
-        }
-    }
-    // SAFETY: made from a box, and never freed once it is in `STATE`.
-    unsafe { &*found }
+    STATE.get(Mutex::default)
 }
 
 /// This process is a child of one that uses LAPI: the launcher's socket is its parent's.
@@ -73,7 +61,7 @@ static CHILD: AtomicBool = AtomicBool::new(false);
 /// In the child of a fork.
 pub fn forget_in_child() {
     CHILD.store(true, Ordering::Relaxed);
-    STATE.store(ptr::null_mut(), Ordering::Relaxed);
+    STATE.forget();
     bell::forget();
 }
 
@@ -117,9 +105,7 @@ pub fn enlist(
 /// Does this with each open context, from the handler of a signal: nothing is done when another
 /// call has the lock.
 pub(super) fn with_contexts(mut does: impl FnMut(&Context)) {
-    let found = STATE.load(Ordering::Acquire);
-    // SAFETY: made from a box, and never freed once it is in `STATE`.
-    let Some(state) = (unsafe { found.as_ref() }).and_then(Mutex::try_lock) else { return };
+    let Some(state) = STATE.made().and_then(Mutex::try_lock) else { return };
     for place in &state.places {
         if let Some(context) = place.context.upgrade() {
             does(&context);

@@ -22,6 +22,7 @@ use super::inherited::Inherited;
 use super::input;
 use super::settings::Settings;
 use super::streams;
+use openlapi_runtime::report::attach::is_traced;
 
 const GDB: &str = "gdb";
 
@@ -115,13 +116,6 @@ pub(super) fn hold(command: &[OsString]) -> Result<u8, Error> {
     unsafe { program_to_be.pre_exec(move || inherited.restore()) };
     let source = program_to_be.args(arguments).exec();
     Err(Error::Program { program: program.to_string_lossy().into_owned(), source })
-}
-
-/// A process without this line cannot be asked: it does not wait.
-fn is_traced() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
-    tracer.is_none_or(|tracer| tracer.trim() != "0")
 }
 
 /// Waits a moment for one of these signals, which are blocked.

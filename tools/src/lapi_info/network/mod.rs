@@ -73,21 +73,17 @@ pub(super) fn main(json: bool) -> ExitCode {
         Ok(Some(findings)) => {
             let right = findings.pairs.iter().all(|pair| pair.right);
             let status = ExitCode::from(u8::from(!right || findings.pairs.is_empty()));
-            if !json {
-                return super::print(&text::write(&findings), status);
-            }
-            match serde_json::to_string_pretty(&findings) {
-                Ok(text) => super::print(&(text + "\n"), status),
-                Err(error) => failed(&error.to_string()),
+            if json {
+                super::print_json(&findings, status)
+            } else {
+                super::print(&text::write(&findings), status)
             }
         }
-        Err(error) => failed(&error.to_string()),
+        Err(error) => {
+            super::say(error);
+            ExitCode::FAILURE
+        }
     }
-}
-
-fn failed(why: &str) -> ExitCode {
-    super::say(why);
-    ExitCode::FAILURE
 }
 
 /// The findings in task 0, nothing in the others.
