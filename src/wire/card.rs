@@ -8,7 +8,7 @@ use super::bytes::{cut, take, take_some};
 use core::net::IpAddr;
 
 /// Changes whenever the content changes, or what tasks send each other over a network.
-const VERSION: u32 = 0x4c43_0006;
+const VERSION: u32 = 0x4c43_0007;
 
 /// The longest card, in bytes.
 pub const LONGEST: usize = 4080;

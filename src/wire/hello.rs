@@ -5,7 +5,7 @@ use super::bytes::{cut, take};
 use super::frame::Task;
 
 /// Changes whenever a message changes.
-const VERSION: u32 = 0x4c41_0013;
+const VERSION: u32 = 0x4c41_0014;
 
 /// The longest message, in bytes.
 pub const LONGEST: usize = 1024;
