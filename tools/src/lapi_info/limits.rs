@@ -68,7 +68,7 @@ pub(super) fn all() -> Vec<Limit> {
         of_system(Resource::RLIMIT_FSIZE, "files (ulimit -f)", "bytes", |soft| {
             let fits = |tasks: &u32| segment::bytes(*tasks) as u64 <= soft;
             let memory = match (2..=segment::MAX_TASKS).rev().find(fits) {
-                Some(tasks) => format!("the shared memory of a task of a job of {tasks} tasks at most"),
+                Some(tasks) => format!("the shared memory of a task of a host with {tasks} tasks at most"),
                 None => "too little for any shared memory".to_owned(),
             };
             format!("the longest file: {memory}; profiles, and the output of poe -output_dir")
