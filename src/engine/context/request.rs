@@ -3,7 +3,7 @@
 use crate::abi::compl_hndlr_p;
 pub use crate::config::ShmBulk as Preference;
 use crate::dgsp::Layout;
-use crate::memory::bytes::Piece;
+use crate::memory::bytes::{Piece, is_memory};
 use crate::proto::content::{Content, Sink};
 use crate::proto::outbox::SendDone;
 use crate::transport::Task;
@@ -80,6 +80,15 @@ impl Places {
         match self {
             Self::Contiguous { local, .. } => Sink::Buffer(*local),
             Self::Layouts(layouts) => Sink::Scattered(layouts.local.clone(), 0),
+        }
+    }
+
+    /// Whether there can be such places at the other task, which is this task as well.
+    #[inline]
+    pub(crate) fn can_be_here(&self) -> bool {
+        match self {
+            Self::Contiguous { remote, len, .. } => is_memory(*remote, *len as u64),
+            Self::Layouts(_) => true,
         }
     }
 

@@ -20,7 +20,7 @@ use crate::engine::plan::{Operation, OperationKind, Way, plan};
 use crate::engine::progress::operations;
 use crate::engine::transfer::origin::means;
 use crate::engine::transfer::send::account;
-use crate::memory::bytes::{self, Piece};
+use crate::memory::bytes::{self, Piece, fits_pointer, is_memory};
 use crate::memory::counter;
 use crate::proto::Transmit;
 use crate::proto::content::Sink;
@@ -167,6 +167,9 @@ unsafe fn put_of<const LONG: bool>(way: &mut Unhindered<'_>, put: &PlainPut) -> 
 #[cold]
 #[inline(never)]
 unsafe fn put_to_self(core: &mut Core, put: PlainPut) -> Sent {
+    if !fits_pointer(put.tgt_cntr) || !is_memory(put.remote, put.len as u64) {
+        return Sent::Not;
+    }
     let data = Piece { ptr: put.local as *const u8, len: put.len };
     // SAFETY: the caller's promise.
     unsafe {

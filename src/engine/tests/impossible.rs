@@ -169,6 +169,46 @@ fn words_that_cannot_be_there_are_not_touched() {
     job::close(tasks);
 }
 
+/// A task that names such memory of its own has no other way than the others.
+#[test]
+fn a_task_that_asks_itself_for_what_it_cannot_have_is_told_so() {
+    let tasks = job::open(job::mem(2, 8, false), &Habits::STEPPED);
+    let here = forever(64);
+    here[0] = 7;
+    let (local, there) = (here.as_mut_ptr().expose_provenance(), here[32..].as_mut_ptr().expose_provenance());
+    let itself = Report { code: LAPI_ERR_UNKNOWN, kind: INT_ERR, task: 0, src: 0 };
+    let tgt_cntr = MEMORY_END + 8;
+    let [org, cmpl] = [(); 2].map(|()| counter());
+    let done = SendDone { org_cntr: address(org), user: true, ..SendDone::nothing(0) };
+    let put = |remote, len| Put {
+        tgt: 0,
+        places: Places::Contiguous { local, remote, len },
+        tgt_cntr,
+        cmpl_cntr: address(cmpl),
+        done,
+        hint: Hint::None,
+    };
+    for (number, len) in [8, 32].into_iter().enumerate() {
+        // SAFETY: the memory lives for ever.
+        unsafe { put_get::put(&mut enter(&tasks[0]), &put(there as u64, len)).expect("a put") };
+        assert_eq!([org, cmpl].map(|counter| counter.load(SeqCst)), [number as i32 + 1; 2]);
+        assert_eq!(tasks[0].reports(), vec![itself; number + 1]);
+    }
+    // SAFETY: what is not there is not touched.
+    unsafe { put_get::put(&mut enter(&tasks[0]), &put(MEMORY_END, 8)).expect("a put") };
+    assert_eq!([org, cmpl].map(|counter| counter.load(SeqCst)), [3; 2]);
+    let far = Places::Contiguous { local, remote: MEMORY_END, len: 8 };
+    let places = Places::Contiguous { local: there, remote: local as u64, len: 8 };
+    let (org_cntr, hint) = (address(org), Hint::None);
+    for places in [far, places] {
+        let get = Get { tgt: 0, places, tgt_cntr, org_cntr, handler: None, parameter: 0, hint };
+        // SAFETY: as above.
+        unsafe { put_get::get(&mut enter(&tasks[0]), &get).expect("a get") };
+    }
+    assert_eq!((org.load(SeqCst), here[32], tasks[0].reports()), (4, 7, vec![itself; 5]));
+    job::close(tasks);
+}
+
 /// Packets far behind the beginning of a put, whose address and theirs together have no room.
 #[test]
 fn a_put_of_more_than_all_memory_writes_nowhere() {

@@ -91,7 +91,7 @@ pub fn report_counter(held: &mut Held<'_>, src: Task, named: u64) {
 }
 
 /// The last that is done for such a request: the error handler may give its origin up.
-fn report(held: &mut Held<'_>, src: Task) {
+pub fn report(held: &mut Held<'_>, src: Task) {
     if held.core().membership.is_down(src) {
         return;
     }
