@@ -4,7 +4,7 @@ use super::descriptor::Descriptor;
 use super::poll::await_readable;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// A process, as other processes of its numbering find it.
@@ -113,9 +113,12 @@ impl Handle {
     /// Whether the process has ended.
     pub fn has_ended(&mut self) -> bool {
         // The program may have closed the descriptor, and opened its own under the number: where it
-        // says that the process has ended, the system is asked again.
-        if self.descriptor.as_ref().and_then(Descriptor::get).is_some_and(|fd| !is_readable(fd)) {
-            return false;
+        // says that the process has ended, the system is asked again. The number of one that was
+        // waited for may be another process's: the descriptor itself knows.
+        match self.descriptor.as_ref().and_then(Descriptor::get) {
+            Some(fd) if !is_readable(fd) => return false,
+            Some(fd) if was_waited_for(fd) => return true,
+            Some(_) | None => {}
         }
         match Self::open(self.process) {
             Some(again) => {
@@ -130,6 +133,15 @@ impl Handle {
 /// A process's descriptor is, when all its threads have ended.
 fn is_readable(fd: BorrowedFd<'_>) -> bool {
     await_readable(&[fd], Some(Duration::ZERO))[0]
+}
+
+/// Whether this is the descriptor of a process that has ended, and that another one has waited for.
+fn was_waited_for(fd: BorrowedFd<'_>) -> bool {
+    let (no_signal, nothing, no_flags) = (0, std::ptr::null::<libc::siginfo_t>(), 0);
+    // SAFETY: it sends nothing, and reads nothing of this process.
+    let sent =
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), no_signal, nothing, no_flags) };
+    sent != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
 #[cfg(test)]

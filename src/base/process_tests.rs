@@ -44,6 +44,20 @@ fn the_end_of_a_process_is_seen() {
     assert!(Handle::open(process).is_none());
 }
 
+/// A process whose number is another one's, whose start nobody knows.
+#[test]
+fn the_end_of_a_process_is_seen_whose_number_another_one_has() {
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
+    let descriptor = Handle::open(of(&child)).expect("it runs").descriptor;
+    let other = Process { pid: std::process::id(), started: 0 };
+    let has_descriptor = descriptor.is_some();
+    let mut handle = Handle { process: other, descriptor };
+    assert!(!handle.has_ended());
+    drop(child.stdin.take());
+    child.wait().expect("its status");
+    assert_eq!(handle.has_ended(), has_descriptor);
+}
+
 #[test]
 fn a_process_whose_first_thread_has_ended_lives_while_another_one_goes_on() {
     let stat = |state: &str, threads: u64| {
