@@ -30,7 +30,9 @@ impl Driver {
             Err(_) => (self.bind_pause * 2).clamp(BETWEEN_BINDS, LONGEST_PAUSE),
         };
         if bound.is_err() {
-            self.bind_at = Some(self.now() + self.bind_pause);
+            // A name that another process has was perhaps tried before the one that failed.
+            let at = self.now() + self.bind_pause;
+            self.bind_at = Some(self.bind_at.map_or(at, |sooner| sooner.min(at)));
         }
         bound
     }
@@ -110,6 +112,7 @@ impl Driver {
 mod tests {
     use super::*;
     use crate::base::clock::test_deadline;
+    use crate::base::descriptor::Descriptor;
     use crate::error::Log;
     use crate::job::Link;
     use crate::job::connect::ConnectSettings;
@@ -118,14 +121,14 @@ mod tests {
     use crate::job::name::Key;
     use crate::transport::shm::{Group, Own};
     use crate::wire::hello::Hello;
+    use std::sync::Arc;
     use std::time::Instant;
 
-    /// What keeps it from listening here is a name that another user has.
-    #[test]
-    fn a_listener_that_could_not_be_opened_is_tried_again() {
+    /// Task 0 of a job of this process and `case`, as a user has started it.
+    fn driver(case: &str, uid: u32) -> (Own, Driver) {
         let (own, site) = Own::create(0, Group::all(2)).expect("shared memory");
-        let (job, link) = (format!("listeners {}", std::process::id()), Link::none());
-        let key = Key { job: job.clone(), instance: 0, secret: Vec::new(), uid: u32::MAX };
+        let (job, link) = (format!("{case} {}", std::process::id()), Link::none());
+        let key = Key { job: job.clone(), instance: 0, secret: Vec::new(), uid };
         let settings = ConnectSettings {
             openings: link.openings(&job, 2, 0),
             job,
@@ -138,17 +141,22 @@ mod tests {
             processes: Box::default(),
             hint: None,
         };
-        let descriptors = Descriptors::new().expect("descriptors");
-        let foreign = Listener::bind(&key.name(2, 0)).expect("a socket").expect("nobody has the name");
-        let mut driver =
-            Driver::new(settings, key, site, descriptors.poll.clone()).expect("its first name is free");
+        let poll = Descriptors::new().expect("descriptors").poll;
+        (own, Driver::new(settings, key, site, poll).expect("its first name is free"))
+    }
+
+    /// What keeps it from listening here is a name that another user has.
+    #[test]
+    fn a_listener_that_could_not_be_opened_is_tried_again() {
+        let (own, mut driver) = driver("listeners", u32::MAX);
+        let foreign = Listener::bind(&driver.key.name(2, 0)).expect("a socket").expect("nobody has the name");
         driver.act(Action::Adopt(2));
         assert!(driver.listeners[&2].is_none() && driver.bind_at.is_some());
         // Ever more seldom, as it may be there for as long as the process.
         for _ in 0..8 {
             assert!(driver.bind().is_err());
         }
-        assert!(driver.bind_at > Some(driver.now() + LONGEST_PAUSE / 2));
+        assert_eq!(driver.bind_pause, LONGEST_PAUSE);
         drop(foreign);
         let end = Instant::now() + test_deadline();
         while driver.listeners[&2].is_none() {
@@ -158,5 +166,21 @@ mod tests {
         }
         assert_eq!(driver.bind_at, None);
         drop(own);
+    }
+
+    #[test]
+    fn a_predecessor_is_looked_for_as_often_when_another_name_fails() {
+        let uid = rustix::process::geteuid().as_raw();
+        let (own, mut driver) = driver("predecessor", uid);
+        let before = Listener::bind(&driver.key.name(2, 0)).expect("a socket").expect("nobody has the name");
+        driver.listeners.extend([(2, None), (3, None)]);
+        driver.bind_pause = LONGEST_PAUSE;
+        // Nothing can be added to this one.
+        let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("a descriptor");
+        driver.poll = Arc::new(Descriptor::new(event));
+        assert!(driver.bind().is_err());
+        assert_eq!(driver.bind_pause, LONGEST_PAUSE);
+        assert!(driver.bind_at <= Some(driver.now() + BETWEEN_BINDS));
+        drop((before, own));
     }
 }
