@@ -28,7 +28,8 @@ impl Sleeper {
 
     /// Watches another descriptor for good.
     pub(super) fn add(&self, other: BorrowedFd<'_>) -> Result<(), Errno> {
-        epoll::add(&self.epoll, other, epoll::EventData::new_u64(2), epoll::EventFlags::IN)
+        let epoll = self.epoll.get().ok_or(Errno::BADF)?;
+        epoll::add(epoll, other, epoll::EventData::new_u64(2), epoll::EventFlags::IN)
     }
 
     /// Something may have happened that a thread waits for.
@@ -65,13 +66,15 @@ impl Sleeper {
     }
 
     /// Watches the descriptor of the network, or not any more: the same one as before. Whether that
-    /// is so now; where there is nothing to watch, it is.
+    /// is so now; where there is nothing to watch, it is. What the program has opened under the
+    /// number of the task's own is left alone.
     pub(super) fn watch(&mut self, network: Option<BorrowedFd<'_>>, wanted: bool) -> bool {
         let Some(network) = network.filter(|_| self.watching != wanted) else { return true };
+        let Some(epoll) = self.epoll.get() else { return false };
         let done = if wanted {
-            epoll::add(&self.epoll, network, epoll::EventData::new_u64(1), epoll::EventFlags::IN)
+            epoll::add(epoll, network, epoll::EventData::new_u64(1), epoll::EventFlags::IN)
         } else {
-            epoll::delete(&self.epoll, network)
+            epoll::delete(epoll, network)
         };
         if done.is_ok() {
             self.watching = wanted;
@@ -113,5 +116,26 @@ mod tests {
             other.read_exact(&mut found).expect("it is open");
             assert_eq!(&found, b"x", "nothing else was written");
         }
+    }
+
+    #[test]
+    fn what_the_program_waits_with_under_its_number_is_not_changed() {
+        let mut sleeper = Sleeper::new().expect("descriptors");
+        let (network, _other) = UnixStream::pair().expect("sockets");
+        let own = epoll::create(epoll::CreateFlags::CLOEXEC).expect("a descriptor");
+        let number = sleeper.epoll.as_fd().as_raw_fd();
+        // SAFETY: the library is to see that the number is not its own any more.
+        assert_eq!(unsafe { libc::dup2(own.as_raw_fd(), number) }, number);
+        assert!(!sleeper.watch(Some(network.as_fd()), true));
+        assert_eq!(epoll::delete(&own, &network), Err(Errno::NOENT), "it was added");
+        assert_eq!(sleeper.add(network.as_fd()), Err(Errno::BADF));
+        // What both of them watch stays watched.
+        sleeper.watching = true;
+        epoll::add(&own, &network, epoll::EventData::new_u64(1), epoll::EventFlags::IN).expect("room");
+        assert!(!sleeper.watch(Some(network.as_fd()), false));
+        assert_eq!(epoll::delete(&own, &network), Ok(()), "it was taken out");
+        drop(sleeper);
+        // SAFETY: from now on the number is the program's.
+        drop(unsafe { std::os::fd::OwnedFd::from_raw_fd(number) });
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::abi::LAPI_ERR_MEMORY_EXHAUSTED;
 use crate::base::descriptor::Descriptor;
+use crate::base::poll::is_event;
 use crate::base::sync::Mutex;
 use crate::base::thread::{self, Thread, ThreadConfig};
 use crate::error::{Error, Result};
@@ -120,7 +121,7 @@ impl Notifier {
     }
 
     /// Whether the thread takes the lock in [`SOON`] at the latest: a call may leave packets to it.
-    /// It costs a system call once in that time. The lock must be held.
+    /// It costs two system calls once in that time. The lock must be held.
     pub(in crate::engine) fn looks_soon(&self) -> bool {
         let (timer, sleep) = (self.timer.load(Ordering::Relaxed), self.sleep.load(Ordering::Relaxed));
         if timer < 0 || sleep == AWAKE || self.exits.load(Ordering::Relaxed) {
@@ -182,10 +183,14 @@ impl Notifier {
     }
 }
 
-/// Lets the timer ring once after this time.
+/// Lets the timer ring once after this time. The program may have closed it, and made its own under
+/// the number: that is left alone, and the thread looks often.
 fn set_timer(timer: BorrowedFd<'_>, after: Duration) {
     #[cfg(test)]
     if crate::base::simulation::set_timer(timer.as_raw_fd(), after) {
+        return;
+    }
+    if !is_event(timer) {
         return;
     }
     let value = Timespec { tv_sec: after.as_secs() as i64, tv_nsec: i64::from(after.subsec_nanos()) };
@@ -198,21 +203,21 @@ fn set_timer(timer: BorrowedFd<'_>, after: Duration) {
 mod tests {
     use super::*;
     use rustix::time::timerfd_gettime;
-    use std::os::fd::OwnedFd;
+    use std::os::fd::{FromRawFd, OwnedFd};
 
-    fn with_timer() -> (Notifier, OwnedFd) {
+    fn with_timer() -> (Notifier, Descriptor) {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK).expect("a timer");
-        let notifier = Notifier::new();
-        notifier.timer.store(timer.as_raw_fd(), Ordering::Relaxed);
+        let (notifier, timer) = (Notifier::new(), Descriptor::new(timer));
+        notifier.timer.store(timer.as_fd().as_raw_fd(), Ordering::Relaxed);
         (notifier, timer)
     }
 
-    fn left(timer: &OwnedFd) -> Duration {
+    fn left(timer: &Descriptor) -> Duration {
         let value = timerfd_gettime(timer).expect("a timer").it_value;
         Duration::new(value.tv_sec as u64, value.tv_nsec as u32)
     }
 
-    fn stop(timer: &OwnedFd) {
+    fn stop(timer: &Descriptor) {
         set_timer(timer.as_fd(), Duration::ZERO);
     }
 
@@ -249,5 +254,27 @@ mod tests {
         assert!(notifier.looks_soon());
         assert!(notifier.look_no_more(), "some may wait");
         assert!(!notifier.looks_soon());
+    }
+
+    /// A program has closed all descriptors, and made a timer of its own.
+    #[test]
+    fn a_timer_of_the_program_under_the_number_is_not_set() {
+        let (notifier, timer) = with_timer();
+        let number = timer.as_fd().as_raw_fd();
+        let period = Timespec { tv_sec: 3600, tv_nsec: 0 };
+        let own = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK).expect("a timer");
+        let periodic = Itimerspec { it_interval: period, it_value: period };
+        timerfd_settime(&own, TimerfdTimerFlags::empty(), &periodic).expect("it is set");
+        // SAFETY: the library is to see that the number is not its own any more.
+        assert_eq!(unsafe { libc::dup2(own.as_raw_fd(), number) }, number);
+        notifier.watch();
+        notifier.note_sleep(timer.as_fd(), Some(SOON));
+        assert!(notifier.looks_soon());
+        let now = timerfd_gettime(&own).expect("a timer");
+        assert_eq!(now.it_interval, period);
+        assert!(now.it_value.tv_sec > 1800, "{now:?}");
+        drop(timer);
+        // SAFETY: from now on the number is the program's.
+        drop(unsafe { OwnedFd::from_raw_fd(number) });
     }
 }

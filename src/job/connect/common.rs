@@ -8,6 +8,7 @@ use crate::base::sync::Mutex;
 use crate::base::thread::{self, ThreadConfig};
 use crate::error::{Error, Result};
 use rustix::event::epoll;
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -116,9 +117,9 @@ fn take_out(number: u64) {
     let Ok(_user) = User::enter() else { return };
     let mut all = ALL.lock();
     let Some(all) = all.as_mut() else { return };
-    if let Some(shared) = all.services.remove(&number) {
+    if let (Some(shared), Some(poll)) = (all.services.remove(&number), all.descriptors.poll.get()) {
         // The program may have closed it.
-        let _ = epoll::delete(&all.descriptors.poll, shared.descriptors.poll.as_fd());
+        let _ = epoll::delete(poll, shared.descriptors.poll.as_fd());
     }
     if all.services.is_empty() {
         all.descriptors.wake();
@@ -134,7 +135,8 @@ impl All {
     fn add(&mut self, shared: Arc<Shared>) -> rustix::io::Result<u64> {
         self.last += 1;
         let data = epoll::EventData::new_u64(self.last);
-        epoll::add(&self.descriptors.poll, shared.descriptors.poll.as_fd(), data, epoll::EventFlags::IN)?;
+        let poll = self.descriptors.poll.get().ok_or(Errno::BADF)?;
+        epoll::add(poll, shared.descriptors.poll.as_fd(), data, epoll::EventFlags::IN)?;
         self.services.insert(self.last, shared);
         Ok(self.last)
     }

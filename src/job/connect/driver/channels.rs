@@ -19,7 +19,7 @@ impl Driver {
         self.last_channel += 1;
         let id = self.last_channel;
         let data = epoll::EventData::new_u64(id);
-        epoll::add(&self.poll, channel.as_fd(), data, epoll::EventFlags::IN).ok()?;
+        epoll::add(self.poll.get()?, channel.as_fd(), data, epoll::EventFlags::IN).ok()?;
         let handshake = Handshake { channel, pid: peer.pid, introduction, offer: None, accepted: None };
         self.handshakes.insert(id, handshake);
         Some(id)

@@ -55,7 +55,7 @@ impl Driver {
     ) -> Option<()> {
         let Handshake { channel, pid, offer, accepted, .. } = self.handshakes.remove(&id)?;
         let (offer, accepted) = (offer?, accepted?);
-        epoll::delete(&self.poll, channel.as_fd()).ok()?;
+        epoll::delete(self.poll.get()?, channel.as_fd()).ok()?;
         if confirm {
             channel.try_send(&Message::Confirm.encode(), &[]).ok()?;
         }

@@ -6,6 +6,7 @@ use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::error::{Error, Result};
 use crate::job::channel::{Channel, Listener};
 use rustix::event::epoll;
+use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -50,7 +51,8 @@ impl Driver {
             match Listener::bind(&name).map_err(failed)? {
                 Some(new) => {
                     let data = epoll::EventData::new_u64(LISTENER | u64::from(generation));
-                    epoll::add(&self.poll, new.as_fd(), data, epoll::EventFlags::IN)
+                    let poll = self.poll.get().ok_or(Errno::BADF);
+                    poll.and_then(|poll| epoll::add(poll, new.as_fd(), data, epoll::EventFlags::IN))
                         .map_err(|reason| failed(reason.into()))?;
                     *listener = Some(new);
                 }
@@ -99,11 +101,12 @@ impl Driver {
 
     /// Whether connections that wait to be accepted wake the thread.
     pub(super) fn watch_listeners(&self, watch: bool) {
+        let Some(poll) = self.poll.get() else { return };
         for (generation, listener) in &self.listeners {
             let Some(listener) = listener else { continue };
             let data = epoll::EventData::new_u64(LISTENER | u64::from(*generation));
             let flags = if watch { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
-            let _ = epoll::modify(&self.poll, listener.as_fd(), data, flags);
+            let _ = epoll::modify(poll, listener.as_fd(), data, flags);
         }
     }
 }
@@ -121,6 +124,9 @@ mod tests {
     use crate::job::name::Key;
     use crate::transport::shm::{Group, Own};
     use crate::wire::hello::Hello;
+    use rustix::event::Timespec;
+    use std::mem::MaybeUninit;
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
     use std::sync::Arc;
     use std::time::Instant;
 
@@ -182,5 +188,30 @@ mod tests {
         assert_eq!(driver.bind_pause, LONGEST_PAUSE);
         assert!(driver.bind_at <= Some(driver.now() + BETWEEN_BINDS));
         drop((before, own));
+    }
+
+    /// A program has closed all descriptors, and waits with one of its own.
+    #[test]
+    fn what_the_program_waits_with_under_the_number_is_not_changed() {
+        let (own, mut driver) = driver("closed", u32::MAX);
+        let program = epoll::create(epoll::CreateFlags::CLOEXEC).expect("a descriptor");
+        let number = driver.poll.as_fd().as_raw_fd();
+        // SAFETY: the library is to see that the number is not its own any more.
+        assert_eq!(unsafe { libc::dup2(program.as_raw_fd(), number) }, number);
+        driver.act(Action::Adopt(2));
+        assert!(driver.listeners[&2].is_none(), "its listener was added");
+        let Some(Some(listener)) = driver.listeners.get(&1) else { panic!("it listens") };
+        let (data, flags) = (epoll::EventData::new_u64(1), epoll::EventFlags::IN);
+        epoll::add(&program, listener.as_fd(), data, flags).expect("room");
+        let channel = Channel::connect(&driver.key.name(1, 0)).expect("a socket").expect("it listens");
+        driver.key.uid = rustix::process::geteuid().as_raw();
+        assert_eq!(driver.add(channel, None), None, "it was added");
+        driver.watch_listeners(false);
+        let mut space = [MaybeUninit::uninit(); 1];
+        let (ready, _) = epoll::wait(&program, &mut space, Some(&Timespec::default())).expect("a look");
+        assert_eq!(ready.len(), 1, "it is watched as before");
+        drop((driver, own));
+        // SAFETY: from now on the number is the program's.
+        drop(unsafe { OwnedFd::from_raw_fd(number) });
     }
 }
