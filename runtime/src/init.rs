@@ -68,6 +68,17 @@ impl Request {
 /// # Errors
 /// As the man page says; the detail names variable, task or limit.
 pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
+    let opened = begin(context, request);
+    if opened.is_err()
+        && let Ok(Identity { task, tasks, key, .. }) = Identity::from_env(&process_env)
+    {
+        // A process that was to come back from a checkpoint may have failed before it joined.
+        link().openings(&key, tasks, request.instance as u32).has_failed(task);
+    }
+    opened
+}
+
+fn begin(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     // Before anything is made for reports.
     limits::check_address_space()?;
     take_standard().map_err(|reason| {

@@ -74,6 +74,14 @@ impl Openings {
         self.write(Word::Rejoins(self.instance), me, opening | TRIED);
     }
 
+    /// Notes that an attempt of this task to open the instance has failed, wherever: if it was to
+    /// join an opening in the place of another process, as [`Self::has_failed_to_rejoin`].
+    pub fn has_failed(&self, me: Task) {
+        if let Some(opening) = self.left_open(me).filter(|opening| *opening != 0) {
+            self.has_failed_to_rejoin(me, opening);
+        }
+    }
+
     /// Counts one more, of this task, and returns which it is: the first is 1.
     pub fn open(&self, me: Task) -> u32 {
         if let Some(before) = self.opened(me) {

@@ -75,6 +75,13 @@ fn the_launchers_file_counts_for_all_processes_of_a_task() {
     assert_eq!(again.rejoin(1, 3), Some(2));
     again.has_failed_to_rejoin(1, 2);
     assert_eq!((again.rejoin(1, 3), again.read(Word::Rejoins(0), 1)), (None, Some(0)));
+    // Nor if it has failed before it has looked.
+    again.has_failed(1);
+    assert_eq!(again.read(Word::Rejoins(0), 1), Some(0), "nothing was left to it");
+    again.write(Word::Rejoins(0), 1, 2);
+    again.has_failed(1);
+    again.has_failed(1);
+    assert_eq!((again.rejoin(1, 3), again.read(Word::Rejoins(0), 1)), (None, Some(0)));
     // A process leaves its place to the next one, and stays after all.
     let opening = Opening::new(again.clone(), 1, 3, false);
     opening.leave_to_successor();

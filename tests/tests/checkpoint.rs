@@ -119,16 +119,21 @@ fn another_process_comes_back_when_all_others_have_ended() {
 /// One that cannot come back, and all others have ended: its next program meets theirs.
 #[test]
 fn another_process_does_not_come_back_and_all_others_have_ended() {
-    let script = "\"$0\" \"$@\"; [ $? -eq 75 ] && MP_EUIDEVICE=nosuch \"$0\" \"$@\" && echo no error; exec \"$0\" second";
-    let make = |network: &str| {
-        let job = Job::new("/bin/sh").procs(3).arg("-c").arg(script).arg(program("recovery/checkpoint"));
-        let job = job.arg("alone").arg(states(&format!("failed-{network}"))).arg("term");
-        job.env("LAPI_INIT_TIMEOUT", "20")
-    };
-    for job in over_each_network(make) {
-        let outcome = job.run();
-        passed(&outcome, 5);
-        assert!(!outcome.stdout.contains("no error"), "{outcome}");
+    // There is no such device, and no such library: that is found before the job is looked at.
+    for (number, invalid) in ["MP_EUIDEVICE=nosuch", "MP_EUILIB=nosuch"].into_iter().enumerate() {
+        let script = format!(
+            "\"$0\" \"$@\"; [ $? -eq 75 ] && {invalid} \"$0\" \"$@\" && echo no error; exec \"$0\" second"
+        );
+        let make = |network: &str| {
+            let job = Job::new("/bin/sh").procs(3).arg("-c").arg(&script).arg(program("recovery/checkpoint"));
+            let job = job.arg("alone").arg(states(&format!("failed-{number}-{network}"))).arg("term");
+            job.env("LAPI_INIT_TIMEOUT", "20")
+        };
+        for job in over_each_network(make) {
+            let outcome = job.run();
+            passed(&outcome, 5);
+            assert!(!outcome.stdout.contains("no error"), "{outcome}");
+        }
     }
 }
 
