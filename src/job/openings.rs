@@ -105,7 +105,9 @@ impl Openings {
     /// The opening that was just counted has failed. If all `tasks` have published for it, its
     /// number is spent: what they have published stays, and would be taken for that of the next
     /// attempt. Otherwise the number is counted again, so that those that are still to come join
-    /// the next attempt; they shall not find what this one has published.
+    /// the next attempt; they shall not find what this one has published. The last one to publish,
+    /// if it does so between the look and the withdrawal, may have found all of the others by then:
+    /// it joins an opening that this task has given up.
     pub fn fail(&self, me: Task, opening: u32, tasks: u32) {
         let has_published = |board: &Board, task| board.card(task, self.instance, opening).is_some();
         if let Some(board) = self.board {
