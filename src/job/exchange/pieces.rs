@@ -19,7 +19,8 @@ pub fn cut(value: &[u8], room: usize) -> Vec<String> {
 #[derive(Debug, Default)]
 pub struct Whole {
     length: Option<usize>,
-    text: String,
+    /// The digits so far, as numbers.
+    digits: Vec<u8>,
 }
 
 impl Whole {
@@ -38,18 +39,19 @@ impl Whole {
             }
         };
         self.length = Some(length);
-        self.text += piece;
-        match self.text.len().cmp(&(length * 2)) {
+        for character in piece.chars() {
+            // At once: text of another form may be shorter, and the rest of it awaited.
+            let digit = character.to_digit(16).ok_or("a value written by another version of the library")?;
+            self.digits.push(digit as u8);
+        }
+        match self.digits.len().cmp(&(length * 2)) {
             std::cmp::Ordering::Less => Ok(None),
-            std::cmp::Ordering::Equal => decode(&self.text).map(Some).ok_or("a value with a wrong character"),
+            std::cmp::Ordering::Equal => {
+                Ok(Some(self.digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()))
+            }
             std::cmp::Ordering::Greater => Err("a value longer than its length"),
         }
     }
-}
-
-fn decode(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    text.as_bytes().chunks(2).map(|pair| Some((digit(pair[0])? << 4 | digit(*pair.get(1)?)?) as u8)).collect()
 }
 
 #[cfg(test)]
@@ -78,6 +80,13 @@ mod tests {
             assert_eq!(join(&pieces), Ok(Some(value)));
             assert_eq!(join(&pieces[..pieces.len() - 1]), Ok(None));
         }
+    }
+
+    /// In former versions values were base64, which is shorter: nobody waits for more of it.
+    #[test]
+    fn a_value_of_another_version_is_refused_at_its_first_piece() {
+        let why = Whole::default().add("6.AAECAwQF").expect_err("no hexadecimal digits");
+        assert!(why.contains("another version"), "{why}");
     }
 
     #[test]
