@@ -26,6 +26,9 @@ const REPORT_LATEST: Duration = Duration::from_millis(300);
 /// The time between two looks at the watched process.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
+/// How many deaths a look finds at most on the next host: each is a notice to every other host.
+const FOUND: usize = 16;
+
 /// With how many cards a look compares what is known of the processes of peers.
 const COMPARED: usize = 4;
 
@@ -105,6 +108,8 @@ pub(in crate::transport) struct Watch {
     changed: bool,
     start: Instant,
     next_look: Instant,
+    /// The last look has found as many deaths as a look may: the next one is due at once.
+    more: bool,
     /// The task from which on the next look searches for cards to compare.
     next_compared: Task,
 }
@@ -134,6 +139,7 @@ impl Watch {
             changed: true,
             start,
             next_look: start,
+            more: false,
             next_compared: 0,
         }
     }
@@ -165,25 +171,30 @@ impl Watch {
     }
 
     /// Asks, but seldom, whether the probed task has died, as the launcher knows it, and then the
-    /// one that is probed instead. And whether other processes have taken the places of those that
-    /// have died: tasks of one host reach each other otherwise. And of those that were `met`, a few
-    /// at a time: when two processes follow each other quickly, or a whole host dies, no task may
-    /// have seen the death. Returns whether it was time.
+    /// one that is probed instead, up to [`FOUND`] of them. And whether other processes have taken
+    /// the places of those that have died: tasks of one host reach each other otherwise. And of
+    /// those that were `met`, a few at a time: when two processes follow each other quickly, or a
+    /// whole host dies, no task may have seen the death. Returns whether it was time.
     pub(in crate::transport) fn look<A>(
         &mut self,
         directory: &mut dyn Directory<A>,
         met: impl Fn(Task) -> bool,
     ) -> bool {
         let now = clock::now();
-        if now < self.next_look {
+        if now < self.next_look && !self.more {
             self.changed |= self.due().is_some_and(|due| due <= now);
             return false;
         }
         (self.next_look, self.changed) = (now + BETWEEN_LOOKS, true);
         // When a whole host dies, each of its tasks is the probed one in turn.
-        while let Some(task) = self.ring.probed().filter(|&task| directory.has_died(task)) {
+        let mut found = 0;
+        while found < FOUND
+            && let Some(task) = self.ring.probed().filter(|&task| directory.has_died(task))
+        {
             self.found_dead(task);
+            found += 1;
         }
+        self.more = found == FOUND;
         let mut compared = self.ring.some_dead(COMPARED);
         compared.extend(self.next_met(met));
         for task in compared {
@@ -306,10 +317,11 @@ impl Watch {
         Some((task, self.watched.look(task, self.processes[task as usize])))
     }
 
-    /// When notices or reports are due.
+    /// When notices or reports are due, or a look that follows another one at once.
     pub(in crate::transport) fn due(&self) -> Option<Instant> {
         let ring = self.ring.due().map(|due| self.start + due);
-        self.unreported.iter().map(|(_, latest)| *latest).chain(ring).min()
+        let look = self.more.then_some(self.start);
+        self.unreported.iter().map(|(_, latest)| *latest).chain(ring).chain(look).min()
     }
 
     /// Whether the task's process has this life as far as is known here, and no other one's death
