@@ -96,6 +96,8 @@ impl FabricTransport {
             match step {
                 Step::Take => {
                     self.advance();
+                    // Those of an earlier batch, too, if it is in the middle of them.
+                    self.note_notices();
                     self.tell_watch(|watch| watch.taken());
                 }
                 Step::Send(to, notice) => self.send_notice(to, notice),
@@ -219,8 +221,8 @@ impl FabricTransport {
         }
     }
 
-    /// Notes the notices that have arrived. What one of them shows may need a poll, which notes
-    /// those behind it.
+    /// Notes the notices that have arrived. What one of them shows may make the watch take what has
+    /// arrived, which notes those behind it.
     #[inline]
     pub(super) fn note_notices(&mut self) {
         while let Some((from, notice)) = self.watch.as_mut().and_then(|watch| watch.arrived.pop_front()) {

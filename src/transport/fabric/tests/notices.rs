@@ -11,12 +11,12 @@ use crate::transport::{Endpoint, Outgoing, PeerState, Peers, Piece, SendOutcome,
 use crate::wire::network::{Content, FrameKind, NOTICE, Notice};
 use std::process::{Child, Command};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const PROVIDER: &str = "tcp;ofi_rxm";
 
-/// A directory in which another process has taken the place of task 2.
-struct Succeeded(Published, Process);
+/// A directory in which another process has taken the place of a task.
+struct Succeeded(Published, Task, Process);
 
 impl Directory<Vec<u8>> for Succeeded {
     fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
@@ -24,22 +24,25 @@ impl Directory<Vec<u8>> for Succeeded {
     }
 
     fn process_of(&mut self, peer: Task) -> Option<Process> {
-        (peer == 2).then_some(self.1)
+        (peer == self.1).then_some(self.2)
     }
 }
 
-/// Task 0 watches the process of task 1, which runs, and knows a former process of task 2.
-fn watching(child: &Child) -> Vec<FabricTransport> {
+/// Task 0 sees the processes of four tasks. `child` is that of `task`, and runs; of the task after
+/// it a former process is known.
+fn watching(task: Task, child: &Child) -> Vec<FabricTransport> {
     let (own, published): (Vec<Own>, Vec<Vec<u8>>) =
         open(4, PROVIDER).expect("endpoints").into_iter().unzip();
     let published = Arc::new(published);
     let process = |started| Process { started, ..Process::own() };
     let join = |own| {
-        let directory = Succeeded(Published(published.clone()), process(8));
+        let directory = Succeeded(Published(published.clone()), task + 1, process(8));
         FabricTransport::new(own, &[7; 16], Box::new(directory)).expect("a transport")
     };
     let mut ends: Vec<FabricTransport> = own.into_iter().map(join).collect();
-    let processes = vec![Process::own(), Process::of(child.id()), process(7), Process::own()];
+    let mut processes = vec![Process::own(); 4];
+    processes[task as usize] = Process::of(child.id());
+    processes[task as usize + 1] = process(7);
     ends[0].watch_others(vec![0; 4], processes, Box::default());
     ends
 }
@@ -72,7 +75,7 @@ fn messages_behind_a_notice_arrive_once_though_a_poll_is_needed_to_note_it() {
     const PACKETS: u32 = 3 * BATCH as u32;
     const { assert!(PACKETS < WINDOW) };
     let mut child = Command::new("sleep").arg("1000").spawn().expect("a process");
-    let mut ends = watching(&child);
+    let mut ends = watching(1, &child);
     ends[3].want(Want::Connection(0));
     let deadline = Instant::now() + test_deadline();
     while !ends[0].peer(3).is_some_and(|peer| peer.met) || ends[0].has_pending() || ends[3].has_pending() {
@@ -100,4 +103,27 @@ fn messages_behind_a_notice_arrive_once_though_a_poll_is_needed_to_note_it() {
     assert!(taken.into_iter().eq(0..PACKETS));
     assert_eq!(ends[0].standing(3).state, PeerState::Up);
     assert_eq!(ends[0].standing(1).state, PeerState::Dead, "the watched process has ended");
+}
+
+/// Of a task after one that has ended LAPI only its own notice shows that it has not.
+#[test]
+fn notices_that_wait_are_noted_before_the_watched_process_counts_as_ended() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    let mut child = Command::new("sleep").arg("1000").spawn().expect("a process");
+    let life = Process::of(child.id()).life();
+    let mut ends = watching(2, &child);
+    ends.iter_mut().for_each(|end| end.linger = Duration::ZERO);
+    let end = &mut ends[0];
+    end.tell_watch(|watch| watch.closed(1));
+    end.follow_ring();
+    child.kill().and_then(|()| child.wait()).expect("it ends");
+    let notices = [
+        Notice { content: Content::Died, task: 3, life: 6 },
+        Notice { content: Content::Watched, task: 2, life },
+    ];
+    notices.iter().for_each(|notice| end.keep_notice(2, &notice.encode()));
+    end.note_notices();
+    assert_eq!([2, 3].map(|task| end.standing(task).state), [PeerState::Dead; 2]);
 }
