@@ -9,10 +9,12 @@ use crate::transport::Task;
 use crate::transport::presence::Presence;
 use crate::transport::rails::RailEvent;
 use crate::wire::network::{FRAME, Frame, FrameKind, TAG};
+use std::time::Duration;
 
-/// How often in turn the completion queue fails before all peers count as lost: a shortage of
-/// memory may pass.
+/// How often in turn, and for how long at least, the completion queue fails before all peers count
+/// as lost: a shortage of memory may pass.
 pub(super) const FAILURES: u32 = 16;
+pub(super) const FAILS_FOR: Duration = Duration::from_millis(100);
 
 /// Batches that are taken out of the completion queue at a time.
 const ROUNDS: u32 = 16;
@@ -48,7 +50,7 @@ impl FabricTransport {
                     count < BATCH
                 }
                 Err(failure) => {
-                    let is_last = matches!(failure.of, Failed::Queue(_));
+                    let is_last = matches!(failure.of, Failed::Queue(..));
                     self.note_failure(failure);
                     is_last
                 }
@@ -189,8 +191,8 @@ impl FabricTransport {
         let slot = match failure.of {
             Failed::Operation(Some(slot)) => slot,
             Failed::Operation(None) => return,
-            Failed::Queue(times) => {
-                if times >= FAILURES {
+            Failed::Queue(times, lasts) => {
+                if times >= FAILURES && lasts >= FAILS_FOR {
                     self.lose_all(&failure);
                 }
                 return;

@@ -8,6 +8,7 @@ mod memory;
 pub(super) use info::{Info, list};
 
 use super::workarounds::sets_least_before_enabling;
+use crate::base::clock;
 use crate::base::poll::await_readable;
 use libfabric_sys::bindings as fi;
 use libfabric_sys::{Library, calls};
@@ -16,7 +17,7 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What memory registration may ask of us: we do what the provider says.
 const MR_MODE: u32 =
@@ -92,8 +93,8 @@ pub(super) struct Failure {
 pub(super) enum Failed {
     /// An operation; `None` for one that was not named.
     Operation(Option<Slot>),
-    /// The completion queue, so often in turn.
-    Queue(u32),
+    /// The completion queue, so often in turn, and for so long.
+    Queue(u32, Duration),
 }
 
 /// One open endpoint.
@@ -113,8 +114,8 @@ pub(super) struct Device {
     /// The descriptor of the completion queue, where the provider has one.
     wait: Option<RawFd>,
     next_key: u64,
-    /// How often the completion queue has failed since it was found empty.
-    failed: u32,
+    /// Since when the completion queue cannot be read, and how often it was tried.
+    failing: Option<(Instant, u32)>,
 }
 
 // SAFETY: FI_THREAD_DOMAIN: one thread at a time, which the transport's owner ensures.
@@ -175,7 +176,7 @@ impl Device {
             entries,
             wait: None,
             next_key: 0,
-            failed: 0,
+            failing: None,
         };
         device.open_all(longest, sleeps)?;
         Ok(device)
@@ -392,10 +393,29 @@ impl Device {
     pub(super) fn poll(&mut self) -> Result<usize, Failure> {
         // SAFETY: the entries are of the format that the queue was opened with.
         let count = unsafe { calls::cq_read(self.cq, self.entries.as_mut_ptr().cast(), BATCH) };
-        if count >= 0 {
-            return Ok(count as usize);
+        if count == -(fi::FI_EAVAIL as isize) { self.failure() } else { self.read(count, clock::now) }
+    }
+
+    /// What reading the completion queue has returned: a number of entries, or why there are none.
+    #[inline]
+    pub(super) fn read(&mut self, count: isize, now: impl FnOnce() -> Instant) -> Result<usize, Failure> {
+        if count < 0 && count != -(fi::FI_EAGAIN as isize) {
+            return Err(self.unread(Errno(-count as c_int), now()));
         }
-        self.failure(-count as c_int)
+        // Most polls write nothing here.
+        if self.failing.is_some() {
+            self.failing = None;
+        }
+        Ok(count.max(0) as usize)
+    }
+
+    #[cold]
+    fn unread(&mut self, errno: Errno, now: Instant) -> Failure {
+        let (since, times) = self.failing.unwrap_or((now, 0));
+        let times = times.saturating_add(1);
+        self.failing = Some((since, times));
+        let lasts = now.saturating_duration_since(since);
+        Failure { of: Failed::Queue(times, lasts), errno, text: errno.text() }
     }
 
     /// An operation that [`Self::poll`] has found.
@@ -414,18 +434,9 @@ impl Device {
         Some(offset / size_of::<fi::fi_context2>()).filter(|slot| *slot < self.contexts.len())
     }
 
-    /// What a poll has found that has returned no operations.
+    /// The operation that has failed, as a poll has found.
     #[cold]
-    pub(super) fn failure(&mut self, code: c_int) -> Result<usize, Failure> {
-        if code == fi::FI_EAGAIN as c_int {
-            self.failed = 0;
-            return Ok(0);
-        }
-        if code != fi::FI_EAVAIL as c_int {
-            self.failed = self.failed.saturating_add(1);
-            let errno = Errno(code);
-            return Err(Failure { of: Failed::Queue(self.failed), errno, text: errno.text() });
-        }
+    fn failure(&mut self) -> Result<usize, Failure> {
         // SAFETY: the entry is plain numbers and pointers; the provider's text is a string or null.
         unsafe {
             let mut entry: fi::fi_cq_err_entry = MaybeUninit::zeroed().assume_init();

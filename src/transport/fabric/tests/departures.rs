@@ -7,7 +7,7 @@ use crate::base::process::Process;
 use crate::transport::fabric::FabricTransport;
 use crate::transport::fabric::ofi::Errno;
 use crate::transport::fabric::own::Wants;
-use crate::transport::fabric::progress::FAILURES;
+use crate::transport::fabric::progress::{FAILS_FOR, FAILURES};
 use crate::transport::presence::Presence;
 use crate::transport::{Endpoint, PeerState, Peers};
 use crate::wire::network::{Frame, FrameKind, Rejoin};
@@ -102,6 +102,17 @@ fn what_is_dropped_from_the_queue_of_an_awaited_peer_is_not_queued() {
     end.peer_mut(1).expect("a peer").address = address;
 }
 
+/// The completion queue fails at this time.
+fn fail(end: &mut FabricTransport, at: Instant) {
+    let failed = end.device.read(-(libc::EIO as isize), || at);
+    assert!(failed.is_err());
+    end.note_all(failed);
+}
+
+fn states(end: &FabricTransport) -> [PeerState; 2] {
+    [1, 2].map(|task| end.standing(task).state)
+}
+
 /// As with a card that has failed: otherwise each transfer would wait for its timeout.
 #[test]
 fn all_peers_are_lost_when_the_completion_queue_fails_again_and_again() {
@@ -109,25 +120,46 @@ fn all_peers_are_lost_when_the_completion_queue_fails_again_and_again() {
         return;
     }
     let mut ends = network::unserved(3, &preferring(PROVIDER));
-    let end = &mut ends[0];
-    let fail = |end: &mut FabricTransport| {
-        let failed = end.device.failure(libc::EIO);
-        assert!(failed.is_err());
-        end.note_all(failed);
-    };
-    let states = |end: &FabricTransport| [1, 2].map(|task| end.standing(task).state);
+    let (end, start) = (&mut ends[0], Instant::now());
     for _ in 0..FAILURES - 1 {
-        fail(end);
-    }
-    assert_eq!(states(end), [PeerState::Up; 2], "it may pass");
-    // It works again, and is empty after some time.
-    (0..1000).for_each(|_| end.advance());
-    for _ in 0..FAILURES - 1 {
-        fail(end);
+        fail(end, start);
     }
     assert_eq!(states(end), [PeerState::Up; 2]);
-    fail(end);
+    fail(end, start + FAILS_FOR);
     assert_eq!(states(end), [PeerState::Dead; 2]);
     let Presence::Dead(why) = &end.peer(1).expect("a peer").standing else { panic!("it is not dead") };
     assert!(why.contains(&Errno(libc::EIO).text()), "{why}");
+}
+
+/// As with a shortage of memory.
+#[test]
+fn no_peer_is_lost_when_the_completion_queue_fails_for_a_moment() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    let mut ends = network::unserved(3, &preferring(PROVIDER));
+    let (end, mut now) = (&mut ends[0], Instant::now());
+    // Nothing has ended, or an operation has.
+    for works in [-(libc::EAGAIN as isize), 1] {
+        // A thread that polls without a pause does so often in a moment.
+        for _ in 0..10 * FAILURES {
+            fail(end, now);
+        }
+        assert_eq!(states(end), [PeerState::Up; 2], "it may pass");
+        assert!(end.device.read(works, || now).is_ok());
+        now += FAILS_FOR;
+        for _ in 0..FAILURES {
+            fail(end, now);
+        }
+        assert_eq!(states(end), [PeerState::Up; 2], "it has passed");
+        assert!(end.device.read(works, || now).is_ok());
+        for _ in 0..FAILURES - 1 {
+            now += FAILS_FOR;
+            fail(end, now);
+        }
+        assert!(end.device.read(works, || now).is_ok());
+        now += FAILS_FOR;
+        fail(end, now);
+        assert_eq!(states(end), [PeerState::Up; 2], "there are {FAILURES} failures, but not in turn");
+    }
 }
