@@ -4,6 +4,8 @@
 
 mod info;
 mod memory;
+#[cfg(test)]
+mod unreadable;
 
 pub(super) use info::{Info, list};
 
@@ -441,7 +443,7 @@ impl Device {
         unsafe {
             let mut entry: fi::fi_cq_err_entry = MaybeUninit::zeroed().assume_init();
             let count = calls::cq_readerr(self.cq, &raw mut entry, 0);
-            if count < 1 {
+            if self.read(count, clock::now)? == 0 {
                 return Ok(0);
             }
             let own = info::owned(calls::cq_strerror(self.cq, entry.prov_errno, entry.err_data));

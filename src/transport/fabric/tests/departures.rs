@@ -163,3 +163,17 @@ fn no_peer_is_lost_when_the_completion_queue_fails_for_a_moment() {
         assert_eq!(states(end), [PeerState::Up; 2], "there are {FAILURES} failures, but not in turn");
     }
 }
+
+#[test]
+fn all_peers_are_lost_when_failures_cannot_be_read() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    let mut ends = network::unserved(3, &preferring(PROVIDER));
+    ends[0].device.make_unreadable();
+    let deadline = Instant::now() + test_deadline();
+    while states(&ends[0]) != [PeerState::Dead; 2] {
+        assert!(Instant::now() < deadline, "the failures do not count");
+        ends[0].advance();
+    }
+}
