@@ -1,8 +1,10 @@
-// What tests/programs.rs runs: checks serve ADDRESS WAYS [wait|long], or checks WHAT ADDRESS WAYS.
-// An address with a key file is ADDRESS@FILE. What the test waits for is said to standard error.
+// What tests/programs.rs runs: checks serve ADDRESS WAYS [wait|two|long], or checks WHAT ADDRESS
+// WAYS. An address with a key file is ADDRESS@FILE. What the test waits for is said to standard
+// error.
 #include <netio3/ReceiveEndpoint.hpp>
 #include <netio3/SendEndpointZeroCopy.hpp>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 
@@ -29,6 +31,19 @@ using namespace std::chrono_literals;
 
 /// Bytes of a message that short ones overtake.
 static const std::size_t LONG = 256 << 20;
+
+/// What each allocation of this thread asks, if anything: whether there is memory.
+static thread_local const std::function<bool()> *has_memory{nullptr};
+
+[[gnu::noinline]] void *operator new(std::size_t size) {
+    void *const at = has_memory == nullptr || (*has_memory)() ? std::malloc(size) : nullptr;
+    if (at == nullptr) {
+        throw std::bad_alloc{};
+    }
+    return at;
+}
+[[gnu::noinline]] void operator delete(void *at) noexcept { std::free(at); }
+[[gnu::noinline]] void operator delete(void *at, std::size_t) noexcept { std::free(at); }
 
 /// Tells the test what it waits for.
 static void say(std::string_view text) {
@@ -77,7 +92,11 @@ static int serve(const char *address, unsigned ways, std::string_view how) {
     PassiveEndpoint listener{at(address), longest, ways};
     say(listener.get_address());
     auto from = listener.accept();
-    if (how == "wait") {
+    std::optional<ReceiveEndpoint> other;
+    if (how == "two") {
+        other = listener.accept();
+    }
+    if (how == "wait" || how == "two") {
         say("accepted");
         wait_for_signal();
     }
@@ -235,18 +254,35 @@ static void loss(Caller &caller) {
     std::printf("%s\n", caller.why.c_str());
 }
 
-/// An endpoint with a header buffer that others share ends with sends under way.
+/// An endpoint with a header buffer that another one shares ends with sends under way.
 static void shared(const char *address, unsigned ways) {
     std::vector<std::uint8_t> memory(1 << 20, 1);
     DomainManager domain{ways};
     std::optional<ZeroCopyBufferManager> buffers{std::in_place, std::span{memory}};
     CHECK(throws<std::logic_error>([] { ZeroCopyBufferManager empty{std::span<std::uint8_t>{}}; }));
-    ActiveEndpoint endpoint{at(address), domain, {}};
-    {
-        SendEndpointZeroCopy sender{endpoint, {}, buffers, domain};
-        CHECK(fill(sender, memory) == NUM_HEADER_SLOTS && sender.get_num_available_buffers() == 0);
-    }
-    CHECK(!endpoint.is_open() && domain.get_num_registered() == 0);
+    ActiveEndpoint endpoint{at(address), domain, {}}, other{at(address), domain, {}};
+    const auto descriptor = endpoint.get_fd();
+    const ConnectionParametersSendZeroCopy none;
+    auto sender = std::make_unique<SendEndpointZeroCopy>(endpoint, none, buffers, domain);
+    SendEndpointZeroCopy rest{other, {}, buffers, domain};
+    CHECK(fill(*sender, memory) == NUM_HEADER_SLOTS && rest.get_num_available_buffers() == 0);
+    CHECK(rest.send_data(std::span{memory}.first(1), {}, 1) == NO_RESOURCES);
+    // Others use a slot as soon as it is free: the connection must not read it any more.
+    bool has_looked = false;
+    const std::function<bool()> looks = [&] {
+        has_looked = true;
+        rest.get_num_available_buffers();
+        CHECK(rest.get_num_available_buffers() == 0 || fcntl(descriptor, F_GETFD) == -1);
+        return true;
+    };
+    has_memory = &looks;
+    sender.reset();
+    has_memory = nullptr;
+    CHECK(has_looked);
+    rest.get_num_available_buffers();
+    CHECK(rest.get_num_available_buffers() == NUM_HEADER_SLOTS);
+    CHECK(rest.send_data(std::span{memory}.first(1), {}, 1) == OK);
+    CHECK(!endpoint.is_open() && domain.get_num_registered() == 2);
     CHECK(throws<FailedOpenActiveEndpoint>([&] { SendEndpointZeroCopy sender(endpoint, {}, buffers, domain); }));
 }
 

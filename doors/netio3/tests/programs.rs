@@ -64,8 +64,8 @@ fn pair(what: &str, way: &str, how: &str) -> (Running, Running, Socket) {
 
 /// Two sides of which one has sent all that it can, and the other one takes nothing before it gets
 /// a signal.
-fn full(what: &str, way: &str) -> (Running, Running, Socket) {
-    let (mut server, mut caller, socket) = pair(what, way, "wait");
+fn full(what: &str, way: &str, how: &str) -> (Running, Running, Socket) {
+    let (mut server, mut caller, socket) = pair(what, way, how);
     server.until_it_says("accepted");
     caller.signal(Signal::SIGUSR1);
     caller.until_it_says("full");
@@ -131,7 +131,7 @@ fn what_cannot_be_sent_is_refused_and_nothing_is_lost() {
 #[test]
 fn without_a_free_slot_a_sender_tries_again_later() {
     for way in ways() {
-        let (server, caller, _socket) = full("slots", way);
+        let (server, caller, _socket) = full("slots", way, "wait");
         server.signal(Signal::SIGUSR1);
         assert_eq!(said(caller), "done\n");
         let mut expected: String = (0..256).map(|number| format!("{number}: 70000 bytes, 70000\n")).collect();
@@ -156,7 +156,7 @@ fn short_messages_that_pass_a_long_one_come_after_it() {
 #[test]
 fn a_killed_receiver_leaves_the_keys_of_what_it_has_not_taken() {
     for way in ways() {
-        let (server, caller, _socket) = full("loss", way);
+        let (server, caller, _socket) = full("loss", way, "wait");
         drop(server);
         let said = said(caller);
         assert!(said.contains("the peer is lost") && said.ends_with("done\n"), "over {way}: {said}");
@@ -165,7 +165,7 @@ fn a_killed_receiver_leaves_the_keys_of_what_it_has_not_taken() {
 
 #[test]
 fn an_endpoint_that_ends_frees_the_shared_slots_and_its_connection() {
-    let (server, caller, _socket) = full("shared", "1");
+    let (server, caller, _socket) = full("shared", "1", "two");
     assert_eq!(said(caller), "done\n");
     server.signal(Signal::SIGUSR1);
     assert!(said(server).contains("lost: the peer is lost"));
