@@ -189,7 +189,22 @@ static void misuse(Caller &caller) {
     CHECK(caller.domain.get_num_registered() == 2);
     CHECK(sender == sender && (sender <=> sender) == std::strong_ordering::equal);
     CHECK(&sender.get_active_endpoint() == &caller.endpoint);
-    CHECK(sender.send_data(std::span{memory}.first(8), bytes("fine"), 9) == OK);
+    // Where memory ends at an allocation nothing is sent, and no slot is lost.
+    std::size_t enough = 0, left = 0;
+    const std::function<bool()> ends = [&] { return left-- > 0; };
+    const auto send = [&] {
+        left = enough++;
+        has_memory = &ends;
+        CHECK(sender.send_data(std::span{memory}.first(8), bytes("fine"), 9) == OK);
+    };
+    while (throws<std::bad_alloc>(send)) {
+        has_memory = nullptr;
+        CHECK(sender.get_pending_sends().empty());
+        sender.get_num_available_buffers();
+        CHECK(sender.get_num_available_buffers() == NUM_HEADER_SLOTS);
+    }
+    has_memory = nullptr;
+    CHECK(enough > 1);
     CHECK(caller.endpoint.close());
     CHECK((caller.complete == std::vector<std::uint64_t>{9}));
 }

@@ -236,12 +236,15 @@ public:
             !std::ranges::all_of(iov, is_ours)) {
             return NetioStatus::FAILED;
         }
+        // What may throw comes before a slot is taken.
+        std::vector<iovec> pieces{{nullptr, header_data.size()}};
+        pieces.insert(pieces.end(), iov.begin(), iov.end());
+        m_under_way.reserve(NUM_HEADER_SLOTS);
         const auto slot = m_slots->take(key, header_data);
         if (!slot) {
             return NetioStatus::NO_RESOURCES;
         }
-        std::vector<iovec> pieces{{(*m_slots)[*slot].header, header_data.size()}};
-        pieces.insert(pieces.end(), iov.begin(), iov.end());
+        pieces.front().iov_base = (*m_slots)[*slot].header;
         m_under_way.push_back(*slot);
         const auto sent =
             olnetio3_send(connection(), pieces.data(), pieces.size(), static_cast<std::int64_t>(*slot));
