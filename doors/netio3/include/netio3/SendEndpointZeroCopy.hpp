@@ -265,7 +265,8 @@ public:
     /// that is the number of all its endpoints.
     std::size_t get_num_available_buffers() { return m_slots->fewest(); }
 
-    /// The keys of the sends that are not complete, in the order in which they were sent.
+    /// The keys of the sends that are not complete, in the order in which they were sent. Ours: a
+    /// send is complete when progress() or close() has reported it.
     std::vector<std::uint64_t> get_pending_sends() {
         auto keys = m_lost;
         for (const auto slot : m_under_way) {
