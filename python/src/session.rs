@@ -397,17 +397,19 @@ impl Listener {
         if self.is_of_parent() {
             return Err(PyRuntimeError::new_err("the listener is the parent's of this child of fork"));
         }
+        let mut is_open = true;
         let found = patiently(py, deadline(timeout)?, |until| {
+            let mut listener = lock(&self.listener);
             // A thread in `close` may wait for the lock, which goes to whoever is faster.
-            if self.is_closed.load(Ordering::Acquire) {
-                return Err(Error::Closed);
-            }
-            lock(&self.listener).as_mut().map_or(Err(Error::Closed), |listener| listener.accept(until))
+            let open = listener.as_mut().filter(|_| !self.is_closed.load(Ordering::Acquire));
+            is_open = open.is_some();
+            open.map_or(Err(Error::Closed), |listener| listener.accept(until))
         });
-        match found {
-            Err(why) => self.check().and(Err(why)),
-            Ok(found) => Ok(found.map(Session::new)),
+        // A handler of a signal may have closed it, and raised what the caller is to get.
+        if !is_open {
+            self.check()?;
         }
+        found.map(|found| found.map(Session::new))
     }
 
     /// The descriptor of an event loop: readable when `accept(0)` has something to do.

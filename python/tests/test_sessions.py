@@ -237,6 +237,24 @@ def test_a_wait_ends_by_its_time_and_by_signals(tmp_path):
         listener.fileno()
 
 
+def test_a_signal_that_closes_the_listener_ends_the_service(tmp_path):
+    """What the handler raises reaches the program, not that the listener is closed."""
+    listener = openlapi.listen(tmp_path / "socket", timeout=LATE)
+
+    def ends(*_):
+        listener.close()
+        raise SystemExit(0)
+
+    before = signal.signal(signal.SIGTERM, ends)
+    try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        with pytest.raises(SystemExit):
+            listener.accept(LATE)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not (tmp_path / "socket").exists()
+
+
 def test_a_listener_is_closed_beside_a_thread_that_accepts(tmp_path):
     for number in range(20):
         listener, ended = openlapi.listen(tmp_path / str(number), timeout=LATE), []
