@@ -64,29 +64,25 @@ impl Handler {
             function: function.clone().unbind(),
             into: into.map(|into| into.clone().unbind()),
         });
-        // Here before any other task can know that it is.
-        let number = {
-            let mut handlers = lock(&port.handlers);
-            handlers.push(entry.clone());
-            handlers.len() as u32 - 1
-        };
-        // The number, too: messages name the handler by it.
-        let agreed = port.collective(py, "handler", |step| {
-            step.agree(hash(&name).wrapping_add(number.into()), || {
+        let number = port.collective(py, "handler", |step| {
+            // In this thread's turn, so that handlers have the same numbers in all tasks.
+            // Here before any other task can know that it is.
+            let number = {
+                let mut handlers = lock(&port.handlers);
+                handlers.push(entry.clone());
+                handlers.len() as u32 - 1
+            };
+            // The number, too: messages name the handler by it.
+            let agreed = step.agree(hash(&name).wrapping_add(number.into()), || {
                 format!("another task registers a function of another name than {name:?} here; if it stands for the same, give both the same `name`")
-            })
-        });
-        if let Err(refused) = agreed {
+            });
             // In no task it is registered, so that the next one has its number everywhere. After a
             // failure of the call other tasks may have registered it, and send.
-            if matches!(refused, Refusal::Disagreed(_)) {
-                let mut handlers = lock(&port.handlers);
-                let removed = handlers.pop_if(|last| Arc::ptr_eq(last, &entry));
-                drop(handlers);
-                drop(removed);
+            if matches!(agreed, Err(Refusal::Disagreed(_))) {
+                lock(&port.handlers).pop();
             }
-            return Err(refused.into());
-        }
+            agreed.map(|()| number)
+        })?;
         Ok(Self { port: port.clone(), number, entry })
     }
 }

@@ -1,30 +1,42 @@
-"""Two threads of each task make windows, use them and end them. Which of them meet is not said, but all are alike."""
+"""Two threads of each task make windows and use them, and then handlers. Which of them meet is not said, but all are alike."""
 
 import threading
 
 import openlapi
 
-ROUNDS, SIZE = 100, 64
+ROUNDS, SIZE = 500, 64
 
 with openlapi.init() as lapi:
     failed = []
 
-    def makes():
+    def windows():
+        for _ in range(ROUNDS):
+            window = lapi.window(bytearray(SIZE))
+            assert window.sizes == [SIZE] * lapi.tasks, window.sizes
+            for task in range(lapi.tasks):
+                lapi.put(bytes(SIZE), task, window)
+
+    def handlers():
+        made = [lapi.handler(lambda *_: None, name="handler") for _ in range(ROUNDS)]
+        done = lapi.counter()
+        for handler in made:
+            for task in range(lapi.tasks):
+                lapi.send(task, handler, completion_counter=done)
+        done.wait(lapi.tasks * ROUNDS)
+
+    def run(makes):
         try:
-            for _ in range(ROUNDS):
-                window = lapi.window(bytearray(SIZE))
-                assert window.sizes == [SIZE] * lapi.tasks, window.sizes
-                for task in range(lapi.tasks):
-                    lapi.put(bytes(SIZE), task, window)
+            makes()
         except BaseException as why:
             failed.append(why)
             raise
 
-    threads = [threading.Thread(target=makes) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for makes in windows, handlers:
+        threads = [threading.Thread(target=run, args=(makes,)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     assert not failed
     # A turn ends, whatever becomes of it.
     lapi.gfence()
