@@ -62,7 +62,7 @@ pub fn watch(py: Python<'_>) -> PyResult<()> {
     // It takes the thread for the main one that is the first to import it.
     py.import("threading")?;
     let process = std::process::id().cast_signed();
-    if !is_main() || PROCESS.swap(process, Ordering::SeqCst) == process {
+    if !is_main() || PROCESS.load(Ordering::SeqCst) == process {
         return Ok(());
     }
     put_before(py)?;
@@ -74,8 +74,10 @@ pub fn watch(py: Python<'_>) -> PyResult<()> {
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
         let spawned = thread::Builder::new().name("lapi-ctrl-c".into()).spawn(look);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
-        Ok(spawned.map(drop)?)
+        spawned?;
     }
+    PROCESS.store(process, Ordering::SeqCst);
+    Ok(())
 }
 
 /// The handler of SIGINT of this process.

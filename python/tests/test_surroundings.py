@@ -34,7 +34,7 @@ def interrupted(how, again=False):
     return process.returncode, out, err
 
 
-@pytest.mark.parametrize("how", ["counter", "asyncio"])
+@pytest.mark.parametrize("how", ["counter", "asyncio", "again"])
 def test_ctrl_c_ends_a_call_that_waits(how):
     # After asyncio.run the first one may come too early.
     status, out, err = interrupted(how, again=how == "asyncio")
