@@ -137,18 +137,15 @@ impl Port {
     /// Waits until no other thread of this task is in a collective call: the exchanges of two must
     /// not mix. In a child of fork nobody may be there to end a turn, and calls are refused.
     pub fn turn(&self, py: Python<'_>) -> Option<Turn<'_>> {
-        let wait = || {
-            let mut in_turn = lock(&self.in_turn);
-            while *in_turn {
-                if !self.is_own() {
-                    return false;
-                }
-                in_turn = self.turn_is_over.wait(in_turn).unwrap_or_else(PoisonError::into_inner);
-            }
-            *in_turn = true;
-            true
-        };
-        detached(py, wait).then(|| Turn(self))
+        if !self.is_own() {
+            return None;
+        }
+        detached(py, || {
+            let in_turn = lock(&self.in_turn);
+            let waited = self.turn_is_over.wait_while(in_turn, |in_turn| *in_turn);
+            *waited.unwrap_or_else(PoisonError::into_inner) = true;
+        });
+        Some(Turn(self))
     }
 
     /// A collective call, which consists of several exchanges. The first one compares what the

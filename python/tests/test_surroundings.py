@@ -58,6 +58,10 @@ def test_forked_children_do_not_hang(job):
     assert job("forks.py", 2).ok().out.count("no child hangs") == 2
 
 
+def test_forked_children_wait_for_no_turn(job):
+    assert job("turns_forks.py").ok().out == "no child hangs\n"
+
+
 def test_forks_beside_new_threads_of_the_library(job):
     job("opens.py").ok()
 
