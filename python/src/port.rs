@@ -158,6 +158,8 @@ impl Port {
     ) -> Result<R, Refusal> {
         self.may_call(what).map_err(Refusal::Disagreed)?;
         let _turn = self.turn(py);
+        // Another thread may have closed the context meanwhile.
+        self.may_call(what).map_err(Refusal::Disagreed)?;
         let step = Step { port: self, py, what };
         let number = self.collectives.load(Ordering::SeqCst);
         let agreed = step.agree(hash(what).wrapping_add(number), || {
