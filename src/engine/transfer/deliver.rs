@@ -7,7 +7,7 @@ use crate::engine::context::completion_queue::Completion;
 use crate::engine::context::core::flow;
 use crate::engine::context::incoming::Delivery;
 use crate::engine::context::{Context, Held};
-use crate::engine::transfer::impossible;
+use crate::engine::transfer::beyond;
 use crate::engine::transfer::send::send_control;
 use crate::memory::bytes::Piece;
 use crate::proto::content::Sink;
@@ -109,7 +109,7 @@ pub fn conclude_since(held: &mut Held<'_>, delivery: Delivery, incarnation: u32)
 #[inline(always)]
 pub fn conclude(held: &mut Held<'_>, delivery: &Delivery) {
     // SAFETY: a counter of this task, by the contract of the call that sent the message.
-    unsafe { held.core().raise(impossible::counter(delivery.tgt_cntr), delivery.src) };
+    unsafe { held.core().raise(beyond::counter(delivery.tgt_cntr), delivery.src) };
     if delivery.cookie != 0 {
         match delivery.id {
             Some(_) => {
@@ -119,5 +119,5 @@ pub fn conclude(held: &mut Held<'_>, delivery: &Delivery) {
             None => unsafe { held.core().raise(delivery.cookie as usize, delivery.src) },
         }
     }
-    impossible::report_counter(held, delivery.src, delivery.tgt_cntr);
+    beyond::report_counter(held, delivery.src, delivery.tgt_cntr);
 }

@@ -9,7 +9,7 @@ use crate::engine::context::incoming::Then;
 use crate::engine::context::request::{Marks, Places};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, send_control};
-use crate::engine::transfer::{accessed, deliver, impossible, packets, registration, reply};
+use crate::engine::transfer::{accessed, beyond, deliver, packets, registration, reply};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::ops::Op;
@@ -203,13 +203,13 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             send_control(held.core(), transfer.peer, &Head::Written { cookie });
             // The target's counter shows that the target's data may be changed.
             let bytes = transfer.len() as u64;
-            let org_cntr = impossible::counter(tgt_cntr);
+            let org_cntr = beyond::counter(tgt_cntr);
             let done = SendDone { org_cntr, bytes, ..SendDone::nothing(transfer.peer) };
             match transfer.keyed.as_ref().filter(|keyed| keyed.rest() != 0) {
                 Some(keyed) => reply::serve(held, &Content::from(keyed.rest_places()), cookie, done),
                 None => send::finish(held, &done),
             }
-            impossible::report_counter(held, transfer.peer, tgt_cntr);
+            beyond::report_counter(held, transfer.peer, tgt_cntr);
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::engine::context::Held;
 use crate::engine::context::incoming::{ActiveMessage, Data, SelfMessage};
 use crate::engine::context::request::{Get, Message, Put};
 use crate::engine::transfer::send::finish;
-use crate::engine::transfer::{impossible, receive, reply};
+use crate::engine::transfer::{beyond, receive, reply};
 use crate::error::Result;
 use crate::memory::bytes::{self, Piece};
 use crate::proto::content::{self, Content};
@@ -21,7 +21,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) {
         if possible {
             content::copy(&put.places.local_content(), &put.places.remote_sink(), 0);
         }
-        raise(held, impossible::counter(put.tgt_cntr));
+        raise(held, beyond::counter(put.tgt_cntr));
     }
     let core = held.core();
     core.stats.local.bytes_received += put.places.len() as u64;
@@ -31,9 +31,9 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) {
     unsafe { raise(held, put.cmpl_cntr) };
     held.core().waiters.note_news();
     if possible {
-        impossible::report_counter(held, put.tgt, put.tgt_cntr);
+        beyond::report_counter(held, put.tgt, put.tgt_cntr);
     } else {
-        impossible::report(held, put.tgt);
+        beyond::report(held, put.tgt);
     }
 }
 
@@ -54,12 +54,12 @@ unsafe fn raise(held: &mut Held<'_>, cntr: usize) {
 /// The places must be as LAPI_Get or LAPI_Getv wants them.
 pub unsafe fn get(held: &mut Held<'_>, get: &Get) {
     if !get.places.can_be_here() {
-        return impossible::report(held, get.tgt);
+        return beyond::report(held, get.tgt);
     }
     // SAFETY: the caller's promise.
     unsafe {
         content::copy(&get.places.remote_content(), &get.places.local_sink(), 0);
-        raise(held, impossible::counter(get.tgt_cntr));
+        raise(held, beyond::counter(get.tgt_cntr));
         raise(held, get.org_cntr);
     }
     let (core, bytes) = (held.core(), get.places.len() as u64);
@@ -68,7 +68,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) {
     core.note_completed(LAPI_RECV_COMPLETE);
     core.waiters.note_news();
     reply::get_handler(held, get.handler.map_or(0, |handler| handler as usize), get.parameter);
-    impossible::report_counter(held, get.tgt, get.tgt_cntr);
+    beyond::report_counter(held, get.tgt, get.tgt_cntr);
 }
 
 /// An active message to oneself. It is delivered before the call returns, or, when a handler has

@@ -1,7 +1,8 @@
 //! How one operation proceeds, from the bottom up:
 //!
 //! * [`header_handler`]: calls header handlers.
-//! * [`send`]: how anything leaves this task. [`deliver`]: what follows when data is in its place.
+//! * [`send`]: how anything leaves this task. [`beyond`]: addresses that cannot be. [`deliver`]:
+//!   what follows when data is in its place.
 //! * [`assembly`]: messages of several packets. [`reply`]: replies, on both sides.
 //! * [`vector_wire`]: vectors in packets. [`packets`]: puts and gets in packets. [`direct`]: copies
 //!   between the memory of two tasks. [`one_sided`]: puts and gets that the origin makes alone;
@@ -13,6 +14,7 @@
 
 pub mod accessed;
 pub mod assembly;
+pub mod beyond;
 pub mod bulk;
 pub mod deliver;
 pub mod direct;

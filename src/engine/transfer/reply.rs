@@ -4,7 +4,7 @@
 use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, LAPI_RECV_COMPLETE, compl_hndlr_p};
 use crate::engine::context::Held;
 use crate::engine::context::completion_queue::Completion;
-use crate::engine::transfer::{deliver, impossible, registration, send};
+use crate::engine::transfer::{beyond, deliver, impossible, registration, send};
 use crate::memory::bytes::Piece;
 use crate::memory::word;
 use crate::proto::content::Content;
@@ -18,9 +18,9 @@ pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tg
     let len = data.len() as u64;
     // The target's counter shows that the target's data may be changed, as the origin counter
     // does for a send.
-    let done = SendDone { org_cntr: impossible::counter(tgt_cntr), bytes: len, ..SendDone::nothing(src) };
+    let done = SendDone { org_cntr: beyond::counter(tgt_cntr), bytes: len, ..SendDone::nothing(src) };
     serve(held, data, cookie, done);
-    impossible::report_counter(held, src, tgt_cntr);
+    beyond::report_counter(held, src, tgt_cntr);
 }
 
 /// Sends data that operation `cookie` of a peer waits for: all of it, or what no access brings.
