@@ -60,7 +60,7 @@
 //! }
 //!
 //! fn service() -> lapi::session::Result<()> {
-//!     // Nobody may put to an address of this process.
+//!     // No peer may put to an address of this process.
 //!     let settings = Settings { guarded: true, ..Settings::default() };
 //!     let mut listener = Listener::unix_of_any_user("service", &settings)?;
 //!     loop {

@@ -7,9 +7,9 @@
 //! of the main thread, as for an exception that is not caught, and ends the process by SIGINT.
 //!
 //! This is for Python's own handler of SIGINT. One that the program has set runs when the call
-//! returns, as ever. Whoever sets Python's handler again, as `asyncio.run` and Jupyter do, removes
-//! ours: the same thread puts it back while a call waits. To look in each call would cost a call of
-//! the system, and a small put is not much longer than that.
+//! returns, as ever. A program that sets Python's handler again, as `asyncio.run` and Jupyter do,
+//! removes ours: the same thread puts it back while a call waits. To look in each call would cost a
+//! call of the system, and a small put is not much longer than that.
 
 use crate::place::Here;
 use crate::threads;

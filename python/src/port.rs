@@ -135,7 +135,8 @@ impl Port {
     }
 
     /// Waits until no other thread of this task is in a collective call: the exchanges of two must
-    /// not mix. In a child of fork nobody may be there to end a turn, and calls are refused.
+    /// not mix. In a child of fork the thread that would end a turn may be missing, and calls are
+    /// refused.
     pub fn turn(&self, py: Python<'_>) -> Option<Turn<'_>> {
         if !self.is_own() {
             return None;

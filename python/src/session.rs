@@ -400,7 +400,7 @@ impl Listener {
         let mut is_open = true;
         let found = patiently(py, deadline(timeout)?, |until| {
             let mut listener = lock(&self.listener);
-            // A thread in `close` may wait for the lock, which goes to whoever is faster.
+            // A thread in `close` may wait for the lock, which goes to the faster one.
             let open = listener.as_mut().filter(|_| !self.is_closed.load(Ordering::Acquire));
             is_open = open.is_some();
             open.map_or(Err(Error::Closed), |listener| listener.accept(until))

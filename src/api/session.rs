@@ -336,7 +336,7 @@ pub fn open(
     });
     match (&started, begun) {
         (Ok(()), Some(opening)) => opening.has_begun(),
-        (Err(_), Some(opening)) => opening.has_failed(),
+        (Err(_), Some(opening)) => opening.close(),
         (_, None) => {}
     }
     started.map(|()| device)

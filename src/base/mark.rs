@@ -5,7 +5,7 @@
 //!
 //! The mark is the number of the signal that an open file sends where O_ASYNC is set (F_SETSIG).
 //! That is never set for these; so the number means nothing, and costs one system call to look at.
-//! It belongs to the open file: whoever is passed the descriptor finds the mark, too.
+//! It belongs to the open file: a process that is passed the descriptor finds the mark, too.
 
 use rustix::fs::{FileType, fstat};
 use std::ffi::c_int;

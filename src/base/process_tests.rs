@@ -26,7 +26,7 @@ fn the_end_of_a_process_is_seen() {
     let number = late.descriptor.as_ref().expect("the system has them").as_fd();
     rustix::io::dup2(&other, &mut std::mem::ManuallyDrop::new(unsafe_owned(number))).expect("another one");
     assert!(!late.has_ended());
-    // One that cannot be told from it.
+    // One that cannot be distinguished from it.
     let other = rustix::event::eventfd(1, rustix::event::EventfdFlags::CLOEXEC).expect("a descriptor");
     let mut misled = Handle { process, descriptor: Some(Descriptor::new(other)) };
     assert!(!misled.has_ended());
@@ -44,7 +44,7 @@ fn the_end_of_a_process_is_seen() {
     assert!(Handle::open(process).is_none());
 }
 
-/// A process whose number is another one's, whose start nobody knows.
+/// A process whose number is another one's, whose start is unknown.
 #[test]
 fn the_end_of_a_process_is_seen_whose_number_another_one_has() {
     let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");

@@ -69,16 +69,11 @@ impl Openings {
         self.write(Word::Rejoins(self.instance), me, 0);
     }
 
-    /// Notes that this task could not join that opening.
-    pub fn has_failed_to_rejoin(&self, me: Task, opening: u32) {
-        self.write(Word::Rejoins(self.instance), me, opening | TRIED);
-    }
-
     /// Notes that an attempt of this task to open the instance has failed, wherever: if it was to
-    /// join an opening in the place of another process, as [`Self::has_failed_to_rejoin`].
+    /// join an opening in the place of another process, that was tried.
     pub fn has_failed(&self, me: Task) {
         if let Some(opening) = self.left_open(me).filter(|opening| *opening != 0) {
-            self.has_failed_to_rejoin(me, opening);
+            self.write(Word::Rejoins(self.instance), me, opening | TRIED);
         }
     }
 
@@ -172,30 +167,19 @@ pub struct Opening {
     openings: Openings,
     me: Task,
     number: u32,
-    /// Of a process whose place this one has taken.
-    replaces: bool,
 }
 
 impl Opening {
-    /// Task `me` has joined its job by opening `number`; `replaces`: where a process before this
-    /// one was.
-    pub(in crate::job) fn new(openings: Openings, me: Task, number: u32, replaces: bool) -> Self {
-        Self { openings, me, number, replaces }
+    /// Task `me` has joined its job by opening `number`.
+    pub(in crate::job) fn new(openings: Openings, me: Task, number: u32) -> Self {
+        Self { openings, me, number }
     }
 
     /// Notes that this process has started all that it needs in it.
     pub fn has_begun(&self) {
-        if self.replaces {
+        if self.openings.left_open(self.me) == Some(self.number) {
             self.openings.has_rejoined(self.me);
         }
-    }
-
-    /// Notes that it has not: the next attempt joins this opening if this one was to.
-    pub fn has_failed(&self) {
-        if self.replaces {
-            self.openings.has_failed_to_rejoin(self.me, self.number);
-        }
-        self.close();
     }
 
     /// Notes that this process has closed it, unless another one is to join it.

@@ -53,11 +53,10 @@ fn the_launchers_file_counts_for_all_processes_of_a_task() {
     again.close(1, 2);
     let closed = || again.read(Word::Closed(0), 1);
     assert_eq!((again.rejoin(1, 3), closed()), (Some(2), Some(1)));
-    again.has_failed_to_rejoin(1, 2);
+    again.has_failed(1);
     again.close(1, 2);
-    let successor = Opening::new(again.clone(), 1, 2, true);
+    let successor = Opening::new(again.clone(), 1, 2);
     successor.close();
-    successor.has_failed();
     assert_eq!((again.rejoin(1, 3), closed()), (Some(2), Some(1)));
     successor.has_begun();
     assert_eq!(again.rejoin(1, 3), None);
@@ -67,23 +66,23 @@ fn the_launchers_file_counts_for_all_processes_of_a_task() {
     // It joins also what all the others have closed meanwhile. If it cannot, its next program opens
     // one of its own.
     again.write(Word::Rejoins(0), 1, 2);
-    again.has_failed_to_rejoin(1, 2);
+    again.has_failed(1);
     again.write(Word::Closed(0), 0, 2);
     assert_eq!(again.rejoin(1, 3), Some(2), "task 2 is still there");
     again.write(Word::Rejoins(0), 1, 2);
     again.write(Word::Closed(0), 2, 2);
     assert_eq!(again.rejoin(1, 3), Some(2));
-    again.has_failed_to_rejoin(1, 2);
+    again.has_failed(1);
     assert_eq!((again.rejoin(1, 3), again.read(Word::Rejoins(0), 1)), (None, Some(0)));
-    // Nor if it has failed before it has looked.
     again.has_failed(1);
     assert_eq!(again.read(Word::Rejoins(0), 1), Some(0), "nothing was left to it");
+    // Several of its attempts may fail.
     again.write(Word::Rejoins(0), 1, 2);
     again.has_failed(1);
     again.has_failed(1);
     assert_eq!((again.rejoin(1, 3), again.read(Word::Rejoins(0), 1)), (None, Some(0)));
     // A process leaves its place to the next one, and stays after all.
-    let opening = Opening::new(again.clone(), 1, 3, false);
+    let opening = Opening::new(again.clone(), 1, 3);
     opening.leave_to_successor();
     again.close(1, 3);
     assert!(!one.has_closed(1, 3), "another process is to join it");

@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// In former versions values were base64, which is shorter: nobody waits for more of it.
+    /// In former versions values were base64, which is shorter: more of it is not waited for.
     #[test]
     fn a_value_of_another_version_is_refused_at_its_first_piece() {
         let why = Whole::default().add("6.AAECAwQF").expect_err("no hexadecimal digits");

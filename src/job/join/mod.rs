@@ -127,12 +127,10 @@ pub fn join(
     } else {
         on_one_machine(&place)
     };
-    match (&joined, replaces) {
-        (Err(_), true) => openings.has_failed_to_rejoin(me, opening),
-        (Err(_), false) => openings.fail(me, opening, tasks),
-        (Ok(_), _) => {}
+    if joined.is_err() && !replaces {
+        openings.fail(me, opening, tasks);
     }
-    let opening = Some(Opening::new(openings.clone(), me, opening, replaces));
+    let opening = Some(Opening::new(openings.clone(), me, opening));
     joined.map(|joined| Joined { opening, replaces, ..joined })
 }
 

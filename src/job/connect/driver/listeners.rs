@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_listener_that_could_not_be_opened_is_tried_again() {
         let (own, mut driver) = driver("listeners", u32::MAX);
-        let foreign = Listener::bind(&driver.key.name(2, 0)).expect("a socket").expect("nobody has the name");
+        let foreign = Listener::bind(&driver.key.name(2, 0)).expect("a socket").expect("the name is free");
         driver.act(Action::Adopt(2));
         assert!(driver.listeners[&2].is_none() && driver.bind_at.is_some());
         // Ever more seldom, as it may be there for as long as the process.
@@ -178,7 +178,7 @@ mod tests {
     fn a_predecessor_is_looked_for_as_often_when_another_name_fails() {
         let uid = rustix::process::geteuid().as_raw();
         let (own, mut driver) = driver("predecessor", uid);
-        let before = Listener::bind(&driver.key.name(2, 0)).expect("a socket").expect("nobody has the name");
+        let before = Listener::bind(&driver.key.name(2, 0)).expect("a socket").expect("the name is free");
         driver.listeners.extend([(2, None), (3, None)]);
         driver.bind_pause = LONGEST_PAUSE;
         // Nothing can be added to this one.
