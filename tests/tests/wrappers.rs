@@ -201,6 +201,28 @@ fn options_of_the_old_compilers_are_translated_or_dropped() {
     assert_eq!(shown("mpcc_r", &["-qversion"], &[]), "cc --version");
 }
 
+/// xlf reads them so, except names.
+#[test]
+fn options_of_xlf_may_have_capital_letters() {
+    let command =
+        shown("mpxlf_r", &["-qREALSIZE=8", "-qXlf2003=NOAUTOREALLOC", "-qmoddir=Mods", "-c", "a.f"], &[]);
+    assert!(command.contains(" -fdefault-real-8 -fno-realloc-lhs -JMods -c a.f "), "{command}");
+    for option in ["-qALIAS=NOSTD", "-qxlf2003=OLDNANINF"] {
+        let refused = run_in(workspace(), &wrapper("mpxlf_r"), &[option, "-c", "a.f"], &[]);
+        assert!(!refused.ok && refused.stderr.contains(&option.to_lowercase()), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn files_of_options_have_comments() {
+    let dir = folder("wrapper_comments");
+    fs::write(dir.join("options"), "# don't use -E, see main.c\n-O2 '-DNAME=a b'\n  # -c\n-DLAST #1\n")
+        .expect("a file of options");
+    let command = run_in(&dir, &wrapper("xlc_r"), &["-show", "-qoptfile=options", "a.c"], &[]).ok().stdout;
+    assert!(command.contains(" -O2 '-DNAME=a b' -DLAST '#1' a.c "), "{command}");
+    assert!(command.contains("-llapi_r"), "{command}");
+}
+
 #[test]
 fn the_compiler_can_be_chosen() {
     let chosen = |name, args: &[&str], env: &[(&str, &str)]| {
