@@ -89,6 +89,13 @@ fn term_while_others_are_inside() {
 }
 
 #[test]
+fn a_handler_that_term_does_not_wait_for_has_no_handle() {
+    for procs in [1, 2] {
+        passed(&job("init/threads", procs, "late").env("MP_INFOLEVEL", "0").run(), procs);
+    }
+}
+
+#[test]
 fn a_helper_thread_ends_the_program() {
     for procs in [1, 2, 4] {
         run("init/threads", procs, "helper");

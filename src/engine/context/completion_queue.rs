@@ -58,6 +58,8 @@ pub struct Completions {
     threads: Mutex<Vec<Thread>>,
     /// Of a session without them, the dispatcher runs the handlers.
     has_threads: AtomicU32,
+    /// See [`Self::take_left`].
+    left: AtomicU32,
 }
 
 impl Completions {
@@ -70,6 +72,7 @@ impl Completions {
             running: Mutex::new(Vec::new()),
             threads: Mutex::new(Vec::new()),
             has_threads: AtomicU32::new(0),
+            left: AtomicU32::new(0),
         }
     }
 
@@ -183,12 +186,21 @@ impl Completions {
         for thread in self.end() {
             all &= thread.join_within(until.left().unwrap_or_default());
         }
+        if !all {
+            self.left.store(1, Ordering::Relaxed);
+        }
         all
     }
 
     /// Ends the threads without waiting for them.
     pub fn dismiss(&self) {
         self.end().into_iter().for_each(Thread::detach);
+        self.left.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether threads were left behind since this was last asked: their handlers may still run.
+    pub fn take_left(&self) -> bool {
+        self.left.swap(0, Ordering::Relaxed) != 0
     }
 
     fn end(&self) -> Vec<Thread> {

@@ -18,6 +18,7 @@ pub mod direct_copy;
 pub mod event_loop;
 pub mod events;
 mod failure;
+mod given_handle;
 mod held;
 pub mod holds;
 pub mod incoming;
@@ -48,6 +49,7 @@ use crate::engine::context::conditions::Conditions;
 pub use crate::engine::context::core::Core;
 pub use crate::engine::context::core::queries::Statistics;
 pub use crate::engine::context::core::rdma::RdmaAddress;
+use crate::engine::context::given_handle::GivenHandle;
 pub use crate::engine::context::held::Held;
 use crate::engine::context::lock::OwnedLock;
 use crate::engine::context::notifier::Notifier;
@@ -66,12 +68,14 @@ const RETURN: Duration = Duration::from_secs(1);
 /// comes first, on one cache line.
 #[repr(C, align(64))]
 pub struct Context {
-    /// The handle, which handlers get a pointer to; LAPI_VOID_HANDLE while the context is closed.
+    /// The handle; LAPI_VOID_HANDLE while the context is closed.
     handle: AtomicU32,
     pub(in crate::engine) lock: OwnedLock,
     core: UnsafeCell<Option<Box<Core>>>,
     /// What is known to hinder no short way.
     clear: clear::Known,
+    /// The handle once more, which handlers get a pointer to.
+    given: GivenHandle,
     /// Whether the dispatcher runs, and in which handler it is.
     pub activity: Activity,
     /// See [`Tunables`].
@@ -104,6 +108,7 @@ impl Context {
             lock: OwnedLock::new(),
             core: UnsafeCell::new(None),
             clear: clear::Known::default(),
+            given: GivenHandle::new(),
             activity: Activity::new(),
             settings: Tunables::default(),
             completions: Completions::new(),
@@ -138,6 +143,10 @@ impl Context {
         unsafe { *self.core.get() = Some(Box::new(Core::new(options, transport))) };
         self.clear.set(Clear::default());
         self.conditions.begin();
+        if self.completions.take_left() {
+            self.given.renew();
+        }
+        self.given.set(handle);
         if self.handle.swap(handle, Ordering::Release) == LAPI_VOID_HANDLE {
             other_contexts::opened();
         }
@@ -148,6 +157,7 @@ impl Context {
     /// for a handler that ends its own context, where a frame further up the stack will need
     /// the core again.
     pub(in crate::engine) fn retire(&self) {
+        self.given.set(LAPI_VOID_HANDLE);
         if self.handle.swap(LAPI_VOID_HANDLE, Ordering::Release) != LAPI_VOID_HANDLE {
             other_contexts::closed();
         }
@@ -164,16 +174,16 @@ impl Context {
         core
     }
 
-    /// The handle, as handlers see it.
+    /// The handle.
     #[inline]
     pub fn handle(&self) -> lapi_handle_t {
         self.handle.load(Ordering::Relaxed)
     }
 
-    /// The address of the handle: valid as long as the context.
+    /// Where handlers of this opening find the handle: valid as long as the context.
     #[inline]
     pub fn handle_ptr(&self) -> *mut lapi_handle_t {
-        self.handle.as_ptr()
+        self.given.pointer()
     }
 
     /// Whether the context is open, and this is its handle.

@@ -16,7 +16,12 @@ pub fn start(context: &Arc<Context>, count: usize, thread_config: ThreadConfig) 
 fn run(context: &Context, generation: u32) {
     let pool = &context.completions;
     while let Some((generation, completion)) = pool.next(generation) {
-        completion.run(context.handle_ptr());
+        let handle = context.handle_ptr();
+        if !pool.present(generation) {
+            // Whether the handle is that of this opening or of the next one is not known.
+            return;
+        }
+        completion.run(handle);
         lock_sharing::take_back(context);
         if !pool.present(generation) {
             // The context was ended meanwhile, and may have been opened again: the message was

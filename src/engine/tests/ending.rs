@@ -11,7 +11,7 @@ use crate::engine::progress::closing;
 use libc::{c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 unsafe extern "C" fn lingers(
     _: *mut lapi_handle_t,
@@ -21,11 +21,13 @@ unsafe extern "C" fn lingers(
     comp_h: *mut compl_hndlr_p,
     _: *mut *mut c_void,
 ) -> *mut c_void {
-    unsafe extern "C" fn completed(_: *mut lapi_handle_t, _: *mut c_void) {
+    unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, _: *mut c_void) {
         LINGERS.store(1, Ordering::Release);
         while LINGERS.load(Ordering::Acquire) == 1 {
             std::thread::yield_now();
         }
+        // SAFETY: the library gives this for the time of the call.
+        FOUND.store(unsafe { hndl.read_volatile() }, Ordering::Relaxed);
         LINGERS.store(3, Ordering::Release);
     }
     // SAFETY: the library gives this for the time of the call.
@@ -35,6 +37,9 @@ unsafe extern "C" fn lingers(
 
 /// 1: the completion handler of the next test runs; 2: it is to return; 3: it does.
 static LINGERS: AtomicUsize = AtomicUsize::new(0);
+
+/// The handle that it has found at last.
+static FOUND: AtomicU32 = AtomicU32::new(0);
 
 #[test]
 fn lapi_ends_although_a_completion_handler_does_not_return() {
@@ -66,6 +71,7 @@ fn lapi_ends_although_a_completion_handler_does_not_return() {
         while LINGERS.load(Ordering::Acquire) != 3 {
             std::thread::yield_now();
         }
+        assert_eq!(FOUND.load(Ordering::Relaxed), LAPI_VOID_HANDLE, "not that of the context as it is now");
     });
     job::close(tasks);
 }

@@ -5,6 +5,7 @@
  *   elsewhere   LAPI_Term in another thread than LAPI_Init
  *   inside      LAPI_Term while other threads are inside of calls: those end
  *   helper      LAPI_Gfence, LAPI_Term and exit in a thread that a completion handler has started
+ *   late        LAPI_Term while a completion handler runs, and LAPI_Init: the handler's handle is invalid
  *   fork        in a forked child the handle is invalid, and the parent's remains valid
  */
 #include "common.h"
@@ -157,6 +158,43 @@ static void helper(void) {
     for (;;) pause();
 }
 
+static volatile int running, over, returned;
+static lapi_handle_t *kept;
+
+static void run_late(lapi_handle_t *hndl, void *info) {
+    int value;
+    (void)info;
+    CHECK_EQ(*hndl, t_hndl);
+    kept = hndl;
+    __atomic_store_n(&running, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) usleep(1000);
+    RETURNS(LAPI_Qenv(*hndl, TASK_ID, &value), LAPI_ERR_HNDL_INVALID);
+    RETURNS(LAPI_Put(*hndl, 0, 0, NULL, NULL, NULL, NULL, NULL), LAPI_ERR_HNDL_INVALID);
+    RETURNS(LAPI_Term(*hndl), LAPI_ERR_HNDL_INVALID);
+    __atomic_store_n(&returned, 1, __ATOMIC_RELEASE);
+}
+
+static void *end_late(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
+                      void **uinfo) {
+    CHECK_EQ(*hndl, t_hndl);
+    (void)uhdr, (void)uhdr_len, (void)msg_len, (void)uinfo;
+    *comp_h = run_late;
+    return NULL;
+}
+
+static void late(void) {
+    t_init();
+    OK(LAPI_Amsend(t_hndl, (uint)t_me, (void *)end_late, NULL, 0, NULL, 0, NULL, NULL, NULL));
+    t_probe_until(&running, 1);
+    OK(LAPI_Term(t_hndl));
+    t_init();
+    __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+    t_probe_until(&returned, 1);
+    CHECK_FOR(*kept != t_hndl, "where the handler had its handle is that of now");
+    traffic(t_hndl, 1);
+    OK(LAPI_Term(t_hndl));
+}
+
 static void forked(void) {
     int status = -1, value = 0;
     pid_t child;
@@ -185,6 +223,7 @@ int main(int argc, char **argv) {
     else if (strcmp(which, "elsewhere") == 0) elsewhere();
     else if (strcmp(which, "inside") == 0) inside();
     else if (strcmp(which, "helper") == 0) helper();
+    else if (strcmp(which, "late") == 0) late();
     else if (strcmp(which, "fork") == 0) forked();
     else T_FAIL("there is no case \"%s\"", which);
     t_pass();
