@@ -59,7 +59,7 @@ pub(super) fn check_message(held: &mut Held<'_>, message: &Message) -> Result<()
 /// The conditions of [`amsend`] hold.
 #[inline]
 pub unsafe fn light_weight(held: &mut Held<'_>, message: &Message) -> Result<()> {
-    let bytes = message.header.len + message.data.len();
+    let bytes = message.header.len.saturating_add(message.data.len());
     if bytes >= LIGHT_WEIGHT {
         return Err(Error::new(
             LAPI_ERR_LW_DATA_LEN,

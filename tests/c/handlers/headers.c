@@ -136,6 +136,7 @@ static void limit(void) {
     RETURNS(send_light(tgt, 64, 64), LAPI_ERR_LW_DATA_LEN);
     RETURNS(send_light(tgt, 128, 0), LAPI_ERR_LW_DATA_LEN);
     RETURNS(send_light(tgt, 8, 4000), LAPI_ERR_LW_DATA_LEN);
+    RETURNS(send_light(tgt, 16, (ulong)-8), LAPI_ERR_LW_DATA_LEN);
     t_fence();
     CHECK_EQ(arrivals, 0);
 }
