@@ -18,6 +18,10 @@
  * ceil(log2(tasks)) messages for each piece of the data (gathering: as many as the data that goes
  * through it needs).
  *
+ * A task that has no memory for what lapi_coll_init or lapi_coll_malloc needs makes the call fail
+ * in all tasks. Only one without memory for a table of addresses in lapi_coll_init cannot tell the
+ * others, which wait until it has ended LAPI.
+ *
  * A lapi_coll_t is used by one thread at a time. A program that wants collective calls in several
  * threads makes one for each of them. Messages of the program that are under way are not touched:
  * a barrier is no fence. What a program has put elsewhere is there after LAPI_Fence and a barrier,
@@ -78,7 +82,7 @@ typedef struct {
     lapi_cntr_t full[2][LAPI_COLL_LEVELS][LAPI_COLL_SLOTS]; /* 1: the slot is full; by direction and level */
     lapi_cntr_t room[2][LAPI_COLL_LEVELS];                  /* slots of the receiver that are free */
     lapi_cntr_t sent;                                       /* the data of the last message may be changed */
-    /* The slots come behind it: by direction, level and number. */
+    /* The slots come behind it: by direction, level and number; then room for one piece. */
 } lapi_coll_board_t;
 
 typedef struct {
@@ -86,6 +90,7 @@ typedef struct {
     unsigned me, tasks, levels;
     size_t piece;
     lapi_coll_board_t *board;
+    char *packed;  /* a piece that lapi_coll_gather puts together, behind the slots */
     char **boards; /* of all tasks */
     unsigned sent[2][LAPI_COLL_LEVELS], taken[2][LAPI_COLL_LEVELS];
 } lapi_coll_t;
@@ -216,12 +221,12 @@ static inline int lapi_coll_combine(lapi_coll_type_t type, lapi_coll_op_t op, vo
 /* ---- for programs ---------------------------------------------------------------------------- */
 
 /* Prepares collective calls on a handle. A piece of data that travels at once has `piece` bytes (0:
- * LAPI_COLL_PIECE); a task needs LAPI_COLL_SLOTS * 2 * ceil(log2(tasks)) times as much memory. The
- * handle is that of LAPI_Init. */
+ * LAPI_COLL_PIECE); a task needs LAPI_COLL_SLOTS * 2 * ceil(log2(tasks)) + 1 times as much memory.
+ * The handle is that of LAPI_Init. */
 static inline int lapi_coll_init(lapi_coll_t *coll, lapi_handle_t hndl, size_t piece)
 {
     int me, tasks, rc, direction;
-    unsigned level, slot;
+    unsigned level, slot, task;
 
     memset(coll, 0, sizeof *coll);
     coll->hndl = hndl;
@@ -233,26 +238,29 @@ static inline int lapi_coll_init(lapi_coll_t *coll, lapi_handle_t hndl, size_t p
         coll->levels++;
     /* Whole elements, at addresses that suit them. */
     coll->piece = ((piece ? piece : LAPI_COLL_PIECE) + 63) / 64 * 64;
-    coll->board = (lapi_coll_board_t *)calloc(1, lapi_coll_slot(coll, 2, 0, 0));
-    coll->boards = (char **)calloc(coll->tasks, sizeof *coll->boards);
-    if (coll->board == NULL || coll->boards == NULL) {
-        free(coll->board);
-        free(coll->boards);
-        coll->board = NULL;
-        coll->boards = NULL;
+    if ((coll->boards = (char **)calloc(coll->tasks, sizeof *coll->boards)) == NULL)
         return LAPI_ERR_MEMORY_EXHAUSTED;
-    }
-    for (direction = 0; direction < 2; direction++) {
-        for (level = 0; level < coll->levels && rc == LAPI_SUCCESS; level++) {
-            for (slot = 0; slot < LAPI_COLL_SLOTS && rc == LAPI_SUCCESS; slot++)
-                rc = LAPI_Setcntr(hndl, &coll->board->full[direction][level][slot], 0);
-            if (rc == LAPI_SUCCESS)
-                rc = LAPI_Setcntr(hndl, &coll->board->room[direction][level], LAPI_COLL_SLOTS);
+    coll->board = (lapi_coll_board_t *)calloc(1, lapi_coll_slot(coll, 2, 0, 0) + coll->piece);
+    if (coll->board != NULL) {
+        coll->packed = (char *)coll->board + lapi_coll_slot(coll, 2, 0, 0);
+        for (direction = 0; direction < 2; direction++) {
+            for (level = 0; level < coll->levels && rc == LAPI_SUCCESS; level++) {
+                for (slot = 0; slot < LAPI_COLL_SLOTS && rc == LAPI_SUCCESS; slot++)
+                    rc = LAPI_Setcntr(hndl, &coll->board->full[direction][level][slot], 0);
+                if (rc == LAPI_SUCCESS)
+                    rc = LAPI_Setcntr(hndl, &coll->board->room[direction][level], LAPI_COLL_SLOTS);
+            }
         }
+        if (rc == LAPI_SUCCESS)
+            rc = LAPI_Setcntr(hndl, &coll->board->sent, 0);
     }
     if (rc == LAPI_SUCCESS)
-        rc = LAPI_Setcntr(hndl, &coll->board->sent, 0);
-    return rc == LAPI_SUCCESS ? LAPI_Address_init(hndl, coll->board, (void **)coll->boards) : rc;
+        rc = LAPI_Address_init(hndl, coll->board, (void **)coll->boards);
+    /* A task without memory has told the others by an address of NULL. */
+    for (task = 0; task < coll->tasks && rc == LAPI_SUCCESS; task++)
+        if (coll->boards[task] == NULL)
+            rc = LAPI_ERR_MEMORY_EXHAUSTED;
+    return rc;
 }
 
 /* Returns when all tasks have called. */
@@ -358,14 +366,40 @@ static inline int lapi_coll_allreduce(lapi_coll_t *coll, const void *in, void *o
     return rc == LAPI_SUCCESS ? lapi_coll_broadcast(coll, out, count * lapi_coll_element(type), 0) : rc;
 }
 
+/* Of the blocks that a task collects, one after the other, the next bytes: the root writes them to
+ * `out`, from `first` bytes behind its beginning to its end, and then at its beginning; the others
+ * send them by `level`, in pieces. `*at` bytes of `all` have been there. */
+static inline int lapi_coll_pass_on(lapi_coll_t *coll, unsigned level, const void *data, size_t bytes, void *out, size_t first,
+                                    size_t all, size_t *at)
+{
+    const char *from = (const char *)data;
+    size_t to, len;
+    int rc = LAPI_SUCCESS;
+
+    for (; bytes != 0 && rc == LAPI_SUCCESS; from += len, bytes -= len, *at += len) {
+        if (level == coll->levels) {
+            to = *at < all - first ? first + *at : *at - (all - first);
+            len = bytes < all - to ? bytes : all - to;
+            memmove((char *)out + to, from, len);
+        } else {
+            to = *at % coll->piece;
+            len = bytes < coll->piece - to ? bytes : coll->piece - to;
+            memcpy(coll->packed + to, from, len);
+            if (to + len == coll->piece || *at + len == all)
+                rc = lapi_coll_send(coll, LAPI_COLL_DOWN, level, coll->packed, to + len);
+        }
+    }
+    return rc;
+}
+
 /* Copies `bytes` bytes at `in` of every task to `out` of the root, in the order of the tasks. `out`
  * of the others is not used. */
 static inline int lapi_coll_gather(lapi_coll_t *coll, const void *in, size_t bytes, void *out, unsigned root)
 {
     unsigned rank, level, below, held, first;
-    size_t at, len, all;
-    char *kept;
-    int rc = LAPI_SUCCESS;
+    size_t at, len, there, all, passed = 0;
+    const void *piece;
+    int rc;
 
     if (root >= coll->tasks)
         return LAPI_ERR_TGT;
@@ -373,37 +407,26 @@ static inline int lapi_coll_gather(lapi_coll_t *coll, const void *in, size_t byt
         return LAPI_SUCCESS;
     rank = (coll->me + coll->tasks - root) % coll->tasks;
     /* A task collects the blocks of the ranks from its own to below rank + 2^level, where level is
-     * its lowest bit. */
+     * its lowest bit. Rank 0, the root, collects all. */
     for (level = 0; level < coll->levels && !(rank >> level & 1); level++) {
     }
     held = level < coll->levels && coll->tasks - rank > 1u << level ? 1u << level : coll->tasks - rank;
-    kept = (char *)malloc(held * bytes);
-    if (kept == NULL)
-        return LAPI_ERR_MEMORY_EXHAUSTED;
-    memcpy(kept, in, bytes);
+    all = held * bytes;
+    rc = lapi_coll_pass_on(coll, level, in, bytes, out, root * bytes, all, &passed);
     for (below = 0; below < level && rc == LAPI_SUCCESS; below++) {
         if ((uint64_t)rank + ((uint64_t)1 << below) >= coll->tasks)
             break;
         first = 1u << below;
-        all = (size_t)((held - first < first) ? held - first : first) * bytes;
-        for (at = 0; at < all && rc == LAPI_SUCCESS; at += len) {
-            len = all - at < coll->piece ? all - at : coll->piece;
-            rc = lapi_coll_take(coll, LAPI_COLL_DOWN, below, kept + first * bytes + at, len);
+        there = (size_t)((held - first < first) ? held - first : first) * bytes;
+        for (at = 0; at < there && rc == LAPI_SUCCESS; at += len) {
+            len = there - at < coll->piece ? there - at : coll->piece;
+            rc = lapi_coll_receive(coll, LAPI_COLL_DOWN, below, &piece);
+            if (rc == LAPI_SUCCESS)
+                rc = lapi_coll_pass_on(coll, level, piece, len, out, root * bytes, all, &passed);
+            if (rc == LAPI_SUCCESS)
+                rc = lapi_coll_release(coll, LAPI_COLL_DOWN, below);
         }
     }
-    all = held * bytes;
-    for (at = 0; rank != 0 && at < all && rc == LAPI_SUCCESS; at += len) {
-        len = all - at < coll->piece ? all - at : coll->piece;
-        rc = lapi_coll_send(coll, LAPI_COLL_DOWN, level, kept + at, len);
-    }
-    if (rank == 0 && rc == LAPI_SUCCESS) {
-        /* Rank 0 is the root, and behind the last task comes task 0. */
-        size_t before = (coll->tasks - root) * bytes;
-
-        memcpy((char *)out + root * bytes, kept, before);
-        memcpy(out, kept + before, root * bytes);
-    }
-    free(kept);
     return rc;
 }
 

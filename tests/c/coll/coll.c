@@ -3,7 +3,18 @@
  */
 #include "../common/ltest.h"
 
+/* The header's memory, of which one task may have none. */
+static int scarce;
+
+static void *own_calloc(size_t count, size_t size) {
+    return scarce > 0 && --scarce == 0 ? NULL : calloc(count, size);
+}
+
+#define calloc(count, size) own_calloc(count, size)
+#define malloc(size) own_calloc(1, size)
 #include "lapi_coll.h"
+#undef calloc
+#undef malloc
 
 enum { MOST = 3000, ROUNDS = 60, PIECE = 512 };
 
@@ -160,6 +171,30 @@ static void mistakes(lapi_coll_t *coll) {
     OK(lapi_coll_reduce(coll, NULL, NULL, 0, LAPI_COLL_INT32, LAPI_COLL_SUM, 0));
 }
 
+/* A task without memory makes the call fail in all tasks, or needs none. */
+static void without_memory(lapi_coll_t *coll) {
+    lapi_coll_t other;
+    lapi_coll_memory_t memory;
+    int32_t *all = malloc((size_t)t_tasks * sizeof *all), mine = t_me;
+    int task, which;
+    CHECK(all != NULL);
+    for (task = 0; task < t_tasks; task++) {
+        /* The first memory of lapi_coll_init is the table of addresses. */
+        scarce = t_me == task ? 2 : 0;
+        RETURNS(lapi_coll_init(&other, t_hndl, PIECE), LAPI_ERR_MEMORY_EXHAUSTED);
+        OK(lapi_coll_end(&other));
+        for (which = 1; which <= 2; which++) {
+            scarce = t_me == task ? which : 0;
+            RETURNS(lapi_coll_malloc(coll, 8, &memory), LAPI_ERR_MEMORY_EXHAUSTED);
+        }
+        scarce = t_me == task;
+        OK(lapi_coll_gather(coll, &mine, sizeof mine, all, 0));
+        for (which = 0; t_me == 0 && which < t_tasks; which++) CHECK_EQ(all[which], which);
+    }
+    scarce = 0;
+    free(all);
+}
+
 int main(int argc, char **argv) {
     lapi_coll_t first, second;
     lapi_coll_memory_t came;
@@ -185,6 +220,7 @@ int main(int argc, char **argv) {
         }
     }
     mistakes(&first);
+    without_memory(&first);
     OK(lapi_coll_free(&first, &came));
     CHECK(came.local == NULL && came.at == NULL);
     OK(lapi_coll_end(&first));
