@@ -4,6 +4,8 @@
 //! brings it along; the dynamic linker then gives the library the address of that one, and does not
 //! use the ones here.
 
+use crate::elsewhere;
+use libc::c_void;
 use openlapi::abi::{BYTE_DGSP, PredefinedDgsp};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -28,16 +30,28 @@ static BYTE_HIGH: AtomicPtr<PredefinedDgsp> = AtomicPtr::new(ptr::null_mut());
 #[unsafe(export_name = "LAPIF_BYTE_")]
 static BYTE_CAPITAL: AtomicPtr<PredefinedDgsp> = AtomicPtr::new(ptr::null_mut());
 
+fn nulls() -> [usize; 4] {
+    [&NULL, &NULL_PLAIN, &NULL_HIGH, &NULL_CAPITAL].map(|null| ptr::from_ref(null).addr())
+}
+
 /// The argument itself, or null when it is LAPI_ADDR_NULL.
 pub fn or_null<T>(argument: *mut T) -> *mut T {
-    let nothing = [&NULL, &NULL_PLAIN, &NULL_HIGH, &NULL_CAPITAL];
-    let is_null = nothing.iter().any(|null| ptr::from_ref(*null).addr() == argument.addr());
+    let address = argument.addr();
+    let is_null = nulls().contains(&address) || elsewhere::is_null(address);
     if is_null { ptr::null_mut() } else { argument }
 }
 
 /// Gives LAPI_BYTE its value, wherever the program keeps it: a common block has none to begin with.
-pub fn set_byte() {
+/// And learns where LAPI_ADDR_NULL is.
+pub fn set_up() {
+    let set = |byte: *mut c_void| {
+        // SAFETY: one of the variables above, or the same one of an object that includes `lapif.h`.
+        unsafe { AtomicPtr::from_ptr(byte.cast()) }
+            .store(ptr::from_ref(&BYTE_DGSP).cast_mut(), Ordering::Relaxed);
+    };
     for byte in [&BYTE, &BYTE_PLAIN, &BYTE_HIGH, &BYTE_CAPITAL] {
-        byte.store(ptr::from_ref(&BYTE_DGSP).cast_mut(), Ordering::Relaxed);
+        set(byte.as_ptr().cast());
     }
+    let names = [c"lapif_null_", c"lapif_null", c"LAPIF_NULL", c"LAPIF_NULL_"];
+    elsewhere::find(&names, &nulls(), &[c"lapif_byte_", c"lapif_byte", c"LAPIF_BYTE", c"LAPIF_BYTE_"], set);
 }

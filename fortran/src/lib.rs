@@ -5,13 +5,14 @@
 //!   find each other.
 //! * `argument`: the kinds of arguments, and what C gets for each.
 //! * `handler`: whether an argument is a function or an integer that holds an address.
-//! * `common`: the variables of `lapif.h`.
+//! * `common`: the variables of `lapif.h`; `elsewhere`: those of objects that are opened apart.
 //! * `text`, `ddm`: what Fortran and C do differently besides.
 
 mod argument;
 mod by_name;
 mod common;
 mod ddm;
+mod elsewhere;
 mod handler;
 mod text;
 mod trampoline;

@@ -24,7 +24,7 @@ macro_rules! call {
      ($hndl:ident: $handle:ty as $k0:ident, $info:ident: $type:ty as $k1:ident)) => {
         spellings! { $low $high $lower $upper ($hndl: Here<$handle>, $info: Here<$type>, ierror: Code) {
             type InC = unsafe extern "C" fn($handle, $type) -> c_int;
-            common::set_byte();
+            common::set_up();
             // SAFETY: the program's variables, as the man page wants them.
             unsafe { ierror.set(by_name!(concat!($p, "LAPI_Init"), $own: InC)($hndl.c(), $info.c())) }
         } }

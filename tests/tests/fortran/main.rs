@@ -5,7 +5,7 @@
 mod headers;
 mod profiling;
 
-use openlapi_tests::{Job, Outcome, build_dir, compile_with, stage};
+use openlapi_tests::{Job, Outcome, build_dir, compile_plain, compile_with, stage};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -107,6 +107,20 @@ fn handlers_however_the_program_is_linked() {
     let program =
         compile_with(&stage().join("bin/mpfort"), "f-handlers-pie", &["tests/f/handlers.f90"], &flags);
     passed(&Job::new(program).procs(2).run(), 2);
+}
+
+/// Each has the variables of `lapif.h` for itself, and the library is given those of the first.
+#[test]
+fn shared_objects_that_are_opened_apart() {
+    let gfortran = gfortran();
+    let flags = ["-fPIC", "-shared", "-compiler", &gfortran];
+    let plugin = |name| compile_with(&stage().join("bin/mpfort"), name, &["tests/f/plugin.f90"], &flags);
+    let program = compile_plain("f-plugins", &["tests/f/plugins.c"], &["-ldl"]);
+    let mut objects = ["f-plugin-one.so", "f-plugin-two.so"].map(plugin).to_vec();
+    passed(&objects.iter().fold(Job::new(&program), Job::arg).run(), 1);
+    // The second object comes later, but the library is there for all.
+    objects.push(stage().join("lib/liblapi_r.so"));
+    passed(&objects.iter().fold(Job::new(&program), Job::arg).run(), 1);
 }
 
 #[test]
