@@ -11,7 +11,7 @@ mod options;
 mod streams;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use openlapi_tests::{Job, build_dir, compile_plain};
 
@@ -29,6 +29,12 @@ pub fn job(tasks: usize, what: &[&str]) -> Job {
 pub fn refusing(job: Job, what: &str) -> Job {
     let library = compile_plain("poe_refuse", &["tests/c/poe/refuse.c"], &["-shared", "-fPIC"]);
     job.env("LD_PRELOAD", library).env("REFUSE", what)
+}
+
+/// The job in processes whose forks, from the third on, wait while this file is there: of poe and
+/// its supervisor, those are the starts of tasks after the first one.
+pub fn holding_forks(job: Job, file: &Path) -> Job {
+    refusing(job, "").env("HOLD_FORKS", file)
 }
 
 /// A file in a folder of the tests, with this in it.

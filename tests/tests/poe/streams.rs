@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use nix::sys::signal::Signal;
 use openlapi_tests::{Job, stage};
 
-use crate::{file, job, refusing, sorted, task};
+use crate::{file, holding_forks, job, refusing, sorted, task};
 
 #[test]
 fn labels_stand_before_every_line_of_both_outputs() {
@@ -170,6 +171,30 @@ fn a_task_whose_output_is_not_read_any_more_learns_of_it() {
         assert_eq!(outcome.ok().stdout, "more\n");
         outcome.says(status);
     }
+}
+
+/// Each task that writes to the closed output has a signal coming, and each ends: more notes than
+/// the socket between poe and its supervisor takes, both ways.
+#[test]
+fn many_tasks_whose_output_is_not_read_any_more_end() {
+    let script = r#""$0" -procs 700 echo more | head -n 1"#;
+    let outcome = Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/poe")).deadline(120).run();
+    assert_eq!(outcome.ok().stdout, "more\n", "{outcome}");
+}
+
+/// A signal is acted on while tasks are being started: the rest of them does not start.
+#[test]
+fn a_job_ends_while_it_starts() {
+    let hold = file("poe_start_is_held", "");
+    let job = Job::new("sleep").procs(9).arg("1000").poe_arg("-infolevel").poe_arg("2");
+    let mut running = holding_forks(job, &hold).deadline(120).start();
+    running.until_it_says("task 0 (sleep) has started");
+    running.signal(Signal::SIGTERM);
+    running.until_it_says("ended (SIGTERM); ending all tasks");
+    // The start of task 1.
+    fs::remove_file(&hold).expect("it was there");
+    let outcome = running.wait();
+    assert_eq!(outcome.exited(143).stderr.matches("has started").count(), 2, "{outcome}");
 }
 
 #[test]

@@ -44,6 +44,7 @@ mod job;
 mod lanes;
 pub(crate) mod limits;
 mod memory_limit;
+mod notes;
 mod openings;
 mod options;
 mod output;

@@ -5,7 +5,8 @@
 //! group reaches it. The two exchange [`Note`]s over a socket; end of file means that the
 //! other one has died.
 
-use std::io::{self, Read, Write};
+use std::collections::VecDeque;
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::CommandExt;
@@ -28,6 +29,7 @@ use super::debugger;
 use super::environment::Environment;
 use super::error::Error;
 use super::inherited::Inherited;
+use super::notes::{Arrived, Exchange, Note};
 use super::openings::{self, Openings};
 use super::parked::Parked;
 use super::processes::{end_descendants, handling};
@@ -56,38 +58,6 @@ pub(super) struct Work<'a> {
     pub openings: Option<Openings>,
 }
 
-/// What the two send each other, and what `poe` and a task on another machine do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Note {
-    /// A task runs as this process.
-    Started { task: usize, pid: i32 },
-    /// A program could not be executed, for this `errno`; no task runs any more.
-    NotStarted { task: usize, errno: i32 },
-    /// Addresses are randomised because the system does not allow otherwise, for this `errno`.
-    Randomized { errno: i32 },
-    /// A task exited with this status; with [`LEFT_OPEN`] when `poe --task` knows that it had
-    /// not closed LAPI.
-    Exited { task: usize, status: i32 },
-    /// A task was ended by this signal.
-    Killed { task: usize, signal: i32 },
-    /// The connection to a task on another machine is lost.
-    Lost { task: usize },
-    /// All tasks have ended and no process of theirs is left.
-    Done,
-    /// To the supervisor: send this signal to every task.
-    Signal { signal: i32 },
-    /// To the supervisor: send this signal to every process of the tasks that has a handler for it.
-    Offer { signal: i32 },
-    /// To the supervisor: send this signal to one task.
-    SignalTask { task: usize, signal: i32 },
-    /// Between `poe` and tasks on other machines: this number of bytes follows, changes of their
-    /// files (`remote::mirror`).
-    Changes { length: usize },
-}
-
-/// A flag of the status in [`Note::Exited`].
-pub(super) const LEFT_OPEN: i32 = 0x100;
-
 /// `poe`'s handle of the supervisor.
 pub(super) struct Supervisor {
     pub pid: Pid,
@@ -100,6 +70,7 @@ impl Supervisor {
     pub(super) fn start<T>(work: Work, ours: T) -> Result<(Self, T), Error> {
         let failed = |error: io::Error| Error::system("cannot start the supervisor process", error);
         let (socket, theirs) = UnixStream::pair().map_err(failed)?;
+        theirs.set_nonblocking(true).map_err(failed)?;
         // SAFETY: no other thread of this process holds a lock that the child needs: jobs run one
         // after another and the threads of the last one are over, except one that may sit in a read
         // of standard input, which the child does not touch.
@@ -133,7 +104,7 @@ impl Supervisor {
 fn keep(work: Work, socket: UnixStream) {
     // It was made after the descriptors of all tasks. A process that is started copies the table up
     // to the highest number.
-    let mut socket = match socket.try_clone() {
+    let socket = match socket.try_clone() {
         Ok(lower) => {
             drop(socket);
             lower
@@ -148,25 +119,33 @@ fn keep(work: Work, socket: UnixStream) {
         .thread_block()
         .and_then(|()| SignalFd::with_flags(&ended, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK));
     let Ok(signals) = signals else { return };
-    let mut tasks = Tasks { pids: Vec::new() };
-    if tasks.start(work, &mut socket).and_then(|()| tasks.serve(&signals, &mut socket)).is_err() {
+    let (pids, asked) = (Vec::new(), VecDeque::new());
+    let mut tasks = Tasks { pids, signals, poe: Exchange::new(socket), asked };
+    if tasks.start(work).and_then(|()| tasks.serve()).is_err() {
         // `poe` is gone, or a task could not be started.
         tasks.signal(Signal::SIGKILL);
     }
     end_descendants();
-    let _ = Note::Done.write(&mut socket);
+    let _ = tasks.poe.send(Note::Done).and_then(|()| tasks.poe.finish());
 }
 
 struct Tasks {
     /// `None`: it has ended. Only processes that are not reaped are signalled: their
     /// numbers are theirs.
     pids: Vec<Option<Pid>>,
+    /// Those of their ends.
+    signals: SignalFd,
+    poe: Exchange<UnixStream>,
+    /// What `poe` has asked for and was not done yet.
+    asked: VecDeque<Note>,
 }
 
 impl Tasks {
-    fn start(&mut self, work: Work, socket: &mut UnixStream) -> io::Result<()> {
+    /// Starts the tasks, unless the job is ended meanwhile: then those that were not started yet
+    /// are none of it.
+    fn start(&mut self, work: Work) -> io::Result<()> {
         if let Err(errno) = keep_addresses() {
-            Note::Randomized { errno: errno as i32 }.write(socket)?;
+            self.poe.send(Note::Randomized { errno: errno as i32 })?;
         }
         let supervisor = getpid();
         let place = reports::place(&work.reports);
@@ -178,7 +157,7 @@ impl Tasks {
         for (task, (command, ends)) in each.enumerate() {
             let (streams, report) = match ends {
                 Ok(ends) => ends,
-                Err(error) => return Err(not_started(task, error, socket)?),
+                Err(error) => return Err(self.not_started(task, error)?),
             };
             let report = report.as_ref().and_then(|socket| HandOver::new(socket, place.as_ref()));
             let held = work.held.as_ref().filter(|(held, _)| *held == task);
@@ -234,41 +213,23 @@ impl Tasks {
                 Ok(child) => {
                     let pid = child.id() as i32;
                     self.pids.push(Some(Pid::from_raw(pid)));
-                    Note::Started { task, pid }.write(socket)?;
+                    self.poe.send(Note::Started { task, pid })?;
                 }
-                Err(error) => return Err(not_started(task, error, socket)?),
+                Err(error) => return Err(self.not_started(task, error)?),
+            }
+            self.take_in(PollTimeout::ZERO)?;
+            if self.asked.iter().any(ends_the_job) {
+                break;
             }
         }
         let_go_of_stdio()
     }
 
     /// Reports ends and passes signals on until no task is left.
-    fn serve(&mut self, signals: &SignalFd, socket: &mut UnixStream) -> io::Result<()> {
+    fn serve(&mut self) -> io::Result<()> {
         while self.pids.iter().any(Option::is_some) {
-            let mut polled = [
-                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-                PollFd::new(socket.as_fd(), PollFlags::POLLIN),
-            ];
-            match poll(&mut polled, PollTimeout::NONE) {
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-            let [_, asked] = polled.map(|polled| polled.any() == Some(true));
-            // Of several ends the kernel queues one signal: that of the first.
-            let first = std::iter::from_fn(|| signals.read_signal().ok().flatten()).next();
-            while let Ok(Some(_)) = signals.read_signal() {}
-            let mut ended: Vec<_> = std::iter::from_fn(reap).collect();
-            // After the first come those that a signal has ended: others end with an error because
-            // they have seen them die.
-            ended.sort_by_key(|(pid, status)| {
-                let is_first = first.is_some_and(|first| first.ssi_pid as i32 == pid.as_raw());
-                (!is_first, !libc::WIFSIGNALED(*status))
-            });
-            for (pid, status) in ended {
-                self.report(pid, status, socket)?;
-            }
-            if asked {
-                match Note::read(socket)? {
+            while let Some(note) = self.asked.pop_front() {
+                match note {
                     Note::Signal { signal } => self.signal(Signal::try_from(signal)?),
                     Note::Offer { signal } => self.offer(Signal::try_from(signal)?),
                     Note::SignalTask { task, signal } => {
@@ -279,12 +240,52 @@ impl Tasks {
                     _ => return Err(io::ErrorKind::InvalidData.into()),
                 }
             }
+            self.take_in(PollTimeout::NONE)?;
         }
         Ok(())
     }
 
+    /// Waits for so long, reports the tasks that have ended, and reads what `poe` asks for.
+    fn take_in(&mut self, timeout: PollTimeout) -> io::Result<()> {
+        let mut polled = [
+            PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.poe.as_fd(), self.poe.events()),
+        ];
+        match poll(&mut polled, timeout) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let [ended, noted] = polled.map(|polled| polled.any() == Some(true));
+        if ended {
+            self.reap()?;
+        }
+        if noted {
+            self.poe.write()?;
+            self.poe.read()?;
+            while let Some(Arrived::Note(note)) = self.poe.next()? {
+                self.asked.push_back(note);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reaps and reports the children that have ended.
+    fn reap(&mut self) -> io::Result<()> {
+        // Of several ends the kernel queues one signal: that of the first.
+        let first = std::iter::from_fn(|| self.signals.read_signal().ok().flatten()).next();
+        while let Ok(Some(_)) = self.signals.read_signal() {}
+        let mut ended: Vec<_> = std::iter::from_fn(reap).collect();
+        // After the first come those that a signal has ended: others end with an error because
+        // they have seen them die.
+        ended.sort_by_key(|(pid, status)| {
+            let is_first = first.is_some_and(|first| first.ssi_pid as i32 == pid.as_raw());
+            (!is_first, !libc::WIFSIGNALED(*status))
+        });
+        ended.into_iter().try_for_each(|(pid, status)| self.report(pid, status))
+    }
+
     /// Reports a task's end to `poe`. Orphans of tasks end here too, and are not reported.
-    fn report(&mut self, pid: Pid, status: i32, socket: &mut UnixStream) -> io::Result<()> {
+    fn report(&mut self, pid: Pid, status: i32) -> io::Result<()> {
         let Some(task) = self.pids.iter().position(|task| *task == Some(pid)) else { return Ok(()) };
         self.pids[task] = None;
         let note = if libc::WIFSIGNALED(status) {
@@ -292,7 +293,13 @@ impl Tasks {
         } else {
             Note::Exited { task, status: libc::WEXITSTATUS(status) }
         };
-        note.write(socket)
+        self.poe.send(note)
+    }
+
+    /// Reports that a task was not started, and returns why.
+    fn not_started(&mut self, task: usize, error: io::Error) -> io::Result<io::Error> {
+        self.poe.send(Note::NotStarted { task, errno: error.raw_os_error().unwrap_or(libc::EINVAL) })?;
+        Ok(error)
     }
 
     fn signal(&self, signal: Signal) {
@@ -311,10 +318,11 @@ impl Tasks {
     }
 }
 
-/// Reports that a task was not started, and returns why.
-fn not_started(task: usize, error: io::Error, socket: &mut UnixStream) -> io::Result<io::Error> {
-    Note::NotStarted { task, errno: error.raw_os_error().unwrap_or(libc::EINVAL) }.write(socket)?;
-    Ok(error)
+/// Whether the tasks are to end: a signal that means no end is for all of them, once they are
+/// there.
+fn ends_the_job(note: &Note) -> bool {
+    const OTHERS: [Signal; 4] = [Signal::SIGSTOP, Signal::SIGCONT, Signal::SIGUSR1, Signal::SIGUSR2];
+    matches!(note, Note::Signal { signal } if OTHERS.iter().all(|other| *other as i32 != *signal))
 }
 
 /// Signals the process group of a task, or the task alone when it has left its group.
@@ -345,91 +353,4 @@ fn reap() -> Option<(Pid, i32)> {
     // was ended by a real-time signal.
     let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
     (pid > 0).then(|| (Pid::from_raw(pid), status))
-}
-
-impl Note {
-    /// A note on its way: what it is, which task, a value. Both ends are the same program.
-    pub(super) const LENGTH: usize = 12;
-
-    pub(super) fn write(self, to: &mut impl Write) -> io::Result<()> {
-        let (kind, task, value) = match self {
-            Self::Started { task, pid } => (0, task, pid),
-            Self::NotStarted { task, errno } => (1, task, errno),
-            Self::Randomized { errno } => (2, 0, errno),
-            Self::Exited { task, status } => (3, task, status),
-            Self::Killed { task, signal } => (4, task, signal),
-            Self::Done => (5, 0, 0),
-            Self::Signal { signal } => (6, 0, signal),
-            Self::Offer { signal } => (7, 0, signal),
-            Self::SignalTask { task, signal } => (8, task, signal),
-            Self::Lost { task } => (9, task, 0),
-            Self::Changes { length } => (10, length, 0),
-        };
-        let mut bytes = [0; Self::LENGTH];
-        for (field, word) in bytes.chunks_exact_mut(4).zip([kind, task as i32, value]) {
-            field.copy_from_slice(&word.to_ne_bytes());
-        }
-        to.write_all(&bytes)
-    }
-
-    /// The note of a supervisor with one task, as one of a job in which that task has this number.
-    pub(super) fn of_task(self, task: usize) -> Self {
-        match self {
-            Self::Started { pid, .. } => Self::Started { task, pid },
-            Self::NotStarted { errno, .. } => Self::NotStarted { task, errno },
-            Self::Exited { status, .. } => Self::Exited { task, status },
-            Self::Killed { signal, .. } => Self::Killed { task, signal },
-            other => other,
-        }
-    }
-
-    /// Waits for the next note. An error is the end of the other side.
-    pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
-        let mut bytes = [0; Self::LENGTH];
-        from.read_exact(&mut bytes)?;
-        let word = |at: usize| i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let (task, value) = (word(4) as usize, word(8));
-        match word(0) {
-            0 => Ok(Self::Started { task, pid: value }),
-            1 => Ok(Self::NotStarted { task, errno: value }),
-            2 => Ok(Self::Randomized { errno: value }),
-            3 => Ok(Self::Exited { task, status: value }),
-            4 => Ok(Self::Killed { task, signal: value }),
-            5 => Ok(Self::Done),
-            6 => Ok(Self::Signal { signal: value }),
-            7 => Ok(Self::Offer { signal: value }),
-            8 => Ok(Self::SignalTask { task, signal: value }),
-            9 => Ok(Self::Lost { task }),
-            10 => Ok(Self::Changes { length: task }),
-            _ => Err(io::ErrorKind::InvalidData.into()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn notes_arrive_as_they_were_written() {
-        let (mut here, mut there) = UnixStream::pair().expect("sockets can be made");
-        for note in [
-            Note::Started { task: 3, pid: 77 },
-            Note::NotStarted { task: 1, errno: 2 },
-            Note::Randomized { errno: 1 },
-            Note::Exited { task: 16383, status: 255 },
-            Note::Killed { task: 0, signal: 64 },
-            Note::Done,
-            Note::Signal { signal: 15 },
-            Note::Offer { signal: 12 },
-            Note::SignalTask { task: 7, signal: 13 },
-            Note::Lost { task: 2 },
-            Note::Changes { length: 70_000 },
-        ] {
-            note.write(&mut here).expect("the other end is open");
-            assert_eq!(Note::read(&mut there).expect("a note was written"), note);
-        }
-        drop(here);
-        assert!(Note::read(&mut there).is_err());
-    }
 }

@@ -20,11 +20,12 @@ use super::ends::{self, Ends, Exit};
 use super::error::{Error, LATE, say};
 use super::inherited::Inherited;
 use super::memory_limit::MemoryLimit;
+use super::notes::{LEFT_OPEN, Note};
 use super::output::Lost;
 use super::processes::end_descendants;
 use super::reports::{self, Gatherer};
 use super::signals::Signals;
-use super::supervisor::{LEFT_OPEN, Note, Supervisor};
+use super::supervisor::Supervisor;
 use super::time_limit::TimeLimit;
 use super::waiting::await_any;
 

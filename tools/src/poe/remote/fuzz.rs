@@ -7,8 +7,8 @@ use openlapi::fuzz::{Reader, Seed, Target, seed};
 use openlapi::job::start_up::greeting::SUBJECT;
 use openlapi::wire::board::{CARD, INSTANCES, RECORD, Word, card_at, size};
 
+use super::super::notes::Note;
 use super::super::openings::Openings;
-use super::super::supervisor::Note;
 use super::link::{ConnectionKind, HubContact, KINDS, claimed, read_list, subject, write_list};
 use super::mirror::{Mirror, put_end};
 use super::task::Order;

@@ -19,10 +19,10 @@ use rustix::event::{self, Timespec};
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::super::error::Error;
-use super::super::supervisor::Note;
+use super::super::notes::{Arrived, Exchange, Note};
 use super::link::{self, Connection};
 use super::mirror::put_end;
-use super::peer::{self, Arrived, Peer};
+use super::peer::{self, Peer};
 
 /// How long the launcher may take to end after the tasks, and the tasks after it, and then once
 /// more after a signal.
@@ -46,6 +46,7 @@ pub(super) fn start(
 ) -> Result<UnixStream, Error> {
     let failed = |error| Error::system("cannot start the thread that passes notes", error);
     let (ours, socket) = UnixStream::pair().map_err(failed)?;
+    socket.set_nonblocking(true).map_err(failed)?;
     let pid = rustix::process::Pid::from_raw(launcher.as_raw()).expect("a process has a number");
     let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| failed(errno.into()))?;
     for (control, _) in &connected {
@@ -62,7 +63,7 @@ pub(super) fn start(
 struct Hub {
     /// `None`: its connection is closed.
     tasks: Vec<Option<Peer>>,
-    socket: UnixStream,
+    poe: Exchange<UnixStream>,
     launcher: Pid,
     /// Readable when the launcher has ended; `None`: that is known.
     launcher_ended: Option<OwnedFd>,
@@ -86,8 +87,9 @@ impl Hub {
         launcher_ended: Option<OwnedFd>,
     ) -> Self {
         let tasks = connected.into_iter().map(|(control, data)| Some(Peer::new(control, data))).collect();
+        let poe = Exchange::new(socket);
         let (randomized, changes, grace, until, parting) = (false, Vec::new(), GRACE, None, Vec::new());
-        Self { tasks, socket, launcher, launcher_ended, randomized, changes, grace, until, parting }
+        Self { tasks, poe, launcher, launcher_ended, randomized, changes, grace, until, parting }
     }
 
     fn run(mut self, orders: Vec<Vec<Vec<u8>>>) {
@@ -98,10 +100,10 @@ impl Hub {
         }
         drop(orders);
         // An error: `poe` reads no notes any more.
-        if self.pass().is_ok() {
+        if self.pass().and_then(|()| self.poe.finish()).is_ok() {
             self.see_the_launcher_off();
             self.end_the_lost();
-            let _ = Note::Done.write(&mut self.socket);
+            let _ = self.poe.send(Note::Done).and_then(|()| self.poe.finish());
         }
     }
 
@@ -109,25 +111,33 @@ impl Hub {
     fn pass(&mut self) -> io::Result<()> {
         while self.tasks.iter().any(Option::is_some) {
             let open: Vec<usize> = (0..self.tasks.len()).filter(|task| self.tasks[*task].is_some()).collect();
-            let mut polled = vec![PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+            let mut polled = vec![PollFd::new(self.poe.as_fd(), self.poe.events())];
             polled.extend(
                 self.launcher_ended.iter().map(|ended| PollFd::new(ended.as_fd(), PollFlags::POLLIN)),
             );
             let first = polled.len();
-            polled.extend(self.tasks.iter().flatten().map(|task| PollFd::new(task.as_fd(), task.events())));
+            polled.extend(
+                self.tasks
+                    .iter()
+                    .flatten()
+                    .map(|task| PollFd::new(task.control.as_fd(), task.control.events())),
+            );
             let _ = poll(&mut polled, poll_timeout(self.until));
             let ready: Vec<PollFlags> =
                 polled.iter().map(|polled| polled.revents().unwrap_or(PollFlags::empty())).collect();
             if !ready[0].is_empty() {
-                let note = Note::read(&mut self.socket)?;
-                self.send(note);
+                self.poe.write()?;
+                self.poe.read()?;
+                while let Some(Arrived::Note(note)) = self.poe.next()? {
+                    self.send(note);
+                }
             }
             for (task, ready) in open.into_iter().zip(&ready[first..]) {
                 if ready.contains(PollFlags::POLLOUT)
                     && let Some(task) = &mut self.tasks[task]
                 {
                     // As in `give`.
-                    let _ = task.write();
+                    let _ = task.control.write();
                 }
                 if ready.intersects(PollFlags::POLLIN | PollFlags::POLLERR | PollFlags::POLLHUP) {
                     self.take_in(task)?;
@@ -166,7 +176,7 @@ impl Hub {
                 Note::Signal { .. } | Note::Offer { .. } => note,
                 _ => continue,
             };
-            self.give(number, &bytes_of(note).into());
+            self.give(number, &note.bytes().as_slice().into());
         }
         if matches!(note, Note::Signal { signal } if signal == Signal::SIGSTOP as i32) {
             // With the tasks, and not before they know it: `poe` leaves it to this thread. Raised
@@ -182,7 +192,7 @@ impl Hub {
         if changes.is_empty() {
             return;
         }
-        let head = bytes_of(Note::Changes { length: changes.len() });
+        let head = Note::Changes { length: changes.len() }.bytes();
         let bytes: Rc<[u8]> = [&head[..], &changes].concat().into();
         for number in 0..self.tasks.len() {
             self.give(number, &bytes);
@@ -193,17 +203,17 @@ impl Hub {
     fn give(&mut self, number: usize, bytes: &Rc<[u8]>) {
         if let Some(task) = self.tasks[number].as_mut().filter(|task| !task.ended) {
             // One that is gone is seen when it is read.
-            let _ = task.send(bytes.clone());
+            let _ = task.control.send_bytes(bytes.clone());
         }
     }
 
     /// Takes in what a task has sent.
     fn take_in(&mut self, number: usize) -> io::Result<()> {
         let Some(task) = &mut self.tasks[number] else { return Ok(()) };
-        let mut gone = task.read().is_err();
+        let mut gone = task.control.read().is_err();
         loop {
             let Some(task) = &mut self.tasks[number] else { return Ok(()) };
-            match task.next() {
+            match task.control.next() {
                 Ok(Some(Arrived::Note(note))) => self.pass_note(number, note)?,
                 Ok(Some(Arrived::Changes(changes))) => self.changes.extend(changes),
                 Ok(None) => break,
@@ -239,7 +249,7 @@ impl Hub {
             }
             _ => {}
         }
-        note.of_task(number).write(&mut self.socket)
+        self.poe.send(note.of_task(number))
     }
 
     /// The connection to a task has ended, or is closed here: the task ends, and its machine does
@@ -250,7 +260,7 @@ impl Hub {
         self.parting.extend(task.close());
         if !reported {
             put_end(&mut self.changes, number);
-            let _ = Note::Lost { task: number }.write(&mut self.socket);
+            let _ = self.poe.send(Note::Lost { task: number });
         }
     }
 
@@ -290,12 +300,6 @@ impl Hub {
     }
 }
 
-fn bytes_of(note: Note) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    note.write(&mut bytes).expect("memory takes it");
-    bytes
-}
-
 fn poll_timeout(until: Option<Instant>) -> PollTimeout {
     // Rounded up: a sleep that is too short would be one of many.
     until.map_or(PollTimeout::NONE, |until| {
@@ -327,6 +331,7 @@ mod tests {
     fn hub(connected: Vec<Connected>) -> (UnixStream, thread::JoinHandle<()>) {
         let (poe, socket) = UnixStream::pair().expect("sockets");
         poe.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+        socket.set_nonblocking(true).expect("it is a socket");
         let thread =
             thread::spawn(move || Hub::new(connected, socket, nix::unistd::getpid(), None).run(Vec::new()));
         (poe, thread)
@@ -394,5 +399,31 @@ mod tests {
         thread.join().expect("nothing fails");
         drop(drain.join().expect("nothing fails"));
         drop((silent, data.1));
+    }
+
+    /// `poe` does not read, as while it writes itself: what it says reaches the tasks all the same.
+    #[test]
+    fn notes_that_poe_does_not_read_delay_no_task() {
+        const NOTES: usize = 20_000;
+        let (talker, listener) = (connection(), connection());
+        let (mut poe, thread) = hub(vec![(talker.0, Vec::new()), (listener.0, Vec::new())]);
+        let (mut talker, listener) = (talker.1, listener.1);
+        for pid in 0..NOTES as i32 {
+            Note::Started { task: 0, pid }.write(&mut talker).expect("the hub reads");
+        }
+        let order = Note::Signal { signal: Signal::SIGTERM as i32 };
+        order.write(&mut poe).expect("the hub reads");
+        // A connection that is closed with something unread loses what it has sent.
+        for mut task in [talker, listener] {
+            assert_eq!(Note::read(&mut task).expect("a note"), order);
+            Note::Killed { task: 0, signal: 15 }.write(&mut task).expect("it is connected");
+            Note::Done.write(&mut task).expect("it is connected");
+        }
+        let mut read = 0;
+        while Note::read(&mut poe).expect("a note") != Note::Done {
+            read += 1;
+        }
+        assert_eq!(read, NOTES + 2);
+        thread.join().expect("nothing fails");
     }
 }

@@ -13,9 +13,6 @@ use std::os::unix::net::UnixDatagram;
 
 use openlapi::wire::board::{CARD, CARD_HEAD, INSTANCES, RECORD, Word, cards_of, size};
 
-/// The longest list of changes that is sent or accepted, in bytes: no task writes as much.
-pub(super) const LONGEST: usize = 64 << 20;
-
 /// Position and length of a piece.
 const PIECE: usize = 12;
 

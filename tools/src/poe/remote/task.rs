@@ -26,16 +26,17 @@ use super::super::environment::Environment;
 use super::super::error::{Error, say};
 use super::super::inherited::Inherited;
 use super::super::limits;
+use super::super::notes::{LEFT_OPEN, LONGEST, Note};
 use super::super::openings::Openings;
 use super::super::output::{Prefix, StdoutMode};
 use super::super::processes::end_descendants;
 use super::super::settings::{Flags, Settings};
 use super::super::signals::Signals;
 use super::super::streams;
-use super::super::supervisor::{LEFT_OPEN, Note, Supervisor, Work};
+use super::super::supervisor::{Supervisor, Work};
 use super::super::waiting::await_any;
 use super::link::{self, Connection, HubContact};
-use super::mirror::{LONGEST, Mirror};
+use super::mirror::Mirror;
 
 /// Runs one task. The status is 0 whatever the task's is: `poe` learns that over the connection,
 /// and the launcher must not act on it.
