@@ -71,15 +71,16 @@ pub fn print(text: &str) -> io::Result<()> {
 pub fn say(message: &[u8]) {
     static UNREAD: AtomicBool = AtomicBool::new(false);
     let limit = if UNREAD.load(Ordering::Relaxed) { Duration::ZERO } else { LIMIT };
-    let unread = !say_to(rustix::stdio::stderr(), message, limit);
+    let unread = !say_to(rustix::stdio::stderr(), message, limit).is_empty();
     UNREAD.store(unread, Ordering::Relaxed);
 }
 
 /// How long a message waits for room where nobody reads.
-const LIMIT: Duration = Duration::from_secs(5);
+pub const LIMIT: Duration = Duration::from_secs(5);
 
-/// Returns `false` where there was no room in time.
-fn say_to(to: BorrowedFd<'_>, mut message: &[u8], limit: Duration) -> bool {
+/// Writes a message to a descriptor, as [`say`] does to standard error, with another limit. Returns
+/// what there was no room for in time.
+pub fn say_to<'a>(to: BorrowedFd<'_>, mut message: &'a [u8], limit: Duration) -> &'a [u8] {
     let _blocked = WithoutSigpipe::new();
     let mut until = clock::now() + limit;
     while !message.is_empty() {
@@ -92,15 +93,15 @@ fn say_to(to: BorrowedFd<'_>, mut message: &[u8], limit: Duration) -> bool {
             Err(Errno::AGAIN) => {
                 let left = until.saturating_duration_since(clock::now());
                 if left.is_zero() {
-                    return false;
+                    return message;
                 }
                 let left = left.try_into().ok();
                 let _ = poll(&mut [PollFd::new(&to, PollFlags::OUT)], left.as_ref());
             }
-            Err(_) => return true,
+            Err(_) => return &[],
         }
     }
-    true
+    message
 }
 
 /// While it lives, a write of the calling thread to a pipe without a reader is an error alone. What
@@ -198,12 +199,12 @@ mod tests {
     fn a_message_waits_for_room_but_not_for_ever() {
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).expect("a pipe");
         let fill = vec![b'.'; 1 << 20];
-        assert!(!say_to(writer.as_fd(), &fill, Duration::from_millis(10)), "a pipe holds less");
+        assert!(!say_to(writer.as_fd(), &fill, Duration::from_millis(10)).is_empty(), "a pipe holds less");
         let said = b"a report\n";
         let speaker = std::thread::spawn(move || say_to(writer.as_fd(), said, LIMIT * 100));
         let mut read = Vec::new();
         Patient(std::fs::File::from(reader)).read_to_end(&mut read).expect("it is read to its end");
-        assert!(speaker.join().expect("no panic"), "it was read");
+        assert!(speaker.join().expect("no panic").is_empty(), "it was read");
         let begins = read.iter().position(|byte| *byte != b'.').expect("the message came");
         assert_eq!(read[begins..], *said);
     }

@@ -1,8 +1,10 @@
 //! How a job ends: by itself, by the death of a task, by the user.
 
 use std::fs;
+use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::process::{Command, Stdio};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use openlapi_tests::{Job, Marked, Outcome, descendants, eventually, is_installed, skipped, stage};
@@ -180,6 +182,84 @@ fn output_that_is_read_late_is_whole() {
     let output = poe.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.stdout.len(), output.status.code(), &*said), (120_000, Some(0), ""));
+}
+
+/// Nobody reads standard error, and it is full: the tasks end all the same, and what poe says of it
+/// is there when somebody reads.
+#[test]
+fn a_job_whose_messages_are_not_read_ends() {
+    for (flags, signal, status, says) in [
+        (&["-timeout", "1"][..], None, 124, "poe: time limit of 1 s (-timeout) reached: "),
+        (&[], Some(Signal::SIGTERM), 143, "poe: ended (SIGTERM); ending all tasks"),
+    ] {
+        let (mut read, write) = full_pipe();
+        let deaf = ["-procs", "2", "sh", "-c", "trap '' TERM; while :; do sleep 1; done"];
+        let mut poe = Command::new(stage().join("bin/poe"))
+            .args(flags)
+            .args(deaf)
+            .stdout(Stdio::null())
+            .stderr(write)
+            .spawn()
+            .expect("poe starts");
+        let pid = poe.id() as i32;
+        // poe's child, the tasks, and what these have started.
+        assert!(eventually(|| descendants(pid).len() >= 5));
+        if let Some(signal) = signal {
+            kill(Pid::from_raw(pid), signal).expect("poe is there");
+        }
+        assert!(eventually(|| descendants(pid).is_empty()), "{:?}", descendants(pid));
+        stop_and_continue(pid);
+        let mut said = String::new();
+        read.read_to_string(&mut said).expect("it is text");
+        assert_eq!(poe.wait().expect("it ends").code(), Some(status), "{said}");
+        assert!(said.contains(says), "{}", said.trim_start_matches('.'));
+    }
+}
+
+/// That a job could not be started is there, too, however late somebody reads.
+#[test]
+fn why_a_job_did_not_start_is_read_late() {
+    let start = |arguments: &[&str]| {
+        let (read, write) = full_pipe();
+        let mut poe = Command::new(stage().join("bin/poe"));
+        let poe = poe.args(arguments).stdout(Stdio::null()).stderr(write).spawn();
+        (read, poe.expect("poe starts"))
+    };
+    let (mut read, mut poe) = start(&["-procs", "2", "./no-such-program"]);
+    let (_unread, mut ended) = start(&["-procs", "0", "./program"]);
+    // Longer than a message is waited for while tasks may run.
+    std::thread::sleep(openlapi::base::patient::LIMIT * 2);
+    stop_and_continue(poe.id() as i32);
+    let mut said = String::new();
+    read.read_to_string(&mut said).expect("it is text");
+    let status = poe.wait().expect("it ends").code();
+    let said = said.trim_start_matches('.');
+    assert_eq!((status, said), (Some(127), "poe: ./no-such-program: No such file or directory\n"));
+    // A signal ends the wait.
+    kill(Pid::from_raw(ended.id() as i32), Signal::SIGTERM).expect("poe is there");
+    assert_eq!(ended.wait().expect("it ends").code(), Some(2));
+}
+
+/// A pipe that has no room.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (read, write) = std::io::pipe().expect("a pipe");
+    let set = |flags| fcntl(&write, FcntlArg::F_SETFL(flags)).expect("it is a pipe");
+    set(OFlag::O_NONBLOCK);
+    while (&write).write(&[b'.'; 4096]).is_ok() {}
+    set(OFlag::empty());
+    (read, write)
+}
+
+/// Sends signals that end nothing, when their receiver has had time to wait for a reader.
+fn stop_and_continue(pid: i32) {
+    let signal = |signal| kill(Pid::from_raw(pid), signal).expect("poe is there");
+    let state = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    signal(Signal::SIGUSR1);
+    signal(Signal::SIGUSR2);
+    signal(Signal::SIGTSTP);
+    assert!(eventually(|| state().contains(") T ")), "{}", state());
+    signal(Signal::SIGCONT);
 }
 
 /// The table of processes is read once for a signal, and not once for each task.

@@ -1,11 +1,18 @@
 //! What can fail before the tasks run, or apart from them.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::sync::{Mutex, PoisonError, TryLockError};
+use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, rlim_t};
 
-use openlapi::base::patient::Patient;
+use openlapi::base::patient::{LIMIT, say_to};
 
 /// The exit status of a job that has reached its time limit: that of timeout(1).
 pub(super) const LATE: u8 = 124;
@@ -82,11 +89,60 @@ fn of_threads(address_space: rlim_t) -> &'static str {
     }
 }
 
+/// What was said and found no room yet.
+static UNSAID: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
 /// Writes one message of `poe` itself, whole, to standard error. A closed standard error is
-/// not a failure.
+/// not a failure. One that nobody reads is waited for up to [`LIMIT`]: the tasks' time limit and
+/// the user's signals do not wait for a reader. The message is kept then ([`say_more`]).
 pub(super) fn say(message: &str) {
-    use std::io::Write;
-    let _ = Patient(io::stderr()).write_all(format!("poe: {message}\n").as_bytes());
+    let mut unsaid = UNSAID.lock().unwrap_or_else(PoisonError::into_inner);
+    // What has waited in vain once does not wait again.
+    let limit = if unsaid.is_empty() { LIMIT } else { Duration::ZERO };
+    unsaid.extend(format!("poe: {message}\n").as_bytes());
+    write_some(&mut unsaid, limit);
+}
+
+/// Writes what was kept, as far as there is room. Whether something is left, or another thread
+/// waits for room.
+pub(super) fn say_more() -> bool {
+    match UNSAID.try_lock() {
+        Ok(mut unsaid) => write_some(&mut unsaid, Duration::ZERO),
+        Err(TryLockError::Poisoned(unsaid)) => write_some(&mut unsaid.into_inner(), Duration::ZERO),
+        Err(TryLockError::WouldBlock) => true,
+    }
+}
+
+/// Writes what there is room for in time. Whether something is left.
+fn write_some(unsaid: &mut Vec<u8>, limit: Duration) -> bool {
+    let left = if unsaid.is_empty() { 0 } else { write(unsaid, limit) };
+    let written = unsaid.len() - left;
+    unsaid.drain(..written);
+    left > 0
+}
+
+/// Writes to standard error, and returns how much there was no room for in time.
+fn write(text: &[u8], limit: Duration) -> usize {
+    let stderr = io::stderr();
+    match unblocking_stderr() {
+        Some(own) => say_to(own.as_fd(), text, limit).len(),
+        None => {
+            let limit = PollTimeout::try_from(limit).expect("a short time");
+            let full = poll(&mut [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)], limit) == Ok(0);
+            if full { text.len() } else { say_to(stderr.as_fd(), text, LIMIT).len() }
+        }
+    }
+}
+
+/// The pipe or the terminal that is standard error, opened once more so that it does not block: the
+/// flag of standard error itself is also that of other programs, and the output of the tasks takes
+/// the room that a look has found.
+fn unblocking_stderr() -> Option<File> {
+    const PATH: &str = "/proc/self/fd/2";
+    let kind = std::fs::metadata(PATH).ok()?.file_type();
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let open = || File::options().write(true).custom_flags(flags).open(PATH).ok();
+    (kind.is_fifo() || kind.is_char_device()).then(open).flatten()
 }
 
 #[cfg(test)]

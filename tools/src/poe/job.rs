@@ -126,6 +126,7 @@ pub(super) fn run(
         memory: MemoryLimit::watch(),
         debugger: Debugger::of(debugged),
         failure,
+        unsaid: false,
     };
     job.watch(signals, output)
 }

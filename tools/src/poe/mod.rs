@@ -91,6 +91,12 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             error::say(&error.to_string());
+            // As all that a job says, it may be read late.
+            if let Ok(signals) =
+                Inherited::note().map_err(drop).and_then(|own| Signals::take(own).map_err(drop))
+            {
+                signals.await_readers();
+            }
             ExitCode::from(error.status())
         }
     }
@@ -160,6 +166,7 @@ fn start(
     };
     let status = run()?;
     let ended = profile.and_then(|profile| profile.merge(&signals));
+    signals.await_readers();
     Ok(ended.map_or(status, |signal| 128 + signal as u8))
 }
 

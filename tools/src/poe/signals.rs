@@ -1,14 +1,20 @@
 //! The signals of `poe` itself: they are queued, and taken between its other work.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::signal::{SigSet, Signal};
+use nix::poll::PollTimeout;
+use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use super::error::Error;
+use super::error::{Error, say_more};
 use super::inherited::Inherited;
 use super::processes::bit;
+use super::waiting::await_any;
+
+/// How often messages that have found no room are tried again.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 /// The signals that `poe` takes in its own time instead of being interrupted.
 pub(super) struct Signals {
@@ -42,6 +48,21 @@ impl Signals {
     /// What the tasks get back.
     pub(super) fn inherited(&self) -> Inherited {
         self.inherited
+    }
+
+    /// Waits until all that was said has found room. A signal that ends a job ends that.
+    pub(super) fn await_readers(&self) {
+        while say_more() {
+            while let Some(signal) = self.next() {
+                match signal {
+                    Signal::SIGTSTP => drop(raise(Signal::SIGSTOP)),
+                    Signal::SIGCONT | Signal::SIGUSR1 | Signal::SIGUSR2 => {}
+                    _ => return,
+                }
+            }
+            let looks_again = PollTimeout::try_from(LOOK).expect("a short time");
+            let _ = await_any([Some(self.as_fd())], looks_again);
+        }
     }
 
     pub(super) fn next(&self) -> Option<Signal> {

@@ -17,14 +17,14 @@ use super::causes::{Causes, Effect};
 use super::commands::Command;
 use super::debugger::{self, Debugger};
 use super::ends::{self, Ends, Exit};
-use super::error::{Error, LATE, say};
+use super::error::{Error, LATE, say, say_more};
 use super::inherited::Inherited;
 use super::memory_limit::MemoryLimit;
 use super::notes::{LEFT_OPEN, Note};
 use super::output::Lost;
 use super::processes::end_descendants;
 use super::reports::{self, Gatherer};
-use super::signals::Signals;
+use super::signals::{LOOK, Signals};
 use super::supervisor::Supervisor;
 use super::time_limit::TimeLimit;
 use super::waiting::await_any;
@@ -71,6 +71,8 @@ pub(super) struct Job<'a> {
     pub(super) memory: MemoryLimit,
     pub(super) debugger: Debugger,
     pub(super) failure: Option<Error>,
+    /// Messages wait for room.
+    pub(super) unsaid: bool,
 }
 
 /// The job is being ended.
@@ -127,6 +129,14 @@ impl Job<'_> {
         }
         self.ends.summarize();
         let written = output.finish();
+        let end = self.result(written);
+        // As the output of the tasks, it may be read late.
+        signals.await_readers();
+        end
+    }
+
+    /// How it has ended, of which the first cause is said.
+    fn result(mut self, written: Result<Carried, Lost>) -> Result<End, Error> {
         let early = self.ending.is_some() || self.end_at.is_some();
         match (self.failure, written) {
             (Some(failure), _) => Err(failure),
@@ -198,12 +208,12 @@ impl Job<'_> {
             Err(_) => {
                 // The kernel has ended its tasks, and what they left is now below us.
                 end_descendants();
+                self.status = Some(128 + Signal::SIGKILL as u8);
+                self.kill();
                 say(&format!(
                     "the supervisor process (pid {}) was killed; ending all tasks",
                     self.supervisor.pid
                 ));
-                self.status = Some(128 + Signal::SIGKILL as u8);
-                self.kill();
                 return false;
             }
         }
@@ -218,16 +228,17 @@ impl Job<'_> {
         self.pids[task] = 0;
         let mut exit = Exit { task, name, program, status, stage };
         let effect = Effect::of(status, stage, self.hosts.is_some());
-        if self.ending.is_none() {
+        let ending = self.ending.is_some();
+        if !ending {
             let never = effect == Effect::BeforeLapi && self.hosts.is_none();
             exit.stage = if never { Some(Stage::Never) } else { stage };
             self.causes.add(task, exit.whole(), status, effect);
             exit.stage = stage;
         }
-        self.ends.exited(exit, self.ending.is_some());
-        if self.ending.is_none() && status >= 128 {
+        if !ending && status >= 128 {
             self.died();
         }
+        self.ends.exited(exit, ending);
     }
 
     fn killed(&mut self, task: usize, signal: i32) {
@@ -244,11 +255,9 @@ impl Job<'_> {
         self.pids[task] = 0;
         if self.ending.is_none() {
             self.causes.add(task, text.clone(), 128 + signal as u8, Effect::TakesOthers);
-        }
-        self.ends.killed(&text, by_itself, used);
-        if self.ending.is_none() {
             self.died();
         }
+        self.ends.killed(&text, by_itself, used);
     }
 
     /// The connection to a task on another machine is lost, and the task has ended, or will.
@@ -257,11 +266,12 @@ impl Job<'_> {
         self.pids[task] = 0;
         let text = format!("the connection to {name} is lost");
         // A launcher that ends the job breaks the connections.
-        self.log(if self.ending.is_some() { 2 } else { 0 }, || text.clone());
+        let level = if self.ending.is_some() { 2 } else { 0 };
         if self.ending.is_none() {
-            self.causes.add(task, text, 128 + Signal::SIGKILL as u8, Effect::TakesOthers);
+            self.causes.add(task, text.clone(), 128 + Signal::SIGKILL as u8, Effect::TakesOthers);
             self.died();
         }
+        self.log(level, || text);
     }
 
     /// A task has died: the others end too, unless they are to continue.
@@ -308,9 +318,9 @@ impl Job<'_> {
                 None => {
                     self.debugger.end(Signal::SIGTERM);
                     let how = if signal == Signal::SIGINT { "interrupted" } else { "ended" };
-                    self.log(1, || format!("{how} ({signal}); ending all tasks"));
                     self.status = Some(128 + signal as u8);
                     self.end(signal);
+                    self.log(1, || format!("{how} ({signal}); ending all tasks"));
                 }
             },
         }
@@ -335,7 +345,9 @@ impl Job<'_> {
     fn poll_timeout(&self) -> PollTimeout {
         let kill_at = self.kill_at();
         let limit_at = self.limit.filter(|_| self.ending.is_none()).map(TimeLimit::at);
-        let next = kill_at.into_iter().chain(self.ends.due()).chain(limit_at).chain(self.end_at()).min();
+        let say_at = self.unsaid.then(|| Instant::now() + LOOK);
+        let deadlines = [kill_at, self.ends.due(), limit_at, self.end_at(), say_at];
+        let next = deadlines.into_iter().flatten().min();
         // Rounded up: a sleep that is too short would be one of many.
         next.map_or(PollTimeout::NONE, |next| {
             let left = next.saturating_duration_since(Instant::now());
@@ -364,16 +376,17 @@ impl Job<'_> {
         let late = self.kill_at().is_some_and(|at| at <= Instant::now());
         if late {
             let (run, them) = self.left();
-            self.log(1, || format!("{run} after {} s; killing {them}", GRACE.as_secs()));
             self.kill();
+            self.log(1, || format!("{run} after {} s; killing {them}", GRACE.as_secs()));
         }
         if let Some(limit) = self.limit.filter(|limit| limit.is_reached() && self.ending.is_none()) {
             let (run, them) = self.left();
-            say(&format!("{limit} reached: {run}; ending {them}"));
             self.status = Some(LATE);
             self.debugger.end(Signal::SIGTERM);
             self.end(Signal::SIGTERM);
+            say(&format!("{limit} reached: {run}; ending {them}"));
         }
+        self.unsaid = say_more();
     }
 
     /// The clause that the tasks that have not ended still run, and the pronoun for them.
