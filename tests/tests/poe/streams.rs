@@ -101,13 +101,72 @@ fn standard_input_goes_where_it_should() {
         let outcome = job(tasks, &["copy"]).poe_arg("-stdinmode").poe_arg(mode).stdin(&*text).run();
         outcome.ok().stdout.len()
     };
-    assert_eq!(
-        job(3, &["copy"]).stdin(&*text).poe_arg("-stdoutmode").poe_arg("0").run().ok().stdout.len(),
-        text.len()
-    );
+    assert_eq!(job(3, &["copy"]).stdin(&*text).run().ok().stdout.len(), 3 * text.len());
     assert_eq!(lengths("2", 3), text.len());
     assert_eq!(lengths("all", 3), 3 * text.len());
     assert_eq!(lengths("none", 3), 0);
+}
+
+/// A script of the shell with poe as $0, and a file of many lines and this name as $1.
+fn with_lines(name: &str, script: &str) -> openlapi_tests::Outcome {
+    let lines = file(name, &(1..=150_000).map(|line| format!("{line}\n")).collect::<String>());
+    let poe = stage().join("bin/poe");
+    Job::direct("sh").arg("-c").arg(script).arg(poe).arg(lines).deadline(120).run()
+}
+
+#[test]
+fn every_task_reads_all_of_standard_input_by_default() {
+    let ends = ["  0:150000", "  1:150000", "  2:150000"];
+    for source in [r#""$0" $WHAT < "$1""#, r#"cat "$1" | "$0" $WHAT"#] {
+        let what = source.replace("$WHAT", "-procs 3 -labelio yes wc -l");
+        let outcome = with_lines("poe_lines_all", &what);
+        assert_eq!(sorted(&outcome.ok().stdout), ends, "{source}");
+        // Each after the others: none is kept from it by those that do not read yet.
+        let turns = "until test -e $OUT$MP_CHILD; do sleep 0.01; done; wc -l; >$OUT$((MP_CHILD - 1))";
+        let out = file("poe_turns", "");
+        let out = out.display();
+        let script = format!("export OUT={out}; rm -f $OUT?; >${{OUT}}2; {source}");
+        let outcome = with_lines(
+            "poe_lines_all",
+            &script.replace("$WHAT", &format!("-procs 3 -labelio yes sh -c '{turns}'")),
+        );
+        assert_eq!(sorted(&outcome.ok().stdout), ends, "{source}");
+    }
+}
+
+#[test]
+fn a_task_that_does_not_read_keeps_no_input_from_another_one() {
+    for source in [r#""$0" $WHAT < "$1""#, r#"cat "$1" | "$0" $WHAT"#] {
+        let go = file("poe_only_one_reads", "");
+        fs::remove_file(&go).expect("it was there");
+        let script =
+            "if [ $MP_CHILD = 0 ]; then wc -l; >$GO; else until test -e $GO; do sleep 0.01; done; fi";
+        let what = format!("-procs 3 sh -c '{script}'");
+        let outcome = with_lines(
+            "poe_lines_one",
+            &format!("export GO={}; {}", go.display(), source.replace("$WHAT", &what)),
+        );
+        assert_eq!(outcome.ok().stdout, "150000\n", "{source}");
+    }
+}
+
+/// A command that leaves most of it takes nothing from those that follow.
+#[test]
+fn each_command_of_a_file_reads_all_of_standard_input() {
+    let commands = file("poe_commands_that_read", "head -n 1\nwc -l\n");
+    for source in [r#""$0" $WHAT < "$1""#, r#"cat "$1" | "$0" $WHAT"#] {
+        let what = format!("-procs 2 -cmdfile {}", commands.display());
+        let outcome = with_lines("poe_lines_commands", &source.replace("$WHAT", &what));
+        assert_eq!(outcome.ok().stdout, "1\n1\n150000\n150000\n", "{source}");
+    }
+}
+
+/// Each task has its own place in the file, and the shell has its own, too.
+#[test]
+fn a_loop_that_reads_a_file_keeps_its_lines() {
+    let script = r#"head -n 3 "$1" | cat >"$1.short"
+                    while read -r line; do "$0" -procs 2 head -n 1; done < "$1.short""#;
+    assert_eq!(with_lines("poe_lines_loop", script).ok().stdout, "2\n2\n3\n3\n");
 }
 
 #[test]

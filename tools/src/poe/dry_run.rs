@@ -12,7 +12,6 @@ use super::environment::Environment;
 use super::error::Error;
 use super::exports::OF_POE;
 use super::folder;
-use super::input::StdinMode;
 use super::limits;
 use super::output::StdoutMode;
 use super::remote;
@@ -43,7 +42,7 @@ pub(super) fn describe(
 fn job(settings: &Settings, commands: &[Command], hosts: Option<&[String]>) -> Result<String, Error> {
     let tasks = commands.len();
     let stdout = settings.parsed("MP_STDOUTMODE")?.unwrap_or(StdoutMode::Unordered);
-    let stdin = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
+    let stdin = streams::stdin_mode(settings)?;
     streams::check(stdout, stdin, tasks)?;
     // What a start reads of the others.
     for variable in

@@ -17,7 +17,7 @@ use super::ends::Ends;
 use super::environment::Environment;
 use super::error::{Error, say};
 use super::folder;
-use super::input;
+use super::input::Input;
 use super::limits;
 use super::memory_limit::MemoryLimit;
 use super::openings::Openings;
@@ -38,6 +38,7 @@ pub(super) fn run(
     commands: &[Command],
     hosts: Option<&[String]>,
     stdin_is_spent: bool,
+    input: &mut Input,
     signals: &Signals,
     limit: Option<TimeLimit>,
 ) -> Result<End, Error> {
@@ -100,7 +101,7 @@ pub(super) fn run(
     let reports = Gatherer::start(sockets, info_level >= 3)?;
     let output = Carrier::start(ours.sources, style, own(io::stdout().as_fd())?, own(io::stderr().as_fd())?)?;
     if !ours.inputs.is_empty() {
-        input::copy_to_all(ours.inputs)?;
+        input.copy_to_all(ours.inputs)?;
     }
     let on_death = settings.text("MP_ON_DEATH")?;
     let survive = on_death.is_some_and(|what| what.eq_ignore_ascii_case("continue"));

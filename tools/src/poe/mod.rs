@@ -73,6 +73,7 @@ use arguments::Request;
 use commands::Commands;
 use error::Error;
 use inherited::Inherited;
+use input::Input;
 use openlapi::base::patient;
 use openlapi_runtime::environment::files;
 use profile::Profile;
@@ -153,10 +154,12 @@ fn start(
     let profile = Profile::prepare(settings, hosts.is_some(), &steps)?;
     hosts::save(settings, hosts.as_deref())?;
     let signals = Signals::take(inherited)?;
-    let run = || {
+    let mut input = Input::of_steps(steps.len());
+    let mut run = || {
         let mut highest = 0;
         for step in &steps {
-            let end = job::run(settings, step, hosts.as_deref(), stdin_is_spent, &signals, limit)?;
+            let end =
+                job::run(settings, step, hosts.as_deref(), stdin_is_spent, &mut input, &signals, limit)?;
             highest = highest.max(end.status);
             if end.early {
                 return Ok(end.status);

@@ -222,8 +222,8 @@ pub(super) static TABLE: &[Setting] = &[
         &["stdinmode"],
         "MP_STDINMODE",
         Checked("all, none or a task", |text| text.parse::<StdinMode>().is_ok()),
-        "0",
-        "which tasks get standard input",
+        "all",
+        "which tasks get standard input: each all of it",
     ),
     setting(
         &["infolevel", "ilevel"],

@@ -42,7 +42,7 @@ enum Group {
 
 /// Which descriptors a task has.
 struct Shape {
-    /// What is no descriptor; `None`: a pipe.
+    /// What is no descriptor; `None`: it is one.
     stdin: Option<Stdin>,
     has_stdout: bool,
     has_reports: bool,
@@ -86,7 +86,7 @@ impl Group {
         let fds: Vec<_> = group
             .iter()
             .flat_map(|(streams, reports)| {
-                let stdin = if let Stdin::Pipe(end) = &streams.stdin { Some(end) } else { None };
+                let stdin = if let Stdin::Own(end) = &streams.stdin { Some(end) } else { None };
                 let ends = stdin.into_iter().chain(&streams.stdout).chain([&streams.stderr]);
                 ends.map(AsFd::as_fd).chain(reports.as_ref().map(AsFd::as_fd))
             })
@@ -99,7 +99,7 @@ impl Group {
             return Self::Kept(group);
         }
         let shape = |(streams, reports): Ends| Shape {
-            stdin: if matches!(streams.stdin, Stdin::Pipe(_)) { None } else { Some(streams.stdin) },
+            stdin: if matches!(streams.stdin, Stdin::Own(_)) { None } else { Some(streams.stdin) },
             has_stdout: streams.stdout.is_some(),
             has_reports: reports.is_some(),
         };
@@ -124,7 +124,7 @@ impl Group {
             .map(|shape| {
                 let stdin = match shape.stdin {
                     Some(stdin) => stdin,
-                    None => Stdin::Pipe(fd()?),
+                    None => Stdin::Own(fd()?),
                 };
                 let stdout = if shape.has_stdout { Some(fd()?) } else { None };
                 let streams = Theirs { stdin, stdout, stderr: fd()? };
@@ -156,7 +156,7 @@ mod tests {
                 let stdin = match task % 3 {
                     0 => Stdin::Inherit,
                     1 => Stdin::Nothing,
-                    _ => Stdin::Pipe(end()),
+                    _ => Stdin::Own(end()),
                 };
                 Theirs { stdin, stdout: (task % 5 > 0).then(&mut end), stderr: end() }
             })
@@ -179,7 +179,7 @@ mod tests {
             match stdin {
                 Stdin::Inherit => assert_eq!(task % 3, 0),
                 Stdin::Nothing => assert_eq!(task % 3, 1),
-                Stdin::Pipe(end) => write(end, format!("in {task} ")),
+                Stdin::Own(end) => write(end, format!("in {task} ")),
             }
             assert_eq!(stdout.is_some(), task % 5 > 0);
             stdout.into_iter().for_each(|end| write(end, format!("out {task} ")));

@@ -116,7 +116,7 @@ mod tests {
         settings.flags.insert("MP_PROCS", "5".into());
         assert_eq!(settings.parsed("MP_PROCS").expect("5 is right"), Some(5));
         assert!(settings.yes("MP_LABELIO").expect("YES is right"));
-        assert_eq!(settings.text("MP_STDINMODE").expect("empty is unset"), Some("0"));
+        assert_eq!(settings.text("MP_STDINMODE").expect("empty is unset"), Some("all"));
         assert_eq!(settings.given("MP_STDINMODE").expect("empty is unset"), None);
     }
 

@@ -15,7 +15,7 @@ use super::settings::Settings;
 /// `poe`'s ends.
 pub(super) struct Ours {
     pub sources: Vec<Source>,
-    /// Where standard input is copied to, when every task gets it.
+    /// Where standard input is copied to.
     pub inputs: Vec<File>,
 }
 
@@ -32,7 +32,8 @@ pub(super) enum Stdin {
     /// What `poe` was given itself.
     Inherit,
     Nothing,
-    Pipe(OwnedFd),
+    /// A pipe, or a file.
+    Own(OwnedFd),
 }
 
 /// Makes the pipes of all tasks. None of them is inherited by a program by accident.
@@ -42,7 +43,7 @@ pub(super) fn open(
     stdin_is_spent: bool,
 ) -> Result<(Ours, Vec<Theirs>), Error> {
     let stdout_mode = settings.parsed("MP_STDOUTMODE")?.unwrap_or(StdoutMode::Unordered);
-    let stdin_mode = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
+    let stdin_mode = stdin_mode(settings)?;
     check(stdout_mode, stdin_mode, tasks)?;
     let mut terminals = settings.yes("MP_TTY")?;
     // A debugger reads its commands there.
@@ -59,16 +60,19 @@ pub(super) fn open(
         };
         let stderr = ours.output(task, OutputStream::Stderr)?;
         let stdin = match stdin_mode {
-            StdinMode::All => Stdin::Pipe(ours.input()?),
-            // The tasks are in another session, where the terminal of this one would give them what
-            // is typed for the shell.
-            StdinMode::Only(only) if only == task && input::is_our_terminal() => Stdin::Pipe(ours.input()?),
-            StdinMode::Only(only) if only == task => Stdin::Inherit,
+            StdinMode::All if tasks > 1 => ours.shared_input()?,
+            StdinMode::All => ours.only_input()?,
+            StdinMode::Only(only) if only == task => ours.only_input()?,
             StdinMode::Only(_) | StdinMode::None => Stdin::Nothing,
         };
         theirs.push(Theirs { stdin, stdout, stderr });
     }
     Ok((ours, theirs))
+}
+
+/// Which tasks of a job get standard input.
+pub(super) fn stdin_mode(settings: &Settings) -> Result<StdinMode, Error> {
+    Ok(settings.parsed("MP_STDINMODE")?.expect("it has a default"))
 }
 
 /// Refuses modes that name a task that the job does not have.
@@ -91,7 +95,7 @@ pub(super) fn of_one(settings: &Settings, discards_stdout: bool) -> Result<(Ours
     let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
     let stdout = if discards_stdout { None } else { Some(ours.stdout(0, &mut terminals)?) };
     let stderr = ours.output(0, OutputStream::Stderr)?;
-    let stdin = Stdin::Pipe(ours.input()?);
+    let stdin = Stdin::Own(ours.input()?);
     Ok((ours, Theirs { stdin, stdout, stderr }))
 }
 
@@ -118,6 +122,24 @@ impl Ours {
         let (read, write) = pipe()?;
         self.sources.push(Source { task, stream, pipe: File::from(read).into(), terminal: false });
         Ok(write)
+    }
+
+    /// What a task reads that is not the only one: all of it, whatever the others read.
+    fn shared_input(&mut self) -> Result<Stdin, Error> {
+        if input::is_null() {
+            return Ok(Stdin::Inherit);
+        }
+        match input::reopened() {
+            Some(file) => Ok(Stdin::Own(file.into())),
+            None => Ok(Stdin::Own(self.input()?)),
+        }
+    }
+
+    /// What the only task that gets standard input reads.
+    fn only_input(&mut self) -> Result<Stdin, Error> {
+        // The tasks are in another session, where the terminal of this one would give them what is
+        // typed for the shell.
+        Ok(if input::is_our_terminal() { Stdin::Own(self.input()?) } else { Stdin::Inherit })
     }
 
     fn input(&mut self) -> Result<OwnedFd, Error> {

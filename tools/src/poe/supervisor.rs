@@ -72,8 +72,8 @@ impl Supervisor {
         let (socket, theirs) = UnixStream::pair().map_err(failed)?;
         theirs.set_nonblocking(true).map_err(failed)?;
         // SAFETY: no other thread of this process holds a lock that the child needs: jobs run one
-        // after another and the threads of the last one are over, except one that may sit in a read
-        // of standard input, which the child does not touch.
+        // after another and the threads of the last one are over, except one that may copy standard
+        // input, which the child does not touch; nor does it write messages.
         match unsafe { fork() }.map_err(|errno| failed(errno.into()))? {
             ForkResult::Parent { child } => Ok((Self { pid: child, socket }, ours)),
             ForkResult::Child => {
@@ -170,7 +170,7 @@ impl Tasks {
                 .stdin(match streams.stdin {
                     Stdin::Inherit => Stdio::inherit(),
                     Stdin::Nothing => Stdio::null(),
-                    Stdin::Pipe(end) => end.into(),
+                    Stdin::Own(end) => end.into(),
                 })
                 .stdout(streams.stdout.map_or_else(Stdio::null, Stdio::from))
                 .stderr(streams.stderr);

@@ -15,7 +15,7 @@ use openlapi::job::secret::Secret;
 use openlapi::job::start_up::arrivals;
 use openlapi::job::start_up::greeting::{SUBJECT, Subject};
 use openlapi::job::start_up::reach::{Reached, reach, watch_over};
-use rustix::net::sockopt::set_tcp_user_timeout;
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size, set_tcp_user_timeout};
 
 use super::super::error::Error;
 
@@ -112,6 +112,9 @@ impl HubContact {
     }
 }
 
+/// How much standard input of a task that does not read it is on its way, on each side.
+const INPUT_ON_ITS_WAY: usize = 1 << 16;
+
 /// Notes leave at once, and the end of the other machine is noticed. The data of the tasks may wait
 /// for as long as they are not read: their connections end with the control connection.
 pub(super) fn prepare(stream: &TcpStream, kind: ConnectionKind) {
@@ -119,6 +122,10 @@ pub(super) fn prepare(stream: &TcpStream, kind: ConnectionKind) {
     watch_over(stream);
     if kind != ConnectionKind::Control {
         let _ = set_tcp_user_timeout(stream, 0);
+    }
+    if kind == ConnectionKind::Input {
+        let _ = set_socket_send_buffer_size(stream, INPUT_ON_ITS_WAY);
+        let _ = set_socket_recv_buffer_size(stream, INPUT_ON_ITS_WAY);
     }
 }
 

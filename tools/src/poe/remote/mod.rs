@@ -84,7 +84,7 @@ pub(super) fn start(
     let tasks = commands.len();
     let folder = super::folder::of(settings)?;
     let stdout = settings.parsed("MP_STDOUTMODE")?.unwrap_or(StdoutMode::Unordered);
-    let stdin = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
+    let stdin = super::streams::stdin_mode(settings)?;
     super::streams::check(stdout, stdin, tasks)?;
     let stdin = if stdin_is_spent || is_in_background() { StdinMode::None } else { stdin };
     let launcher = Launcher::choose(settings)?;
