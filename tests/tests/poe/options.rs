@@ -268,3 +268,16 @@ fn a_dry_run_shows_the_job_and_starts_nothing() {
     let refused = job(2, &["args"]).env("MP_DRY_RUN", "yes").env("MP_LABELIO", "maybe").run();
     assert_eq!(refused.exited(2).says("MP_LABELIO").stdout, "");
 }
+
+#[test]
+fn a_host_list_that_is_not_read_is_named() {
+    let folder = file("poe_host_list/host.list", "far\nfar\n");
+    let folder = folder.parent().expect("it lies in a folder");
+    let hint = "poe: hint: ./host.list is not read unless it is asked for";
+    let two = job(2, &["args"]).dir(folder);
+    two.clone().run().ok().says(hint);
+    for quiet in [two.env("MP_HOSTFILE", "NULL"), job(1, &["args"]).dir(folder), job(2, &["args"])] {
+        let outcome = quiet.run();
+        assert!(!outcome.ok().stderr.contains("host.list"), "{outcome}");
+    }
+}

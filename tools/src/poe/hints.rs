@@ -2,6 +2,7 @@
 //! misspelt variables.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use super::commands::{machines_asked, tasks_asked};
 use super::error::{Error, say};
@@ -58,6 +59,9 @@ const PROCS: &[&str] = &["n", "np", "c", "proc", "procs", "nproc", "nprocs", "nt
 
 const TIME_LIMIT: &str = "MP_TIME_LIMIT";
 
+/// The host file that IBM's poe reads by default.
+const HOST_LIST: &str = "host.list";
+
 /// Writes the hints and warnings about a request for these machines.
 pub(super) fn give(settings: &Settings, program: &[OsString], list: Option<&List>) -> Result<(), Error> {
     if settings.info_level()? == 0 {
@@ -70,6 +74,11 @@ pub(super) fn give(settings: &Settings, program: &[OsString], list: Option<&List
     if let Some(hosts) = unused_hosts(settings)?.filter(|_| !on_hosts) {
         say(&format!(
             "hint: all tasks run on this one of the {hosts} hosts of the Slurm allocation; for all: poe -nodes {hosts}"
+        ));
+    }
+    if Path::new(HOST_LIST).is_file() && uses_this_host(settings)? {
+        say(&format!(
+            "hint: ./{HOST_LIST} is not read unless it is asked for, and all tasks run here; for its hosts: poe -hostfile {HOST_LIST}"
         ));
     }
     settings.exports().iter().try_for_each(Export::warn)?;
@@ -117,10 +126,16 @@ pub(super) fn give(settings: &Settings, program: &[OsString], list: Option<&List
 /// How many hosts the Slurm allocation has, of which a job of several tasks uses this one without
 /// having been asked to.
 fn unused_hosts(settings: &Settings) -> Result<Option<usize>, Error> {
-    let asked = settings.given("MP_HOSTFILE")?.is_some() || settings.given("MP_NODES")?.is_some();
     let hosts = std::env::var("SLURM_JOB_NUM_NODES").ok().and_then(|hosts| hosts.parse().ok());
+    let here = uses_this_host(settings)?;
+    Ok(hosts.filter(|hosts| *hosts > 1 && here))
+}
+
+/// Whether a job has several tasks, and nothing was said of their hosts.
+fn uses_this_host(settings: &Settings) -> Result<bool, Error> {
+    let asked = settings.given("MP_HOSTFILE")?.is_some() || settings.given("MP_NODES")?.is_some();
     let several = tasks_asked(settings, None)?.is_some_and(|tasks| tasks > 1);
-    Ok(hosts.filter(|hosts| *hosts > 1 && several && !asked))
+    Ok(several && !asked)
 }
 
 /// The words among a program's arguments that are almost flags of `poe`, and these.
