@@ -54,9 +54,16 @@ fn variables_alone_are_enough() {
 fn flags_of_other_systems_are_accepted() {
     let flags = "-nodes 1 -tasks_per_node 2 -msg_api lapi -euilib us -euidevice sn_all -rmpool 1 -resd no -retry 10 \
                  -retrycount 3 -rdma_count 2,2 -use_bulk_xfer no -shared_memory yes -wait_mode poll -ilevel 1 \
-                 -pulse 60 -cpu_use unique -adapter_use shared";
+                 -pulse 60 -cpu_use unique -adapter_use shared -pmdlog no -newjob no -coredir . -corefile_format STDERR \
+                 -euidevelop no -llfile ll -save_llfile ll -clock_source OS -thread_stacksize 1000000 -priority_log no";
     let job = flags.split_whitespace().fold(Job::new(task()).arg("args").arg("x"), |job, word| job.arg(word));
     assert_eq!(job.run().ok().stdout, "x\nx\n");
+    // Programs have flags of these names, too.
+    let flags = ["-tmpdir", "/tmp", "-statistics", "no", "-printenv", "no"];
+    let before = flags.iter().fold(Job::poe(), Job::poe_arg).poe_arg(task()).arg("args").arg("x");
+    assert_eq!(before.run().ok().stdout, "x\n");
+    let after = flags.iter().fold(Job::new(task()).arg("args"), Job::arg);
+    assert_eq!(after.run().ok().stdout, "-tmpdir\n/tmp\n-statistics\nno\n-printenv\nno\n");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::commands::{machines_asked, tasks_asked};
 use super::error::{Error, say};
 use super::exports::Export;
 use super::hosts::List;
-use super::options::{Setting, flags, known_variables};
+use super::options::{Setting, acting_flags, flags, known_variables};
 use super::settings::Settings;
 use crate::spelling;
 use openlapi_runtime::environment::files;
@@ -41,17 +41,16 @@ pub(super) fn meant(word: &str) -> Option<String> {
     if word.starts_with("--") && flags().any(|flag| flag == name) {
         return Some(format!("poe's flag is -{name}"));
     }
-    nearest_flag(name).map(|flag| format!("did you mean -{flag}?"))
+    nearest_flag(name, flags()).map(|flag| format!("did you mean -{flag}?"))
 }
 
-/// The flag of `poe` that is spelled most like this name, which is none; short ones are too
-/// much like others.
-fn nearest_flag(name: &str) -> Option<&'static str> {
-    let flags: Vec<&'static str> = flags().filter(|flag| flag.len() > 4).collect();
-    if name.len() < 5 || flags.contains(&name) {
+/// The one of these flags that is spelled most like this name, which is no flag of `poe`; short
+/// ones are too much like others.
+fn nearest_flag(name: &str, of: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    if name.len() < 5 || flags().any(|flag| flag == name) {
         return None;
     }
-    spelling::nearest(name, &flags)
+    spelling::nearest(name, &of.filter(|flag| flag.len() > 4).collect::<Vec<_>>())
 }
 
 /// How other launchers, and hasty fingers, write `-procs`.
@@ -145,8 +144,9 @@ fn misspelt_flags(program: &[OsString]) -> Vec<(&str, &'static str)> {
         .filter_map(|word| {
             let name = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
             let name = name.split('=').next().unwrap_or(name);
-            // Of one that was cut, or one letter off: programs have flags of their own.
-            let flag = nearest_flag(name)?;
+            // Of one that was cut, or one letter off: programs have flags of their own. Nobody misses
+            // one that does nothing.
+            let flag = nearest_flag(name, acting_flags())?;
             (strsim::osa_distance(name, flag) == 1).then_some((word, flag))
         })
         .collect()
@@ -220,6 +220,11 @@ mod tests {
         let found =
             [("-timout", "timeout"), ("--labelo", "labelio"), ("-profil=x", "profile"), ("-procsx", "procs")];
         assert_eq!(misspelt_flags(&words), found);
+        // Those that are accepted and do nothing are likelier the program's.
+        let words: Vec<OsString> = ["./a", "--tmp-dir=/x", "-statistic", "-print-env", "-puls", "-tmpdir"]
+            .map(OsString::from)
+            .into();
+        assert_eq!(misspelt_flags(&words), []);
         for (word, ours) in [
             ("-host", "poe's flag is -hostfile FILE"),
             ("-machinefile=h", "poe's flag is -hostfile FILE"),

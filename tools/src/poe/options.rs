@@ -74,6 +74,12 @@ pub(crate) struct Described {
     pub meaning: String,
 }
 
+/// The flags that do something here, without their dash.
+pub(super) fn acting_flags() -> impl Iterator<Item = &'static str> {
+    let acting = TABLE.iter().filter(|setting| !setting.meaning.starts_with("accepted"));
+    acting.flat_map(|setting| setting.flags).copied()
+}
+
 /// All flags, without their dash.
 pub(super) fn flags() -> impl Iterator<Item = &'static str> {
     TABLE.iter().flat_map(|setting| setting.flags).copied()
@@ -107,7 +113,7 @@ pub(super) fn described(files: &Files) -> Vec<Described> {
 
 /// The flags that count before the program only: many programs have flags of these
 /// names themselves.
-const BEFORE_PROGRAM: &[&str] = &["n", "np", "timeout", "wdir", "x"];
+const BEFORE_PROGRAM: &[&str] = &["n", "np", "printenv", "statistics", "timeout", "tmpdir", "wdir", "x"];
 
 /// What the library's shared memory is made for.
 const MOST_TASKS: u64 = MAX_TASKS as u64;
@@ -138,7 +144,7 @@ pub(super) static TABLE: &[Setting] = &[
         "what starts tasks on other machines; when not given: srun in a Slurm allocation, else what is installed",
     ),
     setting(
-        &["save_hostfile"],
+        &["save_hostfile", "savehostfile"],
         "MP_SAVEHOSTFILE",
         Text("FILE"),
         "",
@@ -319,6 +325,19 @@ pub(super) static TABLE: &[Setting] = &[
     setting(&["rmpool"], "MP_RMPOOL", Text("POOL"), "", "accepted and ignored"),
     setting(&["retry"], "MP_RETRY", Text("SECONDS"), "", "accepted and ignored"),
     setting(&["retrycount"], "MP_RETRYCOUNT", Text("N"), "", "accepted and ignored"),
+    setting(&["pmdlog"], "MP_PMDLOG", Text("yes|no"), "", "accepted and ignored"),
+    setting(&["newjob"], "MP_NEWJOB", Text("yes|no"), "", "accepted and ignored"),
+    setting(&["coredir"], "MP_COREDIR", Text("DIR"), "", "accepted and ignored: the system places cores"),
+    setting(&["corefile_format"], "MP_COREFILE_FORMAT", Text("FORMAT"), "", "accepted and ignored"),
+    setting(&["euidevelop"], "MP_EUIDEVELOP", Text("yes|no"), "", "accepted and ignored"),
+    setting(&["llfile"], "MP_LLFILE", Text("FILE"), "", "accepted and ignored"),
+    setting(&["save_llfile"], "MP_SAVE_LLFILE", Text("FILE"), "", "accepted and ignored: no file is written"),
+    setting(&["tmpdir"], "MP_TMPDIR", Text("DIR"), "", "accepted and ignored: TMPDIR counts"),
+    setting(&["clock_source"], "MP_CLOCK_SOURCE", Text("SOURCE"), "", "accepted and ignored"),
+    setting(&["thread_stacksize"], "MP_THREAD_STACKSIZE", Text("BYTES"), "", "accepted and ignored"),
+    setting(&["statistics"], "MP_STATISTICS", Text("yes|no"), "", "accepted and ignored: prints nothing"),
+    setting(&["priority_log"], "MP_PRIORITY_LOG", Text("yes|no"), "", "accepted and ignored"),
+    setting(&["printenv"], "MP_PRINTENV", Text("yes|no"), "", "accepted and ignored: prints nothing"),
     setting(
         &[],
         "MP_FENCE",
