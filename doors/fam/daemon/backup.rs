@@ -1,5 +1,6 @@
 //! The thread that moves bytes of items: to other items, to backups and back.
 
+use crate::log;
 use crate::memory::Memory;
 use crate::opened::Opened;
 use crate::parts::sync_folder;
@@ -22,6 +23,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The name of the file of a backup of a pool.
 pub fn file_name(pool: u128, number: &str) -> String {
     format!("backup-{pool:032x}-{number}")
+}
+
+/// The name of the file before it is whole.
+fn unfinished(file: &str) -> String {
+    format!("unfinished-{file}")
 }
 
 /// Bytes that are moved at a time.
@@ -113,15 +119,22 @@ impl Mover {
         }
     }
 
-    /// Removes files of backups of this pool that were never whole.
+    /// Removes files of backups of this pool that were never whole. One that was, and that the
+    /// metadata do not know, stays: they may be of an earlier day.
     pub fn forget_others(&self, pool: u128, known: &HashSet<&str>) {
         let Some(entries) = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok()) else {
             return;
         };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with(&file_name(pool, "")) && !known.contains(name.as_str()) {
+            let whole = file_name(pool, "");
+            if name.starts_with(&unfinished(&whole)) {
                 let _ = std::fs::remove_file(entry.path());
+            } else if name.starts_with(&whole) && !known.contains(name.as_str()) {
+                log::line(&format!(
+                    "{} is no backup that is known, and stays as it is",
+                    entry.path().display()
+                ));
             }
         }
     }
@@ -157,14 +170,14 @@ impl Mover {
 
     fn backup(&mut self, from: &Ticket, facts: BackupFacts, file: String) -> Result<Backup> {
         let folder = self.folder()?.to_owned();
-        let path = folder.join(&file);
+        let (path, last) = (folder.join(unfinished(&file)), folder.join(&file));
         let failed = |error: std::io::Error| {
             let code = if error.raw_os_error() == Some(libc::ENOSPC) {
                 FamError::NoSpace
             } else {
                 FamError::BackupNotCreated
             };
-            code.because(format!("the backup {}: {error}", path.display()))
+            code.because(format!("the backup {}: {error}", last.display()))
         };
         let mut from = Open::new(from.clone());
         let made = (|| {
@@ -178,12 +191,14 @@ impl Mover {
                 at += bytes.len() as u64;
             }
             to.sync_all().map_err(failed)?;
+            std::fs::rename(&path, &last).map_err(failed)?;
             sync_folder(&folder)?;
             let made = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
             Ok(Backup { facts: BackupFacts { made, ..facts }, file, digest: digest.finalize().into() })
         })();
         if made.is_err() {
             let _ = std::fs::remove_file(&path);
+            let _ = std::fs::remove_file(&last);
         }
         self.close(from);
         made

@@ -59,6 +59,8 @@ pub struct Keeper {
     item_names: HashMap<(u64, String), u64>,
     /// By server and part.
     spaces: HashMap<(u64, u64), Space>,
+    /// Parts that are to be removed when their server is there: server and part.
+    leaving: BTreeSet<(u64, u64)>,
     backups: BTreeMap<String, Backup>,
     /// Names of backups that are being made.
     coming: BTreeSet<String>,
@@ -74,6 +76,7 @@ impl Keeper {
     /// [`FamError::Metadata`].
     pub fn new(mut store: Store, servers: Servers, (block, is_spanning): (u64, bool)) -> Result<Self> {
         let (regions, items, backups) = store.all()?;
+        let leaving = store.leaving()?;
         let last = store.starts << 32;
         let mut keeper = Self {
             store,
@@ -85,6 +88,7 @@ impl Keeper {
             items: HashMap::new(),
             item_names: HashMap::new(),
             spaces: HashMap::new(),
+            leaving,
             backups: backups.into_iter().map(|backup| (backup.facts.name.clone(), backup)).collect(),
             coming: BTreeSet::new(),
             last,
@@ -111,16 +115,24 @@ impl Keeper {
     /// Looks after the servers of memory, and waits until then at most for those that are being
     /// connected to.
     pub fn look(&mut self, until: Instant) {
-        let regions = &self.regions;
+        let (regions, leaving) = (&self.regions, &self.leaving);
         let known = |server: u64| {
-            let parts = regions.values().flat_map(|region| region.parts.iter());
+            let parts = regions.values().flat_map(|region| region.parts.iter()).chain(leaving);
             parts.filter(|(on, _)| *on == server).map(|(_, part)| *part).collect()
         };
         let News { joined, lost } = self.servers.look(until, known);
         if joined.is_empty() {
             return;
         }
-        lost.into_iter().for_each(|(server, part)| self.renew(server, part));
+        for (server, part) in lost {
+            if !self.leaving.contains(&(server, part)) {
+                log::line(&format!("server {server} has lost part {part}"));
+                self.renew(server, part);
+            }
+        }
+        let leaving = self.leaving.iter().filter(|(server, _)| joined.contains(server));
+        let leaving: Vec<(u64, u64)> = leaving.copied().collect();
+        self.remove_parts(&leaving, true);
         // A daemon may have died between a change of a size here and there.
         let persistent = self.regions.values().filter(|region| region.facts.attributes.memory == PERSISTENT);
         let parts: Vec<(u64, u64, u64)> = persistent
@@ -267,13 +279,28 @@ impl Keeper {
         if is_persistent { self.store.change(changes) } else { Ok(()) }
     }
 
-    /// A server that is not there removes them when it joins.
-    fn remove_parts(&mut self, parts: &[(u64, u64)]) {
+    /// Removes parts. Persistent ones of a server that is not there are removed when it joins;
+    /// others end with their server's daemon, or when they are unknown to it as it joins.
+    fn remove_parts(&mut self, parts: &[(u64, u64)], is_persistent: bool) {
+        let (mut changes, mut leaving) = (Vec::new(), self.leaving.clone());
         for (server, part) in parts {
             self.spaces.remove(&(*server, *part));
-            if let Err(failure) = self.servers.ask(*server, &Ask::RemovePart { part: *part }) {
-                log::line(&failure.text);
+            match self.servers.ask(*server, &Ask::RemovePart { part: *part }) {
+                Ok(_) if leaving.remove(&(*server, *part)) => changes.push(Change::Left(*part)),
+                Ok(_) => {}
+                Err(failure) => {
+                    log::line(&failure.text);
+                    if is_persistent && leaving.insert((*server, *part)) {
+                        changes.push(Change::Leaving(*server, *part));
+                    }
+                }
             }
+        }
+        self.leaving = leaving;
+        if !changes.is_empty()
+            && let Err(failure) = self.store.change(&changes)
+        {
+            log::line(&failure.text);
         }
     }
 

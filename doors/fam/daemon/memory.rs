@@ -38,6 +38,8 @@ struct State {
     opened: HashMap<u64, Vec<Weak<Opened>>>,
     /// Items that were withdrawn since the secret was drawn: their tickets are not valid any more.
     gone: HashSet<u64>,
+    /// Files of parts that belong to no region here, which the log has named.
+    named: HashSet<PathBuf>,
 }
 
 impl State {
@@ -70,8 +72,10 @@ impl Memory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A keeper begins: volatile parts that it does not know end, persistent ones are opened, and
-    /// those that were made and never known are removed.
+    /// A keeper begins: volatile parts that it does not know end, and persistent ones that it knows
+    /// are opened. The file of another one stays as it is, since only the keeper's word that a part
+    /// is to be removed can be no mistake: numbers of servers may have changed, or folders, or the
+    /// metadata may be of an earlier day.
     ///
     /// # Errors
     /// None today: a part that cannot be opened is missing in the answer.
@@ -84,9 +88,8 @@ impl Memory {
             unknown.copied().collect()
         };
         for part in gone {
-            // One of another pool is another pool's file.
-            let is_of_pool = self.state().pool == pool;
-            self.end_part(part, is_of_pool)?;
+            // Sessions may keep volatile memory mapped, which nobody reaches any more.
+            self.end_part(part, self.folder.is_none())?;
         }
         let mut state = self.state();
         (state.pool, state.secret) = (pool, Some(secret));
@@ -97,9 +100,14 @@ impl Memory {
                     continue;
                 }
                 if !all.contains(&part) {
-                    // A daemon died while it made the part, or removed it.
-                    log::line(&format!("{} belongs to no region and is removed", path.display()));
-                    let _ = std::fs::remove_file(&path);
+                    if state.named.insert(path.clone()) {
+                        log::line(&format!(
+                            "{} belongs to no region on server {}, and stays as it is: another server's, \
+                             of metadata of a later day, or left by a daemon that died",
+                            path.display(),
+                            self.server
+                        ));
+                    }
                     continue;
                 }
                 match Part::open(Label { pool, part }, folder) {

@@ -298,10 +298,8 @@ impl Servers {
                     {
                         log::line(&format!("server {server} of memory has joined"));
                     }
-                    for part in parts.iter().filter(|part| !found.contains(part)) {
-                        log::line(&format!("server {server} has lost part {part}"));
-                        lost.push((server, *part));
-                    }
+                    let missing = parts.into_iter().filter(|part| !found.contains(part));
+                    lost.extend(missing.map(|part| (server, part)));
                 }
                 Ok(_) => log::line(&format!("server {server} has answered something else")),
                 Err(failure) => {

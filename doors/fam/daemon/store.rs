@@ -5,12 +5,15 @@ use fam::{Failure, FamError, Result};
 use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const NUMBERS: TableDefinition<&str, u128> = TableDefinition::new("numbers");
 const REGIONS: TableDefinition<u64, &[u8]> = TableDefinition::new("regions");
 const ITEMS: TableDefinition<u64, &[u8]> = TableDefinition::new("items");
 const BACKUPS: TableDefinition<&str, &[u8]> = TableDefinition::new("backups");
+/// By part.
+const LEAVING: TableDefinition<u64, &[u8]> = TableDefinition::new("leaving");
 
 /// The file in `metadata_path`.
 const FILE: &str = "openfam.redb";
@@ -58,6 +61,10 @@ pub enum Change<'a> {
     Backup(&'a Backup),
     /// A backup is gone.
     NoBackup(&'a str),
+    /// A part is to be removed, and its server is not there: server and part.
+    Leaving(u64, u64),
+    /// It is removed.
+    Left(u64),
 }
 
 /// The store of a keeper.
@@ -80,6 +87,7 @@ enum Row {
     Region(u64, Option<Vec<u8>>),
     Item(u64, Option<Vec<u8>>),
     Backup(String, Option<Vec<u8>>),
+    Leaving(u64, Option<Vec<u8>>),
 }
 
 impl Row {
@@ -91,6 +99,8 @@ impl Row {
             Change::NoItem(number) => Self::Item(*number, None),
             Change::Backup(backup) => Self::Backup(backup.facts.name.clone(), Some(bytes(backup)?)),
             Change::NoBackup(name) => Self::Backup((*name).to_owned(), None),
+            Change::Leaving(server, part) => Self::Leaving(*part, Some(bytes(server)?)),
+            Change::Left(part) => Self::Leaving(*part, None),
         })
     }
 }
@@ -135,6 +145,7 @@ impl Store {
             transaction.open_table(REGIONS).map_err(failed)?;
             transaction.open_table(ITEMS).map_err(failed)?;
             transaction.open_table(BACKUPS).map_err(failed)?;
+            transaction.open_table(LEAVING).map_err(failed)?;
             (pool, starts as u64)
         };
         transaction.commit().map_err(failed)?;
@@ -159,6 +170,22 @@ impl Store {
         let rows = table.iter().map_err(failed)?;
         let backups = rows.map(|found| row(found.map_err(failed)?.1.value())).collect::<Result<_>>()?;
         Ok((regions, items, backups))
+    }
+
+    /// The parts that are to be removed: server and part.
+    ///
+    /// # Errors
+    /// [`FamError::Metadata`].
+    pub fn leaving(&mut self) -> Result<BTreeSet<(u64, u64)>> {
+        let transaction = self.ready()?.begin_read().map_err(failed)?;
+        let table = transaction.open_table(LEAVING).map_err(failed)?;
+        let rows = table.iter().map_err(failed)?;
+        let pair = |found: std::result::Result<_, redb::StorageError>| {
+            let (part, server): (redb::AccessGuard<'_, u64>, redb::AccessGuard<'_, &[u8]>) =
+                found.map_err(failed)?;
+            Ok((row(server.value())?, part.value()))
+        };
+        rows.map(pair).collect()
     }
 
     /// Makes changes, all or none of them; they are durable when this returns. After a failure of
@@ -213,10 +240,12 @@ fn write(database: &Database, rows: &[Row], before: &mut Vec<Row>) -> RedbResult
         let mut regions = transaction.open_table(REGIONS)?;
         let mut items = transaction.open_table(ITEMS)?;
         let mut backups = transaction.open_table(BACKUPS)?;
+        let mut leaving = transaction.open_table(LEAVING)?;
         for row in rows {
             before.push(match row {
                 Row::Region(number, row) => Row::Region(*number, set(&mut regions, *number, row.as_deref())?),
                 Row::Item(number, row) => Row::Item(*number, set(&mut items, *number, row.as_deref())?),
+                Row::Leaving(part, row) => Row::Leaving(*part, set(&mut leaving, *part, row.as_deref())?),
                 Row::Backup(name, row) => {
                     Row::Backup(name.clone(), set(&mut backups, name.as_str(), row.as_deref())?)
                 }

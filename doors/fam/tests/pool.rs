@@ -221,6 +221,30 @@ fn backups_are_made_restored_and_removed() {
     assert_eq!(gone.error, FamError::BackupNotFound);
 }
 
+/// Metadata of an earlier day know nothing of a backup.
+#[test]
+fn a_backup_that_the_metadata_do_not_know_stays_where_it_is() {
+    let host = Host::new("unknown", 1, false);
+    let daemon = host.keeper();
+    daemon.kill();
+    let store = host.path("metadata/openfam.redb");
+    let earlier = fs::read(&store).expect("metadata");
+    let daemon = host.keeper();
+    let mut client = Client::open(&host);
+    let region = client.region("r", 1 << 20, 0o600, VOLATILE);
+    let item = client.item(region, "i", 4096);
+    client.ask(&Ask::Backup { region, item: item.item, name: "b".to_owned() }).expect("a backup");
+    let files = || client::names(&host.path("backup"));
+    let known = files();
+    assert_eq!(known.len(), 1);
+    daemon.kill();
+    fs::write(&store, earlier).expect("metadata");
+    // A daemon that is killed leaves this one.
+    fs::write(host.path("backup").join(format!("unfinished-{}", known[0])), [1; 9]).expect("a file");
+    let _daemon = host.keeper();
+    assert_eq!(files(), known);
+}
+
 #[test]
 fn a_server_that_was_killed_joins_again() {
     let host = Host::new("joins", SERVERS, true);
@@ -246,6 +270,80 @@ fn a_server_that_was_killed_joins_again() {
     let mut client = Everywhere::new(&host);
     let again = client.open(region, item.item);
     assert!(client.get(&again, 0, 40_000) == data, "bytes are lost");
+}
+
+/// Folders of two servers are exchanged by mistake, for a start of the daemons.
+#[test]
+fn memory_of_another_server_is_left_alone() {
+    let host = Host::new("exchanged", 2, true);
+    let config = host.path("config/fam_memoryserver_config.yaml");
+    let right = fs::read_to_string(&config).expect("a file");
+    let wrong = right.replace("/memory0", "/memory_").replace("/memory1", "/memory0");
+    let wrong = wrong.replace("/memory_", "/memory1");
+    let start = |log: &str| {
+        let file = fs::File::create(host.path(log)).expect("a file");
+        let daemons = [&["--server", "1"][..], &[]].map(|words| {
+            let mut command = host.command(words);
+            command.stderr(file.try_clone().expect("a file"));
+            client::Daemon::start(command)
+        });
+        let said = || fs::read_to_string(host.path(log)).expect("a log");
+        assert!(eventually(|| said().matches("of memory has joined").count() == 2), "{}", said());
+        daemons
+    };
+    let mut daemons = start("first");
+    let mut client = Client::open(&host);
+    let region = client.region("r", 1 << 20, 0o600, persistent());
+    let items = ["a", "b"].map(|name| client.allocate(region, name, 4096));
+    let piece = |item: u64, client: &mut Client| {
+        let sealed = client.ticket(region, item).expect("a ticket");
+        let mut at = Client::at(&host.server_address(sealed.read().expect("a ticket").pieces[0].server));
+        at.hello();
+        let number = at.open_ticket(&sealed).expect("a piece");
+        (at, client::Item { item, region, ticket: sealed, number })
+    };
+    for item in items {
+        let (mut at, item) = piece(item, &mut client);
+        at.put(&item, 0, &[item.item as u8; 4096]).expect("a put");
+    }
+    let files = || [client::names(&host.path("memory0")), client::names(&host.path("memory1"))];
+    let before = files();
+    assert!(before.iter().all(|names| names.len() == 1), "{before:?}");
+    for (text, log) in [(&wrong, "wrong"), (&right, "right")] {
+        daemons.into_iter().for_each(client::Daemon::kill);
+        fs::write(&config, text).expect("a file");
+        daemons = start(log);
+        assert_eq!(files(), before);
+    }
+    let said = fs::read_to_string(host.path("wrong")).expect("a log");
+    assert_eq!(said.matches("belongs to no region on server").count(), 2, "{said}");
+    let mut client = Client::open(&host);
+    for item in items {
+        let (mut at, item) = piece(item, &mut client);
+        assert!(at.get(&item, 0, 4096).expect("a get") == [item.item as u8; 4096], "bytes are lost");
+    }
+}
+
+#[test]
+fn a_region_that_is_destroyed_while_a_server_is_gone_leaves_it_when_it_joins() {
+    let host = Host::new("destroyed", 2, true);
+    let server = host.server(1);
+    let keeper = host.keeper();
+    let mut client = Client::open(&host);
+    let [region, other] = ["r", "other"].map(|name| client.region(name, 1 << 20, 0o600, persistent()));
+    let parts = |server: u64| client::names(&host.path(&format!("memory{server}"))).len();
+    server.kill();
+    client.ask(&Ask::DestroyRegion { region }).expect("an end");
+    assert_eq!((parts(0), parts(1)), (1, 2));
+    // The keeper remembers it.
+    keeper.kill();
+    let keeper = host.keeper();
+    let _server = host.server(1);
+    assert!(eventually(|| parts(1) == 1), "the part is still there");
+    let mut client = Client::open(&host);
+    client.ask(&Ask::DestroyRegion { region: other }).expect("an end");
+    assert!(eventually(|| (parts(0), parts(1)) == (0, 0)), "a part is still there");
+    drop(keeper);
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Keeper {
         };
         let new = Region { facts, parts };
         if let Err(failure) = self.keep(is_persistent, &[Change::Region(&new)]) {
-            self.remove_parts(&new.parts);
+            self.remove_parts(&new.parts, is_persistent);
             return Err(failure);
         }
         let facts = new.facts.clone();
@@ -77,7 +77,7 @@ impl Keeper {
                 Ok(())
             });
             if let Err(failure) = made {
-                self.remove_parts(&parts);
+                self.remove_parts(&parts, kind == PartKind::Persistent);
                 return Err(failure);
             }
             return Ok(parts);
@@ -111,7 +111,7 @@ impl Keeper {
         let gone = members.iter().map(|item| Change::NoItem(*item));
         let gone: Vec<Change<'_>> = gone.chain([Change::NoRegion(region)]).collect();
         self.keep(is_persistent, &gone)?;
-        self.remove_parts(&parts);
+        self.remove_parts(&parts, is_persistent);
         members.into_iter().for_each(|item| self.forget_item(item));
         self.members.remove(&region);
         self.used.remove(&region);

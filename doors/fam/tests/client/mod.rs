@@ -257,6 +257,15 @@ impl Client {
         }
     }
 
+    /// Allocates an item, and does not open it: its number.
+    pub fn allocate(&mut self, region: u64, name: &str, size: u64) -> u64 {
+        let ask = Ask::Allocate { region, name: name.to_owned(), size, mode: 0o600 };
+        match self.ask(&ask).expect("an item") {
+            Answer::Item(facts) => facts.item,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Opens an item, of which a piece is at the keeper.
     pub fn open_item(&mut self, region: u64, item: u64) -> Result<Item, Failure> {
         let ticket = self.ticket(region, item)?;
