@@ -77,7 +77,7 @@ impl Keeper {
     pub fn new(mut store: Store, servers: Servers, (block, is_spanning): (u64, bool)) -> Result<Self> {
         let (regions, items, backups) = store.all()?;
         let leaving = store.leaving()?;
-        let last = store.starts << 32;
+        let last = store.last;
         let mut keeper = Self {
             store,
             servers,

@@ -7,6 +7,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const NUMBERS: TableDefinition<&str, u128> = TableDefinition::new("numbers");
 const REGIONS: TableDefinition<u64, &[u8]> = TableDefinition::new("regions");
@@ -78,8 +79,8 @@ pub struct Store {
     before: Vec<Row>,
     /// The pool that it describes; another one with each store.
     pub pool: u128,
-    /// How often a keeper has begun with this store.
-    pub starts: u64,
+    /// The last number of a region or an item that the keepers before may have given.
+    pub last: u64,
 }
 
 /// A row with its content; `None`: there is none.
@@ -139,7 +140,7 @@ impl Store {
             let number = |name| numbers.get(name).map(|found| found.map(|value| value.value()));
             let (pool, starts) = (number("pool").map_err(failed)?, number("starts").map_err(failed)?);
             let pool = pool.unwrap_or_else(|| u128::from_le_bytes(openlapi::base::random::random()));
-            let starts = starts.unwrap_or(0) + 1;
+            let starts = start(starts.unwrap_or(0));
             numbers.insert("pool", pool).map_err(failed)?;
             numbers.insert("starts", starts).map_err(failed)?;
             transaction.open_table(REGIONS).map_err(failed)?;
@@ -149,8 +150,11 @@ impl Store {
             (pool, starts as u64)
         };
         transaction.commit().map_err(failed)?;
+        // In memory nothing is known of keepers before.
+        let any = || u64::from_le_bytes(openlapi::base::random::random()) >> 1;
+        let last = folder.map_or_else(any, |_| starts << 32);
         let folder = folder.map(Path::to_owned);
-        Ok(Self { database: Some(database), folder, before: Vec::new(), pool, starts })
+        Ok(Self { database: Some(database), folder, before: Vec::new(), pool, last })
     }
 
     /// Everything that it has.
@@ -220,6 +224,14 @@ impl Store {
         }
         outcome.map_err(failed)
     }
+}
+
+/// The number of a start: greater than that of the one before, also where the store is new, or of
+/// an earlier day. Descriptors of before must name nothing.
+fn start(before: u128) -> u128 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    // A clock that is wrong for once leaves room for starts.
+    u128::from(now.min(3 << 30)).max(before + 1)
 }
 
 type RedbResult<T = ()> = std::result::Result<T, redb::Error>;
@@ -295,6 +307,7 @@ mod tests {
         let mut store = Store::open(Some(&folder)).expect("a store");
         let [one, two, three] = [1, 2, 3].map(region);
         let changed = Region { parts: Vec::new(), ..one.clone() };
+        assert!(store.last >> 32 > 1 << 30, "a new store has the numbers of the one before");
         store.change(&[Change::Region(&one), Change::Region(&three)]).expect("regions");
         // Its last step says that it has failed.
         let rows = [Change::Region(&changed), Change::Region(&two), Change::NoRegion(3)];
@@ -308,9 +321,11 @@ mod tests {
         store.change(&[Change::Region(&four)]).expect("the database, opened again");
         let expected = vec![one, three, four];
         assert_eq!(store.all().expect("what it has").0, expected);
+        let last = store.last;
         drop(store);
         let mut again = Store::open(Some(&folder)).expect("the store");
-        assert_eq!((again.starts, again.all().expect("what it has").0), (2, expected));
+        assert_eq!(again.all().expect("what it has").0, expected);
+        assert!(again.last > last, "a number may be given twice");
         drop(again);
         std::fs::remove_dir_all(&folder).expect("the end of the folder");
     }

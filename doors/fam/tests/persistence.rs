@@ -61,17 +61,27 @@ fn persistent_memory_comes_back_after_a_kill() {
 
 #[test]
 fn volatile_memory_ends_with_the_daemon() {
-    let host = Host::new("volatile", 1, false);
-    let daemon = host.keeper();
-    let mut client = Client::open(&host);
-    let region = client.region("r", 1 << 20, 0o600, VOLATILE);
-    let item = client.item(region, "i", 4096);
-    daemon.kill();
-    let _daemon = host.keeper();
-    let mut client = Client::open(&host);
-    assert_eq!(client.lookup("r", "i").expect_err("it is gone").error, FamError::NotFound);
-    assert_eq!(client.open_item(region, item.item).err().expect("it is gone").error, FamError::NotFound);
-    assert_ne!(client.region("r", 1 << 20, 0o600, VOLATILE), region, "an old descriptor would name it");
+    for has_metadata in [true, false] {
+        let host = Host::new("volatile", 1, false);
+        if !has_metadata {
+            for name in ["fam_metadata_config.yaml", "fam_memoryserver_config.yaml"] {
+                std::fs::write(host.path("config").join(name), "").expect("a file");
+            }
+        }
+        let daemon = host.keeper();
+        let mut client = Client::open(&host);
+        let region = client.region("r", 1 << 20, 0o600, VOLATILE);
+        let item = client.item(region, "i", 4096);
+        daemon.kill();
+        let _daemon = host.keeper();
+        let mut client = Client::open(&host);
+        assert_eq!(client.lookup("r", "i").expect_err("it is gone").error, FamError::NotFound);
+        let opened = client.open_item(region, item.item);
+        assert_eq!(opened.err().expect("it is gone").error, FamError::NotFound);
+        let again = client.region("r", 1 << 20, 0o600, VOLATILE);
+        assert_ne!(again, region, "an old descriptor would name it");
+        assert_ne!(client.item(again, "i", 4096).item, item.item, "an old descriptor would name it");
+    }
 }
 
 /// The daemon is killed as soon as the first of many bytes is there.
