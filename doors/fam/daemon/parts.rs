@@ -36,6 +36,8 @@ pub struct Part {
 /// What is known of the space of a part, also by another mapping of it.
 #[derive(Default)]
 struct Past {
+    /// No range beyond this was an item's since the part was made.
+    used: AtomicU64,
     /// Of a part that an earlier daemon has made: ranges that have their space.
     found: Option<Mutex<HashSet<(u64, u64)>>>,
 }
@@ -177,7 +179,7 @@ impl Part {
             .filter(|size| *size != 0)
             .ok_or_else(|| FamError::Memory.because(format!("{} is no part", path.display())))?;
         let mut part = Self::map(label.part, file, Some(path.clone()), size)?;
-        part.past = Arc::new(Past { found: Some(Mutex::default()) });
+        part.past = Arc::new(Past { used: AtomicU64::new(u64::MAX), found: Some(Mutex::default()) });
         // A file that was copied may have holes, also in its head.
         fallocate(&part.file, FallocateFlags::empty(), 0, HEAD as u64).map_err(failed("space of a part"))?;
         if marks::label(part.head()) != Some(label) {
@@ -293,9 +295,8 @@ impl Part {
     /// # Errors
     /// [`FamError::NoSpace`], [`FamError::OutOfRange`], [`FamError::Memory`].
     pub fn clear(&self, offset: u64, length: u64) -> Result<()> {
-        if offset.checked_add(length).is_none_or(|end| end > self.size) {
-            return Err(FamError::OutOfRange.because("a range beyond the part"));
-        }
+        let end = offset.checked_add(length).filter(|end| *end <= self.size);
+        let end = end.ok_or_else(|| FamError::OutOfRange.because("a range beyond the part"))?;
         let at = self.head_length() + offset;
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let has_holes = match fallocate(&self.file, hole, at, length) {
@@ -310,9 +311,12 @@ impl Part {
             // SAFETY: within the mapping; there is no item.
             unsafe { ptr::write_bytes(self.at(offset), 0, length as usize) };
         }
+        let was_used = offset < self.past.used.fetch_max(end, Ordering::Relaxed);
         if self.path.is_some() {
-            // A power failure brings nothing of an earlier item back.
-            self.file.sync_data().map_err(|error| FamError::Memory.because(error.to_string()))?;
+            if was_used {
+                // A power failure brings nothing of an earlier item back.
+                self.file.sync_data().map_err(|error| FamError::Memory.because(error.to_string()))?;
+            }
             Marks::new(self.head(), &self.free).renew(offset, length);
         }
         Ok(())
