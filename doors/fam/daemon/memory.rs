@@ -181,7 +181,7 @@ impl Memory {
             let items = state.opened.iter().filter(|(_, all)| all.iter().any(is_of_part));
             items.map(|(item, _)| *item).collect()
         };
-        let ended = items.into_iter().try_for_each(|item| self.withdraw(item).map(drop));
+        let ended = self.withdraw_all(&items);
         let mut state = self.state();
         if ended.is_ok()
             && let Some(part) = state.parts.remove(&part)
@@ -215,9 +215,7 @@ impl Memory {
             let left = state.opened.iter().filter(|(_, all)| is_left(all)).map(|(item, _)| *item);
             (part, left.collect::<Vec<u64>>())
         };
-        for item in left {
-            self.withdraw(item)?;
-        }
+        self.withdraw_all(&left)?;
         part.clear(offset, length)?;
         Ok(Answer::Done)
     }
@@ -228,25 +226,34 @@ impl Memory {
     /// # Errors
     /// [`FamError::Timeout`]: the thread for data does not end it either.
     pub fn withdraw(&self, item: u64) -> Result<Answer> {
-        let all = {
+        self.withdraw_all(&[item]).map(|()| Answer::Done)
+    }
+
+    /// Withdraws items, and waits for all of them together.
+    fn withdraw_all(&self, items: &[u64]) -> Result<()> {
+        let mut all: Vec<Arc<Opened>> = {
             let mut state = self.state();
-            state.gone.insert(item);
-            state.opened.remove(&item).unwrap_or_default()
+            state.gone.extend(items);
+            let opened = items.iter().filter_map(|item| state.opened.remove(item)).flatten();
+            opened.filter_map(|one| one.upgrade()).collect()
         };
-        let all: Vec<Arc<Opened>> = all.iter().filter_map(Weak::upgrade).collect();
         all.iter().for_each(|one| one.withdraw());
         let since = Instant::now();
-        while let Some(busy) = all.iter().find(|one| one.is_in_use()) {
-            if since.elapsed() > PATIENCE && !busy.is_doomed.swap(true, Ordering::SeqCst) {
-                log::line(&format!("an operation in item {item} does not end: its session is ended"));
-                (self.bell)();
-            }
+        loop {
+            all.retain(|one| one.is_in_use());
+            let Some(last) = all.last() else { return Ok(()) };
             if since.elapsed() > 20 * PATIENCE {
-                return Err(FamError::Timeout.because(format!("item {item} is in use")));
+                return Err(FamError::Timeout.because(format!("item {} is in use", last.item)));
+            }
+            if since.elapsed() > PATIENCE {
+                for busy in all.iter().filter(|one| !one.is_doomed.swap(true, Ordering::SeqCst)) {
+                    let item = busy.item;
+                    log::line(&format!("an operation in item {item} does not end: its session is ended"));
+                    (self.bell)();
+                }
             }
             std::thread::sleep(Duration::from_micros(200));
         }
-        Ok(Answer::Done)
     }
 
     /// Opens the piece of a ticket that lies here, for a session of this user.
@@ -321,6 +328,34 @@ mod tests {
         memory.clear(1, 0, 100).expect("a range");
         assert_eq!(first.put(0, &[1]), Err(FamError::NotFound));
         assert_eq!(second.put(0, &[1]), Ok(()));
+    }
+
+    #[test]
+    fn a_part_waits_for_all_of_its_items_together() {
+        let memory = Memory::new(0, None, Box::new(|| ())).expect("a memory");
+        memory.join(1, [7; SECRET], &[]).expect("a keeper");
+        memory.make_part(1, 1 << 20, PartKind::Volatile).expect("a part");
+        let part = memory.state().parts[&1].clone();
+        let opened = |item: u64| {
+            let place = (item * 4096, 4096);
+            let one = Arc::new(Opened::new((item, READ | WRITE), part.clone(), place, Arc::default()));
+            memory.state().opened.entry(item).or_default().push(Arc::downgrade(&one));
+            one
+        };
+        let items: Vec<Arc<Opened>> = (0..64).map(opened).collect();
+        let under_way: Vec<_> = items.iter().map(|one| one.begin_put(0, 8).expect("within")).collect();
+        std::thread::scope(|scope| {
+            // Sessions end when all are to end: were one waited for alone, it would go on.
+            scope.spawn(|| {
+                while !items.iter().all(|one| one.is_doomed.load(Ordering::SeqCst)) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                drop(under_way);
+            });
+            let removed = memory.remove_part(1);
+            items.iter().for_each(|one| one.is_doomed.store(true, Ordering::SeqCst));
+            assert_eq!(removed.expect("the end of the part"), Answer::Done);
+        });
     }
 
     #[test]
