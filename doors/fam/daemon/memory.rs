@@ -331,6 +331,22 @@ mod tests {
     }
 
     #[test]
+    fn volatile_memory_of_an_earlier_keeper_is_empty_however_many_have_it_mapped() {
+        let memory = Memory::new(0, None, Box::new(|| ())).expect("a memory");
+        memory.join(1, [7; SECRET], &[]).expect("a keeper");
+        memory.make_part(1, 1 << 20, PartKind::Volatile).expect("a part");
+        let part = memory.state().parts[&1].clone();
+        let item = Arc::new(Opened::new((9, READ | WRITE), part.clone(), (0, 4096), Arc::default()));
+        memory.state().opened.entry(9).or_default().push(Arc::downgrade(&item));
+        item.put(0, &[1; 100]).expect("a put");
+        let pool = memory.join(2, [7; SECRET], &[]).expect("a keeper of another pool");
+        assert_eq!(pool, Answer::Joined { parts: Vec::new(), has_volatile: true, has_persistent: false });
+        assert_eq!(item.put(0, &[1]), Err(FamError::NotFound));
+        // SAFETY: a byte of the part's mapping, which nothing writes.
+        assert_eq!(unsafe { part.at(5).read_volatile() }, 0, "the memory is still there");
+    }
+
+    #[test]
     fn a_part_waits_for_all_of_its_items_together() {
         let memory = Memory::new(0, None, Box::new(|| ())).expect("a memory");
         memory.join(1, [7; SECRET], &[]).expect("a keeper");
