@@ -135,6 +135,12 @@ fn descriptors_come_and_go() {
 }
 
 #[test]
+fn vectors_wait_while_the_daemon_keeps_much() {
+    let pool = Pool::new("vectors", PLAIN);
+    assert_eq!(pool.job(&program("ends")).arg("vectors").arg("r").run().ok().stdout, "OK vectors\n");
+}
+
+#[test]
 fn a_thread_waits_while_others_begin_at_other_servers() {
     let pool = Pool::new("threads", Kind { daemons: 3, ..PLAIN });
     assert_eq!(pool.job(&program("ends")).arg("threads").arg("r").run().ok().stdout, "OK threads\n");

@@ -7,6 +7,7 @@ use crate::error::{Failure, FamError, Result};
 use crate::wire::{self, Answer, Ask, Message};
 use openlapi::base::clock::ticks;
 use openlapi_session::Session;
+use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,9 @@ use std::time::{Duration, Instant};
 pub const COPIED: usize = 2048;
 /// With this many operations under way, one that begins waits until half of them have ended.
 const MOST: usize = 4096;
+/// With more bytes of vector messages under way, one that begins waits. A daemon refuses what is
+/// beyond twice as many, with a session's questions.
+const MOST_HELD: usize = 128 << 20;
 /// With this many numbers of items to be given back, the next item waits until they are.
 const MOST_RETIRED: usize = 1024;
 /// After a pause of this many ticks, 2 to 10 ms, the next operation looks first whether the daemon
@@ -92,6 +96,8 @@ impl Connection {
     /// Begins an operation: sends the message of its number, with these bytes and the program's
     /// data behind them. Its owner learns of every end, also when it is not sent.
     ///
+    /// `held`: bytes that the daemon keeps for it, as for a vector message.
+    ///
     /// # Safety
     /// Until the operation has ended, the data can be read and does not change, and memory that is
     /// expected to be filled is written by nothing else.
@@ -100,21 +106,21 @@ impl Connection {
         owner: &Arc<Owner>,
         class: Class,
         expected: Expected,
-        (first, data): (Vec<u8>, &[Memory]),
+        (held, first, data): (usize, Vec<u8>, &[Memory]),
         message: impl FnOnce(u64) -> Message,
     ) {
-        self.make_room();
+        let held = self.make_room(held);
         let length = data.iter().fold(first.len(), |sum, piece| sum + piece.length);
         let begun = if length <= COPIED {
-            let begun = self.table.begin(owner, class, expected);
+            let begun = self.table.begin_from(owner, class, expected, None, held);
             // SAFETY: the caller's promise.
-            begun.map(|number| (number, unsafe { self.send(&message(number), &first, data) }))
+            begun.map(|(number, _)| (number, unsafe { self.send(&message(number), &first, data) }))
         } else {
             let front = (first.as_ptr(), first.len());
             let behind = data.iter().map(|piece| (piece.at.cast_const(), piece.length));
             let pieces: Vec<_> =
                 std::iter::once(front).chain(behind).filter(|(_, length)| *length != 0).collect();
-            let begun = self.table.begin_from(owner, class, expected, Some(first));
+            let begun = self.table.begin_from(owner, class, expected, Some(first), held);
             begun.map(|(number, counter)| {
                 // SAFETY: the caller's promise; the first bytes and the counter live in the table
                 // until it has risen, or the session is over.
@@ -340,10 +346,21 @@ impl Connection {
         self.session.as_fd()
     }
 
-    fn make_room(&self) {
+    /// Waits while too much is under way for another operation. Returns how many bytes the table
+    /// holds for it: none where the connection is over.
+    fn make_room(&self, held: usize) -> usize {
         if self.open() >= MOST {
             self.wait(|| self.open() <= MOST / 2);
         }
+        let has_room = Cell::new(held == 0);
+        let hold = || {
+            has_room.set(has_room.get() || self.table.hold(held, MOST_HELD));
+            has_room.get()
+        };
+        if !hold() {
+            self.wait(hold);
+        }
+        if has_room.get() { held } else { 0 }
     }
 
     /// An error of the session is the end: also where the core refuses to go on.
@@ -407,84 +424,4 @@ fn lost(error: &openlapi_session::Error) -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::replies::Replies;
-    use super::*;
-    use crate::wire::encode_answer;
-    use openlapi_session::{Routes, Settings, accept, connect};
-    use std::os::fd::OwnedFd;
-    use std::os::unix::net::UnixStream;
-    use std::sync::mpsc;
-    use std::thread;
-
-    const LATE: Duration = Duration::from_secs(100);
-
-    /// A connection, and the session of its daemon.
-    fn pair() -> (Arc<Connection>, Session) {
-        let table = Arc::new(Table::default());
-        let other = Settings { routes: Routes::SHARED_MEMORY, patience: LATE, ..Settings::default() };
-        let own = Settings { receiver: Some(Arc::new(Replies(table.clone()))), ..other.clone() };
-        let (here, there) = UnixStream::pair().expect("sockets");
-        let ends =
-            |end: UnixStream| -> [OwnedFd; 2] { [end.try_clone().expect("a socket").into(), end.into()] };
-        let ([read, write], there) = (ends(here), ends(there));
-        let daemon = thread::spawn(move || {
-            let [read, write] = there;
-            accept(read, write, &other).expect("a session")
-        });
-        let session = connect(read, write, &own).expect("a session");
-        (Arc::new(Connection::new(session, table)), daemon.join().expect("a session"))
-    }
-
-    /// Answers what is asked, and replies to a put when the next one has come. Returns how many
-    /// numbers were given back.
-    fn serve(daemon: &Session) -> usize {
-        let (mut held, mut closed) = (None, 0);
-        while let Ok(Some(message)) = daemon.receive(None) {
-            let (header, body) = match Message::decode(&message.header) {
-                Some(Message::Put { number, .. }) => match held.replace(number) {
-                    Some(number) => (Message::Done { number, code: 0 }, Vec::new()),
-                    None => continue,
-                },
-                Some(Message::Ask { number }) => {
-                    closed += 1;
-                    (Message::Answer { number }, encode_answer(&Ok(Answer::Done)))
-                }
-                other => panic!("{other:?}"),
-            };
-            daemon.post(&header.encode(), &body).expect("a connection");
-        }
-        closed
-    }
-
-    /// An operation is under way at every moment, as with a thread that overlaps its calls.
-    #[test]
-    fn numbers_are_given_back_while_later_operations_go_on() {
-        let (connection, daemon) = pair();
-        let served = thread::spawn(move || serve(&daemon));
-        let owner = Arc::new(Owner::default());
-        let put = || {
-            let message = |number| Message::Put { number, item: 1, offset: 0 };
-            // SAFETY: there is no data.
-            unsafe { connection.post(&owner, Class::Changes, Expected::Done, (Vec::new(), &[]), message) };
-        };
-        put();
-        (0..MOST_RETIRED as u32).for_each(|number| connection.retire(number));
-        put();
-        let (give, has_room) = mpsc::channel();
-        let waits = connection.clone();
-        thread::spawn(move || {
-            waits.make_room_for_number();
-            let _ = give.send(());
-        });
-        has_room.recv_timeout(LATE).expect("it waits for all operations");
-        assert_eq!(owner.pending(), 1);
-        let none_is_left = || owner.pending() == 1 && connection.open() == 1;
-        put();
-        assert!(connection.wait_until(Some(Instant::now() + LATE), none_is_left));
-        connection.make_room_for_number();
-        assert!(connection.wait_until(Some(Instant::now() + LATE), none_is_left));
-        drop(connection);
-        assert_eq!(served.join().expect("a daemon"), MOST_RETIRED);
-    }
-}
+mod tests;

@@ -56,7 +56,7 @@ impl Context {
             // SAFETY: the caller's promise.
             call.segments(offset, local, |call, connection, number, at, memory| unsafe {
                 let message = |id| Message::Put { number: id, item: number, offset: at };
-                let data = (Vec::new(), &[memory][..]);
+                let data = (0, Vec::new(), &[memory][..]);
                 connection.post(call.owner, call.class, Expected::Done, data, message);
             })
         })
@@ -78,7 +78,7 @@ impl Context {
             call.segments(offset, local, |call, connection, number, at, memory| unsafe {
                 let length = memory.length as u64;
                 let message = |id| Message::Get { number: id, item: number, offset: at, length };
-                let data = (Vec::new(), &[][..]);
+                let data = (0, Vec::new(), &[][..]);
                 connection.post(call.owner, call.class, Expected::Data(memory), data, message);
             })
         })
@@ -150,7 +150,7 @@ impl Context {
                 operand,
                 comparand,
             };
-            let data = (Vec::new(), &[][..]);
+            let data = (0, Vec::new(), &[][..]);
             // SAFETY: no memory of the program is used.
             unsafe { connection.post(call.owner, call.class, Expected::Old, data, message) };
             Ok(())
@@ -208,19 +208,21 @@ impl Context {
         blocking: bool,
         class: Class,
     ) -> Result<()> {
-        let post = |call: &Begun<'_>, connection: &Connection, number, shape, runs, memory: &[Memory]| {
-            let (expected, sent) = match (class, memory) {
-                (Class::Changes, _) => (Expected::Done, memory),
-                (Class::Fetches, [one]) => (Expected::Data(*one), &[][..]),
-                (Class::Fetches, _) => (Expected::Spread(memory.to_vec()), &[][..]),
+        let post =
+            |call: &Begun<'_>, connection: &Connection, number, shape, runs: Vec<u8>, memory: &[Memory]| {
+                let (expected, sent) = match (class, memory) {
+                    (Class::Changes, _) => (Expected::Done, memory),
+                    (Class::Fetches, [one]) => (Expected::Data(*one), &[][..]),
+                    (Class::Fetches, _) => (Expected::Spread(memory.to_vec()), &[][..]),
+                };
+                let message = |id| match class {
+                    Class::Changes => Message::Scatter { number: id, item: number, shape },
+                    Class::Fetches => Message::Gather { number: id, item: number, shape },
+                };
+                let held = memory.iter().fold(runs.len(), |sum, one| sum + one.length);
+                // SAFETY: the caller's promise.
+                unsafe { connection.post(call.owner, class, expected, (held, runs, sent), message) };
             };
-            let message = |id| match class {
-                Class::Changes => Message::Scatter { number: id, item: number, shape },
-                Class::Fetches => Message::Gather { number: id, item: number, shape },
-            };
-            // SAFETY: the caller's promise.
-            unsafe { connection.post(call.owner, class, expected, (runs, sent), message) };
-        };
         let rights = if class == Class::Changes { WRITE } else { READ };
         self.call(item, class, rights, blocking, |call| {
             elements.check(&call.opened.ticket)?;

@@ -46,6 +46,8 @@ struct Operation {
     expected: Expected,
     /// The turn in which it has begun.
     turn: usize,
+    /// Bytes of a vector message.
+    held: usize,
     /// Where data lands that does not go into the program's memory at once.
     landed: Vec<u8>,
     answer: Option<Result<Answer>>,
@@ -91,6 +93,8 @@ struct Slots {
 pub struct Table {
     slots: Mutex<Slots>,
     open: AtomicUsize,
+    /// Bytes of vector messages that are under way.
+    held: AtomicUsize,
     /// Operations whose reply is there while the session still reads the program's memory.
     leaving: AtomicU32,
     is_broken: AtomicBool,
@@ -113,11 +117,12 @@ impl Table {
     /// # Errors
     /// The connection is over.
     pub fn begin(&self, owner: &Arc<Owner>, class: Class, expected: Expected) -> Result<u64> {
-        self.begin_from(owner, class, expected, None).map(|(number, _)| number)
+        self.begin_from(owner, class, expected, None, 0).map(|(number, _)| number)
     }
 
     /// [`Self::begin`] of a message that is sent from memory: these bytes, and the program's. They
-    /// live until the session has counted the message as sent, and so does what it counts.
+    /// live until the session has counted the message as sent, and so does what it counts. As many
+    /// bytes as `held` are the operation's that [`Self::hold`] has given.
     ///
     /// # Errors
     /// The connection is over.
@@ -127,11 +132,13 @@ impl Table {
         class: Class,
         expected: Expected,
         from: Option<Vec<u8>>,
+        held: usize,
     ) -> Result<(u64, *const AtomicI32)> {
         let sent = from.map(|bytes| Box::new(Sent { count: AtomicI32::new(0), _bytes: bytes }));
         let counter = sent.as_ref().map_or(std::ptr::null(), |sent| &raw const sent.count);
         let mut all = self.slots();
         if let Some(failure) = &all.closed {
+            self.held.fetch_sub(held, Ordering::Relaxed);
             return Err(failure.clone());
         }
         let turn = all.turn;
@@ -140,6 +147,7 @@ impl Table {
             class,
             expected,
             turn,
+            held,
             landed: Vec::new(),
             answer: None,
             sent,
@@ -162,6 +170,13 @@ impl Table {
             all.free = next;
         }
         Ok((number, counter))
+    }
+
+    /// Has as many bytes more under way, unless that would be more than `most`, and something else
+    /// is. `false`: it has not.
+    pub fn hold(&self, held: usize, most: usize) -> bool {
+        let more = |now: usize| Some(now + held).filter(|all| now == 0 || *all <= most);
+        self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     /// How many operations are not complete.
@@ -346,6 +361,7 @@ impl Table {
             return;
         }
         let (owner, class, turn) = (operation.owner.clone(), operation.class, operation.turn);
+        self.held.fetch_sub(std::mem::take(&mut operation.held), Ordering::Relaxed);
         if matches!(operation.expected, Expected::Answer) {
             // It stays until its answer is taken, which has the failure.
             if let Err(failure) = outcome {

@@ -55,7 +55,7 @@ fn begin(table: &Table, owner: &Arc<Owner>, numbers: &mut Numbers, kind: Kind) -
         Kind::Ask => (Class::Changes, Expected::Answer),
     };
     let (number, counter) = if kind == Kind::Put && numbers.below(2) == 0 {
-        table.begin_from(owner, class, expected, Some(vec![1, 2, 3]))?
+        table.begin_from(owner, class, expected, Some(vec![1, 2, 3]), 0)?
     } else {
         (table.begin(owner, class, expected)?, std::ptr::null())
     };
@@ -232,7 +232,7 @@ fn an_answer_that_nobody_wants_ends_its_operation() {
 fn a_message_that_was_not_sent_ends_its_operation() {
     let (table, owner) = (Table::default(), Arc::new(Owner::default()));
     let (number, _) =
-        table.begin_from(&owner, Class::Changes, Expected::Done, Some(Vec::new())).expect("open");
+        table.begin_from(&owner, Class::Changes, Expected::Done, Some(Vec::new()), 0).expect("open");
     table.unsent(number, FamError::Rpc.because("it was not sent"));
     assert_eq!((owner.pending(), table.open()), (0, 0));
     assert_eq!(owner.take_failure().expect_err("it failed").text, "it was not sent");

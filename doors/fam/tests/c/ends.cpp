@@ -319,6 +319,27 @@ void threads(const char *name) {
     pool->fam_destroy_region(where);
 }
 
+// Many gathers and scatters without a wait: those that the daemon could not keep wait.
+void vectors(const char *name) {
+    const uint64_t half = 1 << 19, count = 600;
+    auto where = pool->fam_create_region(name, 8 << 20, 0600, nullptr);
+    auto one = pool->fam_allocate("one", 4 << 20, 0600, where);
+    std::vector<char> data(2 * half, 'v'), back(count * 2 * half);
+    pool->fam_scatter_blocking(data.data(), one, 2, 0, 2, half);
+    for (uint64_t i = 0; i < count; i++)
+        pool->fam_gather_nonblocking(&back[i * 2 * half], one, 2, 0, 2, half);
+    pool->fam_quiet();
+    CHECK(std::count(back.begin(), back.end(), 'v') == static_cast<long>(back.size()));
+    uint64_t index[] = {1, 3};
+    for (uint64_t i = 0; i < count; i++)
+        pool->fam_scatter_nonblocking(&back[i * 2 * half], one, 2, index, half);
+    pool->fam_quiet();
+    std::fill(data.begin(), data.end(), 0);
+    pool->fam_gather_blocking(data.data(), one, 2, index, half);
+    CHECK(std::count(data.begin(), data.end(), 'v') == static_cast<long>(data.size()));
+    pool->fam_destroy_region(where);
+}
+
 } // namespace
 
 int main(int, char **argv) {
@@ -353,6 +374,8 @@ int main(int, char **argv) {
             begin_late(argv[2]);
         else if (what == "descriptors")
             descriptors(argv[2]);
+        else if (what == "vectors")
+            vectors(argv[2]);
         else if (what == "threads")
             threads(argv[2]);
         else if (what == "stranger")
