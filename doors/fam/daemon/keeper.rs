@@ -260,6 +260,7 @@ impl Keeper {
             Ask::StatItem { region, item } => self.stat_item(who, region, item).into(),
             Ask::ItemRights { region, item, mode } => self.set_item_rights(who, region, item, mode).into(),
             Ask::Ticket { region, item } => self.ticket(who, region, item).into(),
+            Ask::Seal { ticket } => self.seal_anew(who, &ticket).into(),
             Ask::Copy { from, from_offset, to, to_offset, length } => {
                 later(self.copy(who, (&from, from_offset), (&to, to_offset), length))
             }

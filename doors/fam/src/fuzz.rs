@@ -27,7 +27,7 @@ fn message(bytes: &[u8]) -> bool {
 fn ask(bytes: &[u8]) -> bool {
     let Some(ask) = decode(bytes) else { return false };
     assert_eq!(decode(&encode(&ask)).as_ref(), Some(&ask));
-    if let Ask::Open { ticket } | Ask::Restore { to: ticket, .. } = ask
+    if let Ask::Open { ticket } | Ask::Seal { ticket } | Ask::Restore { to: ticket, .. } = ask
         && let Some(ticket) = ticket.read()
     {
         let mut at = 0;
@@ -94,6 +94,7 @@ fn ask_seeds() -> Vec<Seed> {
         one("create", Ask::CreateRegion { name: "r".to_owned(), size: 1 << 20, mode: 0o640, attributes }),
         one("allocate", Ask::Allocate { region: 1, name: "i".to_owned(), size: 128, mode: 0o600 }),
         one("open", Ask::Open { ticket: ticket() }),
+        one("seal", Ask::Seal { ticket: ticket() }),
         one("restore", Ask::Restore { name: "b".to_owned(), to: ticket() }),
         one("join", Ask::Join { pool: 7, secret: [4; SECRET], parts: vec![1, 2] }),
         one("part", Ask::MakePart { part: 1, size: 1 << 20, kind: PartKind::Persistent }),

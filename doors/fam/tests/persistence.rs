@@ -45,6 +45,8 @@ fn persistent_memory_comes_back_after_a_kill() {
     assert_eq!(client.lookup("r", "i").expect("the item"), (region, item.item));
     // A ticket of the daemon before is none; another one is given.
     assert_eq!(client.open_ticket(&item.ticket).expect_err("an old ticket").error, FamError::Metadata);
+    let seal = Ask::Seal { ticket: item.ticket.clone() };
+    assert_eq!(client.ask(&seal).expect_err("an old ticket").error, FamError::Metadata);
     let again = client.open_item(region, item.item).expect("the item");
     let mut expected = data;
     expected[16..32].copy_from_slice(&77_u128.to_le_bytes());

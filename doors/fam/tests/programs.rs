@@ -56,6 +56,11 @@ fn a_daemon_that_is_killed_comes_back_with_what_is_persistent() {
     }
 }
 
+#[test]
+fn a_daemon_that_comes_back_takes_no_right_of_a_descriptor() {
+    killed("rights", Kind { daemons: 2, persistent: true, ..PLAIN }, 1..2);
+}
+
 /// Kills these daemons of a pool between two stages of a case; they begin again before the last.
 fn killed(case: &str, kind: Kind, daemons: Range<usize>) {
     let mut pool = Pool::new(case, kind);

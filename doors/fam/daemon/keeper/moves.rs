@@ -9,17 +9,26 @@ use fam::wire::{Answer, BackupFacts, READ, Sealed, Ticket, WRITE};
 use fam::{FamError, Result};
 
 impl Keeper {
-    /// A ticket that a user shows, and that has this right.
-    fn shown(&self, who: Who, ticket: &Sealed, right: u8) -> Result<Ticket> {
+    /// A ticket that a user shows, and that has one of these rights.
+    fn shown(&self, who: Who, ticket: &Sealed, rights: u8) -> Result<Ticket> {
         let ticket = self.servers.unsealed(ticket);
         let ticket = ticket.ok_or_else(|| FamError::Metadata.because("the ticket is not valid any more"))?;
-        if ticket.user != who.user || ticket.rights & right == 0 {
+        if ticket.user != who.user || ticket.rights & rights == 0 {
             return Err(no_perm("the item"));
         }
         if !self.items.contains_key(&ticket.item) {
             return Err(FamError::NotFound.because("the item is gone"));
         }
         Ok(ticket)
+    }
+
+    /// A ticket that a user shows, with a seal of now: what it allows stays allowed when a server
+    /// joins.
+    pub(super) fn seal_anew(&self, who: Who, ticket: &Sealed) -> Result<Answer> {
+        let ticket = self.shown(who, ticket, READ | WRITE)?;
+        let none = || FamError::NotFound.because("the item is gone");
+        let (facts, _) = self.facts(self.items.get(&ticket.item).ok_or_else(none)?, who)?;
+        Ok(Answer::Ticket { ticket: self.sealed(&ticket)?, facts })
     }
 
     /// What this daemon reads or writes itself, on behalf of a user.

@@ -7,6 +7,10 @@ use crate::error::{FamError, Result};
 use crate::wire::{Answer, Ask, ItemFacts, Sealed, Ticket};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+/// How often a ticket is sealed anew for one opening. Each time a server has joined meanwhile, or
+/// the server of the item does not know yet that one has.
+const MOST_SEALS: usize = 8;
+
 /// An item of a descriptor.
 pub struct Item {
     region: u64,
@@ -90,11 +94,10 @@ impl Item {
     /// # Errors
     /// Those of [`Self::opened`].
     pub fn sealed(&self, client: &Shared) -> Result<(Sealed, Arc<Opened>)> {
-        let opened = self.opened(client)?;
-        let opened = match opened.keeper == client.keeper()?.serial() {
-            true => opened,
-            false => self.open(client)?,
-        };
+        let mut opened = self.opened(client)?;
+        if opened.keeper != client.keeper()?.serial() {
+            self.renew(client, &mut opened)?;
+        }
         Ok((opened.sealed.clone(), opened))
     }
 
@@ -144,13 +147,31 @@ impl Item {
         Ok(opened)
     }
 
-    /// Opens the piece at its server, and with a ticket of today where the server takes this one
-    /// for none.
+    /// Has the ticket sealed anew: a server has joined, or the keeper. An earlier keeper's ticket is
+    /// none, and another one is given, with the rights of today.
+    fn renew(&self, client: &Shared, opened: &mut Arc<Opened>) -> Result<()> {
+        let keeper = client.keeper()?;
+        let (sealed, facts) = match keeper.ask(&Ask::Seal { ticket: opened.sealed.clone() }) {
+            Ok(Answer::Ticket { ticket, facts }) => (ticket, facts),
+            Ok(_) => return Err(strange()),
+            Err(failure) if failure.error == FamError::Metadata => {
+                *opened = self.open(client)?;
+                return Ok(());
+            }
+            Err(failure) => return Err(failure),
+        };
+        self.state().facts = Some(facts);
+        self.replace(opened, sealed, keeper.serial());
+        Ok(())
+    }
+
+    /// Opens the piece at its server.
     #[cold]
     fn number_anew(&self, client: &Shared, opened: &mut Arc<Opened>, piece: usize) -> Result<()> {
         if opened.numbers[piece].get().is_some() {
             // The server was lost: its number is nothing any more, those of the others are.
-            self.replace(opened);
+            let (sealed, keeper) = (opened.sealed.clone(), opened.keeper);
+            self.replace(opened, sealed, keeper);
         }
         let server = |opened: &Opened| {
             let piece = opened.ticket.pieces.get(piece);
@@ -162,31 +183,36 @@ impl Item {
             Answer::Opened { number } => Ok(number),
             _ => Err(strange()),
         };
-        let number = match open(opened) {
-            Err(failure) if failure.error != FamError::Rpc => {
-                *opened = self.open(client)?;
-                server(opened)?;
-                open(opened)?
+        let mut seals = 0;
+        let number = loop {
+            match open(opened) {
+                Err(failure) if failure.error == FamError::Metadata => {
+                    if seals == MOST_SEALS {
+                        return Err(FamError::Rpc.because("the keeper has not met the server again"));
+                    }
+                    seals += 1;
+                    self.renew(client, opened)?;
+                    server(opened)?;
+                }
+                other => break other?,
             }
-            other => other?,
         };
         // Another thread may have been faster; this number goes back then.
         let _ = opened.numbers[piece].set(Arc::new(Number { connection, number }));
         Ok(())
     }
 
-    /// Keeps the ticket, and the numbers whose connections hold.
-    fn replace(&self, opened: &mut Arc<Opened>) {
+    /// Keeps the ticket with this seal of a keeper, and the numbers whose connections hold.
+    fn replace(&self, opened: &mut Arc<Opened>, sealed: Sealed, keeper: u64) {
         let numbers = opened.numbers.iter().map(|number| match number.get() {
             Some(one) if !one.connection.is_over() => OnceLock::from(one.clone()),
             _ => OnceLock::new(),
         });
-        let Opened { ticket, sealed, connections, keeper, .. } = &**opened;
         let fresh = Opened {
-            ticket: ticket.clone(),
-            sealed: sealed.clone(),
-            connections: connections.clone(),
-            keeper: *keeper,
+            ticket: opened.ticket.clone(),
+            sealed,
+            connections: opened.connections.clone(),
+            keeper,
             numbers: numbers.collect(),
         };
         *opened = Arc::new(fresh);

@@ -264,8 +264,8 @@ pub enum Ask {
 
     // Of a server of memory.
     /// The piece of a ticket on this server gets a number in this session. Answer:
-    /// [`Answer::Opened`]; [`FamError::Metadata`](crate::FamError): the ticket is of an earlier
-    /// keeper, and another one is to be asked for.
+    /// [`Answer::Opened`]; [`FamError::Metadata`](crate::FamError): a server has joined since the
+    /// ticket was sealed, or it is of an earlier keeper.
     Open {
         /// The ticket.
         ticket: Sealed,
@@ -328,6 +328,14 @@ pub enum Ask {
     Withdraw {
         /// The item.
         item: u64,
+    },
+
+    // Of the keeper.
+    /// A ticket with the rights that it has gets a seal of today. Answer: [`Answer::Ticket`];
+    /// [`FamError::Metadata`](crate::FamError): it is of an earlier keeper.
+    Seal {
+        /// The ticket.
+        ticket: Sealed,
     },
 }
 

@@ -139,7 +139,7 @@ fn asks() -> Vec<Ask> {
         Ask::StatBackup { name: name.clone() },
         Ask::DeleteBackup { name: name.clone() },
         Ask::ListBackups { name },
-        Ask::Open { ticket: sealed },
+        Ask::Open { ticket: sealed.clone() },
         Ask::Close { number: 3 },
         Ask::Map { number: 3 },
         Ask::Join { pool: u128::MAX, secret: [4; SECRET], parts: vec![1, 2, u64::MAX] },
@@ -148,6 +148,7 @@ fn asks() -> Vec<Ask> {
         Ask::RemovePart { part },
         Ask::Clear { part, offset, length },
         Ask::Withdraw { item },
+        Ask::Seal { ticket: sealed },
     ]
 }
 

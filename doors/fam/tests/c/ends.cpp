@@ -117,6 +117,31 @@ void one_of_three(const char *name) {
     pool->fam_create_region(name, 1, 0600, &given);
 }
 
+// One daemon of two dies, and comes back: a descriptor may what it might at its first use.
+void rights(const char *name) {
+    Fam_Region_Attributes given = {NONE, PERSISTENT, ENABLE, DATAITEM};
+    auto made = pool->fam_create_region(name, 8 << 20, 0600, &given);
+    auto one = pool->fam_allocate("one", size, 0600, made);
+    auto data = pattern(), back = data;
+    pool->fam_put_blocking(data.data(), one, 0, size);
+    pool->fam_change_permissions(one, 0);
+    wait_for_the_test("written");
+    wait_for_the_test("lost");
+    std::fill(back.begin(), back.end(), 0);
+    int code;
+    do {
+        // The keeper has not met it again.
+        code = thrown([&] { pool->fam_get_blocking(back.data(), one, 0, size); });
+        usleep(1000);
+    } while (code == FAM_ERR_RPC || code == FAM_ERR_RPC_CLIENT_NOTFOUND);
+    SAME(code, 0);
+    CHECK(back == data);
+    pool->fam_put_blocking(data.data(), one, 0, size);
+    pool->fam_copy_wait(pool->fam_copy(one, 0, one, size / 2, 1000));
+    THROWS(FAM_ERR_NOPERM, pool->fam_get_blocking(&back[0], pool->fam_lookup("one", name), 0, 8));
+    pool->fam_destroy_region(made);
+}
+
 // A daemon dies and comes back while nothing is under way: the next operation of each kind finds it.
 void again(const char *name) {
     Fam_Region_Attributes given = {NONE, PERSISTENT, ENABLE, REGION};
@@ -368,6 +393,8 @@ int main(int, char **argv) {
             killed(argv[2], true);
         else if (what == "part")
             one_of_three(argv[2]);
+        else if (what == "rights")
+            rights(argv[2]);
         else if (what == "forked")
             forked(argv[2]);
         else if (what == "late")
