@@ -124,6 +124,11 @@ pub fn plan(options: &Options, env: &dyn Fn(&str) -> Option<String>) -> Result<P
         let why = "persistent memory needs metadata_path: names and rights would end with the daemon";
         return Err(FamError::Invalid.because(why));
     }
+    if memory.backups.is_some() && options.server.is_none() && metadata.path.is_none() {
+        let why = "fam_backup_path needs metadata_path: names of backups would end with the daemon, and not \
+                   their files";
+        return Err(FamError::Invalid.because(why));
+    }
     let keeper_at = || Address { host: KEEPER.0.to_owned(), port: KEEPER.1 };
     let listens = match options.server {
         None => pe.keeper.unwrap_or_else(keeper_at),
@@ -196,6 +201,10 @@ mod tests {
         assert_eq!(plan(&with(None), &zero).expect_err("never").error, FamError::Invalid);
         write("fam_metadata_config.yaml", "");
         assert!(plan(&with(None), &none).expect_err("no metadata").text.contains("metadata_path"));
+        write("fam_memoryserver_config.yaml", "fam_backup_path: /var/backup\n");
+        let refused = plan(&with(None), &none).expect_err("no metadata").text;
+        assert!(refused.contains("fam_backup_path needs metadata_path"), "{refused}");
+        assert_eq!(plan(&with(Some(5)), &none).expect("a plan").keeper, None);
         std::fs::remove_dir_all(&folder).expect("the folder");
     }
 }
