@@ -64,6 +64,8 @@ pub enum Job {
     Delete {
         /// The name of the file.
         file: String,
+        /// What is answered then.
+        answer: Result<Answer>,
     },
 }
 
@@ -111,7 +113,7 @@ impl Mover {
                     Ready::Backup(name, self.backup(&from, facts, file))
                 }
                 Job::Restore { backup, to } => Ready::Done(self.restore(&backup, &to)),
-                Job::Delete { file } => Ready::Done(self.delete(&file)),
+                Job::Delete { file, answer } => Ready::Done(self.delete(&file).and(answer)),
             };
             if self.work.send(Work::Moved(ready, asker)).is_err() {
                 return;

@@ -47,12 +47,12 @@ impl Control {
                     let _ = give.send(keeper.and_then(|keeper| keeper.sealed(&ticket)));
                 }
                 Ok(Work::Moved(ready, asker)) => {
-                    let answer = match (ready, &mut self.keeper) {
+                    let outcome = match (ready, &mut self.keeper) {
                         (Ready::Backup(name, made), Some(keeper)) => keeper.backed_up(&name, made),
-                        (Ready::Backup(_, made), None) => made.map(|_| Answer::Done),
-                        (Ready::Done(answer), _) => answer,
+                        (Ready::Backup(_, made), None) => made.map(|_| Answer::Done).into(),
+                        (Ready::Done(answer), _) => answer.into(),
                     };
-                    asker.answer(&answer);
+                    self.end(outcome, asker);
                 }
                 Ok(Work::Connected) => self.look(),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
@@ -79,7 +79,12 @@ impl Control {
             guest.is_doomed.store(true, Ordering::SeqCst);
             return asker.answer(&Err(FamError::Invalid.because("nothing that can be asked")));
         };
-        match self.outcome(&asker, &guest, ask) {
+        let outcome = self.outcome(&asker, &guest, ask);
+        self.end(outcome, asker);
+    }
+
+    fn end(&self, outcome: Outcome, asker: Asker) {
+        match outcome {
             Outcome::Now(answer) => asker.answer(&answer),
             Outcome::Later(job) => {
                 let _ = self.orders.send(Order { job, asker });

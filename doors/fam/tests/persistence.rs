@@ -167,9 +167,8 @@ fn a_put_that_the_end_of_its_session_has_cut_is_found() {
     assert!(eventually(listed), "it is not found");
 }
 
-#[test]
-fn names_and_rights_are_kept_again_when_the_disk_takes_them_again() {
-    let host = Host::new("disk", 1, true);
+/// A keeper whose writes beyond a limit fail.
+fn of_small_files(host: &Host) -> Daemon {
     let mut command = host.command(&[]);
     let ignore = || {
         // SAFETY: a call that may stand between fork and exec.
@@ -178,13 +177,39 @@ fn names_and_rights_are_kept_again_when_the_disk_takes_them_again() {
     };
     // SAFETY: `ignore` does nothing else.
     unsafe { command.pre_exec(ignore) };
-    let daemon = Daemon::start(command);
+    Daemon::start(command)
+}
+
+/// Gives files of a daemon this length at most.
+fn limit(daemon: &Daemon, current: Option<u64>) {
+    let limit = Rlimit { current, maximum: None };
+    prlimit(Pid::from_raw(daemon.process()), Resource::Fsize, limit).expect("a limit");
+}
+
+#[test]
+fn a_backup_that_the_metadata_do_not_take_leaves_no_file() {
+    let host = Host::new("untaken", 1, true);
+    let daemon = of_small_files(&host);
     let mut client = Client::open(&host);
     let region = client.region("r", 1 << 20, 0o600, persistent());
-    let limit = |current| {
-        let limit = Rlimit { current, maximum: None };
-        prlimit(Pid::from_raw(daemon.process()), Resource::Fsize, limit).expect("a limit");
-    };
+    let item = client.item(region, "i", 4096);
+    // The backup has room, and the metadata have none.
+    limit(&daemon, Some(4096));
+    let backup = Ask::Backup { region, item: item.item, name: "b".to_owned() };
+    assert_eq!(client.ask(&backup).expect_err("the disk is full").error, FamError::NoSpace);
+    assert_eq!(names(&host.path("backup")), [""; 0]);
+    limit(&daemon, None);
+    client.ask(&backup).expect("a backup");
+    assert_eq!(names(&host.path("backup")).len(), 1);
+}
+
+#[test]
+fn names_and_rights_are_kept_again_when_the_disk_takes_them_again() {
+    let host = Host::new("disk", 1, true);
+    let daemon = of_small_files(&host);
+    let mut client = Client::open(&host);
+    let region = client.region("r", 1 << 20, 0o600, persistent());
+    let limit = |current| limit(&daemon, current);
     let change = Ask::RegionRights { region, mode: 0o640 };
     // Now every file is full.
     limit(Some(0));

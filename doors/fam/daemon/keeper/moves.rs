@@ -1,6 +1,6 @@
 //! What moves bytes of items: copies, backups and restoring.
 
-use super::{Keeper, check_name, no_perm};
+use super::{Keeper, Outcome, check_name, no_perm};
 use crate::backup::{Job, file_name};
 use crate::guest::Who;
 use crate::rights::rights;
@@ -79,16 +79,18 @@ impl Keeper {
         Ok(Job::Backup { from, facts, file })
     }
 
-    /// A backup was written, or not.
-    ///
-    /// # Errors
-    /// Why not; [`FamError::Metadata`].
-    pub fn backed_up(&mut self, name: &str, made: Result<Backup>) -> Result<Answer> {
+    /// A backup was written, or not. Where the metadata do not take it, its file goes.
+    pub fn backed_up(&mut self, name: &str, made: Result<Backup>) -> Outcome {
         self.coming.remove(name);
-        let backup = made?;
-        self.store.change(&[Change::Backup(&backup)])?;
+        let backup = match made {
+            Ok(backup) => backup,
+            Err(failure) => return Outcome::Now(Err(failure)),
+        };
+        if let Err(failure) = self.store.change(&[Change::Backup(&backup)]) {
+            return Outcome::Later(Job::Delete { file: backup.file, answer: Err(failure) });
+        }
         self.backups.insert(name.to_owned(), backup);
-        Ok(Answer::Done)
+        Outcome::Now(Ok(Answer::Done))
     }
 
     pub(super) fn backup_of(&self, who: Who, name: &str, right: u8) -> Result<&Backup> {
@@ -114,7 +116,7 @@ impl Keeper {
         let backup = self.backup_of(who, name, WRITE)?.clone();
         self.store.change(&[Change::NoBackup(name)])?;
         self.backups.remove(name);
-        Ok(Job::Delete { file: backup.file })
+        Ok(Job::Delete { file: backup.file, answer: Ok(Answer::Done) })
     }
 
     pub(super) fn list_backups(&self, who: Who, name: &str) -> Result<Answer> {
