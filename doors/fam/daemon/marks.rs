@@ -107,9 +107,10 @@ impl<'a> Marks<'a> {
         self.free().push(mark);
     }
 
-    /// The range of a mark will not be written as a whole.
-    pub fn tear(&self, mark: u16) {
+    /// The range of a mark will not be written as a whole: the range.
+    pub fn tear(&self, mark: u16) -> Option<Range> {
         self.word(mark, 3).store(TORN, Ordering::Release);
+        self.range(mark).map(|(range, _)| range)
     }
 
     /// What a daemon that starts finds: all marked ranges become torn. Returns those that were not

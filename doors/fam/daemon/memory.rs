@@ -112,12 +112,7 @@ impl Memory {
                 }
                 match Part::open(Label { pool, part }, folder) {
                     Ok((opened, torn)) => {
-                        for range in torn {
-                            log::line(&format!(
-                                "item {} is torn: {} bytes at {} of part {part} were not written as a whole",
-                                range.item, range.length, range.offset
-                            ));
-                        }
+                        torn.into_iter().for_each(|range| opened.log_torn(range));
                         state.parts.insert(part, Arc::new(opened));
                     }
                     Err(failure) => log::line(&failure.text),

@@ -164,8 +164,7 @@ impl Part {
         made
     }
 
-    /// A part that is in a folder since before. Returns the ranges that are torn since the last
-    /// daemon, too.
+    /// A part that is in a folder since before. Returns the ranges that are torn, too.
     ///
     /// # Errors
     /// [`FamError::Memory`]: there is no such part.
@@ -185,7 +184,8 @@ impl Part {
         if marks::label(part.head()) != Some(label) {
             return Err(FamError::Memory.because(format!("{} is another part", path.display())));
         }
-        let (torn, _) = Marks::new(part.head(), &part.free).recover();
+        let (mut torn, before) = Marks::new(part.head(), &part.free).recover();
+        torn.extend(before);
         Ok((part, torn))
     }
 
@@ -285,9 +285,19 @@ impl Part {
 
     /// The range of a mark will not be written as a whole.
     pub fn tear(&self, mark: Option<u16>) {
-        if let Some(mark) = mark {
-            Marks::new(self.head(), &self.free).tear(mark);
+        let torn = mark.and_then(|mark| Marks::new(self.head(), &self.free).tear(mark));
+        if let Some(range) = torn {
+            self.log_torn(range);
         }
+    }
+
+    /// Says in the log that a range is torn.
+    pub fn log_torn(&self, range: Range) {
+        let Range { item, offset, length } = range;
+        log::line(&format!(
+            "item {item} is torn: {length} bytes at {offset} of part {} were not written as a whole",
+            self.number
+        ));
     }
 
     /// A range becomes zeros, and has its space.

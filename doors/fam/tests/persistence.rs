@@ -140,7 +140,12 @@ fn a_put_that_the_death_of_the_daemon_has_cut_is_found() {
 #[test]
 fn a_put_that_the_end_of_its_session_has_cut_is_found() {
     let host = Host::new("left", 1, true);
-    let _daemon = host.keeper();
+    let start = |log: &str| {
+        let mut command = host.command(&[]);
+        command.stderr(std::fs::File::create(host.path(log)).expect("a file"));
+        Daemon::start(command)
+    };
+    let daemon = start("first");
     let mut client = Client::by(&host.address(), Routes::UDP);
     client.hello();
     let region = client.region("r", 128 << 20, 0o600, persistent());
@@ -165,6 +170,12 @@ fn a_put_that_the_end_of_its_session_has_cut_is_found() {
         String::from_utf8(listed).expect("text").contains(&line)
     };
     assert!(eventually(listed), "it is not found");
+    let line = format!("item {} is torn: {} bytes at 0", item.item, 90 << 20);
+    let said = |log: &str| std::fs::read_to_string(host.path(log)).expect("a log").contains(&line);
+    assert!(eventually(|| said("first")), "the log does not name it");
+    daemon.kill();
+    let _daemon = start("second");
+    assert!(eventually(|| said("second")), "the next daemon's log does not name it");
 }
 
 /// A keeper whose writes beyond a limit fail.
