@@ -40,7 +40,7 @@ const BELL: u64 = 0;
 
 /// What wakes the loop.
 #[derive(Clone)]
-pub struct Bell(Arc<(OwnedFd, AtomicBool)>);
+pub struct Bell(Arc<(OwnedFd, AtomicBool, AtomicBool)>);
 
 impl Bell {
     /// One that was not rung.
@@ -49,7 +49,7 @@ impl Bell {
     /// The system's.
     pub fn new() -> std::io::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        Ok(Self(Arc::new((eventfd(0, flags)?, AtomicBool::new(false)))))
+        Ok(Self(Arc::new((eventfd(0, flags)?, AtomicBool::new(false), AtomicBool::new(false)))))
     }
 
     /// Wakes the loop.
@@ -57,6 +57,12 @@ impl Bell {
         if !self.0.1.swap(true, Ordering::SeqCst) {
             let _ = rustix::io::write(&self.0.0, &1_u64.to_ne_bytes());
         }
+    }
+
+    /// Has the loop end, after all sessions.
+    pub fn end(&self) {
+        self.0.2.store(true, Ordering::SeqCst);
+        self.ring();
     }
 
     fn hear(&self) {
@@ -116,10 +122,10 @@ impl Data {
         Ok(Self { epoll, bell, newcomers, asked, all: BTreeMap::new(), awake: Vec::new(), last: BELL })
     }
 
-    /// Serves the sessions for ever.
+    /// Serves the sessions until [`Bell::end`].
     pub fn run(mut self) {
         let (mut active, mut looked) = (ticks(), ticks());
-        loop {
+        while !self.bell.0.2.load(Ordering::Relaxed) {
             let mut moved = false;
             for at in (0..self.awake.len()).rev() {
                 let number = self.awake[at];
@@ -145,6 +151,9 @@ impl Data {
             } else {
                 std::thread::yield_now();
             }
+        }
+        for number in self.all.keys().copied().collect::<Vec<u64>>() {
+            self.end(number);
         }
     }
 

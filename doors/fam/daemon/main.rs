@@ -30,6 +30,7 @@ use servers::Servers;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 use store::Store;
 
 fn main() -> ExitCode {
@@ -66,10 +67,13 @@ fn run(options: &Options) -> Result<()> {
     rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
     // Each session and each region has descriptors.
     openlapi::base::open_files::allow(1 << 16);
-    let memory = begin(plan)?;
+    let (memory, bell, data) = begin(plan)?;
     // The one that has started the daemon may wait for this line.
     let _ = writeln!(std::io::stdout(), "ready");
     signals.wait();
+    // What a program was told to be done is on the disk then.
+    bell.end();
+    let _ = data.join();
     memory.sync();
     Ok(())
 }
@@ -85,7 +89,7 @@ fn list_torn(plan: &Plan) -> Result<()> {
 }
 
 /// Starts the daemon's threads.
-fn begin(plan: Plan) -> Result<Arc<Memory>> {
+fn begin(plan: Plan) -> Result<(Arc<Memory>, Bell, JoinHandle<()>)> {
     let failed = |error: std::io::Error| FamError::Resource.because(error.to_string());
     let (bell, newcomers) = (Bell::new().map_err(failed)?, Newcomers::default());
     let (work, to_do) = mpsc::channel();
@@ -94,7 +98,7 @@ fn begin(plan: Plan) -> Result<Arc<Memory>> {
     let listeners = listen::listen(&plan.listens)?;
     let ring = bell.clone();
     let memory = Arc::new(Memory::new(plan.server, plan.folder, Box::new(move || ring.ring()))?);
-    start("data", move || data.run())?;
+    let data = start("data", move || data.run())?;
     let mut mover = Mover::new(memory.clone(), &Default::default(), None, work.clone());
     let mut keeper = None;
     if let Some(plan) = plan.keeper {
@@ -120,10 +124,10 @@ fn begin(plan: Plan) -> Result<Arc<Memory>> {
         let (newcomers, bell, opening) = (newcomers.clone(), bell.clone(), opening.clone());
         start("listen", move || listen::accept(listener, &newcomers, &bell, &opening))?;
     }
-    Ok(memory)
+    Ok((memory, bell, data))
 }
 
-fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
+fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let ends = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
         // A daemon with a thread less would serve no program and never end.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
@@ -131,7 +135,7 @@ fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
             std::process::abort();
         }
     });
-    ends.map(drop).map_err(|error| FamError::Resource.because(format!("a thread: {error}")))
+    ends.map_err(|error| FamError::Resource.because(format!("a thread: {error}")))
 }
 
 /// The signals that end the daemon in order.

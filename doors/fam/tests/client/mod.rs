@@ -132,6 +132,15 @@ impl Daemon {
     }
 }
 
+impl Daemon {
+    /// Ends it in order: how it has ended.
+    pub fn end(mut self) -> std::process::ExitStatus {
+        // SAFETY: a process of this test, which was not waited for.
+        unsafe { libc::kill(self.process(), libc::SIGTERM) };
+        self.0.wait().expect("its end")
+    }
+}
+
 impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.0.kill();
