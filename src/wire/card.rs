@@ -7,8 +7,9 @@
 use super::bytes::{cut, take, take_some};
 use core::net::IpAddr;
 
-/// Changes whenever the content changes, or what tasks send each other over a network.
-const VERSION: u32 = 0x4c43_0007;
+/// The first word of a card. Its lower half is the version, also of what tasks send each other over
+/// a network.
+const HEAD: u32 = 0x4c43_0000 | super::VERSION as u32;
 
 /// The longest card, in bytes.
 pub const LONGEST: usize = 4080;
@@ -63,7 +64,7 @@ pub struct Card {
 impl Card {
     /// The card's bytes; `None` when they are more than [`LONGEST`].
     pub fn encode(&self) -> Option<Vec<u8>> {
-        let mut out = VERSION.to_le_bytes().to_vec();
+        let mut out = HEAD.to_le_bytes().to_vec();
         out.extend_from_slice(&self.host.to_le_bytes());
         out.extend_from_slice(&self.pid.to_le_bytes());
         out.extend_from_slice(&self.started.to_le_bytes());
@@ -93,7 +94,7 @@ impl Card {
     /// `None` when the bytes are not a card.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
-        if bytes.len() > LONGEST || u32::from_le_bytes(take(&mut rest)?) != VERSION {
+        if bytes.len() > LONGEST || u32::from_le_bytes(take(&mut rest)?) != HEAD {
             return None;
         }
         let host = u128::from_le_bytes(take(&mut rest)?);

@@ -1,11 +1,15 @@
 //! What two tasks send each other to connect: a version, a kind, and the fields of that kind, all
 //! numbers little-endian. The descriptors of a request or a reply travel with it.
 
+use super::VERSION;
 use super::bytes::{cut, take};
 use super::frame::Task;
 
-/// Changes whenever a message changes.
-const VERSION: u32 = 0x4c41_0014;
+/// The upper half of the first word of a message; the lower one is its version.
+const MAGIC: u32 = 0x4c41;
+
+/// What a refusal is, in all versions.
+const REFUSE: u8 = 4;
 
 /// The longest message, in bytes.
 pub const LONGEST: usize = 1024;
@@ -63,7 +67,7 @@ pub enum Message {
 impl Message {
     /// The message's bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = VERSION.to_le_bytes().to_vec();
+        let mut out = head(VERSION);
         match self {
             Self::Request(hello) => {
                 out.push(1);
@@ -74,10 +78,7 @@ impl Message {
                 hello.put(&mut out);
             }
             Self::Confirm => out.push(3),
-            Self::Refuse(why) => {
-                out.push(4);
-                out.extend_from_slice(cut(why, LONGEST_TEXT).as_bytes());
-            }
+            Self::Refuse(why) => return refusal(VERSION, why),
         }
         out
     }
@@ -85,7 +86,7 @@ impl Message {
     /// `None` when the bytes are not such a message.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
-        if u32::from_le_bytes(take(&mut rest)?) != VERSION {
+        if version(&mut rest)? != VERSION {
             return None;
         }
         let [kind] = take(&mut rest)?;
@@ -93,10 +94,31 @@ impl Message {
             1 => Hello::take(rest).map(Self::Request),
             2 => Hello::take(rest).map(Self::Reply),
             3 => rest.is_empty().then_some(Self::Confirm),
-            4 if rest.len() <= LONGEST_TEXT => Some(Self::Refuse(String::from_utf8_lossy(rest).into_owned())),
+            REFUSE if rest.len() <= LONGEST_TEXT => {
+                Some(Self::Refuse(String::from_utf8_lossy(rest).into_owned()))
+            }
             _ => None,
         }
     }
+}
+
+fn head(version: u16) -> Vec<u8> {
+    (MAGIC << 16 | u32::from(version)).to_le_bytes().to_vec()
+}
+
+fn version(bytes: &mut &[u8]) -> Option<u16> {
+    let word = u32::from_le_bytes(take(bytes)?);
+    (word >> 16 == MAGIC).then_some(word as u16)
+}
+
+/// The version of a message that is another one's than this library's; nothing else of it is known.
+pub fn other_version(mut bytes: &[u8]) -> Option<u16> {
+    version(&mut bytes).filter(|version| *version != VERSION)
+}
+
+/// A [`Message::Refuse`] as libraries of this version read it: it has the same form in all.
+pub fn refusal(version: u16, why: &str) -> Vec<u8> {
+    [&head(version)[..], &[REFUSE], cut(why, LONGEST_TEXT).as_bytes()].concat()
 }
 
 impl Hello {

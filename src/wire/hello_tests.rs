@@ -59,3 +59,19 @@ fn what_is_no_message_is_refused() {
     }
     assert_eq!(Message::decode(&[&Message::Confirm.encode()[..], &[0]].concat()), None);
 }
+
+/// One that knows another version only reads a refusal in it.
+#[test]
+fn messages_of_another_version_are_known_as_such() {
+    let mut request = Message::Request(some_hello(&mut Rng::new(3))).encode();
+    assert_eq!(other_version(&request), None);
+    request[0] ^= 1;
+    let theirs = other_version(&request).expect("another version");
+    assert_eq!((theirs, Message::decode(&request)), (VERSION ^ 1, None));
+    request[3] ^= 1;
+    assert_eq!((other_version(&request), other_version(&request[..3])), (None, None));
+    let mut refused = refusal(theirs, "why");
+    assert_eq!(Message::decode(&refused), None);
+    refused[0] ^= 1;
+    assert_eq!(Message::decode(&refused), Some(Message::Refuse("why".into())));
+}

@@ -14,3 +14,8 @@ pub mod network;
 pub mod packet;
 pub mod rails;
 pub mod user_header;
+
+/// The version of all that two processes send each other, or have in memory that they share:
+/// hellos, cards, packets, datagrams, rings, and what sessions say on their channel. It changes
+/// whenever something of that changes, so that whoever meets first finds out.
+pub const VERSION: u16 = 22;

@@ -2,10 +2,13 @@
 
 mod support;
 
+use openlapi::job::start_up::greeting::{By, Called, Heard};
+use openlapi::wire::VERSION as CORE;
 use openlapi_session::{Error, Routes, Session, Settings, accept, connect};
 use openlapi_tests::{compile_plain, eventually, skipped};
 use rpmem::wire::{Answer, Depth, NO_LANE, Range, Request, VERSION, WHOLE};
 use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
 use std::num::NonZero;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -244,6 +247,10 @@ fn versions_that_differ() {
         errno == "EPROTONOSUPPORT" && text.contains(&format!("version {}", VERSION + 1)),
         "{errno} {text}"
     );
+    // The session's version is that of all that the cores of both send each other.
+    let (errno, text) = by_a_stand_in(&host, "a_daemon_of_another_core");
+    let versions = format!("version {} of the protocol, and this one version {CORE}", CORE + 1);
+    assert!(errno == "EPROTONOSUPPORT" && text.contains(&versions), "{errno} {text}");
 }
 
 #[test]
@@ -281,6 +288,27 @@ fn a_daemon_of_another_version() {
     let started = Answer::Started { version, errno: 0, base: 4096, has_header: true, attributes };
     session.send(&started.encode(), &[]).expect("sent");
     assert!(session.receive(None).is_err());
+}
+
+/// Its card has nothing but the version that this library understands.
+#[test]
+#[ignore = "the other process of a test above"]
+fn a_daemon_of_another_core() {
+    let mut read = File::from(std::io::stdin().as_fd().try_clone_to_owned().expect("standard input"));
+    let mut write = OpenOptions::new().write(true).open("/dev/fd/3").expect("the test's descriptor");
+    let mut called = Called::new([0; 16]);
+    let proofs = loop {
+        let mut bytes = vec![0; called.wanted()];
+        read.read_exact(&mut bytes).expect("a greeting");
+        match called.read(&bytes, |_| true) {
+            Heard::Reply(reply) => write.write_all(&reply).expect("a client"),
+            Heard::Proved(_, proofs) => break proofs,
+            _ => panic!("no greeting"),
+        }
+    };
+    let card = [&0_u32.to_le_bytes()[..], &[1], &(CORE + 1).to_le_bytes(), b"more"].concat();
+    write.write_all(&proofs.sealed(By::Called, &card)).expect("a client");
+    let _ = read.read_to_end(&mut Vec::new());
 }
 
 #[test]

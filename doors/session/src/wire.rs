@@ -11,8 +11,9 @@ use openlapi::job::host;
 use openlapi::job::start_up::greeting::{By, Proofs};
 use openlapi::wire::exchange::{LONGEST_VALUES, take_frame};
 
-/// The version of the frames and of what they mean. Sides with different ones part.
-pub const VERSION: u16 = 1;
+/// The version of all that the two sides send each other: the frames here, and what their cores
+/// send. Sides with different ones part.
+pub use openlapi::wire::VERSION;
 /// The longest frame, in bytes.
 pub const LONGEST: usize = LONGEST_VALUES;
 /// The longest reason of a side that opens no session, in bytes.

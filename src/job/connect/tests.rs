@@ -3,8 +3,11 @@
 use super::*;
 use crate::base::clock::test_deadline;
 use crate::job::Link;
+use crate::job::channel::{Channel, Receive};
 use crate::transport::shm::{Group, Own, ShmTransport};
 use crate::transport::{Endpoint, Outgoing, Peers, Piece, SendOutcome, Want};
+use crate::wire::VERSION;
+use crate::wire::hello::Message;
 use std::time::Instant;
 
 /// A task of a job of two, and its listener, which no thread serves.
@@ -69,6 +72,36 @@ fn a_confirmation_counts_that_was_not_read_before_its_sender_left() {
     // SAFETY: the packet is not released yet, and its head is 8-byte aligned.
     assert_eq!((packet.src, unsafe { packet.head.cast::<u64>().read() }), (1, 7));
     own.release(packet);
+}
+
+/// A task of another version learns at once why it is not connected, in words of its own.
+#[test]
+fn a_request_of_another_version_is_refused_with_both() {
+    let (own, listener) = begin(0, "version");
+    let key = Key {
+        job: format!("connect {} version", std::process::id()),
+        instance: 0,
+        secret: Vec::new(),
+        uid: rustix::process::geteuid().as_raw(),
+    };
+    let channel = Channel::connect(&key.name(1, 0)).expect("a socket").expect("a listener");
+    let mut request = Message::Request(Hello { task: 1, tasks: 2, ..Hello::default() }).encode();
+    request[0] ^= 1;
+    channel.try_send(&request, &[]).expect("room");
+    let mut answer = None;
+    serve(&listener, || {
+        if let Receive::Message(message) = channel.receive().expect("a socket") {
+            answer = Some(message.bytes);
+        }
+        answer.is_some()
+    });
+    let mut answer = answer.expect("an answer");
+    answer[0] ^= 1;
+    let Some(Message::Refuse(why)) = Message::decode(&answer) else { panic!("no refusal: {answer:?}") };
+    let versions =
+        format!("messages have version {VERSION}, those of the task that connects {}", VERSION ^ 1);
+    assert!(why.contains("task 0") && why.contains(&versions), "{why}");
+    drop(own);
 }
 
 /// A child of this process cannot run the service.

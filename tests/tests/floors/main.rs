@@ -118,6 +118,7 @@ const DOOR: &[&str] = &[
     "openlapi::error",
     "openlapi::fuzz",
     "openlapi::job",
+    "openlapi::wire::VERSION",
     "openlapi::wire::exchange",
     "openlapi::wire::user_header",
     "openlapi_runtime::console",

@@ -6,7 +6,8 @@ use super::{Driver, Handshake};
 use crate::job::channel::{Channel, Receive, Received};
 use crate::job::connect::machine::ChannelId;
 use crate::job::derive::is_same;
-use crate::wire::hello::Message;
+use crate::wire::VERSION;
+use crate::wire::hello::{Message, other_version, refusal};
 use rustix::event::epoll;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -65,7 +66,20 @@ impl Driver {
         let now = self.now();
         let handshake = self.handshakes.get_mut(&id)?;
         let pid = handshake.pid;
-        match (Message::decode(&received.bytes)?, handshake.introduction) {
+        let Some(message) = Message::decode(&received.bytes) else {
+            // Without a reason the other side would ask again.
+            if let Some(theirs) = other_version(&received.bytes).filter(|_| handshake.introduction.is_some())
+            {
+                let why = format!(
+                    "task {} uses another version of the library: its messages have version {VERSION}, those of the task that \
+                     connects {theirs}",
+                    self.settings.hello.task
+                );
+                let _ = handshake.channel.try_send(&refusal(theirs, &why), &[]);
+            }
+            return None;
+        };
+        match (message, handshake.introduction) {
             (Message::Request(hello), Some(_)) => {
                 if !is_same(&self.key.secret, &hello.secret)
                     || matches!(handshake.channel.receive(), Ok(Receive::Closed))

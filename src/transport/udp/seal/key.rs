@@ -3,13 +3,10 @@
 use super::cipher::{Cipher, MATERIAL};
 use super::replay::Window;
 use super::{Claim, ENVELOPE, Refused, Security, TAG};
+use crate::wire::VERSION;
 use crate::wire::frame::Task;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
-
-/// The version of all that is sent: it is raised when that changes. Tasks with different ones have
-/// no key in common, and refuse each other's hellos.
-const VERSION: u8 = 2;
 
 /// What is derived from the job's secret: makes and checks the messages by which two tasks connect,
 /// and the keys of their connection.
@@ -46,9 +43,11 @@ impl End {
 }
 
 impl JobKey {
-    /// The key of a job with this secret.
+    /// The key of a job with this secret. Tasks of different versions have none in common, and
+    /// refuse each other's hellos.
     pub fn new(secret: &[u8; 16], security: Security) -> Self {
-        Self::of_version(VERSION, secret, security)
+        // The lower byte tells all apart that could meet.
+        Self::of_version(VERSION as u8, secret, security)
     }
 
     pub(super) fn of_version(version: u8, secret: &[u8; 16], security: Security) -> Self {
