@@ -259,6 +259,21 @@ fn no_way_leads_to_the_daemon() {
     assert!(errno == "ENOMEDIUM" && text.contains("no way between"), "{errno} {text}");
 }
 
+/// The daemon may use all ways, and its host has no network that is up.
+#[test]
+fn no_network_reaches_the_daemon() {
+    let alone = "unshare -rn sh -c";
+    let is_possible = Command::new("sh").args(["-c", &format!("{alone} true")]).output();
+    if !is_possible.is_ok_and(|output| output.status.success()) {
+        return skipped("no_network_reaches_the_daemon", "no namespace of networks can be made");
+    }
+    let host = Host::new("network");
+    host.set("one", "", 1);
+    host.script("ssh", &format!("for command; do :; done\nexec {alone} \"$command\"\n"));
+    let (errno, text) = host.try_call("create", "one", PART);
+    assert!(errno == "ENOMEDIUM" && text.contains("no way between"), "{errno} {text}");
+}
+
 /// What rpmem_open says when a test of this program stands in for the daemon.
 fn by_a_stand_in(host: &Host, test: &str) -> (String, String) {
     host.try_by("open", "any", PART, |job| job.env("RPMEM_CMD", stand_in_command(test)))

@@ -18,12 +18,31 @@ pub struct ByChannel {
     fresh: Values,
     /// By task: what was published.
     values: [Values; 2],
+    failed: Failed,
 }
+
+/// Why the channel has failed, or that no network was found: the core's error is a number that many
+/// failures share, and a text.
+pub type Failed = Arc<Mutex<Option<Error>>>;
 
 impl ByChannel {
     /// The exchange of this side of a line.
-    pub fn new(line: Arc<Mutex<Line>>, side: Side) -> Self {
-        Self { line, side, fresh: Values::new(), values: [Values::new(), Values::new()] }
+    pub fn new(line: Arc<Mutex<Line>>, side: Side, failed: Failed) -> Self {
+        Self { line, side, fresh: Values::new(), values: [Values::new(), Values::new()], failed }
+    }
+
+    fn failed(&self, error: Error) -> CoreError {
+        let code = match error {
+            Error::Late(_) => LAPI_ERR_NO_CONNECTIVITY,
+            _ => LAPI_ERR_CSS_LOAD_FAILED,
+        };
+        let failed = CoreError::new(code, error.to_string());
+        self.note(error);
+        failed
+    }
+
+    fn note(&self, error: Error) {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 }
 
@@ -39,9 +58,11 @@ impl Exchange for ByChannel {
 
     fn fence(&mut self, deadline: Instant) -> Result<()> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let theirs = line.exchange(MessageKind::Values, &encode_values(&self.fresh), deadline);
+        drop(line);
+        let theirs = theirs.map_err(|error| self.failed(error))?;
         let theirs =
-            line.exchange(MessageKind::Values, &encode_values(&self.fresh), deadline).map_err(core)?;
-        let theirs = decode_values(&theirs).ok_or_else(|| core(Error::Forged("values that are none")))?;
+            decode_values(&theirs).ok_or_else(|| self.failed(Error::Forged("values that are none")))?;
         let [own, peer] = [self.side, self.side.peer()].map(|side| side.task() as usize);
         self.values[own].append(&mut self.fresh);
         self.values[peer].extend(theirs);
@@ -54,14 +75,17 @@ impl Exchange for ByChannel {
             CoreError::new(LAPI_ERR_CSS_LOAD_FAILED, format!("the other process has sent no \"{key}\""))
         })
     }
+
+    fn note_no_network(&mut self, what: &str) {
+        self.note(Error::NoRoute(what.to_owned()));
+    }
 }
 
-fn core(error: Error) -> CoreError {
-    let code = match error {
-        Error::Late(_) => LAPI_ERR_NO_CONNECTIVITY,
-        _ => LAPI_ERR_CSS_LOAD_FAILED,
-    };
-    CoreError::new(code, error.to_string())
+/// Why no core was opened: what has failed on the channel, or that no network reaches the other
+/// side, and otherwise what the core says.
+pub fn no_core(error: CoreError, failed: &Failed) -> Error {
+    let failed = failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+    failed.unwrap_or(Error::Core(error))
 }
 
 #[cfg(test)]
@@ -82,7 +106,7 @@ mod tests {
         let begin = |side, channel| {
             let own = Card::own(Routes::ALL);
             let (line, _) = Line::shake(channel, side, Trust::Channel, &own, late()).expect("a peer");
-            ByChannel::new(Arc::new(Mutex::new(line)), side)
+            ByChannel::new(Arc::new(Mutex::new(line)), side, Failed::default())
         };
         std::thread::scope(|scope| {
             let channel = Channel::pipes(read.into(), other_write.into());

@@ -90,6 +90,10 @@ pub trait Exchange: Send {
     fn has_died(&self, _task: u32) -> bool {
         false
     }
+
+    /// Takes note that no network carries packets between all hosts of the job, and what was tried:
+    /// the opening fails by that, with the code that other failures have, too.
+    fn note_no_network(&mut self, _what: &str) {}
 }
 
 /// Which exchange of a job this is: of which instance of LAPI, and of which of its openings.

@@ -4,7 +4,7 @@ use super::Session;
 use super::endpoints::Endpoint;
 use super::sleep::Descriptors;
 use crate::error::{Error, Result};
-use crate::exchange::ByChannel;
+use crate::exchange::{ByChannel, Failed, no_core};
 use crate::line::Line;
 use crate::messages::{HANDLER, Inbox, Landing, Receiver, arrived};
 use crate::watch::Watch;
@@ -215,9 +215,10 @@ fn begin(
         common: if one_host { Common::All } else { Common::Counted(1) },
         source: "a channel",
     };
+    let failed = Failed::default();
     let link = match is_near {
         true => Link::none(),
-        false => Link::by(Box::new(ByChannel::new(line.clone(), side))),
+        false => Link::by(Box::new(ByChannel::new(line.clone(), side, failed.clone()))),
     };
     let handle: lapi_handle_t = LAST.fetch_add(1, Ordering::Relaxed).max(1 << 16);
     let core_settings = CoreSettings {
@@ -234,7 +235,8 @@ fn begin(
         ..CoreSettings::default()
     };
     let user = lock(line).channel().user();
-    let core = Core::open(&identity, core_settings, &link, Arc::new(Reports(watch.clone())))?;
+    let core = Core::open(&identity, core_settings, &link, Arc::new(Reports(watch.clone())));
+    let core = core.map_err(|error| no_core(error, &failed))?;
     let sleep = Descriptors::open(core.as_fd(), watch)?;
     core.enter()?.register_function(HANDLER as i32, arrived as *const () as usize)?;
     Ok(Session {

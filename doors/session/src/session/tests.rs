@@ -5,6 +5,7 @@ use crate::messages::HANDLER;
 use crate::{Error, Routes, accept, connect};
 use openlapi::api::request::{Hint, Message as Request};
 use openlapi::api::{Content, Piece, SendDone, active_message};
+use openlapi::config::Config;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +16,18 @@ fn pair(route: Routes) -> [Session; 2] {
 }
 
 fn pair_with(settings: &Settings) -> [Session; 2] {
+    try_pair(settings).map(|session| session.expect("a session"))
+}
+
+fn try_pair(settings: &Settings) -> [Result<Session, Error>; 2] {
     let (one, other) = UnixStream::pair().expect("sockets");
     let [here, there] =
         [one, other].map(|end| -> [OwnedFd; 2] { [end.try_clone().expect("a socket").into(), end.into()] });
     std::thread::scope(|scope| {
         let [read, write] = there;
-        let connecting = scope.spawn(move || connect(read, write, settings).expect("a session"));
+        let connecting = scope.spawn(move || connect(read, write, settings));
         let [read, write] = here;
-        [accept(read, write, settings).expect("a session"), connecting.join().expect("a thread")]
+        [accept(read, write, settings), connecting.join().expect("a thread")]
     })
 }
 
@@ -45,6 +50,17 @@ fn send_nonsense(session: &Session) {
     let mut held = session.core.enter().expect("an open session");
     // SAFETY: it has neither header nor data.
     unsafe { active_message::amsend(&mut held, &message) }.expect("a message");
+}
+
+/// What a setting names is missing: no network was tried.
+#[test]
+fn a_side_that_cannot_take_part_is_no_missing_way() {
+    let config = Config { euidevice: Some("missing0".to_owned()), ..Config::default() };
+    let patience = Duration::from_secs(100);
+    let settings = Settings { routes: Routes::UDP, patience, config, ..Settings::default() };
+    for error in try_pair(&settings).map(|session| session.expect_err("no such interface")) {
+        assert!(matches!(error, Error::Core(_)) && error.to_string().contains("missing0"), "{error:?}");
+    }
 }
 
 /// The program may free its memory once a call says that the session is over.

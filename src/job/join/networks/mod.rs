@@ -125,9 +125,11 @@ impl Meeting<'_> {
             if rounds.is_last() {
                 let what = self.wish.named.as_ref().map_or_else(String::new, |named| format!(" ({named})"));
                 let lines: String = table.iter().map(|line| format!("\n  {line}")).collect();
-                return Err(failed(format!(
+                let why = format!(
                     "no network carries packets between all hosts of the job{what}; what was tried, {round} times:{lines}"
-                )));
+                );
+                exchange.note_no_network(&why);
+                return Err(failed(why));
             }
             sleep(ROUND.saturating_sub(begun.elapsed()));
             cards = (self.again)(exchange, round + 1)?;
