@@ -208,7 +208,7 @@ pub extern "C" fn olnetio3_receive(
 /// Makes progress, and whether an event loop may sleep then: 1 or 0, or -1 where there may be
 /// something to take before the connection is over.
 #[unsafe(no_mangle)]
-pub extern "C" fn olnetio3_receiver_arm(receiver: &Receiver) -> c_int {
+pub extern "C" fn olnetio3_receiver_arm(receiver: &mut Receiver) -> c_int {
     number(receiver.arm())
 }
 

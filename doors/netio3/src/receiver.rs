@@ -35,7 +35,8 @@ impl Passive {
         let Some(session) = self.listener.accept(deadline)? else { return Ok(None) };
         session.send(b"", &frame::hello(self.settings.longest as u64))?;
         session.fence_until(deadline.or_else(|| Some(Instant::now() + self.settings.patience)))?;
-        Ok(Some(Receiver { session, order: Order::default(), out: None }))
+        let order = Order::default();
+        Ok(Some(Receiver { session, order, out: None, is_armed: false, fault: None }))
     }
 
     /// The descriptor of an event loop.
@@ -50,7 +51,15 @@ pub struct Receiver {
     order: Order,
     /// The message that was handed out last.
     out: Option<Whole>,
+    /// The event loop may have slept since the last round of progress.
+    is_armed: bool,
+    /// What the other side has sent that no sender sends. Nothing is taken behind it.
+    fault: Option<&'static str>,
 }
+
+/// With this many messages in the inbox, [`Receiver::receive`] makes no progress. A round of
+/// progress brings about as many.
+const ENOUGH: usize = 16;
 
 impl Receiver {
     /// Waits for the next message, which is the program's until the next call.
@@ -58,11 +67,17 @@ impl Receiver {
     /// # Errors
     /// How the connection has ended.
     pub fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<&Whole>, Error> {
-        // Ends the sleep of an event loop; how the session has ended is said below.
-        let _ = self.session.progress();
+        // Each round brings several messages: with one for each call, a side that sends faster than
+        // this one receives would fill the memory. With none while messages are here, the other side
+        // would have no answers, and its end would not be seen.
+        if std::mem::take(&mut self.is_armed) || self.session.arrived() < ENOUGH {
+            // How the session has ended is said below.
+            let _ = self.session.progress();
+        }
         while !self.order.has_next() {
+            self.fault.map_or(Ok(()), |fault| Err(Error::Forged(fault)))?;
             let Some(message) = self.session.receive(deadline)? else { return Ok(None) };
-            self.order.push(&message.header, message.data).map_err(Error::Forged)?;
+            self.fault = self.order.push(&message.header, message.data).err();
         }
         self.out = self.order.pop();
         Ok(self.out.as_ref())
@@ -72,8 +87,15 @@ impl Receiver {
     ///
     /// # Errors
     /// How the connection has ended.
-    pub fn arm(&self) -> Result<bool, Error> {
-        Ok(self.session.arm()? && !self.order.has_next())
+    pub fn arm(&mut self) -> Result<bool, Error> {
+        while !self.order.has_next() && self.fault.is_none() {
+            let Some(message) = self.session.take() else {
+                self.is_armed = true;
+                return self.session.arm();
+            };
+            self.fault = self.order.push(&message.header, message.data).err();
+        }
+        Ok(false)
     }
 
     /// The descriptor of an event loop.
@@ -129,32 +151,63 @@ mod tests {
         });
     }
 
-    /// What waited for an earlier message is there, and nothing wakes for it any more.
-    #[test]
-    fn an_event_loop_does_not_sleep_beside_the_next_message() {
-        let (mut passive, path) = listener("order");
+    fn send(caller: &Session, number: u8) {
+        caller.send(&frame::before(number.into(), 0), &[number]).expect("an open session");
+    }
+
+    /// A connection of which messages with these numbers are here, and its other side.
+    fn with_messages(name: &str, numbers: &[u8]) -> (Receiver, Session) {
+        let (mut passive, path) = listener(name);
         scope(|scope| {
             let caller = scope.spawn(|| {
                 let caller = caller(&path);
-                for number in [1, 2, 0] {
-                    caller.send(&frame::before(number, 0), &[number as u8]).expect("an open session");
-                }
+                numbers.iter().for_each(|number| send(&caller, *number));
                 caller.fence().map(|()| caller)
             });
-            let mut receiver = passive.accept(after(300_000)).expect("a session").expect("in time");
-            while !caller.is_finished() {
-                let _ = receiver.session.progress().expect("an open session");
-            }
-            let _caller = caller.join().expect("a caller").expect("a session");
-            while receiver.session.progress().expect("an open session") {}
-            for number in 0..3 {
-                assert!(!receiver.arm().expect("an open session"), "it would sleep");
-                let whole = receiver.receive(after(300_000)).expect("an open session").expect("in time");
-                assert_eq!(whole.bytes, [number]);
-            }
-            while !receiver.arm().expect("an open session") {
-                assert_eq!(receiver.receive(after(0)).expect("an open session"), None);
-            }
-        });
+            let receiver = passive.accept(after(300_000)).expect("a session").expect("in time");
+            while receiver.session.progress().expect("an open session") || !caller.is_finished() {}
+            (receiver, caller.join().expect("a caller").expect("an open session"))
+        })
+    }
+
+    fn next(receiver: &mut Receiver) -> Result<u8, Error> {
+        receiver.receive(after(300_000)).map(|whole| whole.expect("in time").bytes[0])
+    }
+
+    #[test]
+    fn a_side_that_receives_slowly_has_few_messages() {
+        let (mut receiver, caller) = with_messages("slow", &[0]);
+        (1..=255).for_each(|number| send(&caller, number));
+        for number in 0..=255 {
+            assert_eq!(next(&mut receiver).expect("an open session"), number);
+            assert!(caller.progress().is_ok() && receiver.session.arrived() < 2 * ENOUGH);
+        }
+    }
+
+    #[test]
+    fn nothing_comes_after_a_message_that_no_sender_sends() {
+        let (mut receiver, caller) = with_messages("fault", &[0, 0]);
+        assert_eq!(next(&mut receiver).expect("an open session"), 0);
+        send(&caller, 1);
+        for _ in 0..2 {
+            assert!(!receiver.arm().expect("an open session"), "it would sleep");
+            assert!(matches!(next(&mut receiver), Err(Error::Forged(_))));
+        }
+    }
+
+    /// What waited for an earlier message is there, and nothing wakes for it any more. Without
+    /// progress beside it the other side would get no answers.
+    #[test]
+    fn beside_the_next_message_no_event_loop_sleeps_and_others_arrive() {
+        let (mut receiver, caller) = with_messages("order", &[1, 2, 0]);
+        send(&caller, 3);
+        for number in 0..4 {
+            assert!(!receiver.arm().expect("an open session"), "it would sleep");
+            assert_eq!(next(&mut receiver).expect("an open session"), number);
+            assert_eq!(receiver.session.arrived(), usize::from(number < 3));
+        }
+        while !receiver.arm().expect("an open session") {
+            assert_eq!(receiver.receive(after(0)).expect("an open session"), None);
+        }
     }
 }

@@ -102,9 +102,9 @@ impl Inbox {
         self.parts().arrived.pop_front()
     }
 
-    /// Whether no message waits to be taken.
-    pub fn is_empty(&self) -> bool {
-        self.parts().arrived.is_empty()
+    /// How many messages wait to be taken.
+    pub fn arrived(&self) -> usize {
+        self.parts().arrived.len()
     }
 
     /// The length of a message that is too long, or for which there was no memory.

@@ -75,6 +75,11 @@ impl Session {
         self.inbox.take()
     }
 
+    /// How many messages [`Self::take`] would take now. Makes no progress.
+    pub fn arrived(&self) -> usize {
+        self.inbox.arrived()
+    }
+
     /// Waits for the next message of the peer; `None`: none has come by `deadline`.
     ///
     /// # Errors
@@ -184,7 +189,7 @@ impl Session {
         let Some(due) = self.core.arm()? else { return Ok(false) };
         self.sleep.until(self.watch.next_look().map_or(due, |look| look.min(due)))?;
         // What has arrived before wakes nobody again.
-        Ok(self.inbox.is_empty())
+        Ok(self.inbox.arrived() == 0)
     }
 
     /// Waits as [`Self::fence`] does; `false`: `deadline` has passed before, and the operations go

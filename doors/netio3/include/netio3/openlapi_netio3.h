@@ -53,7 +53,7 @@ int olnetio3_listener_descriptor(const olnetio3_listener *listener);
 int olnetio3_accept(olnetio3_listener *listener, int ms, olnetio3_receiver **receiver);
 void olnetio3_listener_free(olnetio3_listener *listener);
 int olnetio3_receive(olnetio3_receiver *receiver, int ms, const uint8_t **bytes, size_t *length, size_t *header);
-int olnetio3_receiver_arm(const olnetio3_receiver *receiver);
+int olnetio3_receiver_arm(olnetio3_receiver *receiver);
 int olnetio3_receiver_descriptor(const olnetio3_receiver *receiver);
 void olnetio3_receiver_free(olnetio3_receiver *receiver);
 
