@@ -278,6 +278,16 @@ static void shared(const char *address, unsigned ways) {
     ActiveEndpoint endpoint{at(address), domain, {}}, other{at(address), domain, {}};
     const auto descriptor = endpoint.get_fd();
     const ConnectionParametersSendZeroCopy none;
+    // Both are made and end in threads of their own.
+    const auto make = [&](ActiveEndpoint &active) {
+        for (int turn = 0; turn < 100'000; ++turn) {
+            SendEndpointZeroCopy{active, none, buffers, domain};
+        }
+    };
+    std::thread beside{make, std::ref(other)};
+    make(endpoint);
+    beside.join();
+    CHECK(domain.get_num_registered() == 0);
     auto sender = std::make_unique<SendEndpointZeroCopy>(endpoint, none, buffers, domain);
     SendEndpointZeroCopy rest{other, {}, buffers, domain};
     CHECK(fill(*sender, memory) == NUM_HEADER_SLOTS && rest.get_num_available_buffers() == 0);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <compare>
 #include <functional>
 #include <mutex>
@@ -94,7 +95,7 @@ public:
 private:
     friend class SendEndpointZeroCopy;
     unsigned m_ways;
-    std::size_t m_regions{0};
+    std::atomic<std::size_t> m_regions{0};
 };
 
 /// Ours. A header buffer, and memory for data, of several endpoints. It outlives them.
