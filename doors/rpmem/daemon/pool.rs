@@ -3,7 +3,7 @@
 use crate::files::{Files, read_set};
 use crate::log;
 use crate::mapping::Mapping;
-use rpmem::disk::{HEADER, Header};
+use rpmem::disk::{HEADER, Header, check_features};
 use rpmem::wire::{Depth, Range};
 use rpmem::{Attributes, Failure, Result};
 use std::path::Path;
@@ -34,8 +34,9 @@ impl Pool {
     /// Creates a pool of at least `size` bytes.
     ///
     /// # Errors
-    /// EINVAL: attributes and headers do not go together. EFBIG: the set is smaller. ENOTSUP: its
-    /// headers are smaller than this machine's pages. Those of [`read_set`] and [`Files::create`].
+    /// EINVAL: attributes and headers do not go together, or the attributes have features that are
+    /// not known. EFBIG: the set is smaller. ENOTSUP: its headers are smaller than this machine's
+    /// pages. Those of [`read_set`] and [`Files::create`].
     pub fn create(folder: &Path, name: &str, size: u64, lanes: u32, attributes: Attributes) -> Result<Self> {
         let (path, set) = read_set(folder, name)?;
         if set.has_header() == attributes.is_none() {
@@ -46,6 +47,7 @@ impl Pool {
             };
             return Err(Failure::invalid(format!("{}: {text}", path.display())));
         }
+        check_features(&attributes)?;
         check_set(&set, size)?;
         let files = Files::create(set)?;
         let mut headers = files.new_headers(attributes);
@@ -170,7 +172,7 @@ impl Pool {
     /// Changes the attributes in all headers.
     ///
     /// # Errors
-    /// EINVAL: there is no header. The system's.
+    /// EINVAL: there is no header, or the features are not known. The system's.
     pub fn set_attributes(&self, attributes: Attributes) -> Result<()> {
         if !self.has_header() {
             return match attributes.is_none() {
@@ -178,6 +180,7 @@ impl Pool {
                 false => Err(Failure::invalid("the set has the option NOHDRS, and no place for attributes")),
             };
         }
+        check_features(&attributes)?;
         let mut headers = lock(&self.headers);
         let mut changed = self.files.changed(&headers, attributes);
         changed.iter_mut().for_each(|header| header.is_dirty = header.has_state());

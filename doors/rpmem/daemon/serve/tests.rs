@@ -81,8 +81,11 @@ impl Model {
                 }
             },
             Some(Request::SetAttributes(attributes)) => {
-                let is_refused = self.first == 0 && !attributes.is_none();
-                if self.first != 0 {
+                let is_refused = match self.first {
+                    0 => !attributes.is_none(),
+                    _ => !has_known_features(&attributes),
+                };
+                if self.first != 0 && !is_refused {
                     self.attributes = attributes;
                 }
                 Some((NO_LANE, if is_refused { libc::EINVAL } else { 0 }))
@@ -110,6 +113,24 @@ impl Model {
         let (.., failed) = std::mem::take(known);
         Some((lane, if failed { libc::EINVAL } else { 0 }))
     }
+}
+
+fn has_known_features(Attributes { compat, incompat, ro_compat, .. }: &Attributes) -> bool {
+    *compat < 2 && *incompat < 8 && *ro_compat == 0
+}
+
+/// Some of which no pool may have.
+fn any_attributes(rng: &mut Rng) -> Attributes {
+    let mut some = attributes(rng);
+    // The feature of a single header follows the set.
+    let number = 2_u32 << rng.below(31);
+    match rng.below(6) {
+        0 => some.compat = number / 2,
+        1 => some.incompat |= number,
+        2 => some.ro_compat = number / 2,
+        _ => {}
+    }
+    some
 }
 
 fn attributes(rng: &mut Rng) -> Attributes {
@@ -145,7 +166,7 @@ fn message(rng: &mut Rng, size: u64) -> Message {
     let request = match rng.below(40) {
         0 => Request::Close,
         1 => Request::Start { version: VERSION, size, lanes: 1, create: None },
-        2..=4 => Request::SetAttributes(attributes(rng)),
+        2..=4 => Request::SetAttributes(any_attributes(rng)),
         5..=12 => Request::Drain { lane, flushes: rng.below(5) },
         13..=26 => Request::Flush { lane, range },
         _ => {
@@ -157,8 +178,7 @@ fn message(rng: &mut Rng, size: u64) -> Message {
     match rng.below(30) {
         0 => header.truncate(rng.below(header.len() as u64) as usize),
         1 => header.push(rng.below(256) as u8),
-        // Other attributes could be those of no pool that can be opened.
-        2 if !matches!(request, Request::SetAttributes(_)) => {
+        2 => {
             let at = rng.below(header.len() as u64) as usize;
             header[at] = rng.below(256) as u8;
         }
@@ -212,6 +232,7 @@ fn whatever_a_client_asks_a_pool_has_what_was_answered() {
         assert!(folder.bytes()[at..] == model.bytes[at..], "RPMEM_SEED={seed}: other bytes");
         let again = Pool::open(&folder.path, "set", size, 1).expect("a whole pool");
         // The header of a set with one header says so.
+        model.attributes.incompat &= !1;
         model.attributes.incompat |= u32::from(form.0 == "OPTION SINGLEHDR");
         assert_eq!(again.attributes(), model.attributes, "RPMEM_SEED={seed}");
         again.close().expect("its end");

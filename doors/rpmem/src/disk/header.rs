@@ -102,12 +102,6 @@ impl Header {
         if checksum != checksum_of(bytes, incompat & HALF_CHECKSUM != 0) {
             return Some(Err(Failure::invalid("the checksum of the header is wrong")));
         }
-        if incompat & !KNOWN_INCOMPAT != 0 || compat & !KNOWN_COMPAT != 0 || ro_compat != 0 {
-            let features = format!("compat {compat:#x}, incompat {incompat:#x}, ro_compat {ro_compat:#x}");
-            return Some(Err(Failure::invalid(format!(
-                "the pool has features that are not known: {features}"
-            ))));
-        }
         let poolset = from.array()?;
         let place = Place { uuid: from.array()?, prev_part: from.array()?, next_part: from.array()? };
         let (prev, next, created) = (from.array()?, from.array()?, from.u64()?);
@@ -125,7 +119,7 @@ impl Header {
             prev,
             user_flags,
         };
-        Some(Ok(Self { attributes, place, created, is_dirty, devices }))
+        Some(check_features(&attributes).map(|()| Self { attributes, place, created, is_dirty, devices }))
     }
 
     /// Whether this header has the attributes and the place of another one.
@@ -138,6 +132,20 @@ impl Header {
     pub fn is_single(&self) -> bool {
         self.attributes.incompat & SINGLE_HEADER != 0
     }
+}
+
+/// Fails where attributes have features that are not known here: no pool can be opened whose header
+/// has them.
+///
+/// # Errors
+/// EINVAL.
+pub fn check_features(attributes: &Attributes) -> Result<()> {
+    let Attributes { compat, incompat, ro_compat, .. } = *attributes;
+    if incompat & !KNOWN_INCOMPAT != 0 || compat & !KNOWN_COMPAT != 0 || ro_compat != 0 {
+        let features = format!("compat {compat:#x}, incompat {incompat:#x}, ro_compat {ro_compat:#x}");
+        return Err(Failure::invalid(format!("the pool has features that are not known: {features}")));
+    }
+    Ok(())
 }
 
 /// A shutdown state.

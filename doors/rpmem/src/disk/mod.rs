@@ -3,5 +3,5 @@
 mod header;
 mod set;
 
-pub use header::{HEADER, Header, Place, checksum_of, machine_flags};
+pub use header::{HEADER, Header, Place, check_features, checksum_of, machine_flags};
 pub use set::{MIN_PART, Part, Set, parse};

@@ -157,6 +157,14 @@ static void whole(void)
 	char *room = malloc(size);
 	unsigned lanes = 3;
 	struct rpmem_pool_attr attr = example(), found, other = example();
+	/* Features without which no pool could be opened: nothing of it is made. */
+	for (int which = 0; which < 3; which++) {
+		struct rpmem_pool_attr unknown = example();
+		*(which == 0 ? &unknown.compat_features : which == 1 ? &unknown.incompat_features
+								     : &unknown.ro_compat_features) |= 8;
+		CHECK(OPENS_NOT(rpmem_create(target, set, local, size, &lanes, &unknown)));
+		CHECK(strstr(rpmem_errormsg(), "features"));
+	}
 	RPMEMpool *pool = rpmem_create(target, set, local, size, &lanes, &attr);
 	CHECK(pool && lanes == 3);
 	CHECK(REFUSES(rpmem_persist(pool, 0, 8, 0, 0), EINVAL));
@@ -166,6 +174,8 @@ static void whole(void)
 	other.major = 9;
 	memset(other.uuid, 6, 16);
 	CHECK(rpmem_set_attr(pool, &other) == 0);
+	attr.ro_compat_features = 1;
+	CHECK(REFUSES(rpmem_set_attr(pool, &attr), EINVAL));
 	CHECK(rpmem_close(pool) == 0);
 
 	lanes = 5000;
