@@ -371,6 +371,12 @@ fn whether_a_pool_was_closed_in_order() {
     let (errno, text) = host.try_call("open", "two", TWO);
     assert!(errno == "EINVAL" && text.contains("not closed in order"), "{errno} {text}");
     write(&|header| header.is_dirty = false);
+    // What a daemon that is killed now leaves says nothing of those devices.
+    let mut holder = host.calls(&["hold", "host", "two", &TWO.to_string()]).stdin_stays_open().start();
+    assert_eq!(holder.lines(1), ["open OK"]);
+    assert!([0, 1].iter().all(|part| header(*part).is_dirty && header(*part).devices == [0; 2]));
+    drop(holder);
+    assert!(eventually(|| host.is_free("two")));
     assert_eq!(host.try_call("open", "two", TWO).0, "OK");
 }
 
