@@ -137,8 +137,11 @@ fn sets_that_are_missing_or_wrong() {
     host.set("two", "", 2);
     assert_eq!(host.try_call("open", "two", PART).0, "ENOENT");
     assert_eq!(host.try_call("remove", "two", PART).0, "ENOENT");
+    // A word of which the text of the failure cannot have all.
+    let long = format!("PMEMPOOLSET\n{}\u{fc} /tmp/x\n", "x".repeat(100_000));
     for (set, errno) in [
         ("not a set", "EINVAL"),
+        (&*long, "EINVAL"),
         ("PMEMPOOLSET\n8M /tmp/x\nREPLICA other set\n", "EINVAL"),
         ("PMEMPOOLSET\nOPTION SINGLEHDR\nOPTION NOHDRS\n8M /tmp/x\n", "EINVAL"),
         ("PMEMPOOLSET\n1M /tmp/x\n", "EINVAL"),
@@ -148,7 +151,7 @@ fn sets_that_are_missing_or_wrong() {
         host.write("sets/wrong", set);
         for call in ["create", "open"] {
             let (found, text) = host.try_call(call, "wrong", PART);
-            assert_eq!(found, errno, "{call} {set:?}: {text}");
+            assert_eq!(found, errno, "{call} {set:.99}: {text}");
         }
     }
     // Attributes and headers go together.
