@@ -10,6 +10,18 @@ use std::time::Instant;
 const SIZES: [(usize, u32); 3] = [(8, 2000), (4096, 1000), (1 << 20, 40)];
 const BATCHES: usize = 31;
 
+/// A line of the cache. An allocator's memory begins 16 bytes behind one, so that each that is
+/// copied is a part of two: the memory of both ends begins with one, as that of the job does.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+#[expect(dead_code, reason = "only its address is used")]
+struct Line([u8; 64]);
+
+/// As many lines as have this many bytes, all of this value.
+fn lines(length: usize, byte: u8) -> Vec<Line> {
+    vec![Line([byte; 64]); length.div_ceil(64)]
+}
+
 fn main() -> Result<()> {
     if std::env::var_os("SESSION_BENCH_PEER").is_some() { lend() } else { measure() }
 }
@@ -21,7 +33,7 @@ fn lend() -> Result<()> {
         return Ok(());
     };
     let session = accept(read, write, &Settings::default())?;
-    let mut memory = vec![0_u8; 1 << 20];
+    let mut memory = lines(1 << 20, 0);
     let address = memory.as_mut_ptr().expose_provenance() as u64;
     session.send(b"memory", &address.to_le_bytes())?;
     match session.receive(None) {
@@ -41,8 +53,9 @@ fn measure() -> Result<()> {
     let message = session.receive(None)?.expect("there is no deadline");
     let to = u64::from_le_bytes(message.data.try_into().expect("an address"));
     for (length, count) in SIZES {
-        let from = vec![7_u8; length];
-        let mut batches: Vec<f64> = (0..BATCHES).map(|_| batch(&session, &from, to, count)).collect();
+        let from = lines(length, 7);
+        let mut batches: Vec<f64> =
+            (0..BATCHES).map(|_| batch(&session, (from.as_ptr().cast(), length), to, count)).collect();
         batches.sort_by(f64::total_cmp);
         println!("session put {length}: {:.3} us (best {:.3})", batches[BATCHES / 2], batches[0]);
     }
@@ -52,11 +65,12 @@ fn measure() -> Result<()> {
 }
 
 /// The microseconds of a put and its fence.
-fn batch(session: &Session, from: &[u8], to: u64, count: u32) -> f64 {
+fn batch(session: &Session, (from, length): (*const u8, usize), to: u64, count: u32) -> f64 {
     let begun = Instant::now();
     for _ in 0..count {
-        // SAFETY: the other process lends as much, and the fence has returned before `from` ends.
-        unsafe { session.put(from.as_ptr(), from.len(), to) }.expect("a put");
+        // SAFETY: the caller's lines have as many bytes, and the other process lends as many; the
+        // fence has returned before either ends.
+        unsafe { session.put(from, length, to) }.expect("a put");
         session.fence().expect("a fence");
     }
     begun.elapsed().as_secs_f64() * 1e6 / f64::from(count)
