@@ -75,3 +75,30 @@ fn a_send_without_a_token_ends_after_those_that_have_one() {
     assert!(ends.iter().map(|(context, _)| *context).eq(0..=SEND_TOKENS));
     assert_eq!(ends.last().map(|(_, status)| *status), Some(Status::InvalidParameter));
 }
+
+/// The callback of a drop may free the memory of what was dropped.
+#[test]
+fn a_drop_ends_after_what_it_has_dropped() {
+    let mut port = port();
+    (0..3).for_each(|context| send(&mut port, TARGET, 5, context));
+    let [first, second, third] = [(); 3].map(|()| port.next_output().expect("a message"));
+    first.data.free();
+    port.replied(1, 1, &first.header.reply(Kind::Refused, Status::SendRejected as u8));
+    assert_eq!(ended(&mut port), [(0, Status::SendRejected)]);
+    port.drop_sends(2, TARGET, Then { callback: 1, context: 9 });
+    send(&mut port, TARGET, 5, 3);
+    third.data.free();
+    port.tick(3);
+    assert!(ended(&mut port).is_empty(), "the second one is being read");
+    port.drop_sends(3, TARGET, Then { callback: 1, context: 10 });
+    assert!(ended(&mut port).is_empty(), "the drop before has not ended");
+    second.data.free();
+    port.tick(4);
+    let dropped = Status::SendDropped;
+    let sent = Status::Success;
+    assert_eq!(ended(&mut port), [(1, dropped), (2, dropped), (9, sent), (10, sent)]);
+    deliver(&mut port);
+    assert_eq!(ended(&mut port), [(3, Status::Success)]);
+    port.drop_sends(5, TARGET, Then { callback: 1, context: 9 });
+    assert_eq!(ended(&mut port), [(9, Status::Success)], "nothing has failed");
+}

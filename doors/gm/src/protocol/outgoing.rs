@@ -41,8 +41,8 @@ pub struct Outgoing {
     base: u32,
     /// The messages that have not ended, in their order.
     queue: VecDeque<u32>,
-    /// The ends of sends that were wrong, and after how many ends of the connection's messages they
-    /// come: in the order of the program's calls.
+    /// The ends of sends that were wrong, and of drops, and after how many ends of the connection's
+    /// messages they come: in the order of the program's calls.
     faults: VecDeque<(u32, Event)>,
     /// How many messages have ended.
     ended: u32,
@@ -102,12 +102,20 @@ impl Outgoing {
         self.advance(around);
     }
 
-    /// After a failure: all that has not been delivered ends without being sent.
-    pub fn drop_all(&mut self, around: &mut Around<'_>) {
-        if self.flow == Flow::Stands {
-            self.end_all(around, Status::SendDropped);
-            self.restart();
+    /// After a failure: all that has not been delivered ends without being sent, and then the drop
+    /// itself, which may free the memory; where nothing has failed, after wrong sends and drops of
+    /// before, which still wait.
+    pub fn drop_all(&mut self, around: &mut Around<'_>, dropped: Event) {
+        if self.flow != Flow::Stands {
+            match self.faults.back() {
+                Some(&(after, _)) => self.faults.push_back((after, dropped)),
+                None => around.events.push_back(dropped),
+            }
+            return;
         }
+        self.end_all(around, Status::SendDropped);
+        self.restart();
+        self.end_in_turn(around.events, dropped);
         self.advance(around);
     }
 

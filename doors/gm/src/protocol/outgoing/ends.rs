@@ -9,7 +9,7 @@ use crate::wire::Kind;
 use std::collections::VecDeque;
 
 impl Outgoing {
-    /// A send was wrong by itself. It ends when those before it have ended.
+    /// A send that was wrong by itself, or a drop of sends, ends when those before it have ended.
     pub fn end_in_turn(&mut self, events: &mut VecDeque<Event>, ended: Event) {
         match self.queue.len() as u32 {
             0 => events.push_back(ended),

@@ -52,13 +52,9 @@ impl Port {
         (self.nodes.tasks(node).is_empty()).then_some(Status::SendTargetNodeUnreachable)
     }
 
-    fn end(&mut self, then: Then, status: Status, address: usize) {
-        self.events.push_back(Event::Ended { then, status, address });
-    }
-
     /// A connection that stands still after a failure goes on.
     pub fn resume(&mut self, now: u64, target: Target, then: Then) {
-        self.end(then, Status::Success, 0);
+        self.events.push_back(Event::Ended { then, status: Status::Success, address: 0 });
         if let Some(at) = self.known(target) {
             let (connection, mut around) = self.out(at, now);
             connection.resume(&mut around);
@@ -67,10 +63,13 @@ impl Port {
 
     /// A connection that stands still after a failure forgets what it has.
     pub fn drop_sends(&mut self, now: u64, target: Target, then: Then) {
-        if let Some(at) = self.known(target) {
-            let (connection, mut around) = self.out(at, now);
-            connection.drop_all(&mut around);
+        let dropped = Event::Ended { then, status: Status::Success, address: 0 };
+        match self.known(target) {
+            Some(at) => {
+                let (connection, mut around) = self.out(at, now);
+                connection.drop_all(&mut around, dropped);
+            }
+            None => self.events.push_back(dropped),
         }
-        self.end(then, Status::Success, 0);
     }
 }
