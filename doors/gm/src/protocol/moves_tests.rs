@@ -1,6 +1,6 @@
 //! What becomes of a port that one task of a node has closed, and another one has opened.
 
-use super::{Data, Event, Output, Port, Request, Settings, Target, Then};
+use super::{Data, Event, Output, Port, Request, Settings, Target, Then, Verdict};
 use crate::abi::Status;
 use crate::nodes::Nodes;
 use crate::wire::{Header, Kind, MAY_MOVE, answer};
@@ -110,4 +110,28 @@ fn only_a_datagram_that_asks_for_it_is_refused() {
         let said = port.next_output().map(|output| (output.task, output.header.kind, output.data));
         assert_eq!(said, (code == MAY_MOVE).then_some((1, Kind::Refused, Data::None)));
     }
+}
+
+/// The program may have other memory there by now, or have asked for something else.
+#[test]
+fn an_answer_to_a_get_of_an_earlier_opening_is_none_of_a_new_one() {
+    let settings = Settings { patience: 1_000_000, check: false, epochs: Arc::default(), counts_all: false };
+    let open = || Port::new(PORT, Arc::new(Nodes::by_lowest(&[0, 1])), settings.clone());
+    let [(_, old), (mut port, new)] = [(); 2].map(|()| {
+        let mut port = open();
+        start(&mut port, Kind::Get);
+        let header = sent(&mut port, Kind::Get, 1);
+        (port, header)
+    });
+    let data = |get: &Header| Header { length: 8, ..get.reply(Kind::Data, 0) };
+    assert_eq!((old.index, old.round, old.seq), (new.index, new.round, new.seq));
+    assert_eq!(port.arrived(1, &data(&old)), Verdict::Bury);
+    assert!(port.replied(1, 1, &refusal(&old)));
+    assert_eq!(ended(&mut port), None);
+    assert_eq!(port.arrived(2, &data(&new)), Verdict::Bury, "another task was asked");
+    let Verdict::Into { address: 64, token } = port.arrived(1, &data(&new)) else {
+        panic!("the answer is taken");
+    };
+    port.complete(1, token);
+    assert_eq!(ended(&mut port), Some(Status::Success));
 }

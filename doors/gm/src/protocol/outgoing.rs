@@ -153,6 +153,11 @@ impl Outgoing {
         }
     }
 
+    /// Whether what is under way in this epoch was sent to this task.
+    pub fn has_asked(&self, task: u32, epoch: u32) -> bool {
+        self.epoch == epoch && self.posted_to == Some(task)
+    }
+
     /// Whether it is not known of all that was sent what has become of it.
     fn awaits_word(&self) -> bool {
         self.kind == Kind::Send && self.sent > self.delivered

@@ -6,7 +6,7 @@ mod telling;
 use super::classes::{Buffer, Classes};
 use super::incoming::{self, Incoming};
 use super::index::Index;
-use super::messages::Messages;
+use super::messages::{Message, Messages};
 use super::outgoing::{self, Outgoing};
 use super::registered::{Registered, is_memory};
 use super::types::{Data, Event, Output, Target, Verdict};
@@ -160,8 +160,8 @@ impl Port {
             }
             Kind::Datagram => self.datagram(from, header),
             Kind::Get => self.serve(from, header),
-            Kind::Data => match self.messages.known(header.index, header.round) {
-                Some(message) if message.awaits(header.length) => {
+            Kind::Data => match self.asked_by(from, header) {
+                Some((_, message)) if message.awaits(header.length) => {
                     message.arriving = true;
                     let token = GET | u64::from(message.life & LIFE) << 32 | u64::from(header.index);
                     Verdict::Into { address: message.request.address, token }
@@ -264,10 +264,9 @@ impl Port {
         }
         let mut index = header.index;
         if header.kind == Kind::NoData {
-            let Some(message) = self.messages.known(header.index, header.round) else { return true };
-            let target = message.request.target;
+            let Some((at, message)) = self.asked_by(from, header) else { return true };
             message.status.get_or_insert(Status::of_peer(header.code));
-            index = self.connection(target, Kind::Get);
+            index = at;
         }
         let is_known = (index as usize) < self.outgoing.len();
         if is_known {
@@ -275,6 +274,15 @@ impl Port {
             connection.replied(&mut around, from, header);
         }
         is_known
+    }
+
+    /// The get that this answers, and the index of its connection. Places and lives of messages are
+    /// the same in each opening of a port; the epochs of connections are not.
+    fn asked_by(&mut self, from: u32, header: &Header) -> Option<(u32, &mut Message)> {
+        let message = self.messages.known(header.index, header.round)?;
+        let at = *self.outgoing_by.get(&key(message.request.target, Kind::Get))?;
+        let has_asked = self.outgoing[at as usize].has_asked(from, header.epoch);
+        (has_asked && message.request.kind == Kind::Get).then_some((at, message))
     }
 
     /// A task is gone.
