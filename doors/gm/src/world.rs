@@ -275,15 +275,22 @@ impl World {
         if self.with(slot, |open| open.port.close()).is_none() {
             return;
         }
-        let is_quiet = || match &*slot.lock() {
-            State::Open(open) => open.port.is_quiet(),
-            _ => true,
+        // In one turn of the lock: between two, data for a get could begin to arrive.
+        let close_if = |may_close: bool| {
+            let mut state = slot.lock();
+            let closes = match &*state {
+                State::Open(open) => may_close || open.port.is_quiet(),
+                _ => return true,
+            };
+            if closes {
+                *state = State::Closed;
+                slot.set_ready(false);
+            }
+            closes
         };
-        while !is_quiet() && self.carrier.is_there() {
-            self.carrier.wait(Some(Instant::now() + LOOK), true, is_quiet);
+        while !close_if(!self.carrier.is_there()) {
+            self.carrier.wait(Some(Instant::now() + LOOK), true, || close_if(false));
         }
-        *slot.lock() = State::Closed;
-        slot.set_ready(false);
     }
 
     /// Changes a port, and sends what follows from that. `None`: it is not open.
