@@ -85,15 +85,29 @@ impl Carrier {
         }
     }
 
-    /// Waits until the condition holds and what was posted has left this process, of a job what was
-    /// watched has arrived; until the deadline at most.
+    /// Whether the core carries messages, whose handlers run beneath its lock.
+    pub fn has_core(&self) -> bool {
+        matches!(self, Self::Job(_))
+    }
+
+    /// The process exits. `false`: its thread was interrupted in a call of the core, and makes no
+    /// other one.
+    pub fn begin_exit(&self) -> bool {
+        match self {
+            Self::Job(job) => !job.is_in_call(),
+            Self::Hand(hand) => {
+                hand.begin_exit();
+                true
+            }
+        }
+    }
+
+    /// When the process exits: waits until the condition holds and what was posted has left this
+    /// process, of a job what was watched has arrived; until the deadline at most.
     pub fn finish(&self, deadline: Instant, mut condition: impl FnMut() -> bool) {
         match self {
             Self::Job(job) => job.wait(Some(deadline), || condition() && job.has_arrived()),
-            Self::Hand(hand) => {
-                hand.settle(deadline);
-                hand.wait(Some(deadline), || condition() && hand.has_sent_all());
-            }
+            Self::Hand(hand) => hand.finish(deadline, condition),
         }
     }
 

@@ -33,6 +33,10 @@ const LOOK: Duration = Duration::from_millis(50);
 const NAP: Duration = Duration::from_millis(20);
 /// A process that leaves looks this often whether what it waits for is done.
 const ROUND: Duration = Duration::from_millis(1);
+/// In how many rounds a process that exits tries to get a lock.
+const TRIES: u32 = 50;
+/// A life that no link gets to.
+const UNKNOWN: u64 = u64::MAX;
 /// The longest message: more than any size holds.
 const LONGEST: usize = 1 << 32;
 
@@ -64,6 +68,8 @@ struct Shared {
     settings: Settings,
     key: Option<[u8; 16]>,
     leaves: AtomicBool,
+    /// The process exits, perhaps by a signal that has interrupted its thread with any lock.
+    exits: AtomicBool,
     /// How many messages were ordered and not sent yet.
     ordered: AtomicUsize,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -124,7 +130,8 @@ impl Hand {
         let listener = listener.map_err(|error| format!("{}: {error}", nodes[own as usize].address))?;
         let peers = nodes.iter().map(|_| Peer::default()).collect();
         let bell = (Mutex::new(0), Condvar::new());
-        let (leaves, ordered) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let [leaves, exits] = [(); 2].map(|()| AtomicBool::new(false));
+        let ordered = AtomicUsize::new(0);
         let (threads, unsent) = (Mutex::default(), Mutex::default());
         let incarnation = RandomState::new().build_hasher().finish();
         let shared = Arc::new(Shared {
@@ -136,6 +143,7 @@ impl Hand {
             settings,
             key,
             leaves,
+            exits,
             ordered,
             threads,
             unsent,
@@ -167,7 +175,8 @@ impl Hand {
 
     /// How often a task was forgotten: which process in its place a message is for.
     pub fn life(&self, task: u32) -> u64 {
-        self.shared.peers.get(task as usize).map_or(0, |peer| lock(&peer.link).life)
+        let known = self.shared.peers.get(task as usize).map(|peer| self.shared.lock(&peer.link));
+        known.map_or(0, |link| link.map_or(UNKNOWN, |link| link.life))
     }
 
     /// Gives a message to the thread that sends to its target, if the target is still in the life
@@ -192,6 +201,20 @@ impl Hand {
     /// Whether all messages were given to their sessions.
     pub fn has_sent_all(&self) -> bool {
         self.shared.ordered.load(Ordering::Acquire) == 0
+    }
+
+    /// From now on calls wait for no lock that an interrupted thread may have for ever.
+    pub fn begin_exit(&self) {
+        self.shared.exits.store(true, Ordering::Release);
+    }
+
+    /// When the process exits: waits until the condition holds and all messages were given to their
+    /// sessions, or the deadline has passed. Not by the bell, which this thread may have locked.
+    pub fn finish(&self, deadline: Instant, mut condition: impl FnMut() -> bool) {
+        self.settle(deadline);
+        while !(condition() && self.has_sent_all()) && Instant::now() < deadline {
+            thread::sleep(ROUND);
+        }
     }
 
     /// Waits until the condition holds, or the deadline has passed.
@@ -244,10 +267,27 @@ impl Shared {
     fn spawn(self: &Arc<Self>, run: impl FnOnce(Arc<Self>) + Send + 'static) -> io::Result<()> {
         let shared = self.clone();
         let thread = thread::Builder::new().spawn(move || run(shared))?;
-        let mut threads = lock(&self.threads);
-        threads.retain(|thread| !thread.is_finished());
-        threads.push(thread);
+        if let Some(mut threads) = self.lock(&self.threads) {
+            threads.retain(|thread| !thread.is_finished());
+            threads.push(thread);
+        }
         Ok(())
+    }
+
+    /// A lock of the calls that send. `None`: the process exits, and others have kept it, or this
+    /// thread was interrupted with it.
+    fn lock<'a, T>(&self, mutex: &'a Mutex<T>) -> Option<MutexGuard<'a, T>> {
+        for _ in 0..TRIES {
+            if !self.exits.load(Ordering::Acquire) {
+                return Some(lock(mutex));
+            }
+            match mutex.try_lock() {
+                Ok(locked) => return Some(locked),
+                Err(TryLockError::Poisoned(locked)) => return Some(locked.into_inner()),
+                Err(TryLockError::WouldBlock) => thread::sleep(ROUND),
+            }
+        }
+        None
     }
 
     fn leaves(&self) -> bool {

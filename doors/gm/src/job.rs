@@ -180,6 +180,11 @@ impl Job {
         self.session.enter().is_ok()
     }
 
+    /// Whether this thread is in a call of the core.
+    pub fn is_in_call(&self) -> bool {
+        self.session.context().is_in_call()
+    }
+
     /// Gives a message to the network. `watched`: the target's death is to be noticed though no
     /// reply is awaited, and [`Self::has_arrived`] looks at it.
     ///

@@ -1,9 +1,11 @@
 //! The ports of this process, and what arrives for them.
 
+mod exit;
 mod handlers;
 mod lock;
 mod slot;
 
+use lock::Locked;
 pub use slot::{Next, Open, Pending, Slot};
 use slot::{SOON, State};
 
@@ -19,7 +21,6 @@ use openlapi::base::random::random;
 use openlapi_runtime::console;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,8 +28,6 @@ use std::time::{Duration, Instant};
 
 /// A look at what has ended while the network used its memory comes after this time.
 const LOOK: Duration = Duration::from_micros(200);
-/// A process that exits waits this long at most until what it has said has arrived.
-const PARTING: Duration = Duration::from_millis(100);
 
 /// What gm_init has opened. It stays where it is when gm_finalize has closed it: another thread may
 /// be in a call.
@@ -73,10 +72,7 @@ pub fn init() -> Result<(), Status> {
             Some(path) => by_hand(path).map_err(failed)?,
             None => by_launcher(variables.by_task).map_err(failed)?,
         };
-        if TELLS_AT_EXIT.swap(process::id(), Ordering::Relaxed) == 0 {
-            // SAFETY: a function that may run at exit.
-            unsafe { libc::atexit(tell_at_exit) };
-        }
+        exit::prepare();
         let world = Box::leak(Box::new(World::new(found, &variables)));
         CURRENT.store(world, Ordering::Release);
         if let Carrier::Hand(hand) = &world.carrier
@@ -119,33 +115,6 @@ pub fn finalize() {
         world.carrier.close();
         CURRENT.store(ptr::null_mut(), Ordering::Release);
     }
-}
-
-/// The process that calls [`tell_at_exit`], and not a forked child of it; 0: none.
-static TELLS_AT_EXIT: AtomicU32 = AtomicU32::new(0);
-
-/// The process ends, perhaps without having closed its ports: their peers learn what they have
-/// delivered.
-extern "C" fn tell_at_exit() {
-    let tells = TELLS_AT_EXIT.load(Ordering::Relaxed) == process::id();
-    let Some(world) = current().filter(|_| tells) else { return };
-    world.exits.store(true, Ordering::Relaxed);
-    for slot in &world.slots {
-        world.with(slot, |open| {
-            open.port.tell_at_once();
-            open.port.tell();
-        });
-    }
-    // Another thread may be giving words to the network.
-    let has_given_all = || {
-        world.slots.iter().all(|slot| match &*slot.lock() {
-            State::Open(open) => open.port.has_given_all(),
-            _ => true,
-        })
-    };
-    // Packets may wait for others.
-    world.carrier.poll();
-    world.carrier.finish(Instant::now() + PARTING, has_given_all);
 }
 
 /// A task is gone, as the core reports it.
@@ -296,8 +265,18 @@ impl World {
     /// Changes a port, and sends what follows from that. `None`: it is not open.
     #[inline]
     pub fn with<T>(&self, slot: &Slot, change: impl FnOnce(&mut Open) -> T) -> Option<T> {
+        self.change(slot, slot.lock(), change)
+    }
+
+    #[inline]
+    fn change<T>(
+        &self,
+        slot: &Slot,
+        state: Locked<'_, State>,
+        change: impl FnOnce(&mut Open) -> T,
+    ) -> Option<T> {
         let (value, output) = {
-            let mut state = slot.lock();
+            let mut state = state;
             let State::Open(open) = &mut *state else { return None };
             let value = change(open);
             slot.set_ready(open.port.peek().is_some());

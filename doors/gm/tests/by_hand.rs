@@ -108,6 +108,15 @@ fn a_process_leaves_while_others_send_to_it() {
     assert_eq!(outcome.ok().stdout, "left\n", "{outcome}");
 }
 
+/// In the middle of any call, with any lock of the library.
+#[test]
+fn a_signal_handler_may_exit() {
+    let program = compile("gm_exits", "cc", &["exits.c"], &["-Wextra", "-Werror"]);
+    let folder = Folder::new("exits");
+    let outcome = node(&program, &folder.map(1), 1).arg("60").run();
+    assert_eq!(outcome.ok().stdout, "all have left\n", "{outcome}");
+}
+
 /// A client whose process takes the place of one that says nothing any more, and whose session is
 /// not over for the server: its host has lost its power, say.
 #[test]

@@ -87,6 +87,14 @@ fn a_sender_learns_that_its_message_is_delivered_though_the_target_looks_no_more
     }
 }
 
+/// In the middle of any call, of which the process then makes no other one.
+#[test]
+fn a_signal_handler_may_exit() {
+    let program = compile("gm_exits", "cc", &["exits.c"], &["-Wextra", "-Werror"]);
+    let outcome = Job::direct(&program).arg("60").run();
+    assert_eq!(outcome.ok().stdout, "all have left\n", "{outcome}");
+}
+
 #[test]
 fn with_a_check_only_registered_memory_is_used() {
     let program = conformance("cc");

@@ -22,8 +22,8 @@ impl Shared {
     pub(super) fn order(self: &Arc<Self>, output: &Output, life: u64) {
         let task = output.task;
         let peer = &self.peers[task as usize];
-        let mut sender = lock(&peer.sender);
-        if self.leaves() || lock(&peer.link).life != life {
+        let Some(mut sender) = self.lock(&peer.sender) else { return output.data.free() };
+        if self.leaves() || self.lock(&peer.link).is_none_or(|link| link.life != life) {
             return output.data.free();
         }
         let orders = match &mut *sender {
@@ -34,8 +34,12 @@ impl Shared {
                     console::log(format_args!("gm: nothing is sent to node {}: {error}", task + 1));
                     // The caller may take something of this peer now, so the thread that listens
                     // forgets it. Nothing more is sent in this life.
-                    lock(&peer.link).fail(life);
-                    lock(&self.unsent).push((task, life));
+                    if let Some(mut link) = self.lock(&peer.link) {
+                        link.fail(life);
+                    }
+                    if let Some(mut unsent) = self.lock(&self.unsent) {
+                        unsent.push((task, life));
+                    }
                     return output.data.free();
                 }
                 none.insert(orders)

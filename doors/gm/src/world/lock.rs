@@ -6,10 +6,14 @@ use openlapi::base::known_threads::this_thread;
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
+use std::time::Duration;
 
 /// A value that one thread uses at a time.
 pub struct Lock<T> {
     raw: BiasedLock,
+    /// The thread that has it, for that thread's signal handlers; 0: none.
+    owner: AtomicUsize,
     value: UnsafeCell<T>,
 }
 
@@ -27,7 +31,7 @@ pub struct Locked<'a, T> {
 impl<T> Lock<T> {
     /// A free lock.
     pub fn new(value: T) -> Self {
-        Self { raw: BiasedLock::new(), value: UnsafeCell::new(value) }
+        Self { raw: BiasedLock::new(), owner: AtomicUsize::new(0), value: UnsafeCell::new(value) }
     }
 
     /// Waits for the lock. A thread that has it must not ask for it.
@@ -37,6 +41,21 @@ impl<T> Lock<T> {
         if self.raw.enter(thread).is_none() {
             self.raw.lock(thread);
         }
+        self.locked(thread)
+    }
+
+    /// For a thread that may have been interrupted with the lock, and never goes on from there.
+    /// `None`: it was, or others have kept the lock all the time.
+    pub fn lock_at_exit(&self, at_most: Duration) -> Option<Locked<'_, T>> {
+        let thread = this_thread();
+        let is_free = self.owner.load(Ordering::Relaxed) != thread && self.raw.lock_within(thread, at_most);
+        is_free.then(|| self.locked(thread))
+    }
+
+    #[inline]
+    fn locked(&self, thread: usize) -> Locked<'_, T> {
+        self.owner.store(thread, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
         Locked { lock: self, thread, here: PhantomData }
     }
 }
@@ -62,6 +81,8 @@ impl<T> DerefMut for Locked<'_, T> {
 impl<T> Drop for Locked<'_, T> {
     #[inline]
     fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        self.lock.owner.store(0, Ordering::Relaxed);
         // SAFETY: this thread has taken the lock, and a `Locked` never leaves it.
         unsafe { self.lock.raw.unlock(self.thread) }
     }
@@ -69,7 +90,7 @@ impl<T> Drop for Locked<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Lock;
+    use super::{Duration, Lock};
 
     #[test]
     fn one_thread_at_a_time_has_the_value() {
@@ -82,5 +103,22 @@ mod tests {
             }
         });
         assert_eq!(*lock.lock(), 61_000);
+    }
+
+    #[test]
+    fn at_exit_no_thread_waits_for_itself() {
+        const SOON: Duration = Duration::from_millis(1);
+        let lock = Lock::new(1);
+        for turns in [1, 1000] {
+            // With the bias, too, by which a thread would get it twice.
+            (0..turns).for_each(|_| assert_eq!(*lock.lock(), 1));
+            let held = lock.lock();
+            assert!(lock.lock_at_exit(SOON).is_none());
+            std::thread::scope(|scope| {
+                scope.spawn(|| assert!(lock.lock_at_exit(SOON).is_none()));
+            });
+            drop(held);
+            assert!(lock.lock_at_exit(SOON).is_some());
+        }
     }
 }

@@ -8,6 +8,7 @@ use openlapi::base::known_threads::this_thread;
 use std::cell::UnsafeCell;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// With events at each look, one look in this number is at the clock, too.
 const EVENTS_PER_TIME: u32 = 64;
@@ -224,6 +225,11 @@ impl Slot {
     #[inline]
     pub fn lock(&self) -> Locked<'_, State> {
         self.state.lock()
+    }
+
+    /// [`Lock::lock_at_exit`] for the state.
+    pub fn lock_at_exit(&self, at_most: Duration) -> Option<Locked<'_, State>> {
+        self.state.lock_at_exit(at_most)
     }
 
     /// Whether there is an event.

@@ -1,6 +1,6 @@
-//! A process of a map whose peer is lost while it sends.
+//! A process of a map whose peer is lost while it sends, and one that exits.
 
-use super::{CURRENT, RECEIVING, World};
+use super::{CURRENT, RECEIVING, World, by_launcher};
 use crate::abi::Status;
 use crate::carrier::Carrier;
 use crate::hand::Hand;
@@ -28,6 +28,22 @@ pub fn before_post() {
 
 const PORT: u8 = 2;
 const TARGET: Target = Target { node: 2, port: PORT, priority: 0 };
+
+/// In the middle of a change of a port, in a job: handlers wait for that beneath the core's lock.
+#[test]
+fn a_thread_that_exits_with_a_port_does_not_enter_the_core() {
+    let variables = Variables { by_task: false, timeout: 60_000_000, check: false, map: None };
+    let world = World::new(by_launcher(false).expect("a job of one task"), &variables);
+    let slot = world.slot(PORT.into()).expect("a place");
+    let held = slot.lock();
+    assert!(!world.begin_exit(), "this thread has it");
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert!(!world.begin_exit(), "as where it is not the owner yet"));
+    });
+    drop(held);
+    assert!(world.begin_exit());
+    world.carrier.close();
+}
 
 /// The program is told that the message could not be delivered, and sends it again, perhaps: where
 /// the process is the same one, it would have it twice.
