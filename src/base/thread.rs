@@ -172,6 +172,21 @@ pub fn spawn(name: &str, thread_config: ThreadConfig, run: impl FnOnce() + Send 
     }
 }
 
+/// Runs this with the asynchronous signals blocked, as they stay in a thread that it starts by
+/// other means than [`spawn`].
+pub fn with_signals_blocked<T>(run: impl FnOnce() -> T) -> T {
+    // SAFETY: whole sets, of which the system fills the second one.
+    let before = unsafe {
+        let mut before = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &asynchronous(), &mut before);
+        before
+    };
+    let result = run();
+    // SAFETY: a whole set.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut()) };
+    result
+}
+
 /// All signals but those that an instruction of the thread itself raises: the program may have a
 /// handler for memory that is not there yet, and the library copies into the program's memory.
 fn asynchronous() -> libc::sigset_t {

@@ -14,6 +14,7 @@ pub use map::Map;
 use crate::protocol::Output;
 use link::Peer;
 use map::{Address, Node};
+use openlapi::base::thread::with_signals_blocked;
 use openlapi_runtime::{console, environment};
 use openlapi_session::{Listener, Session, Settings, key_file};
 use std::fs;
@@ -260,13 +261,14 @@ impl Shared {
         self.bell.1.notify_all();
     }
 
-    /// Runs this in a thread, which ends before the process has left.
+    /// Runs this in a thread, which ends before the process has left. The handlers of the program's
+    /// signals run in the program's threads.
     ///
     /// # Errors
     /// The system has no thread for it.
     fn spawn(self: &Arc<Self>, run: impl FnOnce(Arc<Self>) + Send + 'static) -> io::Result<()> {
         let shared = self.clone();
-        let thread = thread::Builder::new().spawn(move || run(shared))?;
+        let thread = with_signals_blocked(|| thread::Builder::new().spawn(move || run(shared)))?;
         if let Some(mut threads) = self.lock(&self.threads) {
             threads.retain(|thread| !thread.is_finished());
             threads.push(thread);

@@ -1,6 +1,7 @@
 /* What a port is by itself: its opening, its events and threads, tokens, alarms, names, and the
  * helpers. */
 #include "cases.h"
+#include <dirent.h>
 
 /* gm_open: units, numbers, versions, and a port that is taken. */
 void case_open(void) {
@@ -118,6 +119,38 @@ void case_busy(void) {
         while (*(volatile int *)at != number)
             ;
     }
+    together();
+}
+
+/* The program's signals come to its own threads: those of the library have them blocked. */
+void case_signals(void) {
+    static const int asynchronous[] = {SIGALRM, SIGINT, SIGTERM, SIGUSR1, SIGCHLD};
+    DIR *threads;
+    struct dirent *thread;
+    int others = 0;
+    together();
+    CHECK((threads = opendir("/proc/self/task")));
+    while ((thread = readdir(threads))) {
+        char path[300], line[200];
+        unsigned long long blocked = 0;
+        unsigned i;
+        int known = 0;
+        FILE *status;
+        if (atoi(thread->d_name) == 0 || atoi(thread->d_name) == (int)getpid())
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", thread->d_name);
+        /* It may just have ended. */
+        if (!(status = fopen(path, "r")))
+            continue;
+        while (!known && fgets(line, sizeof line, status))
+            known = sscanf(line, "SigBlk: %llx", &blocked) == 1;
+        fclose(status);
+        for (i = 0; known && i < GM_NUM_ELEM(asynchronous); i++)
+            CHECK(blocked >> (asynchronous[i] - 1) & 1);
+        others += known;
+    }
+    closedir(threads);
+    CHECK(others > 0);
     together();
 }
 
