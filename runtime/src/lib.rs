@@ -18,7 +18,7 @@ pub mod init;
 pub mod instances;
 mod link;
 pub mod messages;
-mod once;
+pub mod once;
 pub mod rdma;
 pub mod report;
 pub mod request;

@@ -7,6 +7,12 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// forked in the middle of it would wait for ever.
 pub struct Once<T>(AtomicPtr<T>);
 
+impl<T: Send + Sync> Default for Once<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T: Send + Sync> Once<T> {
     /// Without a value.
     pub const fn new() -> Self {

@@ -1,7 +1,7 @@
 //! What carries messages between processes: the job's session, or sessions by hand.
 
 use crate::hand::Hand;
-use crate::job::Job;
+use crate::job::{self, Job};
 use crate::protocol::Output;
 use std::time::Instant;
 
@@ -124,6 +124,14 @@ impl Carrier {
         match self {
             Self::Job(job) => job.close(),
             Self::Hand(hand) => hand.close(),
+        }
+    }
+
+    /// In a forked child, which is no process of the job or of the map.
+    pub fn forget_in_child(&self) {
+        match self {
+            Self::Job(_) => job::forget_in_child(),
+            Self::Hand(hand) => hand.forget_in_child(),
         }
     }
 

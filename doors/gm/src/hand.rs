@@ -20,8 +20,9 @@ use openlapi_session::{Listener, Session, Settings, key_file};
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -36,6 +37,8 @@ const NAP: Duration = Duration::from_millis(20);
 const ROUND: Duration = Duration::from_millis(1);
 /// In how many rounds a process that exits tries to get a lock.
 const TRIES: u32 = 50;
+/// [`Shared::socket`] where it is closed.
+const NO_SOCKET: RawFd = -1;
 /// A life that no link gets to.
 const UNKNOWN: u64 = u64::MAX;
 /// The longest message: more than any size holds.
@@ -67,6 +70,8 @@ struct Shared {
     peers: Vec<Peer>,
     receiving: Receiving,
     settings: Settings,
+    /// The descriptor of the listener's socket, for a forked child; [`NO_SOCKET`].
+    socket: AtomicI32,
     key: Option<[u8; 16]>,
     leaves: AtomicBool,
     /// The process exits, perhaps by a signal that has interrupted its thread with any lock.
@@ -135,6 +140,7 @@ impl Hand {
         let ordered = AtomicUsize::new(0);
         let (threads, unsent) = (Mutex::default(), Mutex::default());
         let incarnation = RandomState::new().build_hasher().finish();
+        let socket = AtomicI32::new(listener.socket().as_raw_fd());
         let shared = Arc::new(Shared {
             own,
             incarnation,
@@ -142,6 +148,7 @@ impl Hand {
             peers,
             receiving,
             settings,
+            socket,
             key,
             leaves,
             exits,
@@ -237,6 +244,15 @@ impl Hand {
     /// Threads that wait look again.
     pub fn wake(&self) {
         self.shared.wake();
+    }
+
+    /// In a forked child: the place in the map is the parent's, and free when that ends.
+    pub fn forget_in_child(&self) {
+        let socket = self.shared.socket.swap(NO_SOCKET, Ordering::Relaxed);
+        if socket != NO_SOCKET {
+            // SAFETY: the child's copy of an open descriptor, whose owner the child has forgotten.
+            unsafe { libc::close(socket) };
+        }
     }
 
     /// Leaves: sessions are closed in order.

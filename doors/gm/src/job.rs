@@ -12,11 +12,12 @@ use openlapi::api::{
 };
 use openlapi::error::{Log, Result};
 use openlapi::job::Identity;
+use openlapi_runtime::once::Once;
 use openlapi_runtime::{console, environment};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// The index of the header handler.
@@ -82,19 +83,27 @@ impl Events for Reports {
     fn closing(&self, _: &Context, _: bool) {}
 }
 
+static LINK: Once<Link> = Once::new();
+
 /// The link of this process with its launcher, from the first gm_init on.
 fn link() -> &'static Link {
-    static LINK: OnceLock<Link> = OnceLock::new();
-    LINK.get_or_init(|| {
+    LINK.get(|| {
         extern "C" fn leave() {
-            if LINK.get().is_some() {
-                link().leave();
+            if let Some(link) = LINK.made() {
+                link.leave();
             }
         }
         // SAFETY: a function that may run at exit.
         unsafe { libc::atexit(leave) };
         Link::new(environment::process_env)
     })
+}
+
+/// In a forked child: what the launcher has said of the parent's job holds no more.
+pub fn forget_in_child() {
+    if let Some(link) = LINK.made() {
+        link.ends().forget();
+    }
 }
 
 impl Job {

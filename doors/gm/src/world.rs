@@ -2,6 +2,7 @@
 
 mod exit;
 mod handlers;
+mod inits;
 mod lock;
 mod slot;
 
@@ -22,8 +23,8 @@ use openlapi_runtime::console;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A look at what has ended while the network used its memory comes after this time.
@@ -46,9 +47,6 @@ pub struct World {
 }
 
 static CURRENT: AtomicPtr<World> = AtomicPtr::new(ptr::null_mut());
-/// How often gm_init was called more than gm_finalize.
-static COUNT: Mutex<usize> = Mutex::new(0);
-
 /// What gm_init has opened; `None` before it, and after gm_finalize.
 #[inline]
 pub fn current() -> Option<&'static World> {
@@ -61,7 +59,7 @@ pub fn current() -> Option<&'static World> {
 /// # Errors
 /// [`Status::Failure`]: the job cannot be joined, or a variable is wrong; the reason is written.
 pub fn init() -> Result<(), Status> {
-    let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut count = inits::count();
     if *count == 0 {
         let failed = |why: String| {
             console::log(format_args!("gm_init: {why}"));
@@ -106,7 +104,7 @@ fn by_hand(path: &str) -> Result<Found, String> {
 
 /// gm_finalize: the last one closes all ports, and leaves the job.
 pub fn finalize() {
-    let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut count = inits::count();
     *count = count.saturating_sub(1);
     if *count == 0
         && let Some(world) = current()
@@ -196,6 +194,7 @@ impl World {
     /// [`Status::Busy`]: a process of the node has it.
     pub fn open(&self, slot: &Slot) -> Result<(), Status> {
         let claim = self.claim(slot.number())?;
+        slot.set_claim(claim.as_ref());
         let early = {
             let mut state = slot.lock();
             let early = match &mut *state {
@@ -220,7 +219,8 @@ impl World {
         Ok(())
     }
 
-    /// A name that one process of the host has at a time, where several are on a node.
+    /// A name that one process of the host has at a time, where several are on a node. A forked
+    /// child closes its copy of the socket.
     fn claim(&self, port: u8) -> Result<Option<UnixListener>, Status> {
         let node = self.nodes.node(self.carrier.task());
         if self.nodes.tasks(node.into()).len() == 1 {
@@ -252,6 +252,7 @@ impl World {
                 _ => return true,
             };
             if closes {
+                slot.set_claim(None);
                 *state = State::Closed;
                 slot.set_ready(false);
             }

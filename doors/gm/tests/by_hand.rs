@@ -117,6 +117,17 @@ fn a_signal_handler_may_exit() {
     assert_eq!(outcome.ok().stdout, "all have left\n", "{outcome}");
 }
 
+/// The child has a copy of the socket at which its parent has listened, and closes it.
+#[test]
+fn the_place_of_a_process_is_free_though_a_child_of_it_lives() {
+    let program = compile("gm_forks", "cc", &["forks.c"], &["-Wextra", "-Werror"]);
+    let folder = Folder::new("forks");
+    let map = folder.map(1);
+    for job in [node(&program, &map, 1).arg("child"), node(&program, &map, 1)] {
+        assert_eq!(job.run().ok().stdout, "it has its place\n");
+    }
+}
+
 /// A client whose process takes the place of one that says nothing any more, and whose session is
 /// not over for the server: its host has lost its power, say.
 #[test]

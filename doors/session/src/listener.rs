@@ -339,6 +339,14 @@ impl Listener {
     }
 }
 
+impl Listener {
+    /// The socket itself. A forked child may close its copy, without which the address is free when
+    /// this process has ended.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.descriptor()
+    }
+}
+
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()

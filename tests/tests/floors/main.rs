@@ -106,7 +106,7 @@ const LAPI: &[&str] = &["openlapi::abi", "openlapi::api", "openlapi::error", "op
 /// The door that the others stand on, and the interfaces of Rust and Python, too.
 const SESSIONS: &str = "openlapi_session";
 /// What a door, a library of another interface, may use of all our crates: sessions, those of the
-/// core among them, what opens them, the environment as programs of LAPI have it, and no C
+/// core among them, what opens them, the environment as programs of LAPI have it, forks, and no C
 /// interface.
 const DOOR: &[&str] = &[
     SESSIONS,
@@ -123,6 +123,8 @@ const DOOR: &[&str] = &[
     "openlapi::wire::user_header",
     "openlapi_runtime::console",
     "openlapi_runtime::environment",
+    "openlapi_runtime::fork",
+    "openlapi_runtime::once",
 ];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &[&str] = &["abi", "for_each_call"];

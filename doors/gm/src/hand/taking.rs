@@ -1,11 +1,12 @@
 //! What comes of peers: those that connect are greeted, and what they send is taken.
 
 use super::hello::Hello;
-use super::{LOOK, Shared, lock};
+use super::{LOOK, NO_SOCKET, Shared, lock};
 use openlapi_runtime::console;
 use openlapi_session::{Arrived, Error, Listener, Session};
 use std::fmt::Display;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
@@ -35,6 +36,9 @@ impl Shared {
             let unsent = std::mem::take(&mut *lock(&self.unsent));
             unsent.into_iter().for_each(|(task, life)| self.lose(task, life));
         }
+        // Right before it is closed: a forked child has a copy until then, and closes no other
+        // descriptor.
+        self.socket.store(NO_SOCKET, Ordering::Relaxed);
     }
 
     /// A peer has connected: opens the session, says who this is, and takes what the peer sends.

@@ -6,14 +6,17 @@ use crate::protocol::{Event, Port, Then};
 use crate::wire::Header;
 use openlapi::base::known_threads::this_thread;
 use std::cell::UnsafeCell;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixListener;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// With events at each look, one look in this number is at the clock, too.
 const EVENTS_PER_TIME: u32 = 64;
 /// [`Slot::due`] where an event waits for the network, which still uses its memory.
 pub const SOON: u64 = 0;
+/// [`Slot::claim`] where there is none.
+const NO_CLAIM: RawFd = -1;
 
 /// A port, or the place for one.
 pub struct Slot {
@@ -26,6 +29,8 @@ pub struct Slot {
     due: AtomicU64,
     /// The thread that is in a call that looks for events; 0: none.
     looks: AtomicUsize,
+    /// The descriptor of the open port's claim, for a forked child; [`NO_CLAIM`].
+    claim: AtomicI32,
     /// What gm_receive returns a pointer to, and the list of a GM_SENT_EVENT.
     event: UnsafeCell<(RecvEvent, [usize; 2])>,
 }
@@ -49,6 +54,8 @@ pub enum State {
 
 /// An open port, with what its thread needs.
 pub struct Open {
+    /// The first to be dropped: a child that is forked before that has a copy.
+    _claim: Option<UnixListener>,
     /// What it does with others.
     pub port: Port,
     /// How many send tokens the program has given back, by priority.
@@ -61,7 +68,6 @@ pub struct Open {
     looks: u32,
     /// What the program has seen without taking it: that is the next one.
     peeked: Option<Peeked>,
-    _claim: Option<UnixListener>,
 }
 
 /// What gm_unknown does.
@@ -212,6 +218,7 @@ impl Slot {
             ready: AtomicBool::new(false),
             due: AtomicU64::new(u64::MAX),
             looks: AtomicUsize::new(0),
+            claim: AtomicI32::new(NO_CLAIM),
             event: UnsafeCell::new((RecvEvent::plain(0), [0; 2])),
         }
     }
@@ -275,6 +282,20 @@ impl Slot {
     #[inline]
     pub fn set_due(&self, due: u64) {
         self.due.store(due, Ordering::Release);
+    }
+
+    /// Notes the claim that the port has from now on, or, before that is closed, none.
+    pub fn set_claim(&self, claim: Option<&UnixListener>) {
+        self.claim.store(claim.map_or(NO_CLAIM, AsRawFd::as_raw_fd), Ordering::Relaxed);
+    }
+
+    /// In a forked child: the parent alone has the claim, however long the child lives.
+    pub fn forget_in_child(&self) {
+        let claim = self.claim.swap(NO_CLAIM, Ordering::Relaxed);
+        if claim != NO_CLAIM {
+            // SAFETY: the child's copy of an open descriptor, whose owner the child has forgotten.
+            unsafe { libc::close(claim) };
+        }
     }
 
     /// Stores the event for the program, with a list of one message if it has one. Returns its

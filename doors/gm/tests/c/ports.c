@@ -2,6 +2,7 @@
  * helpers. */
 #include "cases.h"
 #include <dirent.h>
+#include <sys/wait.h>
 
 /* gm_open: units, numbers, versions, and a port that is taken. */
 void case_open(void) {
@@ -151,6 +152,39 @@ void case_signals(void) {
     }
     closedir(threads);
     CHECK(others > 0);
+    together();
+}
+
+/* A forked child has none of its parent's ports, and keeps none of them from others. */
+void case_forked(void) {
+    if (task == 0) {
+        struct gm_port *port = NULL;
+        int ready[2], over[2], status;
+        char byte = 0;
+        pid_t child;
+        CHECK(pipe(ready) == 0 && pipe(over) == 0);
+        CHECK(gm_open(&port, 0, 7, "forked", gm_api_version_2_0) == GM_SUCCESS);
+        CHECK((child = fork()) >= 0);
+        if (child == 0) {
+            unsigned node;
+            alarm(30);
+            close(over[1]);
+            CHECK(gm_open(&port, 0, 6, "forked", gm_api_version_2_0) == GM_UNATTACHED);
+            CHECK(gm_get_node_id(mine.port, &node) == GM_INVALID_PARAMETER);
+            CHECK(GM_RECV_EVENT_TYPE(gm_receive(mine.port)) == GM_NO_RECV_EVENT);
+            gm_close(mine.port);
+            gm_finalize();
+            CHECK(write(ready[1], &byte, 1) == 1 && read(over[0], &byte, 1) == 0);
+            exit(7);
+        }
+        close(ready[1]);
+        CHECK(read(ready[0], &byte, 1) == 1);
+        gm_close(port);
+        CHECK(gm_open(&port, 0, 7, "forked", gm_api_version_2_0) == GM_SUCCESS);
+        gm_close(port);
+        close(over[1]);
+        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    }
     together();
 }
 
