@@ -35,7 +35,7 @@ pub extern "C" fn gm_deregister_memory(port: *mut GmPort, start: *mut c_void, le
 pub extern "C" fn gm_dma_malloc(port: *mut GmPort, length: c_ulong) -> *mut c_void {
     let memory = gm_alloc_pages(length);
     if !memory.is_null() {
-        with(port, |_, open| open.port.registered().add(memory.addr(), length as usize));
+        with(port, |_, open| open.port.registered().add_allocated(memory.addr(), length as usize));
     }
     memory
 }
