@@ -1,7 +1,7 @@
 //! What carries messages between processes: the job's session, or sessions by hand.
 
 use crate::hand::Hand;
-use crate::job::{self, Job};
+use crate::job::{self, Job, NoName};
 use crate::protocol::Output;
 use std::time::Instant;
 
@@ -34,11 +34,19 @@ impl Carrier {
         }
     }
 
-    /// The name of a task's host; `None`: the task is gone, or the deadline has passed.
-    pub fn host_name(&self, task: u32, deadline: Instant) -> Option<String> {
+    /// The name of a task's host. `is_lost`: whether the task is known to be gone.
+    ///
+    /// # Errors
+    /// The task is gone, or the deadline has passed.
+    pub fn host_name(
+        &self,
+        task: u32,
+        deadline: Instant,
+        is_lost: impl Fn() -> bool,
+    ) -> Result<String, NoName> {
         match self {
-            Self::Job(job) => job.host_name(task, Some(deadline)),
-            Self::Hand(hand) => hand.host_name(task),
+            Self::Job(job) => job.host_name(task, Some(deadline), is_lost),
+            Self::Hand(hand) => hand.host_name(task).ok_or(NoName::Gone),
         }
     }
 

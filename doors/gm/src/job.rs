@@ -15,8 +15,9 @@ use openlapi::job::Identity;
 use openlapi_runtime::once::Once;
 use openlapi_runtime::{console, environment};
 use rustix::event::{PollFd, PollFlags, poll};
+use std::cell::UnsafeCell;
 use std::hash::Hasher;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -34,14 +35,37 @@ const NAME: usize = 128;
 pub struct Job {
     session: Session,
     task: u32,
-    /// Where each task has the name of its host, which others read.
-    names: Vec<u64>,
+    /// The names of all tasks' hosts.
+    names: Vec<HostName>,
     _own_name: Box<[u8; NAME]>,
     /// How many messages were watched, and of how many of them the core has counted the arrival.
     watched: AtomicI32,
     arrived: Box<AtomicI32>,
     /// Locked by the thread that sleeps on the session's descriptor.
     sleeper: Mutex<()>,
+}
+
+/// The name of a task's host, which the task has in its memory, and this one reads when it is asked
+/// for.
+struct HostName {
+    /// Where the task has it.
+    remote: u64,
+    is_asked: AtomicBool,
+    /// Raised when it is here.
+    arrived: AtomicI32,
+    bytes: UnsafeCell<[u8; NAME]>,
+}
+
+// SAFETY: the bytes are written by the core before it raises `arrived`, and read after that.
+unsafe impl Sync for HostName {}
+
+/// Why there is no name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoName {
+    /// The task is gone.
+    Gone,
+    /// The task has not sent it in time.
+    Late,
 }
 
 /// What a task of a job must know before ports can be opened.
@@ -106,6 +130,13 @@ pub fn forget_in_child() {
     }
 }
 
+impl HostName {
+    fn at(remote: u64) -> Self {
+        let (is_asked, arrived) = (AtomicBool::new(false), AtomicI32::new(0));
+        Self { remote, is_asked, arrived, bytes: UnsafeCell::new([0; NAME]) }
+    }
+}
+
 impl Job {
     /// Joins the job that the environment describes. Over a network, and in any job for the
     /// exchange of who is where, this is collective.
@@ -138,6 +169,7 @@ impl Job {
         };
         let lowest: Vec<u32> = lowest.into_iter().map(|task| task as u32).collect();
         let nodes = Nodes::by_lowest(&lowest);
+        let names = names.into_iter().map(HostName::at).collect();
         let (watched, arrived, sleeper) = (AtomicI32::new(0), Box::default(), Mutex::new(()));
         let name = format!("{} {}", rustix::process::getuid().as_raw(), identity.key);
         let task = identity.task;
@@ -150,38 +182,49 @@ impl Job {
         self.task
     }
 
-    /// The name of a task's host; `None`: the task is gone, or the deadline has passed.
-    pub fn host_name(&self, task: u32, deadline: Option<Instant>) -> Option<String> {
-        let name = Box::new([0_u8; NAME]);
-        let arrived = Box::new(AtomicI32::new(0));
-        let get = Get {
-            tgt: task,
-            places: Places::Contiguous {
-                local: name.as_ptr().expose_provenance(),
-                remote: *self.names.get(task as usize)?,
-                len: NAME,
-            },
-            tgt_cntr: 0,
-            org_cntr: arrived.as_ptr().expose_provenance(),
-            handler: None,
-            parameter: 0,
-            hint: Hint::None,
-        };
-        let is_there = || arrived.load(Ordering::Acquire) != 0;
-        let waited = self.session.enter().and_then(|mut held| {
-            // SAFETY: name and counter live until the data is there, or for ever.
-            unsafe { put_get::get(&mut held, &get)? };
-            progress::wait_until(&mut held, deadline, is_there)
-        });
-        if !waited.is_ok_and(|arrived| arrived) {
-            // The data may still come.
-            let _ = (Box::leak(name), Box::leak(arrived));
-            return None;
+    /// The name of a task's host, which is fetched once. `is_lost`: whether the task is known to be
+    /// gone.
+    ///
+    /// # Errors
+    /// The task is gone, or the deadline has passed; then the name may come until a later call.
+    pub fn host_name(
+        &self,
+        task: u32,
+        deadline: Option<Instant>,
+        is_lost: impl Fn() -> bool,
+    ) -> std::result::Result<String, NoName> {
+        let name = self.names.get(task as usize).ok_or(NoName::Gone)?;
+        let mut held = self.session.enter().map_err(|_| NoName::Gone)?;
+        if !name.is_asked.swap(true, Ordering::AcqRel) {
+            let get = Get {
+                tgt: task,
+                places: Places::Contiguous {
+                    local: name.bytes.get().expose_provenance(),
+                    remote: name.remote,
+                    len: NAME,
+                },
+                tgt_cntr: 0,
+                org_cntr: name.arrived.as_ptr().expose_provenance(),
+                handler: None,
+                parameter: 0,
+                hint: Hint::None,
+            };
+            // SAFETY: bytes and counter live as long as the process, since this is part of a
+            // world that is never freed.
+            if unsafe { put_get::get(&mut held, &get) }.is_err() {
+                name.is_asked.store(false, Ordering::Release);
+                return Err(NoName::Gone);
+            }
+        }
+        let is_there = || name.arrived.load(Ordering::Acquire) != 0;
+        let waited = progress::wait_until(&mut held, deadline, || is_there() || is_lost());
+        if !is_there() {
+            return Err(if waited.is_err() || is_lost() { NoName::Gone } else { NoName::Late });
         }
         // SAFETY: written by the core, which does not use it any more.
-        let name = unsafe { name.as_ptr().cast::<[u8; NAME]>().read_volatile() };
-        let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
-        Some(String::from_utf8_lossy(&name[..end]).into_owned())
+        let bytes = unsafe { name.bytes.get().read_volatile() };
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(NAME);
+        Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
     }
 
     /// Whether the session has not ended by a failure.

@@ -2,6 +2,7 @@
 
 use super::{GmPort, StatusCode, place};
 use crate::abi::Status;
+use crate::job::NoName;
 use crate::world::World;
 use std::ffi::{CStr, c_char, c_uint};
 use std::time::{Duration, Instant};
@@ -39,9 +40,20 @@ fn name_of(world: &World, node: c_uint, patience: Duration) -> Result<String, St
     if tasks.is_empty() {
         return Err(Status::InvalidParameter);
     }
-    let alive = tasks.iter().find(|task| !world.nodes().is_lost(**task));
-    let task = *alive.ok_or(Status::SendTargetNodeUnreachable)?;
-    world.carrier().host_name(task, Instant::now() + patience).ok_or(Status::TimedOut)
+    let until = Instant::now() + patience;
+    // The next one where a task is gone, which may become known just now.
+    for &task in tasks {
+        let is_lost = || world.nodes().is_lost(task);
+        if is_lost() {
+            continue;
+        }
+        match world.carrier().host_name(task, until, is_lost) {
+            Ok(name) => return Ok(name),
+            Err(NoName::Late) => return Err(Status::TimedOut),
+            Err(NoName::Gone) => {}
+        }
+    }
+    Err(Status::SendTargetNodeUnreachable)
 }
 
 fn node_of(world: &World, name: &CStr, patience: Duration) -> Result<c_uint, Status> {
@@ -52,6 +64,7 @@ fn node_of(world: &World, name: &CStr, patience: Duration) -> Result<c_uint, Sta
         match name_of(world, node, left) {
             Ok(name) if name == wanted || name.split('.').next() == Some(&*wanted) => return Ok(node),
             Err(Status::TimedOut) => return Err(Status::TimedOut),
+            // Another name, or a node that is gone.
             _ => {}
         }
     }

@@ -11,7 +11,7 @@
     EACH(resume, 2, 3) EACH(drop, 2, 3) EACH(rejected, 2, 60) EACH(closed, 2, 8) EACH(left, 3, 3)  \
     EACH(reopened, 2, 60) EACH(moved, 3, 60) EACH(death, 0, 0) EACH(put, 2, 60) EACH(check, 0, 0) EACH(absurd, 2, 60) \
     EACH(sent, 2, 60) EACH(long, 2, 60) EACH(datagram, 2, 60) EACH(tokens, 1, 60) EACH(alarm, 1, 60) \
-    EACH(blocking, 2, 60) EACH(threads, 1, 60) EACH(busy, 2, 60) EACH(names, 2, 60) EACH(signals, 2, 60) EACH(forked, 2, 60) EACH(helpers, 0, 0) \
+    EACH(blocking, 2, 60) EACH(threads, 1, 60) EACH(busy, 2, 60) EACH(names, 2, 60) EACH(signals, 2, 60) EACH(forked, 2, 60) EACH(gone, 3, 60) EACH(helpers, 0, 0) \
     EACH(abort, 0, 0)
 
 #define DECLARED(name, tasks, timeout) void case_##name(void);

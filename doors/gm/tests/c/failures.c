@@ -273,3 +273,32 @@ void case_death(void) {
     }
     printf("PASS death %d\n", task);
 }
+
+/* A node whose tasks have left has no name any more, and hides no other one. */
+void case_gone(void) {
+    static int process;
+    char name[GM_MAX_HOST_NAME_LEN + 1];
+    unsigned node, left = node_of(&mine, 0), own = node_of(&mine, task);
+    if (task != 0)
+        buffer(6, 6);
+    together();
+    if (task == 0) {
+        process = (int)getpid();
+        post(&mine, 1, &process, 6, sizeof process, 1);
+        post(&mine, 2, &process, 6, sizeof process, 2);
+        until(&mine, &mine.ends, 2);
+        return;
+    }
+    until(&mine, &mine.arrivals, 1);
+    while (kill(*(int *)mine.arrived[0].buffer, 0) == 0)
+        usleep(1000);
+    /* By hand names are those of the map. */
+    if (getenv("LAPI_GM_MAP"))
+        return;
+    CHECK(gm_node_id_to_host_name_ex(mine.port, 20000000, left, &name)
+          == (left == own ? GM_SUCCESS : GM_SEND_TARGET_NODE_UNREACHABLE));
+    CHECK(gm_host_name_to_node_id_ex(mine.port, 20000000, "no such host", &node) == GM_INVALID_PARAMETER);
+    CHECK(gm_get_host_name(mine.port, name) == GM_SUCCESS);
+    CHECK(gm_host_name_to_node_id_ex(mine.port, 20000000, name, &node) == GM_SUCCESS);
+    CHECK(node == (left == own ? left : left + 1));
+}
