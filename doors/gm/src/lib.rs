@@ -1,6 +1,8 @@
 //! GM 2.0 at source level on OpenLAPI's core: `gm.h`, `libgm.so` and `libgm.a`.
 
 pub mod abi;
+#[doc(hidden)]
+pub mod board;
 mod calls;
 mod carrier;
 #[cfg(feature = "fuzz")]

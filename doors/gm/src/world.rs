@@ -94,8 +94,7 @@ fn by_launcher(by_task: bool) -> Result<Found, String> {
 }
 
 fn by_hand(path: &str) -> Result<Found, String> {
-    let host = rustix::system::uname();
-    let map = Map::read(path, &host.nodename().to_string_lossy())?;
+    let map = Map::read_here(path)?;
     // Each process is a node, and a node of the map.
     let tasks: Vec<u32> = (0..map.nodes.len() as u32).collect();
     let hand = Hand::open(map, RECEIVING)?;

@@ -97,6 +97,27 @@ fn an_echo_server_and_its_clients() {
     }
 }
 
+/// It shows the map, whether or not the node's process runs, whose place it does not take.
+#[test]
+fn the_nodes_are_shown_beside_their_processes() {
+    let program = compile("gm_echo", "cc", &["../../samples/echo.c"], &["-Werror"]);
+    let folder = Folder::new("board");
+    let map = folder.map(2);
+    let mut server = Marked::start(node(&program, &map, 1));
+    assert_eq!(server.running().lines(1)[0].trim(), "serving");
+    let board = Path::new(env!("CARGO_BIN_EXE_gm_board_info"));
+    for (at, marks) in [(1, [" (this node)", ""]), (2, ["", " (this node)"])] {
+        let outcome = node(board, &map, at).run();
+        let [one, other] = marks;
+        let nodes = format!("gmID  host name\n   1  host1{one}\n   2  host2{other}\n");
+        let said = &outcome.ok().stdout;
+        assert!(said.contains(&format!("board 0: node {at} of 2\n")) && said.ends_with(&nodes), "{outcome}");
+    }
+    assert_eq!(node(&program, &map, 2).arg("hello").run().ok().stdout.trim(), "echo: hello");
+    let outcome = node(board, &map, 3).run();
+    assert!(outcome.exited(1).stderr.contains("the map has the nodes 1 to 2"), "{outcome}");
+}
+
 /// Whoever leaves is not held up by peers that go on to send.
 #[test]
 fn a_process_leaves_while_others_send_to_it() {

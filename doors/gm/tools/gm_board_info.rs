@@ -1,12 +1,14 @@
 //! gm_board_info: what GM sees: this host's node, its ports, and the nodes of the job.
 
-use gm as _;
+use gm::board;
 use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::process::ExitCode;
 use std::ptr;
 
 /// GM_API_VERSION_2_0_16.
 const VERSION: c_uint = 0x20010;
+/// What stands above the nodes.
+const HEADS: &str = "gmID  host name";
 const SUCCESS: c_uint = 0;
 const BUSY: c_uint = 5;
 
@@ -32,6 +34,20 @@ fn main() -> ExitCode {
         println!("usage: gm_board_info\nShows the node of this host, its ports, and the nodes of the job.");
         return ExitCode::from(2);
     }
+    match board::by_hand() {
+        Ok(None) => {}
+        Ok(Some((own, hosts))) => {
+            title(own, hosts.len() as u32);
+            println!("  ports: its process alone knows");
+            println!("{HEADS}");
+            hosts.iter().zip(1..).for_each(|(host, node)| line(node, host, own));
+            return ExitCode::SUCCESS;
+        }
+        Err(why) => {
+            eprintln!("gm_board_info: {why}");
+            return ExitCode::FAILURE;
+        }
+    }
     // SAFETY: GM's calls, with pointers to variables, and ports that it has opened.
     unsafe {
         let status = gm_init();
@@ -43,6 +59,15 @@ fn main() -> ExitCode {
         gm_finalize();
         shown
     }
+}
+
+fn title(own: c_uint, highest: c_uint) {
+    println!("GM 2.0.16 on OpenLAPI {}", env!("CARGO_PKG_VERSION"));
+    println!("board 0: node {own} of {highest}");
+}
+
+fn line(node: c_uint, host: &str, own: c_uint) {
+    println!("{node:4}  {host}{}", if node == own { " (this node)" } else { "" });
 }
 
 /// # Safety
@@ -73,14 +98,13 @@ unsafe fn show() -> ExitCode {
         let (mut own, mut highest) = (0, 0);
         gm_get_node_id(first, &raw mut own);
         gm_max_node_id_in_use(first, &raw mut highest);
-        println!("GM 2.0.16 on OpenLAPI {}", env!("CARGO_PKG_VERSION"));
-        println!("board 0: node {own} of {highest}");
+        title(own, highest);
         lines.iter().for_each(|line| println!("{line}"));
-        println!("gmID  host name");
+        println!("{HEADS}");
         for node in 1..=highest {
             let name = gm_node_id_to_host_name(first, node);
             let name = if name.is_null() { "unknown".into() } else { CStr::from_ptr(name).to_string_lossy() };
-            println!("{node:4}  {name}{}", if node == own { " (this node)" } else { "" });
+            line(node, &name, own);
         }
         gm_close(first);
     }

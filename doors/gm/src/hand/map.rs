@@ -51,7 +51,9 @@ impl Map {
     ///
     /// # Errors
     /// A sentence that names the file and the line, or the variable.
-    pub fn read(path: &str, host: &str) -> Result<Self, String> {
+    pub fn read_here(path: &str) -> Result<Self, String> {
+        let host = rustix::system::uname();
+        let host = &host.nodename().to_string_lossy();
         let text = fs::read_to_string(path).map_err(|error| format!("LAPI_GM_MAP: {path}: {error}"))?;
         let nodes = parse(&text).map_err(|fault| format!("LAPI_GM_MAP: {path}: {fault}"))?;
         let own = own(&nodes, host, process_env("LAPI_GM_NODE").as_deref())?;
