@@ -6,7 +6,7 @@ use openlapi::abi::{LAPI_BURY_MSG, LAPI_LOCAL_STATE, compl_hndlr_p, lapi_handle_
 use openlapi::wire::user_header::{self, PREFIX};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// The index of the header handler in every session.
 pub const HANDLER: u64 = 1;
@@ -64,6 +64,8 @@ pub struct Inbox {
     /// Bytes of data of the longest message that is taken.
     longest: usize,
     parts: Mutex<Parts>,
+    /// The length of the first message that is too long, or for which there was no memory.
+    refused: OnceLock<usize>,
 }
 
 #[derive(Default)]
@@ -72,8 +74,6 @@ struct Parts {
     /// Messages whose data is on the way, by number: the core writes into their memory.
     receiving: HashMap<usize, Message>,
     last: usize,
-    /// The length of a message that is too long, or for which there was no memory.
-    refused: Option<usize>,
 }
 
 /// The inboxes of the open sessions, by the numbers that the core passes to handlers.
@@ -87,7 +87,8 @@ impl Inbox {
         receiver: Option<Arc<dyn Receiver>>,
         longest: usize,
     ) -> Arc<Self> {
-        let inbox = Arc::new(Self { landing, receiver, longest, parts: Mutex::default() });
+        let (parts, refused) = (Mutex::default(), OnceLock::new());
+        let inbox = Arc::new(Self { landing, receiver, longest, parts, refused });
         INBOXES.write().unwrap_or_else(PoisonError::into_inner).insert(handle, inbox.clone());
         inbox
     }
@@ -107,9 +108,9 @@ impl Inbox {
         self.parts().arrived.len()
     }
 
-    /// The length of a message that is too long, or for which there was no memory.
+    /// The length of the first message that is too long, or for which there was no memory.
     pub fn refused(&self) -> Option<usize> {
-        self.parts().refused
+        self.refused.get().copied()
     }
 
     fn of(handle: lapi_handle_t) -> Option<Arc<Self>> {
@@ -178,7 +179,7 @@ impl Inbox {
                 return Some(data);
             }
         }
-        self.parts().refused = Some(length);
+        let _ = self.refused.set(length);
         None
     }
 

@@ -121,7 +121,8 @@ impl Session {
             let waited = self.enter_and(|call| {
                 progress::wait_until(call, Some(next), || {
                     held = held || condition();
-                    held || self.watch.has_failed() || self.watch.end().is_some()
+                    let is_over = || self.watch.end().is_some() || self.inbox.refused().is_some();
+                    held || self.watch.has_failed() || is_over()
                 })
             });
             if held {
