@@ -256,7 +256,7 @@ impl Memory {
     /// # Errors
     /// [`FamError::Metadata`]: the ticket is of an earlier keeper, or none.
     /// [`FamError::NoPerm`]: it is another user's. [`FamError::NotFound`]: there is no such memory.
-    /// [`FamError::Rpc`]: no keeper has joined. Those of [`Part::fill`].
+    /// [`FamError::Rpc`]: no keeper has joined.
     pub fn open(&self, ticket: &Sealed, user: u32, is_doomed: &Arc<AtomicBool>) -> Result<Arc<Opened>> {
         let mut state = self.state();
         let secret = state.secret.ok_or_else(|| FamError::Rpc.because("the server has no keeper yet"))?;
@@ -275,11 +275,6 @@ impl Memory {
             return Err(FamError::NotFound.because("the item is beyond its part"));
         }
         let place = (piece.offset, piece.length);
-        part.fill(piece.offset, piece.length).map_err(|failure| {
-            let failure = failure.error.because(format!("item {}: {}", ticket.item, failure.text));
-            log::line(&failure.text);
-            failure
-        })?;
         let opened = Arc::new(Opened::new((ticket.item, ticket.rights), part, place, is_doomed.clone()));
         let all = state.opened.entry(ticket.item).or_default();
         all.retain(|one| one.strong_count() != 0);

@@ -7,14 +7,13 @@ use fam::{Failure, FamError, Result};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
-use std::collections::HashSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A mapping of a part's file. One that has grown has another mapping; both are the same memory.
@@ -28,18 +27,10 @@ pub struct Part {
     /// Bytes of the part, without its head.
     size: u64,
     free: Arc<Mutex<Vec<u16>>>,
-    past: Arc<Past>,
+    /// No range beyond this was an item's since the part was made.
+    used: Arc<AtomicU64>,
     /// The log says that there are no marks.
     is_full: AtomicBool,
-}
-
-/// What is known of the space of a part, also by another mapping of it.
-#[derive(Default)]
-struct Past {
-    /// No range beyond this was an item's since the part was made.
-    used: AtomicU64,
-    /// Of a part that an earlier daemon has made: ranges that have their space.
-    found: Option<Mutex<HashSet<(u64, u64)>>>,
 }
 
 // SAFETY: the memory belongs to the process, and is accessed by raw pointers alone, but for the
@@ -178,9 +169,7 @@ impl Part {
             .filter(|size| *size != 0)
             .ok_or_else(|| FamError::Memory.because(format!("{} is no part", path.display())))?;
         let mut part = Self::map(label.part, file, Some(path.clone()), size)?;
-        part.past = Arc::new(Past { used: AtomicU64::new(u64::MAX), found: Some(Mutex::default()) });
-        // A file that was copied may have holes, also in its head.
-        fallocate(&part.file, FallocateFlags::empty(), 0, HEAD as u64).map_err(failed("space of a part"))?;
+        part.used = Arc::new(AtomicU64::new(u64::MAX));
         if marks::label(part.head()) != Some(label) {
             return Err(FamError::Memory.because(format!("{} is another part", path.display())));
         }
@@ -196,7 +185,7 @@ impl Part {
     pub fn resized(&self, size: u64) -> Result<Self> {
         let file = self.file.try_clone().map_err(|error| FamError::Memory.because(error.to_string()))?;
         let mut part = Self::map(self.number, file, self.path.clone(), size)?;
-        (part.free, part.past) = (self.free.clone(), self.past.clone());
+        (part.free, part.used) = (self.free.clone(), self.used.clone());
         Ok(part)
     }
 
@@ -232,7 +221,7 @@ impl Part {
             base,
             size,
             free: Arc::new(marks::all_free()),
-            past: Arc::default(),
+            used: Arc::default(),
             is_full: AtomicBool::new(false),
         })
     }
@@ -321,31 +310,13 @@ impl Part {
             // SAFETY: within the mapping; there is no item.
             unsafe { ptr::write_bytes(self.at(offset), 0, length as usize) };
         }
-        let was_used = offset < self.past.used.fetch_max(end, Ordering::Relaxed);
+        let was_used = offset < self.used.fetch_max(end, Ordering::Relaxed);
         if self.path.is_some() {
             if was_used {
                 // A power failure brings nothing of an earlier item back.
                 self.file.sync_data().map_err(|error| FamError::Memory.because(error.to_string()))?;
             }
             Marks::new(self.head(), &self.free).renew(offset, length);
-        }
-        Ok(())
-    }
-
-    /// Gives a range of a part that an earlier daemon has made the space that its file may have
-    /// lost, as one that was restored with holes: a write into a hole of a full disk would end the
-    /// daemon.
-    ///
-    /// # Errors
-    /// [`FamError::NoSpace`], [`FamError::Memory`].
-    pub fn fill(&self, offset: u64, length: u64) -> Result<()> {
-        let Some(found) = &self.past.found else { return Ok(()) };
-        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        if !found.contains(&(offset, length)) {
-            let what = "space that the file of a part has lost";
-            fallocate(&self.file, FallocateFlags::empty(), self.head_length() + offset, length)
-                .map_err(failed(what))?;
-            found.insert((offset, length));
         }
         Ok(())
     }

@@ -240,38 +240,6 @@ fn names_and_rights_are_kept_again_when_the_disk_takes_them_again() {
     client.lookup("r", "i").expect("the item");
 }
 
-/// `cp --sparse` and `tar -S` make holes of zeros.
-#[test]
-fn an_item_in_a_file_with_holes_has_its_space_when_it_is_opened() {
-    const SIZE: u64 = 4 << 20;
-    let host = Host::new("holes", 1, true);
-    let daemon = host.keeper();
-    let mut client = Client::open(&host);
-    let region = client.region("r", SIZE, 0o600, persistent());
-    let item = client.item(region, "i", SIZE);
-    client.put(&item, 0, &[5; 4096]).expect("a put");
-    let file = host.path("memory0").join(names(&host.path("memory0")).pop().expect("a part"));
-    let space = || std::os::unix::fs::MetadataExt::blocks(&file.metadata().expect("a file")) * 512;
-    assert!(space() >= SIZE);
-    daemon.kill();
-    let bytes = std::fs::read(&file).expect("a part");
-    std::fs::remove_file(&file).expect("a part");
-    let copy = std::fs::File::create(&file).expect("a file");
-    copy.set_len(bytes.len() as u64).expect("a length");
-    for (page, at) in bytes.chunks(4096).zip((0..).step_by(4096)) {
-        if page.iter().any(|byte| *byte != 0) {
-            copy.write_all_at(page, at).expect("a page");
-        }
-    }
-    assert!(space() < SIZE / 2);
-    let _daemon = host.keeper();
-    let mut client = Client::open(&host);
-    let again = client.open_item(region, item.item).expect("the item");
-    assert!(space() >= SIZE, "a put on a full disk would end the daemon");
-    let found = client.get(&again, 0, SIZE).expect("a get");
-    assert!(found[..4096] == [5; 4096] && found[4096..].iter().all(|byte| *byte == 0));
-}
-
 #[test]
 fn a_daemon_ends_in_order_while_programs_put() {
     let host = Host::new("in_order", 1, true);
