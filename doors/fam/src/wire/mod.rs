@@ -18,7 +18,7 @@ pub use message::{Header, Message, RUN, Shape, runs};
 pub use ticket::{Piece, READ, SECRET, Sealed, Segment, Ticket, WRITE};
 
 /// The version of the messages. Sides with different ones part.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The most bytes of a vector message that does not fit a packet, and of the reply to a gather;
 /// longer ones are [`FamError::Resource`](crate::FamError), and go in several.
 pub const MOST_VECTOR: usize = 64 << 20;
