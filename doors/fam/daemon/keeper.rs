@@ -140,7 +140,9 @@ impl Keeper {
             .filter(|(server, ..)| joined.contains(server))
             .collect();
         for (server, part, size) in parts {
-            if let Err(failure) = self.servers.ask(server, &Ask::ResizePart { part, size }) {
+            // One that is longer may be of a later day than the metadata.
+            let grow = Ask::ResizePart { part, size, grows_only: true };
+            if let Err(failure) = self.servers.ask(server, &grow) {
                 log::line(&failure.text);
             }
         }

@@ -145,16 +145,20 @@ impl Memory {
         Ok(Answer::Done)
     }
 
-    /// Gives a part another size. Nothing lies beyond it, as the keeper knows.
+    /// Gives a part another size. Nothing lies beyond it, as the keeper knows; where it does not,
+    /// the part only grows.
     ///
     /// # Errors
     /// Those of [`Part::make`]; [`FamError::NotFound`].
-    pub fn resize_part(&self, part: u64, size: u64) -> Result<Answer> {
+    pub fn resize_part(&self, part: u64, size: u64, grows_only: bool) -> Result<Answer> {
         let mut state = self.state();
         if self.folder.is_none() {
             state.check_volatile(part, size)?;
         }
         let old = state.parts.get(&part).ok_or_else(|| no_part(part))?;
+        if grows_only && size <= old.size() {
+            return Ok(Answer::Done);
+        }
         let new = old.resized(size)?;
         state.parts.insert(part, Arc::new(new));
         Ok(Answer::Done)

@@ -176,7 +176,7 @@ pub fn by_memory(memory: &Memory, ask: &Ask) -> Result<Answer> {
     match *ask {
         Ask::Join { pool, secret, ref parts } => memory.join(pool, secret, parts),
         Ask::MakePart { part, size, kind } => memory.make_part(part, size, kind),
-        Ask::ResizePart { part, size } => memory.resize_part(part, size),
+        Ask::ResizePart { part, size, grows_only } => memory.resize_part(part, size, grows_only),
         Ask::RemovePart { part } => memory.remove_part(part),
         Ask::Clear { part, offset, length } => memory.clear(part, offset, length),
         Ask::Withdraw { item } => memory.withdraw(item),

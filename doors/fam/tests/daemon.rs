@@ -344,7 +344,7 @@ impl Own {
             27 => Ask::Join { pool: 7, secret: [4; SECRET], parts: vec![part] },
             28 => match any(2) {
                 0 => Ask::MakePart { part, size, kind: PartKind::Volatile },
-                _ => Ask::ResizePart { part, size },
+                _ => Ask::ResizePart { part, size, grows_only: false },
             },
             29 => Ask::RemovePart { part },
             30 => Ask::Clear { part, offset, length: other_size },

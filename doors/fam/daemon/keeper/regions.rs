@@ -209,9 +209,9 @@ impl Keeper {
 }
 
 fn resize(servers: &mut Servers, parts: &[(u64, u64)], size: u64) -> Result<()> {
-    parts
-        .iter()
-        .try_for_each(|(server, part)| servers.ask(*server, &Ask::ResizePart { part: *part, size }).map(drop))
+    parts.iter().try_for_each(|(server, part)| {
+        servers.ask(*server, &Ask::ResizePart { part: *part, size, grows_only: false }).map(drop)
+    })
 }
 
 /// The attributes with a number for each default.

@@ -308,8 +308,11 @@ pub enum Ask {
         part: u64,
         /// The size.
         size: u64,
+        /// A part that is longer stays so.
+        grows_only: bool,
     },
-    /// The part ends, and all numbers of its items. Answer: [`Answer::Done`].
+    /// The part ends, and all numbers of its items. Answer: [`Answer::Done`]. A persistent one
+    /// without a file is [`FamError::NotFound`](crate::FamError).
     RemovePart {
         /// The part.
         part: u64,

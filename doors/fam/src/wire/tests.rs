@@ -144,7 +144,7 @@ fn asks() -> Vec<Ask> {
         Ask::Map { number: 3 },
         Ask::Join { pool: u128::MAX, secret: [4; SECRET], parts: vec![1, 2, u64::MAX] },
         Ask::MakePart { part, size, kind: PartKind::Persistent },
-        Ask::ResizePart { part, size },
+        Ask::ResizePart { part, size, grows_only: true },
         Ask::RemovePart { part },
         Ask::Clear { part, offset, length },
         Ask::Withdraw { item },
