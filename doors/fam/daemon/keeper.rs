@@ -282,8 +282,9 @@ impl Keeper {
         if is_persistent { self.store.change(changes) } else { Ok(()) }
     }
 
-    /// Removes parts. Persistent ones of a server that is not there are removed when it joins;
-    /// others end with their server's daemon, or when they are unknown to it as it joins.
+    /// Removes parts. Persistent ones of a server that is not there, or has no file of them, are
+    /// removed when it joins and has; others end with their server's daemon, or when they are
+    /// unknown to it as it joins.
     fn remove_parts(&mut self, parts: &[(u64, u64)], is_persistent: bool) {
         let (mut changes, mut leaving) = (Vec::new(), self.leaving.clone());
         for (server, part) in parts {
@@ -292,7 +293,10 @@ impl Keeper {
                 Ok(_) if leaving.remove(&(*server, *part)) => changes.push(Change::Left(*part)),
                 Ok(_) => {}
                 Err(failure) => {
-                    log::line(&failure.text);
+                    // One that has lost a part has been logged as it joined.
+                    if failure.error != FamError::NotFound {
+                        log::line(&failure.text);
+                    }
                     if is_persistent && leaving.insert((*server, *part)) {
                         changes.push(Change::Leaving(*server, *part));
                     }

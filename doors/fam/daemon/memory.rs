@@ -167,7 +167,8 @@ impl Memory {
     /// Removes a part, with its file. All of its items are withdrawn before.
     ///
     /// # Errors
-    /// [`FamError::Timeout`]: an operation does not end.
+    /// [`FamError::Timeout`]: an operation does not end. [`FamError::NotFound`]: a persistent part
+    /// has no file here, which may be elsewhere for now.
     pub fn remove_part(&self, part: u64) -> Result<Answer> {
         self.end_part(part, true)?;
         Ok(Answer::Done)
@@ -182,14 +183,14 @@ impl Memory {
         };
         let ended = self.withdraw_all(&items);
         let mut state = self.state();
-        if ended.is_ok()
-            && let Some(part) = state.parts.remove(&part)
-            && removes
-        {
-            part.remove();
-        }
         state.opened.retain(|_, all| all.iter().any(|one| one.strong_count() != 0));
-        ended
+        ended?;
+        match (state.parts.remove(&part), &self.folder) {
+            (Some(part), _) if removes => part.remove(),
+            (None, Some(folder)) if removes => parts::remove(Label { pool: state.pool, part }, folder)?,
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Clears a range of a part, for a new item. What is open there is an item whose withdrawal

@@ -8,6 +8,7 @@ use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -95,6 +96,20 @@ pub fn files(folder: &Path, pool: u128) -> Vec<(u64, PathBuf)> {
         Some((u64::from_str_radix(rest, 16).ok()?, entry.path()))
     });
     parts.collect()
+}
+
+/// Removes the file of a part that is not open.
+///
+/// # Errors
+/// [`FamError::NotFound`]: there is none. [`FamError::Memory`].
+pub fn remove(label: Label, folder: &Path) -> Result<()> {
+    let path = folder.join(name(label));
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(FamError::NotFound.because(format!("there is no {}", path.display())))
+        }
+        removed => removed.map_err(by_file("the part", &path)),
+    }
 }
 
 /// Torn ranges of all parts in a folder, of any pool, by file.
