@@ -4,9 +4,13 @@
 mod client;
 
 use client::{Client, Host, persistent};
-use fam::wire::Ask;
+use fam::meeting::socket_name;
+use fam::wire::{Answer, Ask, Message, VERSION, encode_answer};
+use openlapi_session::{Listener, Settings};
 use openlapi_tests::eventually;
-use std::fs;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 /// Metadata of an earlier day have another size of a region.
 #[test]
@@ -63,4 +67,80 @@ fn a_part_whose_file_is_elsewhere_leaves_when_it_is_there_again() {
     assert_eq!(client::names(&folder).len(), 1);
     let _server = host.server(1);
     assert!(eventually(|| client::names(&folder).is_empty()), "the part is still there");
+}
+
+/// The keeper dies while a server does not answer that is to remove its part.
+#[test]
+fn a_region_that_its_keeper_has_not_destroyed_whole_leaves_no_part() {
+    let host = Host::new("half", 2, true);
+    let server = host.server(1);
+    let keeper = host.keeper();
+    let mut client = Client::open(&host);
+    let region = client.region("r", 1 << 20, 0o600, persistent());
+    let parts = |server: u64| client::names(&host.path(&format!("memory{server}"))).len();
+    assert_eq!((parts(0), parts(1)), (1, 1));
+    // SAFETY: a process of this test, which was not waited for.
+    unsafe { libc::kill(server.process(), libc::SIGSTOP) };
+    client.ask_for(&Ask::DestroyRegion { region });
+    assert!(eventually(|| parts(0) == 0), "the keeper's own part is still there");
+    keeper.kill();
+    server.kill();
+    assert_eq!(parts(1), 1);
+    let _daemons = [host.server(1), host.keeper()];
+    assert!(eventually(|| parts(1) == 0), "the part is still there");
+}
+
+/// What stands at the place of a server makes no part, and does not say so.
+#[test]
+fn a_part_that_may_have_been_made_is_removed() {
+    let host = Host::new("perhaps", 2, true);
+    let name = socket_name(host.server_address(1).port);
+    let mut listener = Listener::unix_of_any_user(&name, &Settings::default()).expect("a listener");
+    let (made, has_made) = mpsc::channel();
+    thread::scope(|scope| {
+        let stand_in = scope.spawn(move || {
+            let mut may_be_there = None;
+            // Two sessions: the first one ends at the question.
+            for _ in 0..2 {
+                let late = Some(Instant::now() + Duration::from_secs(100));
+                let session = listener.accept(late).expect("a session").expect("in time");
+                while let Some(message) = session.receive(late).expect("the keeper") {
+                    let Some(Message::Ask { number }) = Message::decode(&message.header) else { panic!() };
+                    let answer = match fam::wire::decode(&message.data).expect("a question") {
+                        Ask::Hello { user, group, .. } => {
+                            Answer::Hello { version: VERSION, user, group, servers: Vec::new() }
+                        }
+                        Ask::Join { parts, .. } => {
+                            Answer::Joined { parts, has_volatile: false, has_persistent: true }
+                        }
+                        Ask::MakePart { part, .. } => {
+                            may_be_there = Some(part);
+                            made.send(()).expect("the test");
+                            break;
+                        }
+                        Ask::RemovePart { part } => {
+                            return assert_eq!(Some(part), may_be_there);
+                        }
+                        other => panic!("{other:?}"),
+                    };
+                    let body = encode_answer(&Ok(answer));
+                    session.post(&Message::Answer { number }.encode(), &body).expect("the keeper");
+                }
+            }
+            panic!("nothing is removed");
+        });
+        let _keeper = host.keeper();
+        let ask = Ask::CreateRegion { name: "r".to_owned(), size: 1, mode: 0o600, attributes: persistent() };
+        // It may not have joined yet.
+        let refused = || {
+            let mut client = Client::open(&host);
+            let Ok(Answer::Region(facts)) = client.ask(&ask) else { return true };
+            client.ask(&Ask::DestroyRegion { region: facts.region }).expect("an end");
+            false
+        };
+        assert!(eventually(refused), "the server has not joined");
+        has_made.recv_timeout(Duration::from_secs(100)).expect("a question");
+        stand_in.join().expect("what is at the place of a server");
+        assert!(client::names(&host.path("memory0")).is_empty(), "the other server's part is still there");
+    });
 }

@@ -95,7 +95,14 @@ impl Keeper {
 
     fn make_part(&mut self, server: u64, size: u64, kind: PartKind) -> Result<u64> {
         let part = self.number();
-        self.servers.ask(server, &Ask::MakePart { part, size, kind })?;
+        let made = self.servers.ask(server, &Ask::MakePart { part, size, kind });
+        if let Err(failure) = made {
+            // It may have made the part all the same.
+            if kind == PartKind::Persistent && [FamError::Rpc, FamError::Timeout].contains(&failure.error) {
+                self.remove_parts(&[(server, part)], true);
+            }
+            return Err(failure);
+        }
         Ok(part)
     }
 
@@ -109,8 +116,12 @@ impl Keeper {
             (facts.attributes.memory == PERSISTENT, found.parts.clone(), facts.name.clone());
         let members: Vec<u64> = self.members.get(&region).into_iter().flatten().copied().collect();
         let gone = members.iter().map(|item| Change::NoItem(*item));
-        let gone: Vec<Change<'_>> = gone.chain([Change::NoRegion(region)]).collect();
+        let leaving = parts.iter().map(|(server, part)| Change::Leaving(*server, *part));
+        let gone: Vec<Change<'_>> = gone.chain([Change::NoRegion(region)]).chain(leaving).collect();
         self.keep(is_persistent, &gone)?;
+        if is_persistent {
+            self.leaving.extend(&parts);
+        }
         self.remove_parts(&parts, is_persistent);
         members.into_iter().for_each(|item| self.forget_item(item));
         self.members.remove(&region);
