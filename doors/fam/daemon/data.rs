@@ -65,13 +65,18 @@ impl Bell {
         self.ring();
     }
 
+    /// Whether [`Self::end`] was called.
+    pub fn has_ended(&self) -> bool {
+        self.0.2.load(Ordering::SeqCst)
+    }
+
     fn hear(&self) {
         let _ = rustix::io::read(&self.0.0, &mut [0; 8]);
         self.0.1.store(false, Ordering::SeqCst);
     }
 }
 
-/// New sessions, on their way to the loop.
+/// New sessions, on their way to the loop. After the bell's end there are none.
 pub type Newcomers = Arc<Mutex<Vec<(Session, Arc<Guest>)>>>;
 
 /// A send from an item's memory, until nothing of the session reads there.
@@ -125,7 +130,7 @@ impl Data {
     /// Serves the sessions until [`Bell::end`].
     pub fn run(mut self) {
         let (mut active, mut looked) = (ticks(), ticks());
-        while !self.bell.0.2.load(Ordering::Relaxed) {
+        while !self.bell.has_ended() {
             let mut moved = false;
             for at in (0..self.awake.len()).rev() {
                 let number = self.awake[at];
@@ -155,6 +160,7 @@ impl Data {
         for number in self.all.keys().copied().collect::<Vec<u64>>() {
             self.end(number);
         }
+        self.newcomers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Waits until something is there to do, at most for this time.
@@ -360,6 +366,10 @@ impl Served {
 mod tests {
     use super::*;
     use crate::guest::MOST_ASKED;
+    use crate::marks::Label;
+    use crate::opened::Opened;
+    use crate::parts::Part;
+    use fam::wire::{PartKind, READ, WRITE};
     use openlapi_session::{Routes, Settings, accept, connect};
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
@@ -367,8 +377,8 @@ mod tests {
 
     const LATE: Duration = Duration::from_secs(100);
 
-    /// A session of the loop, and its peer.
-    fn pair() -> (Served, Session) {
+    /// A session of the daemon with its guest, and its peer.
+    fn sessions() -> (Session, Arc<Guest>, Session) {
         let guest = Arc::new(Guest::default());
         let other = Settings { routes: Routes::SHARED_MEMORY, patience: LATE, ..Settings::default() };
         let own = Settings { receiver: Some(guest.clone()), guarded: true, ..other.clone() };
@@ -381,7 +391,51 @@ mod tests {
             connect(read, write, &other).expect("a session")
         });
         let session = accept(read, write, &own).expect("a session");
-        (Served::new(session, guest), peer.join().expect("a session"))
+        (session, guest, peer.join().expect("a session"))
+    }
+
+    /// A session of the loop, and its peer.
+    fn pair() -> (Served, Session) {
+        let (session, guest, peer) = sessions();
+        (Served::new(session, guest), peer)
+    }
+
+    #[test]
+    fn after_the_end_no_session_writes() {
+        let (session, guest, peer) = sessions();
+        let part = Part::make(Label { pool: 1, part: 1 }, 1 << 16, PartKind::Volatile, None);
+        let part = Arc::new(part.expect("a part"));
+        let byte = || {
+            // SAFETY: a byte of the part's mapping; what is written there at a time is read.
+            unsafe { part.at(0).read_volatile() }
+        };
+        let opened = Opened::new((9, READ | WRITE), part.clone(), (0, 4096), guest.is_doomed.clone());
+        let item = guest.add(Arc::new(opened)).expect("a number");
+        let (bell, newcomers) = (Bell::new().expect("a bell"), Newcomers::default());
+        let new = || Data::new(bell.clone(), newcomers.clone(), mpsc::channel().0).expect("a loop");
+        let (data, (ended, has_ended)) = (new(), mpsc::channel());
+        newcomers.lock().expect("newcomers").push((session, guest.clone()));
+        std::thread::spawn(move || {
+            data.run();
+            let _ = ended.send(());
+        });
+        bell.ring();
+        let put = |number, byte| peer.post(&Message::Put { number, item, offset: 0 }.encode(), &[byte; 8]);
+        put(1, 5).expect("a put");
+        let reply = peer.receive(Some(Instant::now() + LATE)).expect("a session").expect("a reply");
+        assert_eq!(Message::decode(&reply.header), Some(Message::Done { number: 1, code: 0 }));
+        assert_eq!(byte(), 5);
+        bell.end();
+        has_ended.recv_timeout(LATE).expect("the end of the loop");
+        assert!(guest.is_doomed.load(Ordering::SeqCst));
+        let _ = put(2, 6);
+        assert!(peer.receive(Some(Instant::now() + LATE)).is_err(), "the session goes on");
+        assert_eq!(byte(), 5);
+        // One that has come since.
+        let (session, guest, peer) = sessions();
+        newcomers.lock().expect("newcomers").push((session, guest));
+        new().run();
+        assert!(peer.receive(Some(Instant::now() + LATE)).is_err(), "the session goes on");
     }
 
     #[test]

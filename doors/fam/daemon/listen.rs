@@ -120,10 +120,12 @@ impl Opening {
     }
 }
 
-/// Accepts sessions for ever. Threads open them: opening waits for the peer.
+/// Accepts sessions for ever. Threads open them: opening waits for the peer. After the bell's end
+/// who arrives learns at once that there is no session.
 pub fn accept(mut listener: Listener, newcomers: &Newcomers, bell: &Bell, opening: &Opening) {
     loop {
         match listener.next(None) {
+            Ok(Some(_)) if bell.has_ended() => {}
             Ok(Some(arrived)) => {
                 let user = arrived.user().map(|user| user.uid);
                 let Some(arrived) = opening.begin(user, arrived) else { continue };
@@ -153,14 +155,39 @@ pub fn accept(mut listener: Listener, newcomers: &Newcomers, bell: &Bell, openin
 }
 
 fn open(mut arrived: Arrived, newcomers: &Newcomers, bell: &Bell) {
+    if bell.has_ended() {
+        return;
+    }
     // A session has its own receiver.
     let guest = Arc::new(Guest::default());
     arrived.set_receiver(guest.clone());
     match arrived.open() {
         Ok(session) => {
-            newcomers.lock().unwrap_or_else(PoisonError::into_inner).push((session, guest));
-            bell.ring();
+            let mut newcomers = newcomers.lock().unwrap_or_else(PoisonError::into_inner);
+            // The loop takes them for the last time after that.
+            if !bell.has_ended() {
+                newcomers.push((session, guest));
+                bell.ring();
+            }
         }
         Err(error) => log::line(&format!("no session: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openlapi_session::connect_unix_of_any_user;
+
+    #[test]
+    fn who_comes_after_the_end_does_not_wait() {
+        let name = format!("openfamd-listen-{}", std::process::id());
+        let settings = Settings { patience: Duration::from_secs(100), ..settings() };
+        let listener = Listener::unix_of_any_user(&name, &settings).expect("a listener");
+        let bell = Bell::new().expect("a bell");
+        bell.end();
+        std::thread::spawn(move || accept(listener, &Newcomers::default(), &bell, &Opening::default()));
+        let refused = connect_unix_of_any_user(&name, &settings).expect_err("no session");
+        assert!(!matches!(refused, Error::Late(_)), "{refused}");
     }
 }
