@@ -1,6 +1,6 @@
 //! Parts of regions: memory of this daemon, volatile or the bytes of a file.
 
-use crate::log;
+use crate::log::{self, Few};
 use crate::marks::{self, HEAD, Label, Marks, Range};
 use fam::wire::PartKind;
 use fam::{Failure, FamError, Result};
@@ -30,6 +30,8 @@ pub struct Part {
     free: Arc<Mutex<Vec<u16>>>,
     /// No range beyond this was an item's since the part was made.
     used: Arc<AtomicU64>,
+    /// What the log says of torn ranges.
+    said: Arc<Few>,
     /// The log says that there are no marks.
     is_full: AtomicBool,
 }
@@ -200,7 +202,7 @@ impl Part {
     pub fn resized(&self, size: u64) -> Result<Self> {
         let file = self.file.try_clone().map_err(|error| FamError::Memory.because(error.to_string()))?;
         let mut part = Self::map(self.number, file, self.path.clone(), size)?;
-        (part.free, part.used) = (self.free.clone(), self.used.clone());
+        (part.free, part.used, part.said) = (self.free.clone(), self.used.clone(), self.said.clone());
         Ok(part)
     }
 
@@ -237,6 +239,7 @@ impl Part {
             size,
             free: Arc::new(marks::all_free()),
             used: Arc::default(),
+            said: Arc::default(),
             is_full: AtomicBool::new(false),
         })
     }
@@ -295,13 +298,15 @@ impl Part {
         }
     }
 
-    /// Says in the log that a range is torn.
+    /// Says in the log that a range is torn; of many there are the first ones.
     pub fn log_torn(&self, range: Range) {
-        let Range { item, offset, length } = range;
-        log::line(&format!(
-            "item {item} is torn: {length} bytes at {offset} of part {} were not written as a whole",
-            self.number
-        ));
+        let (Range { item, offset, length }, part) = (range, self.number);
+        self.said.line(
+            &format!(
+                "item {item} is torn: {length} bytes at {offset} of part {part} were not written as a whole"
+            ),
+            &format!("more ranges of part {part} are torn: openfamd --torn lists them"),
+        );
     }
 
     /// A range becomes zeros, and has its space.

@@ -178,6 +178,31 @@ fn a_put_that_the_end_of_its_session_has_cut_is_found() {
     assert!(eventually(|| said("second")), "the next daemon's log does not name it");
 }
 
+/// As many as a program has puts under way, whose session ends at a bad moment.
+#[test]
+fn of_many_torn_ranges_the_log_names_some() {
+    let host = Host::new("many_torn", 1, true);
+    let daemon = host.keeper();
+    let mut client = Client::open(&host);
+    let region = client.region("r", 1 << 20, 0o600, persistent());
+    let item = client.item(region, "i", 1 << 16).item;
+    daemon.kill();
+    let file = host.path("memory0").join(names(&host.path("memory0")).pop().expect("a part"));
+    let file = std::fs::OpenOptions::new().write(true).open(file).expect("a file");
+    for mark in 0..100_u64 {
+        let words = [item, 100 * mark, 50, 0].map(u64::to_le_bytes);
+        file.write_all_at(words.as_flattened(), 64 + 32 * mark).expect("a mark");
+    }
+    let mut command = host.command(&[]);
+    command.stderr(std::fs::File::create(host.path("log")).expect("a file"));
+    let _daemon = Daemon::start(command);
+    let said = std::fs::read_to_string(host.path("log")).expect("a log");
+    assert_eq!(said.matches("is torn: 50 bytes at").count(), 8, "{said}");
+    assert_eq!(said.matches("are torn: openfamd --torn lists them").count(), 1, "{said}");
+    let listed = host.command(&["--torn"]).output().expect("a list").stdout;
+    assert_eq!(String::from_utf8(listed).expect("text").lines().count(), 100);
+}
+
 /// A keeper whose writes beyond a limit fail.
 fn of_small_files(host: &Host) -> Daemon {
     let mut command = host.command(&[]);
