@@ -346,7 +346,7 @@ void threads(const char *name) {
 
 // Many gathers and scatters without a wait: those that the daemon could not keep wait.
 void vectors(const char *name) {
-    const uint64_t half = 1 << 19, count = 600;
+    const uint64_t half = 1 << 19, count = 150;
     auto where = pool->fam_create_region(name, 8 << 20, 0600, nullptr);
     auto one = pool->fam_allocate("one", 4 << 20, 0600, where);
     std::vector<char> data(2 * half, 'v'), back(count * 2 * half);

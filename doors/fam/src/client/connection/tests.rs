@@ -78,3 +78,52 @@ fn numbers_are_given_back_while_later_operations_go_on() {
     drop(connection);
     assert_eq!(served.join().expect("a daemon"), MOST_RETIRED);
 }
+
+#[test]
+fn bytes_under_way_have_a_limit_and_are_given_back() {
+    let (table, owner) = (Table::default(), Arc::default());
+    let begin = |held| {
+        let begun = table.begin_from(&owner, Class::Changes, Expected::Done, None, held);
+        begun.map(|(number, _)| number)
+    };
+    let failure = FamError::Rpc.because("a test");
+    // The first one may be longer.
+    assert!(table.hold(11, 10) && !table.hold(1, 10));
+    let one = begin(11).expect("an operation");
+    table.arriving(&Message::Done { number: one, code: 0 }, 0);
+    assert!(table.hold(4, 10) && table.hold(6, 10) && !table.hold(1, 10));
+    let [two, _] = [4, 6].map(|held| begin(held).expect("an operation"));
+    table.unsent(two, failure.clone());
+    assert!(!table.hold(5, 10) && table.hold(4, 10));
+    begin(4).expect("an operation");
+    table.close(&failure);
+    for _ in 0..2 {
+        assert!(table.hold(11, 10), "bytes are not given back");
+        assert_eq!(begin(11), Err(failure.clone()));
+    }
+}
+
+#[test]
+fn an_operation_waits_for_room_in_the_daemon() {
+    let (connection, daemon) = pair();
+    let owner = Arc::new(Owner::default());
+    let message = |number| Message::Put { number, item: 1, offset: 0 };
+    let what = (MOST_HELD, Vec::new(), &[][..]);
+    // SAFETY: there is no data.
+    unsafe { connection.post(&owner, Class::Changes, Expected::Done, what, message) };
+    let (give, room) = mpsc::channel();
+    let waits = connection.clone();
+    let waiter = thread::spawn(move || {
+        let _ = give.send(waits.make_room(1));
+        // It is over before there is room.
+        let _ = give.send(waits.make_room(MOST_HELD));
+    });
+    let put = daemon.receive(Some(Instant::now() + LATE)).expect("a connection").expect("a put");
+    let number = Message::decode(&put.header).expect("a message").number();
+    assert_eq!(room.try_recv(), Err(mpsc::TryRecvError::Empty), "it has not waited");
+    daemon.post(&Message::Done { number, code: 0 }.encode(), &[]).expect("a connection");
+    assert_eq!(room.recv_timeout(LATE), Ok(1));
+    drop(daemon);
+    assert_eq!(room.recv_timeout(LATE), Ok(0));
+    waiter.join().expect("its end");
+}
