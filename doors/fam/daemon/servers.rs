@@ -39,12 +39,14 @@ pub struct Remote {
     coming: Option<mpsc::Receiver<Result<Remote>>>,
     /// When the last of them began.
     tried: Option<Instant>,
+    /// What the log says of why there is none.
+    refused: String,
 }
 
 impl Remote {
     /// One without a session.
     pub fn new(address: Address) -> Self {
-        Self { address, session: None, last: 0, serial: 0, coming: None, tried: None }
+        Self { address, session: None, last: 0, serial: 0, coming: None, tried: None, refused: String::new() }
     }
 
     /// Whether the session goes on, if there is one.
@@ -270,8 +272,17 @@ impl Servers {
             }
             self.offers.remove(server);
             match remote.connected(until) {
-                Some(Ok(())) => new.push(*server),
-                Some(Err(failure)) if failure.error == FamError::NoPerm => log::line(&failure.text),
+                Some(Ok(())) => {
+                    remote.refused.clear();
+                    new.push(*server);
+                }
+                // One that listens, and is no daemon for this one, as of another version.
+                Some(Err(failure)) if [FamError::NoPerm, FamError::Rpc].contains(&failure.error) => {
+                    if remote.refused != failure.text {
+                        log::line(&format!("server {server} of memory: {}", failure.text));
+                        remote.refused = failure.text;
+                    }
+                }
                 Some(Err(_)) => {}
                 None => {
                     let work = self.work.clone();

@@ -5,13 +5,15 @@ mod client;
 use client::{Client, Host, VOLATILE, persistent};
 use fam::FamError;
 use fam::meeting::socket_name;
-use fam::wire::{Answer, Ask, Attributes, Message, Sealed, Ticket, decode_answer};
+use fam::wire::{Answer, Ask, Attributes, Message, Sealed, Ticket, decode_answer, encode_answer};
+use openlapi_session::{Listener, Settings};
 use openlapi_tests::eventually;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use std::fs;
 use std::io::{ErrorKind, Read};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 const SERVERS: u16 = 3;
 
@@ -373,6 +375,31 @@ fn a_server_that_does_not_answer_holds_up_nobody() {
     drop((deaf, keeper));
     let _server = host.server(1);
     assert!(eventually(|| have_joined(&host)), "the server has not joined");
+}
+
+/// Daemons of two versions.
+#[test]
+fn a_keeper_says_why_a_server_does_not_join() {
+    let host = Host::new("refuses", 2, false);
+    let name = socket_name(host.server_address(1).port);
+    let mut listener = Listener::unix_of_any_user(&name, &Settings::default()).expect("a listener");
+    let mut command = host.command(&[]);
+    command.stderr(fs::File::create(host.path("log")).expect("a file"));
+    let late = || Some(Instant::now() + Duration::from_secs(100));
+    let server = thread::spawn(move || {
+        for _ in 0..3 {
+            let session = listener.accept(late()).expect("a session").expect("in time");
+            let hello = session.receive(late()).expect("the keeper").expect("a hello");
+            let number = Message::decode(&hello.header).expect("a message").number();
+            let body = encode_answer(&Err(FamError::Rpc.because("another version")));
+            session.post(&Message::Answer { number }.encode(), &body).expect("the keeper");
+            while session.receive(late()).is_ok() {}
+        }
+    });
+    let _keeper = client::Daemon::start(command);
+    server.join().expect("a server");
+    let said = fs::read_to_string(host.path("log")).expect("a log");
+    assert_eq!(said.matches("server 1 of memory: another version").count(), 1, "{said}");
 }
 
 /// Whether both servers of a pool have joined: a new region lies on them.
