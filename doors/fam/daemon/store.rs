@@ -64,7 +64,7 @@ pub enum Change<'a> {
     NoBackup(&'a str),
     /// A part is to be removed, and its server is not there: server and part.
     Leaving(u64, u64),
-    /// It is removed.
+    /// A part is removed: its number.
     Left(u64),
 }
 

@@ -147,7 +147,7 @@ impl Item {
         Ok(opened)
     }
 
-    /// Has the ticket sealed anew: a server has joined, or the keeper. An earlier keeper's ticket is
+    /// Has the ticket sealed anew: a server has joined, or the keeper. A former keeper's ticket is
     /// none, and another one is given, with the rights of today.
     fn renew(&self, client: &Shared, opened: &mut Arc<Opened>) -> Result<()> {
         let keeper = client.keeper()?;
