@@ -165,6 +165,7 @@ fn other_signals_are_passed_on() {
 fn output_that_is_read_late_is_whole() {
     let poe = Command::new(stage().join("bin/poe"))
         .args(["-procs", "2", "-timeout", "2", "head", "-c", "60000", "/dev/zero"])
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -189,7 +190,7 @@ fn output_that_is_read_late_is_whole() {
 #[test]
 fn a_job_whose_messages_are_not_read_ends() {
     for (flags, signal, status, says) in [
-        (&["-timeout", "1"][..], None, 124, "poe: time limit of 1 s (-timeout) reached: "),
+        (&["-timeout", "8"][..], None, 124, "poe: time limit of 8 s (-timeout) reached: "),
         (&[], Some(Signal::SIGTERM), 143, "poe: ended (SIGTERM); ending all tasks"),
     ] {
         let (mut read, write) = full_pipe();
@@ -197,6 +198,7 @@ fn a_job_whose_messages_are_not_read_ends() {
         let mut poe = Command::new(stage().join("bin/poe"))
             .args(flags)
             .args(deaf)
+            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(write)
             .spawn()
@@ -222,7 +224,7 @@ fn why_a_job_did_not_start_is_read_late() {
     let start = |arguments: &[&str]| {
         let (read, write) = full_pipe();
         let mut poe = Command::new(stage().join("bin/poe"));
-        let poe = poe.args(arguments).stdout(Stdio::null()).stderr(write).spawn();
+        let poe = poe.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(write).spawn();
         (read, poe.expect("poe starts"))
     };
     let (mut read, mut poe) = start(&["-procs", "2", "./no-such-program"]);
@@ -235,7 +237,13 @@ fn why_a_job_did_not_start_is_read_late() {
     let status = poe.wait().expect("it ends").code();
     let said = said.trim_start_matches('.');
     assert_eq!((status, said), (Some(127), "poe: ./no-such-program: No such file or directory\n"));
-    // A signal ends the wait.
+    // A signal ends the wait, in which it is blocked.
+    let mask = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", ended.id())).unwrap_or_default();
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        blocked.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
+    };
+    assert!(eventually(|| mask() >> (Signal::SIGTERM as u32 - 1) & 1 == 1));
     kill(Pid::from_raw(ended.id() as i32), Signal::SIGTERM).expect("poe is there");
     assert_eq!(ended.wait().expect("it ends").code(), Some(2));
 }

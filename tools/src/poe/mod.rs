@@ -169,6 +169,7 @@ fn start(
     };
     let status = run()?;
     let ended = profile.and_then(|profile| profile.merge(&signals));
+    // As the output of the tasks, it may be read late.
     signals.await_readers();
     Ok(ended.map_or(status, |signal| 128 + signal as u8))
 }

@@ -129,10 +129,7 @@ impl Job<'_> {
         }
         self.ends.summarize();
         let written = output.finish();
-        let end = self.result(written);
-        // As the output of the tasks, it may be read late.
-        signals.await_readers();
-        end
+        self.result(written)
     }
 
     /// How it has ended, of which the first cause is said.
