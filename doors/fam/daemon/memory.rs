@@ -185,12 +185,13 @@ impl Memory {
         let mut state = self.state();
         state.opened.retain(|_, all| all.iter().any(|one| one.strong_count() != 0));
         ended?;
-        match (state.parts.remove(&part), &self.folder) {
+        let (open, label) = (state.parts.remove(&part), Label { pool: state.pool, part });
+        drop(state);
+        match (open, &self.folder) {
             (Some(part), _) if removes => part.remove(),
-            (None, Some(folder)) if removes => parts::remove(Label { pool: state.pool, part }, folder)?,
-            _ => {}
+            (None, Some(folder)) if removes => parts::remove(label, folder),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Clears a range of a part, for a new item. What is open there is an item whose withdrawal
@@ -367,6 +368,26 @@ mod tests {
             items.iter().for_each(|one| one.is_doomed.store(true, Ordering::SeqCst));
             assert_eq!(removed.expect("the end of the part"), Answer::Done);
         });
+    }
+
+    #[test]
+    fn a_part_whose_file_stays_is_not_removed() {
+        let name = format!("openfamd-stays-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).expect("a folder");
+        let memory = Memory::new(0, Some(folder.clone()), Box::new(|| ())).expect("a memory");
+        memory.join(1, [7; SECRET], &[]).expect("a keeper");
+        memory.make_part(1, 1 << 20, PartKind::Persistent).expect("a part");
+        let (_, path) = parts::files(&folder, 1).pop().expect("a file");
+        // A folder in its place cannot be removed as a file is.
+        std::fs::remove_file(&path).and_then(|()| std::fs::create_dir(&path)).expect("a folder");
+        for _ in 0..2 {
+            assert_eq!(memory.remove_part(1).expect_err("it is there").error, FamError::Memory);
+        }
+        std::fs::remove_dir(&path).expect("the folder");
+        assert_eq!(memory.remove_part(1).expect_err("it is gone").error, FamError::NotFound);
+        drop(memory);
+        std::fs::remove_dir_all(&folder).expect("the end of the folder");
     }
 
     #[test]

@@ -105,12 +105,16 @@ pub fn files(folder: &Path, pool: u128) -> Vec<(u64, PathBuf)> {
 /// # Errors
 /// [`FamError::NotFound`]: there is none. [`FamError::Memory`].
 pub fn remove(label: Label, folder: &Path) -> Result<()> {
-    let path = folder.join(name(label));
-    match std::fs::remove_file(&path) {
+    unlink(&folder.join(name(label)))?;
+    sync_folder(folder)
+}
+
+fn unlink(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(FamError::NotFound.because(format!("there is no {}", path.display())))
         }
-        removed => removed.map_err(by_file("the part", &path)),
+        removed => removed.map_err(by_file("the part", path)),
     }
 }
 
@@ -357,11 +361,16 @@ impl Part {
 
     /// Removes the part: its space is free, though sessions may still have it mapped, in which
     /// nothing can be done any more.
-    pub fn remove(&self) {
+    ///
+    /// # Errors
+    /// [`FamError::Memory`]: its file is still there, or would be after a power failure.
+    pub fn remove(&self) -> Result<()> {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = fallocate(&self.file, hole, 0, self.head_length() + self.size);
-        if let Some(path) = &self.path {
-            let _ = std::fs::remove_file(path);
+        let Some(path) = &self.path else { return Ok(()) };
+        match unlink(path) {
+            Err(failure) if failure.error != FamError::NotFound => Err(failure),
+            _ => path.parent().map_or(Ok(()), sync_folder),
         }
     }
 }
