@@ -3,7 +3,7 @@
 use crate::hand::Hand;
 use crate::job::{self, Job, NoName};
 use crate::protocol::Output;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The carrier of this process, of which there is one.
 #[expect(clippy::large_enum_variant, reason = "there is one")]
@@ -99,10 +99,10 @@ impl Carrier {
     }
 
     /// The process exits. `false`: its thread was interrupted in a call of the core, and makes no
-    /// other one.
-    pub fn begin_exit(&self) -> bool {
+    /// other one, or others have kept the core all that time.
+    pub fn begin_exit(&self, at_most: Duration) -> bool {
         match self {
-            Self::Job(job) => !job.is_in_call(),
+            Self::Job(job) => job.may_call(at_most),
             Self::Hand(hand) => {
                 hand.begin_exit();
                 true

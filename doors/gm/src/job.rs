@@ -19,7 +19,7 @@ use std::cell::UnsafeCell;
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The index of the header handler.
 const HANDLER: u64 = 1;
@@ -232,9 +232,11 @@ impl Job {
         self.session.enter().is_ok()
     }
 
-    /// Whether this thread is in a call of the core.
-    pub fn is_in_call(&self) -> bool {
-        self.session.context().is_in_call()
+    /// Whether this thread, interrupted somewhere, may call the core: it is in no call of it, and
+    /// gets its lock within this time. Between taking the lock and being its owner it would not.
+    pub fn may_call(&self, at_most: Duration) -> bool {
+        let context = self.session.context();
+        !context.is_in_call() && matches!(context.enter_within(at_most), Ok(Some(_)))
     }
 
     /// Gives a message to the network. `watched`: the target's death is to be noticed though no

@@ -20,6 +20,7 @@ use crate::settings::Variables;
 use crate::wire::{Header, Kind, MAY_MOVE, NOT_OPEN, answer};
 use openlapi::base::random::random;
 use openlapi_runtime::console;
+use std::cell::Cell;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::ptr;
@@ -243,8 +244,13 @@ impl World {
         if self.with(slot, |open| open.port.close()).is_none() {
             return;
         }
+        // Another thread may open the port as soon as it is closed.
+        let is_closed = Cell::new(false);
         // In one turn of the lock: between two, data for a get could begin to arrive.
         let close_if = |may_close: bool| {
+            if is_closed.get() {
+                return true;
+            }
             let mut state = slot.lock();
             let closes = match &*state {
                 State::Open(open) => may_close || open.port.is_quiet(),
@@ -254,6 +260,7 @@ impl World {
                 slot.set_claim(None);
                 *state = State::Closed;
                 slot.set_ready(false);
+                is_closed.set(true);
             }
             closes
         };

@@ -97,7 +97,7 @@ fn an_echo_server_and_its_clients() {
     }
 }
 
-/// It shows the map, whether or not the node's process runs, whose place it does not take.
+/// The map, whether or not the node's process runs, whose place the tool does not take.
 #[test]
 fn the_nodes_are_shown_beside_their_processes() {
     let program = compile("gm_echo", "cc", &["../../samples/echo.c"], &["-Werror"]);

@@ -55,7 +55,7 @@ impl World {
     /// this thread has it, or was interrupted between taking it and being its owner.
     pub(super) fn begin_exit(&self) -> bool {
         let has_all = || self.slots.iter().all(|slot| slot.lock_at_exit(PARTING).is_some());
-        self.carrier.begin_exit() && (!self.carrier.has_core() || has_all())
+        self.carrier.begin_exit(PARTING) && (!self.carrier.has_core() || has_all())
     }
 
     /// Says what a port has delivered. `false`: nothing was said.
