@@ -68,8 +68,8 @@ impl Receiver {
     /// How the connection has ended.
     pub fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<&Whole>, Error> {
         // Each round brings several messages: with one for each call, a side that sends faster than
-        // this one receives would fill the memory. With none while messages are here, the other side
-        // would have no answers, and its end would not be seen.
+        // this one receives would fill the memory. With none while messages are here, the other
+        // side would have no answers, and its end would not be seen.
         if std::mem::take(&mut self.is_armed) || self.session.arrived() < ENOUGH {
             // How the session has ended is said below.
             let _ = self.session.progress();

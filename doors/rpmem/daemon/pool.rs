@@ -77,8 +77,8 @@ impl Pool {
             let text = "the pool was not closed in order, and its devices have been switched off since";
             return Err(Failure::invalid(format!("{}: {text}", path.display())));
         }
-        // While it is open it is this side's, which knows no devices: those of a host that has had it
-        // before must not decide whether it is whole if the daemon dies.
+        // While it is open it is this side's, which knows no devices: those of a host that has had
+        // it before must not decide whether it is whole if the daemon dies.
         headers.iter_mut().for_each(|header| header.devices = [0; 2]);
         let pool = Self::map(files, headers, size, lanes)?;
         pool.mark(true)?;

@@ -305,7 +305,7 @@ fn a_daemon_of_another_version() {
     assert!(session.receive(None).is_err());
 }
 
-/// Its card has nothing but the version that this library understands.
+/// The version alone of its card is one that this library understands.
 #[test]
 #[ignore = "the other process of a test above"]
 fn a_daemon_of_another_core() {

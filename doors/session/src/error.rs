@@ -26,8 +26,8 @@ pub enum Error {
     Forged(&'static str),
     /// The other side opens no session, and says why.
     Refused(String),
-    /// The two sides have no way in common: what this one may use, and what the other; or no network
-    /// carries packets between them: what was tried.
+    /// The two sides have no way in common: what this one may use, and what the other; or no
+    /// network carries packets between them: what was tried.
     NoRoute(String),
     /// The other side has closed the session.
     Closed,

@@ -218,7 +218,7 @@ fn a_job_whose_messages_are_not_read_ends() {
     }
 }
 
-/// That a job could not be started is there, too, however late somebody reads.
+/// The reason why a job could not be started is there, too, however late somebody reads.
 #[test]
 fn why_a_job_did_not_start_is_read_late() {
     let start = |arguments: &[&str]| {

@@ -76,7 +76,7 @@ pub(super) fn is_null() -> bool {
 pub(super) struct Input {
     /// The steps that follow.
     left: usize,
-    /// That of the last step. It ends when the pipes of that do.
+    /// The thread of the last step, which ends when the pipes of that do.
     copying: Option<JoinHandle<Option<OfPipe>>>,
 }
 
@@ -159,7 +159,7 @@ struct Pipe {
     file: File,
     /// How much of what is kept it has taken.
     taken: u64,
-    /// Its room is waited for. If not, it has taken all, and has room.
+    /// Whether its room is waited for. If not, it has taken all, and has room.
     awaited: bool,
 }
 
