@@ -40,7 +40,13 @@ const BELL: u64 = 0;
 
 /// What wakes the loop.
 #[derive(Clone)]
-pub struct Bell(Arc<(OwnedFd, AtomicBool, AtomicBool)>);
+pub struct Bell(Arc<Rung>);
+
+struct Rung {
+    descriptor: OwnedFd,
+    is_rung: AtomicBool,
+    has_ended: AtomicBool,
+}
 
 impl Bell {
     /// One that was not rung.
@@ -49,30 +55,31 @@ impl Bell {
     /// The system's.
     pub fn new() -> std::io::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        Ok(Self(Arc::new((eventfd(0, flags)?, AtomicBool::new(false), AtomicBool::new(false)))))
+        let [is_rung, has_ended] = [(); 2].map(|()| AtomicBool::new(false));
+        Ok(Self(Arc::new(Rung { descriptor: eventfd(0, flags)?, is_rung, has_ended })))
     }
 
     /// Wakes the loop.
     pub fn ring(&self) {
-        if !self.0.1.swap(true, Ordering::SeqCst) {
-            let _ = rustix::io::write(&self.0.0, &1_u64.to_ne_bytes());
+        if !self.0.is_rung.swap(true, Ordering::SeqCst) {
+            let _ = rustix::io::write(&self.0.descriptor, &1_u64.to_ne_bytes());
         }
     }
 
     /// Has the loop end, after all sessions.
     pub fn end(&self) {
-        self.0.2.store(true, Ordering::SeqCst);
+        self.0.has_ended.store(true, Ordering::SeqCst);
         self.ring();
     }
 
     /// Whether [`Self::end`] was called.
     pub fn has_ended(&self) -> bool {
-        self.0.2.load(Ordering::SeqCst)
+        self.0.has_ended.load(Ordering::SeqCst)
     }
 
     fn hear(&self) {
-        let _ = rustix::io::read(&self.0.0, &mut [0; 8]);
-        self.0.1.store(false, Ordering::SeqCst);
+        let _ = rustix::io::read(&self.0.descriptor, &mut [0; 8]);
+        self.0.is_rung.store(false, Ordering::SeqCst);
     }
 }
 
@@ -123,7 +130,7 @@ impl Data {
     /// The system's.
     pub fn new(bell: Bell, newcomers: Newcomers, asked: mpsc::Sender<Work>) -> std::io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &bell.0.0, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
+        epoll::add(&epoll, &bell.0.descriptor, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
         Ok(Self { epoll, bell, newcomers, asked, all: BTreeMap::new(), awake: Vec::new(), last: BELL })
     }
 

@@ -88,7 +88,7 @@ impl Memory {
             unknown.copied().collect()
         };
         for part in gone {
-            // Sessions may keep volatile memory mapped, which nobody reaches any more.
+            // Sessions may keep volatile memory mapped, which no program reaches any more.
             self.end_part(part, self.folder.is_none())?;
         }
         let mut state = self.state();
@@ -168,7 +168,7 @@ impl Memory {
     ///
     /// # Errors
     /// [`FamError::Timeout`]: an operation does not end. [`FamError::NotFound`]: a persistent part
-    /// has no file here, which may be elsewhere for now.
+    /// has no file here: it may be in another folder, or on another server.
     pub fn remove_part(&self, part: u64) -> Result<Answer> {
         self.end_part(part, true)?;
         Ok(Answer::Done)
@@ -308,18 +308,28 @@ mod tests {
     use super::*;
     use fam::wire::{READ, WRITE};
 
-    #[test]
-    fn a_range_that_is_used_again_is_no_earlier_items_any_more() {
+    /// A memory with one volatile part, and the part.
+    fn with_a_part() -> (Memory, Arc<Part>) {
         let memory = Memory::new(0, None, Box::new(|| ())).expect("a memory");
         memory.join(1, [7; SECRET], &[]).expect("a keeper");
-        memory.make_part(1, 1 << 16, PartKind::Volatile).expect("a part");
+        memory.make_part(1, 1 << 20, PartKind::Volatile).expect("a part");
         let part = memory.state().parts[&1].clone();
-        let [first, second] = [(9, 0), (10, 4096)].map(|(item, offset)| {
-            let one = Opened::new((item, READ | WRITE), part.clone(), (offset, 4096), Arc::default());
-            let one = Arc::new(one);
-            memory.state().opened.entry(item).or_default().push(Arc::downgrade(&one));
-            one
-        });
+        (memory, part)
+    }
+
+    /// An item of 4096 bytes in that part, which a session has opened.
+    fn open_item(memory: &Memory, part: &Arc<Part>, item: u64, offset: u64) -> Arc<Opened> {
+        let one = Opened::new((item, READ | WRITE), part.clone(), (offset, 4096), Arc::default());
+        let one = Arc::new(one);
+        memory.state().opened.entry(item).or_default().push(Arc::downgrade(&one));
+        one
+    }
+
+    #[test]
+    fn a_range_that_is_used_again_is_no_earlier_items_any_more() {
+        let (memory, part) = with_a_part();
+        let [first, second] =
+            [(9, 0), (10, 4096)].map(|(item, offset)| open_item(&memory, &part, item, offset));
         // The keeper died before it withdrew item 9, and knows nothing of it.
         memory.clear(1, 0, 100).expect("a range");
         assert_eq!(first.put(0, &[1]), Err(FamError::NotFound));
@@ -328,12 +338,8 @@ mod tests {
 
     #[test]
     fn volatile_memory_of_an_earlier_keeper_is_empty_however_many_have_it_mapped() {
-        let memory = Memory::new(0, None, Box::new(|| ())).expect("a memory");
-        memory.join(1, [7; SECRET], &[]).expect("a keeper");
-        memory.make_part(1, 1 << 20, PartKind::Volatile).expect("a part");
-        let part = memory.state().parts[&1].clone();
-        let item = Arc::new(Opened::new((9, READ | WRITE), part.clone(), (0, 4096), Arc::default()));
-        memory.state().opened.entry(9).or_default().push(Arc::downgrade(&item));
+        let (memory, part) = with_a_part();
+        let item = open_item(&memory, &part, 9, 0);
         item.put(0, &[1; 100]).expect("a put");
         let pool = memory.join(2, [7; SECRET], &[]).expect("a keeper of another pool");
         assert_eq!(pool, Answer::Joined { parts: Vec::new(), has_volatile: true, has_persistent: false });
@@ -344,17 +350,8 @@ mod tests {
 
     #[test]
     fn a_part_waits_for_all_of_its_items_together() {
-        let memory = Memory::new(0, None, Box::new(|| ())).expect("a memory");
-        memory.join(1, [7; SECRET], &[]).expect("a keeper");
-        memory.make_part(1, 1 << 20, PartKind::Volatile).expect("a part");
-        let part = memory.state().parts[&1].clone();
-        let opened = |item: u64| {
-            let place = (item * 4096, 4096);
-            let one = Arc::new(Opened::new((item, READ | WRITE), part.clone(), place, Arc::default()));
-            memory.state().opened.entry(item).or_default().push(Arc::downgrade(&one));
-            one
-        };
-        let items: Vec<Arc<Opened>> = (0..64).map(opened).collect();
+        let (memory, part) = with_a_part();
+        let items: Vec<_> = (0..64).map(|item| open_item(&memory, &part, item, item * 4096)).collect();
         let under_way: Vec<_> = items.iter().map(|one| one.begin_put(0, 8).expect("within")).collect();
         std::thread::scope(|scope| {
             // Sessions end when all are to end: were one waited for alone, it would go on.

@@ -2,6 +2,7 @@
 
 use crate::log;
 use crate::pool::Pool;
+use openlapi::wire::bytes::cut;
 use openlapi_session::{Error, Message, Session, Settings, accept};
 use rpmem::wire::{Answer, MOST_LANES, NO_LANE, Request, VERSION, WHOLE};
 use rpmem::{Attributes, Failure, Result};
@@ -22,15 +23,6 @@ const WAITING: usize = 16;
 
 /// The longest text of a failure that a client gets, in bytes. A set file may have any words.
 const LONGEST_TEXT: usize = 4096;
-
-/// As much of the text of a failure as a client gets.
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(LONGEST_TEXT);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
 
 /// Opens a session by standard input and output, and the pool that the client asks for; serves
 /// until the client closes it or is lost.
@@ -76,7 +68,7 @@ pub fn serve(folder: &Path, threads: Option<usize>) -> Result<()> {
     };
     let waits = pool.as_ref().is_some_and(Pool::waits_for_disk);
     let pool = RwLock::new(pool);
-    if session.send(&answer.encode(), cut(&text).as_bytes()).is_ok() {
+    if session.send(&answer.encode(), cut(&text, LONGEST_TEXT).as_bytes()).is_ok() {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         let usual = if waits { WAITING.max(processors) } else { processors };
         let threads = threads.unwrap_or(usual).min(lanes.max(1) as usize);
@@ -128,7 +120,7 @@ fn work(session: &Session, pool: &RwLock<Option<Pool>>) {
             if errno != 0 {
                 log::error(&text);
             }
-            let text = cut(&text).as_bytes();
+            let text = cut(&text, LONGEST_TEXT).as_bytes();
             let answer = Answer::Done { lane, errno }.encode();
             // The end of the session waits for what was sent, and not for what was posted: after
             // the answer to a close the client ends it. One that is gone is seen by the next

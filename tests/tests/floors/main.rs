@@ -119,6 +119,7 @@ const DOOR: &[&str] = &[
     "openlapi::fuzz",
     "openlapi::job",
     "openlapi::wire::VERSION",
+    "openlapi::wire::bytes",
     "openlapi::wire::exchange",
     "openlapi::wire::user_header",
     "openlapi_runtime::console",

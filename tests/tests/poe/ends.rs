@@ -186,7 +186,7 @@ fn output_that_is_read_late_is_whole() {
 }
 
 /// Nobody reads standard error, and it is full: the tasks end all the same, and what poe says of it
-/// is there when somebody reads.
+/// is there when it is read.
 #[test]
 fn a_job_whose_messages_are_not_read_ends() {
     for (flags, signal, status, says) in [
@@ -218,7 +218,7 @@ fn a_job_whose_messages_are_not_read_ends() {
     }
 }
 
-/// The reason why a job could not be started is there, too, however late somebody reads.
+/// The reason why a job could not be started is there, too, however late it is read.
 #[test]
 fn why_a_job_did_not_start_is_read_late() {
     let start = |arguments: &[&str]| {

@@ -93,7 +93,7 @@ fn of_threads(address_space: rlim_t) -> &'static str {
 static UNSAID: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// Writes one message of `poe` itself, whole, to standard error. A closed standard error is
-/// not a failure. One that nobody reads is waited for up to [`LIMIT`]: the tasks' time limit and
+/// not a failure. One that is not read is waited for up to [`LIMIT`]: the tasks' time limit and
 /// the user's signals do not wait for a reader. The message is kept then ([`say_more`]).
 pub(super) fn say(message: &str) {
     let mut unsaid = UNSAID.lock().unwrap_or_else(PoisonError::into_inner);

@@ -144,8 +144,8 @@ fn misspelt_flags(program: &[OsString]) -> Vec<(&str, &'static str)> {
         .filter_map(|word| {
             let name = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
             let name = name.split('=').next().unwrap_or(name);
-            // Of one that was cut, or one letter off: programs have flags of their own. Nobody
-            // misses one that does nothing.
+            // Of one that was cut, or one letter off: programs have flags of their own. A flag of
+            // poe that does nothing is not missed.
             let flag = nearest_flag(name, acting_flags())?;
             (strsim::osa_distance(name, flag) == 1).then_some((word, flag))
         })

@@ -51,7 +51,7 @@ const KEPT_IN_MEMORY: usize = 1 << 20;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Standard input of the others again, where it is a file: a description of its own, which begins
-/// where that one stands, so that nobody moves it for another one.
+/// where that one stands, so that no task moves it for another one.
 pub(super) fn reopened() -> Option<File> {
     let kind = SFlag::from_bits_truncate(fstat(io::stdin()).ok()?.st_mode) & SFlag::S_IFMT;
     if kind != SFlag::S_IFREG {
@@ -167,7 +167,7 @@ impl Pipes {
     fn new(files: Vec<File>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for (number, file) in files.iter().enumerate() {
-            // This end is nobody else's.
+            // This end is poe's alone.
             let _ = fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
             epoll::add(&epoll, file, EventData::new_u64(number as u64), watched(true))?;
         }

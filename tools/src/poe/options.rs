@@ -20,6 +20,8 @@ pub(super) struct Setting {
     /// The value when neither flag nor variable is given. Empty: none, or see the meaning.
     pub default: &'static str,
     pub meaning: &'static str,
+    /// Accepted, because IBM's poe has it, and nothing comes of it.
+    pub is_ignored: bool,
 }
 
 /// Which values a setting takes.
@@ -51,7 +53,16 @@ const fn setting(
     default: &'static str,
     meaning: &'static str,
 ) -> Setting {
-    Setting { flags, variable, values, default, meaning }
+    Setting { flags, variable, values, default, meaning, is_ignored: false }
+}
+
+const fn ignored(
+    flags: &'static [&'static str],
+    variable: &'static str,
+    values: Values,
+    meaning: &'static str,
+) -> Setting {
+    Setting { is_ignored: true, ..setting(flags, variable, values, "", meaning) }
 }
 
 /// The variables of this table, and those of the library.
@@ -76,7 +87,7 @@ pub(crate) struct Described {
 
 /// The flags that do something here, without their dash.
 pub(super) fn acting_flags() -> impl Iterator<Item = &'static str> {
-    let acting = TABLE.iter().filter(|setting| !setting.meaning.starts_with("accepted"));
+    let acting = TABLE.iter().filter(|setting| !setting.is_ignored);
     acting.flat_map(|setting| setting.flags).copied()
 }
 
@@ -282,7 +293,7 @@ pub(super) static TABLE: &[Setting] = &[
         "",
         "seconds after which the job is ended; the exit status is then 124",
     ),
-    setting(&["pulse"], "MP_PULSE", Number(0, u32::MAX as u64), "", "accepted and ignored"),
+    ignored(&["pulse"], "MP_PULSE", Number(0, u32::MAX as u64), "accepted and ignored"),
     setting(&["msg_api"], "MP_MSG_API", Text("API"), "lapi", "the interfaces that the tasks use"),
     setting(&["euilib"], "MP_EUILIB", Exact(&["ip", "us"]), "", "the network protocol, for the library"),
     setting(&["euidevice"], "MP_EUIDEVICE", Text("DEVICE"), "", "the adapters to use, for the library"),
@@ -302,12 +313,11 @@ pub(super) static TABLE: &[Setting] = &[
         "",
         "RDMA contexts of each task, for the library",
     ),
-    setting(&["shared_memory"], "MP_SHARED_MEMORY", YesNo, "", "accepted; this library does not read it"),
-    setting(
+    ignored(&["shared_memory"], "MP_SHARED_MEMORY", YesNo, "accepted; this library does not read it"),
+    ignored(
         &["wait_mode"],
         "MP_WAIT_MODE",
         OneOf(&["poll", "yield", "sleep", "nopoll"]),
-        "",
         "accepted; this library does not read it",
     ),
     setting(&["polling_interval"], "MP_POLLING_INTERVAL", Text("MICROSECONDS"), "", "for the library"),
@@ -320,24 +330,24 @@ pub(super) static TABLE: &[Setting] = &[
     setting(&["eager_limit"], "MP_EAGER_LIMIT", Text("BYTES"), "", "for MPI"),
     setting(&["buffer_mem"], "MP_BUFFER_MEM", Text("BYTES"), "", "for MPI"),
     setting(&["single_thread"], "MP_SINGLE_THREAD", YesNo, "", "for MPI"),
-    setting(&["adapter_use"], "MP_ADAPTER_USE", OneOf(&["shared", "dedicated"]), "", "accepted and ignored"),
-    setting(&["resd"], "MP_RESD", YesNo, "", "accepted and ignored: no resource manager is present"),
-    setting(&["rmpool"], "MP_RMPOOL", Text("POOL"), "", "accepted and ignored"),
-    setting(&["retry"], "MP_RETRY", Text("SECONDS"), "", "accepted and ignored"),
-    setting(&["retrycount"], "MP_RETRYCOUNT", Text("N"), "", "accepted and ignored"),
-    setting(&["pmdlog"], "MP_PMDLOG", Text("yes|no"), "", "accepted and ignored"),
-    setting(&["newjob"], "MP_NEWJOB", Text("yes|no"), "", "accepted and ignored"),
-    setting(&["coredir"], "MP_COREDIR", Text("DIR"), "", "accepted and ignored: the system places cores"),
-    setting(&["corefile_format"], "MP_COREFILE_FORMAT", Text("FORMAT"), "", "accepted and ignored"),
-    setting(&["euidevelop"], "MP_EUIDEVELOP", Text("yes|no"), "", "accepted and ignored"),
-    setting(&["llfile"], "MP_LLFILE", Text("FILE"), "", "accepted and ignored"),
-    setting(&["save_llfile"], "MP_SAVE_LLFILE", Text("FILE"), "", "accepted and ignored: no file is written"),
-    setting(&["tmpdir"], "MP_TMPDIR", Text("DIR"), "", "accepted and ignored: TMPDIR counts"),
-    setting(&["clock_source"], "MP_CLOCK_SOURCE", Text("SOURCE"), "", "accepted and ignored"),
-    setting(&["thread_stacksize"], "MP_THREAD_STACKSIZE", Text("BYTES"), "", "accepted and ignored"),
-    setting(&["statistics"], "MP_STATISTICS", Text("yes|no"), "", "accepted and ignored: prints nothing"),
-    setting(&["priority_log"], "MP_PRIORITY_LOG", Text("yes|no"), "", "accepted and ignored"),
-    setting(&["printenv"], "MP_PRINTENV", Text("yes|no"), "", "accepted and ignored: prints nothing"),
+    ignored(&["adapter_use"], "MP_ADAPTER_USE", OneOf(&["shared", "dedicated"]), "accepted and ignored"),
+    ignored(&["resd"], "MP_RESD", YesNo, "accepted and ignored: no resource manager is present"),
+    ignored(&["rmpool"], "MP_RMPOOL", Text("POOL"), "accepted and ignored"),
+    ignored(&["retry"], "MP_RETRY", Text("SECONDS"), "accepted and ignored"),
+    ignored(&["retrycount"], "MP_RETRYCOUNT", Text("N"), "accepted and ignored"),
+    ignored(&["pmdlog"], "MP_PMDLOG", Text("yes|no"), "accepted and ignored"),
+    ignored(&["newjob"], "MP_NEWJOB", Text("yes|no"), "accepted and ignored"),
+    ignored(&["coredir"], "MP_COREDIR", Text("DIR"), "accepted and ignored: the system places cores"),
+    ignored(&["corefile_format"], "MP_COREFILE_FORMAT", Text("FORMAT"), "accepted and ignored"),
+    ignored(&["euidevelop"], "MP_EUIDEVELOP", Text("yes|no"), "accepted and ignored"),
+    ignored(&["llfile"], "MP_LLFILE", Text("FILE"), "accepted and ignored"),
+    ignored(&["save_llfile"], "MP_SAVE_LLFILE", Text("FILE"), "accepted and ignored: no file is written"),
+    ignored(&["tmpdir"], "MP_TMPDIR", Text("DIR"), "accepted and ignored: TMPDIR counts"),
+    ignored(&["clock_source"], "MP_CLOCK_SOURCE", Text("SOURCE"), "accepted and ignored"),
+    ignored(&["thread_stacksize"], "MP_THREAD_STACKSIZE", Text("BYTES"), "accepted and ignored"),
+    ignored(&["statistics"], "MP_STATISTICS", Text("yes|no"), "accepted and ignored: prints nothing"),
+    ignored(&["priority_log"], "MP_PRIORITY_LOG", Text("yes|no"), "accepted and ignored"),
+    ignored(&["printenv"], "MP_PRINTENV", Text("yes|no"), "accepted and ignored: prints nothing"),
     setting(
         &[],
         "MP_FENCE",
@@ -368,7 +378,7 @@ impl Setting {
     }
 
     fn help(&self) -> String {
-        let Self { flags, variable, values, default, meaning } = self;
+        let Self { flags, variable, values, default, meaning, .. } = self;
         let star = |flag| if BEFORE_PROGRAM.contains(flag) { "*" } else { "" };
         let flags: Vec<String> =
             flags.iter().map(|flag| format!("-{flag} {}{}", values.placeholder(), star(flag))).collect();

@@ -52,17 +52,22 @@ impl Signals {
 
     /// Waits until all that was said has found room. A signal that ends a job ends that.
     pub(super) fn await_readers(&self) {
-        while say_more() {
-            while let Some(signal) = self.next() {
-                match signal {
-                    Signal::SIGTSTP => drop(raise(Signal::SIGSTOP)),
-                    Signal::SIGCONT | Signal::SIGUSR1 | Signal::SIGUSR2 => {}
-                    _ => return,
-                }
-            }
+        while say_more() && self.next_end().is_none() {
             let looks_again = PollTimeout::try_from(LOOK).expect("a short time");
             let _ = await_any([Some(self.as_fd())], looks_again);
         }
+    }
+
+    /// Where no tasks are left: a signal that ends a job. Others stop `poe`, or do nothing.
+    pub(super) fn next_end(&self) -> Option<Signal> {
+        std::iter::from_fn(|| self.next()).find(|signal| match signal {
+            Signal::SIGTSTP => {
+                let _ = raise(Signal::SIGSTOP);
+                false
+            }
+            Signal::SIGCONT | Signal::SIGUSR1 | Signal::SIGUSR2 => false,
+            _ => true,
+        })
     }
 
     pub(super) fn next(&self) -> Option<Signal> {

@@ -99,14 +99,11 @@ impl Job<'_> {
             let ready = await_any(sources, self.poll_timeout());
             let [_, noted, broken, debugged] =
                 ready.map_err(|errno| Error::system("waiting for the tasks", errno))?;
-            while let Some(signal) = signals.next() {
-                match signal {
-                    _ if kept => self.pass_on(signal),
-                    // The tasks have ended, and what they wrote is not read yet.
-                    Signal::SIGTSTP => drop(raise(Signal::SIGSTOP)),
-                    Signal::SIGCONT | Signal::SIGUSR1 | Signal::SIGUSR2 => {}
-                    _ => return Ok(End { status: 128 + signal as u8, early: true }),
-                }
+            if kept {
+                std::iter::from_fn(|| signals.next()).for_each(|signal| self.pass_on(signal));
+            } else if let Some(signal) = signals.next_end() {
+                // The tasks have ended, and what they wrote is not read yet.
+                return Ok(End { status: 128 + signal as u8, early: true });
             }
             if noted {
                 kept = self.take_note(signals.inherited());

@@ -7,7 +7,7 @@ use crate::error::{FamError, Result};
 use crate::wire::{Answer, Ask, ItemFacts, Sealed, Ticket};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// How often a ticket is sealed anew for one opening. Each time a server has joined meanwhile, or
+/// How often a ticket is sealed again for one opening. Each time a server has joined meanwhile, or
 /// the server of the item does not know yet that one has.
 const MOST_SEALS: usize = 8;
 
@@ -114,7 +114,7 @@ impl Item {
         piece: usize,
     ) -> Result<(&'a Arc<Connection>, u32)> {
         if opened.numbers[piece].get().is_none_or(|one| !one.connection.is_usable()) {
-            self.number_anew(client, opened, piece)?;
+            self.number_again(client, opened, piece)?;
         }
         let one = opened.numbers[piece].get().ok_or_else(strange)?;
         Ok((&one.connection, one.number))
@@ -147,7 +147,7 @@ impl Item {
         Ok(opened)
     }
 
-    /// Has the ticket sealed anew: a server has joined, or the keeper. A former keeper's ticket is
+    /// Has the ticket sealed again: a server has joined, or the keeper. A former keeper's ticket is
     /// none, and another one is given, with the rights of today.
     fn renew(&self, client: &Shared, opened: &mut Arc<Opened>) -> Result<()> {
         let keeper = client.keeper()?;
@@ -167,7 +167,7 @@ impl Item {
 
     /// Opens the piece at its server.
     #[cold]
-    fn number_anew(&self, client: &Shared, opened: &mut Arc<Opened>, piece: usize) -> Result<()> {
+    fn number_again(&self, client: &Shared, opened: &mut Arc<Opened>, piece: usize) -> Result<()> {
         if opened.numbers[piece].get().is_some() {
             // The server was lost: its number is nothing any more, those of the others are.
             let (sealed, keeper) = (opened.sealed.clone(), opened.keeper);

@@ -4,7 +4,7 @@
 //! A signal handler may exit, too, in the middle of any call of its thread. So no lock is taken
 //! that this thread may have been interrupted with, and what was in the middle of a change says
 //! nothing. In a job nothing is said at all where a port is: handlers take its lock beneath the
-//! core's, so whoever enters the core may wait for this thread.
+//! core's, so a thread that enters the core may wait for this one.
 
 use super::slot::State;
 use super::{LOOK, Slot, World, current};
