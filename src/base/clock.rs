@@ -151,6 +151,12 @@ pub fn moment() -> u32 {
     (read(libc::CLOCK_MONOTONIC_COARSE).as_millis() as u32).max(1)
 }
 
+/// The processor time of the calling thread until now: what it does is bounded by this where a
+/// busy machine must not cut it short.
+pub fn thread_time() -> Duration {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// A clock of the system, by the C library: rustix looks for the kernel's function itself, in
 /// memory that a program under valgrind does not have.
 pub(super) fn read(clock: libc::clockid_t) -> Duration {

@@ -23,6 +23,6 @@ pub(crate) use hooks::{
     Timer, active, here, is_short, now, pause, random, readable, runs, set_timer, spawn, ticks, timer_is_due,
     wait_on, wake,
 };
-pub(crate) use world::{Nanos, World, thread_time};
+pub(crate) use world::{Nanos, World};
 
 mod tests;

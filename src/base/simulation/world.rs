@@ -97,11 +97,6 @@ pub(crate) struct World {
     pub(super) model: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
-/// The processor time of the calling thread until now.
-pub(crate) fn thread_time() -> Duration {
-    clock::read(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
 /// Says that a thread has been ended.
 pub(super) struct Killed;
 
@@ -224,7 +219,7 @@ impl World {
                 world.fail(said.unwrap_or_else(|| "a panic".to_owned()));
             }
             SEAT.set(None);
-            world.used.fetch_add(thread_time().as_nanos() as u64, Ordering::Relaxed);
+            world.used.fetch_add(clock::thread_time().as_nanos() as u64, Ordering::Relaxed);
             world.leave(number);
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(512 << 10).spawn(body);

@@ -6,15 +6,22 @@
 //! sends anything in a connection: a peer that has received something may use the key.
 
 use super::FabricTransport;
+use crate::base::clock;
 #[cfg(doc)]
 use crate::transport::Withdrawal;
 use crate::transport::{Key, Task};
 use std::time::{Duration, Instant};
 
-/// How long what has arrived is stored, at most: a peer that lives may write all the time.
+/// The processor time for which what has arrived is stored, at most: a peer that lives may write
+/// all the time. On a busy machine, of the time that passes others get the most.
 const LONGEST: Duration = Duration::from_millis(50);
+/// The time that may pass meanwhile: other peers wait.
+const PASSES: Duration = Duration::from_millis(500);
 /// A provider without a descriptor does not say whether something is there: how long it is given.
 const BLINDLY: Duration = Duration::from_millis(2);
+/// How often in a row nothing is there when all has arrived: on a busy machine the kernel carries
+/// the rest in a thread of its own.
+const EMPTY: u32 = 3;
 
 impl FabricTransport {
     /// Lets the peer access all memory of this task in the connection whose tag was chosen now, and
@@ -49,10 +56,17 @@ impl FabricTransport {
         if !self.peer_mut(task).is_some_and(|peer| peer.own_key.take().is_some() && peer.met) {
             return;
         }
-        let start = Instant::now();
         let longest = if self.device.descriptor().is_some() { LONGEST } else { BLINDLY };
+        let (start, until) = (Instant::now(), clock::thread_time() + longest);
+        let mut empty = 0;
         self.advance();
-        while start.elapsed() < longest && self.device.has_more() {
+        while empty < EMPTY && clock::thread_time() < until && start.elapsed() < PASSES {
+            if self.device.has_more() {
+                empty = 0;
+            } else {
+                empty += 1;
+                clock::yield_now();
+            }
             self.advance();
         }
     }

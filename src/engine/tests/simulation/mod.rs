@@ -17,8 +17,9 @@ mod program;
 mod scenario;
 mod workers;
 
+use crate::base::clock::thread_time;
 use crate::base::process::Process;
-use crate::base::simulation::{World, thread_time};
+use crate::base::simulation::World;
 use model::Model;
 use network::{Network, SimulatedDevice};
 use scenario::{Event, Scenario};
