@@ -25,6 +25,8 @@ pub mod loader;
 pub mod lock;
 #[cfg(not(loom))]
 pub mod long_calls;
+#[cfg(not(loom))]
+pub mod mac;
 pub mod machine;
 mod mark;
 #[cfg(not(loom))]

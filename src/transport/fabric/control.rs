@@ -7,56 +7,48 @@
 //! before, is refused; within a connection the messages say nothing new when they come again.
 //! Packets and credits have no such tag (docs/design/0018-network-security.md).
 
+use crate::base::mac::MacKey;
 use crate::transport::Task;
 use crate::wire::network::TAG;
-use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
 /// Makes and checks the tags.
 #[derive(Clone)]
 pub(super) struct ControlKey {
-    control: Hmac<Sha256>,
+    control: MacKey,
     /// Makes the keys of memory.
-    memory: Hmac<Sha256>,
+    memory: MacKey,
 }
 
 impl ControlKey {
     pub(super) fn new(secret: &[u8]) -> Self {
-        let keyed = |key: &[u8]| Hmac::<Sha256>::new_from_slice(key).expect("a key of any length is one");
-        let derived = |purpose: &[u8]| {
-            let key = keyed(secret).chain_update(b"OpenLAPI fabric\0").chain_update(purpose).finalize();
-            keyed(&key.into_bytes())
-        };
+        let derived = |purpose: &[u8]| MacKey::new(secret).derive(&[b"OpenLAPI fabric\0", purpose]);
         Self { control: derived(b"control\0"), memory: derived(b"memory\0") }
-    }
-
-    fn mac(&self, to: Task, published: &[u8], message: &[u8]) -> Hmac<Sha256> {
-        let len = (published.len() as u64).to_le_bytes();
-        let mac = self.control.clone().chain_update(to.to_le_bytes()).chain_update(len);
-        mac.chain_update(published).chain_update(message)
     }
 
     /// The tag of a message to a task that has published this.
     pub(super) fn tag(&self, to: Task, published: &[u8], message: &[u8]) -> [u8; TAG] {
-        let whole = self.mac(to, published, message).finalize().into_bytes();
-        *whole.first_chunk().expect("32 bytes")
+        self.control.tag(&[&to.to_le_bytes(), &len(published), published, message])
     }
 
     /// The key of all memory of `owner`, which has published this, for `user`, while the owner
     /// wants frames from it with this tag. Both compute it, so it is not sent.
     pub(super) fn memory_key(&self, owner: Task, published: &[u8], user: Task, tag: u32) -> u64 {
-        let numbers = [owner, user, tag].map(u32::to_le_bytes).concat();
-        let whole = self.memory.clone().chain_update(numbers).chain_update(published).finalize().into_bytes();
-        u64::from_le_bytes(*whole.first_chunk().expect("32 bytes"))
+        let numbers = [owner, user, tag].map(u32::to_le_bytes);
+        u64::from_le_bytes(self.memory.tag(&[numbers.as_flattened(), published]))
     }
 
     /// Whether a message with its tag was made for this task, which has published this; in a time
     /// that does not depend on where it differs.
     pub(super) fn admits(&self, me: Task, published: &[u8], message: &[u8]) -> bool {
-        message
-            .split_last_chunk::<TAG>()
-            .is_some_and(|(message, tag)| self.mac(me, published, message).verify_truncated_left(tag).is_ok())
+        message.split_last_chunk::<TAG>().is_some_and(|(message, tag)| {
+            self.control.is_tag(&[&me.to_le_bytes(), &len(published), published, message], tag)
+        })
     }
+}
+
+fn len(bytes: &[u8]) -> [u8; 8] {
+    (bytes.len() as u64).to_le_bytes()
 }
 
 /// What distinguishes the frames of a job at first contact: it follows from the secret, and does
@@ -70,6 +62,15 @@ pub(super) fn first_tag(secret: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Another build of the same version makes the same.
+    #[test]
+    fn tags_and_keys_stay_as_they_are() {
+        let key = ControlKey::new(&[7; 16]);
+        let tag = u128::from_be_bytes(key.tag(1, b"address", b"message"));
+        assert_eq!(tag, 0x78ea_c7da_4a04_db5e_6254_e424_3da7_8383);
+        assert_eq!(key.memory_key(1, b"address", 2, 3), 0x1dd4_0c04_6749_7d4d);
+    }
 
     #[test]
     fn a_message_is_admitted_where_it_was_meant_to_go() {

@@ -1,20 +1,19 @@
 //! Keys, and what is made with them.
 
-use super::cipher::{Cipher, MATERIAL};
+use super::cipher::Cipher;
 use super::replay::Window;
 use super::{Claim, ENVELOPE, Refused, Security, TAG};
+use crate::base::mac::MacKey;
 use crate::wire::VERSION;
 use crate::wire::frame::Task;
-use hmac::{Hmac, Mac};
-use sha2::Sha256;
 
 /// What is derived from the job's secret: makes and checks the messages by which two tasks connect,
 /// and the keys of their connection.
 #[derive(Clone)]
 pub struct JobKey {
     security: Security,
-    tags: Hmac<Sha256>,
-    keys: Hmac<Sha256>,
+    tags: MacKey,
+    keys: MacKey,
 }
 
 /// One end of a connection, as both tasks know it. It reveals nothing of the keys.
@@ -51,12 +50,10 @@ impl JobKey {
     }
 
     pub(super) fn of_version(version: u8, secret: &[u8; 16], security: Security) -> Self {
-        let derive = |purpose: &[u8]| {
-            // Tasks with different modes have different keys: they do not connect.
-            let mode = [security as u8];
-            let key = mac(&keyed(secret), &[b"OpenLAPI udp\0", &[version], purpose, &mode]);
-            keyed(&key)
-        };
+        // Tasks with different modes have different keys: they do not connect.
+        let mode = [security as u8];
+        let derive =
+            |purpose: &[u8]| MacKey::new(secret).derive(&[b"OpenLAPI udp\0", &[version], purpose, &mode]);
         Self { security, tags: derive(b"connect\0"), keys: derive(b"data\0") }
     }
 
@@ -64,20 +61,19 @@ impl JobKey {
     /// messages have equal tags: the message must carry what makes a recorded one useless, such as
     /// the random bytes of the other end. In every mode.
     pub fn tag(&self, parts: &[&[u8]]) -> [u8; TAG] {
-        let whole = mac(&self.tags, parts);
-        *whole.first_chunk().expect("32 bytes")
+        self.tags.tag(parts)
     }
 
     /// Whether `tag` is that of the message, in a time that does not depend on where it differs.
     pub fn is_tag(&self, parts: &[&[u8]], tag: &[u8; TAG]) -> bool {
-        updated(&self.tags, parts).verify_truncated_left(tag).is_ok()
+        self.tags.is_tag(parts, tag)
     }
 
     /// Both directions of the connection between the end of this task and that of its peer, which
     /// the tasks have exchanged in messages with tags. The two tasks get what belongs together; two
     /// connections have no key in common, because each end has new random bytes.
     pub fn connect(&self, own: &End, peer: &End) -> (Sealer, Opener) {
-        let direction = |from: &End, to: &End| mac(&self.keys, &[&from.bytes(), &to.bytes()]);
+        let direction = |from: &End, to: &End| self.keys.tag(&[&from.bytes(), &to.bytes()]);
         let sealer = Sealer {
             cipher: Cipher::new(self.security, &direction(own, peer)),
             from: own.task,
@@ -92,20 +88,6 @@ impl JobKey {
         };
         (sealer, opener)
     }
-}
-
-fn keyed(key: &[u8]) -> Hmac<Sha256> {
-    Hmac::new_from_slice(key).expect("a key of any length is one")
-}
-
-fn updated(keyed: &Hmac<Sha256>, parts: &[&[u8]]) -> Hmac<Sha256> {
-    let mut mac = keyed.clone();
-    parts.iter().for_each(|part| mac.update(part));
-    mac
-}
-
-fn mac(keyed: &Hmac<Sha256>, parts: &[&[u8]]) -> [u8; MATERIAL] {
-    updated(keyed, parts).finalize().into_bytes().into()
 }
 
 /// Seals what this task sends in one connection.

@@ -227,6 +227,19 @@ fn numbers_end() {
     sealed(&mut sealer, [b"one too many", &[]]);
 }
 
+/// Another build of the same version makes the same.
+#[test]
+fn tags_stay_as_they_are() {
+    let tags =
+        MODES.map(|security| u128::from_be_bytes(JobKey::of_version(1, &[7; 16], security).tag(&[b"hello"])));
+    let [auth, encrypt, none] = [
+        0x7a9e_b941_3fed_7a0c_32bb_b4f5_b8ca_3bb4,
+        0xea68_7ee1_de0c_2a7c_e695_613f_ae41_4342,
+        0xc740_ddfb_eee2_d810_7aa8_1ac1_1f72_efee,
+    ];
+    assert_eq!(tags, [auth, encrypt, none]);
+}
+
 #[test]
 fn messages_that_connect_have_tags_in_every_mode() {
     for security in MODES {
