@@ -5,8 +5,8 @@
 //! The tag covers the receiver, too. A hello may have been recorded and sent again, so that it
 //! alone is only a claim (docs/design/0017-udp.md).
 
+use super::ENVELOPE;
 use super::key::JobKey;
-use super::{Claim, ENVELOPE, TAG};
 use crate::wire::datagram::{HELLO, Hello};
 use crate::wire::frame::Task;
 
@@ -16,22 +16,15 @@ pub const GREETING: usize = ENVELOPE + HELLO;
 impl JobKey {
     /// A hello as a datagram.
     pub fn greet(&self, from: Task, to: Task, hello: &Hello) -> [u8; GREETING] {
-        let claim = Claim { from, connection: 0, number: 0 }.bytes();
-        let content = hello.encode();
-        let tag = self.tag(&[&claim, &to.to_le_bytes(), &content]);
         let mut datagram = [0; GREETING];
-        datagram[..claim.len()].copy_from_slice(&claim);
-        datagram[claim.len()..ENVELOPE].copy_from_slice(&tag);
-        datagram[ENVELOPE..].copy_from_slice(&content);
+        datagram[ENVELOPE..].copy_from_slice(&hello.encode());
+        self.enclose(b"", from, to, &mut datagram);
         datagram
     }
 
     /// The hello in a datagram for task `to`; `None` when no task of the job has made it.
     pub fn greeting(&self, to: Task, datagram: &[u8]) -> Option<Hello> {
         let datagram: &[u8; GREETING] = datagram.try_into().ok()?;
-        let (envelope, content) = datagram.split_at(ENVELOPE);
-        let (claim, tag) = envelope.split_last_chunk::<TAG>()?;
-        let made = self.is_tag(&[claim, &to.to_le_bytes(), content], tag);
-        Hello::decode(content).filter(|_| made)
+        Hello::decode(self.enclosed(b"", to, datagram)?)
     }
 }

@@ -69,6 +69,23 @@ impl JobKey {
         self.tags.is_tag(parts, tag)
     }
 
+    /// Puts the envelope of a message outside of any connection before its content, which stands in
+    /// `datagram` behind it.
+    pub(super) fn enclose(&self, purpose: &[u8], from: Task, to: Task, datagram: &mut [u8]) {
+        let (envelope, content) = datagram.split_at_mut(ENVELOPE);
+        let claim = Claim { from, connection: 0, number: 0 }.bytes();
+        let (before, tag) = envelope.split_at_mut(claim.len());
+        before.copy_from_slice(&claim);
+        tag.copy_from_slice(&self.tag(&[purpose, &claim, &to.to_le_bytes(), content]));
+    }
+
+    /// The content of such a message for task `to`; `None` when no task of the job has made it.
+    pub(super) fn enclosed<'a>(&self, purpose: &[u8], to: Task, datagram: &'a [u8]) -> Option<&'a [u8]> {
+        let (envelope, content) = datagram.split_at_checked(ENVELOPE)?;
+        let (claim, tag) = envelope.split_last_chunk()?;
+        self.is_tag(&[purpose, claim, &to.to_le_bytes(), content], tag).then_some(content)
+    }
+
     /// Both directions of the connection between the end of this task and that of its peer, which
     /// the tasks have exchanged in messages with tags. The two tasks get what belongs together; two
     /// connections have no key in common, because each end has new random bytes.

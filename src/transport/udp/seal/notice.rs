@@ -6,13 +6,16 @@
 //! sent again does no harm there; in another opening the job has another key. A receipt holds for
 //! the process that has sent it, which it names.
 
+use super::ENVELOPE;
 use super::key::JobKey;
-use super::{Claim, ENVELOPE, TAG};
 use crate::wire::frame::Task;
 use crate::wire::network::{NOTICE, Notice};
 
 /// How many bytes such a message has.
 pub const ANNOUNCEMENT: usize = ENVELOPE + NOTICE + 8;
+
+/// What distinguishes it from a hello.
+const PURPOSE: &[u8] = b"notice\0";
 
 /// Where the sender's life is.
 const LIFE: usize = ANNOUNCEMENT - ENVELOPE - 4;
@@ -31,25 +34,19 @@ pub struct Announcement {
 impl JobKey {
     /// An announcement as a datagram.
     pub fn announce(&self, from: Task, to: Task, announcement: &Announcement) -> [u8; ANNOUNCEMENT] {
-        let claim = Claim { from, connection: 0, number: 0 }.bytes();
         let mut datagram = [0; ANNOUNCEMENT];
-        datagram[..claim.len()].copy_from_slice(&claim);
         datagram[ENVELOPE..][..NOTICE].copy_from_slice(&announcement.notice.encode());
         datagram[ENVELOPE + NOTICE] = announcement.is_receipt.into();
         datagram[ENVELOPE + LIFE..].copy_from_slice(&announcement.life.to_le_bytes());
-        let tag = self.tag(&[b"notice\0", &claim, &to.to_le_bytes(), &datagram[ENVELOPE..]]);
-        datagram[claim.len()..ENVELOPE].copy_from_slice(&tag);
+        self.enclose(PURPOSE, from, to, &mut datagram);
         datagram
     }
 
     /// The announcement in a datagram for task `to`; `None` when no task of the job has made it.
     pub fn announcement(&self, to: Task, datagram: &[u8]) -> Option<Announcement> {
         let datagram: &[u8; ANNOUNCEMENT] = datagram.try_into().ok()?;
-        let (envelope, content) = datagram.split_at(ENVELOPE);
-        let (claim, tag) = envelope.split_last_chunk::<TAG>()?;
-        let made = self.is_tag(&[b"notice\0", claim, &to.to_le_bytes(), content], tag);
-        let notice = Notice::decode(content).filter(|_| made)?;
+        let content = self.enclosed(PURPOSE, to, datagram)?;
         let life = u32::from_le_bytes(*content.last_chunk()?);
-        Some(Announcement { notice, is_receipt: content[NOTICE] != 0, life })
+        Some(Announcement { notice: Notice::decode(content)?, is_receipt: content[NOTICE] != 0, life })
     }
 }
