@@ -5,9 +5,9 @@
 //! Locks of a context need no care: nothing in the child refers to that context any more.
 
 use crate::{console, environment, link, report};
+use openlapi::base::descriptor::sockets;
 use openlapi::base::{asymmetric_barrier, known_threads, thread};
 use openlapi::dgsp::registry;
-use openlapi::job::connect;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Makes sure that a forked child has no contexts: their threads, and what names them in the job,
@@ -39,18 +39,18 @@ fn before() {
     asymmetric_barrier::own_registered();
     environment::files();
     registry::before_fork();
-    connect::before_fork();
+    sockets::before_fork();
 }
 
 /// After the fork, in the parent.
 fn in_parent() {
-    connect::after_fork();
+    sockets::after_fork();
     registry::after_fork();
 }
 
 /// After the fork, in the child.
 pub fn in_child() {
-    connect::forget_in_child();
+    sockets::close_in_child();
     registry::after_fork();
     thread::forget_in_child();
     known_threads::forget_in_child();

@@ -1,6 +1,8 @@
 //! Descriptors by number: a program may have closed those of the library (closefrom(3)), and opened
 //! something of its own under their numbers, which the library must not close.
 
+pub mod sockets;
+
 use super::mark::{self, Mark};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, open};
 use rustix::io::Errno;
@@ -39,6 +41,8 @@ pub struct Descriptor {
     /// `None` while this is dropped alone.
     fd: Option<OwnedFd>,
     identity: Option<Identity>,
+    /// A forked child closes its copy.
+    is_socket: bool,
 }
 
 /// How a descriptor is known again.
@@ -57,15 +61,27 @@ impl Descriptor {
         Self::passed(fd)
     }
 
+    /// The socket that `open` makes, of which a forked child closes its copy ([`sockets`]).
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn socket<E>(open: impl FnOnce() -> Result<OwnedFd, E>) -> Result<Self, E> {
+        let mut all = sockets::lock();
+        let mut socket = Self::new(open()?);
+        socket.is_socket = true;
+        all.insert(socket.as_fd().as_raw_fd(), socket.identity());
+        Ok(socket)
+    }
+
     /// One that another process has opened and passed to this one.
     pub fn passed(fd: OwnedFd) -> Self {
         let identity = mark::of(&fd).map(Identity::Mark);
         let identity = identity.or_else(|| identity_of_file(&fd));
-        Self { fd: Some(fd), identity }
+        Self { fd: Some(fd), identity, is_socket: false }
     }
 
     /// What it was when it was opened; `None` for one without an inode of its own.
-    pub fn identity(&self) -> Option<FileId> {
+    fn identity(&self) -> Option<FileId> {
         match self.identity? {
             Identity::File(file) => Some(file),
             Identity::Mark(_) => None,
@@ -92,12 +108,15 @@ impl AsFd for Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         let own = self.get().is_some();
-        match self.fd.take() {
-            Some(fd) if own => drop(fd),
-            Some(fd) => {
-                let _ = fd.into_raw_fd();
-            }
-            None => {}
+        let Some(fd) = self.fd.take() else { return };
+        let number = fd.as_raw_fd();
+        if own {
+            drop(fd);
+        } else {
+            let _ = fd.into_raw_fd();
+        }
+        if self.is_socket {
+            sockets::forget(number, self.identity());
         }
     }
 }
@@ -172,8 +191,8 @@ mod tests {
         // As a program does that has closed everything, and opens something of its own.
         let (own, mut other) = UnixStream::pair().expect("sockets");
         let fd = OwnedFd::from(own);
-        let wrong =
-            Descriptor { fd: Some(fd.try_clone().expect("a copy")), identity: Some(Identity::File([0, 0])) };
+        let mut wrong = Descriptor::new(fd.try_clone().expect("a copy"));
+        wrong.identity = Some(Identity::File([0, 0]));
         let number = wrong.as_fd().as_raw_fd();
         assert!(wrong.get().is_none());
         drop(wrong);

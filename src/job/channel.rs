@@ -1,13 +1,10 @@
 //! Sockets with an abstract name that carry whole messages with file descriptors, and never block.
 
-use crate::base::descriptor::{Descriptor, FileId, identity};
-use crate::base::sync::{Mutex, MutexGuard};
+use crate::base::descriptor::Descriptor;
 use crate::wire::hello::LONGEST;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::{ManuallyDrop, MaybeUninit};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
@@ -47,14 +44,14 @@ pub(in crate::job) enum Receive {
 
 /// A connection.
 #[derive(Debug)]
-pub(in crate::job) struct Channel(Socket);
+pub(in crate::job) struct Channel(Descriptor);
 
 impl Channel {
     /// Connects to the listener of that name; `None` when there is none, or it is too
     /// busy just now.
     pub(in crate::job) fn connect(name: &str) -> io::Result<Option<Self>> {
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
-        let socket = Socket::open(&mut sockets())?;
+        let socket = open()?;
         loop {
             match rustix::net::connect(&socket, &address) {
                 Ok(()) => return Ok(Some(Self(socket))),
@@ -133,91 +130,28 @@ impl AsFd for Channel {
 
 /// A socket that others connect to. Its name is free again when it is dropped.
 #[derive(Debug)]
-pub(in crate::job) struct Listener(Socket);
-
-/// The sockets that this process has open. Held while one is made or closed, and while a thread
-/// forks: so a child knows all of those that it has inherited.
-static SOCKETS: Mutex<Numbers> = Mutex::new(Numbers::new());
-
-/// What each number was when the socket was made.
-type Numbers = BTreeMap<RawFd, Option<FileId>>;
-
-type Sockets = MutexGuard<'static, Numbers>;
-
-thread_local! {
-    /// What a thread that forks holds. The child's only thread is a copy of that thread. It is
-    /// taken out before the thread ends: a destructor would be registered under the loader's lock.
-    static HELD: RefCell<ManuallyDrop<Option<Sockets>>> = const { RefCell::new(ManuallyDrop::new(None)) };
-}
-
-fn sockets() -> Sockets {
-    SOCKETS.lock()
-}
-
-/// Before this thread forks.
-pub(in crate::job) fn before_fork() {
-    let _ = HELD.try_with(|held| {
-        // Called twice, it must not wait for itself.
-        held.borrow_mut().get_or_insert_with(sockets);
-    });
-}
-
-/// After the fork, in the parent.
-pub(in crate::job) fn after_fork() {
-    let _ = HELD.try_with(|held| held.borrow_mut().take());
-}
-
-/// After the fork, in the child: closes the sockets that it has inherited. The names of listeners
-/// would stay taken for as long as it lives, and peers would take the parent for alive.
-pub(in crate::job) fn close_in_child() {
-    if let Ok(Some(mut sockets)) = HELD.try_with(|held| held.borrow_mut().take()) {
-        close(std::mem::take(&mut *sockets));
-    }
-}
-
-/// Closes those of these sockets that are still open: the program may have closed some, and opened
-/// something of its own.
-fn close(sockets: Numbers) {
-    for (number, known) in sockets {
-        // SAFETY: looked at, to see whether it is what it was.
-        let found = identity(unsafe { BorrowedFd::borrow_raw(number) });
-        if known.is_some() && found == known {
-            // SAFETY: a socket's descriptor, whose owner is a context that this
-            // process does not use.
-            drop(unsafe { OwnedFd::from_raw_fd(number) });
-        }
-    }
-}
+pub(in crate::job) struct Listener(Descriptor);
 
 impl Listener {
     /// Listens under that name; `None` when another socket has it.
     pub(in crate::job) fn bind(name: &str) -> io::Result<Option<Self>> {
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
-        let mut all = sockets();
-        let socket = Socket::open(&mut all)?;
+        let socket = open()?;
         match rustix::net::bind(&socket, &address) {
             Ok(()) => {}
-            Err(Errno::ADDRINUSE) => {
-                socket.close(&mut all);
-                return Ok(None);
-            }
-            Err(error) => {
-                socket.close(&mut all);
-                return Err(error.into());
-            }
+            Err(Errno::ADDRINUSE) => return Ok(None),
+            Err(error) => return Err(error.into()),
         }
-        let listens = rustix::net::listen(&socket, 4096);
-        drop(all);
-        listens?;
+        rustix::net::listen(&socket, 4096)?;
         Ok(Some(Self(socket)))
     }
 
     /// The next connection, if there is one now.
     pub(in crate::job) fn accept(&self) -> io::Result<Option<Channel>> {
-        let mut all = sockets();
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         loop {
-            match rustix::net::accept_with(&self.0, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-                Ok(socket) => return Ok(Some(Channel(Socket::new(socket, &mut all)))),
+            match Descriptor::socket(|| rustix::net::accept_with(&self.0, flags)) {
+                Ok(socket) => return Ok(Some(Channel(socket))),
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => return Ok(None),
                 Err(error) => return Err(error.into()),
@@ -236,7 +170,7 @@ impl Drop for Listener {
     /// A process that was started at the wrong moment may hold a copy of the descriptor until it
     /// runs its program: shutting the socket down makes sure that no process connects to that copy.
     fn drop(&mut self) {
-        self.0.shut_down();
+        shut_down(&self.0);
     }
 }
 
@@ -244,119 +178,17 @@ impl Drop for Channel {
     /// Closes both ends, also where a process that was just forked has a copy of the
     /// descriptor for a moment.
     fn drop(&mut self) {
-        self.0.shut_down();
+        shut_down(&self.0);
     }
 }
 
-/// What owns one descriptor, that of a socket, which is in [`SOCKETS`] as long as it lives.
-pub(in crate::job) struct Inherited<T> {
-    owner: ManuallyDrop<T>,
-    descriptor: RawFd,
+fn open() -> rustix::io::Result<Descriptor> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Descriptor::socket(|| rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None))
 }
 
-impl<T> Inherited<T> {
-    /// What `made` returns; `descriptor` names its socket.
-    pub(in crate::job) fn open(
-        made: impl FnOnce() -> io::Result<T>,
-        descriptor: impl FnOnce(&T) -> RawFd,
-    ) -> io::Result<Self> {
-        let mut all = sockets();
-        let owner = made()?;
-        let descriptor = descriptor(&owner);
-        // SAFETY: open, as the owner has just made it.
-        all.insert(descriptor, identity(unsafe { BorrowedFd::borrow_raw(descriptor) }));
-        Ok(Self { owner: ManuallyDrop::new(owner), descriptor })
-    }
-
-    pub(in crate::job) fn get(&self) -> &T {
-        &self.owner
-    }
-
-    pub(in crate::job) fn get_mut(&mut self) -> &mut T {
-        &mut self.owner
-    }
-}
-
-impl<T> Drop for Inherited<T> {
-    fn drop(&mut self) {
-        let mut all = sockets();
-        all.remove(&self.descriptor);
-        // SAFETY: it is not used again.
-        unsafe { ManuallyDrop::drop(&mut self.owner) };
-    }
-}
-
-/// A socket that is in [`SOCKETS`].
-#[derive(Debug)]
-struct Socket(ManuallyDrop<Descriptor>);
-
-impl Socket {
-    fn open(all: &mut Sockets) -> io::Result<Self> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        Ok(Self::new(socket, all))
-    }
-
-    fn new(socket: OwnedFd, all: &mut Sockets) -> Self {
-        let number = socket.as_raw_fd();
-        let socket = Descriptor::new(socket);
-        all.insert(number, socket.identity());
-        Self(ManuallyDrop::new(socket))
-    }
-
-    /// What dropping does, for one that holds the lock.
-    fn close(self, all: &mut Sockets) {
-        let mut socket = ManuallyDrop::new(self);
-        socket.forget(all);
-    }
-
-    fn forget(&mut self, all: &mut Sockets) {
-        let number = self.0.as_fd().as_raw_fd();
-        // Another one may have the number, when the program has closed this one.
-        if all.get(&number) == Some(&self.0.identity()) {
-            all.remove(&number);
-        }
-        // SAFETY: it is not used again, nor dropped.
-        unsafe { ManuallyDrop::drop(&mut self.0) };
-    }
-
-    fn shut_down(&self) {
-        if let Some(socket) = self.0.get() {
-            let _ = rustix::net::shutdown(socket, Shutdown::Both);
-        }
-    }
-}
-
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        let mut all = sockets();
-        self.forget(&mut all);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::{Read, Write};
-    use std::os::unix::net::UnixStream;
-
-    #[test]
-    fn a_child_closes_what_it_has_inherited_and_nothing_else() {
-        let pair = || UnixStream::pair().expect("sockets");
-        let ((inherited, mut there), (own, mut kept)) = (pair(), pair());
-        let inherited = OwnedFd::from(inherited);
-        // The program has closed the library's socket, and opened this one.
-        let numbers = [(inherited.as_raw_fd(), identity(&inherited)), (own.as_raw_fd(), Some([0, 0]))];
-        std::mem::forget(inherited);
-        close(numbers.into_iter().collect());
-        assert_eq!(there.read(&mut [0]).expect("an end"), 0);
-        (&own).write_all(b"x").expect("it is open");
-        kept.read_exact(&mut [0]).expect("it is open");
+fn shut_down(socket: &Descriptor) {
+    if let Some(socket) = socket.get() {
+        let _ = rustix::net::shutdown(socket, Shutdown::Both);
     }
 }

@@ -12,9 +12,9 @@ mod machine;
 #[cfg(test)]
 mod tests;
 
+use super::Openings;
 use super::ended::Ends;
 use super::name::Key;
-use super::{Openings, channel};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::process::Process;
 use crate::base::sync::Mutex;
@@ -189,19 +189,4 @@ impl Service {
             shared.serve(left.map_or(shared.look_around, |left| left.min(shared.look_around)));
         }
     }
-}
-
-/// Before this thread forks: no socket is made or closed until one of the next two.
-pub fn before_fork() {
-    channel::before_fork();
-}
-
-/// After the fork, in the parent.
-pub fn after_fork() {
-    channel::after_fork();
-}
-
-/// After the fork, in the child: no socket of the parent's stays open here.
-pub fn forget_in_child() {
-    channel::close_in_child();
 }

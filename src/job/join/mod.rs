@@ -9,7 +9,6 @@ mod agreed;
 mod fabric;
 mod network;
 mod networks;
-mod port;
 mod rails;
 mod shared_memory;
 mod standalone;

@@ -5,7 +5,6 @@
 //! agreed upon when two of them connect.
 
 use super::agreed::{Near, failed, may_use_network};
-use super::port::Port;
 use super::{Joined, Joining, networks, on_one_machine, udp};
 use crate::abi::{
     LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_UDP_PORT_INFO,
@@ -22,6 +21,7 @@ use crate::job::{Hosts, Identity, Openings, key_file};
 use crate::transport::Task;
 use crate::transport::directory::Directory;
 use crate::transport::udp::interfaces::{Interface, interfaces};
+use crate::transport::udp::socket::{Options, Socket};
 use crate::transport::udp::{UdpSettings, UdpTransport};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -77,7 +77,7 @@ pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joi
         Way::List => None,
         Way::Handler { any_family } => Some(early_port(config, &all, any_family)?),
     };
-    let local = early.as_ref().map(Port::local);
+    let local = early.as_ref().map(Socket::local);
     let listed = listing.read(identity, local.map(Address::of))?;
     let is_here = |ip: IpAddr| ip.is_loopback() || all.iter().any(|own| own.address == ip);
     let addresses = Addresses::new(&listed, is_here)?;
@@ -122,7 +122,7 @@ pub(super) fn open(place: &Joining<'_>, listing: &mut dyn Listing) -> Result<Joi
 }
 
 /// A socket whose address a handler may give to the other tasks.
-fn early_port(config: &Config, all: &[Interface], any_family: bool) -> Result<Port> {
+fn early_port(config: &Config, all: &[Interface], any_family: bool) -> Result<Socket> {
     // The program gives the addresses: a device that this system does not have, such as
     // en0, is no error.
     let any = Config { euidevice: None, ..config.clone() };
@@ -136,8 +136,8 @@ fn early_port(config: &Config, all: &[Interface], any_family: bool) -> Result<Po
     open_port(SocketAddr::new(ip, 0))
 }
 
-fn open_port(at: SocketAddr) -> Result<Port> {
-    Port::open(at).map_err(|reason| {
+fn open_port(at: SocketAddr) -> Result<Socket> {
+    Socket::open(at, Options::default()).map_err(|reason| {
         Error::new(LAPI_ERR_UDP_SOCKET, format!("this task cannot receive at {at}: {reason}"))
     })
 }

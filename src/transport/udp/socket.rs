@@ -88,17 +88,18 @@ enum Refusal {
 impl Socket {
     /// Opens a socket that is bound to `local`; its port may be 0, for any that is free. One of
     /// IPv6 does not carry IPv4. No other socket can be bound to the port once this has returned,
-    /// while it is open.
+    /// while it is open; a forked child closes its copy.
     ///
     /// # Errors
     /// The system's: there is no such address on this host, the port is in use, or no
     /// descriptor is left.
     pub fn open(local: SocketAddr, options: Options) -> io::Result<Self> {
-        let (fd, cuts) = prepared(local, options)?;
+        let fd = Descriptor::socket(|| unbound(local))?;
+        let cuts = prepare(&fd, local, options)?;
         rustix::net::bind(&fd, &local)?;
         let local = rustix::net::getsockname(&fd)?.try_into()?;
         Ok(Self {
-            fd: Descriptor::new(fd),
+            fd,
             local,
             cuts,
             counts: Counts::default(),
@@ -256,19 +257,17 @@ impl Device for Socket {
     }
 }
 
-/// A socket that is not bound yet, and whether the kernel cuts trains.
-fn prepared(local: SocketAddr, options: Options) -> io::Result<(OwnedFd, bool)> {
-    let fd = unbound(local)?;
+/// Sets up a socket that is not bound yet; whether the kernel cuts trains.
+fn prepare(fd: &Descriptor, local: SocketAddr, options: Options) -> io::Result<bool> {
     if local.is_ipv6() {
-        sockopt::set_ipv6_v6only(&fd, true)?;
+        sockopt::set_ipv6_v6only(fd, true)?;
     }
     allow_parts(fd.as_fd(), local, false)?;
-    ask_for_buffers(&fd, options)?;
+    ask_for_buffers(fd, options)?;
     if options.trains {
         join_trains(fd.as_fd());
     }
-    let cuts = options.trains && cuts_trains(fd.as_fd());
-    Ok((fd, cuts))
+    Ok(options.trains && cuts_trains(fd.as_fd()))
 }
 
 /// Lets the next datagrams be sent in parts, or not any more. IPv6 cuts them where they are sent
@@ -324,7 +323,7 @@ fn unbound(family: SocketAddr) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Asks for buffers; the limits of the system hold for processes that may not exceed them.
-fn ask_for_buffers(fd: &OwnedFd, options: Options) -> rustix::io::Result<()> {
+fn ask_for_buffers(fd: &Descriptor, options: Options) -> rustix::io::Result<()> {
     let Options { receive_buffer, send_buffer, .. } = options;
     sockopt::set_socket_recv_buffer_size_force(fd, receive_buffer)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(fd, receive_buffer))?;
