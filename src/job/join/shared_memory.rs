@@ -7,7 +7,6 @@ use crate::base::loader;
 use crate::base::open_files;
 use crate::base::process::Process;
 use crate::base::random::random;
-use crate::base::sync::{Condvar, Mutex};
 use crate::base::thread::{self, ThreadConfig};
 use crate::config::ShmAttach;
 use crate::error::Result;
@@ -15,7 +14,6 @@ use crate::job::{Connections, Hosts, connect};
 use crate::transport::shm::remote::{self, CrossMemory};
 use crate::transport::shm::{Group, Own, ShmTransport, segment};
 use crate::wire::hello::Hello;
-use std::sync::Arc;
 
 /// What the names of listeners have in the place of the job's key, where the tasks have agreed upon
 /// a secret: that belongs to one opening of one job. The key need not be the same in all tasks of
@@ -85,21 +83,7 @@ pub(super) fn longest_body(largest: u32) -> usize {
 
 /// Starts the listener's thread, and returns what waits for its end.
 fn listen(service: connect::Service, thread_config: ThreadConfig) -> Result<Box<dyn FnOnce() + Send>> {
-    let ready = Arc::new((Mutex::new(false), Condvar::new()));
-    let known = ready.clone();
-    let thread = thread::spawn("lapi-conn", thread_config, move || {
-        // The C library makes an arena for the thread now, and not later, when the program's own
-        // memory would be moved by it.
-        drop(std::hint::black_box(Box::new([0_u8; 64])));
-        *known.0.lock() = true;
-        known.1.notify_all();
-        service.run();
-    })?;
-    let mut is_ready = ready.0.lock();
-    while !*is_ready {
-        ready.1.wait(&mut is_ready);
-    }
-    drop(is_ready);
+    let thread = thread::spawn("lapi-conn", thread_config, move || service.run())?;
     Ok(Box::new(move || thread.join()))
 }
 
