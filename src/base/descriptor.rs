@@ -4,6 +4,7 @@
 pub mod sockets;
 
 use super::mark::{self, Mark};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, open};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
@@ -73,6 +74,14 @@ impl Descriptor {
         Ok(socket)
     }
 
+    /// An event descriptor ([`Self::signal`]).
+    ///
+    /// # Errors
+    /// The process may open no more; the system's reason.
+    pub fn event() -> Result<Self, Errno> {
+        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map(Self::new)
+    }
+
     /// One that another process has opened and passed to this one.
     pub fn passed(fd: OwnedFd) -> Self {
         let identity = mark::of(&fd).map(Identity::Mark);
@@ -96,6 +105,22 @@ impl Descriptor {
             Identity::Mark(_) => mark::of(fd).map(Identity::Mark),
         };
         (now == self.identity).then_some(fd)
+    }
+
+    /// Makes an event descriptor readable, unless the program has closed it.
+    pub fn signal(&self) {
+        if let Some(event) = self.get() {
+            // It fails only when the count is at its top: then the descriptor is readable already.
+            let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Takes back the signals of an event descriptor so far.
+    pub fn drain(&self) {
+        if let Some(event) = self.get() {
+            // Nothing to read means that there was no signal.
+            let _ = rustix::io::read(event, &mut [0; 8]);
+        }
     }
 }
 
@@ -174,7 +199,7 @@ fn is_socket(found: &Stat) -> bool {
 mod tests {
     use super::*;
     use crate::base::poll::is_event;
-    use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+    use rustix::event::{Timespec, epoll};
     use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create, timerfd_gettime};
     use std::io::{Read, Write};
     use std::mem::MaybeUninit;

@@ -2,7 +2,7 @@
 //! that are watched for good and, while it is watched, the descriptor of the network.
 
 use crate::base::descriptor::Descriptor;
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::epoll;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -19,11 +19,10 @@ pub(super) struct Sleeper {
 
 impl Sleeper {
     pub(super) fn new() -> Result<Self, Errno> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let event = Descriptor::event()?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
-        let (event, epoll) = (Descriptor::new(event), Descriptor::new(epoll));
-        Ok(Self { event, epoll, watching: false, noted: false, armed: false })
+        Ok(Self { event, epoll: Descriptor::new(epoll), watching: false, noted: false, armed: false })
     }
 
     /// Watches another descriptor for good.
@@ -51,18 +50,12 @@ impl Sleeper {
 
     /// Makes the descriptor readable, unless the program has closed the event.
     pub(super) fn signal(&self) {
-        if let Some(event) = self.event.get() {
-            // It fails only when the count is at its top: then the descriptor is readable already.
-            let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
-        }
+        self.event.signal();
     }
 
     /// Takes back the signals so far.
     pub(super) fn clear(&self) {
-        if let Some(event) = self.event.get() {
-            // Nothing to read means that there was no signal.
-            let _ = rustix::io::read(event, &mut [0; 8]);
-        }
+        self.event.drain();
     }
 
     /// Watches the descriptor of the network, or not any more: the same one as before. Whether that

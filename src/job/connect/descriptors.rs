@@ -1,7 +1,7 @@
 //! The descriptors of a thread that listens: what it waits for, and what wakes it.
 
 use crate::base::descriptor::Descriptor;
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::epoll;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,17 +21,14 @@ pub(super) struct Descriptors {
 impl Descriptors {
     pub(super) fn new() -> rustix::io::Result<Self> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let wake = Descriptor::event()?;
         epoll::add(&poll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
-        let (poll, wake) = (Descriptor::new(poll), Descriptor::new(wake));
-        Ok(Self { poll: Arc::new(poll), wake })
+        Ok(Self { poll: Arc::new(Descriptor::new(poll)), wake })
     }
 
     /// Wakes the thread, unless the program has closed the descriptor.
     pub(super) fn wake(&self) {
-        if let Some(wake) = self.wake.get() {
-            let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
-        }
+        self.wake.signal();
     }
 
     /// Waits until something has happened, for this long at most. Returns the numbers of the
@@ -49,10 +46,8 @@ impl Descriptors {
                 Vec::new()
             }
         };
-        if ready.contains(&WAKE)
-            && let Some(wake) = self.wake.get()
-        {
-            let _ = rustix::io::read(wake, &mut [0; 8]);
+        if ready.contains(&WAKE) {
+            self.wake.drain();
         }
         ready.retain(|number| *number != WAKE);
         ready

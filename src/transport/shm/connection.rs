@@ -215,7 +215,7 @@ impl Site {
         if !about.rejoins {
             self.arrivals.waiting.store(true, Ordering::Release);
         }
-        super::wakeup::ring_bell(&self.event);
+        self.event.signal();
     }
 
     /// Drops what waits for the transport of this peer.

@@ -8,7 +8,6 @@
 //! [`Endpoint::door`]: crate::transport::Endpoint::door
 
 use super::segment::{RECENT, Segment};
-use super::wakeup::ring_bell;
 use crate::base::asymmetric_barrier::Light;
 use crate::base::descriptor::Descriptor;
 use crate::base::ring::{Consumer, Filling, Full, Packet, Producer, Room, Shortage};
@@ -135,7 +134,7 @@ impl Door {
         if self.inward.release(packet.body_len, packet.token != 0, light) == Room::Wanted
             && self.segment.doorbell().needs_wake(light)
         {
-            ring_bell(&self.event);
+            self.event.signal();
         }
     }
 
@@ -172,7 +171,7 @@ impl Door {
         // Again, with its barrier: the peer may have looked for announcements just before,
         // and sleep now.
         if bell.needs_wake(self.light) {
-            ring_bell(&self.event);
+            self.event.signal();
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Packets through the rings.
 
 use super::door::{Door, inbound};
-use super::wakeup::ring_bell;
 use super::{Absent, ShmTransport, segment};
 use crate::base::ring::Corrupt;
 use crate::transport::{
@@ -112,7 +111,7 @@ impl Endpoint for ShmTransport {
             Want::Polling(polling, now) => self.segment.set_polling(polling, now),
             Want::Attention(task) => {
                 if let Some(peer) = self.peer(task) {
-                    ring_bell(&peer.door.event);
+                    peer.door.event.signal();
                 }
             }
             Want::Connection(task) => {
@@ -132,7 +131,7 @@ impl Endpoint for ShmTransport {
                     peer.door.segment.count_fetched(bytes);
                 }
             }
-            Want::Wake => ring_bell(&self.event),
+            Want::Wake => self.event.signal(),
             Want::Flush | Want::Serve | Want::AcknowledgeEvery(_) => {}
         }
     }
@@ -165,7 +164,7 @@ impl Endpoint for ShmTransport {
         }
         self.segment.close();
         for peer in self.peers.iter() {
-            ring_bell(&peer.door.event);
+            peer.door.event.signal();
         }
         self.connector.close();
         // Those that were connected at the last moment see the segment closed.

@@ -36,7 +36,6 @@ pub use group::Group;
 use peer::Peer;
 use polled::Polled;
 use remote::CrossMemory;
-use rustix::event::{EventfdFlags, eventfd};
 use segment::{Segment, Sizes};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -105,9 +104,9 @@ impl Own {
     fn with_pages(me: Task, group: Group, page: usize) -> Result<(Self, Site)> {
         let sizes = Sizes::of(group.largest, page);
         let (file, segment) = Segment::with_sizes(group.largest, sizes)?;
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        let event = Descriptor::event()
             .map_err(|reason| Error::new(LAPI_ERR_SHM_SETUP, format!("no event descriptor: {reason}")))?;
-        let event = Arc::new(Descriptor::new(event));
+        let event = Arc::new(event);
         let group = Arc::new(group);
         let site = Site::new(me, group.clone(), sizes, file, event.clone())?;
         Ok((Self { me, group, event, segment, arrivals: site.arrivals() }, site))

@@ -5,7 +5,6 @@
 use super::door::Door;
 use super::remote::Landmark;
 use super::segment::RingMemory;
-use super::wakeup::ring_bell;
 use super::{Absent, ShmTransport};
 use crate::error::Result;
 use crate::transport::{ConnectionView, HAS_PURGED, PeerStanding, PeerState, Peers, Task, View, Withdrawal};
@@ -72,7 +71,7 @@ impl Peers for ShmTransport {
         let Some(peer) = self.peer(task).filter(|peer| peer.door.segment.running()) else { return false };
         peer.memory.send.signals().give(number);
         if peer.door.segment.doorbell().needs_wake(self.light) {
-            ring_bell(&peer.door.event);
+            peer.door.event.signal();
         }
         true
     }

@@ -1,7 +1,6 @@
 //! Sleeping and waking by event descriptors.
 
 use super::ShmTransport;
-use crate::base::descriptor::Descriptor;
 use crate::transport::Wakeup;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -29,10 +28,7 @@ impl Wakeup for ShmTransport {
 
     fn disarm(&mut self) {
         self.segment.doorbell().cancel();
-        if let Some(event) = self.event.get() {
-            // Nothing to read means that no task has rung.
-            let _ = rustix::io::read(event, &mut [0; 8]);
-        }
+        self.event.drain();
     }
 
     fn event_fd(&self) -> BorrowedFd<'_> {
@@ -59,13 +55,5 @@ impl ShmTransport {
             }
             waits
         });
-    }
-}
-
-/// Makes an event descriptor readable, unless the program has closed it: its peer then notices the
-/// packet when it looks around. Fails only when it has been rung 2^64 times already.
-pub(super) fn ring_bell(event: &Descriptor) {
-    if let Some(event) = event.get() {
-        let _ = rustix::io::write(event, &1u64.to_ne_bytes());
     }
 }

@@ -6,7 +6,6 @@ use super::remote::Registration;
 use crate::base::descriptor::Descriptor;
 use crate::base::sync::Mutex;
 use crate::transport::{PeerState, Task, Ticket};
-use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
@@ -202,21 +201,17 @@ impl End {
     }
 
     pub(super) fn event(&self) -> &Descriptor {
-        self.event.get_or_init(|| {
-            let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-            Descriptor::new(event.expect("an event descriptor for a task (see ulimit -n)"))
-        })
+        self.event
+            .get_or_init(|| Descriptor::event().expect("an event descriptor for a task (see ulimit -n)"))
     }
 
     pub(super) fn signal(&self) {
-        // It fails only when the count is at its top: then the descriptor is readable already.
-        let _ = rustix::io::write(self.event(), &1u64.to_ne_bytes());
+        self.event().signal();
     }
 
     pub(super) fn drain(&self) {
         if let Some(event) = self.event.get() {
-            // It fails only when there is nothing to read.
-            let _ = rustix::io::read(event, &mut [0u8; 8]);
+            event.drain();
         }
     }
 }
