@@ -61,15 +61,12 @@ impl Hosts {
 
     /// How many hosts there are.
     pub fn count(&self) -> u32 {
-        self.of.as_ref().map_or(1, |of| of.iter().max().map_or(1, |last| last + 1))
+        self.placement.as_ref().map_or(1, |placement| placement.hosts())
     }
 
     /// How many tasks the host has that has most.
     pub fn largest(&self) -> u32 {
-        let Some(of) = &self.of else { return self.tasks };
-        let mut counts = vec![0; self.count() as usize];
-        of.iter().for_each(|host| counts[*host as usize] += 1);
-        counts.into_iter().max().unwrap_or(self.tasks)
+        self.placement.as_ref().map_or(self.tasks, |placement| placement.largest())
     }
 
     /// The number of a task's host.

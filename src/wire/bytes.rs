@@ -1,4 +1,6 @@
-//! Bytes that are read one after the other, and texts that are cut.
+//! Bytes that are read one after the other, texts that are cut, and addresses as bytes.
+
+use core::net::IpAddr;
 
 /// Takes that number of bytes from the beginning.
 pub fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
@@ -18,4 +20,18 @@ pub fn take_some<'a>(from: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
 pub fn cut(text: &str, longest: usize) -> &str {
     let mut ends = (0..=longest.min(text.len())).rev();
     &text[..ends.find(|end| text.is_char_boundary(*end)).unwrap_or(0)]
+}
+
+/// The 4 or 16 bytes of an address.
+pub fn octets(ip: IpAddr) -> Vec<u8> {
+    match ip {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    }
+}
+
+/// The address with these bytes; `None`: they are not 4 or 16.
+pub fn ip(octets: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(octets).map(IpAddr::from);
+    four.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from)).ok()
 }

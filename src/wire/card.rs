@@ -4,7 +4,7 @@
 //! A task that cannot take part publishes why: the others end LAPI_Init with that reason
 //! instead of waiting.
 
-use super::bytes::{cut, take, take_some};
+use super::bytes::{cut, ip, octets, take, take_some};
 use core::net::IpAddr;
 
 /// The first word of a card. Its lower half is the version, also of what tasks send each other over
@@ -81,11 +81,7 @@ impl Card {
         out.extend_from_slice(&(self.candidates.len() as u16).to_le_bytes());
         for Candidate { interface, address, network } in &self.candidates {
             put(&mut out, interface.as_bytes());
-            match address {
-                None => put(&mut out, &[]),
-                Some(IpAddr::V4(ip)) => put(&mut out, &ip.octets()),
-                Some(IpAddr::V6(ip)) => put(&mut out, &ip.octets()),
-            }
+            put(&mut out, &address.map_or_else(Vec::new, octets));
             put(&mut out, network.as_bytes());
         }
         (out.len() <= LONGEST).then_some(out)
@@ -115,13 +111,8 @@ impl Card {
         let ports = [u16::from_le_bytes(take(&mut rest)?), u16::from_le_bytes(take(&mut rest)?)];
         let count = u16::from_le_bytes(take(&mut rest)?);
         let mut candidate = |_| {
-            let (interface, ip, network) = (string(&mut rest)?, sized(&mut rest)?, string(&mut rest)?);
-            let address = match ip.len() {
-                0 => None,
-                4 => Some(IpAddr::from(<[u8; 4]>::try_from(ip).ok()?)),
-                16 => Some(IpAddr::from(<[u8; 16]>::try_from(ip).ok()?)),
-                _ => return None,
-            };
+            let (interface, octets, network) = (string(&mut rest)?, sized(&mut rest)?, string(&mut rest)?);
+            let address = if octets.is_empty() { None } else { Some(ip(octets)?) };
             Some(Candidate { interface, address, network })
         };
         let candidates = (0..count).map(&mut candidate).collect::<Option<_>>()?;

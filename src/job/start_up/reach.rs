@@ -319,9 +319,11 @@ fn wait(candidates: &[Candidate], start_at: Instant, until: Instant) {
     let _ = poll(&mut polled, left.as_ref());
 }
 
-/// The system's text for an error, without its number, which stands beside it.
 fn failed(error: &io::Error) -> Miss {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
-    Miss::Failed(error.raw_os_error(), text)
+    Miss::Failed(error.raw_os_error(), without_number(error))
+}
+
+/// The system's text for an error, without its number.
+pub(in crate::job) fn without_number(error: &io::Error) -> String {
+    error.to_string().split(" (os error").next().unwrap_or_default().to_owned()
 }

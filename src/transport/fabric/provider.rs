@@ -1,6 +1,7 @@
 //! Which provider, domain and address a task uses.
 
 use super::ofi::{self, Info};
+use super::workarounds::socket_address;
 use core::net::IpAddr;
 use libfabric_sys::bindings::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
 
@@ -161,14 +162,10 @@ impl Traits {
         matches!(self.address(), Some(IpAddr::V6(address)) if address.is_unicast_link_local())
     }
 
-    /// The address of the internet, where there is one: a `sockaddr_in` or `sockaddr_in6`.
+    /// The address of the internet, where there is one.
     fn address(&self) -> Option<IpAddr> {
-        let part = |at: usize, len: usize| self.source.get(at..at + len);
-        match self.format {
-            FI_SOCKADDR_IN => Some(IpAddr::from(<[u8; 4]>::try_from(part(4, 4)?).ok()?)),
-            FI_SOCKADDR_IN6 => Some(IpAddr::from(<[u8; 16]>::try_from(part(8, 16)?).ok()?)),
-            _ => None,
-        }
+        let is_one = matches!(self.format, FI_SOCKADDR_IN | FI_SOCKADDR_IN6);
+        socket_address(&self.source).filter(|_| is_one).map(|address| address.ip())
     }
 
     fn reach(&self) -> Reach {

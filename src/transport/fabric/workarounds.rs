@@ -7,6 +7,7 @@
 //! | [`disconnect`] | `tcp;ofi_rxm`, `tcp`: 1.17, and no later version is known to be without the fault | `fabric::tests::nothing_is_placed_after_both_sides_have_left_a_rail` |
 //! | [`sets_least_before_enabling`] | `shm` and `efa`: crash up to 1.20 when it is set before, `shm` ignores it from 1.21 on when it is set after | `fabric::tests::conforms_on_shm`, with the one and the other version |
 
+use crate::wire::bytes;
 use libfabric_sys::version;
 use rustix::net::{Shutdown, SocketAddrAny, connect_unspec, getpeername, getsockname, shutdown};
 use std::net::SocketAddr;
@@ -23,7 +24,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 /// that the peer has made has another port there: those of all endpoints on the peer's host
 /// are disconnected.
 pub(super) fn disconnect(own: &[u8], peer: &[u8]) -> usize {
-    let (Some(own), Some(peer)) = (address_of(own), address_of(peer)) else { return 0 };
+    let (Some(own), Some(peer)) = (socket_address(own), socket_address(peer)) else { return 0 };
     let mut count = 0;
     for number in descriptors() {
         // SAFETY: only used for calls that fail for what is not a socket, or not open any more. A
@@ -51,20 +52,15 @@ pub(super) fn sets_least_before_enabling(library: u32) -> bool {
 }
 
 /// An address as the kernel has it in memory: a `sockaddr_in` or `sockaddr_in6`.
-fn address_of(bytes: &[u8]) -> Option<SocketAddr> {
-    let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
-    let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
-    match family {
-        libc::AF_INET => {
-            let ip: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
-            Some((ip, port).into())
-        }
-        libc::AF_INET6 => {
-            let ip: [u8; 16] = bytes.get(8..24)?.try_into().ok()?;
-            Some((ip, port).into())
-        }
-        _ => None,
-    }
+pub(super) fn socket_address(address: &[u8]) -> Option<SocketAddr> {
+    let family = i32::from(u16::from_ne_bytes(*address.first_chunk()?));
+    let port = u16::from_be_bytes(address.get(2..4)?.try_into().ok()?);
+    let octets = match family {
+        libc::AF_INET => address.get(4..8)?,
+        libc::AF_INET6 => address.get(8..24)?,
+        _ => return None,
+    };
+    Some(SocketAddr::new(bytes::ip(octets)?, port))
 }
 
 fn descriptors() -> Vec<RawFd> {

@@ -1,7 +1,8 @@
 //! What a task that uses UDP publishes of one interface: where it receives, and how long a
 //! datagram may be there.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use crate::wire::bytes::{ip, octets};
+use std::net::SocketAddr;
 
 /// One address of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,24 +18,14 @@ impl UdpAddress {
     /// The address's bytes: the port, the longest datagram (both little-endian), and 4 or 16 bytes
     /// of the address.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = [self.at.port().to_le_bytes(), self.longest.to_le_bytes()].concat();
-        match self.at.ip() {
-            IpAddr::V4(ip) => bytes.extend(ip.octets()),
-            IpAddr::V6(ip) => bytes.extend(ip.octets()),
-        }
-        bytes
+        [&self.at.port().to_le_bytes()[..], &self.longest.to_le_bytes(), &octets(self.at.ip())].concat()
     }
 
     /// `None` when the bytes are not one.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (port, rest) = bytes.split_first_chunk()?;
-        let (longest, ip) = rest.split_first_chunk()?;
-        let ip = match ip.len() {
-            4 => IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(ip).ok()?)),
-            16 => IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(ip).ok()?)),
-            _ => return None,
-        };
-        let at = SocketAddr::new(ip, u16::from_le_bytes(*port));
+        let (longest, octets) = rest.split_first_chunk()?;
+        let at = SocketAddr::new(ip(octets)?, u16::from_le_bytes(*port));
         Some(Self { at, longest: u16::from_le_bytes(*longest) })
     }
 }

@@ -3,6 +3,7 @@
 use super::Party;
 use super::choose::{Network, Obstacle, Wish, obstacles};
 use super::outcomes::{Outcomes, SILENT, UNTRIED};
+use crate::job::start_up::reach::without_number;
 use crate::wire::card::Candidate;
 use std::io;
 
@@ -108,16 +109,10 @@ fn state(parties: &[Party], outcomes: &Outcomes, p: usize, i: usize) -> String {
             let peer = format!("{}{address}{more}", parties[q].host_name);
             match outcomes.of(p, i, q, j) {
                 SILENT => format!("no answer from {peer}"),
-                error => format!("{}: {peer}", text(error)),
+                error => format!("{}: {peer}", without_number(&io::Error::from_raw_os_error(error.into()))),
             }
         }
     }
-}
-
-/// The system's text for an error.
-fn text(error: u8) -> String {
-    let text = io::Error::from_raw_os_error(error.into()).to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
