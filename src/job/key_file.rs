@@ -15,7 +15,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where the key stands in the home directory.
-pub(in crate::job) const PLACE: &str = ".openlapi/key";
+const PLACE: &str = ".openlapi/key";
 
 /// Bytes that are read of it: the digits, and the end of the line.
 const LONGEST: u64 = 64;

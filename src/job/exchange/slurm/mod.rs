@@ -28,7 +28,6 @@ use crate::wire::exchange::{LONGEST_FRAME, Values, decode_table, encode_values};
 use sha2::{Digest, Sha256};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How many ports a job may use.
@@ -95,10 +94,9 @@ impl Key {
             let secret = secret.ok_or_else(|| failed("LAPI_JOB_SECRET is not 32 hexadecimal digits"))?;
             return Ok(Self { secret, source: "LAPI_JOB_SECRET".to_owned() });
         }
-        let home = given(env, "HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-        let home =
-            home.ok_or_else(|| failed("Slurm: set LAPI_JOB_SECRET or HOME: the tasks need a secret"))?;
-        let path = home.join(key_file::PLACE);
+        let path = key_file::path(env);
+        let path =
+            path.ok_or_else(|| failed("Slurm: set LAPI_JOB_SECRET or HOME: the tasks need a secret"))?;
         let read = || key_file::read(&path).map_err(|error| failed(error.detail));
         let secret = match read()? {
             Some(secret) => secret,
@@ -108,7 +106,7 @@ impl Key {
                 read()?.ok_or_else(|| failed(format!("{} was made, and is not there", path.display())))?
             }
         };
-        Ok(Self { secret, source: format!("~/{}", key_file::PLACE) })
+        Ok(Self { secret, source: path.display().to_string() })
     }
 }
 

@@ -267,8 +267,28 @@ fn the_variable_is_taken_before_the_file() {
     assert_eq!(key.secret, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
     let bad = of("LAPI_JOB_SECRET", &"+1".repeat(16));
     assert!(bad.map(drop).unwrap_err().detail.contains("LAPI_JOB_SECRET"));
-    let none = of("PATH", "").map(drop).unwrap_err();
+    let none = of("HOME", "relative").map(drop).unwrap_err();
     assert!(none.detail.contains("LAPI_JOB_SECRET") && none.detail.contains("HOME"), "{}", none.detail);
+}
+
+/// A daemon may start the tasks without HOME. That of a user who has no files is only named.
+#[test]
+fn without_home_the_users_file_is_in_the_listed_home_directory() {
+    const NOBODY: libc::c_long = 65_534;
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let as_nobody = std::thread::spawn(|| {
+        // SAFETY: the kernel changes the effective user of this thread alone.
+        assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, -1_i64, NOBODY, -1_i64) }, 0);
+        (key_file::path(&|_| None), Key::of_this_task(&|_| None).map(drop))
+    });
+    let (path, key) = as_nobody.join().expect("no panic");
+    // SAFETY: no memory is named. The other user has made this process one that others do not read.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1_i64) }, 0);
+    let Some(path) = path else { return };
+    let refused = key.unwrap_err().detail;
+    assert!(refused.contains(&format!("{} cannot be made", path.display())), "{refused}");
 }
 
 /// The first of the tasks makes the file in the home directory. One that others may read is
@@ -282,7 +302,7 @@ fn the_users_file() {
     let env = |name: &str| (name == "HOME").then(|| home.display().to_string());
     let [one, other] = [(), ()].map(|()| Key::of_this_task(&env).map(|key| key.secret));
     let mode = std::fs::Permissions::from_mode(0o640);
-    let changed = std::fs::set_permissions(home.join(key_file::PLACE), mode);
+    let changed = std::fs::set_permissions(home.join(".openlapi/key"), mode);
     let refused = Key::of_this_task(&env).map(drop);
     let _ = std::fs::remove_dir_all(&home);
     assert!(one.is_ok() && one == other && changed.is_ok(), "{one:?} {other:?}");
