@@ -71,8 +71,8 @@ pub struct Config {
     pub ack_thresh: u32,
     /// The longest time after which UDP sends something again (`MP_POLLING_INTERVAL`).
     pub polling_interval: Duration,
-    /// Polling loops between two checks of what needs sending again (`MP_RETRANSMIT_INTERVAL`).
-    /// Has no effect.
+    /// Polling loops after which UDP sends something again at the latest, 1000 or more
+    /// (`MP_RETRANSMIT_INTERVAL`).
     pub retransmit_interval: u32,
     /// Number of retransmission buffers (`MP_REXMIT_BUF_CNT`, the attribute NUM_REX_BUFS).
     pub rexmit_buf_cnt: u32,
