@@ -47,7 +47,7 @@ pub(super) fn open(place: &Joining<'_>) -> Result<Joined> {
         fabric::warn_of_little_memory(place);
     }
     let (offered, sockets) = with_sockets(Offered::of(place), link.env());
-    let ports = sockets.ports();
+    let ports = sockets.as_ref().map_or([0; 2], Sockets::ports);
     let (own, card) = match &before {
         Some(before) => open_again(place, &offered, before)?,
         None => (None, own_card(&offered, ports)),
@@ -80,7 +80,6 @@ pub(super) fn open(place: &Joining<'_>) -> Result<Joined> {
     let meeting = Meeting {
         me: identity.task,
         wish: offered.wish.clone(),
-        carrier: offered.carrier,
         secret,
         deadline,
         sockets,
@@ -156,11 +155,11 @@ impl Offered {
 
 /// Where this task answers those that try its candidates. Without sockets it cannot take part in a
 /// network; the others learn of it, and tasks of one host may need none.
-fn with_sockets(offered: Result<Offered>, env: &Env<'_>) -> (Result<Offered>, Sockets) {
+fn with_sockets(offered: Result<Offered>, env: &Env<'_>) -> (Result<Offered>, Option<Sockets>) {
     let opened = offered.and_then(|offered| Ok((Sockets::open(offered.carrier, env)?, offered)));
     match opened {
         Ok((sockets, offered)) => (Ok(offered), sockets),
-        Err(why) => (Err(why), Sockets::None),
+        Err(why) => (Err(why), None),
     }
 }
 

@@ -86,11 +86,10 @@ pub(super) struct Chosen {
 pub(super) struct Meeting<'a> {
     pub(super) me: Task,
     pub(super) wish: Wish,
-    pub(super) carrier: Carrier,
     pub(super) secret: Secret,
     pub(super) deadline: Instant,
-    /// Where this task answers.
-    pub(super) sockets: Sockets,
+    /// Where this task answers; `None`: nothing can be tried.
+    pub(super) sockets: Option<Sockets>,
     /// Lists the candidates of this task again, publishes its card for this round, waits for all
     /// tasks, and reads theirs.
     #[expect(clippy::type_complexity, reason = "a name would hide what it is")]
@@ -145,14 +144,14 @@ impl Meeting<'_> {
         rounds: &mut Rounds,
     ) -> Result<Outcomes> {
         let usable = choose::usable(parties, &self.wish);
-        let longest = rounds.begin(match self.carrier {
-            Carrier::Tcp => tcp::needed(most_pairs(&usable)),
-            Carrier::Udp | Carrier::None => PATIENCE,
+        let longest = rounds.begin(match self.sockets {
+            Some(Sockets::Tcp(_)) => tcp::needed(most_pairs(&usable)),
+            Some(Sockets::Udp(_)) | None => PATIENCE,
         });
         let round = rounds.number();
-        if parties.len() == 1 || self.carrier == Carrier::None {
+        let Some(sockets) = self.sockets.as_ref().filter(|_| parties.len() > 1) else {
             return Ok(Outcomes::untried(parties));
-        }
+        };
         let key = format!("tried{round}");
         let probe = if parties[own].task == self.me {
             let trial = Trial {
@@ -165,7 +164,7 @@ impl Meeting<'_> {
                 usable,
                 longest,
             };
-            let probe = Probe::start(trial, self.sockets.share()?)?;
+            let probe = Probe::start(trial, sockets.share()?)?;
             exchange.publish(&key, &Outcomes::encode(&probe.outcomes()))?;
             probe
         } else {

@@ -24,35 +24,34 @@ pub(in crate::job::join) enum Carrier {
 
 /// Where a task answers: a socket for IPv4, and one for IPv6.
 pub(in crate::job::join) enum Sockets {
-    None,
     Tcp([Option<TcpListener>; 2]),
     Udp([Option<UdpSocket>; 2]),
 }
 
 impl Sockets {
-    /// Opens them; without one of a family that this system does not have.
+    /// Opens them; without one of a family that this system does not have. `None`: nothing can be
+    /// tried.
     ///
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: it has neither, or no port is free.
-    pub(in crate::job::join) fn open(carrier: Carrier, env: &Env<'_>) -> Result<Self> {
+    pub(in crate::job::join) fn open(carrier: Carrier, env: &Env<'_>) -> Result<Option<Self>> {
         let wildcards: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
         let datagrams = |at: IpAddr| {
             let socket = UdpSocket::bind(SocketAddr::new(at, 0))?;
             socket.set_nonblocking(true)?;
             Ok(socket)
         };
-        match carrier {
-            Carrier::None => Ok(Self::None),
-            Carrier::Tcp => both(wildcards.map(|at| tcp::listen(at, env))).map(Self::Tcp),
-            Carrier::Udp => both(wildcards.map(datagrams)).map(Self::Udp),
-        }
+        Ok(match carrier {
+            Carrier::None => None,
+            Carrier::Tcp => Some(Self::Tcp(both(wildcards.map(|at| tcp::listen(at, env)))?)),
+            Carrier::Udp => Some(Self::Udp(both(wildcards.map(datagrams))?)),
+        })
     }
 
     /// Their ports; 0: there is no such socket.
     pub(in crate::job::join) fn ports(&self) -> [u16; 2] {
         let port = |at: Option<io::Result<SocketAddr>>| at.and_then(|at| at.ok()).map_or(0, |at| at.port());
         match self {
-            Self::None => [0; 2],
             Self::Tcp(sockets) => {
                 sockets.each_ref().map(|one| port(one.as_ref().map(TcpListener::local_addr)))
             }
@@ -64,7 +63,6 @@ impl Sockets {
     pub(super) fn share(&self) -> Result<Self> {
         let why = |reason: io::Error| failed(format!("no socket to try the networks with: {reason}"));
         Ok(match self {
-            Self::None => Self::None,
             Self::Tcp([four, six]) => {
                 let share = |one: &Option<TcpListener>| one.as_ref().map(TcpListener::try_clone).transpose();
                 Self::Tcp([share(four).map_err(why)?, share(six).map_err(why)?])
@@ -109,7 +107,6 @@ impl Probe {
             let mut work: Box<dyn Step> = match sockets {
                 Sockets::Tcp(listeners) => Box::new(tcp::Connections::new(&trial, listeners)),
                 Sockets::Udp(sockets) => Box::new(udp::Datagrams::new(sockets)),
-                Sockets::None => return,
             };
             let mut is_settled = false;
             while !its.ends.load(Ordering::Acquire) {
