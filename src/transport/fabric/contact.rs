@@ -85,7 +85,7 @@ impl Peer {
         self.standing == Presence::Up
     }
 
-    /// Nothing is known to be on its way.
+    /// Nothing is known to be on its way. What it is owed is taken back beforehand.
     pub(super) fn reset(&mut self) {
         (self.sent, self.received, self.in_flight) = (0, 0, 0);
         self.owed.set(0);
@@ -93,7 +93,6 @@ impl Peer {
         self.departs_after = None;
         (self.unnamed, self.known) = (false, false);
         (self.heard, self.has_refused, self.broken) = (false, false, false);
-        self.wants.set(0);
         self.hello_sent.set(false);
     }
 

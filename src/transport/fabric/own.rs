@@ -25,6 +25,7 @@ impl Wants {
     pub(super) const KICK: u8 = 32;
     /// The notices that have no room.
     pub(super) const NOTICE: u8 = 64;
+    pub(super) const ALL: u8 = u8::MAX;
 
     /// Those that are a frame alone.
     const FRAMES: [(u8, FrameKind); 5] = [
@@ -43,16 +44,28 @@ impl FabricTransport {
         if what & Wants::SEEN != 0 {
             peer.seen_owed.set(Some(Instant::now()));
         }
-        let before = peer.wants.replace(peer.wants.get() | what);
-        if before == 0 {
-            self.pending.borrow_mut().push(task);
-        }
+        self.set_wants(task, peer, peer.wants.get() | what);
     }
 
     /// The message was sent, or is not to be sent after all.
     pub(super) fn want_no_more(&self, task: Task, what: u8) {
         if let Some(peer) = self.peer(task) {
-            peer.wants.set(peer.wants.get() & !what);
+            self.set_wants(task, peer, peer.wants.get() & !what);
+        }
+    }
+
+    /// Those that are to be sent something are pending, once each.
+    fn set_wants(&self, task: Task, peer: &Peer, wants: u8) {
+        let before = peer.wants.replace(wants);
+        if (before == 0) == (wants == 0) {
+            return;
+        }
+        let mut pending = self.pending.borrow_mut();
+        if wants != 0 {
+            pending.push(task);
+        } else if let Some(at) = pending.iter().rposition(|other| *other == task) {
+            // Most often the last one: what it is owed had room.
+            pending.remove(at);
         }
     }
 
@@ -78,12 +91,12 @@ impl FabricTransport {
             }
             match self.send_frame(task, peer, kind) {
                 Ok(()) => {
-                    peer.wants.set(peer.wants.get() & !bit);
+                    self.want_no_more(task, bit);
                     peer.hello_sent.set(peer.hello_sent.get() || bit == Wants::HELLO);
                 }
                 Err(errno) if errno.is_again() => return None,
                 Err(errno) => {
-                    peer.wants.set(0);
+                    self.want_no_more(task, Wants::ALL);
                     return Some(errno);
                 }
             }
@@ -97,7 +110,7 @@ impl FabricTransport {
         if peer.address.is_some() && !self.posting.has_free() {
             return;
         }
-        peer.wants.set(peer.wants.get() & !Wants::REJOIN);
+        self.want_no_more(task, Wants::REJOIN);
         if peer.address.is_none() {
             return;
         }
@@ -164,7 +177,7 @@ impl FabricTransport {
     /// Sends the transport's own messages that had no room.
     #[cold]
     pub(super) fn send_pending(&mut self) {
-        let tasks = std::mem::take(&mut *self.pending.borrow_mut());
+        let tasks = self.pending.borrow().clone();
         for task in tasks {
             if self.peer(task).is_some_and(|peer| peer.wants.get() != 0) {
                 self.send_own(task);
@@ -173,9 +186,6 @@ impl FabricTransport {
                 let owed = self.peer(task).and_then(|peer| peer.seen_owed.get());
                 if owed.is_some_and(|since| since.elapsed() > self.linger) {
                     self.want_no_more(task, Wants::SEEN);
-                }
-                if self.peer(task).is_some_and(|peer| peer.wants.get() != 0) {
-                    self.pending.borrow_mut().push(task);
                 }
             }
         }

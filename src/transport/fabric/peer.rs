@@ -85,6 +85,7 @@ impl FabricTransport {
         let fresh = self.fresh_tag(task);
         self.rejoining.back.retain(|(back, _)| *back != task);
         self.drop_events(task);
+        self.want_no_more(task, Wants::ALL);
         let first = self.credentials.first_tag;
         let peer = self.peers[task as usize].get_or_insert_with(|| Box::new(Peer::new(first)));
         peer.reset();
@@ -226,9 +227,10 @@ impl FabricTransport {
         }
         // One that departs waits until a message says that this was seen. To one that has died
         // there may never be room.
-        peer.wants.set(if how == Presence::Closed { peer.wants.get() & Wants::SEEN } else { 0 });
+        let keeps = if how == Presence::Closed { Wants::SEEN } else { 0 };
         peer.standing = how;
         peer.no_room = false;
+        self.want_no_more(task, !keeps);
         self.left.push(task);
         self.sleeper.note(true);
         self.note_event(RailEvent::Lost(task));

@@ -131,6 +131,7 @@ impl FabricTransport {
     pub(super) fn await_first(&mut self, task: Task) {
         self.drop_arrived(task);
         self.posting.note_former(task);
+        self.want_no_more(task, Wants::ALL);
         let fresh = self.fresh_tag(task);
         let Some(peer) = self.peer_mut(task) else { return };
         peer.reset();

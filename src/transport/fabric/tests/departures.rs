@@ -34,6 +34,28 @@ fn nothing_is_owed_to_a_peer_that_has_died() {
     }
 }
 
+#[test]
+fn what_is_sent_at_once_is_not_pending() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    let mut ends = network::unserved(2, &preferring(PROVIDER));
+    let deadline = Instant::now() + test_deadline();
+    for _ in 0..3 {
+        ends[0].owe(1, Wants::CREDITS);
+        ends[0].owe(1, Wants::KICK);
+        assert_eq!(ends[0].tally().outstanding, 1, "it is listed once");
+        while ends[0].peer(1).expect("a peer").wants.get() != 0 {
+            assert!(Instant::now() < deadline, "there is no room");
+            ends[0].send_own(1);
+        }
+        assert!(rests(&ends[0]));
+    }
+    ends[0].owe(1, Wants::KICK);
+    ends[0].part(1);
+    assert!(rests(&ends[0]), "nothing is owed to one that has parted");
+}
+
 /// With `ofi_rxm` there is never room to an endpoint that is closed.
 #[test]
 fn a_peer_that_departs_is_told_that_this_was_seen_as_long_as_it_waits() {
