@@ -20,6 +20,18 @@ const BETWEEN_PROBES: Duration = Duration::from_millis(300);
 /// cannot be made again: the process has ended.
 const UNREACHABLE: Duration = Duration::from_millis(700);
 
+/// How long notices to a peer are refused before they are given up: a shortage of descriptors, or
+/// of a route, may pass.
+const REFUSED: Duration = Duration::from_secs(2);
+
+/// Notices to a peer that were not sent yet.
+#[derive(Default)]
+struct Unsent {
+    notices: Vec<Notice>,
+    /// Since when they are refused, if they are, and do not merely wait for room.
+    refused: Option<Instant>,
+}
+
 /// The probes of a task of the next host.
 struct Probes {
     task: Task,
@@ -37,8 +49,8 @@ pub(super) struct Watch {
     contacts: Vec<Task>,
     /// Notices that have arrived and were not noted yet, and their senders.
     arrived: VecDeque<(Task, Notice)>,
-    /// Notices that had no room yet.
-    outgoing: BTreeMap<Task, Vec<Notice>>,
+    /// Notices that were not sent yet.
+    outgoing: BTreeMap<Task, Unsent>,
 }
 
 impl FabricTransport {
@@ -66,7 +78,7 @@ impl FabricTransport {
     }
 
     /// Does now and then what the watch of the tasks needs: looks at cards and at the
-    /// watched process, probes the next host, and sends notices that had no room.
+    /// watched process, probes the next host, and sends notices that were not sent yet.
     pub(super) fn look_at_others(&mut self) {
         let Self { watch: Some(watch), directory, peers, closed: false, .. } = self else { return };
         let met =
@@ -139,8 +151,11 @@ impl FabricTransport {
         }
         let Some(probes) = &mut watch.probes else { return };
         probes.replied |= met;
-        let unsent = watch.outgoing.contains_key(&task);
-        let since = if unsent { Some(*probes.waits.get_or_insert(now)) } else { None };
+        let unsent = watch.outgoing.get(&task);
+        // What refuses them is here, and says nothing about the peer.
+        let waits = unsent.is_some_and(|unsent| unsent.refused.is_none());
+        let unsent = unsent.is_some();
+        let since = if waits { Some(*probes.waits.get_or_insert(now)) } else { None };
         probes.waits = since;
         let unreachable = since.is_some_and(|since| now - since > UNREACHABLE);
         let disconnected = unreachable && probes.replied && !blocked;
@@ -163,21 +178,22 @@ impl FabricTransport {
         }
     }
 
-    fn send_notice(&mut self, to: Task, notice: Notice) {
+    pub(super) fn send_notice(&mut self, to: Task, notice: Notice) {
         if self.meet(to)
             && let Some(watch) = &mut self.watch
         {
-            watch.outgoing.entry(to).or_default().push(notice);
+            watch.outgoing.entry(to).or_default().notices.push(notice);
             self.send_notices(to);
         }
     }
 
     /// Sends the notices for a peer that have room. They have the first tag always: tasks that have
-    /// parted send them, too.
+    /// parted send them, too. A peer that they do not reach is lost, but for one to which packets
+    /// go by another transport: that gets them later.
     pub(super) fn send_notices(&mut self, task: Task) {
         let Some(mut watch) = self.watch.take() else { return };
         let mut failed = None;
-        let mut notices = watch.outgoing.remove(&task).unwrap_or_default();
+        let Unsent { mut notices, refused: before } = watch.outgoing.remove(&task).unwrap_or_default();
         notices.retain(|notice| {
             if failed.is_some() {
                 return true;
@@ -188,30 +204,34 @@ impl FabricTransport {
             failed = self.inject_own(task, peer, &frame, &notice.encode()).err();
             failed.is_some()
         });
-        if failed.is_none_or(|errno| errno.is_again()) && !notices.is_empty() {
-            watch.outgoing.insert(task, notices);
+        let elsewhere = watch.shared.is_elsewhere(task);
+        let refused = failed.filter(|errno| !errno.is_again());
+        let since = refused.map(|_| before.unwrap_or_else(Instant::now));
+        let keeps = since.is_none_or(|since| elsewhere && since.elapsed() < REFUSED);
+        if keeps && !notices.is_empty() {
+            watch.outgoing.insert(task, Unsent { notices, refused: since });
         }
-        match failed {
-            Some(errno) if !errno.is_again() => {
-                let refused = [libc::ECONNREFUSED, libc::ECONNRESET, libc::ECONNABORTED, libc::ENOTCONN];
-                let ended = refused.contains(&errno.0.abs());
-                self.watch = Some(watch);
-                if !self.is_elsewhere(task) {
-                    self.lose_by(task, errno, &errno.text());
-                }
-                if ended {
-                    self.disconnected(task);
-                }
-            }
-            failed => {
-                self.watch = Some(watch);
-                if failed.is_some() {
-                    self.owe(task, Wants::NOTICE);
-                } else {
-                    self.want_no_more(task, Wants::NOTICE);
-                }
-            }
+        self.watch = Some(watch);
+        if failed.is_some() && refused.is_none() {
+            self.owe(task, Wants::NOTICE);
+        } else {
+            self.want_no_more(task, Wants::NOTICE);
         }
+        let Some(errno) = refused else { return };
+        if !elsewhere {
+            self.lose_by(task, errno, &errno.text());
+        }
+        let ended = [libc::ECONNREFUSED, libc::ECONNRESET, libc::ECONNABORTED, libc::ENOTCONN];
+        if ended.contains(&errno.0.abs()) {
+            self.disconnected(task);
+        }
+    }
+
+    /// How many notices to the peer were not sent yet.
+    #[cfg(test)]
+    pub(super) fn unsent_to(&self, task: Task) -> usize {
+        let unsent = self.watch.as_ref().and_then(|watch| watch.outgoing.get(&task));
+        unsent.map_or(0, |unsent| unsent.notices.len())
     }
 
     /// A notice has arrived: it is noted when the rest of its batch has been.

@@ -1,7 +1,7 @@
 //! Notices of deaths among other messages: to note one may need a poll.
 
 use super::is_there;
-use super::network::{Published, open};
+use super::network::{Published, open, preferring, strangers};
 use crate::base::clock::test_deadline;
 use crate::base::process::Process;
 use crate::error::Result;
@@ -103,6 +103,31 @@ fn messages_behind_a_notice_arrive_once_though_a_poll_is_needed_to_note_it() {
     assert!(taken.into_iter().eq(0..PACKETS));
     assert_eq!(ends[0].standing(3).state, PeerState::Up);
     assert_eq!(ends[0].standing(1).state, PeerState::Dead, "the watched process has ended");
+}
+
+/// As with a shortage of descriptors: the transport that has the peer's packets knows nothing of
+/// notices.
+#[test]
+fn a_notice_that_fails_is_kept_for_a_peer_whose_packets_go_elsewhere() {
+    if !is_there(PROVIDER) {
+        return;
+    }
+    let mut ends = strangers(3, &preferring(PROVIDER));
+    let end = &mut ends[0];
+    end.watch_others(vec![0, 0, 1], vec![Process::own(); 3], [false, true, false].into());
+    end.device.close_endpoint();
+    let died = Notice { content: Content::Died, task: 2, life: 6 };
+    end.send_notice(1, died);
+    end.send_notice(2, died);
+    let unsent = |end: &FabricTransport| [1, 2].map(|task| end.unsent_to(task) != 0);
+    assert_eq!(unsent(end), [true, false]);
+    assert_eq!([1, 2].map(|task| end.standing(task).state), [PeerState::Up, PeerState::Dead]);
+    let deadline = Instant::now() + test_deadline();
+    while unsent(end)[0] {
+        assert!(Instant::now() < deadline, "it is given up some time");
+        end.send_notices(1);
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Of a task after one that has ended LAPI only its own notice shows that it has not.
