@@ -186,7 +186,7 @@ impl FabricTransport {
             peer.unnamed = self.rail.is_some() || (peer.epoch, hello.epoch) != (NO_EPOCH, NO_EPOCH);
             if peer.unnamed {
                 self.note_rejoined(task, hello.epoch);
-            } else {
+            } else if !peer.held {
                 self.receiving.add_packets(&mut peer.aside);
             }
             self.sleeper.note(true);

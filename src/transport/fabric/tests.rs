@@ -412,6 +412,38 @@ fn a_peer_has_parted_when_its_own_process_sends_a_later_tag() {
     assert!(!ends[1].standing(0).has_parted);
 }
 
+/// Neither has an epoch, so the peer is not named.
+#[test]
+fn packets_of_a_peer_that_is_held_while_it_rejoins_wait() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    let mut ends = network::unserved(2, &preferring("tcp;ofi_rxm"));
+    ends[1].await_first(0);
+    ends[1].want(Want::Hold(0, true));
+    let mine = ends[1].peer(0).expect("a peer").mine;
+    ends[0].peer_mut(1).expect("a peer").theirs = mine;
+    let packet =
+        Outgoing { head: &[1; 8], first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+    let deadline = Instant::now() + test_deadline();
+    // SAFETY: the head is readable during the call.
+    while unsafe { ends[0].try_send(1, &packet) } != SendOutcome::Sent {
+        assert!(Instant::now() < deadline, "there is no room");
+    }
+    while ends[1].peer(0).expect("a peer").aside.is_empty() {
+        assert!(Instant::now() < deadline, "the packet does not arrive");
+        ends.iter_mut().for_each(|end| end.serve());
+    }
+    let own = Process::own();
+    let process = (own.pid, own.started);
+    rejoins(&mut ends, Rejoin { tag: 101, echo: mine, epoch: NO_EPOCH, process, waits: false });
+    assert_eq!(ends[1].standing(0).state, PeerState::Up);
+    assert!(ends[1].recv().is_none(), "it is held");
+    ends[1].want(Want::Hold(0, false));
+    let packet = ends[1].recv().expect("it is held no more");
+    ends[1].release(packet);
+}
+
 /// Latency of 8 bytes and bandwidth of long accesses, of this transport and of libfabric alone:
 /// `MEASURE_FABRIC=tcp;ofi_rxm`.
 #[test]
