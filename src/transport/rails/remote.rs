@@ -174,7 +174,7 @@ impl<T: Rail> Rails<T> {
             RailFrameKind::Keys => {
                 if let Some(keys) = Keys::decode(body) {
                     peer.keys.insert(keys.id, keys.rails);
-                    peer.known_keys = peer.known_keys.max(keys.id + 1);
+                    peer.known_keys = peer.known_keys.max(keys.id.saturating_add(1));
                 }
             }
             RailFrameKind::Withdrawn => {

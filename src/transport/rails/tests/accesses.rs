@@ -3,6 +3,7 @@
 use super::*;
 use crate::transport::conformance::Calls;
 use crate::transport::{Access, AccessId, Copy, Exposure, Started};
+use crate::wire::rails::{Keys, RAILS, RailFrameKind};
 
 /// Task 0 reads this memory of a peer over all rails: none of it was read yet.
 fn begin_reading(end: &mut Rails<TestRail>, peer: Task, there: &[u8], here: &mut [u8]) -> AccessId {
@@ -16,6 +17,16 @@ fn begin_reading(end: &mut Rails<TestRail>, peer: Task, there: &[u8], here: &mut
         Ok(Started::Pending(id)) => id,
         other => panic!("{other:?}"),
     }
+}
+
+/// The number comes from the network.
+#[test]
+fn a_registration_of_a_peer_may_have_any_number() {
+    let (mut ends, _network) = unserved(2, 2, MemOptions::default());
+    let keys = Keys { id: u64::MAX, rails: [None; RAILS] };
+    ends[0].meet(1);
+    ends[0].note_control(1, RailFrameKind::Keys, &keys.encode());
+    assert!(ends[0].peer(1).is_some_and(|peer| peer.is_up()));
 }
 
 /// The peer closes, or its end is reported, with links that work or have failed.
