@@ -3,7 +3,7 @@
 use crate::memory::bytes::{self, Piece};
 use crate::transport::{Inbound, Task};
 use crate::wire::coalesced;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Default)]
 pub(super) struct Incoming {
@@ -13,6 +13,8 @@ pub(super) struct Incoming {
     out: Option<Bundle>,
     /// The peers whose packets are not taken now.
     held: Vec<Task>,
+    /// Words of the bundles of each peer that are over.
+    over: BTreeMap<Task, u64>,
     /// Memory to be used again.
     spare: Option<Vec<u64>>,
     /// Bundles that contained something else than packets.
@@ -100,6 +102,7 @@ impl Incoming {
             }
             self.malformed += 1;
         }
+        *self.over.entry(bundle.src).or_default() += bundle.at as u64;
         self.spare = Some(bundle.words);
     }
 
@@ -121,8 +124,9 @@ impl Incoming {
 
     /// How far the packets of this peer's bundles were handed out, in words.
     pub(super) fn handed_out_of(&self, peer: Task) -> u64 {
-        let bundles = self.bundles.iter().chain(&self.out);
-        bundles.filter(|bundle| bundle.src == peer).map(|bundle| bundle.at as u64).sum()
+        let over = self.over.get(&peer).copied().unwrap_or_default();
+        let bundles = self.bundles.iter().chain(&self.out).filter(|bundle| bundle.src == peer);
+        over + bundles.map(|bundle| bundle.at as u64).sum::<u64>()
     }
 
     /// Whether there is a packet of this peer.

@@ -226,6 +226,23 @@ fn a_bundle_is_held_back_in_the_middle() {
     assert_eq!(all(&mut ends[0]), [1, 2, 3]);
 }
 
+/// Also when a bundle is over: otherwise a peer may seem silent that is not.
+#[test]
+fn the_progress_of_a_peer_grows_with_each_packet() {
+    let mut ends = pair(MemOptions::default());
+    let mut seen = ends[0].view(1).progress;
+    for value in 0..8 {
+        if value % 4 == 0 {
+            (value..value + 4).for_each(|value| _ = send(&mut ends[1], 0, value, 8));
+            ends[1].serve();
+        }
+        assert_eq!(take(&mut ends[0]), Some((value, 8)));
+        let now = ends[0].view(1).progress;
+        assert!(now > seen, "{now} after {seen}");
+        seen = now;
+    }
+}
+
 /// A bundle of which a packet is in hand is gone with its peer, and so is what waits for the peer.
 #[test]
 fn nothing_is_left_of_a_peer_that_has_parted() {
