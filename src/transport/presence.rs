@@ -1,6 +1,13 @@
 //! Where a peer stands, for a transport that keeps connections over a network.
 
-use super::{HAS_PURGED, PeerStanding, PeerState, SendOutcome};
+use super::{HAS_PURGED, NO_EPOCH, PeerStanding, PeerState, Peers, SendOutcome, Task};
+
+/// Lets those of the peers rejoin that have parted from this task, which ends: they wait until it
+/// does, and learn of the end by a connection that ends at once. Returns them.
+pub(super) fn reply_to_those_that_rejoin(end: &mut impl Peers, mut peers: Vec<Task>) -> Vec<Task> {
+    peers.retain(|&task| end.standing(task).has_parted && end.rejoin(task, NO_EPOCH).is_ok());
+    peers
+}
 
 /// The state of the connection with a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 use super::FabricTransport;
 use super::contact::Peer;
 use super::own::Wants;
-use crate::transport::presence::Presence;
-use crate::transport::{NO_EPOCH, Peers, Task};
+use crate::transport::Task;
+use crate::transport::presence::{Presence, reply_to_those_that_rejoin};
 use std::time::{Duration, Instant};
 
 /// How long the end waits for the peers, at most: one that is alive takes messages as soon as it
@@ -27,7 +27,9 @@ impl FabricTransport {
         if self.closed {
             return;
         }
-        let awaiting = self.reply_to_those_that_rejoin();
+        let greets = |task: &Task| self.peer(*task).is_some_and(|peer| peer.hello.is_some());
+        let greeting = (0..self.peers.len() as Task).filter(greets).collect();
+        let awaiting = reply_to_those_that_rejoin(self, greeting);
         self.closed = true;
         let start = Instant::now();
         self.linger(|end| {
@@ -59,16 +61,6 @@ impl FabricTransport {
         self.device.close_endpoint();
         self.accesses.withdraw_all(&mut self.device);
         self.posting.close();
-    }
-
-    /// Peers that have parted from this task wait until it rejoins them: they learn of the end by a
-    /// connection that ends at once. Returns them.
-    fn reply_to_those_that_rejoin(&mut self) -> Vec<Task> {
-        let awaits = |peer: &Peer| peer.standing == Presence::HasParted && peer.hello.is_some();
-        let all = (0..self.peers.len() as Task).filter(|task| self.peer(*task).is_some_and(awaits));
-        let mut awaiting: Vec<Task> = all.collect();
-        awaiting.retain(|&task| self.rejoin(task, NO_EPOCH).is_ok());
-        awaiting
     }
 
     /// Makes progress until something is so.

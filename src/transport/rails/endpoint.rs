@@ -4,10 +4,10 @@ use super::flow::{Arrival, WINDOW};
 use super::peer::Peer;
 use super::{Kept, Out, Rail, Rails};
 use crate::transport::parcel::Parcel;
-use crate::transport::presence::Presence;
+use crate::transport::presence::{Presence, reply_to_those_that_rejoin};
 use crate::transport::{
-    Door, Endpoint, HEAD_MAX, Inbound, Limits, Look, NO_EPOCH, Outgoing, Peers, Piece, Report, Seen,
-    SendOutcome, Tally, Task, Want,
+    Door, Endpoint, HEAD_MAX, Inbound, Limits, Look, Outgoing, Piece, Report, Seen, SendOutcome, Tally, Task,
+    Want,
 };
 use crate::wire::rails::{HEAD, Head, RailFrameKind};
 use std::time::{Duration, Instant};
@@ -173,7 +173,8 @@ impl<T: Rail> Endpoint for Rails<T> {
             return;
         }
         let start = Instant::now();
-        let awaiting = self.reply_to_those_that_rejoin();
+        let all = (0..self.peers.len() as Task).collect();
+        let awaiting = reply_to_those_that_rejoin(self, all);
         let awaited = |end: &Self, task: &Task| {
             end.peer(*task).is_some_and(|peer| peer.standing == Presence::Rejoining)
         };
@@ -193,15 +194,6 @@ impl<T: Rail> Endpoint for Rails<T> {
 }
 
 impl<T: Rail> Rails<T> {
-    /// Peers that have parted from this task wait until it rejoins them: they learn of the end by a
-    /// connection that ends at once. Returns them.
-    fn reply_to_those_that_rejoin(&mut self) -> Vec<Task> {
-        let awaits = |task: &Task| self.peer(*task).is_some_and(|peer| peer.standing == Presence::HasParted);
-        let mut awaiting: Vec<Task> = (0..self.peers.len() as Task).filter(awaits).collect();
-        awaiting.retain(|&task| self.rejoin(task, NO_EPOCH).is_ok());
-        awaiting
-    }
-
     /// Packets are accepted, so that they are acknowledged while the program computes.
     fn serve(&mut self) {
         self.rails.iter_mut().for_each(|rail| rail.want(Want::Serve));

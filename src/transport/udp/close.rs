@@ -4,8 +4,8 @@
 use super::UdpTransport;
 use super::contact::Peer;
 use crate::base::clock;
-use crate::transport::presence::Presence;
-use crate::transport::{NO_EPOCH, Peers, Task};
+use crate::transport::Task;
+use crate::transport::presence::reply_to_those_that_rejoin;
 use std::time::Duration;
 
 /// How long the end waits for the peers, at most: one that is alive acknowledges as soon as it
@@ -26,7 +26,8 @@ impl UdpTransport {
         if std::mem::replace(&mut self.closed, true) {
             return;
         }
-        let awaiting = self.reply_to_those_that_rejoin();
+        let met = self.table.met().to_vec();
+        let awaiting = reply_to_those_that_rejoin(self, met);
         let now = self.now();
         for at in 0..self.table.met().len() {
             let task = self.table.met()[at];
@@ -64,15 +65,6 @@ impl UdpTransport {
         for session in self.table.sessions_mut() {
             session.connection.abandon(&mut self.buffers);
         }
-    }
-
-    /// Peers that have parted from this task wait until it rejoins them: they learn of the end by a
-    /// connection that ends at once. Returns them.
-    fn reply_to_those_that_rejoin(&mut self) -> Vec<Task> {
-        let awaits = |task: &Task| self.peer(*task).is_some_and(|peer| peer.standing == Presence::HasParted);
-        let mut awaiting: Vec<Task> = self.table.met().iter().copied().filter(awaits).collect();
-        awaiting.retain(|&task| self.rejoin(task, NO_EPOCH).is_ok());
-        awaiting
     }
 
     /// Whether nothing is to be expected from a peer.
