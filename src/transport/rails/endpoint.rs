@@ -107,10 +107,7 @@ impl<T: Rail> Endpoint for Rails<T> {
         }
     }
 
-    fn look(&mut self, look: Look) -> Seen<'_> {
-        if let Look::Polled(now) = look {
-            self.want(Want::Polling(false, now));
-        }
+    fn look(&mut self, _look: Look) -> Seen<'_> {
         Seen::Something
     }
 
@@ -129,13 +126,14 @@ impl<T: Rail> Endpoint for Rails<T> {
                 self.rails[rail.unwrap_or(home)].want(what);
             }
             Want::Hold(task, held) => self.hold(task, held),
-            Want::Fetched(..) => self.rails[0].want(what),
             Want::Wake => self.sleeper.signal(),
-            Want::Polling(..) | Want::AcknowledgeEvery(_) => {
-                self.rails.iter_mut().for_each(|rail| rail.want(what));
-            }
             Want::Serve => self.serve(),
-            Want::Settle(_) | Want::Flush => {}
+            // Nothing of this means anything to a rail.
+            Want::Settle(_)
+            | Want::Flush
+            | Want::Polling(..)
+            | Want::Fetched(..)
+            | Want::AcknowledgeEvery(_) => {}
         }
     }
 

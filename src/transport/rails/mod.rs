@@ -52,17 +52,15 @@ pub trait Rail: Transport {
 
     /// Whether this process has taken the place of another one: the peers let it rejoin on each
     /// rail ([`super::Want::Connection`]).
-    fn replaces(&self) -> bool {
-        false
-    }
+    fn replaces(&self) -> bool;
 
     /// This task has contact with the peer, by this rail or another one: another process that has
     /// the peer's number rejoins only after this task has parted from the peer.
-    fn note_contact(&mut self, _peer: Task) {}
+    fn note_contact(&mut self, peer: Task);
 
     /// The peer has rejoined by another rail, and this task had no contact with it before: it
     /// rejoins by this rail, too.
-    fn admit(&mut self, _peer: Task) {}
+    fn admit(&mut self, peer: Task);
 
     /// Sends a note, outside of any connection: it may arrive twice, and is lost when the
     /// connection is cut. Whether there was room for it, and a way.

@@ -17,12 +17,9 @@ use std::io;
 
 impl<T: Rail> RemoteAccess for Rails<T> {
     fn reach(&mut self, peer: Task) -> Reach {
-        if peer == self.me || self.closed {
-            return Reach::None;
-        }
         match self.rails[0].reach(peer) {
-            Reach::Keyed(_) => Reach::Keyed(None),
-            other => other,
+            Reach::Keyed(_) if peer != self.me && !self.closed => Reach::Keyed(None),
+            _ => Reach::None,
         }
     }
 
@@ -41,25 +38,19 @@ impl<T: Rail> RemoteAccess for Rails<T> {
     }
 
     unsafe fn access(&mut self, task: Task, transfer: Transfer<'_>) -> io::Result<Started> {
-        let Transfer::Copies { access, key, copies } = transfer else {
+        let Transfer::Copies { access, key: Some(key), copies } = transfer else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        let keyed = matches!(self.reach(task), Reach::Keyed(_));
         if self.closed || !self.meet(task).is_up() {
             return Err(Errno::SRCH.into());
         }
-        let mut id = None;
-        if keyed {
-            let key = key.ok_or_else(|| io::Error::from(Errno::ACCESS))?;
-            if !self.meet(task).may_have(key) {
-                return Err(Errno::ACCESS.into());
-            }
-            id = Some(key.key);
+        if !self.meet(task).may_have(key) {
+            return Err(Errno::ACCESS.into());
         }
         if copies.iter().all(|copy| copy.len == 0) {
             return Ok(Started::Done);
         }
-        let access = self.striping.add(access, task, id, copies);
+        let access = self.striping.add(access, task, key.key, copies);
         self.advance_accesses();
         Ok(Started::Pending(access))
     }
@@ -143,12 +134,8 @@ impl Peer {
     }
 
     /// The rails over which memory with this number can be reached.
-    fn usable(&self, key: Option<u64>, rails: usize) -> Usable {
+    fn usable(&self, id: u64, rails: usize) -> Usable {
         let live = (0..rails).filter(|&rail| self.agreement.is_live(rail));
-        let Some(id) = key else {
-            let live = live.fold(0, |bits, rail| bits | 1 << rail);
-            return if live == 0 { Usable::Later } else { Usable::Now(live) };
-        };
         match self.keys.get(&id) {
             // A key of another generation was withdrawn, or is not valid before the rail is
             // joined here, too.
@@ -228,10 +215,9 @@ impl<T: Rail> Rails<T> {
         let Self { striping, rails, peers, .. } = self;
         let count = rails.len();
         let peer = |task: Task| peers[task as usize].as_deref();
-        let usable =
-            |task: Task, key: Option<u64>| peer(task).map_or(Usable::Now(0), |peer| peer.usable(key, count));
+        let usable = |task: Task, key: u64| peer(task).map_or(Usable::Now(0), |peer| peer.usable(key, count));
         while let Some(start) = striping.next_start(usable) {
-            let key = start.key.and_then(|id| peer(start.peer)?.keys.get(&id)?[start.rail]);
+            let key = peer(start.peer).and_then(|peer| peer.keys.get(&start.key)?[start.rail]);
             let key = key.map(|(_, key)| key);
             let copy = start.stripe.copy;
             // SAFETY: the promise of the caller of `start`, which holds until the access is

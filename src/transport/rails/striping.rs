@@ -28,8 +28,8 @@ pub(super) struct Start {
     pub(super) rail: usize,
     pub(super) peer: Task,
     pub(super) access: Access,
-    /// The number of the registration, where memory is reached by keys.
-    pub(super) key: Option<u64>,
+    /// The number of the registration.
+    pub(super) key: u64,
     pub(super) stripe: Stripe,
     running: u64,
 }
@@ -47,7 +47,7 @@ struct Running {
     id: u64,
     peer: Task,
     access: Access,
-    key: Option<u64>,
+    key: u64,
     /// What is to be made.
     stripes: VecDeque<Stripe>,
     under_way: usize,
@@ -122,7 +122,7 @@ impl Striping {
     }
 
     /// A new access.
-    pub(super) fn add(&mut self, access: Access, peer: Task, key: Option<u64>, copies: &[Copy]) -> AccessId {
+    pub(super) fn add(&mut self, access: Access, peer: Task, key: u64, copies: &[Copy]) -> AccessId {
         let id = self.next;
         self.next += 1;
         self.changed = true;
@@ -148,7 +148,7 @@ impl Striping {
     /// The next stripe that can be started. `usable` says which rails can make an access to this
     /// peer by this key. A peer gets a place on a rail while it has fewer than are free there, so
     /// that those that make no progress leave some to the others.
-    pub(super) fn next_start(&mut self, usable: impl Fn(Task, Option<u64>) -> Usable) -> Option<Start> {
+    pub(super) fn next_start(&mut self, usable: impl Fn(Task, u64) -> Usable) -> Option<Start> {
         if !self.changed {
             return None;
         }
@@ -356,10 +356,10 @@ mod tests {
     fn a_peer_that_makes_no_progress_leaves_places_to_others() {
         let mut striping = Striping::new(2);
         let copy = Copy { local: std::ptr::null_mut(), remote: 0, len: 64 << 20 };
-        let both = |_: Task, _: Option<u64>| Usable::Now(0b11);
+        let both = |_: Task, _: u64| Usable::Now(0b11);
         let mut ids = 0..;
         for peer in 1..4 {
-            striping.add(Access::Read, peer, None, &[copy]);
+            striping.add(Access::Read, peer, 0, &[copy]);
             let mut began = 0;
             while let Some(start) = striping.next_start(both) {
                 assert_eq!(start.peer, peer);
@@ -394,9 +394,9 @@ mod tests {
         let mut striping = Striping::new(2);
         let copy = Copy { local: std::ptr::null_mut(), remote: 0, len: 8 };
         let mut ids = 0..;
-        let first = striping.add(Access::Read, 1, None, &[copy]);
+        let first = striping.add(Access::Read, 1, 0, &[copy]);
         for _ in 1..1000 {
-            striping.add(Access::Read, 1, None, &[copy]);
+            striping.add(Access::Read, 1, 0, &[copy]);
         }
         assert!(round(&mut striping, &mut ids) >= 1000);
         assert_eq!(striping.load(), [8, 8]);
@@ -420,8 +420,8 @@ mod tests {
     fn what_a_rail_has_refused_may_be_made_there_after_it_was_joined_again() {
         let mut striping = Striping::new(2);
         let copy = Copy { local: std::ptr::null_mut(), remote: 0, len: 8 };
-        let id = striping.add(Access::Read, 1, None, &[copy]);
-        let both = |_: Task, _: Option<u64>| Usable::Now(0b11);
+        let id = striping.add(Access::Read, 1, 0, &[copy]);
+        let both = |_: Task, _: u64| Usable::Now(0b11);
         let refused = striping.next_start(both).expect("a stripe");
         assert_eq!(refused.rail, 0);
         striping.ended(refused, Err(Errno::IO.into()));

@@ -6,14 +6,19 @@ use crate::transport::{Access, AccessId, Copy, Exposure, Started};
 use crate::wire::rails::{Keys, RAILS, RailFrameKind};
 
 /// Task 0 reads this memory of a peer over all rails: none of it was read yet.
-fn begin_reading(end: &mut Rails<TestRail>, peer: Task, there: &[u8], here: &mut [u8]) -> AccessId {
+fn begin_reading(ends: &mut [Rails<TestRail>], peer: Task, there: &[u8], here: &mut [u8]) -> AccessId {
+    let memory = Piece { ptr: there.as_ptr(), len: there.len() };
+    let exposure = Exposure { access: Access::Read, one_rail: false };
+    // SAFETY: the callers keep the memory until the end of the rails.
+    let key = unsafe { ends[peer as usize].expose(0, memory, exposure) }.expect("a registration");
+    ends[0].serve();
     let copy = Copy {
         local: here.as_mut_ptr(),
         remote: there.as_ptr().expose_provenance() as u64,
         len: there.len().min(here.len()),
     };
-    // SAFETY: the callers keep the memory until the end of the rails.
-    match unsafe { end.start(Access::Read, peer, None, &[copy]) } {
+    // SAFETY: as above.
+    match unsafe { ends[0].start(Access::Read, peer, Some(key), &[copy]) } {
         Ok(Started::Pending(id)) => id,
         other => panic!("{other:?}"),
     }
@@ -35,9 +40,8 @@ fn accesses_to_a_peer_that_has_left_are_reported_once_and_load_no_rail() {
     const LEN: usize = 4 << 20;
     let (there, mut here) = (vec![7_u8; LEN], vec![0_u8; LEN]);
     for (closes, links_fail) in [(false, true), (false, false), (true, false)] {
-        let pending = MemOptions { remote: true, pending: true, ..MemOptions::default() };
-        let (mut ends, network) = unserved(3, 2, pending);
-        let id = begin_reading(&mut ends[0], 1, &there, &mut here);
+        let (mut ends, network) = unserved(3, 2, keyed());
+        let id = begin_reading(&mut ends, 1, &there, &mut here);
         assert_eq!(ends[0].striping.load(), [8, 8]);
         if links_fail {
             network.set(0);
@@ -67,7 +71,7 @@ fn accesses_to_a_peer_that_has_left_are_reported_once_and_load_no_rail() {
         assert!(here.iter().all(|&byte| byte == 0), "it reads after its report");
         // Later accesses use all rails.
         if !links_fail {
-            begin_reading(&mut ends[0], 2, &there, &mut here);
+            begin_reading(&mut ends, 2, &there, &mut here);
             assert_eq!(ends[0].striping.load(), [8, 8]);
         }
     }
@@ -78,9 +82,8 @@ fn accesses_to_a_peer_that_has_left_are_reported_once_and_load_no_rail() {
 #[test]
 fn accesses_to_memory_that_is_registered_for_one_rail_are_not_striped() {
     const LEN: usize = 4 << 20;
-    let keyed = MemOptions { remote: true, keyed: true, pending: true, ..MemOptions::default() };
     for (one_rail, tasks, loads) in [(false, 2, [8, 8]), (true, 2, [0, 8]), (true, 3, [8, 0])] {
-        let (mut ends, network) = unserved(tasks, 2, keyed);
+        let (mut ends, network) = unserved(tasks, 2, keyed());
         let (peer, there, mut here) = (tasks as usize - 1, vec![7_u8; LEN], vec![0_u8; LEN]);
         let memory = Piece { ptr: there.as_ptr(), len: LEN };
         let exposure = Exposure { access: Access::Read, one_rail };
