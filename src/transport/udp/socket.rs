@@ -4,8 +4,8 @@
 //!   kernel cuts and joins trains of datagrams of one length (UDP_SEGMENT, UDP_GRO), one message of
 //!   such a call is a train. Whether it does is found by trying.
 //! * Datagrams are not fragmented on the way (IP_PMTUDISC_PROBE): one that is too long for an
-//!   interface is lost here and counted, one that is too long for a link further away is lost
-//!   there. Messages of routers change nothing, because any host can make them.
+//!   interface is lost here, one that is too long for a link further away is lost there. Messages
+//!   of routers change nothing, because any host can make them.
 //! * The socket is not connected: it receives from every address, and no error of one destination
 //!   ends it.
 
@@ -37,25 +37,12 @@ pub struct Options {
     pub receive_buffer: usize,
     /// Bytes that the kernel should keep of datagrams that were sent and have not left the host.
     pub send_buffer: usize,
-    /// Use trains where the kernel has them.
-    pub trains: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { receive_buffer: 8 << 20, send_buffer: 2 << 20, trains: true }
+        Self { receive_buffer: 8 << 20, send_buffer: 2 << 20 }
     }
-}
-
-/// What has happened to a socket, beside datagrams that came and went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Datagrams that were longer than the interface takes: lost.
-    pub too_long: u64,
-    /// Datagrams that the system has refused for another reason, such as a missing route: lost.
-    pub refused: u64,
-    /// Errors that had waited in the socket, such as the report of an unreachable port.
-    pub errors: u64,
 }
 
 /// A socket of UDP.
@@ -64,7 +51,6 @@ pub struct Socket {
     local: SocketAddr,
     /// The kernel cuts trains (UDP_SEGMENT), and no interface has refused one yet.
     cuts: bool,
-    counts: Counts,
     /// What the next call sends.
     trains: Vec<Train>,
     outgoing: Outgoing,
@@ -102,7 +88,6 @@ impl Socket {
             fd,
             local,
             cuts,
-            counts: Counts::default(),
             trains: Vec::with_capacity(OUTGOING),
             outgoing: Outgoing::new(),
             incoming: Incoming::new(),
@@ -135,28 +120,24 @@ impl Socket {
     #[cold]
     fn judge(&mut self, error: Errno, datagrams: usize, tries: usize) -> Refusal {
         match error {
-            Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM => return Refusal::NoRoom,
-            Errno::INTR => return Refusal::Again,
+            Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM => Refusal::NoRoom,
+            Errno::INTR => Refusal::Again,
             // An interface that cannot cut trains.
             Errno::IO | Errno::OPNOTSUPP if datagrams > 1 => {
                 self.cuts = false;
-                return Refusal::Singly;
+                Refusal::Singly
             }
             // Such an interface, or datagrams that are refused singly, too: they are too long for
             // it, or go to port 0.
-            Errno::INVAL if datagrams > 1 => return Refusal::Doubtful,
+            Errno::INVAL if datagrams > 1 => Refusal::Doubtful,
             // A train must fit an interface uncut on some kernels, and its datagrams always.
-            Errno::MSGSIZE if datagrams > 1 => return Refusal::Singly,
-            Errno::MSGSIZE => self.counts.too_long += datagrams as u64,
-            // An error of a datagram that was sent before may have waited in the socket,
-            // and is gone now.
-            _ if is_delayed(error) && tries == 0 => {
-                self.counts.errors += 1;
-                return Refusal::Again;
-            }
-            _ => self.counts.refused += datagrams as u64,
+            Errno::MSGSIZE if datagrams > 1 => Refusal::Singly,
+            // An error of a datagram that was sent before, such as the report of an unreachable
+            // port, may have waited in the socket, and is gone now.
+            _ if is_delayed(error) && tries == 0 => Refusal::Again,
+            // Too long for the interface, or without a route.
+            _ => Refusal::Lost,
         }
-        Refusal::Lost
     }
 }
 
@@ -203,8 +184,7 @@ impl Device for Socket {
             match self.outgoing.send_train(self.fd.as_fd(), to, bytes, segment as u16) {
                 Ok(()) => return bytes.len().div_ceil(segment),
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return 0,
-                // It had waited in the socket, and is gone now.
-                Err(error) if is_delayed(error) => self.counts.errors += 1,
+                // It may have waited in the socket, and is gone then.
                 Err(_) => {}
             }
         }
@@ -225,8 +205,8 @@ impl Device for Socket {
                 match self.incoming.receive(self.fd.as_fd()) {
                     Ok(messages) => break 'received messages,
                     Err(Errno::AGAIN) => break,
-                    Err(Errno::INTR) => {}
-                    Err(_) => self.counts.errors += 1,
+                    // An error that had waited is gone now.
+                    Err(_) => {}
                 }
             }
             return 0;
@@ -264,10 +244,8 @@ fn prepare(fd: &Descriptor, local: SocketAddr, options: Options) -> io::Result<b
     }
     allow_parts(fd.as_fd(), local, false)?;
     ask_for_buffers(fd, options)?;
-    if options.trains {
-        join_trains(fd.as_fd());
-    }
-    Ok(options.trains && cuts_trains(fd.as_fd()))
+    join_trains(fd.as_fd());
+    Ok(cuts_trains(fd.as_fd()))
 }
 
 /// Lets the next datagrams be sent in parts, or not any more. IPv6 cuts them where they are sent
@@ -324,7 +302,7 @@ fn unbound(family: SocketAddr) -> rustix::io::Result<OwnedFd> {
 
 /// Asks for buffers; the limits of the system hold for processes that may not exceed them.
 fn ask_for_buffers(fd: &Descriptor, options: Options) -> rustix::io::Result<()> {
-    let Options { receive_buffer, send_buffer, .. } = options;
+    let Options { receive_buffer, send_buffer } = options;
     sockopt::set_socket_recv_buffer_size_force(fd, receive_buffer)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(fd, receive_buffer))?;
     sockopt::set_socket_send_buffer_size_force(fd, send_buffer)
