@@ -69,12 +69,8 @@ pub struct Parameters {
 /// What a connection has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Fragments that were sent for the first time.
-    pub sent: u64,
     /// Fragments that were sent again.
     pub sent_again: u64,
-    /// Fragments that were found lost because later ones have arrived.
-    pub found_lost: u64,
     /// Fragments that had arrived before.
     pub duplicates: u64,
     /// Datagrams that are no sound part of the connection.
@@ -423,7 +419,7 @@ impl Connection {
             delay: header.delay,
             map: if matches!(header.kind, DatagramKind::Acknowledgement(_)) { payload } else { &[] },
         };
-        happened.progress |= self.sender.note(now, &report, self.transmission, buffers, &mut self.statistics);
+        happened.progress |= self.sender.note(now, &report, self.transmission, buffers);
         match header.kind {
             DatagramKind::Data(fragment) => {
                 let arrived = &mut self.arrived;

@@ -267,14 +267,7 @@ impl Sender {
 
     /// An acknowledgement has arrived. `last` is the number of the last transmission. Returns
     /// whether it says anything new.
-    pub fn note(
-        &mut self,
-        now: Nanos,
-        report: &Report<'_>,
-        last: u64,
-        buffers: &mut Buffers,
-        statistics: &mut Statistics,
-    ) -> bool {
+    pub fn note(&mut self, now: Nanos, report: &Report<'_>, last: u64, buffers: &mut Buffers) -> bool {
         if report.acknowledged > self.unsent || report.echo > last {
             // No correct peer says so.
             return false;
@@ -308,7 +301,7 @@ impl Sender {
             if std::mem::take(&mut path.limited) {
                 path.congestion.note_arrival(now, news.bytes, news.sent, path.round_trip.smoothed());
             }
-            self.find_lost(now, statistics);
+            self.find_lost(now);
             self.path.set_pace(now);
         }
         if new || self.pinged == Some(report.echo) {
@@ -384,7 +377,7 @@ impl Sender {
     /// What is to be sent now, as transmission `transmission`, if anything.
     #[inline]
     pub fn next(&mut self, now: Nanos, transmission: u64, statistics: &mut Statistics) -> Option<Next> {
-        self.advance(now, statistics);
+        self.advance(now);
         if std::mem::take(&mut self.ping) {
             self.path.since = now;
             self.pinged = Some(transmission);
@@ -459,7 +452,6 @@ impl Sender {
             statistics.sent_again += 1;
         } else {
             self.unsent = number + 1;
-            statistics.sent += 1;
         }
         let path = &mut self.path;
         path.in_flight += len;

@@ -1,6 +1,6 @@
 //! What is lost: found by the transmissions that have arrived later, as in RFC 9002.
 
-use super::super::{Nanos, OVERHEAD, Statistics};
+use super::super::{Nanos, OVERHEAD};
 use super::{Fate, PROBES, Path, Piece, Sender};
 
 impl Sender {
@@ -16,7 +16,7 @@ impl Sender {
     }
 
     /// Finds what is lost, in the order of transmission.
-    pub(super) fn find_lost(&mut self, now: Nanos, statistics: &mut Statistics) {
+    pub(super) fn find_lost(&mut self, now: Nanos) {
         self.path.loss = None;
         let patience = self.path.round_trip.reordering();
         self.prune();
@@ -33,7 +33,6 @@ impl Sender {
             }
             self.lose(now, number);
             self.path.congestion.note_loss(now, sent);
-            statistics.found_lost += 1;
             self.prune();
         }
     }

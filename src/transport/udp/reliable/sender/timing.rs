@@ -1,14 +1,14 @@
 //! What time demands of a sender, and when it has something to send if nothing arrives.
 
 use super::super::round_trip::GRANULARITY;
-use super::super::{Nanos, OVERHEAD, Statistics};
+use super::super::{Nanos, OVERHEAD};
 use super::{Fate, Piece, Sender};
 
 impl Sender {
     /// Does what time demands.
-    pub(super) fn advance(&mut self, now: Nanos, statistics: &mut Statistics) {
+    pub(super) fn advance(&mut self, now: Nanos) {
         if self.path.loss.is_some_and(|loss| loss <= now) {
-            self.find_lost(now, statistics);
+            self.find_lost(now);
         }
         // No timer is shorter.
         let shortest = self.longest.min(GRANULARITY);
