@@ -1,6 +1,7 @@
 //! What tasks send each other over a network and over sockets of one host, beside packets.
 
 use super::{Seed, Target, seed};
+use crate::base::process::Process;
 use crate::memory::bytes::pad8;
 use crate::wire::frame::HEAD_MAX;
 use crate::wire::hello;
@@ -54,7 +55,8 @@ fn frames() -> Vec<Seed> {
         let frame = Frame { kind, src: 3, tag: 0x1234, credits: 9, head_len, body_len };
         frame.encode().to_vec()
     };
-    let rejoin = Rejoin { tag: 7, echo: 8, epoch: 9, process: (10, 11), waits: true };
+    let process = Process { pid: 10, started: 11 };
+    let rejoin = Rejoin { tag: 7, echo: 8, epoch: 9, process, waits: true };
     let notice = Notice { content: Content::DiedConfirm, task: 4, life: 77 };
     let rejoining = [&rejoin.encode()[..], b"address", &[0]].concat();
     let tag = [7; TAG];

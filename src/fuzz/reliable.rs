@@ -1,6 +1,7 @@
 //! The datagrams of the transport `udp`, and its reliable core.
 
 use super::{Reader, Seed, Target, seed};
+use crate::base::process::Process;
 use crate::transport::udp::reliable::{Arrived, Buffers, Connection, Content, Parameters, Sending, State};
 use crate::wire::datagram::{DatagramKind, Fragment, HEADER, Header, Hello, MAP, NO_DELAY};
 use crate::wire::frame::HEAD_MAX;
@@ -40,7 +41,8 @@ fn datagram(content: &[u8]) -> bool {
 fn headers() -> Vec<Seed> {
     let header = |kind| Header { kind, acknowledged: 3, echo: 4, room: 5, delay: NO_DELAY }.encode();
     let fragment = Fragment { number: 7, index: 1, count: 3, head_len: 48, packet_len: 70, urgent: true };
-    let hello = Hello { mine: 1, yours: 2, epoch: 3, process: (4, 5), longest: 0, opening: 0 };
+    let process = Process { pid: 4, started: 5 };
+    let hello = Hello { mine: 1, yours: 2, epoch: 3, process, longest: 0, opening: 0 };
     vec![
         seed("data", [&header(DatagramKind::Data(fragment))[..], &[1; 24]].concat()),
         seed("acknowledgement", [&header(DatagramKind::Acknowledgement(2))[..], &[5; 16]].concat()),
@@ -64,6 +66,9 @@ const PARAMETERS: Parameters = Parameters {
 
 /// The longest packet, in bytes.
 const LONGEST: usize = 5 * PARAMETERS.unit;
+
+/// The process of both sides.
+const PROCESS: Process = Process { pid: 1, started: 1 };
 
 /// One side of a connection, and what it has in memory.
 struct Side {
@@ -99,7 +104,7 @@ mod action {
 
 impl Side {
     fn new(mine: u128, yours: u128) -> Self {
-        let hello = Hello { mine, yours, epoch: 0, process: (1, 1), longest: 0, opening: 0 };
+        let hello = Hello { mine, yours, epoch: 0, process: PROCESS, longest: 0, opening: 0 };
         let buffers = Buffers::new(PARAMETERS.unit, LONGEST);
         Self { connection: Connection::new(hello, &PARAMETERS, 0), buffers, taken: Vec::new() }
     }
@@ -173,7 +178,7 @@ fn reliable(bytes: &[u8]) -> bool {
             action::HELLO => {
                 let [mine, yours] = [reader.byte(), reader.byte()].map(|number| u128::from(number % 4));
                 let hello =
-                    Hello { mine: mine.max(1), yours, epoch: 0, process: (1, 1), longest: 0, opening: 0 };
+                    Hello { mine: mine.max(1), yours, epoch: 0, process: PROCESS, longest: 0, opening: 0 };
                 sides[at].connection.receive_hello(now, &hello);
             }
             action::PUSH => sides[at].push(now, 1 + usize::from(reader.byte()) % LONGEST),

@@ -2,6 +2,7 @@
 //! what follows it. All numbers are little-endian.
 
 use super::frame::HEAD_MAX;
+use crate::base::process::Process;
 use std::ops::Range;
 
 /// The length of a header in bytes.
@@ -179,8 +180,8 @@ pub struct Hello {
     pub yours: u128,
     /// The epoch that the transport's contract knows.
     pub epoch: u64,
-    /// The sender's process: its number, and when it was started.
-    pub process: (u32, u64),
+    /// The sender's process.
+    pub process: Process,
     /// The bytes of the longest datagram that the sender takes.
     pub longest: u16,
     /// Which opening of LAPI in its job the sender is in, modulo 65,536.
@@ -191,9 +192,9 @@ impl Hello {
     /// As bytes.
     pub fn encode(&self) -> [u8; HELLO] {
         let Self { mine, yours, epoch, process, longest, opening } = *self;
-        let sizes = u64::from(process.0) | u64::from(longest) << 32 | u64::from(opening) << 48;
+        let sizes = u64::from(process.pid) | u64::from(longest) << 32 | u64::from(opening) << 48;
         let (mine, yours) = ([mine as u64, (mine >> 64) as u64], [yours as u64, (yours >> 64) as u64]);
-        bytemuck::cast([mine[0], mine[1], yours[0], yours[1], epoch, sizes, process.1].map(u64::to_le))
+        bytemuck::cast([mine[0], mine[1], yours[0], yours[1], epoch, sizes, process.started].map(u64::to_le))
     }
 
     /// A number that was drawn at a moment: `order`, in its upper 48 bits, and random
@@ -219,7 +220,7 @@ impl Hello {
             mine: number(0),
             yours: number(16),
             epoch: long(32),
-            process: (long(40) as u32, long(48)),
+            process: Process { pid: long(40) as u32, started: long(48) },
             longest: short(44),
             opening: short(46),
         };

@@ -145,7 +145,7 @@ fn the_fragments_of_a_packet_cover_it_once() {
 
 #[test]
 fn a_hello_is_decoded_as_encoded() {
-    let process = (1 << 30, 1 << 40);
+    let process = Process { pid: 1 << 30, started: 1 << 40 };
     let hello =
         Hello { mine: 1 << 127 | 5, yours: 7, epoch: u64::MAX - 1, process, longest: 8192, opening: 3 };
     let bytes = hello.encode();

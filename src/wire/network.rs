@@ -6,6 +6,7 @@
 
 use super::frame::{HEAD_MAX, Task};
 use super::rails::NOTE;
+use crate::base::process::Process;
 
 /// The length in bytes of the tag behind each of the transport's own messages
 /// ([`FrameKind::has_tag`]).
@@ -129,8 +130,8 @@ pub struct Rejoin {
     pub echo: u32,
     /// The sender's epoch.
     pub epoch: u64,
-    /// The sender's process: its number, and when it was started.
-    pub process: (u32, u64),
+    /// The sender's process.
+    pub process: Process,
     /// The sender is not connected yet: the receiver, if it is, is to send its side again.
     pub waits: bool,
 }
@@ -139,17 +140,18 @@ impl Rejoin {
     /// As bytes.
     pub fn encode(&self) -> [u8; REJOIN] {
         let tags = u64::from(self.tag) | u64::from(self.echo) << 32;
-        let process = u64::from(self.process.0) | u64::from(self.waits) << 32;
-        bytemuck::cast([tags, self.epoch, process, self.process.1].map(u64::to_le))
+        let pid = u64::from(self.process.pid) | u64::from(self.waits) << 32;
+        bytemuck::cast([tags, self.epoch, pid, self.process.started].map(u64::to_le))
     }
 
     /// What follows a frame of the kind [`FrameKind::Rejoin`], and the address after it.
     pub fn decode(after: &[u8]) -> Option<(Self, &[u8])> {
         let (bytes, address) = after.split_first_chunk::<REJOIN>()?;
         let words: [u64; 4] = bytemuck::pod_read_unaligned(bytes);
-        let [tags, epoch, process, started] = words.map(u64::from_le);
-        let (tag, echo, waits) = (tags as u32, (tags >> 32) as u32, (process >> 32) as u8 != 0);
-        Some((Self { tag, echo, epoch, process: (process as u32, started), waits }, address))
+        let [tags, epoch, pid, started] = words.map(u64::from_le);
+        let (tag, echo, waits) = (tags as u32, (tags >> 32) as u32, (pid >> 32) as u8 != 0);
+        let process = Process { pid: pid as u32, started };
+        Some((Self { tag, echo, epoch, process, waits }, address))
     }
 }
 

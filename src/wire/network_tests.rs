@@ -37,7 +37,7 @@ fn the_longest_body_is_not_taken_for_none() {
 
 #[test]
 fn a_rejoin_is_decoded_as_encoded() {
-    let process = (1 << 30, 1 << 40);
+    let process = Process { pid: 1 << 30, started: 1 << 40 };
     let rejoin = Rejoin { tag: 1 << 31, echo: 7, epoch: u64::MAX - 1, process, waits: true };
     let mut bytes = rejoin.encode().to_vec();
     bytes.extend(b"address");

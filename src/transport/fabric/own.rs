@@ -114,7 +114,7 @@ impl FabricTransport {
         if peer.address.is_none() {
             return;
         }
-        let process = (self.credentials.process.pid, self.credentials.process.started);
+        let process = self.credentials.process;
         let waits = peer.standing == Presence::Rejoining;
         let rejoin = Rejoin { tag: peer.mine, echo: peer.theirs, epoch: peer.epoch, process, waits };
         let published = &self.credentials.published;

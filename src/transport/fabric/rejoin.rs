@@ -9,7 +9,6 @@
 use super::FabricTransport;
 use super::contact::Peer;
 use super::own::Wants;
-use crate::base::process::Process;
 use crate::transport::presence::Presence;
 use crate::transport::rails::RailEvent;
 use crate::transport::{NO_EPOCH, Task};
@@ -102,9 +101,8 @@ impl FabricTransport {
             return;
         }
         peer.hello = Some(hello);
-        let (pid, started) = hello.process;
         if peer.is_up() && peer.is_known() {
-            let process = Process { pid, started };
+            let process = hello.process;
             self.tell_watch(|watch| watch.has_successor(task, process));
             if self.has_parted(task, &hello) && self.knows_process(task, process) {
                 self.note_parted(task, hello.epoch);
@@ -152,11 +150,10 @@ impl FabricTransport {
     /// Whether a peer that counts as dead only because a message could not be sent has sent this:
     /// it has parted from this task.
     fn has_come_back(&self, task: Task, hello: &Rejoin) -> bool {
-        let (pid, started) = hello.process;
         self.rail.is_none()
             && hello.epoch != NO_EPOCH
             && self.peer(task).is_some_and(|peer| peer.broken && matches!(peer.standing, Presence::Dead(_)))
-            && self.knows_process(task, Process { pid, started })
+            && self.knows_process(task, hello.process)
     }
 
     /// The peer has parted from this task, and lets it rejoin: they connect when this task has
@@ -190,8 +187,7 @@ impl FabricTransport {
                 self.receiving.add_packets(&mut peer.aside);
             }
             self.sleeper.note(true);
-            let (pid, started) = hello.process;
-            self.note_process(task, Process { pid, started });
+            self.note_process(task, hello.process);
         }
         // The peer waits for the proof that this task has its tag.
         self.owe(task, Wants::REJOIN);

@@ -379,8 +379,7 @@ fn a_peer_has_parted_when_its_own_process_sends_a_later_tag() {
     }
     let mut ends = network::unserved(2, &preferring("tcp;ofi_rxm"));
     let own = Process::own();
-    let process = (own.pid, own.started);
-    let rejoin = |tag, epoch| Rejoin { tag, echo: 0, epoch, process, waits: true };
+    let rejoin = |tag, epoch| Rejoin { tag, echo: 0, epoch, process: own, waits: true };
     let parted = |ends: &[FabricTransport]| {
         let standing = ends[1].standing(0);
         assert_eq!(standing.has_parted, standing.state == PeerState::Dead);
@@ -408,7 +407,7 @@ fn a_peer_has_parted_when_its_own_process_sends_a_later_tag() {
     Peers::rejoin(&mut ends[1], 0, 4).expect("can rejoin");
     let mine = ends[1].peer(0).expect("a peer").mine;
     rejoins(&mut ends, Rejoin { echo: mine, ..rejoin(103, 10) });
-    rejoins(&mut ends, Rejoin { process: (own.pid, own.started + 1), ..rejoin(205, 11) });
+    rejoins(&mut ends, Rejoin { process: Process { started: own.started + 1, ..own }, ..rejoin(205, 11) });
     assert!(!ends[1].standing(0).has_parted);
 }
 
@@ -434,8 +433,7 @@ fn packets_of_a_peer_that_is_held_while_it_rejoins_wait() {
         assert!(Instant::now() < deadline, "the packet does not arrive");
         ends.iter_mut().for_each(|end| end.serve());
     }
-    let own = Process::own();
-    let process = (own.pid, own.started);
+    let process = Process::own();
     rejoins(&mut ends, Rejoin { tag: 101, echo: mine, epoch: NO_EPOCH, process, waits: false });
     assert_eq!(ends[1].standing(0).state, PeerState::Up);
     assert!(ends[1].recv().is_none(), "it is held");

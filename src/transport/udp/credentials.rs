@@ -59,8 +59,8 @@ impl Credentials {
 
     /// A hello of this task.
     pub(super) fn hello(&self, epoch: u64) -> Hello {
-        let process = (self.process.pid, self.process.started);
-        Hello { mine: 0, yours: 0, epoch, process, longest: self.longest, opening: self.opening }
+        let Self { process, longest, opening, .. } = *self;
+        Hello { mine: 0, yours: 0, epoch, process, longest, opening }
     }
 
     /// What this side says at first in another incarnation of a connection, with a new number.

@@ -195,8 +195,8 @@ impl UdpTransport {
     }
 
     /// Whether the task's process is known ([`deaths::Watch::knows`]).
-    pub(super) fn knows_process(&mut self, task: Task, process: (u32, u64)) -> bool {
-        let life = Process { pid: process.0, started: process.1 }.life();
+    pub(super) fn knows_process(&mut self, task: Task, process: Process) -> bool {
+        let life = process.life();
         if self.is_elsewhere(task) {
             return true;
         }

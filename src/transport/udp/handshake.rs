@@ -23,7 +23,6 @@ use super::address_validation::AddressValidation;
 use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session, VALIDATION};
 use super::reliable::{Connection, Nanos, State};
 use super::{LOST, UdpTransport, with_datagrams};
-use crate::base::process::Process;
 use crate::transport::presence::Presence;
 use crate::transport::{NO_EPOCH, Task};
 use crate::wire::datagram::Hello;
@@ -265,8 +264,8 @@ impl UdpTransport {
         if same && ![FIRST_CONTACT, NO_EPOCH].contains(&hello.epoch) {
             self.leave(task, Presence::HasParted);
         } else {
-            let (pid, started) = hello.process;
-            self.tell_watch(|watch| watch.has_successor(task, Process { pid, started }));
+            let process = hello.process;
+            self.tell_watch(|watch| watch.has_successor(task, process));
             let why = "has ended without calling LAPI_Term, and another process has taken its place";
             self.leave(task, Presence::Dead(why.to_owned()));
         }
@@ -276,8 +275,7 @@ impl UdpTransport {
     pub(super) fn note_up(&mut self, task: Task) {
         self.sleeper.note(true);
         let hello = self.peer(task).and_then(|peer| peer.session.as_ref()?.connection.peer());
-        if let Some((pid, started)) = hello.map(|hello| hello.process) {
-            let process = Process { pid, started };
+        if let Some(process) = hello.map(|hello| hello.process) {
             self.note_process(task, process);
             self.directory.note_process(task, process);
         }

@@ -6,12 +6,16 @@ use super::socket::{Options, Socket};
 use super::{Directory, UdpSettings, UdpTransport};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::clock::test_deadline;
+use crate::base::process::Process;
 use crate::error::{Error, Result};
 use crate::transport::conformance::{self, Served, served};
 use crate::transport::{Endpoint, Outgoing, Peers, Piece, SendOutcome, Task, Want};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// A process that is none of the job.
+const OTHER: Process = Process { pid: 1, started: 1 };
 
 /// The addresses of all tasks.
 struct Listed(Arc<Vec<SocketAddr>>);

@@ -99,8 +99,7 @@ fn a_departure_that_overtakes_the_proof_of_rejoining_is_seen_after_it() {
         ends[1].serve();
     }
     assert!(ends[1].peer(0).expect("a peer").seen_owed.get().is_none(), "it departs before it is there");
-    let own = Process::own();
-    let process = (own.pid, own.started);
+    let process = Process::own();
     rejoins(&mut ends, Rejoin { tag: 101, echo: mine, epoch: 9, process, waits: true });
     assert_eq!(ends[1].standing(0).state, PeerState::Closed);
     assert!(ends[1].peer(0).expect("a peer").seen_owed.get().is_some());

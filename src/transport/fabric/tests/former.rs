@@ -36,9 +36,8 @@ fn part_and_rejoin(end: &mut FabricTransport) -> Slot {
 
 /// Task 0 has the tag of task 1.
 fn proves(ends: &mut [FabricTransport]) {
-    let own = Process::own();
+    let process = Process::own();
     let mine = ends[1].peer(0).expect("a peer").mine;
-    let process = (own.pid, own.started);
     rejoins(ends, Rejoin { tag: 101, echo: mine, epoch: 9, process, waits: false });
     assert_eq!(ends[1].rejoined(), Some((0, 9)));
 }

@@ -31,7 +31,7 @@ fn strangers() -> Vec<FabricTransport> {
 /// What another process of task 0 sends first.
 fn hello(tag: u32, echo: u32) -> Rejoin {
     let own = Process::own();
-    Rejoin { tag, echo, epoch: NO_EPOCH, process: (own.pid, own.started + 1), waits: true }
+    Rejoin { tag, echo, epoch: NO_EPOCH, process: Process { started: own.started + 1, ..own }, waits: true }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! First contact: with tasks that replace others, that end, and that are greeted by an old hello.
 
-use super::{Listed, ends_on, met, send, serve_until, settings, socket, take};
+use super::{Listed, OTHER, ends_on, met, send, serve_until, settings, socket, take};
 use crate::base::clock::test_deadline;
 use crate::transport::conformance::{self, Calls, served};
 use crate::transport::udp::contact::CHALLENGE;
@@ -64,7 +64,7 @@ fn what_is_refused_is_counted() {
     let before = ends[0].tally();
     assert_eq!((before.refused, before.duplicates), (0, 0));
     let stranger = JobKey::new(&[8; 16], Security::Auth);
-    let hello = Hello { mine: 3, yours: 0, epoch: NO_EPOCH, process: (1, 1), longest: 0, opening: 0 };
+    let hello = Hello { mine: 3, yours: 0, epoch: NO_EPOCH, process: OTHER, longest: 0, opening: 0 };
     let mut changed = recorded(1, 0, &hello);
     *changed.last_mut().expect("a hello") ^= 1;
     let mut renumbered = sealed.clone();
@@ -104,7 +104,7 @@ fn a_task_that_replaces_another_replies_to_a_task_that_greets_it_first() {
 #[test]
 fn a_peer_that_is_known_by_a_useless_hello_is_greeted() {
     let mut ends = two();
-    let old = Hello { mine: 3, yours: 9, epoch: CHALLENGE, process: (1, 1), longest: 0, opening: 0 };
+    let old = Hello { mine: 3, yours: 9, epoch: CHALLENGE, process: OTHER, longest: 0, opening: 0 };
     inject(&mut ends[0], &recorded(1, 0, &old));
     ends[0].want(Want::Connection(1));
     serve_until(&mut ends, "a connection", |ends| {
@@ -202,7 +202,7 @@ fn an_old_hello_does_not_part_two_tasks_that_connect() {
         ends[1].serve();
         assert!(Instant::now() < deadline, "the other side is never connected");
     }
-    let old = Hello { mine: 3, yours: 0, epoch: NO_EPOCH, process: (1, 1), longest: 0, opening: 0 };
+    let old = Hello { mine: 3, yours: 0, epoch: NO_EPOCH, process: OTHER, longest: 0, opening: 0 };
     assert!(ends[0].standing(1).absence.is_some(), "its hello is not received yet");
     inject(&mut ends[0], &recorded(1, 0, &old));
     serve_until(&mut ends, "a connection", |ends| {
@@ -228,8 +228,7 @@ fn a_hello_that_was_overtaken_makes_no_connection() {
     ends[1].rejoin(0, NO_EPOCH).expect("it may rejoin");
     let number = |order| Hello::number(order, 5 << 90);
     let say = |end: &mut UdpTransport, order, yours| {
-        let hello =
-            Hello { mine: number(order), yours, epoch: 1, process: (9, 9), longest: 1472, opening: 1 };
+        let hello = Hello { mine: number(order), yours, epoch: 1, process: OTHER, longest: 1472, opening: 1 };
         inject(end, &recorded(0, 1, &hello));
     };
     let own = mine(&ends[1]).0;
@@ -340,7 +339,7 @@ fn replies_to_hellos_do_not_pile_up() {
     let mut ends = ends_on(2, Security::Auth, 1472, |socket, _| Box::new(Full(socket)));
     assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::Sent));
     let own = ends[0].peer(1).and_then(|peer| peer.session.as_ref()).expect("a session").connection.mine();
-    let asked = Hello { mine: 3, yours: own, epoch: CHALLENGE, process: (1, 1), longest: 0, opening: 0 };
+    let asked = Hello { mine: 3, yours: own, epoch: CHALLENGE, process: OTHER, longest: 0, opening: 0 };
     for _ in 0..1_000 {
         inject(&mut ends[0], &recorded(1, 0, &asked));
     }

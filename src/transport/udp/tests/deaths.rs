@@ -165,11 +165,11 @@ fn a_death_is_reported_before_another_process_takes_the_place() {
     });
     former.end();
     // The successor may greet before its card is seen.
-    assert!(!ends[0].knows_process(1, of(&successor)));
+    assert!(!ends[0].knows_process(1, successor.process()));
     *one.lock() = successor.process();
     serve_until(&mut ends[..1], "the report", |ends| knows(&ends[0], 1));
-    assert!(ends[0].knows_process(1, of(&successor)));
-    assert!(!ends[0].knows_process(1, of(&former)), "a process that is no more");
+    assert!(ends[0].knows_process(1, successor.process()));
+    assert!(!ends[0].knows_process(1, former.process()), "a process that is no more");
 }
 
 /// What a process says that this task does not know yet is not lost: its card shows that it has
@@ -202,12 +202,6 @@ fn a_process_that_is_not_known_yet_ends_lapi() {
         let ring = end.deaths.watch.as_ref().expect("a watch").shared.ring();
         assert_eq!((ring.life(1), ring.is_living(1)), (present.life(), !closed));
     }
-}
-
-/// As a hello has it.
-fn of(living: &Living) -> (u32, u64) {
-    let process = living.known;
-    (process.pid, process.started)
 }
 
 /// A notice that no task of the job has made changes nothing.

@@ -1,7 +1,7 @@
 //! Strangers who see what the tasks send, and send it again, from other addresses and earlier than
 //! it would arrive: without sockets, from seeds.
 
-use super::{Listed, met, send, serve_until, settings, take};
+use super::{Listed, OTHER, met, send, serve_until, settings, take};
 use crate::base::rng::Rng;
 use crate::transport::conformance::Calls;
 use crate::transport::udp::UdpTransport;
@@ -221,7 +221,7 @@ fn a_peer_that_is_not_where_it_is_listed_is_found_among_strangers() {
         // its connection.
         let theirs = ends[0].peer(1).and_then(|peer| peer.session.as_ref()).expect("a session");
         let (mine, yours) = (theirs.connection.theirs(), 5);
-        let guessed = Hello { mine, yours, epoch: VALIDATION, process: (1, 1), longest: 0, opening: 0 };
+        let guessed = Hello { mine, yours, epoch: VALIDATION, process: OTHER, longest: 0, opening: 0 };
         let reply = ends[1].credentials.greet(0, &guessed);
         network.lock().expect("unpoisoned").arrive(of_stranger(1), of_task(0), &reply);
         let replies: Vec<_> = {
@@ -249,7 +249,7 @@ fn a_peer_is_greeted_where_it_was_heard_also_after_the_connection_is_made() {
     serve_until(&mut ends, "a connection", |ends| made(&ends[0]));
     let peer = ends[0].peer(1).expect("it has greeted");
     assert!(!peer.address_validation.is_settled(), "it has proven nothing of its address");
-    let hello = Hello { mine: 3, yours: 9, epoch: 1, process: (1, 1), longest: 0, opening: 0 };
+    let hello = Hello { mine: 3, yours: 9, epoch: 1, process: OTHER, longest: 0, opening: 0 };
     network.lock().expect("unpoisoned").arriving.clear();
     ends[0].peer_mut(1).expect("it has greeted").address_validation = AddressValidation::made(Some(nowhere));
     ends[0].greet(1, &hello);

@@ -2,6 +2,7 @@
 //! reliable core compete with a model of TCP Reno, which has nothing in common with it.
 
 use super::super::{Buffers, Connection, Content, MILLISECOND, Nanos, OVERHEAD, Parameters, SECOND};
+use crate::base::process::Process;
 use crate::base::rng::Rng;
 use crate::wire::datagram::Hello;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +69,7 @@ fn connection(mine: u128, yours: u128) -> Connection {
         acknowledge_after: MILLISECOND / 2,
         longest_interval: 400 * MILLISECOND,
     };
-    let hello = Hello { mine, yours, epoch: 1, process: (1, 1), longest: 0, opening: 0 };
+    let hello = Hello { mine, yours, epoch: 1, process: Process::default(), longest: 0, opening: 0 };
     let mut connection = Connection::new(hello, &parameters, 0);
     connection.receive_hello(0, &Hello { mine: yours, yours: mine, ..hello });
     connection

@@ -5,6 +5,7 @@ use super::super::{
     bytes_mut,
 };
 use super::link::{Bytes, Envelope, Faults, Network, open, seal};
+use crate::base::process::Process;
 use crate::base::rng::Rng;
 use crate::wire::datagram::{HELLO, Hello};
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,7 +125,7 @@ impl World {
     pub fn connect(&mut self, task: u32, peer: u32) {
         self.numbers += 1;
         let mine = u128::from(self.rng.next_u64()) << 64 | u128::from(self.numbers);
-        let process = (task + 1, self.tasks[task as usize].life);
+        let process = Process { pid: task + 1, started: self.tasks[task as usize].life };
         let hello = Hello { mine, yours: 0, epoch: self.numbers, process, longest: 0, opening: 0 };
         let connection = Connection::new(hello, &self.parameters, self.now);
         let Task { connections, buffers, .. } = &mut self.tasks[task as usize];
