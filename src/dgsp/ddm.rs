@@ -3,34 +3,9 @@
 
 use super::shape::Control;
 use super::walk::Sink;
-use crate::abi::{ddm_func_p, ddm_func_t};
+use crate::abi::ddm_func_t;
 use crate::memory::bytes::{self, Piece};
 use libc::{c_int, c_long};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// A place for a function; setting it replaces the one before.
-#[derive(Debug, Default)]
-pub struct DdmSlot(AtomicUsize);
-
-impl DdmSlot {
-    /// A place without a function.
-    pub const fn new() -> Self {
-        Self(AtomicUsize::new(0))
-    }
-
-    /// Registers a function, or none.
-    pub fn set(&self, function: ddm_func_p) {
-        self.0.store(function.map_or(0, |function| function as usize), Ordering::Release);
-    }
-
-    /// The function that was registered last.
-    pub fn get(&self) -> ddm_func_p {
-        let address = self.0.load(Ordering::Acquire);
-        // SAFETY: the slot holds 0 or the address of a function of this type, and 0 is how no
-        // function looks.
-        unsafe { std::mem::transmute::<usize, ddm_func_p>(address) }
-    }
-}
 
 /// The sink that hands runs to a function while a CONTROL demands it, and copies them otherwise.
 pub(super) struct Distributor {

@@ -39,7 +39,6 @@ pub(crate) mod testing;
 mod tests;
 
 pub use compile::MAX_DEPTH;
-pub use ddm::DdmSlot;
 pub use layout::Layout;
 pub use overlaps::overlaps;
 pub use program::Program;

@@ -6,9 +6,8 @@ pub(super) mod queries;
 pub(super) mod rdma;
 mod results;
 
-use crate::abi::lapi_msg_state_t;
+use crate::abi::{ddm_func_p, lapi_msg_state_t};
 use crate::base::clock::{now, ticks};
-use crate::dgsp::DdmSlot;
 use crate::engine::context::addresses::Addresses;
 use crate::engine::context::core::rdma::Rdma;
 use crate::engine::context::core::results::Reporters;
@@ -88,7 +87,7 @@ pub struct Core {
     /// Which threads wait, and how.
     pub(in crate::engine) waiters: Waiters,
     /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
-    ddm: DdmSlot,
+    ddm: ddm_func_p,
     /// What is known of each peer.
     pub(in crate::engine) membership: Membership,
     /// Reports of lost peers that are under way.
@@ -193,7 +192,7 @@ impl Core {
             life: Life::Open,
             bulk_failure_reported: false,
             waiters: Waiters::default(),
-            ddm: DdmSlot::new(),
+            ddm: None,
             membership: Membership::new(tasks, options.replaces),
             loss_reports: LossReports::default(),
             partings: Partings::default(),

@@ -118,11 +118,11 @@ impl Held<'_> {
 
     /// Sets the function that CONTROL calls (LAPI_REG_DDM_FUNC).
     pub fn set_ddm_function(&mut self, function: ddm_func_p) {
-        self.core().ddm.set(function);
+        self.core().ddm = function;
     }
 
     /// The function that CONTROL calls.
     pub fn ddm_function(&mut self) -> ddm_func_p {
-        self.core().ddm.get()
+        self.core().ddm
     }
 }
