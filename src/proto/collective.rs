@@ -51,11 +51,6 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// `task` has made another collective call than this one.
-    fn mismatch(task: Task) -> Self {
-        Self { task, code: LAPI_ERR_UNKNOWN }
-    }
-
     /// Whether the tasks have made different calls. No task is missing for this reason.
     pub fn is_mismatch(&self) -> bool {
         self.code == LAPI_ERR_UNKNOWN
@@ -225,8 +220,7 @@ impl Collectives {
             entry.other = other;
         }
         if len != 0 {
-            let from = first + offset as usize / VALUE;
-            let values = len / VALUE;
+            let (from, values) = (first + offset as usize / VALUE, len / VALUE);
             if entry.values.len() < from + values {
                 entry.values.resize(from + values, 0);
             }
@@ -272,7 +266,7 @@ impl Collectives {
                 let (other, values) = (current.other, std::mem::take(&mut current.values));
                 self.current = None;
                 return Some(match other {
-                    Some(task) => Err(Failure::mismatch(task)),
+                    Some(task) => Err(Failure { task, code: LAPI_ERR_UNKNOWN }),
                     None => Ok(self.rounds.by_task(values)),
                 });
             }
@@ -353,7 +347,7 @@ impl Collectives {
 
     /// Nothing more will arrive from `task`: operations that need it fail with `code`.
     pub fn lose(&mut self, task: Task, code: i32) {
-        let now = self.current.as_ref().map_or(self.next, |current| current.sequence);
+        let now = self.turn();
         let (from, _) = self.missing.entry(task).or_insert((now, Failure { task, code }));
         if before(now, *from) {
             // It had failed in a later operation, but what it owed to this one was never sent.
@@ -395,8 +389,7 @@ impl Collectives {
     fn fail(&mut self, sequence: u32, failure: Failure, outbox: &mut Outbox, link: &mut impl Transmit) {
         self.failed = Some(failure);
         let head = Head::CollectiveFailed { sequence, task: failure.task, code: failure.code as u32 };
-        for peer in (0..self.rounds.count()).flat_map(|round| self.rounds.receivers(round)) {
-            let peer = *peer;
+        for &peer in (0..self.rounds.count()).flat_map(|round| self.rounds.receivers(round)) {
             // SAFETY: the packet has no body.
             let sent =
                 unsafe { outbox.send(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) };

@@ -203,14 +203,6 @@ impl<N: Transport, F: Transport> Peers for Route<N, F> {
         self.side(peer).is_open(peer)
     }
 
-    fn signal(&mut self, peer: Task, number: u32) -> bool {
-        self.is_here(peer) && self.near.signal(peer, number)
-    }
-
-    fn signalled(&self, peer: Task, number: u32) -> bool {
-        self.is_here(peer) && self.near.signalled(peer, number)
-    }
-
     fn view(&self, peer: Task) -> View {
         self.side(peer).view(peer)
     }

@@ -141,12 +141,13 @@ impl Transmit for Wire<'_> {
     fn signal(&mut self, peer: Task, number: u32) -> bool {
         !self.membership.is_down(peer)
             && !self.membership.is_held(peer)
-            && self.transport.signal(peer, number)
+            && self.transport.door(peer).is_some_and(|door| door.signal(number))
     }
 
     /// Nothing counts of a peer that was given up.
     fn signalled(&mut self, peer: Task, number: u32) -> bool {
-        self.transport.signalled(peer, number) && !self.membership.is_quarantined(peer)
+        !self.membership.is_quarantined(peer)
+            && self.transport.door(peer).is_some_and(|door| door.signalled(number))
     }
 }
 

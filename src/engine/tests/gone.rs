@@ -7,6 +7,7 @@ use super::recovery::later;
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::engine::context::request::Preference;
 use crate::engine::progress::lost_peers;
+use crate::proto::Transmit;
 use crate::transport::shm::in_process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -100,6 +101,22 @@ fn a_reply_that_was_not_announced_before_a_death_is_taken() {
     lost_peers::look_after_peers(&mut enter(&tasks[0]));
     assert_eq!((&*buffer, came.load(Ordering::SeqCst)), (&[7; 8][..], 1));
     assert_eq!(tasks[0].reports(), []);
+    job::close(tasks);
+}
+
+/// In a barrier, signals take the place of packets: those of such a task count no more, and it is
+/// given none.
+#[test]
+fn a_task_that_was_given_up_takes_no_part_in_signals() {
+    let tasks = job::open(job::boxed(job::shm(2)), &Habits::STEPPED);
+    let signal = |from: usize, number| enter(&tasks[from]).core().out().1.signal(1 - from as u32, number);
+    let signalled = |at: usize, number| enter(&tasks[at]).core().out().1.signalled(1 - at as u32, number);
+    assert!(signal(0, 4) && signal(1, 4));
+    assert!(signalled(0, 4) && signalled(1, 4));
+    enter(&tasks[1]).core().membership.quarantine(0);
+    assert!(!signalled(1, 4) && signal(1, 5), "it is not lost yet");
+    enter(&tasks[1]).core().membership.lose(0);
+    assert!(!signal(1, 6) && !signalled(0, 6));
     job::close(tasks);
 }
 

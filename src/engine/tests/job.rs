@@ -350,7 +350,7 @@ pub fn in_threads(tasks: &[Arc<Task>], threads: usize, play: impl Fn(&Task, usiz
 pub fn mem(tasks: u32, capacity: usize, attach: bool) -> Ends {
     boxed(network(
         tasks,
-        MemOptions { max_body: MAX_BODY, capacity, signals: true, remote: attach, ..MemOptions::default() },
+        MemOptions { max_body: MAX_BODY, capacity, remote: attach, ..MemOptions::default() },
     ))
 }
 
@@ -360,7 +360,6 @@ pub const SHORT: MemOptions = MemOptions {
     capacity: 8,
     take: false,
     lose: 0,
-    signals: true,
     remote: true,
     seen: true,
     pending: false,
@@ -388,10 +387,8 @@ pub fn faulty(tasks: u32, options: MemOptions, plan: &FaultPlan) -> Ends {
 
 /// A transport inside of the process, and the means to kill tasks.
 pub fn mortal_mem(tasks: u32, capacity: usize, attach: bool) -> (Ends, NetworkHandle) {
-    let ends = network(
-        tasks,
-        MemOptions { max_body: MAX_BODY, capacity, signals: true, remote: attach, ..MemOptions::default() },
-    );
+    let ends =
+        network(tasks, MemOptions { max_body: MAX_BODY, capacity, remote: attach, ..MemOptions::default() });
     let handle = ends[0].handle();
     (boxed(ends), handle)
 }

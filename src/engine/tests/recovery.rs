@@ -56,7 +56,6 @@ pub(super) fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, NetworkH
     let options = MemOptions {
         max_body: MAX_BODY,
         capacity: [1, 4, 16][rng.below(3) as usize],
-        signals: rng.chance(0.7),
         remote: rng.chance(0.5),
         take: rng.chance(0.5),
         pending: rng.chance(0.5),

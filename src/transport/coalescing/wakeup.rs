@@ -30,14 +30,6 @@ impl<T: Transport> Peers for Coalescing<T> {
         self.inner.is_open(peer)
     }
 
-    fn signal(&mut self, peer: Task, number: u32) -> bool {
-        self.inner.signal(peer, number)
-    }
-
-    fn signalled(&self, peer: Task, number: u32) -> bool {
-        self.inner.signalled(peer, number)
-    }
-
     /// Packets of a bundle count one by one: the handlers of a long one may take a while.
     fn view(&self, peer: Task) -> View {
         let View { progress, polls, connection } = self.inner.view(peer);

@@ -4,7 +4,7 @@
 use super::{Endpoint, RemoteAccess, Wakeup};
 use crate::error::Result;
 #[cfg(doc)]
-use crate::transport::SendOutcome;
+use crate::transport::{Door, SendOutcome};
 use crate::transport::{Key, Task};
 
 /// The state of a peer.
@@ -86,7 +86,7 @@ impl PeerStanding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
     /// A count that changes when the peer makes progress: whenever a packet from it is taken here,
-    /// or a number given ([`Peers::signal`]), and sooner or later when it takes packets from here.
+    /// or a number given ([`Door::signal`]), and sooner or later when it takes packets from here.
     pub progress: u64,
     /// Whether the peer polls. A transport that polled recently may count as polling; a transport
     /// that has no such knowledge says that it does.
@@ -110,17 +110,6 @@ pub trait Peers {
 
     /// The progress of the peer, and the state of the connection with it.
     fn view(&self, peer: Task) -> View;
-
-    /// Gives the peer a number without a packet, in place of the last one that was even or odd as
-    /// this one is, and wakes the peer as a packet would. `false`: there is no way for that, or not
-    /// now; nothing has changed. What was written before is seen by a peer that has found the
-    /// number. It may pass packets.
-    fn signal(&mut self, peer: Task, number: u32) -> bool;
-
-    /// Whether the peer has given this task the number since they were connected, and no later one
-    /// has its place. It stays until then, so that it keeps no thread awake: one that waits for a
-    /// number looks for it between [`Wakeup::arm`] and its sleep.
-    fn signalled(&self, peer: Task, number: u32) -> bool;
 
     /// Withdraws something from the peer at once.
     fn withdraw(&mut self, peer: Task, what: Withdrawal);

@@ -34,14 +34,6 @@ impl Peers for FabricTransport {
         }
     }
 
-    fn signal(&mut self, _task: Task, _number: u32) -> bool {
-        false
-    }
-
-    fn signalled(&self, _task: Task, _number: u32) -> bool {
-        false
-    }
-
     fn withdraw(&mut self, task: Task, what: Withdrawal) {
         match what {
             Withdrawal::Key(key) => self.withdraw_key(task, key),

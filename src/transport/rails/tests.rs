@@ -302,7 +302,7 @@ impl Wakeup for TestRail {
 }
 
 impl Peers for TestRail {
-    forward!(standing, is_open, view, signal, signalled);
+    forward!(standing, is_open, view);
 
     fn withdraw(&mut self, peer: Task, what: Withdrawal) {
         if what == Withdrawal::Connection {

@@ -3,9 +3,9 @@
 //! A [`Connector`] works beside the transport, possibly on its own thread: it makes [`Offer`]s,
 //! maps what peers offer, and leaves connections in [`Arrivals`], where the transport fetches them.
 
-use super::door::Door;
+use super::door::{Door, Memory};
 use super::group::Group;
-use super::peer::{Life, Memory, Peer, Process};
+use super::peer::{Life, Peer, Process};
 use super::remote::Landmark;
 use super::segment::{RingMemory, Segment, Sizes};
 use super::window::{self, Part, Window, WindowPart};
@@ -205,8 +205,8 @@ impl Site {
                 asked: 0,
                 light: Light::new(false),
                 rank: self.rank,
+                memory: Memory { send: accepted.ring, receive: offer.ring },
             },
-            memory: Memory { send: accepted.ring, receive: offer.ring },
             process: Process { life: Some(life), pid: about.pid, landmark: about.landmark },
             quiet: false,
             taken_before: 0,

@@ -7,7 +7,7 @@
 //!
 //! [`Endpoint::door`]: crate::transport::Endpoint::door
 
-use super::segment::{RECENT, Segment};
+use super::segment::{RECENT, RingMemory, Segment};
 use crate::base::asymmetric_barrier::Light;
 use crate::base::descriptor::Descriptor;
 use crate::base::ring::{Consumer, Filling, Full, Packet, Producer, Room, Shortage};
@@ -16,7 +16,6 @@ use std::collections::VecDeque;
 
 /// See the module's documentation.
 pub struct Door {
-    /// Dropped before the memory that they lie in: fields are dropped in order.
     pub(super) out: Producer,
     pub(super) inward: Consumer,
     pub(super) segment: Segment,
@@ -34,6 +33,14 @@ pub struct Door {
     pub(super) heard: u64,
     /// When it was last asked for something, in ticks.
     pub(super) asked: u64,
+    /// Dropped after what lies in it: fields are dropped in order.
+    pub(super) memory: Memory,
+}
+
+/// The memory of the two rings: into which this task writes, and into which the peer writes.
+pub(super) struct Memory {
+    pub(super) send: RingMemory,
+    pub(super) receive: RingMemory,
 }
 
 impl Door {
@@ -88,6 +95,30 @@ impl Door {
     /// What the peer still sends is dropped: it gets no report of it.
     pub fn fall_silent(&mut self) {
         self.inward.fall_silent();
+    }
+
+    /// Gives the peer a number without a packet, in place of the last one that was even or odd as
+    /// this one is, and wakes the peer as a packet would. `false`: it takes none; nothing has
+    /// changed. What was written before is seen by a peer that has found the number. It may pass
+    /// packets.
+    #[inline]
+    pub fn signal(&mut self, number: u32) -> bool {
+        if !self.segment.running() {
+            return false;
+        }
+        self.memory.send.signals().give(number);
+        if self.segment.doorbell().needs_wake(self.light) {
+            self.event.signal();
+        }
+        true
+    }
+
+    /// Whether the peer has given this task the number since they were connected, and no later one
+    /// has its place. It stays until then, so that it keeps no thread awake: one that waits for a
+    /// number looks for it between [`crate::transport::Wakeup::arm`] and its sleep.
+    #[inline]
+    pub fn signalled(&self, number: u32) -> bool {
+        self.memory.receive.signals().given(number)
     }
 
     /// Whether the peer looks for packets, or did so a moment before `now`, in ticks. Its own word

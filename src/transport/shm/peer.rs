@@ -4,7 +4,6 @@
 
 use super::door::Door;
 use super::remote::Landmark;
-use super::segment::RingMemory;
 use super::{Absent, ShmTransport};
 use crate::error::Result;
 use crate::transport::{ConnectionView, HAS_PURGED, PeerStanding, PeerState, Peers, Task, View, Withdrawal};
@@ -12,20 +11,12 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::AsFd;
 
 pub(super) struct Peer {
-    /// Dropped before the memory that the rings lie in: fields are dropped in order.
     pub(super) door: Door,
-    pub(super) memory: Memory,
     pub(super) process: Process,
     /// This task does not poll the peer's ring: the peer announces its next packet.
     pub(super) quiet: bool,
     /// How many packets had been taken from it when that was last compared.
     pub(super) taken_before: u64,
-}
-
-/// The memory of the two rings: into which this task writes, and into which the peer writes.
-pub(super) struct Memory {
-    pub(super) send: RingMemory,
-    pub(super) receive: RingMemory,
 }
 
 impl Peer {
@@ -66,27 +57,12 @@ impl Peers for ShmTransport {
         }
     }
 
-    #[inline]
-    fn signal(&mut self, task: Task, number: u32) -> bool {
-        let Some(peer) = self.peer(task).filter(|peer| peer.door.segment.running()) else { return false };
-        peer.memory.send.signals().give(number);
-        if peer.door.segment.doorbell().needs_wake(self.light) {
-            peer.door.event.signal();
-        }
-        true
-    }
-
-    #[inline]
-    fn signalled(&self, task: Task, number: u32) -> bool {
-        self.peer(task).is_some_and(|peer| peer.memory.receive.signals().given(number))
-    }
-
     fn view(&self, task: Task) -> View {
         let Some(peer) = self.peers.get(task) else { return View::NONE };
         let (in_flight, window) = peer.door.out.filled();
         let packets = peer.door.inward.taken().wrapping_add(peer.door.out.given_back());
         View {
-            progress: packets.wrapping_add(peer.memory.receive.signals().count()),
+            progress: packets.wrapping_add(peer.door.memory.receive.signals().count()),
             polls: peer.door.segment.polls(),
             connection: Some(ConnectionView {
                 in_flight,

@@ -21,7 +21,7 @@ mod polled;
 fn conforms() {
     conformance::suite(ends);
     // Of which the suite does not say that it must be so.
-    assert!(ends(2)[0].signal(1, 0));
+    assert!(ends(2)[0].door(1).is_some_and(|door| door.signal(0)));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_peer_whose_ring_is_corrupt_is_lost_and_no_other() {
     // The word of the first slot in the ring from task 1 to task 0: a packet that reaches beyond
     // the end of the ring.
     let word = 1_u64 | 1 << 32 | 0xffff << 35 | 4094 << 51;
-    let memory = ends[0].peer(1).map(|peer| &peer.memory).expect("a connection");
+    let memory = ends[0].peer(1).map(|peer| &peer.door.memory).expect("a connection");
     memory.receive.write_word(FIRST_SLOT, word);
     // SAFETY: the head lives during the call.
     unsafe {

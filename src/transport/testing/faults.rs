@@ -350,14 +350,6 @@ impl<T: Transport> Peers for Faulty<T> {
         self.standing(peer).state == PeerState::Up
     }
 
-    fn signal(&mut self, peer: Task, number: u32) -> bool {
-        !self.is_dead(self.task) && !self.is_dead(peer) && self.inner.signal(peer, number)
-    }
-
-    fn signalled(&self, peer: Task, number: u32) -> bool {
-        !self.is_dead(self.task) && self.inner.signalled(peer, number)
-    }
-
     fn withdraw(&mut self, peer: Task, what: Withdrawal) {
         if what == Withdrawal::Connection {
             self.held.retain(|held| held.parcel.src != peer);

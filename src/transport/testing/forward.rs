@@ -12,9 +12,7 @@ macro_rules! forward {
         $crate::transport::testing::forward::forward!(arm, disarm, event_fd);
     };
     (Peers) => {
-        $crate::transport::testing::forward::forward!(
-            standing, is_open, view, signal, signalled, withdraw, rejoin
-        );
+        $crate::transport::testing::forward::forward!(standing, is_open, view, withdraw, rejoin);
     };
     (RemoteAccess) => {
         $crate::transport::testing::forward::forward!(reach, expose, access);
@@ -109,16 +107,6 @@ macro_rules! forward {
     (view) => {
         fn view(&self, peer: $crate::transport::Task) -> $crate::transport::View {
             self.inner().view(peer)
-        }
-    };
-    (signal) => {
-        fn signal(&mut self, peer: $crate::transport::Task, number: u32) -> bool {
-            self.inner_mut().signal(peer, number)
-        }
-    };
-    (signalled) => {
-        fn signalled(&self, peer: $crate::transport::Task, number: u32) -> bool {
-            self.inner().signalled(peer, number)
         }
     };
     (withdraw) => {

@@ -112,14 +112,6 @@ impl Peers for UdpTransport {
         }
     }
 
-    fn signal(&mut self, _task: Task, _number: u32) -> bool {
-        false
-    }
-
-    fn signalled(&self, _task: Task, _number: u32) -> bool {
-        false
-    }
-
     fn withdraw(&mut self, task: Task, what: Withdrawal) {
         match what {
             Withdrawal::Connection => self.part(task),

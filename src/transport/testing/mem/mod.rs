@@ -38,8 +38,6 @@ pub struct MemOptions {
     pub take: bool,
     /// One packet in this number is lost at first, and sent again after [`RESEND`]; 0: none.
     pub lose: u32,
-    /// Tasks can give each other numbers ([`crate::transport::Peers::signal`]).
-    pub signals: bool,
     /// Offer [`RemoteAccess`](crate::transport::RemoteAccess). It copies inside the process, so the
     /// addresses given to it must be valid here: it cannot check them, but it refuses a null one.
     pub remote: bool,
@@ -70,7 +68,6 @@ impl Default for MemOptions {
             capacity: 64,
             take: false,
             lose: 0,
-            signals: false,
             remote: false,
             seen: false,
             pending: false,
@@ -218,7 +215,6 @@ impl NetworkHandle {
         assert_ne!(end.state(), PeerState::Up, "a task that has not left");
         inbox.lanes.clear();
         inbox.ready.clear();
-        inbox.signals.clear();
         // A peer that has not noticed the death is not connected with the new process.
         end.life.fetch_add(1, Ordering::AcqRel);
         end.state.store(PeerState::Up as u8, Ordering::Release);

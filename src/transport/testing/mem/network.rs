@@ -56,7 +56,6 @@ impl Network {
         let mut inbox = self.end(to).inbox.lock();
         let lane = inbox.lanes.remove(&from);
         inbox.ready.retain(|&ready| ready != from);
-        inbox.signals.remove(&from);
         drop(inbox);
         self.report(
             from,
@@ -134,7 +133,6 @@ impl Network {
         if how == PeerState::Dead {
             inbox.lanes.clear();
             inbox.ready.clear();
-            inbox.signals.clear();
             end.signal();
         }
         drop(inbox);
@@ -222,8 +220,6 @@ const _: () = assert!(PeerState::Up as u8 == 0 && PeerState::Closed as u8 == 1 &
 pub(super) struct Inbox {
     /// The lane of each sender that has ever sent here.
     pub(super) lanes: BTreeMap<Task, Lane>,
-    /// The last even and the last odd number of each sender ([`crate::transport::Peers::signal`]).
-    pub(super) signals: BTreeMap<Task, [Option<u32>; 2]>,
     /// The senders whose lanes have something, in the order of their turns.
     pub(super) ready: VecDeque<Task>,
     /// Packets of this task whose memory is free again.

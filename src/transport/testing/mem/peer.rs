@@ -27,33 +27,9 @@ impl Peers for MemTransport {
         let released = |at: Task, from: Task| {
             self.network.end(at).inbox.lock().lanes.get(&from).map_or(0, |lane| lane.released)
         };
-        let packets = released(self.task, peer).wrapping_add(released(peer, self.task));
-        let inbox = self.network.end(self.task).inbox.lock();
-        let signals = inbox.signals.get(&peer).into_iter().flatten().flatten();
-        let progress = signals.fold(packets, |sum, &number| sum.wrapping_add(1 << 32 | u64::from(number)));
+        let progress = released(self.task, peer).wrapping_add(released(peer, self.task));
         let polls = self.network.end(peer).polling.load(Ordering::Relaxed);
         View { progress, polls, connection: None }
-    }
-
-    fn signal(&mut self, peer: Task, number: u32) -> bool {
-        let end = self.network.end(peer);
-        let mut inbox = end.inbox.lock();
-        let connected = self.network.options.signals
-            && !self.absent.contains_key(&peer)
-            && self.knows(peer)
-            && [end, self.network.end(self.task)].iter().all(|end| end.state() == PeerState::Up)
-            && !self.network.rejoins.lock().contains_key(&(self.task, peer));
-        if connected {
-            inbox.signals.entry(self.task).or_default()[number as usize & 1] = Some(number);
-            end.call(&mut inbox);
-        }
-        connected
-    }
-
-    fn signalled(&self, peer: Task, number: u32) -> bool {
-        let inbox = self.network.end(self.task).inbox.lock();
-        let given = inbox.signals.get(&peer).filter(|_| !self.absent.contains_key(&peer));
-        given.is_some_and(|given| given[number as usize & 1] == Some(number))
     }
 
     fn withdraw(&mut self, task: Task, what: Withdrawal) {
