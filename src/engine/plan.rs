@@ -4,12 +4,11 @@
 //! A long message goes as a stream of packets, so that both processors copy at the same time; in
 //! one copy across address spaces (see [`crate::engine::transfer::direct`]), which needs no help
 //! from the peer; or, to a peer whose memory is reached by keys, by bulk transfer
-//! ([`crate::engine::transfer::bulk`], and of its long pieces [`crate::engine::transfer::parts`]).
+//! ([`crate::engine::transfer::parts`]).
 //! What executes a plan chooses nothing: it tries the ways in turn.
 
 use crate::engine::context::request::{Hint, Policy, Preference};
-use crate::memory::bytes::pad8;
-use crate::transport::{COPIED_MAX, Key, Reach};
+use crate::transport::{COPIED_MAX, Reach};
 
 /// Bytes from which on the kernel copies a piece sooner than a peer is woken to take it.
 const LONG_PIECE: u32 = 1024;
@@ -33,9 +32,10 @@ pub enum Way {
     },
     /// Writes by the key of all the peer's memory, of data of any length, in as many as it takes.
     WriteLong,
-    /// A key of the program's memory is sent; the peer makes the access.
+    /// The address of contiguous data is sent; the peer makes the copy.
     Offer,
-    /// Keys of the long parts of data are sent, as in [`Way::Offer`]; the rest goes in packets.
+    /// Keys of the long parts of data are sent, and the peer makes the accesses; the rest goes in
+    /// packets.
     OfferParts,
 }
 
@@ -137,7 +137,7 @@ pub fn plan(op: &Operation, means: &Means, peer: impl FnOnce() -> Peer) -> Plan 
             if short || copied {
                 return [packets, None, None];
             }
-            [active_message(op, header, plain, means, &peer()), packets, None]
+            [active_message(op, plain, means, &peer()), packets, None]
         }
     }
 }
@@ -157,11 +157,9 @@ fn put(op: &Operation, waits: (bool, bool, bool), means: &Means, peer: &Peer) ->
     let long = match peer.reach {
         _ if op.is_short(means) || contiguous && copied => None,
         Reach::Open => is_copied(op, means, peer).then_some(Way::Copy),
-        Reach::Keyed(_) if !copied && by_key(op, means, peer) => Some(match contiguous {
-            true if alone => Way::WriteLong,
-            true => Way::Offer,
-            false => Way::OfferParts,
-        }),
+        Reach::Keyed(_) if !copied && by_key(op, means, peer) => {
+            Some(if alone { Way::WriteLong } else { Way::OfferParts })
+        }
         Reach::Keyed(_) | Reach::None => None,
     };
     [write, long, Some(Way::Packets { copied })]
@@ -170,10 +168,7 @@ fn put(op: &Operation, waits: (bool, bool, bool), means: &Means, peer: &Peer) ->
 fn get(op: &Operation, means: &Means, peer: &Peer) -> Plan {
     let long = match peer.reach {
         Reach::Open => is_copied(op, means, peer).then_some(Way::Copy),
-        Reach::Keyed(_) => {
-            let way = if op.piece == 0 { Way::Offer } else { Way::OfferParts };
-            by_key(op, means, peer).then_some(way)
-        }
+        Reach::Keyed(_) => by_key(op, means, peer).then_some(Way::OfferParts),
         Reach::None => None,
     };
     [long, Some(Way::Packets { copied: false }), None]
@@ -181,16 +176,11 @@ fn get(op: &Operation, means: &Means, peer: &Peer) -> Plan {
 
 /// The way of a long active message other than by packets. The target fetches contiguous data, for
 /// a header handler that returns a buffer.
-fn active_message(op: &Operation, header: usize, plain: bool, means: &Means, peer: &Peer) -> Option<Way> {
-    let whole = plain && op.piece == 0;
+fn active_message(op: &Operation, plain: bool, means: &Means, peer: &Peer) -> Option<Way> {
     match peer.reach {
-        Reach::Open => (whole && is_copied(op, means, peer)).then_some(Way::Offer),
-        Reach::Keyed(_) if by_key(op, means, peer) => {
-            // The key is behind the user header.
-            let fits = pad8(header) + Key::LEN <= means.body;
-            Some(if whole && fits { Way::Offer } else { Way::OfferParts })
-        }
-        Reach::Keyed(_) | Reach::None => None,
+        Reach::Open => (plain && op.piece == 0 && is_copied(op, means, peer)).then_some(Way::Offer),
+        Reach::Keyed(_) => by_key(op, means, peer).then_some(Way::OfferParts),
+        Reach::None => None,
     }
 }
 

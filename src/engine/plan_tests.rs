@@ -1,4 +1,5 @@
 use super::*;
+use crate::transport::Key;
 
 const ROOM: usize = 8192;
 const MEANS: Means = Means {
@@ -63,7 +64,9 @@ fn the_last_way_is_never_refused() {
                                 && piece == 0
                                 && matches!(kind, OperationKind::Put { target_counter: false, .. })
                         }
-                        Way::Offer => reach != Reach::None && piece == 0,
+                        Way::Offer => {
+                            reach == Reach::Open && piece == 0 && matches!(kind, OperationKind::Am { .. })
+                        }
                         Way::OfferParts => reach == keyed,
                     };
                     let last = matches!(ways.last(), Some(Way::Packets { .. }));
@@ -102,8 +105,8 @@ fn puts() {
         (waited(false, true), 8, 0, KEYED, vec![COPIED]),
         (waited(true, false), 1 << 20, 0, KEYED, vec![Write { copied: false }, WriteLong, PACKETS]),
         (unwaited, 1 << 20, 0, KEYED, vec![WriteLong, PACKETS]),
-        (waited(false, true), 1 << 20, 0, KEYED, vec![Offer, PACKETS]),
-        (PUT, 1 << 20, 0, ASKING, vec![Offer, PACKETS]),
+        (waited(false, true), 1 << 20, 0, KEYED, vec![OfferParts, PACKETS]),
+        (PUT, 1 << 20, 0, ASKING, vec![OfferParts, PACKETS]),
         (PUT, 1 << 20, 64, KEYED, vec![OfferParts, PACKETS]),
         (unwaited, 1 << 15, 0, ASKING, vec![PACKETS]),
         // Across address spaces.
@@ -126,7 +129,7 @@ fn gets_and_active_messages() {
         (OperationKind::Get, 8, 0, computing, vec![Copy, PACKETS]),
         (OperationKind::Get, 0, 0, computing, vec![PACKETS]),
         (OperationKind::Get, 1 << 20, 0, OPEN, vec![PACKETS]),
-        (OperationKind::Get, 1 << 20, 0, KEYED, vec![Offer, PACKETS]),
+        (OperationKind::Get, 1 << 20, 0, KEYED, vec![OfferParts, PACKETS]),
         (OperationKind::Get, 1 << 20, 64, KEYED, vec![OfferParts, PACKETS]),
         (AM, 8, 0, KEYED, vec![COPIED]),
         (AM, ROOM - 16, 0, computing, vec![PACKETS]),
@@ -134,7 +137,7 @@ fn gets_and_active_messages() {
         (AM, 1 << 20, 0, computing, vec![Offer, PACKETS]),
         (AM, 1 << 20, 64, computing, vec![PACKETS]),
         (scattered, 1 << 20, 0, computing, vec![PACKETS]),
-        (AM, 1 << 20, 0, KEYED, vec![Offer, PACKETS]),
+        (AM, 1 << 20, 0, KEYED, vec![OfferParts, PACKETS]),
         (headed, 1 << 20, 0, KEYED, vec![OfferParts, PACKETS]),
         (scattered, 1 << 20, 0, KEYED, vec![OfferParts, PACKETS]),
         (OperationKind::Am { header: 8, plain: true, copied: true }, 1 << 20, 0, KEYED, vec![COPIED]),

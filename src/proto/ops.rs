@@ -29,7 +29,7 @@ pub struct Registered {
     pub bytes: u64,
     /// Bytes of the parts that were registered before these, and are not any more.
     pub before: u64,
-    /// The message's data, where parts of it are registered and not one piece that is all of it.
+    /// The message's data, until the target of a get has sent packets.
     pub divided: Option<Divided>,
 }
 
@@ -67,7 +67,7 @@ pub enum Op {
         cmpl_cntr: usize,
         /// The message's number.
         id: u32,
-        /// The data, if it is contiguous; else the registration has it.
+        /// The data, if the target reads it by its address; else the registration has it.
         data: usize,
         /// The registration of the data, where the target reaches it by a key.
         registered: Option<Box<Registered>>,
@@ -87,7 +87,7 @@ pub enum Op {
     },
     /// A get.
     Get {
-        /// Where the data goes. With a registration of parts, packets bring the data in another
+        /// Where the data goes. With a registration, packets bring the data in another
         /// order: see [`Registered::reordered`].
         sink: Sink,
         /// How many bytes.
@@ -116,7 +116,7 @@ pub enum Op {
 
 impl Registered {
     /// What the target wants in packets: `bytes` bytes, those that are not registered or all of
-    /// them; and the bytes of an atom. `None`: the message is contiguous.
+    /// them; and the bytes of an atom.
     pub fn remaining(&self, bytes: u64) -> Option<(Content, usize)> {
         let Divided { data, parts, atom, .. } = self.divided.as_ref()?;
         let total = data.len() as u64;
@@ -138,8 +138,7 @@ impl Registered {
     }
 
     /// Where the data of a get goes in the order in which packets carry it. From now on the
-    /// target knows all parts, because it has sent such a packet. `None`: it is known already, or
-    /// nothing is divided.
+    /// target knows all parts, because it has sent such a packet. `None`: it is known already.
     pub fn reordered(&mut self) -> Option<Sink> {
         let Divided { data, parts, .. } = self.divided.take()?;
         let total = data.len() as u64;

@@ -6,9 +6,7 @@
 //! | 0 | `key`: names the registration |
 //! | 1 | `offset`: what is added to an address of the owner (modulo 2^64) to get the address that the network wants |
 //!
-//! The words are little-endian. An active message's key is behind its user header. Other requests
-//! for contiguous data have an [`Exposed`] as their body: the address of the memory, then the key.
-//! A request for data in many places has a list of [`Part`]s.
+//! The words are little-endian. A request has a list of [`Part`]s.
 
 /// What a peer needs for accesses to memory that was registered for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,27 +46,6 @@ pub struct Exposed {
     pub addr: u64,
     /// The key of its registration.
     pub key: Key,
-}
-
-impl Exposed {
-    /// The length in bytes.
-    pub const LEN: usize = 8 + Key::LEN;
-
-    /// The words as they travel.
-    pub fn encode(self) -> [u8; Self::LEN] {
-        bytemuck::cast([self.addr, self.key.key, self.key.offset].map(u64::to_le))
-    }
-
-    /// Whether a task can have `len` bytes there.
-    pub fn has(&self, len: u64) -> bool {
-        self.addr.checked_add(len).is_some()
-    }
-
-    /// Reads them. `None` when the bytes are too few.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (addr, rest) = bytes.split_first_chunk::<8>()?;
-        Some(Self { addr: u64::from_le_bytes(*addr), key: Key::decode(rest)? })
-    }
 }
 
 /// A part of a message whose bytes are contiguous at the task that asks for an access, which has
@@ -150,13 +127,6 @@ mod tests {
         assert_eq!(Part::list_from(&last, 21, 50), None, "it begins in what is known");
         let wrapping = Part { exposed: Exposed { addr: u64::MAX, ..parts[0].exposed }, ..parts[0] };
         assert_eq!(list(&[wrapping], 50), None, "beyond the end of memory");
-    }
-
-    #[test]
-    fn exposed_memory_travels() {
-        let exposed = Exposed { addr: 0x1234_5678_9abc, key: Key { key: 7, offset: u64::MAX } };
-        assert_eq!(Exposed::decode(&exposed.encode()), Some(exposed));
-        assert_eq!(Exposed::decode(&exposed.encode()[..Exposed::LEN - 1]), None);
     }
 
     #[test]

@@ -18,4 +18,4 @@ pub mod user_header;
 /// The version of all that two processes send each other, or have in memory that they share:
 /// hellos, cards, packets, datagrams, rings, and what sessions say on their channel. It changes
 /// whenever something of that changes, so that the first message of all shows it.
-pub const VERSION: u16 = 22;
+pub const VERSION: u16 = 23;

@@ -57,13 +57,13 @@ pub enum Head {
         cookie: u64,
         total: u64,
     },
-    /// A put or get whose place at the target is a vector. Body: the vector's description in words
-    /// (see `engine::transfer::vector_wire`), then, of a put that fits this packet, the data. What
-    /// does not fit follows: the rest of the description as data of this message, the data of a put
-    /// as data of the message with the next number. With [`VECTOR_BY_KEYS`] there are, before the
-    /// description, one word with the number of parts of the data that the target reads (a put) or
-    /// writes (a get) in the origin's memory, and these ([`super::key::Part`]); with
-    /// [`VECTOR_MORE`] they are not all parts.
+    /// A put or get whose place at the target is a vector, or that goes by bulk transfer. Body: the
+    /// vector's description in words (see `engine::transfer::vector_wire`), then, of a put that
+    /// fits this packet, the data. What does not fit follows: the rest of the description as data
+    /// of this message, the data of a put as data of the message with the next number. With
+    /// [`VECTOR_BY_KEYS`] there are, before the description, one word with the number of parts of
+    /// the data that the target reads (a put) or writes (a get) in the origin's memory, and these
+    /// ([`super::key::Part`]); with [`VECTOR_MORE`] they are not all parts.
     Vector {
         id: u32,
         /// [`VECTOR_PUT`] or [`VECTOR_GET`], plus [`VECTOR_BY_KEYS`] for bulk transfer, plus
@@ -107,18 +107,7 @@ pub enum Head {
         /// Where in the message these bytes belong.
         offset: u64,
     },
-    /// A put whose data the target reads from the origin's memory. Body: where it is, and its key
-    /// ([`super::key::Exposed`]).
-    PutRequest {
-        id: u32,
-        /// Where the data goes.
-        addr: u64,
-        total: u64,
-        cookie: u64,
-        tgt_cntr: u64,
-    },
-    /// Asks for data. Body: empty; or the origin's buffer and its key ([`super::key::Exposed`]),
-    /// into which the target writes.
+    /// Asks for data. No body.
     Get {
         /// Where the data is.
         addr: u64,
@@ -156,8 +145,8 @@ pub enum Head {
     },
     /// A message is complete at its target, its completion handler included.
     Done { cookie: u64 },
-    /// An active message whose data the target fetches from the origin's memory. Body: user header,
-    /// then the key of that memory ([`super::key::Key`]) where the target needs one.
+    /// An active message whose data the target fetches from the origin's memory by its address.
+    /// Body: user header.
     RequestToSend {
         id: u32,
         uhdr_len: u16,

@@ -226,10 +226,6 @@ unsafe fn operation(line: &mut Line, packet: &Inbound) -> fmt::Result {
             write!(line, "stores {bytes} bytes at {addr:#x} for LAPI_Put of task {src}")?;
             counter(line, tgt_cntr)
         }
-        Some(Head::PutRequest { addr, total, tgt_cntr, .. }) => {
-            write!(line, "stores {total} bytes at {addr:#x} for LAPI_Put of task {src}")?;
-            counter(line, tgt_cntr)
-        }
         Some(Head::Get { addr, len, tgt_cntr, .. }) => {
             write!(line, "reads {len} bytes at {addr:#x} for LAPI_Get of task {src}")?;
             counter(line, tgt_cntr)

@@ -6,7 +6,7 @@
 //! does not stop everything else.
 //!
 //! By keys the target of a put reads, and the target of a get writes
-//! ([`crate::engine::transfer::bulk`]). Each [`Part`] of such a copy is given to the transport
+//! ([`crate::engine::transfer::parts`]). Each [`Part`] of such a copy is given to the transport
 //! whole, because no processor of this task makes it.
 
 use crate::dgsp::{Layout, overlaps};

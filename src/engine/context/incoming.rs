@@ -6,7 +6,7 @@ use crate::base::clock::has_come;
 use crate::engine::context::request::Message;
 use crate::memory::bytes::{self, Piece, pad8};
 use crate::proto::content::Content;
-use crate::transport::{Key, Task};
+use crate::transport::Task;
 use crate::wire::key::Part;
 use std::collections::VecDeque;
 
@@ -63,8 +63,6 @@ pub enum Data {
         addr: u64,
         /// The data's length.
         total: u64,
-        /// The key of the memory, where one is needed.
-        key: Option<Key>,
     },
     /// In the origin's memory, in parts: what is in none of them will be sent.
     Parts {
@@ -126,20 +124,10 @@ impl Data {
         Some((body.part(0, header), body.part(from, body.len - from)))
     }
 
-    /// What is behind the user header of a request for data, as the key of that data.
-    pub fn as_key(&self) -> Option<Key> {
-        let Self::Here(piece) = self else { return None };
-        if piece.len < Key::LEN {
-            return None;
-        }
-        // SAFETY: a part of the body of a packet that is not released.
-        Key::decode(unsafe { std::slice::from_raw_parts(piece.ptr, piece.len) })
-    }
-
-    /// The body as data of `total` bytes at `addr` in the origin's memory, with its key, where one
-    /// is needed. `None` when no memory has these bytes.
-    pub fn as_remote(&self, addr: u64, total: u64) -> Option<Self> {
-        addr.checked_add(total).is_some().then(|| Self::Remote { addr, total, key: self.as_key() })
+    /// Data of `total` bytes at `addr` in the origin's memory. `None` when no memory has these
+    /// bytes.
+    pub fn remote(addr: u64, total: u64) -> Option<Self> {
+        addr.checked_add(total).is_some().then_some(Self::Remote { addr, total })
     }
 
     /// The body as the parts of data of `total` bytes that the origin has exposed. `None` when they

@@ -3,6 +3,7 @@
 use crate::abi::compl_hndlr_p;
 pub use crate::config::ShmBulk as Preference;
 use crate::dgsp::Layout;
+use crate::dgsp::description::describe_contiguous;
 use crate::memory::bytes::{Piece, is_memory};
 use crate::proto::content::{Content, Sink};
 use crate::proto::outbox::SendDone;
@@ -34,6 +35,15 @@ pub struct Layouts {
     pub remote: Arc<Layout>,
     /// The latter as words, see [`crate::dgsp::description`].
     pub description: Vec<u64>,
+}
+
+impl Layouts {
+    /// Of memory that is contiguous at both tasks.
+    pub(crate) fn contiguous(local: usize, remote: u64, len: usize) -> Self {
+        let layout = |at| Arc::new(Layout::contiguous(at as *mut u8, len as u64));
+        let description = describe_contiguous(remote, len as u64);
+        Self { local: layout(local), remote: layout(remote as usize), description }
+    }
 }
 
 impl Places {

@@ -14,7 +14,7 @@ use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::{parting, reports};
 use crate::engine::transfer::send::{account, broken, call_send_handler, refuse, send_control};
-use crate::engine::transfer::{bulk, direct, impossible, loopback, one_sided, parts, receive, reply};
+use crate::engine::transfer::{direct, impossible, loopback, one_sided, parts, receive, reply};
 use crate::error::Error;
 use crate::memory::bytes::{Piece, is_memory};
 use crate::memory::word;
@@ -207,7 +207,6 @@ fn names_memory(head: &Head) -> bool {
         Head::Amv { .. }
         | Head::PartsToSend { shape: Some(_), .. }
         | Head::Put { .. }
-        | Head::PutRequest { .. }
         | Head::Get { .. }
         | Head::Rmw { .. }
         | Head::Vector { .. }
@@ -262,7 +261,7 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
             let message =
                 ActiveMessage { src, id: Some(id), handler, shape: None, atoms: false, tgt_cntr, cookie };
             match Data::in_packet(body, uhdr_len, 0)
-                .and_then(|(header, rest)| Some((header, rest.as_remote(addr, total)?)))
+                .and_then(|(header, _)| Some((header, Data::remote(addr, total)?)))
             {
                 Some((header, data)) => receive::active_message(held, &message, header, data),
                 None => broken(held, src),
@@ -292,22 +291,16 @@ fn handle_other(held: &mut Held<'_>, src: Task, head: &[u8], body: Piece) {
             receive::placed(held, src, id, bytes, tgt_cntr, cookie);
         }
         Some(Head::Accessed { id, written }) => receive::accessed(held, src, id, written),
-        Some(Head::PutRequest { id, addr, total, cookie, tgt_cntr }) => {
-            bulk::put_requested(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
-        }
         Some(Head::Data { id, offset }) => receive::more_data(held, src, id, offset, body),
         Some(Head::Get { addr, len, cookie, tgt_cntr }) => {
             if !is_memory(addr, len) {
                 return impossible::get(held, src, cookie, len);
             }
             let data = Piece { ptr: addr as *const u8, len: len as usize };
-            if body.len != 0 {
-                return bulk::get_requested(held, src, data, cookie, tgt_cntr, body);
-            }
             reply::serve_get(held, src, &Content::Piece(data), cookie, tgt_cntr);
         }
         Some(Head::Reply { cookie, offset }) => reply::take_reply(held, src, cookie, offset, body),
-        Some(Head::Written { cookie }) => bulk::written(held, src, cookie),
+        Some(Head::Written { cookie }) => parts::written(held, src, cookie),
         Some(Head::Rmw { op, var, value, swap, cookie }) => {
             let wide = op & RMW_WIDE != 0;
             let outcome = if is_memory(var, if wide { 8 } else { 4 }) {

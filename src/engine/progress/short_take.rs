@@ -92,7 +92,6 @@ pub(super) fn take(way: &mut Unhindered<'_>, src: Task) -> bool {
         }
         Some(Head::Get { addr, len, cookie, tgt_cntr })
             if !guarded
-                && body.len == 0
                 && len <= outbox.max_body() as u64
                 && is_memory(addr, len)
                 && fits_pointer(tgt_cntr) =>

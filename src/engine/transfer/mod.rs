@@ -6,8 +6,8 @@
 //! * [`assembly`]: messages of several packets. [`reply`]: replies, on both sides.
 //! * [`vector_wire`]: vectors in packets. [`packets`]: puts and gets in packets. [`direct`]: copies
 //!   between the memory of two tasks. [`one_sided`]: puts and gets that the origin makes alone;
-//!   [`accessed`]: its report to the target. [`registration`], [`bulk`], [`parts`]: long messages
-//!   by keys, contiguous and in many places.
+//!   [`accessed`]: its report to the target. [`registration`], [`parts`]: long messages by
+//!   keys.
 //! * [`impossible`]: requests for memory that this task cannot have.
 //! * [`receive`]: messages that come in. [`loopback`]: a task and itself.
 //! * [`origin`]: starts the program's operations.
@@ -15,7 +15,6 @@
 pub mod accessed;
 pub mod assembly;
 pub mod beyond;
-pub mod bulk;
 pub mod deliver;
 pub mod direct;
 pub mod header_handler;

@@ -1,21 +1,19 @@
 //! The program's operations at their origin: how they start.
 
 use crate::engine::context::direct_copy::{CopyKind, DirectCopy};
-use crate::engine::context::request::{Get, Marks, Message, Places, Put, Rmw};
+use crate::engine::context::request::{Get, Marks, Message, Put, Rmw};
 use crate::engine::context::{Core, Held};
 use crate::engine::plan::{Means, Operation, OperationKind, Peer, Way, plan};
 use crate::engine::transfer::send::{
     completion, finish, not_sent, reachable, send, send_request, started, stream,
 };
-use crate::engine::transfer::{bulk, direct, loopback, one_sided, packets, parts, registration};
+use crate::engine::transfer::{direct, loopback, one_sided, packets, parts, registration};
 use crate::error::Result;
-use crate::memory::bytes::Piece;
 use crate::memory::word;
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
-use crate::transport::{Access, Reach, Task};
-use crate::wire::key::Exposed;
+use crate::transport::{Reach, Task};
 use crate::wire::packet::{Head, RMW_WIDE};
 
 /// Starts a put.
@@ -95,9 +93,8 @@ unsafe fn put_by(held: &mut Held<'_>, put: &Put, marks: Marks, way: Way) -> Opti
             Some(Sent::Queued)
         }
         // SAFETY: the data is the caller's promise.
-        Way::Offer => unsafe { bulk::put(held, put, marks) },
-        // SAFETY: the data is the caller's promise.
         Way::OfferParts => unsafe { parts::put(held, put, marks) },
+        Way::Offer => unreachable!("no way of a put"),
     }
 }
 
@@ -169,22 +166,16 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     started(held, tgt, cookie, posted, &message.done)
 }
 
-/// Starts an active message whose contiguous data the target fetches, by a key where it needs one.
-/// `None`: the data cannot be registered.
+/// Starts an active message whose contiguous data the target fetches by its address.
 ///
 /// # Safety
 /// The conditions of [`active_message`] hold.
 unsafe fn offer(held: &mut Held<'_>, message: &Message) -> Option<Result<()>> {
     let (tgt, core) = (message.tgt, held.core());
     let piece = message.data.as_piece()?;
-    let registered = match core.reach(tgt) {
-        Reach::Keyed(_) => Some(registration::register(core, tgt, piece, Access::Read, message.hint)?),
-        Reach::Open | Reach::None => None,
-    };
-    let key = registered.as_ref().map(|registered| registered.keys[0].encode());
     let id = core.outbox.number(tgt);
     let done = SendDone { bytes: piece.len as u64, ..message.done };
-    let exposed = Op::rendezvous(done, message.cmpl_cntr, id, piece.ptr as usize, registered);
+    let exposed = Op::rendezvous(done, message.cmpl_cntr, id, piece.ptr as usize, None);
     let cookie = core.ops.insert(tgt, exposed, false);
     let head = Head::RequestToSend {
         id,
@@ -195,8 +186,7 @@ unsafe fn offer(held: &mut Held<'_>, message: &Message) -> Option<Result<()>> {
         cookie,
         tgt_cntr: message.tgt_cntr,
     };
-    let key = Content::Piece(key.as_ref().map_or(Piece::EMPTY, |key| Piece::of(key)));
-    let body = Body { header: message.header, data: &key };
+    let body = Body { header: message.header, data: &Content::EMPTY };
     // SAFETY: the header is the caller's promise; parked, it is copied.
     let sent = unsafe { send(held, tgt, &head, body, true, SendDone::nothing(tgt)) };
     if matches!(sent, Sent::Gone | Sent::NoMemory) {
@@ -252,16 +242,8 @@ fn get_by(held: &mut Held<'_>, get: &Get, way: Way) -> Option<(u64, Sent)> {
             direct::begin(held, DirectCopy::new(tgt, places.clone(), kind));
             Some((cookie, Sent::Queued))
         }
-        Way::Offer => {
-            let Places::Contiguous { local, len, .. } = *places else { return None };
-            let memory = Piece { ptr: local as *const u8, len };
-            let registered = registration::register(core, tgt, memory, Access::Write, get.hint)?;
-            let exposed = Exposed { addr: local as u64, key: registered.keys[0] };
-            let cookie = core.ops.insert(tgt, op(places.local_sink(), Some(registered)), true);
-            Some((cookie, bulk::get(held, get, cookie, exposed)))
-        }
         Way::OfferParts => parts::get(held, get, op),
-        Way::Write { .. } | Way::WriteLong => unreachable!("no way of a get"),
+        Way::Write { .. } | Way::WriteLong | Way::Offer => unreachable!("no way of a get"),
     }
 }
 

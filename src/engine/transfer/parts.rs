@@ -1,9 +1,11 @@
-//! Bulk transfer of messages whose data lies in many places: piece by piece.
+//! Bulk transfer: long messages between tasks that reach each other's memory by keys.
 //!
 //! The task that starts an operation registers the long pieces of its data, the *parts*
-//! ([`crate::proto::pieces`]), and sends their addresses and keys; the other task makes the
-//! accesses, at most [`ACCESSES`](crate::engine::context::direct_copy::ACCESSES) at a time. What is
-//! in no part goes in packets when the accesses are over:
+//! ([`crate::proto::pieces`]), and sends their addresses and keys; contiguous data is one part. The
+//! other task makes the accesses, at most
+//! [`ACCESSES`](crate::engine::context::direct_copy::ACCESSES) at a time, because only it knows the
+//! other place, or because its memory would have to be registered first. What is in no part goes in
+//! packets when the accesses are over:
 //!
 //! | operation | the request | the accesses | the rest | the message is complete |
 //! |---|---|---|---|---|
@@ -19,8 +21,8 @@
 //! The origin of a put or get knows both layouts, so a part is long at both. The origin of an
 //! active message does not know what its header handler returns: the target refuses the parts when
 //! they are cut into short pieces there. When a registration for the request is refused, or an
-//! access fails, all data goes in packets, from its beginning; when one of a later batch is
-//! refused, what is in no part before it.
+//! access fails, all data goes in packets, from its beginning ([`registration`] reports the first
+//! failure); when one of a later batch is refused, what is in no part before it.
 
 use crate::dgsp::Layout;
 use crate::dgsp::description::layout_of;
@@ -29,7 +31,7 @@ use crate::engine::context::incoming::{ActiveMessage, Delivery, Incoming, Parts,
 use crate::engine::context::request::{Get, Hint, Layouts, Marks, Message, Places, Put};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, broken, not_sent, send_control};
-use crate::engine::transfer::{assembly, bulk, deliver, direct, impossible, registration, vector_wire};
+use crate::engine::transfer::{assembly, deliver, direct, impossible, registration, reply, vector_wire};
 use crate::error::Result;
 use crate::memory::bytes::{Piece, is_memory, pad8};
 use crate::proto::content::{Content, Sink};
@@ -96,8 +98,14 @@ fn prepare(
     places: &Places,
     (access, hint): (Access, Hint),
 ) -> Option<(Box<Registered>, Vec<u64>, u16)> {
-    let Places::Layouts(layouts) = places else { return None };
-    let Layouts { local, remote, description } = &**layouts;
+    let contiguous;
+    let Layouts { local, remote, description } = match *places {
+        Places::Layouts(ref layouts) => &**layouts,
+        Places::Contiguous { local, remote, len } => {
+            contiguous = Layouts::contiguous(local, remote, len);
+            &contiguous
+        }
+    };
     let batch = first_parts(held, peer, (local, Some(remote)), hint, usize::MAX)?;
     let mut words = Vec::with_capacity(1 + batch.parts.len() * Part::WORDS);
     words.push(batch.parts.len() as u64);
@@ -105,6 +113,18 @@ fn prepare(
     let registered = expose(held.core(), peer, data, Some(remote), &batch, how, &mut words)?;
     words.extend(description);
     Some((registered, words, VECTOR_BY_KEYS | if batch.next.is_some() { VECTOR_MORE } else { 0 }))
+}
+
+/// Inserts the operation of a put, and returns its cookie. The operation `completion` that waits
+/// for the put's completion, if there is one, waits for the accesses as well.
+fn begin(core: &mut Core, tgt: Task, op: Op, completion: u64) -> u64 {
+    match core.ops.get_mut(tgt, completion) {
+        Some(waiting) => {
+            *waiting = op;
+            completion
+        }
+        None => core.ops.insert(tgt, op, false),
+    }
 }
 
 /// Asks the target to read the long pieces of a put. `None`: there are too few, or they cannot
@@ -119,7 +139,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> 
     let second = core.outbox.number(tgt);
     let done = SendDone { bytes: total, ..put.done };
     let op = Op::rendezvous(done, put.cmpl_cntr, second, 0, Some(registered));
-    let cookie = bulk::begin(core, tgt, op, marks.cookie);
+    let cookie = begin(core, tgt, op, marks.cookie);
     let head = Head::Vector {
         id: marks.id,
         op: VECTOR_PUT | by_keys,
@@ -210,6 +230,19 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Option<R
         return Some(Err(not_sent(core, tgt, sent)));
     }
     Some(Ok(()))
+}
+
+/// The target has written the parts of a get that were registered.
+pub fn written(held: &mut Held<'_>, src: Task, cookie: u64) {
+    let Some(Op::Get { registered: Some(registered), len, arrived, .. }) =
+        held.core().ops.get_mut(src, cookie)
+    else {
+        return broken(held, src);
+    };
+    *arrived += registered.before + registered.bytes;
+    if *arrived >= *len {
+        reply::got(held, src, cookie);
+    }
 }
 
 /// The target has made its accesses to the parts that it knows: registers the next ones instead.

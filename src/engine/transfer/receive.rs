@@ -6,7 +6,7 @@ use crate::engine::context::Held;
 use crate::engine::context::core::flow;
 use crate::engine::context::direct_copy::{CopyKind, DirectCopy};
 use crate::engine::context::incoming::{
-    ActiveMessage, Data, Delivery, Dropped, IncomingPut, Kept, Parts, Stay, Then,
+    ActiveMessage, Data, Delivery, Dropped, IncomingPut, Kept, Stay, Then,
 };
 use crate::engine::context::request::Places;
 use crate::engine::transfer::deliver::{confirm, delivered, scatter, take};
@@ -17,7 +17,6 @@ use crate::memory::bytes::{self, Piece, is_memory};
 use crate::proto::content::{self, Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::transport::Task;
-use crate::wire::key::{Exposed, Part};
 use crate::wire::packet::Head;
 
 /// An active message has arrived: runs its header handler, and does what that has decided.
@@ -91,16 +90,12 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
             let Some(id) = message.id else { unreachable!("a message to oneself is always whole") };
             assembly::begin_delivery(held, id, sink, total, delivery, first);
         }
-        Data::Remote { addr, total, key } => {
+        Data::Remote { addr, total } => {
             let Some(id) = message.id else { unreachable!("a message to oneself is never remote") };
             if sink.is_nowhere() || total == 0 {
                 send_control(held.core(), message.src, &Head::Fetched { cookie: message.cookie, refused: 0 });
                 delivered(held, delivery);
                 return;
-            }
-            if let Some(key) = key {
-                let part = Part { from: 0, len: total, exposed: Exposed { addr, key } };
-                return parts::fetch(held, message, id, sink, delivery, (Parts::one(part), total));
             }
             let (buffer, core) = (sink.as_buffer(), held.core());
             let then = Then::Deliver(delivery);

@@ -2,26 +2,12 @@
 
 use crate::engine::context::Core;
 use crate::engine::context::direct_copy::DirectCopy;
-use crate::engine::context::request::Hint;
 use crate::memory::bytes::Piece;
 use crate::proto::ops::{Op, Registered};
 use crate::transport::{Access, Exposure, Key, PeerState, Task, Withdrawal};
 use crate::wire::key::{Exposed, Part};
 use rustix::process::{Resource, getrlimit};
 use std::io;
-
-/// Registers memory for the accesses of `peer`, over one rail if the program's hint says so.
-/// `None`: it is refused, which was reported.
-pub fn register(
-    core: &mut Core,
-    peer: Task,
-    memory: Piece,
-    access: Access,
-    hint: Hint,
-) -> Option<Box<Registered>> {
-    let key = register_one(core, peer, memory, access, hint.is_one_rail())?;
-    Some(Box::new(Registered { keys: vec![key], bytes: memory.len as u64, before: 0, divided: None }))
-}
 
 /// Registers parts of a message for the accesses of `peer`, over one rail or all, and adds the
 /// words that say so to `words`. `None`: one of them is refused, which was reported; then none is

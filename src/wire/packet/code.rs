@@ -24,7 +24,6 @@ mod kind {
     pub const AMV: u8 = 14;
     pub const VECTOR: u8 = 15;
     pub const PLACED: u8 = 16;
-    pub const PUT_REQUEST: u8 = 17;
     pub const WRITTEN: u8 = 18;
     pub const COLLECTIVE_FAILED: u8 = 20;
     pub const COLLECTIVE_AT: u8 = 23;
@@ -161,12 +160,6 @@ impl Head {
                 .optional(tgt_cntr)
                 .optional(cookie),
             Head::Accessed { id, written } => to.word(first(kind::ACCESSED, 0, 0, id)).word(written),
-            Head::PutRequest { id, addr, total, cookie, tgt_cntr } => to
-                .word(first(kind::PUT_REQUEST, flags(tgt_cntr, 0, 0), 0, id))
-                .word(addr)
-                .word(total)
-                .word(cookie)
-                .optional(tgt_cntr),
             Head::Written { cookie } => to.word(first(kind::WRITTEN, 0, 0, 0)).word(cookie),
             Head::Data { id, offset } => to.word(first(kind::DATA, 0, 0, id)).word(offset),
             Head::Get { addr, len, cookie, tgt_cntr } => to
@@ -296,13 +289,6 @@ impl Head {
                 cookie: words.optional(flags & COOKIE)?,
             },
             kind::ACCESSED => Head::Accessed { id, written: words.next()? },
-            kind::PUT_REQUEST => Head::PutRequest {
-                id,
-                addr: words.next()?,
-                total: words.next()?,
-                cookie: words.next()?,
-                tgt_cntr: words.optional(flags & TGT_CNTR)?,
-            },
             kind::WRITTEN => Head::Written { cookie: words.next()? },
             kind::DATA => Head::Data { id, offset: words.next()? },
             kind::RMW => Head::Rmw {

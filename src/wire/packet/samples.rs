@@ -11,7 +11,6 @@ pub fn heads(on: u64) -> Vec<Head> {
         Head::Put { id: u32::MAX, addr: 0x7fff_0000_1234, tgt_cntr: on, cookie: 0, total: on },
         Head::Placed { id: 3, bytes: on, tgt_cntr: on, cookie: on },
         Head::Accessed { id: 5, written: on },
-        Head::PutRequest { id: 4, addr: 1, total: 2, cookie: 3, tgt_cntr: on },
         Head::Written { cookie: on },
         Head::Data { id: 1, offset: on },
         Head::Get { addr: 1, len: 2, cookie: 3, tgt_cntr: on },
